@@ -430,7 +430,10 @@ void AllocatorProcess::wake()
     evaluateSome();
 
     brain::Wake event;
-    event.silentMs = keeper == nullptr ? 0 : keeper->waiting().count();
+    if (keeper != nullptr) {
+      event.silentMs = keeper->waiting().count();
+      event.quietMs = keeper->quiet().count();
+    }
     return step(event);
   });
 }

@@ -155,6 +155,7 @@ std::string Brain::step(const Wake& event, int64_t nowMs)
     sendCoalesced();
   }
 
+  quietMs = event.quietMs;
   runTimers(nowMs, event.silentMs);
 
   if (triggered) {
@@ -216,8 +217,8 @@ void Brain::endInterval(int64_t nowMs, int64_t silentMs)
 
   // After too many barren intervals the fallback decides this cycle, the
   // sidecar the next.
-  const bool alone = sidecarAnswers(silentMs) && isBarrenTurn(asOfMs);
-  runCycle(true, {}, asOfMs, alone ? NEVER : silentMs);
+  const bool answers = sidecarAnswers(asOfMs, silentMs);
+  runCycle(true, {}, asOfMs, silentMs, !answers || isBarrenTurn(asOfMs));
 }
 
 
@@ -273,14 +274,31 @@ void Brain::runTriggered(int64_t nowMs, int64_t silentMs)
   // Frameworks that subscribe before the first agent registers cannot be
   // offered anything; a cycle for them would only delay later events.
   if (all ? state.agents.size() > 0 : !agents.empty()) {
-    runCycle(all, all ? std::vector<uint32_t>() : agents, nowMs, silentMs);
+    runCycle(
+        all,
+        all ? std::vector<uint32_t>() : agents,
+        nowMs,
+        silentMs,
+        !sidecarAnswers(nowMs, silentMs));
   }
 }
 
 
-bool Brain::sidecarAnswers(int64_t silentMs) const
+bool Brain::sidecarAnswers(int64_t nowMs, int64_t silentMs) const
 {
-  return connected && silentMs < state.options.fallbackAfterMs;
+  return connected &&
+      (silentMs < state.options.fallbackAfterMs || turnLeft(nowMs) > 0);
+}
+
+
+// A sidecar that answers, though late, is behind. What the module offers itself
+// adds to its work, and in each interval it could keep the sidecar behind
+// forever. So after a turn of its own the module leaves such a sidecar as much
+// time as at first. Returns what is left of that.
+int64_t Brain::turnLeft(int64_t nowMs) const
+{
+  const int64_t mostMs = state.options.fallbackAfterMs;
+  return quietMs < mostMs ? aloneMs + mostMs - nowMs : 0;
 }
 
 
@@ -288,7 +306,8 @@ void Brain::runCycle(
     bool all,
     const std::vector<uint32_t>& agents,
     int64_t asOfMs,
-    int64_t silentMs)
+    int64_t silentMs,
+    bool alone)
 {
   if (state.offersPaused()) {
     return;
@@ -296,7 +315,7 @@ void Brain::runCycle(
 
   ++counted.cycles;
 
-  if (sidecarAnswers(silentMs)) {
+  if (!alone) {
     noteDecider(false, asOfMs);
     fallback.cancelFollowing();
     askCycle(all, agents, asOfMs);
@@ -327,7 +346,7 @@ int64_t Brain::timeLeft(int64_t nowMs, int64_t silentMs) const
 {
   const int64_t waitedMs =
       again ? std::max(silentMs, nowMs - askedMs) : silentMs;
-  return state.options.fallbackAfterMs - waitedMs;
+  return std::max(state.options.fallbackAfterMs - waitedMs, turnLeft(nowMs));
 }
 
 
@@ -376,6 +395,7 @@ void Brain::decideAlone(
     int64_t nowMs)
 {
   ++counted.fallbackCycles;
+  aloneMs = nowMs;
   noteDecider(true, nowMs);
   fallback.begin(state, all, agents, nowMs);
 }
@@ -397,10 +417,7 @@ void Brain::runFallback(int64_t)
   counted.fallbackOffers += effects.offers.size() - before;
 
   // The sidecar did not decide these, so it receives them like any other use.
-  for (size_t i = before; i < effects.offers.size(); ++i) {
-    const Offer& offer = effects.offers[i];
-    sendHold(offer.framework, offer.role, offer.agent, offer.parts);
-  }
+  tellOffers(before);
 }
 
 

@@ -172,9 +172,11 @@ private:
       bool all,
       const std::vector<uint32_t>& agents,
       int64_t nowMs,
-      int64_t silentMs);
+      int64_t silentMs,
+      bool alone);
   void runTimers(int64_t nowMs, int64_t silentMs);
-  bool sidecarAnswers(int64_t silentMs) const;
+  bool sidecarAnswers(int64_t nowMs, int64_t silentMs) const;
+  int64_t turnLeft(int64_t nowMs) const;
   bool isBarrenTurn(int64_t nowMs);
   int64_t timeLeft(int64_t nowMs, int64_t silentMs) const;
   void noticeSilence(int64_t nowMs, int64_t silentMs);
@@ -257,6 +259,7 @@ private:
       uint32_t role,
       uint32_t agent,
       const Parts& parts);
+  void tellOffers(size_t first);
   void tellMover(uint32_t agent, const Allocation& held);
   void sendPause();
   void sendSnapshot(int64_t nowMs);
@@ -357,6 +360,11 @@ private:
   // them was asked for.
   bool again = false;
   int64_t askedMs = 0;
+
+  // How long the sidecar has answered nothing, and when the module last decided
+  // a cycle itself.
+  int64_t quietMs = 0;
+  int64_t aloneMs = INT64_MIN / 2;
 
   // At most one cycle is outstanding; what is wanted meanwhile is merged into
   // the next one.

@@ -334,10 +334,12 @@ struct Decided
 
 
 // The requested wake-up time has come, or `Ready::soon` was set. `silentMs` is
-// how long the sidecar has owed an answer.
+// how long the sidecar has owed its oldest answer, `quietMs` how long it has
+// given none while it owes some.
 struct Wake
 {
   int64_t silentMs = 0;
+  int64_t quietMs = INT64_MAX;
 };
 
 } // namespace brain {

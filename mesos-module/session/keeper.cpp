@@ -524,6 +524,18 @@ Duration Keeper::waiting() const
 }
 
 
+Duration Keeper::quiet() const
+{
+  if (!session || session->unanswered() == 0) {
+    return Duration(0);
+  }
+
+  const TimePoint since =
+      std::max(session->oldestUnanswered(), session->lastHeard());
+  return std::chrono::duration_cast<Duration>(options.now() - since);
+}
+
+
 Stats Keeper::stats() const
 {
   Stats result = counted;

@@ -151,6 +151,10 @@ public:
   // act before the deadline ends the session.
   Duration waiting() const;
 
+  // How long no answer has come while one is due; 0 if none is. Less than
+  // `waiting` if the sidecar works through a backlog.
+  Duration quiet() const;
+
   Stats stats() const;
 
 private:

@@ -143,6 +143,9 @@ public:
     return batches.empty() ? TimePoint::max() : batches.front().at;
   }
 
+  // When something was due and came.
+  TimePoint lastHeard() const { return heard; }
+
   // Decisions without an outcome.
   uint64_t unsettled() const { return unsettled_; }
 

@@ -35,9 +35,10 @@ def cpu_s(pid: int) -> float:
     return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def resident_mib(pid: int) -> float:
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+def memory_mib(pid: int) -> float:
+    """What a process has in memory, with its part of what processes share."""
+    text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    return int(text.partition("\nPss:")[2].split(maxsplit=1)[0]) / 1024
 
 
 def begun(module: GrpcModule, agents: int, frameworks: int) -> None:
@@ -145,8 +146,8 @@ def main() -> None:
             f" {1000 * (cpu_s(observer) - its_s) / ROUNDS:.0f}"
         )
         print(
-            f"memory: decider {resident_mib(decider):.0f} MiB, observer"
-            f" {resident_mib(observer):.0f} MiB"
+            f"memory: decider {memory_mib(decider):.0f} MiB, observer"
+            f" {memory_mib(observer):.0f} MiB"
         )
         stub = admin_pb2_grpc.AdminServiceStub(channel)
         for number, ask in enumerate(questions(stub)):

@@ -143,7 +143,7 @@ def an_operator_cannot_reserve_what_is_in_use(world: World) -> Outcome:
     return {"answers": (refused, fits), "offered": offered}
 
 
-def _volume(disk_mib: float, role: str = "eng", name: str = "data") -> dict[str, Any]:
+def volume(disk_mib: float, role: str = "eng", name: str = "data") -> dict[str, Any]:
     volume = {"container_path": "data", "mode": "RW"}
     disk = {"persistence": {"id": name}, "volume": volume}
     return reserved(scalar("disk", disk_mib, disk=disk), role)
@@ -159,7 +159,7 @@ def an_operator_makes_grows_shrinks_and_destroys_a_volume(world: World) -> Outco
     all_out([framework])
     disk = reserved(scalar("disk", 1000), "eng")
     answers = [reserve(world, agent_id, disk)]
-    answers.append(operator.try_call("CREATE_VOLUMES", agent_id=agent, volumes=[_volume(400)]))
+    answers.append(operator.try_call("CREATE_VOLUMES", agent_id=agent, volumes=[volume(400)]))
 
     def offered(kind: str, amount: int) -> Amounts:
         # A decision that was on its way may have left too little to be offered by itself.
@@ -171,16 +171,16 @@ def an_operator_makes_grows_shrinks_and_destroys_a_volume(world: World) -> Outco
     steps = [offered("disk(eng)[data]", 400_000)]
     more = reserved(scalar("disk", 100), "eng")
     answers.append(
-        operator.try_call("GROW_VOLUME", agent_id=agent, volume=_volume(400), addition=more)
+        operator.try_call("GROW_VOLUME", agent_id=agent, volume=volume(400), addition=more)
     )
     steps.append(offered("disk(eng)[data]", 500_000))
     answers.append(
         operator.try_call(
-            "SHRINK_VOLUME", agent_id=agent, volume=_volume(500), subtract={"value": 300}
+            "SHRINK_VOLUME", agent_id=agent, volume=volume(500), subtract={"value": 300}
         )
     )
     steps.append(offered("disk(eng)[data]", 200_000))
-    answers.append(operator.try_call("DESTROY_VOLUMES", agent_id=agent, volumes=[_volume(200)]))
+    answers.append(operator.try_call("DESTROY_VOLUMES", agent_id=agent, volumes=[volume(200)]))
     steps.append(offered("disk(eng)", 1_000_000))
     answers.append(reserve(world, agent_id, disk, undo=True))
     steps.append(offered("disk", 8_192_000))
@@ -208,12 +208,12 @@ def a_framework_reserves_makes_a_volume_and_runs_on_it(world: World) -> Outcome:
     mine = {"allocation_info": {"role": "eng"}}
     disk = {**reserved(scalar("disk", 100), "eng"), **mine}
     cpus = {**reserved(scalar("cpus", 0.5), "eng"), **mine}
-    volume = {**_volume(100), **mine}
+    made = {**volume(100), **mine}
     before = [
         _operation("RESERVE", resources=[disk, cpus]),
-        _operation("CREATE", volumes=[volume]),
+        _operation("CREATE", volumes=[made]),
     ]
-    task = framework.launch(offer(), [cpus, scalar("mem", 64, "eng"), volume], 600, *before)
+    task = framework.launch(offer(), [cpus, scalar("mem", 64, "eng"), made], 600, *before)
     runs = reaches(framework, task, "RUNNING")
     meanwhile = all_out([framework], agent_id)
     framework.call("KILL", task_id={"value": task})
@@ -226,7 +226,7 @@ def a_framework_reserves_makes_a_volume_and_runs_on_it(world: World) -> Outcome:
     )
     framework.accept(
         for_volume,
-        [_operation("DESTROY", volumes=[volume]), _operation("UNRESERVE", resources=[disk])],
+        [_operation("DESTROY", volumes=[made]), _operation("UNRESERVE", resources=[disk])],
     )
     until(lambda: out([framework], agent_id)["disk"] == 8_192_000, 30, "the disk is whole again")
     return {

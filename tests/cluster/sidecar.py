@@ -21,12 +21,14 @@ ROOT = Path(__file__).resolve().parents[2]
 class Sidecar:
     """`mesos-allocator serve` on a Unix socket below a directory."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, configuration: str = "") -> None:
+        """Write its configuration; `configuration`: more of it."""
         self.target = f"unix:{directory / 'sidecar.sock'}"
         self.log = directory / "sidecar.log"
         self._config = directory / "sidecar.toml"
         self._config.write_text(
             f'[listen]\ntargets = ["{self.target}"]\n[http]\nport = 0\n[log]\nformat = "json"\n'
+            + configuration
         )
         self._child: Child | None = None
 

@@ -8,6 +8,7 @@ from tests.cluster import (
     scenarios_metrics,
     scenarios_operator,
     scenarios_places,
+    scenarios_tasks,
 )
 from tests.cluster.mesos import Mesos, NotFoundError
 from tests.cluster.scenario import ALLOCATORS, SCENARIOS, Outcome, observe
@@ -19,6 +20,7 @@ ROOMS = (
     scenarios_metrics,
     scenarios_operator,
     scenarios_places,
+    scenarios_tasks,
 )
 FILES = {each.__name__ for each in ROOMS}
 NAMES = [name for name, each in SCENARIOS.items() if each.function.__module__ in FILES]

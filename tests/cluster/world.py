@@ -101,6 +101,8 @@ class World:
         Allocation interval, such as ``1secs``.
     parameters : mapping of str to str
         More of the module's.
+    configuration : str
+        More of the sidecar's.
     flags : mapping of str to str
         More of the master's; ``{directory}`` is where all of it lives.
     """
@@ -116,6 +118,7 @@ class World:
         flags: Mapping[str, str] | None = None,
         agent_flags: Mapping[str, str] | None = None,
         sidecar: bool = True,
+        configuration: str = "",
     ) -> None:
         self.mesos, self.built_in = mesos, built_in
         # Short, for a Unix socket's path has about 100 characters.
@@ -123,7 +126,7 @@ class World:
         self.address = f"127.0.0.1:{free_port()}"
         self.master_url = self.address
         self.operator = Operator(self.address)
-        self.sidecar = Sidecar(self.directory)
+        self.sidecar = Sidecar(self.directory, configuration)
         self.agents: list[Agent] = []
         self.frameworks: list[Framework] = []
         self._wanted = agents, sidecar and not built_in

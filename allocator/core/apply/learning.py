@@ -124,7 +124,8 @@ def learn_from_ends(state: State, client: Ints, holdings: Holdings, ended: Bools
     `ended` (N,): which of them were in use.
     """
     clients = state.clients
-    rows = np.flatnonzero(ended & clients.learned[client].any(axis=1))
+    rows = np.flatnonzero(ended)  # mostly few
+    rows = rows[clients.learned[client[rows]].any(axis=1)]
     if not len(rows):
         return
     every = zip(client[rows].tolist(), _by_column(state, holdings)[rows].tolist(), strict=True)

@@ -74,24 +74,41 @@ class _Asked:
     def __init__(self) -> None:
         self.opinions: dict[RuleClass, _Opinion] = {}
         self.lacking = self.other = 0
-        # Who names a value: mostly one rule.
+        # Who names a value: mostly one rule. Rules are read when an agent's value is looked up, for
+        # most come with no agent after them.
         self._naming: dict[str, RuleClass | set[RuleClass]] = {}
+        self._unread: dict[RuleClass, None] = {}
         self._kept: dict[str, int] = {}  # the clients of several rules that name a value
 
     def add(self, entry: RuleClass, condition: Condition) -> None:
         """Take note of a class without clients."""
-        opinion = self.opinions[entry] = _Opinion.of(condition)
+        self.opinions[entry] = _Opinion.of(condition)
+        self._unread[entry] = None
+
+    def _read(self) -> None:
+        """Note which values the latest rules name."""
         naming = self._naming
-        for value in opinion.exceptions:
-            its = naming.setdefault(value, entry)
-            if isinstance(its, set):
+        for entry in self._unread:
+            values = self.opinions[entry].exceptions
+            known = naming.keys() & values
+            naming.update(dict.fromkeys(values - known, entry))
+            for value in known:
+                its = naming[value]
+                if not isinstance(its, set):
+                    its = naming[value] = {its}
                 its.add(entry)
-            elif its is not entry:
-                naming[value] = {its, entry}
+                kept = self._kept.pop(value, None)
+                if kept is not None:
+                    self._keep(value, its, kept | entry.clients)
+        self._unread.clear()
 
     def remove(self, entry: RuleClass) -> None:
         """Forget a class that has no clients any more."""
-        for value in self.opinions.pop(entry).exceptions:
+        opinion = self.opinions.pop(entry)
+        if entry in self._unread:
+            del self._unread[entry]
+            return
+        for value in opinion.exceptions:
             its = self._naming[value]
             if not isinstance(its, set):
                 del self._naming[value]
@@ -110,6 +127,8 @@ class _Asked:
             self.lacking = self.lacking & ~gone | came
         if opinion.bars_others:
             self.other = self.other & ~gone | came
+        if entry in self._unread:
+            return
         for value in opinion.exceptions & self._kept.keys():
             its = self._naming[value]
             assert isinstance(its, set)
@@ -119,6 +138,8 @@ class _Asked:
         """The clients that may not go where the attribute has this value; None: lacks it."""
         if value is None:
             return self.lacking
+        if self._unread:
+            self._read()
         its = self._naming.get(value)
         if its is None:
             return self.other
@@ -140,6 +161,7 @@ class _Asked:
 
     def check(self) -> None:
         """Verify who names what, and what is kept of it; slow."""
+        self._read()
         pairs = sum(len(opinion.exceptions) for opinion in self.opinions.values())
         named = [its if isinstance(its, set) else {its} for its in self._naming.values()]
         assert pairs == sum(map(len, named))

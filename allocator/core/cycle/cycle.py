@@ -14,7 +14,7 @@ from allocator.core.cycle import gangs, within_gates
 from allocator.core.cycle.decisions import Decisions
 from allocator.core.cycle.minimums import reaches_own
 from allocator.core.events import Holdings
-from allocator.core.numba.compiled import loop, loop_view
+from allocator.core.numba.compiled import loop, loop_view, part
 from allocator.core.plans.reclaims import reclaims
 from allocator.core.policy import Policy
 from allocator.core.snapshot import BitWords, Bools, Grants, Ints, Snapshot
@@ -98,7 +98,7 @@ def _wrong_grant(
     candidate[candidates] = True
     something = np.zeros(len(client), np.bool_)
     something[special_grant] = True
-    left, begun = np.empty_like(free), np.zeros(len(free), np.bool_)
+    count, several = np.zeros(len(free), np.int64), 0  # grants on each agent
     for row in range(len(client)):
         # Whom, and where: a client of this cycle, a candidate agent, a pair that may meet.
         who, where = client[row], agent[row]
@@ -108,20 +108,43 @@ def _wrong_grant(
             return 2
         if excluded[handle[where], who // 64] >> np.uint64(who % 64) & np.uint64(1):
             return 3
-        # How much: something, nothing negative, and per agent no more than is free.
-        if not begun[where]:
-            begun[where] = True
-            left[where] = free[where]
+        # How much: something, and nothing negative.
         for r in range(amount.shape[1]):
             if amount[row, r] < 0:
                 return 4
             something[row] |= amount[row, r] > 0
-            left[where, r] -= amount[row, r]
-            if left[where, r] < 0:
-                return 5
         if not something[row]:
             return 4
-    return 0
+        count[where] += 1
+        several += count[where] == 2
+    return 0 if _fit(agent, amount, count, several, free) else 5
+
+
+@part()
+def _fit(agent: Ints, amount: Ints, count: Ints, several: int, free: Ints) -> bool:
+    """Whether the grants on each agent are together no more than is free.
+
+    `count` (A,): grants on each agent.
+    `several`: agents with more than one; only of these it is noted what is left, for a table of all
+        agents and kinds may be large.
+    """
+    left, place, end = np.empty((several, free.shape[1]), np.int64), np.full(len(free), -1), 0
+    for row in range(len(agent)):
+        where = agent[row]
+        if count[where] > 1 and place[where] < 0:
+            place[where] = end
+            left[end] = free[where]
+            end += 1
+        at = place[where]
+        for r in range(amount.shape[1]):
+            if at < 0:
+                if amount[row, r] > free[where, r]:
+                    return False
+                continue
+            left[at, r] -= amount[row, r]
+            if left[at, r] < 0:
+                return False
+    return True
 
 
 def _check_specials(snapshot: Snapshot, grants: Grants) -> None:
@@ -171,9 +194,9 @@ def _check_bounds(snapshot: Snapshot, grants: Grants) -> None:
 def _counted(snapshot: Snapshot, grants: Grants) -> Ints:
     """What counts against quota, (G, R): all that is plain, and of special kinds those that do."""
     counted = grants.amount.copy()
-    part = np.flatnonzero(snapshot.specials.bounded[grants.special])
-    at = grants.special_grant[part], snapshot.specials.column[grants.special[part]]
-    np.add.at(counted, at, grants.special_amount[part])
+    rows = np.flatnonzero(snapshot.specials.bounded[grants.special])
+    at = grants.special_grant[rows], snapshot.specials.column[grants.special[rows]]
+    np.add.at(counted, at, grants.special_amount[rows])
     return counted
 
 

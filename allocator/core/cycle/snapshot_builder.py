@@ -67,7 +67,7 @@ class SnapshotBuilder:
         agents = _candidates(free, specials, least)
         if rows is None:
             agents = agents[state.agents.ready[agents]]
-        if 0 < 2 * len(agents) < len(free):  # the others are no part of this cycle
+        if 2 * len(agents) < len(free):  # the others are no part of this cycle
             kept = np.append(0, agents)
             rows, by_kind = (kept if rows is None else rows[kept]), by_kind[kept]
             specials = specials_of(reach, by_kind)
@@ -358,5 +358,7 @@ def _ready(state: State, wanted: Ints | None) -> Ints | None:
 def _candidates(free: Ints, specials: Specials, least: Ints | None) -> Ints:
     """Agents with enough for some client: a row of `least`, or anything if it is None."""
     whole = free if not len(specials.row) else free + specials.by_column(free.shape[1])
-    enough = some(whole) if least is None else reaches(whole, least)
-    return np.flatnonzero(enough)
+    # Where nothing is free, which a busy master asks about often, a look at zeros is cheapest.
+    if least is None or not whole.any():
+        return np.flatnonzero(some(whole))
+    return np.flatnonzero(reaches(whole, least))

@@ -154,7 +154,7 @@ class FilterTable:
             rows.stale[:] = True
         # Also recompute those of clients whose offers have another form.
         coverage.mark_stale(rows, coverage.changed_clients(self._shown, offerable))
-        self._shown = offerable
+        self._shown = offerable._replace(free=offerable.free[:0].copy())  # no whole table
         known = pack(offerable.known, rows.covered.shape[1])
         coverage.refresh(rows, offerable, agents, touched, self._seen, known)
         every = len(agents) == len(rows.stale)  # then they are shown as they are

@@ -25,6 +25,7 @@ class _Mode:
 
 
 _interpreted_here: ContextVar[bool] = ContextVar("interpreted_here")
+_cached_only: ContextVar[bool] = ContextVar("cached_only", default=False)
 
 
 class Decorator(Protocol):
@@ -63,7 +64,7 @@ class Loop:
     def dispatcher(self) -> Any:  # noqa: ANN401
         from allocator.core.numba.numba_types import njit
 
-        return njit(self._function, self._options, cache_may_fail)
+        return njit(self._function, self._options, cache_may_fail, _may_compile)
 
     @property
     def _numba_type_(self) -> Any:  # noqa: ANN401
@@ -129,20 +130,29 @@ def cache_may_fail() -> bool:
     return _Mode.cache_may_fail
 
 
+def _may_compile() -> bool:
+    return not _cached_only.get()
+
+
 def compiled_here() -> AbstractContextManager[None]:
     """Run loops compiled in this context (thread), whatever the process does."""
-    return _here(interpreted=False)
+    return _here(_interpreted_here, False)
 
 
 def interpreted_here() -> AbstractContextManager[None]:
     """Run loops as plain Python in this context (thread), whatever the process does."""
-    return _here(interpreted=True)
+    return _here(_interpreted_here, True)
+
+
+def cached_only_here() -> AbstractContextManager[None]:
+    """Load loops in this context (thread), but compile none: NotCachedError is raised instead."""
+    return _here(_cached_only, True)
 
 
 @contextmanager
-def _here(*, interpreted: bool) -> Iterator[None]:
-    token = _interpreted_here.set(interpreted)
+def _here(variable: ContextVar[bool], value: bool) -> Iterator[None]:
+    token = variable.set(value)
     try:
         yield
     finally:
-        _interpreted_here.reset(token)
+        variable.reset(token)

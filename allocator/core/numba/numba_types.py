@@ -38,13 +38,22 @@ _compiling: ContextVar[bool] = ContextVar("_compiling", default=False)
 """Whether one of our loops is being compiled."""
 
 
+class NotCachedError(Exception):
+    """A loop would have to be compiled, where it may only be loaded."""
+
+
 def njit(
-    function: Callable[..., Any], options: dict[str, Any], cache_may_fail: Callable[[], bool]
+    function: Callable[..., Any],
+    options: dict[str, Any],
+    cache_may_fail: Callable[[], bool],
+    may_compile: Callable[[], bool],
 ) -> Any:  # noqa: ANN401
     """Make numba's dispatcher of a function.
 
     `options`: those of ``numba.njit``.
     `cache_may_fail`: asked whenever the cache cannot be used: whether to go on without it.
+    `may_compile`: asked whenever the cache has no code: whether to compile it; a call raises
+        NotCachedError if not.
     """
     # Without a wrapper for Python, only compiled functions can call it.
     if not options.get("no_cpython_wrapper"):
@@ -54,7 +63,7 @@ def njit(
         return np.errstate(all="ignore")(function)  # as in compiled code
     compiler = getattr(dispatcher, "_compiler", None)
     if compiler is not None:
-        compiler.compile = _ours(compiler.compile)
+        compiler.compile = _ours(compiler.compile, may_compile)
     # If a later numba keeps its cache elsewhere, errors of it are not tolerated; no more is lost.
     cache = getattr(dispatcher, "_cache", None)
     for name in ("load_overload", "save_overload") if cache is not None else ():
@@ -62,10 +71,14 @@ def njit(
     return dispatcher
 
 
-def _ours(compile_function: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark that one of our loops is being compiled."""
+def _ours(
+    compile_function: Callable[..., Any], may_compile: Callable[[], bool]
+) -> Callable[..., Any]:
+    """Compile only if that is allowed, and mark that one of our loops is being compiled."""
 
     def compile_ours(*arguments: Any) -> Any:  # noqa: ANN401
+        if not may_compile():
+            raise NotCachedError
         token = _compiling.set(True)
         try:
             return compile_function(*arguments)

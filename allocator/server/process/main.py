@@ -43,7 +43,7 @@ from allocator.server.process.link import Link, ObserverChild, new_link
 from allocator.server.process.reloading import Reloader
 from allocator.server.process.systemd import READY, STOPPING, notify, watched
 from allocator.server.system import loop_cache
-from allocator.server.system.compilation import Compilation
+from allocator.server.system.compilation import Compilation, load_cached
 from allocator.server.system.disk import is_full, reason
 from allocator.server.system.http_socket import http_socket
 from allocator.server.system.lasting import log_what_threads_raise
@@ -87,7 +87,6 @@ class Server:
         Raises StateError if the state directory cannot be used.
         """
         config = loaded.config
-        claim_addresses(config.listen.targets)
         # Later there may be no descriptor left to read a file with.
         policies.load_ahead()
         kept = restore(config)
@@ -252,12 +251,14 @@ def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
     if note:
         _log.warning(note)
     try:
+        claim_addresses(config.listen.targets)
         claim_addresses(config.observer.listen, "observer.listen")
         http = http_socket(config.http.host, config.http.port)
         link = new_link(http.fileno())
     except OSError as error:
         _log.error("cannot start", error=error.strerror or str(error))
         return EXIT_FAILURE
+    load_cached()
     observer = ObserverChild(link)
     observer.fork(partial(_observe, loaded, link))
     with (

@@ -1,9 +1,9 @@
 """Loops that are compiled and loaded before the sidecar takes sessions.
 
-Where the cache is cold, child processes compile. Then this process loads the loops on a thread of
-its own, and is ready. Until then the master's module decides, and the few loops that questions
-about empty books need run as plain Python. Where it fails, as without descriptors, it is tried
-again later.
+If they are cached, they are loaded before the observer is forked, which shares them
+(`load_cached`). If not, child processes compile them, and each process loads them on a thread of
+its own. Until then the master's module decides, and the few loops that questions about empty books
+need run as plain Python. What fails, as without descriptors, is tried again later.
 """
 
 import gc
@@ -18,7 +18,12 @@ from typing import NamedTuple
 import structlog
 
 from allocator import core, explain, policies
-from allocator.core.numba.compiled import compiled_here, interpret, tolerate_cache_errors
+from allocator.core.numba.compiled import (
+    cached_only_here,
+    compiled_here,
+    interpret,
+    tolerate_cache_errors,
+)
 from allocator.server.system import loop_cache
 from allocator.server.system.disk import reason
 
@@ -78,6 +83,20 @@ def load(part: str = "") -> None:
         policies.warm("joint")
     if part in ("", "plans"):
         policies.warm_plans()
+
+
+def load_cached() -> None:
+    """Load all loops in the calling thread if they are cached; a `Compilation` loads what is left.
+
+    Takes about a second, and leaves the state of the process to `Compilation`.
+    """
+    if loop_cache.is_off() or not loop_cache.is_complete():
+        return
+    tolerate_cache_errors()
+    # A cache may be damaged, or no descriptor left: `Compilation` tries again, and reports.
+    with suppress(Exception), cached_only_here(), compiled_here():
+        load()
+    gc.freeze()
 
 
 class Compilation:

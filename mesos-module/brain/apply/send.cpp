@@ -188,6 +188,26 @@ void Brain::sendHold(
 }
 
 
+// Reports the offers in `effects` from `first` on as holdings: together, because
+// an event for each would cost the sidecar ten times as much.
+void Brain::tellOffers(size_t first)
+{
+  if (!following) {
+    return;
+  }
+
+  // What waits was before these offers.
+  sendCoalesced();
+  for (size_t i = first; i < effects.offers.size(); ++i) {
+    const Offer& offer = effects.offers[i];
+    coalescer.hold(
+        place(offer.framework, offer.role, offer.agent),
+        toAmounts(offer.parts));
+  }
+  sendCoalesced();
+}
+
+
 // Reports holdings under the role's own handle, then releases them under the
 // shared one. In this order nothing held appears free.
 void Brain::tellMover(uint32_t agent, const Allocation& held)

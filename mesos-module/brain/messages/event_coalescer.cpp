@@ -17,6 +17,11 @@ wire::Holdings* used(wire::Event* event)
   return event->mutable_transition();
 }
 
+wire::Holdings* held(wire::Event* event)
+{
+  return event->mutable_hold();
+}
+
 } // namespace {
 
 
@@ -83,11 +88,19 @@ void EventCoalescer::transition(const Place& place, const Amounts& amounts)
 }
 
 
+void EventCoalescer::hold(const Place& place, const Amounts& amounts)
+{
+  if (!amounts.empty()) {
+    addRow(place, amounts, held(event(&holds, amounts, held)));
+  }
+}
+
+
 std::vector<wire::Event> EventCoalescer::take()
 {
   std::vector<wire::Event> result;
 
-  for (Groups* groups : {&transitions, &releases}) {
+  for (Groups* groups : {&transitions, &releases, &holds}) {
     for (auto& group : *groups) {
       for (wire::Event& event : group.second) {
         result.emplace_back();
@@ -105,6 +118,7 @@ void EventCoalescer::clear()
 {
   releases.clear();
   transitions.clear();
+  holds.clear();
   rows = 0;
 }
 

@@ -23,13 +23,14 @@ using session::Place;
 void addAmounts(const Amounts& amounts, wire::Amounts* to);
 
 
-// Collects releases and transitions until they are sent. A master makes
-// thousands of such calls at a time, and a row in a column costs a tenth of an
-// event.
+// Collects releases and transitions until they are sent, or holdings. A master
+// makes thousands of such calls at a time, and a row in a column costs a tenth
+// of an event.
 //
 // No other event is sent between them, so none of them concerns a new offer.
 // Therefore all transitions may precede all releases: a task does not end
-// before it starts, and what is declined is not what is launched.
+// before it starts, and what is declined is not what is launched. Holdings are
+// not collected beside the others.
 class EventCoalescer
 {
 public:
@@ -40,6 +41,7 @@ public:
       bool allocated);
 
   void transition(const Place& place, const Amounts& amounts);
+  void hold(const Place& place, const Amounts& amounts);
 
   size_t size() const { return rows; }
 
@@ -65,6 +67,7 @@ private:
 
   Groups releases;
   Groups transitions;
+  Groups holds;
   std::vector<uint32_t> columns;
   size_t rows = 0;
 };

@@ -27,11 +27,6 @@ namespace allocator {
 namespace adapter {
 namespace {
 
-const FrameworkID ONE = frameworkId("one");
-const FrameworkID TWO = frameworkId("two");
-const AgentID AGENT = agentId("agent");
-
-
 // The actor without a sidecar, which decides alone.
 class BuiltinMetricsTest : public ::testing::Test
 {

@@ -37,9 +37,13 @@
 //     --sizes    agents x frameworks, or agents x frameworks x roles
 //     --rounds   repetitions; the shortest time counts
 //     --only     some of "sidecar,fallback,built-in" (default: all)
-//     --measure  "times" (else), or "prices": what each step costs the caller
+//     --measure  "times" (else); "prices": what each step costs the caller
 //                and the allocator's thread, in processor time and calls of
-//                `new`; all actors share one thread then
+//                `new`; all actors share one thread then; or "loop": all offers
+//                are declined as soon as every agent is offered, again and
+//                again, while cycles run at an interval: how long each round
+//                takes, and who decided it
+//     --intervals  of "loop", in milliseconds (default: 20,1000)
 
 namespace allocator {
 namespace driver {
@@ -60,12 +64,27 @@ const std::map<std::string, Who> NAMES = {
 };
 
 
+enum class Measure
+{
+  TIMES,
+  PRICES,
+  LOOP,
+};
+
+const std::map<std::string, Measure> MEASURES = {
+    {"times", Measure::TIMES},
+    {"prices", Measure::PRICES},
+    {"loop", Measure::LOOP},
+};
+
+
 struct Settings
 {
   std::string target;
   std::string sidecar;
   std::set<Who> only{Who::SIDECAR, Who::FALLBACK, Who::BUILT_IN};
-  bool prices = false;
+  Measure measure = Measure::TIMES;
+  std::vector<size_t> intervalsMs{20, 1000};
   std::vector<Size> sizes{{1000, 100, 1}, {10000, 1000, 1}};
   int rounds = 3;
 };
@@ -78,20 +97,29 @@ struct Settings
 }
 
 
+// Positive numbers, or none.
+std::vector<size_t> parseNumbers(
+    const std::string& text,
+    const std::string& separator)
+{
+  std::vector<size_t> numbers;
+  for (const std::string& each : strings::split(text, separator)) {
+    const Try<size_t> number = numify<size_t>(each);
+    if (number.isError() || number.get() == 0) {
+      return {};
+    }
+    numbers.push_back(number.get());
+  }
+  return numbers;
+}
+
+
 std::vector<Size> parseSizes(const std::string& text)
 {
   std::vector<Size> sizes;
 
   for (const std::string& each : strings::split(text, ",")) {
-    std::vector<size_t> numbers;
-    for (const std::string& part : strings::split(each, "x")) {
-      const Try<size_t> number = numify<size_t>(part);
-      if (number.isError() || number.get() == 0) {
-        fail("--sizes has '" + each + "'; 1000x100 would be right");
-      }
-      numbers.push_back(number.get());
-    }
-
+    const std::vector<size_t> numbers = parseNumbers(each, "x");
     if (numbers.size() < 2 || numbers.size() > 3) {
       fail("--sizes has '" + each + "'; 1000x100 would be right");
     }
@@ -136,7 +164,16 @@ Settings parseArguments(int argc, char** argv)
     } else if (name == "--only") {
       settings.only = parseOnly(value);
     } else if (name == "--measure") {
-      settings.prices = value == "prices";
+      auto measure = MEASURES.find(value);
+      if (measure == MEASURES.end()) {
+        fail("--measure is '" + value + "'; times, prices or loop is right");
+      }
+      settings.measure = measure->second;
+    } else if (name == "--intervals") {
+      settings.intervalsMs = parseNumbers(value, ",");
+      if (settings.intervalsMs.empty()) {
+        fail("--intervals has '" + value + "'; 20,1000 would be right");
+      }
     } else if (name == "--sizes") {
       settings.sizes = parseSizes(value);
     } else if (name == "--rounds") {
@@ -394,8 +431,12 @@ std::unique_ptr<mesos::allocator::Allocator> create(
   parameters.transport.channel.target = who == Who::SIDECAR
       ? settings.target
       : "unix:/tmp/driver-" + std::to_string(getpid()) + "-nobody.sock";
-  parameters.fallbackAfter = session::Duration(60000);
-  parameters.deadlines.answer = session::Duration(60000);
+
+  // In the loop the defaults count, which decide who decides.
+  if (settings.measure != Measure::LOOP) {
+    parameters.fallbackAfter = session::Duration(60000);
+    parameters.deadlines.answer = session::Duration(60000);
+  }
 
   if (who != Who::BUILT_IN) {
     return makeAllocator(parameters);
@@ -423,6 +464,98 @@ Times run(const Settings& settings, const Size& size, Who who)
   Times times = play(&master, settings.rounds, who);
   times.add = min(before, last);
   return times;
+}
+
+
+// Decisions of the sidecar that have become offers.
+size_t offeredBySidecar()
+{
+  double sum = 0;
+  for (const char* name : {"offered", "partial"}) {
+    sum += readMetric(std::string("allocator/sidecar/outcomes/") + name)
+               .getOrElse(0);
+  }
+  return static_cast<size_t>(sum);
+}
+
+
+// Who decided the offers of a round: the sidecar, the module, or both.
+const char* decider(size_t bySidecar, size_t offers)
+{
+  return bySidecar >= offers ? "sidecar" : bySidecar == 0 ? "module" : "both";
+}
+
+
+// Offers everything again and again. The first row is of the first offers.
+void loop(
+    const Settings& settings,
+    const Size& size,
+    const std::string& name,
+    Who who,
+    size_t intervalMs)
+{
+  const auto allocator = create(settings, who);
+  Master master(allocator.get(), size, Milliseconds(intervalMs));
+  waitForSession(who);
+
+  printf(
+      "%s, %zu agents, %zu frameworks, %zu roles, a cycle each %zu ms\n"
+      "  %-8s %8s %12s %8s %11s  %s\n",
+      name.c_str(),
+      size.agents,
+      size.frameworks,
+      size.roles,
+      intervalMs,
+      "round",
+      "s",
+      "processor, s",
+      "offers",
+      "by sidecar",
+      "decided by");
+
+  int whole = 0;
+  size_t before = offeredBySidecar();
+
+  for (int round = 0; round <= settings.rounds; ++round) {
+    const Time time = timeOf([&]() {
+      if (round == 0) {
+        require(master.populate(), "add");
+      } else {
+        master.decline(None());
+        require(master.awaitAll(), "loop");
+      }
+    });
+
+    if (round == 0 && who == Who::SIDECAR) {
+      Stopwatch watch;
+      watch.start();
+      if (!waitForMetric("allocator/sidecar/unanswered", 0)) {
+        fail("the sidecar did not answer everything within a minute");
+      }
+      printf(
+          "  caught up %.2f s after the first offers\n",
+          watch.elapsed().secs());
+    }
+
+    const size_t offers = master.held();
+    const size_t now = offeredBySidecar();
+    const char* by = who == Who::SIDECAR ? decider(now - before, offers) : "-";
+    printf(
+        "  %-8s %8.3f %12.3f %8zu %11zu  %s\n",
+        round == 0 ? "first" : std::to_string(round).c_str(),
+        time.elapsed,
+        time.spent,
+        offers,
+        now - before,
+        by);
+    before = now;
+    whole += round > 0 && std::string(by) == "sidecar" ? 1 : 0;
+  }
+
+  if (who == Who::SIDECAR) {
+    printf("  the sidecar decided %d of %d rounds\n", whole, settings.rounds);
+  }
+  fflush(stdout);
 }
 
 
@@ -562,7 +695,7 @@ int main(int argc, char** argv)
   }
 
   setenv("LIBPROCESS_IP", "127.0.0.1", 1);
-  if (settings.prices) {
+  if (settings.measure == Measure::PRICES) {
     setenv("LIBPROCESS_NUM_WORKER_THREADS", "1", 1);
   }
   google::InitGoogleLogging(argv[0]);
@@ -578,13 +711,21 @@ int main(int argc, char** argv)
       if (settings.only.count(each.second) == 0) {
         continue;
       }
-      if (settings.prices) {
-        priceAll(settings, size, each.first, each.second);
-      } else {
-        times[each.second] = run(settings, size, each.second);
+      switch (settings.measure) {
+        case Measure::TIMES:
+          times[each.second] = run(settings, size, each.second);
+          break;
+        case Measure::PRICES:
+          priceAll(settings, size, each.first, each.second);
+          break;
+        case Measure::LOOP:
+          for (size_t intervalMs : settings.intervalsMs) {
+            loop(settings, size, each.first, each.second, intervalMs);
+          }
+          break;
       }
     }
-    if (!settings.prices) {
+    if (settings.measure == Measure::TIMES) {
       print(size, times);
     }
   }

@@ -138,6 +138,8 @@ public:
     return result;
   }
 
+  size_t count() { return held.size(); }
+
   // Of the thread that all actors share, without this actor's part.
   Price priceOfOthers() { return priceOfThread() - own; }
 
@@ -150,14 +152,16 @@ private:
 };
 
 
-Master::Master(mesos::allocator::Allocator* _allocator, const Size& _size)
+Master::Master(
+    mesos::allocator::Allocator* _allocator,
+    const Size& _size,
+    const Option<Duration>& interval)
   : allocator(_allocator), size(_size), inbox(new Inbox())
 {
   process::spawn(inbox.get());
 
-  // No batch allocation but the requested ones.
   mesos::allocator::Options options;
-  options.allocationInterval = Hours(1);
+  options.allocationInterval = interval.getOrElse(Hours(1));
 
   const process::PID<Inbox> pid = inbox->self();
   allocator->initialize(
@@ -180,9 +184,7 @@ bool Master::populate()
 {
   addFrameworks();
   addAgents();
-
-  return process::dispatch(inbox.get(), &Inbox::wait, size.agents)
-      .await(PATIENCE);
+  return awaitAll();
 }
 
 
@@ -241,11 +243,23 @@ void Master::decline(const Option<mesos::Filters>& filters)
 }
 
 
+bool Master::awaitAll()
+{
+  return process::dispatch(inbox.get(), &Inbox::wait, size.agents)
+      .await(PATIENCE);
+}
+
+
+size_t Master::held()
+{
+  return process::dispatch(inbox.get(), &Inbox::count).get();
+}
+
+
 bool Master::offerAll()
 {
   allocator->reviveOffers(frameworkIds.front(), {});
-  return process::dispatch(inbox.get(), &Inbox::wait, size.agents)
-      .await(PATIENCE);
+  return awaitAll();
 }
 
 
@@ -291,20 +305,26 @@ Spent Master::spent()
 }
 
 
+Option<double> readMetric(const string& name)
+{
+  const Future<std::map<string, double>> metrics =
+      process::metrics::snapshot(None());
+  metrics.await(PATIENCE);
+
+  if (!metrics.isReady()) {
+    return None();
+  }
+  const auto metric = metrics->find(name);
+  return metric == metrics->end() ? Option<double>::none() : metric->second;
+}
+
+
 bool waitForMetric(const string& name, double value)
 {
   for (int i = 0; i < 6000; ++i) {
-    const Future<std::map<string, double>> metrics =
-        process::metrics::snapshot(None());
-    metrics.await(PATIENCE);
-
-    if (metrics.isReady()) {
-      auto metric = metrics->find(name);
-      if (metric != metrics->end() && metric->second == value) {
-        return true;
-      }
+    if (readMetric(name) == value) {
+      return true;
     }
-
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
 

@@ -65,8 +65,12 @@ struct Spent
 class Master
 {
 public:
-  // Initializes the allocator and makes this master the leader.
-  Master(mesos::allocator::Allocator* allocator, const Size& size);
+  // Initializes the allocator and makes this master the leader. Without an
+  // `interval` there are no cycles but the requested ones.
+  Master(
+      mesos::allocator::Allocator* allocator,
+      const Size& size,
+      const Option<Duration>& interval = None());
   ~Master();
 
   // Adds everything and waits until each agent was offered; false after a
@@ -88,6 +92,12 @@ public:
 
   // Asks for a cycle and waits as above.
   bool offerAll();
+
+  // Waits as above, for the cycles of the interval.
+  bool awaitAll();
+
+  // Offers that were neither returned nor accepted.
+  size_t held();
 
   // `accept` accepts each offer and uses it as a whole; `end` returns what is
   // used. Both return the number of calls.
@@ -118,6 +128,9 @@ private:
   std::vector<Held> used;
 };
 
+
+// A metric of the module; none if there is none of that name.
+Option<double> readMetric(const std::string& name);
 
 // Waits until a metric of the module has the value; false after a minute.
 bool waitForMetric(const std::string& name, double value);

@@ -31,8 +31,9 @@ int main(int argc, char** argv)
   }
 
   // A master is linked with libmesos, so libraries loaded later see its
-  // symbols.
-  if (dlopen(argv[1], RTLD_NOW | RTLD_GLOBAL) == nullptr) {
+  // symbols. As in a master, functions of libmesos are looked up when they are
+  // called: a Mesos may lack what it never calls. The module must find all.
+  if (dlopen(argv[1], RTLD_LAZY | RTLD_GLOBAL) == nullptr) {
     return fail("cannot load", argv[1]);
   }
 

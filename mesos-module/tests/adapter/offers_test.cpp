@@ -22,11 +22,6 @@ namespace allocator {
 namespace adapter {
 namespace {
 
-const FrameworkID ONE = frameworkId("one");
-const FrameworkID TWO = frameworkId("two");
-const AgentID AGENT = agentId("agent");
-
-
 class OffersTest : public ::testing::Test
 {
 protected:

@@ -21,10 +21,6 @@ namespace allocator {
 namespace adapter {
 namespace {
 
-const FrameworkID ONE = frameworkId("one");
-const AgentID AGENT = agentId("agent");
-
-
 class ProcessTest : public ::testing::Test
 {
 protected:

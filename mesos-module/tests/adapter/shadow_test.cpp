@@ -25,10 +25,6 @@ namespace allocator {
 namespace adapter {
 namespace {
 
-const FrameworkID ONE = frameworkId("one");
-const AgentID AGENT = agentId("agent");
-
-
 class ShadowTest : public ::testing::Test
 {
 protected:

@@ -40,6 +40,11 @@ inline AgentID agentId(const std::string& value)
 }
 
 
+const FrameworkID ONE = frameworkId("one");
+const FrameworkID TWO = frameworkId("two");
+const AgentID AGENT = agentId("agent");
+
+
 inline mesos::ResourceQuantities quantities(const std::string& text)
 {
   return mesos::ResourceQuantities::fromString(text).get();

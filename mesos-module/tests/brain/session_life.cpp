@@ -128,7 +128,7 @@ void SessionLife::pass(int64_t ms)
 void SessionLife::wake()
 {
   pass(draw(8) == 0 ? 1500 : draw(300));
-  step(Wake{keeper->waiting().count()});
+  step(Wake{keeper->waiting().count(), keeper->quiet().count()});
 }
 
 

@@ -90,7 +90,8 @@ void Script::addSessionCommands()
   };
 
   commands["wake"] = [this](const Line& line) {
-    return step(Wake{line.number("silent", 0)});
+    const int64_t silentMs = line.number("silent", 0);
+    return step(Wake{silentMs, line.number("quiet", silentMs)});
   };
 
   commands["settle"] = [this](const Line&) { return settle(); };

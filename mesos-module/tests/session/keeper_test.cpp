@@ -382,6 +382,31 @@ TEST(KeeperTest, ASilentSidecarIsLeft)
 }
 
 
+TEST(KeeperTest, ASidecarWithABacklogIsNotQuiet)
+{
+  KeeperOptions options;
+  options.batchEventsMax = 1;
+  SmallWorld world(options);
+  world.begin();
+  EXPECT_EQ(Duration(0), world.keeper->quiet());
+
+  for (int i = 0; i < 3; ++i) {
+    world.submit();
+  }
+  world.pass(700);
+  EXPECT_EQ(Duration(700), world.keeper->quiet());
+
+  EXPECT_TRUE(world.exchangeOne());
+  world.pass(200);
+  EXPECT_EQ(Duration(900), world.keeper->waiting());
+  EXPECT_EQ(Duration(200), world.keeper->quiet());
+
+  world.exchange();
+  EXPECT_EQ(Duration(0), world.keeper->waiting());
+  EXPECT_EQ(Duration(0), world.keeper->quiet());
+}
+
+
 TEST(KeeperTest, AHeartbeatFindsASilentSidecar)
 {
   SmallWorld world;

@@ -40,22 +40,32 @@ public:
   // The sidecar takes everything and answers, until nothing is pending.
   void exchange()
   {
+    while (exchangeOne()) {
+    }
+  }
+
+  // The sidecar takes one message and answers; false if none is pending.
+  bool exchangeOne()
+  {
     wire::SessionRequest request;
 
-    while (link->isOpen && link->queue.pop(&request)) {
-      if (streamOf != link->streams) {
-        streamOf = link->streams;
-        sidecar = ModelSidecar(likeThis);
-      }
-
-      for (wire::SessionResponse& answer : sidecar.take(request)) {
-        if (link->isOpen) {
-          deliver(std::move(answer));
-        }
-      }
-
-      ASSERT_EQ("", sidecar.fault);
+    if (!link->isOpen || !link->queue.pop(&request)) {
+      return false;
     }
+
+    if (streamOf != link->streams) {
+      streamOf = link->streams;
+      sidecar = ModelSidecar(likeThis);
+    }
+
+    for (wire::SessionResponse& answer : sidecar.take(request)) {
+      if (link->isOpen) {
+        deliver(std::move(answer));
+      }
+    }
+
+    EXPECT_EQ("", sidecar.fault);
+    return sidecar.fault.empty();
   }
 
   void deliver(wire::SessionResponse&& response)

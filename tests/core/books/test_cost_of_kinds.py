@@ -2,6 +2,9 @@
 
 import math
 import mmap
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 import pytest
@@ -13,6 +16,7 @@ from allocator.core import (
     Allocator,
     Define,
     FrameworkInfo,
+    Holdings,
     Kind,
     Options,
     PolicySpec,
@@ -20,8 +24,15 @@ from allocator.core import (
     Settings,
     UpdateAgent,
 )
+from allocator.core.apply.learning import learn_from_ends
+from allocator.core.checkpoint.detaching import nbytes_of
+from allocator.core.cycle.cycle import BadGrantError, check_grants
 from allocator.core.cycle.snapshot_builder import SnapshotBuilder
+from allocator.core.numba.compiled import interpreted_here
+from allocator.core.snapshot import Grants, Snapshot
 from allocator.policies import build
+from allocator.policies.filling.scene import scene_builder
+from allocator.policies.filling.scene.loop_arrays import Log
 from tests.counting import resident_bytes
 from tests.world.rows import given_back, settled
 
@@ -78,6 +89,7 @@ def test_filters_take_memory_on_their_agents_alone(allocator):
             assert table.nbytes == 4 * 2**20
             assert resident_bytes(table) <= most
     assert np.count_nonzero(filters.rows.covered) == 100
+    assert nbytes_of(filters._shown) < 2**19, "keeps no table of what was free"
     filters.check()
 
 
@@ -102,8 +114,75 @@ def test_a_snapshot_shows_the_books_capacity_and_keeps_it(allocator):
 def test_what_is_free_takes_no_memory_behind_the_last_agent(allocator, monkeypatch):
     state = allocator.state
     monkeypatch.setattr("allocator.core.books.state.untouched", _apart)
-    for agent in range(AGENTS // 2, AGENTS + 1):
+    left = AGENTS // 2 + 10
+    for agent in range(left, AGENTS + 1):
         allocator.step(RemoveAgent(agent))
     free = state.free
     assert (free == np.maximum(state.agents.capacity - state.ledger.books.agent_held, 0)).all()
-    assert resident_bytes(free) <= (AGENTS // 2) * PAGE
+    assert resident_bytes(free) <= left * PAGE
+    # A policy's copy takes none either.
+    monkeypatch.setattr(scene_builder, "untouched", _apart)
+    snapshot = SnapshotBuilder().build(state, None)
+    copy = scene_builder._agents_of(snapshot, joins=True).free
+    assert (copy == free).all()
+    assert resident_bytes(copy) <= left * PAGE
+
+
+@contextmanager
+def _at_most(nbytes: float) -> Iterator[None]:
+    """Less than this is allocated at a time; loops are interpreted, for what they allocate counts.
+
+    Another table of all agents and kinds would be more.
+    """
+    with interpreted_here():
+        tracemalloc.start()
+        try:
+            yield
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert peak < nbytes
+
+
+def test_grants_are_checked_without_a_table_of_what_is_left(allocator):
+    state, some = allocator.state, np.arange(1, 101)
+    snapshot = SnapshotBuilder().build(state, some)
+    granted, amount = snapshot.agents, snapshot.free[snapshot.agents]
+    client, tasks = np.ones(len(granted), np.int64), np.zeros(len(granted), np.int64)
+    table = snapshot.free.nbytes
+    with _at_most(table / 4):
+        check_grants(
+            state.eligibility.excluded,
+            snapshot.handle,
+            snapshot,
+            Grants(client, granted, tasks, amount),
+        )
+    # Of two grants on one agent each may be had, but not both.
+    twice, each = np.repeat(granted[-1:], 2), np.repeat(amount[-1:], 2, axis=0)
+    for part, allowed in ((2, True), (1, False)):
+        grants = Grants(client[:2], twice, tasks[:2], each // part)
+        with nullcontext() if allowed else pytest.raises(BadGrantError, match="than is free"):
+            check_grants(state.eligibility.excluded, snapshot.handle, snapshot, grants)
+
+
+def test_what_policies_grant_is_not_copied(allocator, monkeypatch):
+    logs, empty_log = list[Log](), scene_builder.empty_log
+    snapshot = SnapshotBuilder().build(allocator.state, np.arange(1, 4))
+
+    def noted(of: Snapshot) -> Log:
+        logs.append(empty_log(of))
+        return logs[0]
+
+    monkeypatch.setattr(scene_builder, "empty_log", noted)
+    with interpreted_here():
+        grants = build(PolicySpec("drf")).allocate(snapshot, 1)
+    assert len(grants) == 3
+    assert np.shares_memory(grants.amount, logs[0].amount)
+
+
+def test_offers_that_come_back_unused_teach_nothing_and_cost_no_table(allocator):
+    one, kind = np.ones(AGENTS, np.int64), np.array([0])
+    rows = Holdings(one, one, np.arange(1, AGENTS + 1), kind, one[:, None])
+    allocator.state.clients.learned[1, 0] = 5
+    with _at_most(AGENTS * KINDS):
+        learn_from_ends(allocator.state, one, rows, np.zeros(AGENTS, np.bool_))

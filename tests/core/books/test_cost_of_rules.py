@@ -226,6 +226,40 @@ def test_an_agent_that_returns_costs_a_look_at_the_rules_that_name_its_values(lo
     allocator.state.eligibility.check()
 
 
+def test_values_are_read_once_an_agent_comes_with_one_and_only_once(monkeypatch):
+    """Rules that come, change and go where no agent does are not: most never meet one."""
+    allocator, read = _allocator(roles=10), list[int]()
+    relation, original = allocator.state.eligibility, _Asked._read
+
+    def counted(asked: _Asked) -> None:
+        read.append(len(asked._unread))
+        original(asked)
+
+    monkeypatch.setattr(_Asked, "_read", counted)
+    for handle in range(1, 51):
+        label = f"hostname!=host-7|host-{1000 + handle}|host-{1001 + handle}"
+        allocator.step(AddFramework(handle, _framework(handle, label), (1 + handle % 10,)))
+        assert relation.excluded.any()
+    for handle in range(1, 21):
+        allocator.step(UpdateFramework(handle, _framework(handle, "hostname!=host-7"), (2,)))
+        assert relation.excluded.any()
+    allocator.step(RemoveFramework(50))
+    assert relation.excluded.any()
+    assert not read
+    _returns(allocator, 1040)
+    _returns(allocator, 7)
+    assert read == [30]  # the rule of twenty frameworks, and those of 29 others
+    # What is kept of a value follows rules that come later: read, or not yet.
+    for handle in range(51, 54):
+        label = f"hostname!=host-7|host-{handle}"
+        allocator.step(AddFramework(handle, _framework(handle, label), (1 + handle % 10,)))
+    assert relation.excluded.any()
+    allocator.step(UpdateFramework(53, _framework(53, "hostname!=host-7|host-51"), (2,)))
+    _returns(allocator, 7)
+    assert read == [30, 2]  # two of them have the same one
+    relation.check()
+
+
 def test_values_of_one_attribute_take_no_room_from_another(looked_for, joined):
     """Not even where frameworks name very many, and agents have each of them once."""
     allocator = _allocator(roles=10)

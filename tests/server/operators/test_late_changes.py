@@ -163,7 +163,7 @@ def test_a_configuration_that_is_told_as_late_is_never_taken_over(loop):
 
 def test_a_configuration_that_is_being_taken_over_is_waited_for(loop, monkeypatch):
     operators, held = Operators(loop, Loaded(Config(), {})), Held(loop, monkeypatch)
-    threading.Timer(1.0, held.go.set).start()
-    operators.replace_config(DRAINED, 0.2)
+    threading.Timer(3.0, held.go.set).start()
+    operators.replace_config(DRAINED, 2.0)
     assert drains(loop) == {"a1"}
     assert operators.loaded == DRAINED

@@ -151,6 +151,34 @@ def test_a_collection_of_garbage_does_not_look_at_what_was_loaded(complete_cache
         interpret(False)
 
 
+LOAD_CACHED = """
+import shutil
+from allocator.server.system import compilation, loop_cache
+loop_cache.prepare()
+from allocator.core.numba.compiled import cached_only_here, compiled_here
+compilation.load_cached()
+shutil.rmtree(loop_cache.directory())
+with cached_only_here(), compiled_here():
+    compilation.load()
+"""
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_before_it_forks_it_loads_what_is_cached_and_compiles_nothing(
+    complete_cache, cold, damaged
+):
+    shutil.copytree(complete_cache, cold / complete_cache.name)
+    if damaged:
+        for code in (cold / complete_cache.name).rglob("*.nbc"):
+            code.unlink()
+    command = [sys.executable, "-c", LOAD_CACHED]
+    done = subprocess.run(command, capture_output=True, check=False, text=True, cwd=ROOT)
+    if damaged:
+        assert "NotCachedError" in done.stderr
+    else:
+        assert done.returncode == 0, done.stderr
+
+
 def exits(code: int) -> Callable[[str], list[str]]:
     return lambda _part: [sys.executable, "-c", f"raise SystemExit({code})"]
 

@@ -267,7 +267,7 @@ def _agents_of(snapshot: Snapshot, *, joins: bool) -> Agents:
     barring = snapshot.excluding | (filters.head >= 0)
     return Agents(
         row=read_only(snapshot.agents, np.int64),
-        free=own(snapshot.free, np.int64),
+        free=_copied(snapshot.free, int(snapshot.agents.max(initial=-1)) + 1),
         minimum=read_only(snapshot.minimum, np.int64),
         barred=either(snapshot.excluded, filters.covered, barring),
         barring=read_only(barring, np.bool_),
@@ -285,6 +285,13 @@ def _agents_of(snapshot: Snapshot, *, joins: bool) -> Agents:
         stands=untouched(snapshot.excluded.shape if joins else (0, 0), np.uint64),
         holder=read_only(snapshot.holder, np.int64),
     )
+
+
+def _copied(free: Ints, end: int) -> Ints:
+    """Copy what is free for the loops to write; from row `end` on nothing is looked at."""
+    copy = untouched(free.shape, np.int64)
+    copy[:end] = free[:end]
+    return copy
 
 
 def _kinds_of(snapshot: Snapshot) -> Kinds:
@@ -392,7 +399,7 @@ def grants_of(log: Log, scene: Scene) -> Grants:
         client=places.client[log.place[:count]],
         agent=log.agent[:count].copy(),
         tasks=log.tasks[:count].copy(),
-        amount=log.amount[:count].copy(),
+        amount=log.amount[:count],  # not copied: it is large, and nothing writes to it any more
         special_grant=log.part_of[:parts].copy(),
         special=agents.special[log.part[:parts]],
         special_amount=log.part_amount[:parts].copy(),
