@@ -45,6 +45,8 @@ class Value(Enum):
     EXPRESSION = "expression"
     """Clauses about agents' attributes."""
     NUMBER = "number"
+    COUNT = "count"
+    """A whole number."""
     NOTHING = "nothing"
     """The setting has no value beyond its existence; the event's field is true."""
 
@@ -106,7 +108,7 @@ class SettingKind:
     example: str | float = ""
     empty: str = ""
     bounds: tuple[float, float] = (0.0, 0.0)
-    """Bounds of a number."""
+    """Bounds of a number or count."""
     flags: tuple[Flag, ...] = ()
     refused: frozenset[Doubt] = frozenset()
     """A rule with any of these doubts is refused unless forced."""
@@ -274,10 +276,32 @@ WEIGHT = SettingKind(
     column=">weight",
 )
 
+GANG = SettingKind(
+    "gang",
+    Scope.FRAMEWORKS,
+    Value.COUNT,
+    "tasks",
+    what="How many tasks the frameworks that match both patterns start at once or not at all.",
+    group="Rules that set how many tasks of a framework start at once or not at all.",
+    commands=(
+        "List the rules.",
+        "Set the size of gangs, replacing the rule with the same patterns.",
+        _OF_PATTERNS,
+    ),
+    examples=("8 --framework-name 'mpi*'", "--framework-name 'mpi*'"),
+    called="tasks",
+    meaning="The framework is offered room for this many tasks of its demand at once, or nothing."
+    " 1: it has no gang, whatever its label says.",
+    hint="Tasks that are offered room together; 1: no gang, whatever the framework's label says.",
+    example=8,
+    bounds=(1, 100_000),
+    column=">tasks",
+)
+
 SHADOW = SettingKind("shadow", Scope.CLUSTER, Value.POLICY, "spec")
 
 KINDS: Mapping[str, SettingKind] = MappingProxyType(
-    {kind.name: kind for kind in (POLICY, DEMAND, CONSTRAINT, LIMIT, DRAIN, WEIGHT, SHADOW)}
+    {kind.name: kind for kind in (POLICY, DEMAND, CONSTRAINT, LIMIT, DRAIN, WEIGHT, GANG, SHADOW)}
 )
 """All kinds by name."""
 

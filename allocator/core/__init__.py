@@ -25,12 +25,14 @@ from allocator.core.constraints import (
 from allocator.core.cycle.cycle import CycleReport
 from allocator.core.cycle.deciding import Decide, Decided, Question, check_told, decide_by
 from allocator.core.cycle.decisions import Decisions
+from allocator.core.cycle.gangs import need_of, room_for
 from allocator.core.cycle.minimums import reaches
 from allocator.core.cycle.snapshot_builder import frozen
 from allocator.core.demand.demand_memory import DemandMemory, Remembered
 from allocator.core.demand.own_words import (
     CONSTRAINT_LABEL,
     DEMAND_LABEL,
+    GANG_LABEL,
     clauses_of_label,
     read_words,
 )
@@ -71,6 +73,7 @@ from allocator.core.events import (
     SetConstraint,
     SetDemand,
     SetDrain,
+    SetGang,
     SetLimit,
     SetPaused,
     SetPolicy,
@@ -132,6 +135,7 @@ __all__ = [
     "CONSTRAINT_LABEL",
     "DEMAND_LABEL",
     "EVENT_OF_KIND",
+    "GANG_LABEL",
     "LABELS_MAX",
     "MILLI",
     "NOWHERE",
@@ -221,6 +225,7 @@ __all__ = [
     "SetConstraint",
     "SetDemand",
     "SetDrain",
+    "SetGang",
     "SetLimit",
     "SetPaused",
     "SetPolicy",
@@ -261,6 +266,7 @@ __all__ = [
     "has_free",
     "matches",
     "nbytes_of",
+    "need_of",
     "out_of_reach",
     "parse_amount",
     "parse_constraint",
@@ -269,6 +275,7 @@ __all__ = [
     "reaches",
     "read_words",
     "refuse_long",
+    "room_for",
     "second_opinion",
     "see",
     "taken_back",

@@ -27,6 +27,12 @@ DEMAND_NAMES_MAX = 64
 AMOUNT_LENGTH_MAX = 64
 """Characters of a number: longer ones are no valid amounts, and expensive to parse."""
 
+GANG_LENGTH_MAX = 64
+"""Characters of the size of a gang: it is parsed at each update."""
+
+GANG_TASKS_MAX = 100_000
+"""Tasks of a gang: room for all of them is worked out at once."""
+
 REQUESTS_MAX = 64
 """Entries of one REQUEST call that are read; the first non-empty one counts."""
 

@@ -99,6 +99,16 @@ class SetWeight(_Change):
 
 
 @dataclass(frozen=True, slots=True)
+class SetGang(_Change):
+    """How many tasks of the frameworks that match start at once or not at all; None: no rule."""
+
+    kind = rule_kinds.GANG
+    role: str
+    framework_name: str
+    tasks: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class SetShadow(_Change):
     """Set the shadow policy, which decides the same cycles without effect. None: stop it."""
 
@@ -107,7 +117,7 @@ class SetShadow(_Change):
 
 
 OperatorChange: TypeAlias = (
-    SetPolicy | SetDemand | SetConstraint | SetLimit | SetDrain | SetWeight | SetShadow
+    SetPolicy | SetDemand | SetConstraint | SetLimit | SetDrain | SetWeight | SetGang | SetShadow
 )
 """One thing that an operator sets, or takes back."""
 
@@ -165,6 +175,8 @@ class Settings:
     """All that match count."""
     weights: dict[tuple[str, str], SetWeight] = field(default_factory=dict)
     """The last one counts."""
+    gangs: dict[tuple[str, str], SetGang] = field(default_factory=dict)
+    """The last one counts, before the framework's label."""
     drains: frozenset[str] = frozenset()
     """Ids or host names of agents that are not offered."""
     shadow: PolicySpec | None = None
@@ -240,6 +252,11 @@ class Settings:
         """Find the weight of a client beside that of its role; 1 where no rule says another."""
         rule = next(reversed(_matching(self.weights, role, framework_name)), None)
         return 1.0 if rule is None or rule.weight is None else rule.weight
+
+    def gang_rule(self, role: str, framework_name: str) -> int | None:
+        """Find the operator's size of a client's gang; None where no rule says one."""
+        rule = next(reversed(_matching(self.gangs, role, framework_name)), None)
+        return None if rule is None else rule.tasks
 
     def constraint_rules(self, role: str, framework_name: str) -> list[str]:
         """Find the operator's expressions for a client."""

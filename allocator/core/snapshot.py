@@ -195,6 +195,17 @@ class Bounds(NamedTuple):
         )
 
 
+class Gangs(NamedTuple):
+    """Clients that start several tasks at once or not at all; see `allocator.core.cycle.gangs`.
+
+    `client` (n,): ascending; of this cycle, with a known demand.
+    `tasks` (n,): how many of the snapshot's demand.
+    """
+
+    client: Ints
+    tasks: Ints
+
+
 @dataclass(frozen=True, slots=True)
 class AgentClasses:
     """Agents of equal capacity, taken together.
@@ -242,6 +253,7 @@ class Snapshot:
       (the parent of its leaf; the nearest ancestor in the tree where it has no leaf).
     - `classes`: all agents by capacity.
     - `plan`: the plan in force.
+    - `gangs`: None where there is none. Policies need not look at it.
     """
 
     resources: tuple[str, ...]
@@ -269,6 +281,7 @@ class Snapshot:
     parent_of_client: Ints
     classes: AgentClasses
     plan: Plan | None = None
+    gangs: Gangs | None = None
 
     @cached_property
     def free_by_column(self) -> Ints:

@@ -13,9 +13,11 @@ from allocator.core import (
     Snapshot,
     bits,
     format_quantities,
+    need_of,
     out_of_reach,
     quoted,
     reaches,
+    room_for,
 )
 from allocator.explain import cycles
 from allocator.explain.barring import Barring, PairChecker, Pairs, exclusions
@@ -42,6 +44,7 @@ REASONS = (
     "filter",
     "full",
     "minimum",
+    "gang",
     "outranked",
 )
 """Reasons why a client gets nothing of an agent, the longest-lasting first."""
@@ -185,6 +188,7 @@ def _of_pairs(work: _Work, checker: PairChecker) -> Barring:
     fits = checker.fits_when_empty(_all(work), picture.agents.capacity)
     _of_size(work, checker, short & ~fits)
     _of_busy_agents(work, short & fits)
+    _of_gang(work, checker, barring)
     return barring
 
 
@@ -327,6 +331,36 @@ def _of_minimum(work: _Work, where: Bools) -> None:
     """The tasks that fit are below the minimum of an offer."""
     cause = "what would be offered there is less than the minimum of an offer"
     work.mark("minimum", cause, where, f"{_LOWER}, or state a larger demand")
+
+
+def _of_gang(work: _Work, checker: PairChecker, barring: Barring) -> None:
+    """Agents with room for tasks of the client's gang, where there is not enough for all."""
+    picture, client, snapshot = work.picture, work.subject.client, checker.snapshot
+    gangs = snapshot.gangs
+    if gangs is None or client not in gangs.client:
+        return
+    need, demand = need_of(snapshot, client), snapshot.demand[client]
+    of_gang = f"its gang starts {need} tasks at once"
+    usable = picture.agents.ready.copy()
+    for blocker, where in work.marks:
+        usable &= ~where if blocker.reason in {"constraint", "capability"} else True
+    capacity = picture.agents.capacity[usable]
+    most = int((capacity[:, demand > 0] // demand[demand > 0]).min(axis=1).sum())
+    for bound in checker.bounds_of(client):
+        left = snapshot.bounds.left[bound, demand > 0] // demand[demand > 0]
+        most = min(most, max(int(left.min()), 0))
+    smaller = "make the gang smaller (mesos-allocator gang set)"
+    if most < need:
+        cause = f"{of_gang}; the agents that it may use, and its limits, have room for {most}"
+        mend = f"{smaller}, add agents, or raise the limit"
+        work.mark("gang", cause, picture.agents.ready, mend)
+        return
+    room = np.where(barring.open, room_for(snapshot, client)[snapshot.agents], 0)
+    if (found := int(room.sum())) < need:
+        agents = counted(int(np.count_nonzero(room)), "agent")
+        cause = f"{of_gang}; there is room for {found} on {agents} now"
+        where = work.by_handle(snapshot.handle[snapshot.agents], barring.open)
+        work.mark("gang", cause, where, f"wait, {smaller}, or add agents")
 
 
 def _of_size(work: _Work, checker: PairChecker, where: Bools) -> None:

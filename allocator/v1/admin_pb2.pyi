@@ -839,6 +839,65 @@ class SetWeightResponse(_message.Message):
 Global___SetWeightResponse: _TypeAlias = SetWeightResponse  # noqa: Y015
 
 @_typing.final
+class ListGangsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListGangsRequest: _TypeAlias = ListGangsRequest  # noqa: Y015
+
+@_typing.final
+class ListGangsResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GANGS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def gangs(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Gang]: ...
+    def __init__(
+        self,
+        *,
+        gangs: _abc.Iterable[_settings_pb2.Gang] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["gangs", b"gangs"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListGangsResponse: _TypeAlias = ListGangsResponse  # noqa: Y015
+
+@_typing.final
+class SetGangResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GANGS_FIELD_NUMBER: _builtins.int
+    CHANGE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def gangs(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Gang]: ...
+    @_builtins.property
+    def change(self) -> _settings_pb2.Change: ...
+    def __init__(
+        self,
+        *,
+        gangs: _abc.Iterable[_settings_pb2.Gang] | None = ...,
+        change: _settings_pb2.Change | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "gangs", b"gangs"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetGangResponse: _TypeAlias = SetGangResponse  # noqa: Y015
+
+@_typing.final
 class GetShadowRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1537,7 +1596,7 @@ class ResetSettingsRequest(_message.Message):
     WHAT_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def what(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """"policy", "demand", "constraint", "limit", "drain", "weight", "shadow"; none: all of them."""
+        """"policy", "demand", "constraint", "limit", "drain", "weight", "gang", "shadow"; none: all of them."""
 
     def __init__(
         self,

@@ -111,6 +111,16 @@ class AdminServiceStub:
                 request_serializer=allocator_dot_v1_dot_settings__pb2.SetWeightRequest.SerializeToString,
                 response_deserializer=allocator_dot_v1_dot_admin__pb2.SetWeightResponse.FromString,
                 _registered_method=True)
+        self.ListGangs = channel.unary_unary(
+                '/allocator.v1.AdminService/ListGangs',
+                request_serializer=allocator_dot_v1_dot_admin__pb2.ListGangsRequest.SerializeToString,
+                response_deserializer=allocator_dot_v1_dot_admin__pb2.ListGangsResponse.FromString,
+                _registered_method=True)
+        self.SetGang = channel.unary_unary(
+                '/allocator.v1.AdminService/SetGang',
+                request_serializer=allocator_dot_v1_dot_settings__pb2.SetGangRequest.SerializeToString,
+                response_deserializer=allocator_dot_v1_dot_admin__pb2.SetGangResponse.FromString,
+                _registered_method=True)
         self.GetShadow = channel.unary_unary(
                 '/allocator.v1.AdminService/GetShadow',
                 request_serializer=allocator_dot_v1_dot_admin__pb2.GetShadowRequest.SerializeToString,
@@ -279,6 +289,18 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def SetWeight(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListGangs(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SetGang(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -465,6 +487,16 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.SetWeight,
                     request_deserializer=allocator_dot_v1_dot_settings__pb2.SetWeightRequest.FromString,
                     response_serializer=allocator_dot_v1_dot_admin__pb2.SetWeightResponse.SerializeToString,
+            ),
+            'ListGangs': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListGangs,
+                    request_deserializer=allocator_dot_v1_dot_admin__pb2.ListGangsRequest.FromString,
+                    response_serializer=allocator_dot_v1_dot_admin__pb2.ListGangsResponse.SerializeToString,
+            ),
+            'SetGang': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetGang,
+                    request_deserializer=allocator_dot_v1_dot_settings__pb2.SetGangRequest.FromString,
+                    response_serializer=allocator_dot_v1_dot_admin__pb2.SetGangResponse.SerializeToString,
             ),
             'GetShadow': grpc.unary_unary_rpc_method_handler(
                     servicer.GetShadow,
@@ -947,6 +979,60 @@ class AdminService:
             '/allocator.v1.AdminService/SetWeight',
             allocator_dot_v1_dot_settings__pb2.SetWeightRequest.SerializeToString,
             allocator_dot_v1_dot_admin__pb2.SetWeightResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListGangs(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/allocator.v1.AdminService/ListGangs',
+            allocator_dot_v1_dot_admin__pb2.ListGangsRequest.SerializeToString,
+            allocator_dot_v1_dot_admin__pb2.ListGangsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetGang(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/allocator.v1.AdminService/SetGang',
+            allocator_dot_v1_dot_settings__pb2.SetGangRequest.SerializeToString,
+            allocator_dot_v1_dot_admin__pb2.SetGangResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -52,6 +52,8 @@ class AdminServiceStub:
     SetDrain: _grpc.UnaryUnaryMultiCallable[_settings_pb2.SetDrainRequest, _admin_pb2.SetDrainResponse]
     ListWeights: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListWeightsRequest, _admin_pb2.ListWeightsResponse]
     SetWeight: _grpc.UnaryUnaryMultiCallable[_settings_pb2.SetWeightRequest, _admin_pb2.SetWeightResponse]
+    ListGangs: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListGangsRequest, _admin_pb2.ListGangsResponse]
+    SetGang: _grpc.UnaryUnaryMultiCallable[_settings_pb2.SetGangRequest, _admin_pb2.SetGangResponse]
     GetShadow: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetShadowRequest, _admin_pb2.GetShadowResponse]
     """Compares the decisions of the shadow policy with the actual ones."""
     SetShadow: _grpc.UnaryUnaryMultiCallable[_settings_pb2.SetShadowRequest, _admin_pb2.SetShadowResponse]
@@ -106,6 +108,8 @@ class AdminServiceAsyncStub(AdminServiceStub):
     SetDrain: _aio.UnaryUnaryMultiCallable[_settings_pb2.SetDrainRequest, _admin_pb2.SetDrainResponse]  # type: ignore[assignment]
     ListWeights: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListWeightsRequest, _admin_pb2.ListWeightsResponse]  # type: ignore[assignment]
     SetWeight: _aio.UnaryUnaryMultiCallable[_settings_pb2.SetWeightRequest, _admin_pb2.SetWeightResponse]  # type: ignore[assignment]
+    ListGangs: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListGangsRequest, _admin_pb2.ListGangsResponse]  # type: ignore[assignment]
+    SetGang: _aio.UnaryUnaryMultiCallable[_settings_pb2.SetGangRequest, _admin_pb2.SetGangResponse]  # type: ignore[assignment]
     GetShadow: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetShadowRequest, _admin_pb2.GetShadowResponse]  # type: ignore[assignment]
     """Compares the decisions of the shadow policy with the actual ones."""
     SetShadow: _aio.UnaryUnaryMultiCallable[_settings_pb2.SetShadowRequest, _admin_pb2.SetShadowResponse]  # type: ignore[assignment]
@@ -247,6 +251,20 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _settings_pb2.SetWeightRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.SetWeightResponse, _abc.Awaitable[_admin_pb2.SetWeightResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def ListGangs(
+        self,
+        request: _admin_pb2.ListGangsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ListGangsResponse, _abc.Awaitable[_admin_pb2.ListGangsResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def SetGang(
+        self,
+        request: _settings_pb2.SetGangRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.SetGangResponse, _abc.Awaitable[_admin_pb2.SetGangResponse]]: ...
 
     @_abc_1.abstractmethod
     def GetShadow(

@@ -242,6 +242,34 @@ class FrameworkWeight(_message.Message):
 Global___FrameworkWeight: _TypeAlias = FrameworkWeight  # noqa: Y015
 
 @_typing.final
+class Gang(_message.Message):
+    """Frameworks that both patterns match are offered room for all tasks of a gang at once, or nothing."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROLE_FIELD_NUMBER: _builtins.int
+    FRAMEWORK_NAME_FIELD_NUMBER: _builtins.int
+    TASKS_FIELD_NUMBER: _builtins.int
+    role: _builtins.str
+    framework_name: _builtins.str
+    tasks: _builtins.int
+    """At least 1; 1: no gang, whatever the framework's label says."""
+    def __init__(
+        self,
+        *,
+        role: _builtins.str = ...,
+        framework_name: _builtins.str = ...,
+        tasks: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["framework_name", b"framework_name", "role", b"role", "tasks", b"tasks"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Gang: _TypeAlias = Gang  # noqa: Y015
+
+@_typing.final
 class SetDemandRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -412,6 +440,36 @@ class SetWeightRequest(_message.Message):
 Global___SetWeightRequest: _TypeAlias = SetWeightRequest  # noqa: Y015
 
 @_typing.final
+class SetGangRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GANG_FIELD_NUMBER: _builtins.int
+    REMOVE_FIELD_NUMBER: _builtins.int
+    ALL_FIELD_NUMBER: _builtins.int
+    DRY_RUN_FIELD_NUMBER: _builtins.int
+    remove: _builtins.bool
+    all: _builtins.bool
+    """As in SetDemandRequest."""
+    dry_run: _builtins.bool
+    @_builtins.property
+    def gang(self) -> Global___Gang: ...
+    def __init__(
+        self,
+        *,
+        gang: Global___Gang | None = ...,
+        remove: _builtins.bool = ...,
+        all: _builtins.bool = ...,
+        dry_run: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["gang", b"gang"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["all", b"all", "dry_run", b"dry_run", "gang", b"gang", "remove", b"remove"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetGangRequest: _TypeAlias = SetGangRequest  # noqa: Y015
+
+@_typing.final
 class SetShadowRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -551,8 +609,8 @@ class Setting(_message.Message):
     SET_AT_MS_FIELD_NUMBER: _builtins.int
     MATCH_FIELD_NUMBER: _builtins.int
     key: _builtins.str
-    """Section and key of the configuration; for a rule, "demand", "constraint", "limit", "drain" or
-    "weight".
+    """Section and key of the configuration; for a rule, "demand", "constraint", "limit", "drain",
+    "weight" or "gang".
     """
     scope: _builtins.str
     """The scope of a rule, such as "role eng/*"; empty for other settings."""
@@ -675,6 +733,7 @@ class KeptChange(_message.Message):
     DRAIN_FIELD_NUMBER: _builtins.int
     WEIGHT_FIELD_NUMBER: _builtins.int
     SHADOW_FIELD_NUMBER: _builtins.int
+    GANG_FIELD_NUMBER: _builtins.int
     by: _builtins.str
     at_ms: _builtins.int
     @_builtins.property
@@ -691,6 +750,8 @@ class KeptChange(_message.Message):
     def weight(self) -> Global___SetWeightRequest: ...
     @_builtins.property
     def shadow(self) -> Global___SetShadowRequest: ...
+    @_builtins.property
+    def gang(self) -> Global___SetGangRequest: ...
     def __init__(
         self,
         *,
@@ -703,12 +764,13 @@ class KeptChange(_message.Message):
         drain: Global___SetDrainRequest | None = ...,
         weight: Global___SetWeightRequest | None = ...,
         shadow: Global___SetShadowRequest | None = ...,
+        gang: Global___SetGangRequest | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "constraint", b"constraint", "demand", b"demand", "drain", b"drain", "limit", b"limit", "policy", b"policy", "shadow", b"shadow", "weight", b"weight"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "constraint", b"constraint", "demand", b"demand", "drain", b"drain", "gang", b"gang", "limit", b"limit", "policy", b"policy", "shadow", b"shadow", "weight", b"weight"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "by", b"by", "change", b"change", "constraint", b"constraint", "demand", b"demand", "drain", b"drain", "limit", b"limit", "policy", b"policy", "shadow", b"shadow", "weight", b"weight"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "by", b"by", "change", b"change", "constraint", b"constraint", "demand", b"demand", "drain", b"drain", "gang", b"gang", "limit", b"limit", "policy", b"policy", "shadow", b"shadow", "weight", b"weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_change: _TypeAlias = _typing.Literal["policy", "demand", "constraint", "limit", "drain", "weight", "shadow"]  # noqa: Y015
+    _WhichOneofReturnType_change: _TypeAlias = _typing.Literal["policy", "demand", "constraint", "limit", "drain", "weight", "shadow", "gang"]  # noqa: Y015
     _WhichOneofArgType_change: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_change) -> _WhichOneofReturnType_change | None: ...
 

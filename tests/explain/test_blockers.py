@@ -8,6 +8,8 @@ import pytest
 
 from allocator.core import (
     CONSTRAINT_LABEL,
+    DEMAND_LABEL,
+    GANG_LABEL,
     AgentColumns,
     Clause,
     Outcomes,
@@ -16,6 +18,7 @@ from allocator.core import (
     Rule,
     SetConstraint,
     SetDemand,
+    SetLimit,
     Trail,
     Transition,
 )
@@ -288,6 +291,36 @@ def test_below_the_masters_minimum_is_said_so():
     a.agent("cpus(r1):0.009;cpus(r2):0.009")
     a.framework("r1", name="f")
     assert blockers(a)["minimum"].cause.endswith("the minimum of an offer, cpus:0.01 or mem:32")
+
+
+GANG = {DEMAND_LABEL: "cpus:2;mem:2", GANG_LABEL: "tasks:4"}
+
+
+def test_a_gang_without_room_for_all_of_it():
+    a = world(CHARACTERISED)
+    agents = [a.agent("cpus:4;mem:4") for _ in range(3)]
+    g = a.framework("s", name="g", labels={DEMAND_LABEL: "cpus:3;mem:3"})
+    for agent in agents[1:]:
+        a.hold(g, "s", agent, "cpus:2;mem:2")
+    a.framework("r", name="f", labels=GANG)
+    assert "gang" not in blockers(a), "two tasks on one agent, and one on each of the others"
+    a.hold(g, "s", agents[2], "cpus:2;mem:2")
+    found = blockers(a)["gang"]
+    assert found.cause == "its gang starts 4 tasks at once; there is room for 3 on 2 agents now"
+    assert (found.agents, found.alone) == (2, 2)
+
+
+def test_a_gang_that_is_larger_than_what_there_is():
+    a = world(CHARACTERISED)
+    a.agent("cpus:6;mem:4")
+    a.agent("cpus:2;mem:2", attributes={"rack": "1"})
+    a.framework("r", name="f", labels=GANG)
+    text = "its gang starts 4 tasks at once; the agents that it may use, and its limits, have room"
+    assert blockers(a)["gang"].cause == f"{text} for 3"
+    a.allocator.step(SetConstraint("r", "", "!rack"))
+    assert blockers(a)["gang"].cause == f"{text} for 2"
+    a.allocator.step(SetLimit("r", {"cpus": 3000}))
+    assert blockers(a)["gang"].cause == f"{text} for 1"
 
 
 def test_agents_that_are_offered_to_nobody():

@@ -67,9 +67,21 @@ KINDS = (
         "gpus_and_cpu_jobs",
         "GPUs among CPU jobs, and tasks that begin together",
         "No policy cures this: frameworks that hold GPUs until their gang is complete keep each"
-        " other from it, and GPUs stand idle. Have fewer of them collect at a time, or let a"
-        " framework ask for a whole gang on one agent.",
+        " other from it, and GPUs stand idle. Let frameworks state their gangs, see below.",
         3,
+    ),
+    Kind(
+        "two_gangs",
+        "Two gangs for one place",
+        "No policy cures this: offers are made task by task, and each framework keeps its half.",
+        1,
+    ),
+    Kind(
+        "two_gangs_stated",
+        "Two gangs for one place, stated",
+        "Let frameworks [state their gangs](modes.md#tasks-that-begin-together), or set them"
+        " (`mesos-allocator gang set`): then one begins, and the other one after it.",
+        1,
     ),
 )
 
@@ -78,7 +90,7 @@ HEAD = """\
 
 <!-- `make docs` writes this file. -->
 
-This page compares policies on four kinds of clusters, to help you choose one. The clusters are
+This page compares policies on six kinds of clusters, to help you choose one. The clusters are
 scenarios of `examples/scenarios`, each played on the real allocator in both modes. All policies
 play the same workloads, so compare rows.
 

@@ -120,7 +120,7 @@ def _value_options(kind: SettingKind) -> Options:
             return {kind.called: (Annotated[str, amounts], _NONE)}
         case Value.EXPRESSION:
             return {kind.called: (Annotated[str, typer.Argument(help=kind.hint)], _NONE)}
-        case Value.NUMBER:
+        case Value.NUMBER | Value.COUNT:
             # A string rather than a float, so that `_number` reports errors.
             number = typer.Argument(help=kind.hint, metavar=kind.called.upper())
             return {kind.called: (Annotated[str, number], _NONE)}
@@ -189,6 +189,8 @@ def _value(kind: SettingKind, given: Arguments) -> Arguments:
     value = {flag.name: given[flag.name] for flag in kind.flags}
     if kind.value is Value.NUMBER:
         value[kind.field] = _number(kind, given[kind.called])
+    elif kind.value is Value.COUNT:
+        value[kind.field] = int(_number(kind, given[kind.called]))
     elif kind.value is Value.AMOUNTS:
         value[kind.field] = quantities(given[kind.called])
     elif kind.value is not Value.NOTHING:
@@ -202,8 +204,10 @@ def _number(kind: SettingKind, text: str) -> float:
     except ValueError:
         number = math.nan
     least, most = kind.bounds
-    if not least <= number <= most:
-        mend = f"give a number from {least:g} to {most:g}, such as {kind.example:g}"
+    whole = kind.value is Value.COUNT
+    if not least <= number <= most or (whole and number % 1):
+        what = "whole number" if whole else "number"
+        mend = f"give a {what} from {least:g} to {most:g}, such as {kind.example:g}"
         raise typer.BadParameter(f"{kind.called} = {text!r}: {mend}")
     return number
 

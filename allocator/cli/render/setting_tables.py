@@ -90,7 +90,7 @@ def _row(kind: SettingKind, rule: dict[str, Any]) -> list[str]:
             row.append(in_words(rule[kind.field]) or kind.empty)
         case Value.EXPRESSION:
             row.append(rule[kind.field])
-        case Value.NUMBER:
+        case Value.NUMBER | Value.COUNT:
             row.append(f"{rule[kind.field]:g}")
         case Value.NOTHING:
             pass

@@ -1,8 +1,8 @@
 """What follows from a framework's information for each of its clients: derived, then taken over.
 
 `derive` changes nothing: where it fails on a framework's own words, the books are as before; `take`
-then changes them. After a change of operators' rules, `refresh_demands`, `refresh_weights` or
-`refresh_rules` derives only what follows from rules of that kind.
+then changes them. After a change of operators' rules, a function that refreshes derives only what
+follows from rules of that kind.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,6 +37,7 @@ class Derived(NamedTuple):
     weight: float
     minimum: Minimum | None
     rule: Rule
+    gang: int
 
 
 def derive(
@@ -62,6 +63,7 @@ def derive(
             weight=settings.framework_weight(path, info.name),
             minimum=words.minimum.get(role),
             rule=_rule(state, info, words, path),
+            gang=_gang(state, info, words, path),
         )
     return found
 
@@ -80,12 +82,20 @@ def _rule(state: State, info: FrameworkInfo, words: OwnWords, path: str) -> Rule
     )
 
 
+def _gang(state: State, info: FrameworkInfo, words: OwnWords, path: str) -> int:
+    """How many tasks start at once in a role (path); 0: each alone."""
+    rule = state.settings.gang_rule(path, info.name)
+    tasks = words.gang if rule is None else rule
+    return tasks if tasks > 1 else 0
+
+
 def take(state: State, derived: Mapping[int, Derived]) -> None:
     """Take over what was derived for each client."""
     clients = state.clients
     for client, its in derived.items():
         clients.takes[client] = its.takes
         clients.weight[client] = its.weight
+        _take_gang(state, client, its.gang)
         _take_minimum(state, client, its.minimum)
     _take_demands(state, {client: its.stated for client, its in derived.items()})
     state.eligibility.set_rules({client: its.rule for client, its in derived.items()})
@@ -104,6 +114,13 @@ def refresh_weights(state: State, clients: Sequence[int]) -> None:
     """Recompute weights, for the same clients as `refresh_demands`."""
     for client, _, info, path in _known(state, clients):
         state.clients.weight[client] = state.settings.framework_weight(path, info.name)
+
+
+def refresh_gangs(state: State, clients: Sequence[int]) -> None:
+    """Recompute the sizes of gangs, for the same clients as `refresh_demands`."""
+    words = state.frameworks.words
+    for client, framework, info, path in _known(state, clients):
+        _take_gang(state, client, _gang(state, info, words[framework], path))
 
 
 def refresh_rules(state: State, clients: Sequence[int]) -> None:
@@ -172,6 +189,14 @@ def _take_minimum(state: State, client: int, minimum: Minimum | None) -> None:
         del state.clients.minimum[client]
         return
     state.clients.minimum[client] = minimum
+
+
+def _take_gang(state: State, client: int, tasks: int) -> None:
+    """Note the size of a client's gang; 0: it has none."""
+    if tasks:
+        state.clients.gangs[client] = tasks
+    else:
+        state.clients.gangs.pop(client, None)
 
 
 def refit(state: State, names: set[str]) -> None:

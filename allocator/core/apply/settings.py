@@ -8,7 +8,12 @@ import numpy as np
 
 from allocator import rule_kinds
 from allocator.core.apply.agents import refresh_drained
-from allocator.core.apply.clients import refresh_demands, refresh_rules, refresh_weights
+from allocator.core.apply.clients import (
+    refresh_demands,
+    refresh_gangs,
+    refresh_rules,
+    refresh_weights,
+)
 from allocator.core.books.roles import check_depth
 from allocator.core.books.state import State
 from allocator.core.bounds import quoted, refuse_long
@@ -135,7 +140,7 @@ def check_rule(state: State, event: OperatorChange) -> None:
                 parse_constraint(value)
             except ValueError as error:
                 raise EventError("value", kind.field, str(error)) from None
-        case Value.NUMBER:
+        case Value.NUMBER | Value.COUNT:
             low, high = kind.bounds
             if not low <= value <= high:
                 message = f"{value:g} is not possible; give a number from {low:g} to {high:g}"
@@ -220,6 +225,7 @@ _OF_FRAMEWORKS: Mapping[str, Callable[[State, Sequence[int]], None]] = MappingPr
         rule_kinds.DEMAND.name: refresh_demands,
         rule_kinds.CONSTRAINT.name: refresh_rules,
         rule_kinds.WEIGHT.name: refresh_weights,
+        rule_kinds.GANG.name: refresh_gangs,
     }
 )
 """What to recompute for frameworks after a change of a rule, by its kind."""

@@ -170,6 +170,8 @@ class ClientTable(Table):
     `minimum` (dict of int to amounts by name): of clients with a minimum of their own: an offer
         must reach one of these. An empty tuple: any offer that is not empty will do.
     `unfit`: resources that a client asks for and no agent has; only such clients are in it.
+    `gangs` (dict of int to int): how many tasks of a client start at once or not at all; only
+        clients with a gang are in it.
     `version`: grows whenever a client comes, goes, or changes its state.
     `minimum_version`: grows whenever a client's own minimum changes.
     """
@@ -225,6 +227,7 @@ class ClientTable(Table):
         super().__init__()
         self.minimum: dict[int, tuple[Mapping[str, int], ...]] = {}
         self.unfit: dict[int, frozenset[str]] = {}
+        self.gangs: dict[int, int] = {}
         self.version = 0
         self.minimum_version = 0
         self._row: dict[tuple[int, int], int] = {}
@@ -257,6 +260,7 @@ class ClientTable(Table):
         if self.minimum.pop(row, None) is not None:
             self.minimum_version += 1
         self.unfit.pop(row, None)
+        self.gangs.pop(row, None)
         self._free.give(row)
         self.version += 1
 

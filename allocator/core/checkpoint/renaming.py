@@ -15,7 +15,12 @@ from allocator.core.books.state import State
 from allocator.core.books.tables import ClientTable
 from allocator.core.checkpoint.classes import assemble, names_of
 from allocator.core.constraints import parse_constraint
-from allocator.core.demand.own_words import CONSTRAINT_LABEL, DEMAND_LABEL, read_words
+from allocator.core.demand.own_words import (
+    CONSTRAINT_LABEL,
+    DEMAND_LABEL,
+    GANG_LABEL,
+    read_words,
+)
 from allocator.core.events import AgentInfo, FrameworkInfo, SetAside, SetConstraint
 from allocator.core.policy import PolicySpec
 from allocator.core.resources import format_quantities
@@ -105,6 +110,8 @@ class Renamer:
             labels[DEMAND_LABEL] = format_quantities(self.value(words.demand))
         if constraint is not None:
             labels[CONSTRAINT_LABEL] = self._expression(constraint) if words.clauses else ""
+        if words.gang:
+            labels[GANG_LABEL] = f"tasks:{words.gang}"
         renamed: FrameworkInfo = self._object(info)
         object.__setattr__(renamed, "labels", labels)
         return renamed

@@ -10,7 +10,7 @@ from allocator.core.books.quota import is_owed
 from allocator.core.books.sparse_rows import SparseRows, groups_of, rows_of
 from allocator.core.books.state import State
 from allocator.core.books.turns import take_turn
-from allocator.core.cycle import within_gates
+from allocator.core.cycle import gangs, within_gates
 from allocator.core.cycle.decisions import Decisions
 from allocator.core.cycle.minimums import reaches_own
 from allocator.core.events import Holdings
@@ -67,6 +67,8 @@ def check_grants(excluded: BitWords, handle: Ints, snapshot: Snapshot, grants: G
         raise BadGrantError(_WRONG_GRANTS[wrong])
     _check_specials(snapshot, grants)
     _check_bounds(snapshot, grants)
+    if gangs.in_part(snapshot, grants).any():
+        raise BadGrantError("a part of a gang granted")
 
 
 _WRONG_GRANTS = (
@@ -241,7 +243,7 @@ def _added_up(count: int, number: Ints, amount: Ints, tasks: Ints) -> tuple[Ints
 
 def run_policy(state: State, snapshot: Snapshot, policy: Policy, seed: int) -> Grants:
     """Let a policy decide, and check what it says; whatever it raises is the caller's."""
-    grants = policy.allocate(snapshot, seed)
+    grants = gangs.allocate(policy, snapshot, seed)
     check_grants(state.eligibility.excluded, snapshot.handle, snapshot, grants)
     return _within_gates(snapshot, grants) if snapshot.bounds.required.any() else grants
 
@@ -255,6 +257,7 @@ def _within_gates(snapshot: Snapshot, grants: Grants) -> Grants:
         place = {pair: at for at, pair in enumerate(_pairs(merged)[rows].tolist())}
         decision = np.array([place.get(pair, -1) for pair in _pairs(grants).tolist()], np.int64)
         kept = within_gates.kept(snapshot.bounds, decision, grants.client, counted)
+        kept &= ~gangs.in_part(snapshot, grants, kept)
         if kept.all():
             break
         # With less in some of them, decisions may stand in another order.

@@ -23,7 +23,16 @@ from allocator.core.openings import opening_tasks
 from allocator.core.plan import Plan
 from allocator.core.plans.adopted import held_by_group, shown
 from allocator.core.plans.problems import PlanProblem, problem_of
-from allocator.core.snapshot import AgentClasses, Bools, Filters, Ints, Snapshot, Specials, Tree
+from allocator.core.snapshot import (
+    AgentClasses,
+    Bools,
+    Filters,
+    Gangs,
+    Ints,
+    Snapshot,
+    Specials,
+    Tree,
+)
 
 _PARTS = tuple(each.name for each in fields(Snapshot))
 
@@ -103,6 +112,7 @@ class SnapshotBuilder:
             parent_of_client=tree_shape.parent_of_client,
             classes=self._agent_classes(state, capacity),
             plan=self._plan(state, handle, excluded.shape[1]),
+            gangs=_gangs(state, demand, tree_shape) if state.clients.gangs else None,
         )
         return frozen(_first_served(snapshot, state.clients.waited, state.settings.patience_cycles))
 
@@ -280,6 +290,19 @@ def _overdue(state: State) -> Bools:
     if not patience:
         return np.zeros(len(state.clients.framework), np.bool_)
     return state.clients.waited >= patience
+
+
+def _gangs(state: State, demand: Ints, tree_shape: Shape) -> Gangs | None:
+    """Gangs of this cycle; None: there is none. Tiny tasks are counted in lots."""
+    sizes = state.clients.gangs
+    rows = [row for row in sorted(sizes) if tree_shape.leaf_of_client[row] >= 0]
+    client = np.array(rows, np.int64)
+    client = client[demand[client].any(axis=1)]
+    if not len(client):
+        return None
+    lot = demand[client].max(axis=1) // state.clients.demand[client].max(axis=1)
+    tasks = np.array([sizes[row] for row in client.tolist()], np.int64)
+    return Gangs(client, -(-tasks // lot))
 
 
 def _first_served(snapshot: Snapshot, waited: Ints, patience: int) -> Snapshot:

@@ -13,6 +13,8 @@ from allocator.core.bounds import (
     CLAUSES_MAX,
     DEMAND_LENGTH_MAX,
     DEMAND_NAMES_MAX,
+    GANG_LENGTH_MAX,
+    GANG_TASKS_MAX,
     REQUESTS_MAX,
     quoted,
 )
@@ -26,10 +28,11 @@ from allocator.core.events import (
     Request,
     SetAside,
 )
-from allocator.core.resources import parse_quantities
+from allocator.core.resources import MILLI, parse_quantities
 
 DEMAND_LABEL = "allocator.demand"
 CONSTRAINT_LABEL = "allocator.constraint"
+GANG_LABEL = "allocator.gang"
 
 _NAMED = 3
 """Names that are reported."""
@@ -54,6 +57,7 @@ class OwnWords:
 
     `demand`: of its label; None where that states nothing.
     `minimum` (dict of int to amounts by name): by handle of the role.
+    `gang`: how many tasks start at once or not at all; 0 where that is not stated.
     `aside`: what of it is not taken.
     """
 
@@ -61,6 +65,7 @@ class OwnWords:
     clauses: tuple[Clause, ...]
     minimum: Mapping[int, Minimum]
     aside: tuple[SetAside, ...]
+    gang: int = 0
 
 
 def read_words(info: FrameworkInfo) -> OwnWords:
@@ -80,6 +85,12 @@ def read_words(info: FrameworkInfo) -> OwnWords:
     except WordsError as error:
         text = f"{CONSTRAINT_LABEL}: {error}; any agent is taken"
         aside.append(SetAside("labels", error.reason, text))
+    gang = 0
+    try:
+        gang = gang_of_label(info.labels.get(GANG_LABEL, ""))
+    except WordsError as error:
+        text = f"{GANG_LABEL}: {error}; each task is served alone"
+        aside.append(SetAside("labels", error.reason, text))
     minimum: dict[int, Minimum] = {}
     for role, any_of in info.minimum.items():
         taken, wrong = _read_minimum(any_of)
@@ -88,7 +99,7 @@ def read_words(info: FrameworkInfo) -> OwnWords:
         # it gave empty means something: any offer will do.
         if taken or not any_of:
             minimum[role] = taken
-    return OwnWords(demand, clauses, minimum, tuple(aside))
+    return OwnWords(demand, clauses, minimum, tuple(aside), gang)
 
 
 def read_request(event: Request) -> tuple[Mapping[str, int] | None, tuple[SetAside, ...]]:
@@ -130,6 +141,25 @@ def clauses_of_label(label: str) -> tuple[Clause, ...]:
         return parse_constraint(label)
     except ValueError as error:
         raise WordsError(UNREADABLE, str(error)) from None
+
+
+def gang_of_label(label: str) -> int:
+    """Read the size of a gang; 0 where the label is empty. Raises WordsError."""
+    if not label:
+        return 0
+    if len(label) > GANG_LENGTH_MAX:
+        raise WordsError(TOO_LONG, f"has {len(label)} characters, over {GANG_LENGTH_MAX}")
+    try:
+        stated = parse_quantities(label)
+    except ValueError as error:
+        raise WordsError(UNREADABLE, str(error)) from None
+    tasks, part = divmod(stated.get("tasks", 0), MILLI)
+    if part or not tasks or len(stated) > 1:
+        message = f"{quoted(label)} is not of the form tasks:8, a whole number"
+        raise WordsError(UNREADABLE, message)
+    if tasks > GANG_TASKS_MAX:
+        raise WordsError(TOO_MANY, f"has {tasks} tasks, over {GANG_TASKS_MAX}")
+    return tasks
 
 
 def _check_names(stated: Mapping[str, int]) -> None:

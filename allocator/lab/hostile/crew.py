@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable
 from itertools import cycle, islice, product
 
-from allocator.core import CONSTRAINT_LABEL, DEMAND_LABEL
+from allocator.core import CONSTRAINT_LABEL, DEMAND_LABEL, GANG_LABEL
 from allocator.lab.hostile.words import (
     YEAR_S,
     AgentWords,
@@ -31,6 +31,12 @@ DEMANDS = (
     "cpus:1e-308", "cpus:0", "cpus:1;cpus:2", "cpus:9" + "9" * 5_000, "cpus:0." + "0" * 5_000 + "1",
     "cpus:1e-9999999", "cpus:0x10", "cpus:1_000", "cpus:\N{ARABIC-INDIC DIGIT SEVEN}", "cpus:1\x00",
     "cpus:9007199254740992", "cpus:sNaN", "cpus:1e400000000000000000",
+)  # fmt: skip
+
+
+GANGS = (
+    "8", "tasks", "tasks:", "tasks:0", "tasks:1.5", "tasks:-8", "tasks:nan", "tasks:1e9",
+    "tasks:2;tasks:3", "tasks:2;cpus:1", "cpus:8", "tasks:" + "9" * 5_000, "tasks:100001", "\x00",
 )  # fmt: skip
 
 
@@ -62,7 +68,8 @@ ODD_ROLES = (
 
 
 def _in_all_texts(text: str) -> Info:
-    labels = ((text, text), ("allocator.demand", text), ("allocator.constraint", text))
+    ours = ((key, text) for key in (DEMAND_LABEL, CONSTRAINT_LABEL, GANG_LABEL))
+    labels = ((text, text), *ours)
     return Info(name=text, user=text, principal=text, labels=labels)
 
 
@@ -198,6 +205,20 @@ CREW: tuple[Manner, ...] = (
         lambda: _labelled(
             CONSTRAINT_LABEL, ";", "=", "!", "!=", "a=", "=a", "a=|", "a==b", "a=\n", "\x00", "(("
         ),
+    ),
+    Manner(
+        "gangs-of-many",
+        "100 frameworks with gangs of 2 to 101 small tasks, many of which never fit",
+        lambda: [
+            Info(labels=((DEMAND_LABEL, "cpus:0.5;mem:32"), (GANG_LABEL, f"tasks:{2 + n}")))
+            for n in range(100)
+        ],
+        mode="characterised",
+    ),
+    Manner(
+        "gang-nonsense",
+        f"{len(GANGS)} frameworks whose sizes of gangs are not numbers, or are odd ones",
+        lambda: _labelled(GANG_LABEL, *GANGS),
     ),
     Manner(
         "preference-of-many-hosts",

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from allocator.core import Bools, parse_quantities
+from allocator.core import GANG_LABEL, Bools, parse_quantities
 from allocator.lab.frameworks.base import Framework, Identity
 from allocator.lab.frameworks.batch import BatchJob, Manner, Work
 from allocator.lab.frameworks.spark import CoarseSpark
@@ -215,6 +215,7 @@ def _batch_jobs(
             dict(work[0].need) if group.states_demand and len(work) == 1 else {},
             allowed,
             frozenset({GPU_CAPABILITY} if gpus else ()),
+            more_labels={GANG_LABEL: f"tasks:{group.gang}"} if group.states_gang else {},
         )
         jobs.append(Job(group.name, group.role, partial(BatchJob, identity, work, manner)))
     return tuple(jobs)

@@ -110,6 +110,7 @@ class Frameworks(_Queues):
     sizes: list[Size] = []
     duration: Duration
     gang: Count = 1
+    states_gang: bool = False
     holds_s: Positive = 30.0
     greedy: bool = False
     refuse_s: Seconds = 5.0
@@ -128,6 +129,8 @@ class Frameworks(_Queues):
             _refuse("gang", f"{self.tasks} tasks cannot be divided into gangs of {self.gang}")
         if self.gang > 1 and (self.sizes or self.greedy):
             _refuse("gang", "a gang cannot have sizes or be greedy; leave these out")
+        if self.states_gang and (self.gang == 1 or not self.states_demand):
+            _refuse("states_gang", "needs a gang of at least 2 tasks, and states_demand")
         return self
 
     @property

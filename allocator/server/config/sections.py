@@ -243,8 +243,9 @@ def _type_of(kind: SettingKind) -> object:
             return Annotated[str, AfterValidator(non_empty_quantities)]
         case Value.EXPRESSION:
             return Annotated[str, AfterValidator(constraint_expression)]
-        case Value.NUMBER:
-            return Annotated[float, Field(ge=kind.bounds[0], le=kind.bounds[1])]
+        case Value.NUMBER | Value.COUNT:
+            number: Any = float if kind.value is Value.NUMBER else int
+            return Annotated[number, Field(ge=kind.bounds[0], le=kind.bounds[1])]
         case Value.NOTHING | Value.POLICY:
             raise AssertionError(kind)
         case _:
@@ -259,9 +260,7 @@ SECTIONS: Mapping[str, type[Section]] = MappingProxyType(
 
 def change_of(kind: SettingKind, rule: Section) -> OperatorChange:
     """The rule as the core takes it."""
-    value: object = True
-    if kind.value is not Value.NOTHING:
-        value = getattr(rule, kind.called)
+    value: object = kind.value is Value.NOTHING or getattr(rule, kind.called)
     if kind.value is Value.AMOUNTS:
         value = parse_quantities(str(value))
     names = (*kind.scope.fields, *(flag.name for flag in kind.flags))

@@ -44,7 +44,7 @@ def _in_words(kind: SettingKind, value: Any) -> str:  # noqa: ANN401 - as the ki
             return format_quantities(value) or kind.empty
         case Value.EXPRESSION:
             return str(value)
-        case Value.NUMBER:
+        case Value.NUMBER | Value.COUNT:
             return f"{value:g}"
         case Value.NOTHING:
             return kind.field

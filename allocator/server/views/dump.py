@@ -12,6 +12,7 @@ import numpy as np
 
 from allocator.core import AgentInfo, Bools, Ints, Kind, SetAside, Settings
 from allocator.plain import json_text
+from allocator.rule_kinds import RULES, Scope
 from allocator.server.engine.sessions import SessionInfo
 from allocator.server.following.books import FollowedBooks
 from allocator.server.reports import report
@@ -155,8 +156,9 @@ def _plain_settings(settings: Settings) -> dict[str, Any]:
     plain = {each.name: getattr(settings, each.name) for each in fields(settings)}
     plain["policy"] = asdict(settings.policy)
     plain["shadow"] = asdict(settings.shadow) if settings.shadow else None
-    for name in ("demands", "constraints", "weights"):
-        plain[name] = [asdict(rule) for rule in plain[name].values()]
+    for kind in RULES:
+        if kind.scope is Scope.FRAMEWORKS:
+            plain[kind.plural] = [asdict(rule) for rule in plain[kind.plural].values()]
     return plain
 
 

@@ -70,7 +70,7 @@ def write_rule(rule: OperatorChange) -> Message:
     match kind.value:
         case Value.AMOUNTS:
             getattr(message, kind.field).CopyFrom(proto_types.write_quantities(value or {}))
-        case Value.EXPRESSION | Value.NUMBER:
+        case Value.EXPRESSION | Value.NUMBER | Value.COUNT:
             if value is not None:
                 setattr(message, kind.field, value)
         case Value.NOTHING:
@@ -95,7 +95,7 @@ def read_rule(
             place = f"{kind.name}.{kind.field}"
             amounts = getattr(message, kind.field)
             value = proto_types.part(amounts, proto_types.read_quantities, place)
-        case Value.EXPRESSION | Value.NUMBER:
+        case Value.EXPRESSION | Value.NUMBER | Value.COUNT:
             value = getattr(message, kind.field)
         case Value.NOTHING:
             value = not removed

@@ -49,6 +49,7 @@ def process() -> Iterator[SidecarProcess]:
             "constraint set zone=a|b --role ops --framework-name kafka",
             "limit set eng cpus:4",
             "weight set 2 --framework-name spark",
+            "gang set 8 --framework-name spark",
             "drain set a2",
             "shadow set tsf",
         ):

@@ -128,6 +128,7 @@ COUNTED = [
     ("demand set cpus:1 --role c", "the rule applies to 4 of 9 frameworks, counts for 4"),
     ("limit set d cpus:100", "the rule applies to 4 of 9 frameworks"),
     ("weight set 2 --framework-name tenant", "the rule applies to 4 of 9 frameworks"),
+    ("gang set 8 --framework-name tenant", "the rule applies to 4 of 9 frameworks"),
     ("policy set choosy", "frameworks get the same."),
 ]
 

@@ -65,6 +65,7 @@ def small(path):
         ({"agents": []}, "agents = []: must have at least one entry"),
         ({"group": {"tasks": 0}}, "frameworks[0].tasks = 0: must be 1 or more"),
         ({"group": {"gangs": 2}}, "frameworks[0].gangs = 2: unknown key; did you mean 'gang'?"),
+        ({"group": {"states_gang": True}}, "frameworks[0].states_gang: needs a gang of at least 2"),
         ({"group": {"gang": 3}}, "frameworks[0].gang: 4 tasks cannot be divided into gangs of 3"),
         ({"group": {"task": "cpus=1"}}, "frameworks[0].task = 'cpus=1': "),
         (
@@ -213,6 +214,19 @@ def test_a_gang_begins_when_it_is_complete(mode):
     assert result.finished
     assert 20 <= result.groups[0].wait_mean_s < 40
     assert result.tasks == 4
+
+
+@pytest.mark.parametrize("policy", ["drf", "ps-dsf", "choosy", "pf-exact"])
+@pytest.mark.parametrize("mode", ["oblivious", "characterised"])
+def test_two_gangs_for_one_place_begin_one_after_the_other_if_they_are_stated(policy, mode):
+    """Unstated, each keeps half of the four places, and none begins."""
+    agents = [{"name": "agent", "count": 2, "capacity": "cpus:2;mem:8192"}]
+    group = {"count": 2, "gang": 4, "holds_s": 100.0}
+    for stated, never_started in ((False, 2), (True, 0)):
+        stating = group | {"states_gang": stated}
+        result = played(policy, mode, agents=agents, group=stating, until_s=60.0)
+        assert [each.never_started for each in result.groups] == [never_started]
+        assert result.finished == stated
 
 
 def test_a_gang_that_never_fits_gives_its_offers_back():

@@ -59,6 +59,11 @@ rules = {
         weight=st.builds(spb.FrameworkWeight, weight=floats, **whom),
         **everybody,
     ),
+    "gang": st.builds(
+        spb.SetGangRequest,
+        gang=st.builds(spb.Gang, tasks=st.integers(0, 2**32 - 1), **whom),
+        **everybody,
+    ),
     "limit": st.builds(
         spb.SetLimitRequest, limit=st.builds(spb.Limit, role=texts, limit=amounts), **flags
     ),

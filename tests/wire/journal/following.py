@@ -21,6 +21,7 @@ from allocator.core import (
     SetConstraint,
     SetDemand,
     SetDrain,
+    SetGang,
     SetLimit,
     SetPolicy,
     SetShadow,
@@ -267,6 +268,7 @@ class Meddled(Followed):
         yield SetLimit(role or "c", random.choice((None, {"cpus": amount, "mem": 64_000 * amount})))
         yield SetDrain(f"host-{random.randint(0, 7)}", random.random() < 0.5)
         yield SetWeight(role, "tenant-*", random.choice((None, 0.5, 3.0)))
+        yield SetGang(role, "tenant-*", random.choice((None, 1, 2, 5)))
         yield SetShadow(random.choice((None, PolicySpec("tsf", mode="characterised"))))
         settings = self.allocator.settings.copied()
         yield SetPolicy(settings.policy)

@@ -16,6 +16,7 @@ from allocator.core import (
     SetConstraint,
     SetDemand,
     SetDrain,
+    SetGang,
     SetLimit,
     SetPolicy,
     SetShadow,
@@ -23,6 +24,7 @@ from allocator.core import (
     SetWeight,
 )
 from allocator.policies import build
+from allocator.rule_kinds import KINDS
 from allocator.v1 import settings_pb2 as pb
 from allocator.wire import WireError
 from allocator.wire.settings.learnt_demands import copy_learnt, read_learnt, write_learnt
@@ -40,6 +42,7 @@ BASE = Settings(
     limits={"ops": {"cpus": 2000}},
     drains=frozenset({"host-1"}),
     weights={("a", ""): SetWeight("a", "", 3.0)},
+    gangs={("a", ""): SetGang("a", "", 8)},
     shadow=PolicySpec("tsf"),
 )
 CHANGES = (
@@ -54,6 +57,8 @@ CHANGES = (
     SetDrain("host-2"),
     SetWeight("a", "", None),
     SetWeight("", "z*", 2.0),
+    SetGang("a", "", None),
+    SetGang("", "z*", 2),
     SetShadow(None),
 )
 
@@ -107,7 +112,7 @@ def test_what_nobody_configured_needs_no_taking_back():
 
 def test_kinds_can_be_taken_out():
     rest = overlay(*CHANGES).without({"demand", "policy"})
-    assert {key[0] for key in rest.changes} == {"constraint", "limit", "drain", "weight", "shadow"}
+    assert {key[0] for key in rest.changes} == set(KINDS) - {"demand", "policy"}
 
 
 def test_what_is_not_possible_any_more_is_left_out():
@@ -163,6 +168,7 @@ MANY: dict[str, Callable[[int], OperatorChange]] = {
     "demands taken back": lambda number: SetDemand(f"role{number}", "", None),
     "constraints": lambda number: SetConstraint(f"role{number}", "", "zone=a"),
     "weights": lambda number: SetWeight(f"role{number}", "", 2.0),
+    "gangs": lambda number: SetGang(f"role{number}", "", 8),
     "drains": lambda number: SetDrain(f"host-{number}"),
     "drains taken back": lambda number: SetDrain(f"host-{number}", drained=False),
 }

@@ -38,6 +38,7 @@ SAMPLES = {
     Value.AMOUNTS: {"cpus": 1500, "mem": 2000},
     Value.EXPRESSION: "zone=a|b",
     Value.NUMBER: 2.5,
+    Value.COUNT: 8,
     Value.NOTHING: True,
 }
 

@@ -1,0 +1,329 @@
+"""Gangs: clients that start several tasks at once, and are offered room for all of them or nothing.
+
+A policy grants one task after the other and knows no gangs. So a cycle with gangs asks it several
+times. What it gives to all clients says when the turn of each gang comes: with its first grant.
+Asked for a gang alone, after all that came before its turn, the policy says where its tasks go,
+within all rules. They are granted if there is room for the whole gang; if not, the gang waits. In
+the end the policy gives the other clients what is left.
+"""
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+
+import numpy as np
+
+from allocator.core.books.eligibility import bits
+from allocator.core.numba.array_structures import read_only
+from allocator.core.policy import Policy
+from allocator.core.snapshot import UNBOUNDED, Bools, Bounds, Grants, Ints, Snapshot, Tier, Tree
+
+TURNS_MAX = 16
+"""Gangs whose turn comes in one cycle; the policy is asked for each of them alone."""
+
+LOOKED_AT_MAX = 64
+"""Gangs for which room is looked for in one cycle; if there are more, these are drawn."""
+
+_MANY = 2**31
+"""More tasks than any gang has."""
+
+
+def allocate(policy: Policy, snapshot: Snapshot, seed: int) -> Grants:
+    """Let a policy decide, each gang as a whole."""
+    if snapshot.gangs is None:
+        return policy.allocate(snapshot, seed)
+    of_gang = _mask(snapshot.gangs.client, snapshot)
+    # Gangs without room have no turn, so they keep no other from it.
+    likely = _mask(_likely(snapshot, seed), snapshot)
+    grants = _ask(policy, _among(snapshot, likely | ~of_gang), seed)
+    mine = of_gang[grants.client]
+    if not mine.any():
+        return grants
+    first = np.flatnonzero(mine)
+    _, begins = np.unique(grants.client[first], return_index=True)
+    placed: list[Grants] = []
+    for at in np.sort(first[begins])[:TURNS_MAX].tolist():
+        before = grants.some(~mine & (np.arange(len(grants)) < at))
+        room = after(snapshot, [before, *placed])
+        whole = _place(policy, room, int(grants.client[at]), seed)
+        if whole is not None:
+            placed.append(whole)
+    others = _ask(policy, _among(after(snapshot, placed), ~of_gang), seed)
+    return _joined(snapshot, [*placed, others])
+
+
+def _ask(policy: Policy, snapshot: Snapshot, seed: int) -> Grants:
+    """Ask the policy, unless no client is served."""
+    if not len(snapshot.tree.client):
+        return Grants.none(len(snapshot.resources))
+    return policy.allocate(snapshot, seed)
+
+
+def _likely(snapshot: Snapshot, seed: int) -> Ints:
+    """Clients whose gangs may fit, as far as one can tell without the policy."""
+    assert snapshot.gangs is not None
+    clients = snapshot.gangs.client
+    if len(clients) > LOOKED_AT_MAX:
+        clients = np.random.default_rng(seed).choice(clients, LOOKED_AT_MAX, replace=False)
+    return np.array([each for each in clients.tolist() if _may_fit(snapshot, each)], np.int64)
+
+
+def _may_fit(snapshot: Snapshot, client: int) -> bool:
+    """Whether agents, filters and limits leave room for a gang; guarantees and minimums aside."""
+    agents, bounds, demand = snapshot.agents, snapshot.bounds, snapshot.demand[client]
+    every = np.full(len(agents), client)
+    barred = bits(snapshot.excluded, agents, every) | bits(snapshot.filters.covered, agents, every)
+    need = need_of(snapshot, client)
+    if room_for(snapshot, client)[agents[~barred]].sum() < need:
+        return False
+    if snapshot.specials.reach.any():
+        return True  # it may have something that counts against no limit
+    rows, above = [int(bounds.of_framework[client])], int(bounds.of_client[client])
+    while above >= 0:
+        rows.append(above)
+        above = int(bounds.above[above])
+    left = bounds.left[[row for row in rows if row >= 0]]
+    return not ((left < need * demand) & (demand > 0)).any()
+
+
+def _place(policy: Policy, snapshot: Snapshot, client: int, seed: int) -> Grants | None:
+    """Grants of a whole gang; None: there is no room for it."""
+    if not _may_fit(snapshot, client):
+        return None
+    need = need_of(snapshot, client)
+    alone = _among(snapshot, _mask(np.array([client]), snapshot))
+    grants = policy.allocate(replace(alone, bounds=_capped(alone, client, need)), seed)
+    tasks = tasks_of(snapshot, grants)
+    kept = tasks > 0
+    total = np.cumsum(np.where(kept, tasks, 0))
+    if not len(total) or total[-1] < need:
+        return None
+    # The first grants that are enough.
+    return grants.some(kept & (np.arange(len(tasks)) <= np.searchsorted(total, need)))
+
+
+def need_of(snapshot: Snapshot, client: int) -> int:
+    """How many tasks of the snapshot's demand make the gang of a client that has one."""
+    assert snapshot.gangs is not None
+    at = np.searchsorted(snapshot.gangs.client, client)
+    return int(snapshot.gangs.tasks[at])
+
+
+def tasks_of(snapshot: Snapshot, grants: Grants) -> Ints:
+    """How many tasks of its client's demand there is room for in each grant, (G,).
+
+    A client that is served with all that is free has room for what fits into each grant.
+    """
+    known = snapshot.characterised[grants.client]
+    return np.where(known, grants.tasks, _fits(snapshot, grants))
+
+
+def _fits(snapshot: Snapshot, grants: Grants) -> Ints:
+    """How many tasks fit into each grant, (G,).
+
+    Each task has all of a resource revocable or none of it, and none uses up what is shared, see
+    `Tier`.
+    """
+    demand, specials = snapshot.demand[grants.client], snapshot.specials
+    amount, revocable = grants.amount.copy(), np.zeros_like(grants.amount)
+    shared = np.zeros_like(grants.amount)
+    tier, column = specials.tier[grants.special], specials.column[grants.special]
+    for into, part in (
+        (amount, tier < Tier.REVOCABLE),
+        (revocable, tier == Tier.REVOCABLE),
+        (shared, tier == Tier.SHARED),
+    ):
+        at = grants.special_grant[part], column[part]
+        np.add.at(into, at, grants.special_amount[part])
+    needed = np.maximum(demand, 1)
+    fits = np.where(shared >= needed, _MANY, amount // needed + revocable // needed)
+    fit: Ints = np.where(demand > 0, fits, _MANY).min(axis=1, initial=_MANY)
+    return np.where((demand > 0).any(axis=1), fit, 0)
+
+
+def room_for(snapshot: Snapshot, client: int) -> Ints:
+    """How many tasks of a client there is room for on each agent by itself, (A,)."""
+    specials = snapshot.specials
+    bits = specials.reach[:, client // 64] >> np.uint64(client % 64) & np.uint64(1)
+    owner = np.repeat(np.arange(len(snapshot.free)), np.diff(specials.start))
+    part = np.flatnonzero(bits[specials.row] != 0)
+    every = Grants(
+        client=np.full(len(snapshot.free), client),
+        agent=np.arange(len(snapshot.free)),
+        tasks=np.zeros(len(snapshot.free), np.int64),
+        amount=snapshot.free,
+        special_grant=owner[part],
+        special=specials.row[part],
+        special_amount=specials.free[part],
+    )
+    return _fits(snapshot, every)
+
+
+def in_part(snapshot: Snapshot, grants: Grants, kept: Bools | None = None) -> Bools:
+    """Which grants belong to a gang of which only a part is granted, (G,).
+
+    `kept` (G,): leave out the other grants; None: none is left out.
+    """
+    gangs = snapshot.gangs
+    if gangs is None or not len(grants):
+        return np.zeros(len(grants), np.bool_)
+    tasks = np.zeros(len(snapshot.leaf_of_client), np.int64)
+    counted = np.minimum(tasks_of(snapshot, grants), gangs.tasks.max())
+    np.add.at(tasks, grants.client, counted if kept is None else counted * kept)
+    short = np.zeros(len(tasks), np.bool_)
+    short[gangs.client] = tasks[gangs.client] < gangs.tasks
+    return short[grants.client]
+
+
+def after(snapshot: Snapshot, given: Sequence[Grants]) -> Snapshot:
+    """The snapshot that would be taken with these grants charged; filters stay as they are."""
+    grants = _joined(snapshot, given)
+    if not len(grants):
+        return snapshot
+    free, held, specials = snapshot.free.copy(), snapshot.held.copy(), snapshot.specials
+    np.subtract.at(free, grants.agent, grants.amount)
+    np.add.at(held, grants.client, grants.amount)
+    special_free = specials.free.copy()
+    if len(grants.special):
+        agent, client = grants.agent[grants.special_grant], grants.client[grants.special_grant]
+        owner = np.repeat(np.arange(len(specials.start) - 1), np.diff(specials.start))
+        key = owner * len(specials.kind) + specials.row
+        order = np.argsort(key)
+        place = np.searchsorted(key[order], agent * len(specials.kind) + grants.special)
+        np.subtract.at(special_free, order[place], grants.special_amount)
+        column = specials.column[grants.special]
+        np.add.at(held, (client, column), grants.special_amount)
+    served = _behind(snapshot, np.unique(grants.client))
+    return replace(
+        snapshot,
+        free=read_only(free),
+        held=read_only(held),
+        specials=specials._replace(free=read_only(special_free)),
+        bounds=_charged(snapshot, grants),
+        tree=snapshot.tree._replace(served=read_only(served)),
+    )
+
+
+def _behind(snapshot: Snapshot, clients: Ints) -> Ints:
+    """Turns of all nodes after these clients had theirs, (N,)."""
+    tree = snapshot.tree
+    served = tree.served.copy()
+    turn, node = served[-1] + 1, snapshot.leaf_of_client[clients]
+    while len(node):
+        served[node] = turn
+        above = tree.parent[node]
+        node = np.unique(above[above >= 0])
+    return served
+
+
+def _charged(snapshot: Snapshot, grants: Grants) -> Bounds:
+    """What quotas leave when grants are charged: as if a cycle began with them in the books."""
+    bounds, specials = snapshot.bounds, snapshot.specials
+    if not len(bounds.above):
+        return bounds
+    counted = grants.amount.copy()
+    part = np.flatnonzero(specials.bounded[grants.special])
+    at = grants.special_grant[part], specials.column[grants.special[part]]
+    np.add.at(counted, at, grants.special_amount[part])
+    left, owed = bounds.left.copy(), bounds.owed.copy()
+    limited = bounds.left < UNBOUNDED
+    bound = bounds.of_client[grants.client]
+    while (inside := np.flatnonzero(bound >= 0)).size:
+        np.subtract.at(left, bound[inside], counted[inside])
+        np.subtract.at(owed, bound[inside], counted[inside])
+        bound = np.where(bound >= 0, bounds.above[bound], -1)
+    own = bounds.of_framework[grants.client]
+    inside = np.flatnonzero(own >= 0)
+    np.subtract.at(left, own[inside], counted[inside])
+    owed = np.maximum(owed, 0)
+    available = np.where(
+        bounds.available < UNBOUNDED, bounds.available - counted.sum(axis=0), UNBOUNDED
+    )
+    return bounds._replace(
+        left=read_only(np.where(limited, left, UNBOUNDED)),
+        owed=read_only(owed),
+        available=read_only(available),
+        required=read_only(owed.sum(axis=0)),
+    )
+
+
+def _capped(snapshot: Snapshot, client: int, need: int) -> Bounds:
+    """Bound what a client gets to about a gang: the policy need not fill the cluster with it."""
+    bounds, demand = snapshot.bounds, snapshot.demand[client]
+    if not snapshot.characterised[client]:
+        return bounds
+    most = np.where(demand > 0, demand * (need + int(snapshot.opening[client])), UNBOUNDED)
+    own = int(bounds.of_framework[client])
+    if own >= 0:
+        most = np.minimum(most, bounds.left[own])
+    of_framework = bounds.of_framework.copy()
+    of_framework[client] = len(bounds.above)
+    return bounds._replace(
+        of_framework=read_only(of_framework),
+        above=read_only(np.append(bounds.above, -1)),
+        left=read_only(np.vstack([bounds.left, most])),
+        owed=read_only(np.vstack([bounds.owed, np.zeros_like(most)])),
+    )
+
+
+def _among(snapshot: Snapshot, taking_part: Bools) -> Snapshot:
+    """The snapshot in which only some of the clients are served.
+
+    `taking_part` (C,).
+    """
+    tree = snapshot.tree
+    leaves, nodes = len(tree.client), len(tree.parent)
+    kept = np.zeros(nodes, np.bool_)
+    kept[:leaves] = taking_part[tree.client]
+    node = np.append(np.flatnonzero(kept), nodes - 1)
+    while len(node):
+        kept[node] = True
+        above = tree.parent[node]
+        node = np.unique(above[above >= 0])
+    number = np.cumsum(kept) - 1
+    # Clients that are not served count for the innermost role that is left.
+    nearest = np.arange(nodes)
+    while (gone := ~kept[nearest]).any():
+        nearest[gone] = tree.parent[nearest[gone]]
+    parent = tree.parent[kept]
+    parent = np.where(parent >= 0, number[parent], -1)
+    child_start = np.zeros(len(parent) + 1, np.int64)
+    np.cumsum(np.bincount(parent[:-1], minlength=len(parent)), out=child_start[1:])
+    client = tree.client[kept[:leaves]]
+    leaf_of_client = np.full(len(snapshot.leaf_of_client), -1, np.int64)
+    leaf_of_client[client] = np.arange(len(client))
+    fewer = Tree(
+        client=read_only(client),
+        parent=read_only(parent),
+        child_start=read_only(child_start),
+        child=read_only(np.argsort(parent[:-1], kind="stable")),
+        weight=read_only(tree.weight[kept]),
+        served=read_only(tree.served[kept]),
+        scheme=read_only(tree.scheme[kept]),
+    )
+    return replace(
+        snapshot,
+        tree=fewer,
+        leaf_of_client=read_only(leaf_of_client),
+        parent_of_client=read_only(number[nearest[snapshot.parent_of_client]]),
+    )
+
+
+def _mask(clients: Ints, snapshot: Snapshot) -> Bools:
+    mask = np.zeros(len(snapshot.leaf_of_client), np.bool_)
+    mask[clients] = True
+    return mask
+
+
+def _joined(snapshot: Snapshot, several: Sequence[Grants]) -> Grants:
+    """Grants one after the other."""
+    if not several:
+        return Grants.none(len(snapshot.resources))
+    columns = {
+        each.name: np.concatenate([getattr(grants, each.name) for grants in several])
+        for each in fields(Grants)
+    }
+    firsts = np.cumsum([0, *map(len, several)])[:-1]
+    columns["special_grant"] = np.concatenate(
+        [grants.special_grant + first for grants, first in zip(several, firsts, strict=True)]
+    )
+    return Grants(**columns)

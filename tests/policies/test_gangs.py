@@ -1,0 +1,91 @@
+"""Gangs in random worlds in which everything occurs together, and exactly in small ones."""
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from allocator.core import DEMAND_LABEL, GANG_LABEL, PolicySpec, SetGang
+from allocator.core.snapshot import Tier
+from allocator.policies import POLICIES
+from tests.policies.test_nothing_is_left import Seen, make, play
+from tests.tiers import long
+from tests.world.world import World
+
+MODES = ("characterised", "oblivious")
+
+
+def room(seen: Seen, client: int) -> int:
+    """Whole tasks in what a client was granted, agent by agent, by resource name.
+
+    Of each resource a task has only what is revocable, or nothing of that; or of what is shared,
+    which it does not use up.
+    """
+    snapshot, grants, specials = seen.snapshot, seen.grants, seen.snapshot.specials
+    demand, tasks = snapshot.demand[client].tolist(), 0
+    for agent in np.unique(grants.agent[grants.client == client]).tolist():
+        rows = np.flatnonzero((grants.client == client) & (grants.agent == agent))
+        has, revocable = grants.amount[rows].sum(axis=0).tolist(), [0] * len(demand)
+        shared = set()
+        for part in np.flatnonzero(np.isin(grants.special_grant, rows)).tolist():
+            kind, amount = int(grants.special[part]), int(grants.special_amount[part])
+            if specials.tier[kind] == Tier.REVOCABLE:
+                revocable[int(specials.column[kind])] += amount
+            elif specials.tier[kind] < Tier.REVOCABLE:
+                has[int(specials.column[kind])] += amount
+            elif specials.tier[kind] == Tier.SHARED and amount >= demand[specials.column[kind]]:
+                shared.add(int(specials.column[kind]))
+        columns = enumerate(zip(has, revocable, demand, strict=True))
+        tasks += min(
+            99 if at in shared else one // need + other // need
+            for at, (one, other, need) in columns
+            if need
+        )
+    return tasks
+
+
+def never_a_part(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = random.Random(seed)
+    world = make(chance, rules=chance.random() < 0.5)
+    for role in chance.sample(("a", "b", "b/c", "d"), 2):
+        world.allocator.step(SetGang(role, "", chance.randint(2, 6)))
+    for seen in play(world, chance, monkeypatch, 6):
+        gangs = seen.snapshot.gangs
+        if gangs is None:
+            continue
+        for client, tasks in zip(gangs.client.tolist(), gangs.tasks.tolist(), strict=True):
+            if client in seen.grants.client:
+                assert room(seen, client) >= tasks, seed
+    world.allocator.check()
+
+
+@pytest.mark.parametrize(
+    "seeds", [range(30), *long(*(range(n, n + 30) for n in range(30, 600, 30)))]
+)
+def test_a_gang_is_never_offered_in_part(seeds, monkeypatch):
+    for seed in seeds:
+        never_a_part(seed, monkeypatch)
+
+
+@given(
+    policy=st.sampled_from(list(POLICIES)),
+    mode=st.sampled_from(MODES),
+    sizes=st.lists(st.tuples(st.integers(1, 7), st.integers(1, 7)), min_size=1, max_size=4),
+    demand=st.tuples(st.integers(1, 3), st.integers(1, 3)),
+    tasks=st.integers(2, 8),
+)
+def test_a_gang_alone_is_offered_exactly_if_it_fits(policy, mode, sizes, demand, tasks):
+    """The sum of whole tasks by agent decides: tasks are alike, so no placement does better."""
+    world = World(PolicySpec(policy, mode=mode), minimum=())
+    for cpus, mem in sizes:
+        world.agent(f"cpus:{cpus};mem:{mem}")
+    label = f"cpus:{demand[0]};mem:{demand[1]}"
+    world.framework("a", labels={DEMAND_LABEL: label, GANG_LABEL: f"tasks:{tasks}"})
+    fits = sum(min(cpus // demand[0], mem // demand[1]) for cpus, mem in sizes)
+    offers = world.cycle()
+    assert bool(offers) == (fits >= tasks)
+    if offers and mode == "characterised":
+        given_cpus = int(world.allocator.state.held_by_column()[:, 0].max())
+        assert given_cpus == 1000 * demand[0] * tasks, "no more than the gang"
