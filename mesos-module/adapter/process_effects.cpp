@@ -61,14 +61,13 @@ void AllocatorProcess::carryOut()
   }
 
   // These call `step`, which carries out further effects.
+  tellHeldBack(held);
   if (!notStarted.empty()) {
     brain::NotStarted event;
     event.why.swap(notStarted);
     step(event);
     return;
   }
-
-  tellHeldBack(held);
 
   if (builtin != nullptr && !brain.isUnderWay()) {
     builtin->runEnds();

@@ -78,9 +78,9 @@ Parts pool(const Cluster& cluster, const Pair& pair);
 // `wanted` keeps what could not be taken.
 Parts take(const Cluster& cluster, Parts pool, Amounts* wanted);
 
-// The gates after the pool: quotas, minimum, filters. `wanted` must come from
-// the pool of an admitted pair. Counts only the work on spans, by filters and
-// by booking the result; the caller counts resource classes.
+// The gates after the pool: limits, headroom, minimum, filters. `wanted` must
+// come from the pool of an admitted pair. Counts only the work on spans, by
+// filters and by booking the result; the caller counts resource classes.
 Admission applyQuotaAndFilters(
     const Cluster& cluster,
     const Pair& pair,
