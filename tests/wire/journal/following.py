@@ -236,12 +236,14 @@ class Meddled(Followed):
     compared = 0
     joined = 0
     reclaims = 0
+    gangs = 0
 
     def first_plan(self, policy: PlanningPolicy, agents: Ints | None) -> AdoptPlan | None:
         return self.a_plan(self.allocator) if self.random.random() < 0.5 else None
 
     def receive(self, number: int, data: bytes) -> list[Answer]:
         answers = super().receive(number, data)
+        self.gangs += len(self.allocator.state.clients.gangs)
         for _, response in answers:
             self.reclaims += len(response.decisions.reclaims.framework)
         if self.random.random() < 0.2:

@@ -20,6 +20,7 @@ from allocator.core import (
     PlanningPolicy,
     Policy,
     PolicySpec,
+    SetGang,
     SetPolicy,
     Settings,
 )
@@ -69,11 +70,17 @@ def specs() -> list:
 
 
 def random_life(
-    spec: PolicySpec, seed: int, build_policy: Callable = build, *, duration_ms: int = LIFE_MS
+    spec: PolicySpec,
+    seed: int,
+    build_policy: Callable = build,
+    *,
+    duration_ms: int = LIFE_MS,
+    gang: int = 2,
 ) -> Meddled:
     """Everything that Mesos allows, on a sidecar that is followed from the beginning."""
     link = wire_link(spec.name, spec.mode, seed)
     settings = Settings(policy=spec, seed=seed, learn_after=1, probe_after=2)
+    settings.put(SetGang("a*", "", gang))
     followed = Meddled(settings, build_policy)
     followed.random = Random(seed)
     followed.join(new_follower(never_asked))
@@ -91,6 +98,7 @@ def random_life(
 def test_a_follower_knows_the_same_after_each_record(spec):
     """So do followers that begin in the middle, with any operators, plans and unknown clients."""
     followed = random_life(spec, seed=3)
+    assert followed.gangs
     planned = any(record.answered.HasField("first_plan") for record in followed.records)
     assert planned == isinstance(build(spec), PlanningPolicy)
     assert bool(followed.compared) == planned
@@ -99,7 +107,7 @@ def test_a_follower_knows_the_same_after_each_record(spec):
 
 def test_requests_to_leave_agents_are_followed():
     preempting = PolicySpec("quincy", mode="characterised", parameters={"preempt": "on"})
-    assert random_life(preempting, seed=3, duration_ms=6_000).reclaims
+    assert random_life(preempting, seed=3, duration_ms=6_000, gang=1).reclaims
 
 
 @pytest.mark.long
