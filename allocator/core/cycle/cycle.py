@@ -67,7 +67,7 @@ def check_grants(excluded: BitWords, handle: Ints, snapshot: Snapshot, grants: G
         raise BadGrantError(_WRONG_GRANTS[wrong])
     _check_specials(snapshot, grants)
     _check_bounds(snapshot, grants)
-    if gangs.in_part(snapshot, grants).any():
+    if snapshot.gangs is not None and gangs.in_part(snapshot, grants).any():
         raise BadGrantError("a part of a gang granted")
 
 
