@@ -49,6 +49,9 @@ RIGHT: dict[str, str] = {
     "weight list": "",
     "weight set": "2 --all",
     "weight remove": "--all",
+    "gang list": "",
+    "gang set": "8 --all",
+    "gang remove": "--all",
     "drain list": "",
     "drain set": "a1",
     "drain remove": "a1",
@@ -181,6 +184,10 @@ WRONG: list[tuple[str, str, int, str]] = [
     ("weight set", "--all -1.5", 2, "weight = '-1.5': give a number from"),
     ("weight set", "much --all", 2, "weight = 'much': give a number from"),
     ("weight set", "nan --all", 2, "weight = 'nan': give a number from"),
+    ("gang set", "many --all", 2, "tasks = 'many': give a whole number from 1 to 100000"),
+    ("gang set", "100001 --all", 2, "tasks = '100001': give a whole number from 1 to 100000"),
+    ("gang set", "8", 2, "a rule for every framework needs --all"),
+    ("gang remove", "--role nobody", 4, "nobody"),
     ("limit set", "eng -5", 2, "-5"),
     ("limit set", "eng cpu:1", 4, "no agent has any 'cpu'"),
     ("drain set", "nope", 4, "no agent has the id or host name 'nope'"),
@@ -210,7 +217,7 @@ WRONG: list[tuple[str, str, int, str]] = [
 
 NO_OTHER = {
     "status", "dump", "policy show", "demand list", "constraint list", "limit list",
-    "weight list", "drain list", "shadow show", "shadow stop", "settings show",
+    "weight list", "gang list", "drain list", "shadow show", "shadow stop", "settings show",
 }  # fmt: skip
 """Commands of a sidecar that take nothing of their own that could be wrong."""
 
