@@ -37,8 +37,8 @@ ends.
 REPEAT = """\
 ## Repeat it
 
-Each framework has a venv of its own. `http-parser`, which pymesos needs, compiles with Python 3.10
-and older only; tfmesos2 needs `six` and does not declare it.
+Each framework has a venv of its own. `http-parser`, which pymesos needs, compiles with Python 3.10,
+not with 3.11; tfmesos2 needs `six` and does not declare it.
 
 {install}
 
@@ -82,7 +82,7 @@ FRAMEWORKS = {
     "airflow": Framework(
         "avmesos-airflow-provider 0.4.0",
         "python3.11",
-        "avmesos-airflow-provider==0.4.0 'apache-airflow>=3'",
+        "avmesos-airflow-provider==0.4.0 apache-airflow==3.3.2",
         "Its `[mesos]` section, with `mesos_attributes` and all `docker_` options but"
         " `docker_environment` and `docker_network_mode`, and `jwt_algorithm`, `jwt_audience` and"
         " `jwt_secret` of `[api_auth]`. It declines and launches as tfmesos2 does."
@@ -151,7 +151,7 @@ def _item(text: str) -> str:
 
 
 def _summary(rows: Sequence[Row], names: Sequence[str]) -> Iterator[str]:
-    yield "## Over all policies and modes\n"
+    yield "## In sum\n"
     columns = ["framework", "ways", "tasks, with a sidecar", "tasks, dead", "ended otherwise"]
     columns += ["offers per task, with a sidecar", "dead", "subscribed again"]
     yield f"| {' | '.join(columns)} |"
