@@ -37,9 +37,10 @@ class Sidecar:
         assert self._child is not None, "the sidecar was not started"
         return self._child
 
-    def start(self) -> None:
-        """Start it, and wait until it serves."""
+    def start(self, *options: str) -> None:
+        """Start it with more options, such as ``policy.name=tsf``, and wait until it serves."""
         command = [sys.executable, "-m", "allocator", "serve", "--config", self._config]
+        command += [word for option in options for word in ("--set", option)]
         self._child = Child(command, self.log, {"PYTHONPATH": str(ROOT)})
         until(self._serves, START_S, "the sidecar serves", 0.05)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import commands
+import frameworks
 import hostile_tenants
 import module_reference
 import rpcs
@@ -59,6 +60,7 @@ def write(directory: Path) -> None:
         "explanation/which-policy.md": which_policy.page(),
         "explanation/scaling.md": scaling.page(),
         "explanation/hostile-tenants.md": hostile_tenants.page(),
+        "explanation/frameworks.md": frameworks.page(),
     }
     for name, text in pages.items():
         (directory / name).parent.mkdir(parents=True, exist_ok=True)

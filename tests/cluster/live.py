@@ -1,0 +1,171 @@
+"""Frameworks of others beside each other, under each policy, with the sidecar killed in the middle.
+
+    python -m tests.cluster.live >> tools/docs/data/frameworks.jsonl
+
+Each line is one policy in one mode: what each framework did with a sidecar, and after its death.
+"""
+
+import argparse
+import dataclasses
+import itertools
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from allocator.policies import MODES, POLICIES
+from tests.cluster.mesos import Mesos, NotFoundError, find
+from tests.cluster.processes import Child, until
+from tests.cluster.world import World
+
+PACKAGES = {"pymesos": "pymesos", "tfmesos2": "tfmesos2", "airflow": "avmesos_airflow_provider"}
+"""The package that a framework needs, by the framework's name."""
+
+DRIVER = Path(__file__).with_name("live_frameworks.py")
+TASKS_S = 240.0
+STARTED_S = 240.0
+TERMINAL = "/tasks/terminal/task_"
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What a framework did: tasks that finished and that ended otherwise, offers, subscriptions.
+
+    Each of these frameworks launches one task with an offer that it accepts.
+    """
+
+    finished: int
+    otherwise: int
+    offers: int
+    accepted: int
+    declined: int
+    subscribed: int
+
+    def __sub__(self, other: "Counts") -> "Counts":
+        pairs = zip(dataclasses.astuple(self), dataclasses.astuple(other), strict=True)
+        return Counts(*(now - before for now, before in pairs))
+
+
+@dataclass(frozen=True)
+class Row:
+    """One policy in one mode: by framework what it did with a sidecar, and without."""
+
+    policy: str
+    mode: str
+    alive: dict[str, Counts]
+    dead: dict[str, Counts]
+
+
+def interpreter(name: str, below: str | None = None) -> Path:
+    """The interpreter of a framework: `DIR/NAME/bin/python` below MESOS_FRAMEWORKS.
+
+    Raises
+    ------
+    NotFoundError
+        Where the framework's package is not there.
+    """
+    below = below or os.environ.get("MESOS_FRAMEWORKS")
+    if not below:
+        raise NotFoundError("no frameworks: MESOS_FRAMEWORKS is the directory of their venvs")
+    if not list(Path(below).glob(f"{name}/lib/python*/site-packages/{PACKAGES[name]}")):
+        raise NotFoundError(f"MESOS_FRAMEWORKS: {below}/{name} is no venv with {PACKAGES[name]}")
+    return Path(below) / name / "bin" / "python"
+
+
+def live(
+    mesos: Mesos, names: Sequence[str], ways: Sequence[tuple[str, str]], tasks: int = 3
+) -> Iterator[Row]:
+    """Run the frameworks through all ways, pairs of a policy and a mode; returns a row for each.
+
+    A way ends when each framework has launched and finished this number of tasks with the sidecar,
+    and as many without it.
+    """
+    children = []
+    with World(mesos, agents=2, sidecar=False) as world:
+        for name in names:
+            words = [interpreter(name), DRIVER, name, world.address]
+            home = {"AIRFLOW_HOME": str(world.directory / "airflow"), "PYTHONPATH": ""}
+            children.append(Child(words, world.directory / f"{name}.log", home))
+        try:
+            until(lambda: all(_counts(world, each) for each in names), STARTED_S, "all subscribe")
+            for policy, mode in ways:
+                yield _way(world, names, policy, mode, tasks)
+        finally:
+            for child in children:
+                child.kill()
+
+
+def _way(world: World, names: Sequence[str], policy: str, mode: str, tasks: int) -> Row:
+    world.sidecar.start(f"policy.name={policy}", f"policy.mode={mode}")
+    world.wait_connected()
+    alive = _stretch(world, names, tasks)
+    now = world.sidecar.status().policy
+    assert (now.name, now.mode) == (policy, mode)
+    world.sidecar.crash()
+    connected = "allocator/sidecar/connected"
+    until(lambda: world.operator.metrics()[connected] == 0, TASKS_S, "the sidecar is gone")
+    dead = _stretch(world, names, tasks)
+    world.check_master()
+    return Row(policy, mode, alive, dead)
+
+
+def _stretch(world: World, names: Sequence[str], tasks: int) -> dict[str, Counts]:
+    """Wait until each has launched and finished this number of tasks; returns what they did."""
+    before = {name: _counted(world, name) for name in names}
+
+    def done() -> dict[str, Counts] | None:
+        found = {name: _counted(world, name) - before[name] for name in names}
+        least = min(min(each.finished, each.accepted) for each in found.values())
+        return found if least >= tasks else None
+
+    return until(done, TASKS_S, f"{tasks} tasks of each", 0.5) or {}
+
+
+def _counted(world: World, name: str) -> Counts:
+    found = _counts(world, name)
+    assert found, f"{name} is gone"
+    return found
+
+
+def _counts(world: World, name: str) -> Counts | None:
+    """The master's own counters of a framework, which is known by its role."""
+    rows = world.operator.call("GET_FRAMEWORKS").get("frameworks", [])
+    infos = [row["framework_info"] for row in rows]
+    roles = [(each["id"]["value"], [each.get("role"), *each.get("roles", [])]) for each in infos]
+    known = [identity for identity, its in roles if name in its]
+    if not known:
+        return None
+    own = {
+        key.partition(known[-1])[2]: int(value)
+        for key, value in world.operator.metrics().items()
+        if known[-1] in key and key.startswith("master/frameworks/")
+    }
+    ends = sum(count for key, count in own.items() if key.startswith(TERMINAL))
+    finished = own[f"{TERMINAL}finished"]
+    return Counts(
+        finished,
+        ends - finished,
+        own["/offers/sent"],
+        own["/offers/accepted"],
+        own["/offers/declined"],
+        own["/calls/subscribe"],
+    )
+
+
+def main() -> None:
+    """Run, and write each row as it comes."""
+    parser = argparse.ArgumentParser(description="frameworks of others on a real Mesos")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(PACKAGES)}")
+    parser.add_argument("--tasks", type=int, default=3)
+    parser.add_argument("--policies", nargs="+", choices=POLICIES, default=list(POLICIES))
+    given = parser.parse_args()
+    ways = list(itertools.product(given.policies, MODES))
+    for row in live(find(), given.names or list(PACKAGES), ways, given.tasks):
+        sys.stdout.write(f"{json.dumps(dataclasses.asdict(row))}\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,213 @@
+"""The page about frameworks of others, from what `tests/cluster/live.py` kept."""
+
+import json
+import textwrap
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from allocator.policies import POLICIES
+
+KEPT = Path(__file__).resolve().parent / "data" / "frameworks.jsonl"
+
+INTRODUCTION = """\
+# Frameworks of others
+
+<!-- `make docs` writes this file. -->
+
+This page shows which published frameworks ran on a real Mesos master with the module, what settings
+they need, and what they did while the sidecar was dead. Each runs as a process with its own
+library. Those that run together share the cluster, and subscribe once.
+
+For each policy and mode a sidecar starts, and decides until each framework has finished {tasks}
+tasks. Then the sidecar is killed (SIGKILL), and the module decides until each has finished
+{tasks} more. Offers and ends of tasks are the master's own per-framework counters. An offer counts
+when it is answered: accepted, which launches one task, or declined.
+"""
+
+CONDITIONS = """\
+Measured on 27 November 2026 with clusterd `5ce2c80b`, which reports itself as Mesos 1.11.0. There
+were two agents with 4 CPUs and 4 GiB, an allocation interval of 1 s, and `fallback_after_ms=500`.
+The sidecar's loops were not compiled (`NUMBA_DISABLE_JIT=1`), which changes no decision. Tasks need
+half a CPU and 64 MiB and sleep 1 s. Each framework begins with two, and queues another when one
+ends.
+"""
+
+REPEAT = """\
+## Repeat it
+
+Each framework has a venv of its own. `http-parser`, which pymesos needs, compiles with Python 3.10,
+not with 3.11; tfmesos2 needs `six` and does not declare it.
+
+{install}
+
+    KEPT=tools/docs/data/frameworks.jsonl
+    export MESOS_FRAMEWORKS=/opt/frameworks MESOS_ROOT=/usr/src/mesos/build NUMBA_DISABLE_JIT=1
+    export MESOS_ALLOCATOR_MODULE=/usr/lib/mesos/modules/libmesos_allocator-1.11.0.so
+{runs}
+
+`tests/cluster/test_frameworks.py` runs each framework briefly. It is skipped without a Mesos or
+without the framework's package.
+"""
+
+
+class Framework(NamedTuple):
+    """A published framework: what runs it, and what its users must know."""
+
+    title: str
+    python: str
+    packages: str
+    settings: str
+
+
+FRAMEWORKS = {
+    "pymesos": Framework(
+        "pymesos 0.3.15",
+        "python3.10",
+        "pymesos==0.3.15",
+        "No setting. The library always subscribes with `GPU_RESOURCES`, so it is also offered"
+        " agents with GPUs. It cannot subscribe to a master whose version has a part that is no"
+        " number, such as 1.12.0-dev.",
+    ),
+    "tfmesos2": Framework(
+        "tfmesos2 0.4.0",
+        "python3.11",
+        "tfmesos2==0.4.0 six",
+        "`MESOS_MASTER` and `MESOS_FRAMEWORK_ROLE`. It declines offers with `Filters` where its"
+        " library (avmesos 0.4.2) reads `filters`, so its 120 s never reach the master, which"
+        " filters for 5 s. It launches one task per offer: an agent for many tasks is offered"
+        " again for each.",
+    ),
+    "airflow": Framework(
+        "avmesos-airflow-provider 0.4.0",
+        "python3.11",
+        "avmesos-airflow-provider==0.4.0 apache-airflow==3.3.2",
+        "Its `[mesos]` section, with `mesos_attributes` and all `docker_` options but"
+        " `docker_environment` and `docker_network_mode`, and `jwt_algorithm`, `jwt_audience` and"
+        " `jwt_secret` of `[api_auth]`. It declines and launches as tfmesos2 does."
+        " With an empty queue it suppresses its offers at the next"
+        " heartbeat of the master (15 s), and revives them at the one after a task was queued. That"
+        " takes long, so it ran under fewer policies.",
+    ),
+}
+
+CONTAINERS = """\
+tfmesos2 and the Airflow provider wrap each task in a container image. The agents here had neither
+Docker nor images, so the driver (`tests/cluster/live_frameworks.py`) launches their tasks without
+the container, and tfmesos2's with `sleep` instead of TensorFlow. Their schedulers are unchanged.
+"""
+
+MISSING = """\
+## What did not run
+
+- Spark 3.5 needs Mesos's JNI library, which this build of Mesos does not have;
+  [Spark](../tutorials/spark.md#what-it-is-worth) has figures of an earlier run.
+- Marathon and Aurora have no packages that could be installed here.
+"""
+
+Row = Mapping[str, Any]
+STRETCHES = ("alive", "dead")
+
+
+def page(kept: Path = KEPT) -> str:
+    """The whole page, from the rows that are kept."""
+    rows = [json.loads(line) for line in kept.read_text("utf-8").splitlines()]
+    names = list(dict.fromkeys(name for row in rows for name in row["alive"]))
+    tasks = min(
+        each["finished"] for row in rows for kind in STRETCHES for each in row[kind].values()
+    )
+    return "\n".join(
+        [
+            INTRODUCTION.format(tasks=tasks),
+            CONDITIONS,
+            *_summary(rows, names),
+            *_settings(names),
+            *_ways(rows, names),
+            REPEAT.format(install="\n".join(_installs(names)), runs="\n".join(_runs(rows))),
+            MISSING,
+        ]
+    )
+
+
+def total(rows: Sequence[Row], name: str, stretch: str) -> Counter[str]:
+    """What a framework did over all rows, with a sidecar (`alive`) or without (`dead`)."""
+    counted: Counter[str] = Counter()
+    for row in rows:
+        counted.update(row[stretch].get(name, {}))
+    return counted
+
+
+def offers_per_task(counted: Mapping[str, int]) -> str:
+    """Answered offers by launched tasks: each accepted offer launches one.
+
+    Offers that were sent would not do, for some are answered in the next stretch.
+    """
+    return f"{(counted['accepted'] + counted['declined']) / counted['accepted']:.1f}"
+
+
+def _item(text: str) -> str:
+    return textwrap.fill(f"- {text}", 100, subsequent_indent="  ", break_on_hyphens=False)
+
+
+def _summary(rows: Sequence[Row], names: Sequence[str]) -> Iterator[str]:
+    yield "## In sum\n"
+    columns = ["framework", "ways", "tasks, with a sidecar", "tasks, dead", "ended otherwise"]
+    columns += ["offers per task, with a sidecar", "dead", "subscribed again"]
+    yield f"| {' | '.join(columns)} |"
+    yield "|---" * len(columns) + "|"
+    for name in names:
+        ways = sum(name in row["alive"] for row in rows)
+        both = [total(rows, name, stretch) for stretch in STRETCHES]
+        cells = [
+            FRAMEWORKS[name].title,
+            str(ways),
+            *(str(each["finished"]) for each in both),
+            str(sum(each["otherwise"] for each in both)),
+            *map(offers_per_task, both),
+            str(sum(each["subscribed"] for each in both)),
+        ]
+        yield f"| {' | '.join(cells)} |"
+    yield ""
+    yield "A *way* is a policy in a mode. *Ended otherwise*: failed, killed or lost.\n"
+
+
+def _settings(names: Sequence[str]) -> Iterator[str]:
+    yield "## Required settings, and what is peculiar\n"
+    for name in names:
+        yield _item(f"*{FRAMEWORKS[name].title}*: {FRAMEWORKS[name].settings}")
+    yield ""
+    if {"tfmesos2", "airflow"} & set(names):
+        yield CONTAINERS
+
+
+def _ways(rows: Sequence[Row], names: Sequence[str]) -> Iterator[str]:
+    yield "## By policy and mode\n"
+    yield "Tasks finished / offers per launched task, with the sidecar; then while it is dead.\n"
+    yield f"| policy, mode | {' | '.join(names)} |"
+    yield "|---" * (len(names) + 1) + "|"
+    for way in dict.fromkeys((row["policy"], row["mode"]) for row in rows):
+        its = [row for row in rows if (row["policy"], row["mode"]) == way]
+        cells = (_cell(its, name) for name in names)
+        yield f"| `{way[0]}`, {way[1]} | {' | '.join(cells)} |"
+    yield ""
+
+
+def _cell(rows: Sequence[Row], name: str) -> str:
+    both = [total(rows, name, stretch) for stretch in STRETCHES]
+    return "; ".join(f"{each['finished']} / {offers_per_task(each)}" for each in both if each)
+
+
+def _installs(names: Sequence[str]) -> Iterator[str]:
+    for name in names:
+        framework = FRAMEWORKS[name]
+        yield f"    {framework.python} -m venv /opt/frameworks/{name}"
+        yield f"    /opt/frameworks/{name}/bin/pip install {framework.packages}"
+
+
+def _runs(rows: Sequence[Row]) -> Iterator[str]:
+    """The commands that kept these rows, one for each set of frameworks that ran together."""
+    for names in dict.fromkeys(tuple(row["alive"]) for row in rows):
+        policies = dict.fromkeys(row["policy"] for row in rows if tuple(row["alive"]) == names)
+        chosen = [] if len(policies) == len(POLICIES) else ["--policies", *policies]
+        yield f"    python -m tests.cluster.live {' '.join([*names, *chosen])} >> $KEPT"
