@@ -48,13 +48,17 @@ typer.testing.CliRunner.invoke = _invoke_apart  # type: ignore[method-assign]
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Collect no garbage while modules are imported, and never look at what they made."""
+    """Collect no garbage while modules are imported, and never look at what they made.
+
+    Later look seldom: a worker has memory, and no time.
+    """
     gc.disable()
     try:
         return (yield)
     finally:
         gc.collect()
         gc.freeze()
+        gc.set_threshold(50_000, 20, 50)
         gc.enable()
 
 

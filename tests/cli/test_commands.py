@@ -301,7 +301,7 @@ def test_check_config_says_ok_or_what_results(tmp_path):
     assert tree.keys() == Config.model_fields.keys()
 
 
-@pytest.mark.parametrize("name", ["-", "/dev/stdin"])
+@pytest.mark.parametrize("name", ["-", *long("/dev/stdin")])
 def test_check_config_reads_standard_input(name):
     def checked(text: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "allocator", "check-config", name]

@@ -336,7 +336,7 @@ def test_a_filling_that_does_not_know_the_rule_is_found_out(
         assert next(find_faults(range(40), monkeypatch), None)
 
 
-@pytest.mark.parametrize("broken", [one_task_each, caps_know_one_task])
+@pytest.mark.parametrize("broken", [one_task_each, *long(caps_know_one_task)])
 def test_and_so_is_one_that_lets_somebody_wait(
     broken: Callable[[pytest.MonkeyPatch], None], monkeypatch
 ):

@@ -163,6 +163,7 @@ def test_a_wrong_token_is_one_line(words, tmp_path, monkeypatch):
     assert line.startswith("error: the token is wrong: it has no right admin_read")
 
 
+@pytest.mark.long
 def test_a_wrong_token_of_masters_is_one_line(tmp_path, monkeypatch):
     for name in ("ours", "theirs"):
         (tmp_path / name).write_text(f"{name}\n")

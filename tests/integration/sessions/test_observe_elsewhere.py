@@ -112,6 +112,7 @@ def test_it_answers_everything_and_says_where_changes_are_made():
         assert f"{source}, 0." in shown.stdout
 
 
+@pytest.mark.long
 def test_a_follower_that_is_killed_costs_no_decision_and_leaves_nothing():
     with observed() as sidecar, sidecar.channel() as channel:
         module = GrpcModule(channel).begin()
@@ -150,6 +151,7 @@ def test_a_decider_that_is_killed_is_missed_and_followed_again():
                 assert status(observer).sidecar_id == status(again).sidecar_id
 
 
+@pytest.mark.long
 def test_the_one_that_leads_is_followed():
     with observed() as one, observed() as other, ExitStack() as stack:
         sources = followed_at(one), followed_at(other)

@@ -230,7 +230,8 @@ def test_q_places_at_the_least_cost(seed, count):
     assert sum(t.rack_gb + 2 * t.core_gb for t in truly) <= cost[rows, columns].sum() + 1e-6
 
 
-@pytest.mark.parametrize("name", ["Q", *long("QP")])
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["Q", "QP"])
 def test_without_fairness_a_task_waits_for_its_computer_until_waiting_costs_more_than_data(name):
     """More tasks than computers; 4 GB from the neighbour cost 4, which 8 s of waiting do."""
     board = Board(make_scheduler(name, 0), 2)

@@ -41,7 +41,7 @@ from tests.tiers import long
 QUIET = (questions,)
 
 
-@pytest.mark.parametrize("duration_s", [4.0, *long(10.0)])
+@pytest.mark.parametrize("duration_s", [2.0, *long(4.0, 10.0)])
 def test_a_short_torture_finds_nothing(tmp_path, duration_s):
     cycles_min = int(duration_s * 5)
     report = torture(Plan(duration_s, seed=3, out=tmp_path, cycles_min=cycles_min))
