@@ -22,7 +22,7 @@ from allocator.lab.network.workflow import (
     make_input,
 )
 from allocator.lab.papers.quincy.runs import SCHEDULERS, make_scheduler
-from tests.tiers import examples, long
+from tests.tiers import examples
 
 # Disks of 1 GB/s, cards of 0.5, uplinks of 0.25.
 SIX = Topology(even_racks(6, 2), 1.0, 0.5, 0.25)
