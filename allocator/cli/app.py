@@ -1,5 +1,6 @@
 """All commands. Import nothing slow here: `--help` and shell completion must be quick."""
 
+import gc
 from typing import Annotated
 
 import typer
@@ -61,4 +62,6 @@ def main() -> None:
     except SystemExit as end:
         # A user's policy may still run in a thread; the interpreter must not shut down under it.
         threads.end_with(end.code if isinstance(end.code, int) else bool(end.code))
+        # Or the interpreter looks through all objects as it ends, for longer than a command takes.
+        gc.freeze()
         raise
