@@ -261,12 +261,12 @@ def may_wait_in_vain(world: World, client: int) -> bool:
     """Whether `servable` may count a client as waiting though no offer can be made to it.
 
     It does not know that the tasks with which an offer begins may not share an indivisible disk,
-    nor that less may be on offer to a framework than the minimum, where its demand is unknown.
+    nor that less may be on offer to a framework than the minimum, if it is not served in tasks.
     """
     snapshot = SnapshotBuilder().build(world.allocator.state, None)
     bounds, (first, end) = snapshot.bounds, snapshot.minimum_rows[client].tolist()
     own = int(bounds.of_framework[client])
-    if own >= 0 and first < end and not snapshot.has_demand[client]:
+    if own >= 0 and first < end and not snapshot.characterised[client]:
         within = snapshot.minimum[first:end] <= bounds.left[own]
         if not within.all(axis=1).any():
             return True
