@@ -342,4 +342,4 @@ def test_and_so_is_one_that_lets_somebody_wait(
 ):
     with monkeypatch.context() as patch:
         broken(patch)
-        assert next(find_waiting(range(60)), None)
+        assert next(find_waiting(range(160)), None)
