@@ -47,8 +47,8 @@ class SidecarProcess:
     """``python -m allocator serve`` as a child; ends with the context.
 
     `command`: another command of the same options.
-    `compiled`: with compiled loops. Loading them costs more than all else that most tests do, and
-        plain Python decides the same.
+    `compiled`: with a Python of its own and compiled loops. Loading them costs more than all else
+        that most tests do, and plain Python decides the same. Without, it is a fork, see `Forked`.
     `until`: what its log says when it is waited for no longer; by default, that it takes sessions.
 
     Attributes
