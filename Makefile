@@ -256,8 +256,8 @@ release: export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct)
 
 .PHONY: release
 release: $(STAMP) ## all that is released, in dist/: wheel, sources, packages, image, site, SHA256SUMS
-	rm -rf dist
-	python -m build --no-isolation --outdir dist
+	rm -rf build dist
+	python -m build --wheel --no-isolation --outdir dist
 	git archive --prefix mesos-allocator-$(VERSION)/ --output $(RELEASED)-source.tar.gz HEAD
 	+@$(MAKE) --no-print-directory packages image site
 	$(ENGINE) save --output $(RELEASED)-image.tar mesos-allocator:$(VERSION)

@@ -13,6 +13,7 @@ from tests.deploy.containers import ROOT, Container, run, until
 
 NEWER = f"{VERSION}.1"
 SITE = f"https://docs.example/{VERSION}/"
+RELEASED_S, RELEASED = "1700000000", "2023-11-14"
 DEBIAN = """
 FROM docker.io/library/debian:12
 RUN apt-get update -qq && apt-get install -y -qq --no-install-recommends procps rpm systemd
@@ -43,7 +44,7 @@ def test_scripts_and_contents_agree_with_the_unit():
 @pytest.fixture(scope="module")
 def packages() -> Path:
     """Make those of two versions, which differ in what they say of themselves."""
-    run("make", "packages", f"SITE_URL={SITE}")
+    run("make", "packages", f"SITE_URL={SITE}", SOURCE_DATE_EPOCH=RELEASED_S)
     (code,) = (ROOT / ".cache/packages/root").rglob("site-packages/allocator/__init__.py")
     code.write_text(code.read_text().replace(f'"{VERSION}"', f'"{NEWER}"'))
     (bytecode,) = code.parent.glob("__pycache__/__init__.*.pyc")
@@ -78,7 +79,10 @@ def test_installed_started_upgraded_removed_and_purged(debian):
     def status() -> dict:
         return json.loads(debian.exec("mesos-allocator", "status", "--json"))
 
-    apt("install", f"/dist/mesos-allocator_{VERSION}_amd64.deb")
+    package = f"/dist/mesos-allocator_{VERSION}_amd64.deb"
+    files = debian.exec("dpkg-deb", "--contents", package).splitlines()
+    assert {each.split()[3] for each in files} == {RELEASED}, "packages can be made again"
+    apt("install", package)
     assert property_of("ActiveState") == "inactive", "operators start it"
     debian.exec("systemctl", "enable", "--now", "mesos-allocator")
     assert status()["loops_state"] != "compiling"

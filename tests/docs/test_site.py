@@ -5,11 +5,13 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from allocator import __version__
 from allocator.server.metrics.scraping import FAMILIES
+from tests.docs.docs_scripts import load
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -28,6 +30,21 @@ def test_docs_holds_pages_pictures_and_their_figures():
     unpublished = {each.removeprefix("*") for each in excluded.split()}
     found = {each.suffix for each in DOCS.rglob("*") if each.is_file()}
     assert found == PUBLISHED | unpublished
+
+
+@pytest.mark.parametrize(
+    ("address", "name", "menu"),
+    [
+        (f"https://docs.example/{__version__}/", "mesos-allocator", True),
+        ("https://docs.example/", f"mesos-allocator {__version__}", False),
+    ],
+)
+def test_the_header_has_the_version(address, name, menu):
+    """By its name, or by the theme's menu where versions lie side by side."""
+    config = SimpleNamespace(site_name="mesos-allocator", site_url=address, extra={})
+    load("site_hooks").on_config(config)
+    assert config.site_name == name
+    assert ("version" in config.extra) == menu
 
 
 @pytest.mark.long

@@ -87,8 +87,7 @@ FRAMEWORKS = {
         " `docker_environment` and `docker_network_mode`, and `jwt_algorithm`, `jwt_audience` and"
         " `jwt_secret` of `[api_auth]`. It declines and launches as tfmesos2 does."
         " With an empty queue it suppresses its offers at the next"
-        " heartbeat of the master (15 s), and revives them at the one after a task was queued. That"
-        " takes long, so it ran under fewer policies.",
+        " heartbeat of the master (15 s), and revives them at the one after a task was queued.",
     ),
 }
 

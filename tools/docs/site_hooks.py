@@ -11,13 +11,16 @@ CHANGELOG = Path(__file__).resolve().parents[2] / "CHANGELOG.md"
 
 
 def on_config(config: Any) -> None:  # noqa: ANN401 - MkDocs's own
-    """Show the version below each page, and a menu of versions where several are published.
+    """Show the version in the header, and a link to the changelog below each page.
 
-    Then the address ends with the version: `.ci/publish-site`.
+    If the address ends with the version, `.ci/publish-site` keeps other versions beside it, and the
+    header has a menu of them.
     """
     config.copyright = f'<a href="{config.site_url}changelog.html">Version {__version__}</a>'
     if config.site_url.endswith(f"/{__version__}/"):
         config.extra["version"] = {"provider": "mike"}  # the theme's name for such a layout
+    else:
+        config.site_name += f" {__version__}"
 
 
 def on_files(files: Any, config: Any) -> None:  # noqa: ANN401
