@@ -31,6 +31,7 @@ from allocator.lab.torture.faults import (
 )
 from allocator.lab.torture.report import TortureFindings
 from allocator.lab.torture.rig import LogMeter, TorturedSidecar
+from allocator.lab.torture.run import TortureWorld
 from allocator.lab.torture.wires import Cable, Proxy, dial_tcp
 from allocator.v1 import admin_pb2
 from allocator.v1.admin_pb2_grpc import AdminServiceStub
@@ -56,6 +57,30 @@ def test_a_short_torture_finds_nothing(tmp_path, duration_s):
     assert kept["violations"] == 0
     assert kept["faults"] == dict(findings.faults)
     assert (tmp_path / "sidecar.log").stat().st_size
+
+
+def test_each_fault_is_survived(tmp_path, monkeypatch):
+    """One after another, in a cluster that goes on meanwhile."""
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    left = list(FAULTS)
+
+    def strike_each(world: TortureWorld) -> None:
+        scene, heap = world.scene, world.scene.master.event_heap
+
+        def strike() -> None:
+            if not left:
+                return
+            heap.after(500, strike)
+            recovered = scene.rig.sidecar.wanted and not scene.link.vain and not scene.rig.short
+            if recovered and (fault := left.pop()).possible(scene.rig):
+                fault.strike(scene)
+
+        heap.at(1_000, strike)
+
+    plan = Plan(300, 3, tmp_path, size=4, faults=QUIET, tamper=strike_each)
+    report = torture(plan, stopped=lambda: not left)
+    assert not report.violations, text(report)
+    assert not left
 
 
 def test_every_fault_has_a_name_of_its_own():
