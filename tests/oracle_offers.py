@@ -242,23 +242,26 @@ class Basket:
         return True
 
     def take_column(self, r: int, needed: int) -> bool:
-        """One column of a task: reserved, plain, other open kinds; or all of it revocable.
+        """One column of a task: reserved, plain, other open kinds; or the last ones first.
 
-        Or there are shared volumes, which no task uses up.
+        Or all of it is revocable, or there are shared volumes, which no task uses up.
         """
-        before = self.plain[r], dict(self.special), self.counted[r]
-        rest = self.take_tier(r, Tier.RESERVED, needed)
-        if rest > 0:
-            rest -= self.take_plain(r, rest)
-        if rest > 0:
-            rest = self.take_tier(r, Tier.OPEN, rest)
-        if rest > 0:
-            self.plain[r], self.special, self.counted[r] = before[0], dict(before[1]), before[2]
-            rest = self.take_tier(r, Tier.REVOCABLE, needed)
-        if rest > 0:
-            self.plain[r], self.special, self.counted[r] = before[0], dict(before[1]), before[2]
-            rest = needed - self.shared(r)
-        return rest <= 0
+        ways = (
+            [Tier.RESERVED, None, Tier.OPEN],
+            [Tier.OPEN, None, Tier.RESERVED],
+            [Tier.REVOCABLE],
+        )
+        for tiers in ways:
+            before, rest = (self.plain[r], dict(self.special), self.counted[r]), needed
+            for tier in tiers:
+                if tier is not None:
+                    rest = self.take_tier(r, tier, rest)
+                elif rest > 0:
+                    rest -= self.take_plain(r, rest)
+            if rest <= 0:
+                return True
+            self.plain[r], self.special, self.counted[r] = before
+        return needed <= self.shared(r)
 
     def shared(self, r: int) -> int:
         """Take all shared volumes of a column; how much there is, with what was given before."""

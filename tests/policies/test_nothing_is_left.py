@@ -6,7 +6,7 @@ resource name, without the rules of the filling.
 """
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -274,7 +274,7 @@ def may_wait_in_vain(world: World, client: int) -> bool:
     return bool(snapshot.opening[client] > 1 and snapshot.demand[client, whole].any())
 
 
-def find_waiting(numbers: range) -> Iterator[str]:
+def find_waiting(numbers: Iterable[int]) -> Iterator[str]:
     """Play worlds in which no framework accepts anything; returns clients that waited too long."""
     for number in numbers:
         chance = random.Random(number)
@@ -295,7 +295,12 @@ def test_all_that_is_granted_is_offered_and_nothing_is_left(monkeypatch):
     assert not [*find_faults(range(FEW), monkeypatch)]
 
 
-@pytest.mark.parametrize("numbers", [range(16), *long(range(16, FEW // 2))])
+WHOLE_ALONE = (236, 818, 1005)
+"""Worlds where an indivisible disk is all that a framework may have on offer: the plain disk beside
+it must not be put into the same task."""
+
+
+@pytest.mark.parametrize("numbers", [range(16), WHOLE_ALONE, *long(range(16, FEW // 2))])
 def test_who_waits_is_served(numbers):
     assert not [*find_waiting(numbers)]
 

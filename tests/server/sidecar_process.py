@@ -23,6 +23,7 @@ from allocator.lab.module_protocol import ModuleSession
 from allocator.v1 import admin_pb2, admin_pb2_grpc
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import Greeting
+from tests.server.forked import Forked
 from tests.server.metrics.scraping import Samples, samples
 from tests.wire.dialogue import STATE
 
@@ -31,12 +32,23 @@ READY_S = 240.0
 """A cold cache compiles first."""
 
 
+def _executed(words: Sequence[str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "allocator", *words],
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        cwd=Path(__file__).resolve().parents[2],
+        env=os.environ | {"PYTHONUNBUFFERED": "1"},
+    )
+
+
 class SidecarProcess:
     """``python -m allocator serve`` as a child; ends with the context.
 
     `command`: another command of the same options.
-    `compiled`: with compiled loops. Loading them costs more than all else that most tests do, and
-        plain Python decides the same.
+    `compiled`: with a Python of its own and compiled loops. Loading them costs more than all else
+        that most tests do, and plain Python decides the same. Without, it is a fork, see `Forked`.
     `until`: what its log says when it is waited for no longer; by default, that it takes sessions.
 
     Attributes
@@ -58,19 +70,11 @@ class SidecarProcess:
     ) -> None:
         addresses = [word for target in listen for word in ("--listen", target)]
         settings = [word for flag in flags for word in ("--set", flag)]
-        words = [sys.executable, "-m", "allocator", command, "--http-port", "0"]
+        words = [command, "--http-port", "0", *addresses, *settings]
         words += ["--config", str(config)] if config else []
-        environment = {"PYTHONUNBUFFERED": "1"} | ({} if compiled else {"NUMBA_DISABLE_JIT": "1"})
         self.begun_s = time.monotonic()
         self._until = until
-        self.process = subprocess.Popen(
-            [*words, *addresses, *settings],
-            stderr=subprocess.PIPE,
-            stdin=subprocess.DEVNULL,
-            text=True,
-            cwd=Path(__file__).resolve().parents[2],
-            env=os.environ | environment,
-        )
+        self.process = _executed(words) if compiled else Forked(words, os.environ)
         self.log: list[dict] = []
         self.raw: list[str] = []
         self._ready = threading.Event()

@@ -93,7 +93,9 @@ def take(state: State, derived: Mapping[int, Derived]) -> None:
     """Take over what was derived for each client."""
     clients = state.clients
     for client, its in derived.items():
-        clients.takes[client] = its.takes
+        if clients.takes[client] != its.takes:
+            clients.takes[client] = its.takes
+            clients.version += 1
         clients.weight[client] = its.weight
         _take_gang(state, client, its.gang)
         _take_minimum(state, client, its.minimum)

@@ -172,8 +172,21 @@ def refresh(
             _look_at_fresh(filters, offerable, place, agent)
 
 
-def changed_clients(before: Offerable | None, now: Offerable) -> Ints:
-    """Rows of the clients that are offered things in another way than before."""
+class Forms(NamedTuple):
+    """In what form clients are offered things: these parts of `Offerable`."""
+
+    demand: Ints
+    known: Bools
+    opening: Ints
+    takes: Ints
+
+
+def forms_of(offerable: Offerable) -> Forms:
+    return Forms(offerable.demand, offerable.known, offerable.opening, offerable.takes)
+
+
+def changed_clients(before: Forms | None, now: Forms) -> Ints:
+    """Rows of the clients that are offered things in another form than before."""
     if before is None or before.demand.shape != now.demand.shape:
         return np.arange(len(now.known))
     same = before.known is now.known and before.demand is now.demand

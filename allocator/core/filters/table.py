@@ -13,7 +13,7 @@ import numpy as np
 
 from allocator.core.bounds import FILTER_BYTES_MAX
 from allocator.core.filters import coverage, filter_arrays
-from allocator.core.filters.coverage import Offerable
+from allocator.core.filters.coverage import Forms, Offerable
 from allocator.core.filters.filter_arrays import (
     COLUMNS,
     MAYBE_WORDS,
@@ -41,7 +41,7 @@ class FilterTable:
         self.forgotten = 0
         self.rest_kinds = RestKindFilters()
         self._seen: Ints = np.empty((0, 0), np.int64)
-        self._shown: Offerable | None = None
+        self._forms: Forms | None = None
         self._limit = limit
         self._spare = 0
         self._since_ms = 0
@@ -153,8 +153,9 @@ class FilterTable:
             self._seen = untouched((len(rows.stale), offerable.free.shape[1]), np.int64)
             rows.stale[:] = True
         # Also recompute those of clients whose offers have another form.
-        coverage.mark_stale(rows, coverage.changed_clients(self._shown, offerable))
-        self._shown = offerable._replace(free=offerable.free[:0].copy())  # no whole table
+        forms = coverage.forms_of(offerable)
+        coverage.mark_stale(rows, coverage.changed_clients(self._forms, forms))
+        self._forms = forms
         known = pack(offerable.known, rows.covered.shape[1])
         coverage.refresh(rows, offerable, agents, touched, self._seen, known)
         every = len(agents) == len(rows.stale)  # then they are shown as they are

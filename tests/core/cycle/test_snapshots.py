@@ -9,10 +9,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from allocator.core import Hold, PolicySpec, Snapshot
+from allocator.core import Hold, PolicySpec, Request, Snapshot
 from allocator.core.cycle.snapshot_builder import SnapshotBuilder
 from tests.core.session import Session
 from tests.strategies import bits_of_filters
+from tests.world.world import World
 
 AGENTS, FRAMEWORKS = 12, 5
 
@@ -137,3 +138,16 @@ def test_one_agent_is_served_as_if_it_were_the_only_one_with_room(name: str, age
     assert made.agent.tolist() == [agent] * len(made)
     clients = session.state.clients
     assert made.framework.tolist() == list(dict.fromkeys(clients.framework[alone.client].tolist()))
+
+
+def test_a_request_tells_what_a_role_may_have_that_its_framework_only_holds_in() -> None:
+    """Such a row is there before anything is derived for it."""
+    world, kept = World(PolicySpec("drf")), SnapshotBuilder()
+    agent = world.agent("cpus:2;mem:64;cpus[revocable]:2")
+    framework = world.framework("b", capabilities=["REVOCABLE_RESOURCES"])
+    world.hold(framework, "a", agent, "cpus:1")
+    state = world.allocator.state
+    kept.build(state, None)
+    world.tell(Request(framework.handle, ()))
+    now, anew = kept.build(state, None), SnapshotBuilder().build(state, None)
+    assert now.specials.reach.tolist() == anew.specials.reach.tolist()

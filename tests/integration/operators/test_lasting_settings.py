@@ -27,7 +27,7 @@ def command(process: SidecarProcess, *words: str) -> subprocess.CompletedProcess
 
 
 def ask(process: SidecarProcess, *words: str) -> dict:
-    done = command(process, *words, "--json")
+    done = command(process, *words, "--json", "--timeout", "60")  # a busy disk may be slow
     assert (done.returncode, done.stderr) == (0, "")
     return json.loads(done.stdout)
 
@@ -220,7 +220,7 @@ def test_a_directory_that_cannot_be_written_any_more_is_said_and_the_change_is_i
         # What a full disk does, too, without one: the new file cannot be made.
         (directory / "settings.json.new").mkdir()
         words = ("demand", "set", "cpus:1", "--role", "eng")
-        done = command(process, *words, "--json")
+        done = command(process, *words, "--json", "--timeout", "60")  # a busy disk may be slow
         change = json.loads(done.stdout)["change"]
         assert (change["lasts"], "cannot be written" in change["lasts_not"]) == (False, True)
         assert (done.returncode, done.stderr) == (Exit.NOT_SAVED, "")

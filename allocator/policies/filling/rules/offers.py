@@ -254,6 +254,15 @@ def _take_task(
             rest -= _take_plain(agents, offer, agent, r, rest)
         if rest > 0:
             rest = _take_of_tier(places, agents, kinds, offer, place, agent, r, _OPEN, rest)
+        if rest > 0 and offer.ceiling[r] < UNBOUNDED:
+            # Not enough. What is indivisible may be more than a quota leaves beside other parts,
+            # but not by itself: begin with it.
+            _drop_column(agents, kinds, offer, agent, r)
+            rest = _take_of_tier(places, agents, kinds, offer, place, agent, r, _OPEN, demand)
+            if rest > 0:
+                rest -= _take_plain(agents, offer, agent, r, rest)
+            if rest > 0:
+                rest = _take_of_tier(places, agents, kinds, offer, place, agent, r, RESERVED, rest)
         if rest > 0:
             # Not enough. A task may not mix revocable and other resources in one column, so undo
             # and look for the whole demand among revocable ones.
