@@ -12,6 +12,7 @@ from tests.cluster.experiments import be_hostile, storm, try_policies
 pytestmark = pytest.mark.long
 
 
+@pytest.mark.timeout(3600)  # 26 ways, half a minute each on two busy processors
 def test_books_agree_under_every_policy(mesos):
     figures = try_policies(mesos, seconds=4)
     assert len(figures) == len(POLICIES) * len(MODES)
