@@ -27,7 +27,7 @@ _NO_VALUE = re.compile(r"[=<>!~&\"']|[^\S ]")
 
 
 class Clause(NamedTuple):
-    """One condition: `attribute` has one of `values` (any, where empty), or has not."""
+    """One condition: `attribute` has one of `values` (any, if empty), or has not."""
 
     attribute: str
     values: frozenset[str]

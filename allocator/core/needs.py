@@ -1,6 +1,6 @@
 """What must be free on an agent for a client, and for many clients at once: a bit for each.
 
-A client wants one task, or where its demand is unknown whatever reaches one row of its minimum. One
+A client wants one task, or if its demand is unknown whatever reaches one row of its minimum. One
 whose task is less than its minimum wants both. A framework has as many clients as it has roles, so
 it must cost little to turn many down together.
 """
@@ -134,7 +134,7 @@ def suffices(needs: Needs, client: int, amount: Ints) -> bool:
 def opens(needs: Needs, client: int, amount: Ints, tasks: int) -> bool:
     """Say whether an offer could begin with tasks of a client of `several`, of amounts (ROWS, R).
 
-    As many as fit, and what goes with them, must reach a row. Where some of it cannot be divided,
+    As many as fit, and what goes with them, must reach a row. If some of it cannot be divided,
     it may say yes though it cannot.
 
     `tasks`: as many at most.
@@ -226,7 +226,7 @@ def lowest_bit(word: np.uint64) -> int:
 
 @_looking
 def _highest_step(thresholds: ThresholdIndex, scale: int, have: int) -> int:
-    """The highest step of a scale that an amount reaches; -1 where not even the first."""
+    """The highest step of a scale that an amount reaches; -1 if not even the first."""
     first = thresholds.step_of_scale[scale]
     begin, end = first, thresholds.step_of_scale[scale + 1]
     while begin < end:
@@ -240,7 +240,7 @@ def _highest_step(thresholds: ThresholdIndex, scale: int, have: int) -> int:
 
 @_looking
 def steps_reached(thresholds: ThresholdIndex, amount: Ints, at: Ints) -> bool:
-    """Find how high amounts (2, R) reach on each scale, into (2, D); -1 where not on the first.
+    """Find how high amounts (2, R) reach on each scale, into (2, D); -1 if not on the first.
 
     Returns whether they could suffice for any client.
     """

@@ -1,6 +1,6 @@
 """How many tasks an offer begins with.
 
-An offer must reach the client's minimum. Where one task is less than that, the first grant on an
+An offer must reach the client's minimum. If one task is less than that, the first grant on an
 agent is of as many tasks as reach it together; what is added to the offer later is a task each.
 """
 
@@ -11,7 +11,7 @@ from allocator.core.numba.compiled import loop, loop_view
 from allocator.core.numba.memo import fixed, memoize
 
 OPENING_MAX = 128
-"""Maximum number of tasks with which an offer begins: they are tried one by one where some of what
+"""Maximum number of tasks with which an offer begins: they are tried one by one if some of what
 is free is special. A demand that needs more says too little about what the framework takes."""
 
 

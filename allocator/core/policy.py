@@ -12,7 +12,7 @@ class PolicySpec:
 
     - `name`: what the host's registry has it under.
     - `selection`: how the agent is chosen; empty for the policy's own default.
-    - `mode`: ``oblivious``: all that is free is offered. ``characterised``: whole tasks, where the
+    - `mode`: ``oblivious``: all that is free is offered. ``characterised``: whole tasks, if the
       demand vector is known.
     - `flat`: True: all clients compete directly. False: roles compete, then their frameworks.
     - `parameters`: what else the policy takes; unknown keys are an error.
@@ -43,7 +43,7 @@ class Subtree(NamedTuple):
     def read(text: str) -> "Subtree":
         """Read ``name`` or ``name:key=value,key=value``; the key ``mode`` is the mode.
 
-        Raises ValueError where it is not of that form.
+        Raises ValueError if it is not of that form.
 
         Examples
         --------
@@ -82,7 +82,7 @@ class ScoringPolicy(Policy, Protocol):
     def scores(self, snapshot: Snapshot) -> Floats:
         """Score every client as it stands.
 
-        Returns (C,): comparable among siblings: the smallest comes first. nan where there is no
+        Returns (C,): comparable among siblings: the smallest comes first. nan if there is no
         such number.
         """
         ...

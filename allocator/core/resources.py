@@ -91,7 +91,7 @@ def parse_amount(text: str, name: str = "") -> int:
 
     An amount of a resource in `IN_MIB` may have a suffix, and is rounded to thousandths of MiB.
 
-    Raises ValueError where the text is no finite number, is negative, or is larger than
+    Raises ValueError if the text is no finite number, is negative, or is larger than
     `AMOUNT_MAX`.
 
     Examples
@@ -120,7 +120,7 @@ def parse_amount(text: str, name: str = "") -> int:
 
 
 def _bytes_of(text: str, suffix: str, name: str) -> int:
-    """Look up what an amount is multiplied by; raise ValueError where it may not have that."""
+    """Look up what an amount is multiplied by; raise ValueError if it may not have that."""
     if name not in IN_MIB:
         form = "a number: only mem and disk take a suffix; write it as in 'cpus:1.5'"
         raise ValueError(f"{quoted(text)} is not {form}")

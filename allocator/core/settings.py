@@ -50,7 +50,7 @@ class SetDemand(_Change):
     """The demand vector of frameworks by shell patterns; an empty pattern matches all.
 
     None takes the rule back; an empty mapping says that the demand is unknown. The rule counts
-    before what frameworks state themselves where it overrides that, else after it.
+    before what frameworks state themselves if it overrides that, else after it.
     """
 
     kind = rule_kinds.DEMAND
@@ -193,7 +193,7 @@ class Settings:
     def put(self, change: OperatorChange) -> None:
         """Set something or take it back, without a look at whether that is possible.
 
-        What was set last stands last, and so counts where several rules match.
+        What was set last stands last, and so counts if several rules match.
         """
         match change:
             case SetPolicy():
@@ -249,12 +249,12 @@ class Settings:
         return next(reversed(_matching(self.demands, role, framework_name)), None)
 
     def framework_weight(self, role: str, framework_name: str) -> float:
-        """Find the weight of a client beside that of its role; 1 where no rule says another."""
+        """Find the weight of a client beside that of its role; 1 if no rule says another."""
         rule = next(reversed(_matching(self.weights, role, framework_name)), None)
         return 1.0 if rule is None or rule.weight is None else rule.weight
 
     def gang_rule(self, role: str, framework_name: str) -> int | None:
-        """Find the operator's size of a client's gang; None where no rule says one."""
+        """Find the operator's size of a client's gang; None if no rule says one."""
         rule = next(reversed(_matching(self.gangs, role, framework_name)), None)
         return None if rule is None else rule.tasks
 

@@ -70,11 +70,11 @@ class Filters(NamedTuple):
     A grant to ``client[f]`` on the list's agent is barred when ``amount[f]`` covers what it would
     be offered, kind by kind.
 
-    `head` (A,): first filter of each agent; -1 where there is none.
+    `head` (A,): first filter of each agent; -1 if there is none.
     `next` (X,): next filter of the same agent; -1 at the end.
     `client` (X,).
     `amount` (X, K), in thousandths: by kind.
-    `plain_kind` (R,): the kind that ``free`` of the snapshot is of, in each column; -1 where there
+    `plain_kind` (R,): the kind that ``free`` of the snapshot is of, in each column; -1 if there
         is none.
     `largest` (A, K), in thousandths: no filter on the agent has more of any kind.
     `covered` (A, W): bit ``c % 64`` of word ``c // 64``: some filter covers all that client c could
@@ -160,12 +160,12 @@ class Tier(IntEnum):
 class Bounds(NamedTuple):
     """What quotas leave to each role, and what they keep back from all.
 
-    `of_client` (C,): the innermost bound of a role that a client is under; -1 where it is under
+    `of_client` (C,): the innermost bound of a role that a client is under; -1 if it is under
         none.
     `of_framework` (C,): another bound that a client is under, beside those: its framework's own,
-        the same for all its roles; nothing is above it. -1 where there is none.
-    `above` (Q,): the bound that this one is under; -1 where there is none.
-    `left` (Q, R), in thousandths: how much more may be given below; `UNBOUNDED` where there is no
+        the same for all its roles; nothing is above it. -1 if there is none.
+    `above` (Q,): the bound that this one is under; -1 if there is none.
+    `left` (Q, R), in thousandths: how much more may be given below; `UNBOUNDED` if there is no
         limit.
     `owed` (Q, R), in thousandths: how much of the guarantee is not given yet.
     `available` (R,), in thousandths: what is free and counts against quota, on all agents.
@@ -238,7 +238,7 @@ class Snapshot:
     - `bounds`: quotas.
     - `held` (C, R), in thousandths: offered and used, of every client.
     - `agents_held` (C,): on how many agents each client holds something.
-    - `demand` (C, R), in thousandths: one task's needs; zeros where unknown. Of tasks so small that
+    - `demand` (C, R), in thousandths: one task's needs; zeros if unknown. Of tasks so small that
       thousands fit into an agent it is what a lot of them needs.
     - `characterised` (C,): True: the client is served in whole tasks of its demand. False: with all
       that is free.
@@ -248,12 +248,12 @@ class Snapshot:
       agent.
     - `excluding` (A,): False: no client is excluded from this agent.
     - `holder` (H,): sorted keys ``agent * 2**32 + client`` of who holds something where.
-    - `leaf_of_client` (C,): leaf of each client; -1 where it is not served in this cycle.
+    - `leaf_of_client` (C,): leaf of each client; -1 if it is not served in this cycle.
     - `parent_of_client` (C,): the innermost node of this cycle that counts the client's holdings
-      (the parent of its leaf; the nearest ancestor in the tree where it has no leaf).
+      (the parent of its leaf; the nearest ancestor in the tree if it has no leaf).
     - `classes`: all agents by capacity.
     - `plan`: the plan in force.
-    - `gangs`: None where there is none. Policies need not look at it.
+    - `gangs`: None if there is none. Policies need not look at it.
     """
 
     resources: tuple[str, ...]
@@ -300,7 +300,7 @@ class Snapshot:
 
     @cached_property
     def tasks(self) -> Floats:
-        """Whole and part tasks that each client holds, (C,); 0 where the demand is unknown."""
+        """Whole and part tasks that each client holds, (C,); 0 if the demand is unknown."""
         return tasks_held(self.held, self.demand, self.characterised)
 
     def held_over_tree(self, gain: Floats, count: Floats) -> Floats:
@@ -326,7 +326,7 @@ class Grants:
     """What a policy gives, one row a grant, in the order in which it was given.
 
     - `client` (G,); `agent` (G,).
-    - `tasks` (G,): tasks of the demand vector; 0 where all that was free was given.
+    - `tasks` (G,): tasks of the demand vector; 0 if all that was free was given.
     - `amount` (G, R), in thousandths: of what is plain.
     - `special_grant` (X,): the grant that each special part belongs to, ascending.
     - `special` (X,): row of `Specials`.

@@ -61,7 +61,7 @@ def _tasks_held(
 def tasks_held(
     held: NDArray[np.int64], demand: NDArray[np.int64], known: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
-    """Whole and part tasks that clients hold, (C,); 0 where the demand is not known, or of nothing.
+    """Whole and part tasks that clients hold, (C,); 0 if the demand is not known, or of nothing.
 
     `held`, `demand` (C, R), in thousandths; `known` (C,).
     """

@@ -11,7 +11,7 @@ CHANGELOG = Path(__file__).resolve().parents[2] / "CHANGELOG.md"
 
 
 def on_config(config: Any) -> None:  # noqa: ANN401 - MkDocs's own
-    """Show the version below each page, and a menu of versions where several are published.
+    """Show the version below each page, and a menu of versions if several are published.
 
     Then the address ends with the version: `.ci/publish-site`.
     """

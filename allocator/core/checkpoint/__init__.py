@@ -8,7 +8,7 @@ code.
 
 The attributes of objects are found at run time: a new array of a table needs no line here. A value
 of a type that is not known here raises a `CheckpointError`. A class names in `DERIVED` attributes
-that are worked out from the others: they are left out, and passed over where an older checkpoint
+that are worked out from the others: they are left out, and passed over if an older checkpoint
 has them. In `LATER` it names arrays that older checkpoints lack: these become zeros.
 """
 

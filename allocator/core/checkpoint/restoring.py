@@ -37,7 +37,7 @@ def restore(column: Column, like: _Value) -> _Value:
 
     `like`: a fresh value of the same build: its classes, their attributes and the types of their
         arrays are what the columns must have, and what is `DERIVED` is taken from it.
-    Raises CheckpointError where the columns are damaged, or of another version.
+    Raises CheckpointError if the columns are damaged, or of another version.
     """
     # A fresh value shows what every object has to look like.
     examples: dict[type, object] = {}
@@ -53,7 +53,7 @@ def restore(column: Column, like: _Value) -> _Value:
 
 
 def _check_shape(value: Any, like: Any) -> None:  # noqa: ANN401
-    """Raise a `CheckpointError` where a whole is made of other things than a fresh one."""
+    """Raise a `CheckpointError` if a whole is made of other things than a fresh one."""
     if type(value) is not type(like) or (type(like) is tuple and len(value) != len(like)):
         raise CheckpointError(f"a {type(value).__name__} stands where {type(like).__name__} should")
     if type(like) is tuple:
@@ -205,7 +205,7 @@ def _cut(items: list[Any], lengths: list[int]) -> list[list[Any]]:
 
 
 def _check_like(example: object, values: list[Any], place: str) -> None:
-    """Raise a `CheckpointError` where a field does not hold what a fresh one does."""
+    """Raise a `CheckpointError` if a field does not hold what a fresh one does."""
     if example is None:
         return
     for value in values:

@@ -21,7 +21,7 @@ def characterised(
     minimum_rows: Ints,
     scheme_of_role: Ints,
 ) -> Bools:
-    """Say which clients are served in whole tasks, (C,): where the mode is that, and a task known.
+    """Say which clients are served in whole tasks, (C,): if the mode is that, and a task known.
 
     `demand` (C, R), `total` (R,), `minimum` (M, R), `minimum_rows` (C, 2): as in a snapshot.
     `scheme_of_role` (n,): by role: which of the policy's schemes counts there.

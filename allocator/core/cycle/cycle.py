@@ -31,7 +31,7 @@ class CycleReport:
     """What happened in the last cycle.
 
     `candidates`, `clients`: agents with something to give, and clients that could take.
-    `policy_error`: why the policy could not be used; empty where it could.
+    `policy_error`: why the policy could not be used; empty if it could.
     """
 
     candidates: int = 0
@@ -42,7 +42,7 @@ class CycleReport:
 
 
 def check_grants(excluded: BitWords, handle: Ints, snapshot: Snapshot, grants: Grants) -> None:
-    """Raise `BadGrantError` where the policy gave what it must not.
+    """Raise `BadGrantError` if the policy gave what it must not.
 
     `excluded` (A, W): which pairs may not meet, as in the snapshot.
     `handle` (J,): which row of `excluded` is for each agent of the snapshot.

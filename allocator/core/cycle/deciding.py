@@ -20,7 +20,7 @@ class Question(NamedTuple):
     `policy`: the one in force.
     `cycle`: number of the cycle.
     `seed`: unsigned 64 bits; the only source of chance.
-    `overruled`: why the policy must not decide; empty where it may.
+    `overruled`: why the policy must not decide; empty if it may.
     """
 
     state: State
@@ -35,7 +35,7 @@ class Decided(NamedTuple):
     """What a cycle gives.
 
     `grants`: as they are charged, in terms of the cycle's snapshot.
-    `policy_error`: why the policy could not decide; empty where it did.
+    `policy_error`: why the policy could not decide; empty if it did.
     """
 
     grants: Grants
@@ -64,7 +64,7 @@ def decide_by(substitute: Policy | None) -> Decide:
 
 
 def check_told(question: Question, grants: Grants) -> None:
-    """Raise `BadGrantError` where grants that were decided elsewhere do not fit this cycle.
+    """Raise `BadGrantError` if grants that were decided elsewhere do not fit this cycle.
 
     Nothing of what they say is taken for granted: loops look at no index twice.
     """

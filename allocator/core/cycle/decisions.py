@@ -1,8 +1,8 @@
-"""What the allocator answers: a cycle's decisions; where there are none, whether that is right.
+"""What the allocator answers: a cycle's decisions; if there are none, whether that is right.
 
 The module sees what is free and who takes offers. It does not see operators' rules, known demands
 or plans. So an answer without decisions says whether one of these is the reason (`holds_back`).
-Where none is, something is wrong with the sidecar, and after a while the module decides once.
+If none is, something is wrong with the sidecar, and after a while the module decides once.
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ from allocator.core.snapshot import Bools, Ints, Snapshot
 class Decisions:
     """Offers to make, one row for each (framework, role, agent).
 
-    `cycle`: number of the cycle, from 1; 0 where none was run.
+    `cycle`: number of the cycle, from 1; 0 if none was run.
     `first_decision`: row i, counted through the groups in their order, is decision
         ``first_decision + i``.
     `groups`: decisions that name the same kinds stand in one group; none is empty.
@@ -40,7 +40,7 @@ class Decisions:
 
     @cached_property
     def together(self) -> Holdings:
-        """All groups in one table, for where kinds are few."""
+        """All groups in one table, for when kinds are few."""
         return one_table(self.groups)
 
     @property
@@ -97,7 +97,7 @@ def explained(
 
     `snapshot`: as it was taken.
     `able` (n,): clients that some agent could serve, and that were given nothing.
-    `error`: why the policy could not decide; empty where it could.
+    `error`: why the policy could not decide; empty if it could.
     `plans`: the policy waits for what its plan says.
     """
     if len(decisions) or error:
@@ -109,7 +109,7 @@ def explained(
 def is_kept_back(snapshot: Snapshot, clients: Ints) -> Bools:
     """Say of clients that some agent could serve whether a quota or a limit may keep them back.
 
-    In doubt it does: where a bound leaves less of something than an agent may have free.
+    In doubt it does: if a bound leaves less of something than an agent may have free.
 
     `snapshot`: as it was taken.
     `clients` (n,).

@@ -44,7 +44,7 @@ def note_hunger(state: State, snapshot: Snapshot, served_before: Ints, *, full: 
     `full`: whether the cycle was about all agents; another one says nothing of who was left out.
     """
     clients = state.clients
-    if not clients.guessed.any():  # the usual case where demands are stated
+    if not clients.guessed.any():  # the usual case if demands are stated
         return
     row = snapshot.tree.client
     guessed = clients.guessed[row]

@@ -38,8 +38,8 @@ _NEARBY = 16
 def servable(snapshot: Snapshot, clients: Ints, nearby: int = _NEARBY) -> Bools:
     """Say of some clients whether a candidate agent could serve them.
 
-    It can where it is not excluded, no filter covers all that it could offer, and what is free
-    there makes one task, as many as reach the client's minimum, or where its demand is unknown
+    It can if it is not excluded, no filter covers all that it could offer, and what is free
+    there makes one task, as many as reach the client's minimum, or if its demand is unknown
     reaches that by itself.
 
     `snapshot`: as it was taken: its arrays say what is free before the cycle.

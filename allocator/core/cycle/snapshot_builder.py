@@ -117,7 +117,7 @@ class SnapshotBuilder:
         return frozen(_first_served(snapshot, state.clients.waited, state.settings.patience_cycles))
 
     def problem(self, state: State, *, about_holders: bool) -> PlanProblem:
-        """Copy what a plan is about: who may be served, and where wanted who holds anything."""
+        """Copy what a plan is about: who may be served, and if wanted who holds anything."""
         tree_shape, capacity = self._tree_shape(state), self._capacity(state)
         demand = self._demand(state, capacity)
         if about_holders:
@@ -161,7 +161,7 @@ class SnapshotBuilder:
         )
 
     def _keep(self, name: str, key: Hashable, make: Callable[[], _Kept]) -> _Kept:
-        """Return what is kept under a name; make it again only where its key has changed."""
+        """Return what is kept under a name; make it again only if its key has changed."""
         kept_key, kept = self._kept.get(name, (None, None))
         if kept is None or kept_key != key:
             kept = make()
@@ -358,7 +358,7 @@ def _ready(state: State, wanted: Ints | None) -> Ints | None:
 def _candidates(free: Ints, specials: Specials, least: Ints | None) -> Ints:
     """Agents with enough for some client: a row of `least`, or anything if it is None."""
     whole = free if not len(specials.row) else free + specials.by_column(free.shape[1])
-    # Where nothing is free, which a busy master asks about often, a look at zeros is cheapest.
+    # If nothing is free, which a busy master asks about often, a look at zeros is cheapest.
     if least is None or not whole.any():
         return np.flatnonzero(some(whole))
     return np.flatnonzero(reaches(whole, least))

@@ -1,6 +1,6 @@
 """What guarantees keep free, as the module's gates see it: they judge decisions one by one.
 
-A policy gives in steps. Where agents hold more than they have, less is free in the cluster than on
+A policy gives in steps. If agents hold more than they have, less is free in the cluster than on
 single agents. Then a client may be given what its role is owed, and later in the cycle, when no
 guarantee is unmet any more, the rest of the same agent. Both steps are right. They go as one
 decision, though, and a gate would cut that one down, for others are still owed something when its
@@ -66,7 +66,7 @@ def _judge(
     own, room = np.zeros(columns, np.int64), np.zeros(columns, np.int64)
     at = 0
     while at < len(order):
-        # What a decision of this role may have: all, where nothing is owed to another one.
+        # What a decision of this role may have: all, if nothing is owed to another one.
         role = top[order[at]]
         for r in range(columns):
             own[r] = owed[role, r] if role >= 0 else 0

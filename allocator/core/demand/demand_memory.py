@@ -48,7 +48,7 @@ def wide_topics(role: str, info: FrameworkInfo) -> list[Topic]:
 def common_unit(one: Sequence[int], other: Sequence[int]) -> tuple[int, ...] | None:
     """Find the largest amounts that divide both.
 
-    None where one of them has another shape than the other, or is nothing. Amounts of a single
+    None if one of them has another shape than the other, or is nothing. Amounts of a single
     resource all have the same shape, which says nothing: there one must be a multiple of the other.
 
     >>> common_unit((6000, 6144), (4000, 4096))
@@ -109,7 +109,7 @@ class DemandMemory:
         self._clock_ms = -1
 
     def weight(self, settings: Settings, topic: Topic) -> int:
-        """How certain the demand of a topic is by now; 0 where there is none."""
+        """How certain the demand of a topic is by now; 0 if there is none."""
         entry = self.entries.get(topic)
         if entry is None:
             return 0
@@ -153,7 +153,7 @@ class DemandMemory:
         if unit is not None and unit == amounts:
             weight += times
         elif unit is not None and not one_task:
-            # Perhaps several tasks of the known size: that agrees, and teaches nothing. Where it
+            # Perhaps several tasks of the known size: that agrees, and teaches nothing. If it
             # shows that the known amounts were several tasks themselves, it counts once.
             weight += unit != known
         else:

@@ -55,9 +55,9 @@ class WordsError(ValueError):
 class OwnWords:
     """What a framework's information says of what it needs.
 
-    `demand`: of its label; None where that states nothing.
+    `demand`: of its label; None if that states nothing.
     `minimum` (dict of int to amounts by name): by handle of the role.
-    `gang`: how many tasks start at once or not at all; 0 where that is not stated.
+    `gang`: how many tasks start at once or not at all; 0 if that is not stated.
     `aside`: what of it is not taken.
     """
 
@@ -95,7 +95,7 @@ def read_words(info: FrameworkInfo) -> OwnWords:
     for role, any_of in info.minimum.items():
         taken, wrong = _read_minimum(any_of)
         aside += wrong
-        # Where all alternatives were left out, the framework counts as having no minimum. One that
+        # If all alternatives were left out, the framework counts as having no minimum. One that
         # it gave empty means something: any offer will do.
         if taken or not any_of:
             minimum[role] = taken
@@ -118,7 +118,7 @@ def read_request(event: Request) -> tuple[Mapping[str, int] | None, tuple[SetAsi
 
 
 def demand_of_label(label: str) -> dict[str, int] | None:
-    """Read a demand label; None where it asks for nothing. Raises WordsError."""
+    """Read a demand label; None if it asks for nothing. Raises WordsError."""
     if len(label) > DEMAND_LENGTH_MAX:
         message = f"has {len(label)} characters, over {DEMAND_LENGTH_MAX}"
         raise WordsError(TOO_LONG, message)
@@ -144,7 +144,7 @@ def clauses_of_label(label: str) -> tuple[Clause, ...]:
 
 
 def gang_of_label(label: str) -> int:
-    """Read the size of a gang; 0 where the label is empty. Raises WordsError."""
+    """Read the size of a gang; 0 if the label is empty. Raises WordsError."""
     if not label:
         return 0
     if len(label) > GANG_LENGTH_MAX:

@@ -39,9 +39,9 @@ class Dissent(NamedTuple):
 
     `cycle`: number of the cycle.
     `reason`: what differs, in words.
-    `place`: which decision of the cycle is the first that differs, from 0; -1 where all are equal,
+    `place`: which decision of the cycle is the first that differs, from 0; -1 if all are equal,
         or the policy cannot decide.
-    `told`, `own`: that decision as recorded, and as the policy decides; None where there is
+    `told`, `own`: that decision as recorded, and as the policy decides; None if there is
         none.
     """
 
@@ -53,7 +53,7 @@ class Dissent(NamedTuple):
 
 
 def second_opinion(question: Question, told: Decided, decide: Decide) -> Dissent | None:
-    """Decide a cycle again, and compare; None where both say the same.
+    """Decide a cycle again, and compare; None if both say the same.
 
     `told`: what was decided elsewhere.
     `decide`: decides as it was done there.

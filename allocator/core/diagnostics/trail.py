@@ -60,7 +60,7 @@ _OFFER_EVENTS = (Moves, Outcomes, Release, Transition)
 class Names:
     """Whom the rows of clients meant at a moment.
 
-    `framework`, `role` (C,): handles; 0 where the row was free.
+    `framework`, `role` (C,): handles; 0 if the row was free.
     `info`: by handle of the framework.
     `path`: by handle of the role: the books' own, append-only.
     """

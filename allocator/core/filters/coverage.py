@@ -1,8 +1,8 @@
 """Which filters cover all that their clients could be offered: a bit for each pair.
 
 Only the agents of a cycle are looked at; the others keep their marks until they are.
-A bit is worked out again only where it may have changed: where filters went, where something else
-is free than before, or where a client is offered things in another way. So filters that stay in
+A bit is worked out again only if it may have changed: if filters went, if something else
+is free than before, or if a client is offered things in another way. So filters that stay in
 force cost a cycle nothing, however many they are.
 """
 
@@ -138,7 +138,7 @@ def refresh(
 
     `agents` (J,): rows, each once: those that `offerable` is about.
     `touched` (A,): on which agents something else may be free; cleared.
-    `seen` (A, R): what was free when the bits of the agent were worked out; -1 where specials were.
+    `seen` (A, R): what was free when the bits of the agent were worked out; -1 if specials were.
     `known` (W,): bits of the clients that are offered tasks.
     """
     for place in range(len(agents)):

@@ -15,7 +15,7 @@ def excerpt(filters: Filters, agents: Ints, most: int) -> Filters | None:
 
     `agents` (J,): rows, ascending; of others the lists are empty.
     `most`: how many filters are copied at most.
-    Returns None where there are more.
+    Returns None if there are more.
     """
     lists = loop_view(filters.head), loop_view(filters.next), loop_view(agents)
     rows, is_last = _gather(*lists, most)
@@ -62,7 +62,7 @@ is used again. So a page may hold filters of later rounds, which are passed over
 class FilterArrays(NamedTuple):
     """The arrays of all filters, as the compiled loops take them.
 
-    `agent`, `client` (X,): 0 where the row is free.
+    `agent`, `client` (X,): 0 if the row is free.
     `amount` (X, K): by kind.
     `expires_ms` (X,): last moment at which the filter is in force.
     `of_agent`, `next_of_agent`, `previous_of_agent` (A,), (X,), (X,); `of_client`,
@@ -71,7 +71,7 @@ class FilterArrays(NamedTuple):
     `spare` (X,): free rows, as a stack.
     `per_client` (C,): filters of each client.
     `maybe` (A, V): bit ``c % 64`` of word ``c // 64 % V``: client c may have a filter on the agent;
-        where it is not set, it has none. There are at most `MAYBE_WORDS` words.
+        if it is not set, it has none. There are at most `MAYBE_WORDS` words.
     `covered` (A, W): bit ``c % 64`` of word ``c // 64``: a filter covers all that client c could be
         offered, see `Filters`.
     `stale` (A,): the agent's row of `covered` has to be worked out again; so that of each agent

@@ -100,7 +100,7 @@ class RestKindFilters:
             del self._of_agent[agent]
 
     def _is_kept(self, expires_ms: int, agent: int, client: int, kind: int) -> bool:
-        """Whether an end is that of a refusal; it is not where that is gone, or ends otherwise."""
+        """Whether an end is that of a refusal; it is not if that is gone, or ends otherwise."""
         row = self._of_agent.get(agent, {}).get((client, kind))
         return row is not None and row[1] == expires_ms
 

@@ -93,7 +93,7 @@ def distinct_rows(table: NDArray[Any]) -> DistinctRows:
 def _by_marks(table: NDArray[Any]) -> DistinctRows | None:
     """Find the different rows of a table of many columns: only those are sorted.
 
-    None where all rows are different, or different ones have the same mark.
+    None if all rows are different, or different ones have the same mark.
     """
     factors = np.cumprod(np.full(table.shape[1], MARK, np.uint64))  # its powers
     _, first, which = np.unique(
@@ -121,7 +121,7 @@ def some(table: NDArray[Any]) -> Bools:
 
 
 def read_only(array: NDArray[_Item]) -> NDArray[_Item]:
-    """Give a view that cannot be written; the array itself where it cannot be written anyway."""
+    """Give a view that cannot be written; the array itself if it cannot be written anyway."""
     if not array.flags.writeable:
         return array
     view = array.view()
@@ -180,7 +180,7 @@ def _slot(keys: Ints, key: int) -> Any:  # noqa: ANN401
 
 @part()
 def find_key(keys: Ints, rows: Ints, key: int) -> int:
-    """Give the row of a key; -1 where it is absent."""
+    """Give the row of a key; -1 if it is absent."""
     slot = _slot(keys, key)
     return rows[slot] if keys[slot] != -1 else -1
 
@@ -253,7 +253,7 @@ class KeyMap:
         return self._count
 
     def get(self, keys: Ints) -> Ints:
-        """Rows of keys; -1 where a key is absent."""
+        """Rows of keys; -1 if a key is absent."""
         return _get_many(self._keys, self._rows, keys)
 
     def claim(self, keys: Ints, rows: Ints) -> tuple[Ints, Ints]:

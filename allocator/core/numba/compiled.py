@@ -118,7 +118,7 @@ def interpret(wanted: bool) -> None:
 
 
 def tolerate_cache_errors() -> None:
-    """Compile what cannot be read from the cache from now on, and go on where it cannot be kept.
+    """Compile what cannot be read from the cache from now on, and go on if it cannot be kept.
 
     A process that serves must not fail at a loop because the disk is full, or files are used up.
     """

@@ -1,8 +1,8 @@
-"""Results that are made again only where what they are made of has changed.
+"""Results that are made again only if what they are made of has changed.
 
 Most of what a cycle gets about clients equals that of the last cycle: demands, weights,
-minimums. `StableArrays` gives the same array as last time where the values are the same, and
-`memoize` gives the same result where the arrays are the same objects. So a cycle over one agent
+minimums. `StableArrays` gives the same array as last time if the values are the same, and
+`memoize` gives the same result if the arrays are the same objects. So a cycle over one agent
 does not renew, for each of thousands of clients, what has not changed.
 """
 
@@ -19,7 +19,7 @@ _Result = TypeVar("_Result")
 
 
 def fixed(array: NDArray[_Item]) -> NDArray[_Item]:
-    """Make an array read-only for good: itself where it owns its memory, or a copy."""
+    """Make an array read-only for good: itself if it owns its memory, or a copy."""
     if array.base is not None and not is_fixed(array):
         array = array.copy()
     array.flags.writeable = False
@@ -47,7 +47,7 @@ class StableArrays:
         self._kept: dict[str, np.ndarray] = {}
 
     def __call__(self, name: str, array: NDArray[_Item]) -> NDArray[_Item]:
-        """Return an array of these values that is fixed: that of last time where they are equal."""
+        """Return an array of these values that is fixed: that of last time if they are equal."""
         kept = self._kept.get(name)
         if kept is array:
             return array
@@ -65,8 +65,8 @@ def memoize(
 ) -> Callable[[Callable[_Arguments, _Result]], Callable[_Arguments, _Result]]:
     """Remember the last results of a pure function.
 
-    A result is given again where all arguments are the same: of arrays the very same objects, of
-    tuples the same parts, of other values equal ones. Where an array could be written, the result
+    A result is given again if all arguments are the same: of arrays the very same objects, of
+    tuples the same parts, of other values equal ones. If an array could be written, the result
     is not remembered, for it could be another one by the next call.
 
     `size`: how many results are kept.

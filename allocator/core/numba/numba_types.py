@@ -91,7 +91,7 @@ def _ours(
 def _tolerant(
     use_cache: Callable[..., Any], cache_may_fail: Callable[[], bool]
 ) -> Callable[..., Any]:
-    """Use the cache; where that fails and may fail, nothing was found in it, or is kept."""
+    """Use the cache; if that fails and may fail, nothing was found in it, or is kept."""
 
     def use(*arguments: Any) -> Any:  # noqa: ANN401
         try:

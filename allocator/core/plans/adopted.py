@@ -24,7 +24,7 @@ class AdoptPlan:
 def still_true(state: State, rows: PlanRows, plan: Plan) -> Plan:
     """Leave out of a plan who has gone since the problem was taken, though others have the rows.
 
-    Raises EventError where the plan is about rows that the problem did not have.
+    Raises EventError if the plan is about rows that the problem did not have.
     """
     if len(plan.target) > len(rows.clients):
         raise EventError("value", "plan.target", "names clients that the problem did not have")
@@ -60,7 +60,7 @@ def _without(plan: Plan, clients: Sequence[int], agents: Sequence[int]) -> Plan:
 
 
 def check(plan: Plan) -> None:
-    """Raise EventError where the parts of a plan do not fit together."""
+    """Raise EventError if the parts of a plan do not fit together."""
     flat = plan.target.ndim == plan.group.ndim == 1 and plan.allowed.ndim == plan.price.ndim == 2
     groups = len(plan.allowed)
     if (
@@ -83,7 +83,7 @@ def check(plan: Plan) -> None:
 def adopt(state: State, event: AdoptPlan) -> None:
     """Take a plan over.
 
-    Raises EventError where its parts do not fit together; then nothing has changed.
+    Raises EventError if its parts do not fit together; then nothing has changed.
     """
     check(event.plan)
     state.plan = _as_recorded(event.plan)

@@ -19,7 +19,7 @@ FirstPlan: TypeAlias = Callable[[PlanningPolicy, Ints | None], AdoptPlan | None]
 class PlanSource:
     """Makes plans that do not come as events: the first one, and those made within cycles.
 
-    `began_with`: the first plan, where the last cycle waited for it.
+    `began_with`: the first plan, if the last cycle waited for it.
     `plans_here`: whether plans are worked out in cycles.
     """
 
@@ -42,7 +42,7 @@ class PlanSource:
     def first(
         self, planning_policy: PlanningPolicy | None, agents: Ints | None, *, wanted: bool
     ) -> AdoptPlan | None:
-        """Wait for the first plan, where there is none and a cycle wants one."""
+        """Wait for the first plan, if there is none and a cycle wants one."""
         plan, self._foretold = self._foretold, None
         if planning_policy is None or not wanted:
             plan = None
@@ -57,7 +57,7 @@ class PlanSource:
         agents: Ints | None,
         problem_now: Callable[[], PlanProblem | None],
     ) -> AdoptPlan | None:
-        """Plan before a cycle over all agents, where the last plan does not stand any more.
+        """Plan before a cycle over all agents, if the last plan does not stand any more.
 
         A failure leaves that.
         """

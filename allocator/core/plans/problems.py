@@ -30,7 +30,7 @@ class PlanProblem:
 
     `now_ms`: by the master's clock.
     `resources`, R names; `counted` (R,).
-    `capacity`, `free` (A, R), in thousandths: of each agent, by its handle; zeros where it may not
+    `capacity`, `free` (A, R), in thousandths: of each agent, by its handle; zeros if it may not
         be offered.
     `total` (R,), in thousandths.
     `excluded` (A, W): bit ``c % 64`` of word ``c // 64``: client c may not be served on this agent.
@@ -49,7 +49,7 @@ class PlanProblem:
     `wants` (L,): which may be served.
     `weight` (L,): the part of the whole that each has by the weights along its branch of the tree.
     `limit`, `guarantee` (L, R), in thousandths: its part of what bounds its roles, by weight;
-        `UNBOUNDED` where there is no limit.
+        `UNBOUNDED` if there is no limit.
     `agents`: by handle.
     `frameworks`: by client.
     `roles`: paths, by client.
@@ -98,7 +98,7 @@ class PlanProblem:
 
 
 class PlanRows(NamedTuple):
-    """What the rows of a plan were when its problem was taken; empty where a row was free.
+    """What the rows of a plan were when its problem was taken; empty if a row was free.
 
     `agents` (A,): ids, by handle.
     `clients` (C,): ids of frameworks and paths of roles.
@@ -112,7 +112,7 @@ class PlanRows(NamedTuple):
 class PlanningPolicy(Policy, Protocol):
     """A policy that plans.
 
-    Its `allocate` finds the plan in force in the snapshot, and decides without one where there is
+    Its `allocate` finds the plan in force in the snapshot, and decides without one if there is
     none.
     """
 
@@ -124,7 +124,7 @@ class PlanningPolicy(Policy, Protocol):
     def plan(self, problem: PlanProblem) -> Plan:
         """Work a plan out; any thread may.
 
-        Raises Exception where there is none; then the last plan stands.
+        Raises Exception if there is none; then the last plan stands.
         """
         ...
 

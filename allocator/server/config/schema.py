@@ -16,7 +16,7 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     live: ClassVar[bool] = False
-    """Whether it counts at once where the configuration is read again; else after a restart."""
+    """Whether it counts at once when the configuration is read again; else after a restart."""
     at_start: ClassVar[tuple[str, ...]] = ()
     """Keys of a live one that count after a restart even so."""
 
@@ -43,7 +43,7 @@ def is_rules(option: FieldInfo) -> bool:
 
 
 def option_at(root: type[BaseModel], key: Sequence[str]) -> FieldInfo | None:
-    """The option ``section.key``, or ``section.table.key`` where the table's keys are free."""
+    """The option ``section.key``, or ``section.table.key`` if the table's keys are free."""
     section = root.model_fields.get(key[0])
     if section is None or is_rules(section) or len(key) == 1:
         return None
@@ -60,7 +60,7 @@ def keys(root: type[BaseModel]) -> list[tuple[str, str]]:
 
 
 def is_live(root: type[BaseModel], key: Sequence[str | int]) -> bool:
-    """Whether an option counts at once where the configuration is read again."""
+    """Whether an option counts at once when the configuration is read again."""
     section = root.model_fields.get(str(key[0]))
     model: Any = model_of(section) if section else None
     return bool(model and model.live and (len(key) == 1 or key[1] not in model.at_start))
@@ -75,7 +75,7 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def toml_key(key: str) -> str:
-    """Write a key as TOML, quoted where it must be.
+    """Write a key as TOML, quoted if it must be.
 
     Examples
     --------

@@ -151,7 +151,7 @@ def read_file(
             return {}, {}, [ConfigProblem(str(path), "", f"is not UTF-8 at byte {error.start}")]
         why = error.strerror if isinstance(error, OSError) else error
         return {}, {}, [ConfigProblem(str(path), "", f"cannot be read: {why}; name a TOML file")]
-    # Parse; where the parser stops, put something valid instead of that line, and parse
+    # Parse; if the parser stops, put something valid instead of that line, and parse
     # again.
     lines = text.split("\n")
     broken: dict[int, ConfigProblem] = {}
@@ -296,13 +296,13 @@ def _place(tree: dict[str, Any], origins: Origins, flag: Flag) -> Iterator[Confi
 
 
 def _value(option: FieldInfo, text: str) -> object:
-    """Read a text as the option's type; the text itself where it cannot be."""
+    """Read a text as the option's type; the text itself if it cannot be."""
     kind = option.annotation
     if get_origin(kind) is tuple and not text.lstrip().startswith("["):
         return [part.strip() for part in text.split(",") if part.strip()]
     if kind in (int, float, bool) or get_origin(kind) is tuple:
         try:
             return tomllib.loads(f"value = {text}")["value"]
-        except (ValueError, RecursionError):  # of TOML, and of int() where digits are very many
+        except (ValueError, RecursionError):  # of TOML, and of int() if digits are very many
             return text
     return text

@@ -21,7 +21,7 @@ _T = TypeVar("_T")
 
 
 class Ask(Protocol):
-    """Has the core's thread do some work, and gives the result; raises where it comes too late."""
+    """Has the core's thread do some work, and gives the result; raises if it comes too late."""
 
     def __call__(self, work: Callable[[], _T], /) -> _T:
         """Wait for it."""

@@ -90,7 +90,7 @@ class CoreLoop:
         """Set up the core; nothing runs yet.
 
         `build_policy`: makes a policy of its specification.
-        `substitute`: decides where the policy cannot.
+        `substitute`: decides if the policy cannot.
         `before_policy`: called on the core's thread before a policy is made that an operator sets.
         `sidecar_id`: random by default.
         `settings`: what counts at the start; by default what the configuration says.

@@ -86,7 +86,7 @@ class Backlog:
 
         `idle_s`: how long to wait for the first; None: until it comes.
         `gather_s`: how long to wait for more.
-        Raises BehindError where the follower was cut off.
+        Raises BehindError if the follower was cut off.
         """
         with self._changed:
             self._changed.wait_for(

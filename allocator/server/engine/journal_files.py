@@ -157,7 +157,7 @@ class Journal:
 
         `keeping`: a file that reached its size, and twice that of its checkpoint, is followed by
             another.
-        `head`: says how a file begins; called where `write` is.
+        `head`: says how a file begins; called when `write` is.
         `compress`: whether records are compressed, each by itself.
         """
         # A compressor is for one thread: this one is for the caller of `write`. Heads are not
@@ -225,7 +225,7 @@ class Journal:
     # To begin a file.
 
     def _take(self) -> None:
-        """Take the journal, where it is not ours already; another process may have it.
+        """Take the journal, if it is not ours already; another process may have it.
 
         A ``.new`` file of a process that was killed while it began a file is removed then, unless
         there is no other file: it takes the place of that.
@@ -287,7 +287,7 @@ class Journal:
                 self._fail(error)
 
     def _catch_up(self, new: _New, at: int, head_size: int) -> int:
-        """Copy some of what came meanwhile; where nothing is left, go on in the new file."""
+        """Copy some of what came meanwhile; when nothing is left, go on in the new file."""
         if self._file is None or self.errors != new.errors:
             raise OSError("the file before could not be written to its end")
         data = os.pread(self._file, min(_COPY, self._size - at), at)
@@ -347,7 +347,7 @@ class Journal:
 def _write_all(file: int, data: bytes) -> int:
     rest = memoryview(data)
     while rest:
-        # Where there is room for a part only, the next try says what the matter is.
+        # If there is room for a part only, the next try says what the matter is.
         rest = rest[os.write(file, rest) :]
     return len(data)
 

@@ -20,7 +20,7 @@ class Monitor:
     """
 
     def __init__(self, loop: CoreLoop, problem: Callable[[], str]) -> None:
-        """Begin as not ready; `problem` says why no session has room, where none has."""
+        """Begin as not ready; `problem` says why no session has room, if none has."""
         self.changes = 0
         self._loop = loop
         self._problem = problem

@@ -56,7 +56,7 @@ class SessionStream:
     # The thread that reads.
 
     def await_room(self) -> bool:
-        """Wait until another message may come; False where the peer does not read its answers."""
+        """Wait until another message may come; False if the peer does not read its answers."""
         begun_s = time.monotonic()
         with self._changed:
             while not self._ended:
@@ -161,7 +161,7 @@ def no_room() -> WireError:
 def unbelieved(holder: Greeting, first: bytes) -> tuple[bool, WireError] | None:
     """Find which of two masters says that it began in the future: its clock was wrong.
 
-    It would count as the newer one, and keep all others away for as long as it calls. Where both
+    It would count as the newer one, and keep all others away for as long as it calls. If both
     say so, or neither, nothing is found, and the core decides as usual.
 
     `holder`: of the session that has the allocator.

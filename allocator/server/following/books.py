@@ -35,7 +35,7 @@ from allocator.wire.session.sidecar import Sidecar
 from allocator.wire.session.sidecar_session import SessionCounts
 
 AGAIN_S = 0.5
-"""After the stream has ended it is called for again after this time; where the call fails, after
+"""After the stream has ended it is called for again after this time; if the call fails, after
 twice as long each time, up to the bound that the books are made with."""
 
 MESSAGES_MAX = 64
@@ -99,7 +99,7 @@ class FollowedBooks:
     `lag`: how far the books are behind.
     `may_work`: set when the compiled loops are loaded; until then only empty books are followed.
     `shadow`: the shadow policy.
-    `planner`: makes plans; None where the deciding process takes none from here.
+    `planner`: makes plans; None if the deciding process takes none from here.
     `relay`: followers of these books.
     `source`: the address that is followed; empty: the deciding process on this machine.
     `account`: follows the books; None: there is none. See `account_by`.
@@ -183,7 +183,7 @@ class FollowedBooks:
         return time.monotonic() - self.lag.heard_s < STALE_S
 
     def problem(self) -> str:
-        """Why these books are not those of now; empty where they are."""
+        """Why these books are not those of now; empty if they are."""
         behind_s, whom = self.lag.behind_s, self.source() or "the process that decides"
         if not self.lag.connected:
             return f"not connected to {whom} for {behind_s:.0f} s"
@@ -255,7 +255,7 @@ class FollowedBooks:
     def branch(self) -> Branch:
         """Begin to give a follower everything.
 
-        Raises LookupError where these books are not complete.
+        Raises LookupError if these books are not complete.
         """
         follower = self._following
         if follower is None or follower.sidecar is None or self._position < 0:

@@ -155,7 +155,7 @@ PROCESSOR_PART = 0.01
 """Part of a processor that the thread takes at most, what it had to load once left out."""
 
 FAILED_PAUSE_MAX_S = 3600.0
-"""Where the policy fails again and again it is asked no more seldom than this."""
+"""If the policy fails again and again it is asked no more seldom than this."""
 
 ANSWER_S = 10.0
 """How long the books may take before they are left alone until the next time."""

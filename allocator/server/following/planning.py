@@ -238,7 +238,7 @@ class Planner:
 
 
 def _proposal(run: _Run, plan: Plan) -> pb.PlanProposal:
-    """Write a plan and what its rows are. Raises ValueError where it is too large."""
+    """Write a plan and what its rows are. Raises ValueError if it is too large."""
     rows = run.problem.rows()
     proposal = pb.PlanProposal(
         position=run.position,

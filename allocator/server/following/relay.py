@@ -33,7 +33,7 @@ class Branch(Backlog):
     def messages(self) -> Iterator[bytes]:
         """Give the checkpoint, then messages as they come, serialised, until `end`.
 
-        Raises BehindError where the follower was cut off.
+        Raises BehindError if the follower was cut off.
         """
         for piece in self._head:
             yield pb.FollowResponse(records=[piece]).SerializeToString()

@@ -47,7 +47,7 @@ class Totals(NamedTuple):
 class UsageKeeper:
     """The account, where it is kept, and what is asked of it.
 
-    `problem`: why it is not saved; empty where it is.
+    `problem`: why it is not saved; empty if it is.
     `totals`: for metrics; empty before the first session.
     """
 
@@ -80,16 +80,16 @@ class UsageKeeper:
     # Any thread.
 
     def answer(self, request: pb.GetUsageRequest) -> pb.GetUsageResponse:
-        """Report. Raises ValueError where the request asks for what there is not.
+        """Report. Raises ValueError if the request asks for what there is not.
 
-        Raises OSError or UsageError where what is kept cannot be read.
+        Raises OSError or UsageError if what is kept cannot be read.
         """
         response = report(self._store, self._save(), request)
         response.problem = self.problem
         return response
 
     def reset(self) -> None:
-        """Forget everything so far. Raises OSError or UsageError where that cannot be done."""
+        """Forget everything so far. Raises OSError or UsageError if that cannot be done."""
         with self._saving:
             self._store.clear()
             self._books.ask(self._forget).result(ANSWER_S)
@@ -171,7 +171,7 @@ class UsageKeeper:
 def _open(path: Path) -> tuple[UsageStore, Moment | None]:
     """Open what was kept; what is broken is set aside, and says so in one line.
 
-    Raises OSError where it cannot be used now.
+    Raises OSError if it cannot be used now.
     """
     try:
         store = UsageStore(path)

@@ -39,7 +39,7 @@ class UsageStore:
     def __init__(self, path: Path | None = None) -> None:
         """Open it, or make it; None: in memory, for this process alone.
 
-        Raises UsageError where the file is broken or of another version. Raises OSError where it
+        Raises UsageError if the file is broken or of another version. Raises OSError if it
         cannot be used now.
         """
         self.path = path

@@ -41,7 +41,7 @@ class Certificates:
         )
 
     def _newer(self) -> "grpc.ServerCertificateConfiguration | None":
-        """Read the files where they changed; None: go on with what was read before."""
+        """Read the files if they changed; None: go on with what was read before."""
         try:
             marks = self._marks()
             if marks == self._seen:
@@ -189,7 +189,7 @@ class Access:
         return False
 
     def _read(self, path: str) -> str:
-        """Read a token; empty if that is not possible, which is logged where it changes."""
+        """Read a token; empty if that is not possible, which is logged when it changes."""
         known, why = "", ""
         try:
             known = read_regular(path, FILE_BYTES_MAX).decode().strip()

@@ -127,7 +127,7 @@ class AdminServicer:
         refused: Callable[[str], None],
         context: grpc.ServicerContext,
     ) -> Any:  # noqa: ANN401 - the response of the call
-        """Have the observer try a change; ends the call where it refuses it.
+        """Have the observer try a change; ends the call if it refuses it.
 
         `refused`: called with the reason before that.
         """

@@ -27,7 +27,7 @@ class Bounds(NamedTuple):
     `places`: calls at a time.
     `whole_s`: how long one lasts at most; 0: as long as it likes.
     `piece_s`: time its caller has to take each piece of an answer; 0: no bound of ours.
-    `newest`: where no place is left, the oldest call is ended to make room for the new one.
+    `newest`: if no place is left, the oldest call is ended to make room for the new one.
     """
 
     places: int
@@ -208,7 +208,7 @@ class Calls(grpc.ServerInterceptor):
             raise
 
     def _take(self, kind: str, call: _Call) -> bool:
-        """Give a call a place, where need be that of the oldest one of its kind."""
+        """Give a call a place, if need be that of the oldest one of its kind."""
         bounds, oldest = BOUNDS[kind], None
         with self._lock:
             taken = self._open[kind]

@@ -92,7 +92,7 @@ def _claim(host: str, port: int, target: str, key: str) -> None:
 def listen(server: grpc.Server, section: ListenSection) -> list[str]:
     """Bind a server to every target.
 
-    Returns the addresses as they are, with the port that was taken where any was wanted.
+    Returns the addresses as they are, with the port that was taken if any was wanted.
     Raises ListenError.
     """
     bound = []
@@ -160,7 +160,7 @@ def _give(path: Path, owner: str) -> None:
 
 
 def _number(text: str, find: Callable[[str], int]) -> int:
-    """The number of a user or group; -1, which changes nothing, where none is named."""
+    """The number of a user or group; -1, which changes nothing, if none is named."""
     if not text:
         return -1
     return int(text) if text.isdecimal() else find(text)

@@ -82,7 +82,7 @@ class _Questions:
 
     @contextmanager
     def _place(self, context: grpc.ServicerContext) -> Iterator[None]:
-        """Take one of the places for long answers; ends the call where none becomes free."""
+        """Take one of the places for long answers; ends the call if none becomes free."""
         if not self._places.acquire(timeout=left_s(context)):
             text = f"{LONG_MAX} long questions are worked out at a time; ask again"
             context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, text)

@@ -119,7 +119,7 @@ class Stream(Protocol):
     def messages(self) -> Iterator[bytes]:
         """Give messages, serialised, until the end; on the follower's thread.
 
-        Raises BehindError where the follower reads too slowly.
+        Raises BehindError if the follower reads too slowly.
         """
 
     def end(self) -> None:
@@ -137,7 +137,7 @@ class RecordServicer:
     ) -> None:
         """Serve streams.
 
-        `begin`: makes the stream of a new follower; raises LookupError where there are no books.
+        `begin`: makes the stream of a new follower; raises LookupError if there are no books.
         `call`: has that done by the thread that owns the books.
         `part`: part of that thread's time that the checkpoints may take.
         """

@@ -54,7 +54,7 @@ def read_request(
     request: Any,  # noqa: ANN401 - as the kind says
     context: grpc.ServicerContext,
 ) -> OperatorChange:
-    """Read which change a request asks for; ends the call where it is none."""
+    """Read which change a request asks for; ends the call if it is none."""
     if kind is POLICY:
         return SetPolicy(read_policy(request.policy))
     try:
@@ -72,7 +72,7 @@ def read_request(
 def read_changes(
     request: pb.ApplySettingsRequest, context: grpc.ServicerContext
 ) -> list[OperatorChange]:
-    """Read several changes; ends the call where one of them is none."""
+    """Read several changes; ends the call if one of them is none."""
     if len(request.changes) > CHANGES_MAX:
         reject(context, f"changes: {len(request.changes)} at once; send {CHANGES_MAX} at most")
     try:

@@ -62,7 +62,7 @@ class Sources:
                 stream.cancel()
 
     def _leading(self) -> str | None:
-        """Find which source to follow; None where only one is known, or none says more."""
+        """Find which source to follow; None if only one is known, or none says more."""
         sources = self._section.sources
         if len(sources) == 1:
             return None

@@ -215,7 +215,7 @@ class Selection:
         return [*self.each(numbers), (self.other, numbers[self.rest].max(initial=0))]
 
     def own(self, amounts: Ints, given: Bools) -> Iterable[Series]:
-        """Amounts (n, R) of those with series of their own, where they are `given` (n, R)."""
+        """Amounts (n, R) of those with series of their own, if they are `given` (n, R)."""
         return amounts_of(self.report, self.values, amounts[self.top], given[self.top])
 
     def amounts(self, amounts: Ints, given: Bools | None = None) -> Iterable[Series]:

@@ -87,7 +87,7 @@ def _take(books: FollowedBooks) -> Scrape:
 
 
 def _process_id(books: FollowedBooks) -> int:
-    """Of the process that decides; where that is on another machine, our own."""
+    """Of the process that decides; if that is on another machine, our own."""
     return (0 if books.source() else books.figures.process_id) or os.getpid()
 
 

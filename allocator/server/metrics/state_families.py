@@ -165,7 +165,7 @@ class Scrape:
 def state_parts(
     scrape: Callable[[], Scrape | None], *, frameworks_max: int, roles_max: int
 ) -> Iterator[Part[Any]]:
-    """Say what the books hold; where it never answered so far (None) only what runs."""
+    """Say what the books hold; if it never answered so far (None) only what runs."""
     yield Part("build", BUILD, lambda: __version__)
     taken = scrape()
     if taken is None:

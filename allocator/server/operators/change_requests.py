@@ -44,7 +44,7 @@ class ChangeRequests:
         listed: Callable[[], _T],
         judged: pb.Change,
     ) -> tuple[_T, pb.Change]:
-        """Make a change; ends the call where it is not possible.
+        """Make a change; ends the call if it is not possible.
 
         The caller is always told of a change that was made. So the core is not asked anything more
         after it, for which the time could be up.
@@ -97,7 +97,7 @@ class ChangeRequests:
         return done.rows, told
 
     def note_refusal(self, context: grpc.ServicerContext, what: str, error: str) -> None:
-        """Write down that several changes were refused where they were tried."""
+        """Write down that several changes were refused when they were tried."""
         kind = what if what in KINDS else "settings"
         self.operators.audit.note(self._who(context), kind, "", result="refused", error=error)
 
@@ -110,7 +110,7 @@ class ChangeRequests:
     def note_refused(
         self, context: grpc.ServicerContext, change: OperatorChange, error: str
     ) -> None:
-        """Write down that a change was refused where it was tried."""
+        """Write down that a change was refused when it was tried."""
         audited = AuditedChange(self._who(context), change)
         self.operators.audit.of_change(audited, result="refused", error=error)
 

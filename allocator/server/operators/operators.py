@@ -92,7 +92,7 @@ class Operators:
         """Begin.
 
         The loop decides by the configuration's settings with `overlay` over them. Without a
-        `state_store` nothing outlives the process; `problem` says why there is none, where one was
+        `state_store` nothing outlives the process; `problem` says why there is none, if one was
         wanted.
 
         `try_policy`: tries out a policy that is about to be set, within a number of seconds;
@@ -135,7 +135,7 @@ class Operators:
     def set(self, change: OperatorChange, requester: Requester[_T]) -> Future[Effect[_T]]:
         """Put a change in force, and write down that it is.
 
-        The future raises an `EventError` if that is not possible, and a `GivenUpError` where
+        The future raises an `EventError` if that is not possible, and a `GivenUpError` if
         the caller waits no more.
         """
         return self._loop.call(partial(self._set, change, requester))
@@ -143,8 +143,8 @@ class Operators:
     def reset(self, kinds: Iterable[str], requester: Requester[_T], within_s: float) -> Effect[_T]:
         """Take back what operators set, of these kinds: the configuration counts again.
 
-        Raises EventError or ValueError where the configuration is not possible, TimeoutError or
-        GivenUpError where the core is busy, or the caller waits no more. In any case nothing has
+        Raises EventError or ValueError if the configuration is not possible, TimeoutError or
+        GivenUpError if the core is busy, or the caller waits no more. In any case nothing has
         changed.
         """
         return self._replace(lambda: self.loaded, frozenset(kinds), requester, within_s)

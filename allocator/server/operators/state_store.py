@@ -150,7 +150,7 @@ class RestoredState(NamedTuple):
     history: History
     memory: DemandMemory
     problem: str = ""
-    """Why nothing is kept, where that was wanted."""
+    """Why nothing is kept, although that was wanted."""
 
 
 def restore(config: Config) -> RestoredState:
@@ -193,7 +193,7 @@ def directory_of(config: Config) -> tuple[str, str]:
 
 
 def _do_without(config: Config, error: StateError) -> RestoredState:
-    """Go on without a directory, and say what is lost; fail where the configuration names one."""
+    """Go on without a directory, and say what is lost; fail if the configuration names one."""
     path, named_by = directory_of(config)
     if named_by == "state.directory":
         raise StateError(f"{error}; mend it, set {named_by} to another, or to '{NOWHERE}'")

@@ -76,7 +76,7 @@ class Trials:
         force: bool,
         beside: Sequence[OperatorChange] = (),
     ) -> spb.Change:
-        """Say what a change would be about; ends the call where it is not possible.
+        """Say what a change would be about; ends the call if it is not possible.
 
         `force`: the change is wanted though it is probably a mistake.
         `beside`: further changes that are about to be made with it.

@@ -64,7 +64,7 @@ class GuardedPolicy:
     def try_out(self, within_s: float) -> None:
         """Let it decide about a small cluster, so that what is wrong shows before it is in force.
 
-        The time is the policy's own: where it compiles, or waits for who does, none passes.
+        The time is the policy's own: when it compiles, or waits for who does, none passes.
 
         Raises what the policy raises, and our own errors.
         """
@@ -85,7 +85,7 @@ class GuardedPolicy:
         return _checked(work)
 
     def scores(self, snapshot: Snapshot) -> Floats:
-        """Score the clients, where the policy does; nan if not."""
+        """Score the clients, if the policy does; nan if not."""
         policy = self._policy
         if not isinstance(policy, ScoringPolicy):
             return np.full(len(snapshot.held), np.nan)
@@ -188,7 +188,7 @@ class GuardedRegistry:
             self.try_out(spec)
 
     def begin_with(self, spec: PolicySpec) -> None:
-        """Try out the policy that a process begins with; where it fails, the substitute decides.
+        """Try out the policy that a process begins with; if it fails, the substitute decides.
 
         It may have been set long ago, and its file may be another one since.
         """
@@ -210,7 +210,7 @@ def _is_of_a_user(spec: PolicySpec) -> bool:
 
 
 def _checked(grants: object) -> Grants:
-    """Take an answer only where it has the form of grants; the core checks what they say."""
+    """Take an answer only if it has the form of grants; the core checks what they say."""
     if not isinstance(grants, Grants):
         raise BadAnswerError(f"allocate() gave {type(grants).__name__}; it must give Grants")
     # Other types would fail later, or cause a recompilation of the loops over the books.

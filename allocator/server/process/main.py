@@ -82,7 +82,7 @@ class Server:
     def __init__(self, loaded: Loaded, compilation: Compilation, link: Link) -> None:
         """Build everything and listen; calls are served from `start` on.
 
-        Raises ListenError, OSError where an address cannot be listened on, or the journal not be
+        Raises ListenError, OSError if an address cannot be listened on, or the journal not be
             written.
         Raises StateError if the state directory cannot be used.
         """
@@ -155,7 +155,7 @@ class Server:
 
     @property
     def can_plan(self) -> bool:
-        """Whether plans can be made, where the policy in force makes any."""
+        """Whether plans can be made, if the policy in force makes any."""
         return self.planning.is_linked or self.loop.allocator.planning_policy is None
 
     def health(self) -> str:
@@ -182,7 +182,7 @@ class Server:
         return server
 
     def _check_journal(self, config: Config) -> None:
-        """End where the journal cannot be written.
+        """End if the journal cannot be written.
 
         It does not end for a full disk, or for another process that writes the journal: both may
         pass. Meanwhile it serves without a journal, for to decide is worth more than to record.
@@ -240,7 +240,7 @@ def _new_loop(config: Config, kept: RestoredState, registry: GuardedRegistry) ->
 def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
     """Serve until SIGTERM or SIGINT; returns the exit code.
 
-    `load`: reads the configuration again, where SIGHUP asks for that.
+    `load`: reads the configuration again, when SIGHUP asks for that.
     `loaded`: the configuration.
     `note`: something that the operator should know, for the log.
     """
@@ -329,7 +329,7 @@ def _serve_until_signalled(
         if compilation.ready and late_s == math.inf:
             late_s = time.monotonic() + OBSERVED_S
         is_late = time.monotonic() > late_s
-        # The first cycle waits for a plan only where there is an observer that makes it.
+        # The first cycle waits for a plan only if there is an observer that makes it.
         if compilation.ready and not welcomed and (server.can_plan or is_late):
             welcomed = True
             server.welcome()
@@ -371,7 +371,7 @@ class SignalInbox:
     def __init__(self) -> None:
         self.to_end = False
         self._to_reload = False
-        # Its `put` may be called anywhere. An event's `set` would wait forever where the signal
+        # Its `put` may be called anywhere. An event's `set` would wait forever if the signal
         # comes while this thread is inside `wait` or `clear`, and has the event's lock.
         self._any: queue.SimpleQueue[None] = queue.SimpleQueue()
 

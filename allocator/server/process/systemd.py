@@ -35,7 +35,7 @@ def watchdog_s() -> float:
 
 @contextmanager
 def watched(healthy: Callable[[], bool]) -> Iterator[None]:
-    """Tell systemd that we are alive for as long as we are, where it asked for that.
+    """Tell systemd that we are alive for as long as we are, if it asked for that.
 
     `healthy`: says whether we are; asked three times in the time that systemd gives.
     """

@@ -290,7 +290,7 @@ class Report:
 
     @cached_property
     def weight(self) -> Floats:
-        """What each client's share is divided by, (n,): times its role's where all compete."""
+        """What each client's share is divided by, (n,): times its role's when all compete."""
         if self.policy.flat:
             return self.clients.weight * self.roles.weight[self.clients.role]
         return self.clients.weight

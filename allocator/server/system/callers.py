@@ -2,7 +2,7 @@
 
 A client certificate names its owner, whom an authority of ours vouched for. Of a peer on this
 machine the kernel knows the user: of a TCP connection by its row in /proc/net, of a Unix socket by
-the socket itself. gRPC does not say which of the sockets a call came by, so where several users are
+the socket itself. gRPC does not say which of the sockets a call came by, so if several users are
 connected to one, all of them are named.
 """
 

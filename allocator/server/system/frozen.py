@@ -32,7 +32,7 @@ def frozen(make: Callable[[], Iterator[bytes]]) -> Generator[bytes]:
 
     The child ends with the last reference to the iterator.
 
-    Raises OSError: at once where there can be no child, later where it failed.
+    Raises OSError: at once if there can be no child, later if it failed.
     """
     reads, writes = os.pipe()
     try:

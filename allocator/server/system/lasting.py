@@ -16,12 +16,12 @@ _log = structlog.get_logger()
 
 
 class LastingThread(threading.Thread):
-    """A thread of the server whose work begins again where it fails."""
+    """A thread of the server whose work begins again when it fails."""
 
     def __init__(self, name: str, work: Callable[[], None]) -> None:
         """Prepare; nothing runs yet.
 
-        `work`: runs until the thread is to end; where it raises it is called again, after a pause.
+        `work`: runs until the thread is to end; if it raises it is called again, after a pause.
         """
         super().__init__(name=name, daemon=True)
         self._work = work

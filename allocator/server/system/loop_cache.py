@@ -69,7 +69,7 @@ def _places() -> list[Path]:
         base = Path(given).absolute()  # child processes run elsewhere
         return [base.parent if base.name.startswith(_PREFIX) else base]
     # A checkout has a cache of its own. An installed package keeps loops where Python keeps its
-    # bytecode, and in the user's cache where it may not write there.
+    # bytecode, and in the user's cache if it may not write there.
     checkout = PACKAGE.parent
     if (checkout / "pyproject.toml").is_file():
         return [checkout / ".cache" / "numba", _users_cache()]

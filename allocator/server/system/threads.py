@@ -60,7 +60,7 @@ def apart(
 def wait_for(thread: threading.Thread, who: str, what: str, within_s: float) -> None:
     """Wait for a thread's end, or until it used its time; say what is waited for.
 
-    The time is its own: where it compiles, or waits for who does, none passes.
+    The time is its own: if it compiles, or waits for who does, none passes.
     """
     own_s, begun_s, said_s = 0.0, time.monotonic(), PATIENCE_S
     while thread.is_alive() and own_s < within_s:
@@ -76,7 +76,7 @@ def wait_for(thread: threading.Thread, who: str, what: str, within_s: float) -> 
 
 
 def _tell(who: str, what: str, waited_s: float) -> None:
-    """Say what is waited for, in the log where there is one yet."""
+    """Say what is waited for, in the log if there is one yet."""
     import structlog  # what `--help` need not load
 
     if structlog.is_configured():

@@ -116,7 +116,7 @@ class RejectedError(ValueError):
 
 
 class Views:
-    """What operators see; each method asks the core, and works it out where it is called.
+    """What operators see; each method asks the core, and works it out when it is called.
 
     Those that take a request answer the RPC of that request, and raise a `RejectedError` if it
     asks for what there is not.
@@ -359,7 +359,7 @@ VIEWS: Mapping[str, Callable[[Views, Ask, Any], Message]] = {
 """What answers an RPC that changes nothing."""
 
 ReadSettings: TypeAlias = tuple[Cluster, list[tuple[settings_pb2.Setting, OperatorChange | None]]]
-"""The cluster, and a row for each setting; with the rule where it is one."""
+"""The cluster, and a row for each setting; with the rule if it is one."""
 
 
 def shown_settings(read: ReadSettings, *, every: bool) -> list[settings_pb2.Setting]:

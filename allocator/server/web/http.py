@@ -299,7 +299,7 @@ class _Brief(H11Protocol):
     """Users of the place: the connection, and the work for its answer, which may outlast it."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin, with a deadline; where too many say nothing, the oldest of them ends."""
+        """Begin, with a deadline; if too many say nothing, the oldest of them ends."""
         super().connection_made(transport)
         self.app = self._answer
         clock = asyncio.get_running_loop()

@@ -128,7 +128,7 @@ class Pages:
         )
 
     def shares(self, request: Request) -> Response:
-        """List frameworks, of one role or of all, with fair shares where they are asked for."""
+        """List frameworks, of one role or of all, with fair shares if they are asked for."""
         role = request.query_params.get("role", "")
         sort = _choice(request, "sort", SORTS)
         look, shares, problem = self._look(), None, ""

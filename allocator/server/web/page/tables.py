@@ -215,7 +215,7 @@ class Shown(NamedTuple):
 def tree(roles: Iterable[pb.Share], most: int = ROLES_MAX) -> Shown:
     """Order roles as a tree, in depth as far as there is room.
 
-    Where not even the roles at the top have room, those with the largest shares are shown.
+    If not even the roles at the top have room, those with the largest shares are shown.
     """
     found = sorted(roles, key=lambda each: each.role.split("/"))
     of_depth = Counter(depth(each) for each in found)
