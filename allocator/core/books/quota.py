@@ -89,7 +89,7 @@ def quota_tree(state: State) -> QuotaTree:
 
 
 def with_roles_of(state: State, tree: QuotaTree) -> QuotaTree:
-    """The same quotas where roles may have come: only of those is anything else true."""
+    """Update the tree of quotas for roles that may have been added."""
     row = {each: index for index, each in enumerate(tree.path)}
     return replace(tree, of_role=_of_role(state, row))
 

@@ -126,8 +126,7 @@ class ResourceSpace:
             self.names.append(NOWHERE)
 
     def demanded(self, quantities: Mapping[str, int]) -> list[int]:
-        """A framework's amounts as a row of columns (R,); names without a column count as
-        `NOWHERE`.
+        """A framework's amounts by column (R,); names without a column count as `NOWHERE`.
 
         That column must exist, see `make_nowhere`.
         """

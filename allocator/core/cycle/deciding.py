@@ -1,7 +1,7 @@
-"""What decides a cycle: the policy in force, or what a host puts in its place.
+"""What decides a cycle: the policy in force, or a replacement by the host.
 
-A host that knows what was decided elsewhere puts that in place of the policy; all the rest of a
-cycle stays the same.
+A host that knows the decisions of another process uses them in place of the policy; the rest of the
+cycle is the same.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from allocator.core.snapshot import Grants, Snapshot
 
 
 class Question(NamedTuple):
-    """What a cycle is decided on; to read, and only until it is decided.
+    """The input of a decision; read-only, and valid only until the decision.
 
     `policy`: the one in force.
     `cycle`: number of the cycle.
@@ -32,7 +32,7 @@ class Question(NamedTuple):
 
 
 class Decided(NamedTuple):
-    """What a cycle gives.
+    """The result of a decision.
 
     `grants`: as they are charged, in terms of the cycle's snapshot.
     `policy_error`: why the policy could not decide; empty if it did.
