@@ -66,7 +66,7 @@ def decide_by(substitute: Policy | None) -> Decide:
 def check_told(question: Question, grants: Grants) -> None:
     """Raise `BadGrantError` if grants that were decided elsewhere do not fit this cycle.
 
-    Nothing of what they say is taken for granted: loops look at no index twice.
+    Their values are untrusted: compiled loops do not check indexes.
     """
     state, snapshot = question.state, question.snapshot
     special_grant, special, amount = grants.special_grant, grants.special, grants.special_amount

@@ -10,10 +10,9 @@ from allocator.core.snapshot import Bools, Ints
 
 
 class MinimumRows:
-    """Gathers minimums; those that are as they were are not read again.
+    """Collects minimums; unchanged ones are not converted again.
 
-    A framework may have sixteen alternatives in each of a thousand roles, and change one of them
-    as often as it likes.
+    A framework may have sixteen alternatives in each of a thousand roles, and keep changing one.
     """
 
     def __init__(self) -> None:

@@ -139,7 +139,7 @@ def compare_beside(record: CycleRecord, spec: PolicySpec, policy: Policy) -> Com
 
 @dataclass(frozen=True, slots=True)
 class _Offers:
-    """What grants come to: pairs of client and agent, each once; dominant shares, (C,)."""
+    """Sum up grants: pairs of client and agent, each once; dominant shares, (C,)."""
 
     pairs: Ints
     share: Floats
