@@ -1,4 +1,4 @@
-"""What sections are made of, and what they say about themselves."""
+"""The base of configuration sections, and their metadata."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from pydantic_core import PydanticUndefined
 
 
 class Section(BaseModel):
-    """What all parts of the configuration have in common."""
+    """The base of all parts of the configuration."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
@@ -60,14 +60,14 @@ def keys(root: type[BaseModel]) -> list[tuple[str, str]]:
 
 
 def is_live(root: type[BaseModel], key: Sequence[str | int]) -> bool:
-    """Whether an option counts at once when the configuration is read again."""
+    """Whether an option takes effect when the configuration is reloaded."""
     section = root.model_fields.get(str(key[0]))
     model: Any = model_of(section) if section else None
     return bool(model and model.live and (len(key) == 1 or key[1] not in model.at_start))
 
 
 def live_sections(root: type[BaseModel]) -> list[str]:
-    """Names of the sections that count at once."""
+    """Names of the sections that take effect on reload."""
     return [name for name in root.model_fields if is_live(root, [name])]
 
 
