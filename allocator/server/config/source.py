@@ -189,9 +189,9 @@ def _line_of(error: tomllib.TOMLDecodeError, last: int) -> int:
 
 
 def _mend(lines: list[str], line: int, *, known: bool) -> bool:
-    """Put something valid instead of a line: the key without its value, or nothing at all.
+    """Replace a line by something valid: the key without its value, or nothing.
 
-    A line that opens a table cannot be left out, for then its keys would go to another table.
+    A line that opens a table must stay, or its keys would go to another table.
     """
     text = lines[line - 1]
     if text.lstrip().startswith("[") or not text.strip():

@@ -45,9 +45,9 @@ def wait(context: grpc.ServicerContext, future: "Future[_T]") -> _T:
 
 
 def settled(future: "Future[_T]", within_s: float) -> _T:
-    """Wait for a change: its true outcome, or it has not begun in time and never will.
+    """Wait for a change; on a timeout, cancel it if it has not begun.
 
-    One that has begun is waited for, however long it takes.
+    A change that has begun is waited for, however long it takes.
 
     Raises TimeoutError: then nothing has changed, and nothing will.
     """

@@ -273,7 +273,7 @@ class CoreLoop:
             stream.message_done()
 
     def _refuse_from_the_future(self, stream: SessionStream, data: bytes) -> None:
-        """End the session of a master that began in the future by our clock: the core has no clock."""
+        """End the session of a master that started in the future, by our clock."""
         session, holder = self._sidecar.sessions[stream.number], self._sidecar.session
         if session.state is SessionState.AWAITING_HELLO and holder and holder.greeting:
             wrong = sessions.unbelieved(holder.greeting, data)

@@ -150,7 +150,7 @@ class Follower(Backlog):
     """A follower of the deciding process."""
 
     def __init__(self, head: Iterator[bytes], counts: pb.Counts, position: int) -> None:
-        """Begin with a checkpoint.
+        """Start with a checkpoint.
 
         `head`: its records, serialised; read on the follower's own thread.
         `counts`: totals at that moment.

@@ -153,7 +153,7 @@ class Journal:
         *,
         compress: bool = True,
     ) -> None:
-        """Begin a file.
+        """Start a file.
 
         `keeping`: a file that reached its size, and twice that of its checkpoint, is followed by
             another.

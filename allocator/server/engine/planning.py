@@ -69,7 +69,7 @@ class Proposal(NamedTuple):
 
 
 class PlanReport(NamedTuple):
-    """What came of planning.
+    """A report on planning.
 
     `session`, `policy`: that the plan is about.
     `ago_s`: how long ago the problem was taken.
@@ -212,9 +212,9 @@ class Planning:
                 take()
 
     def _take(self, report: PlanReport, taken_s: float, adopted: list[AdoptPlan]) -> PlanVerdict:
-        """Judge a report.
+        """Process a report.
 
-        `adopted`: gets the plan that a waiting cycle is to begin with.
+        `adopted`: receives the plan that a waiting cycle will start with.
         """
         counts, allocator, said = self.counts, self._loop.allocator, report.said
         counts.total_s += report.took_s

@@ -158,10 +158,10 @@ def no_room() -> WireError:
 
 
 def unbelieved(holder: Greeting, first: bytes) -> tuple[bool, WireError] | None:
-    """Find which of two masters says that it began in the future: its clock was wrong.
+    """Find which of two masters claims to have started in the future: its clock was wrong.
 
-    It would count as the newer one, and keep all others away for as long as it calls. If both
-    say so, or neither, nothing is found, and the core decides as usual.
+    It would count as the newer one, and keep all others away as long as it calls. If both or
+    neither claim so, the core decides as usual.
 
     `holder`: of the session that has the allocator.
     `first`: the first message of the newcomer.
@@ -224,7 +224,7 @@ _ASIDES_MAX = 100
 
 
 class SessionLog:
-    """Says each thing once, where it would be said in every cycle."""
+    """Logs once what would otherwise be logged in every cycle."""
 
     def __init__(self) -> None:
         self._mended: dict[int, int] = {}
@@ -275,9 +275,9 @@ class SessionLog:
             self._mended[number] = len(session.mended)
 
     def _of_set_aside(self, number: int, session: SidecarSession) -> None:
-        """Log what is set aside of a framework's or an agent's words: each change, up to a bound.
+        """Log input of frameworks and agents that is set aside: each change, up to a bound.
 
-        After that the log says how many more there were, each time that the number doubles.
+        After that, log the number of further ones each time it doubles.
         """
         if not session.asides:
             return

@@ -30,7 +30,7 @@ _TABLES = (
 
 
 class UsageError(RuntimeError):
-    """A file that cannot be used, and why."""
+    """A file cannot be used; the text says why."""
 
 
 class UsageStore:
@@ -80,7 +80,7 @@ class UsageStore:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        """Do all of it or nothing; on the disk when this returns."""
+        """Run a transaction; it is on disk when this returns."""
         self._database.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -114,7 +114,7 @@ class UsageStore:
             self._database.execute("DELETE FROM open")
 
     def rest(self) -> dict[str, bytes]:
-        """Give what was not over when it was written last; empty: nothing was written.
+        """Return the last written unfinished part; empty: none was written.
 
         Raises OSError or UsageError.
         """
@@ -139,7 +139,7 @@ class UsageStore:
 
 @contextmanager
 def _errors() -> Iterator[None]:
-    """Tell what cannot be used now (OSError) from what is broken (UsageError)."""
+    """Distinguish files that cannot be used now (OSError) from damaged ones (UsageError)."""
     try:
         yield
     except sqlite3.OperationalError as error:

@@ -1,7 +1,7 @@
 """Certificates and keys, checked before gRPC reads them.
 
-gRPC ends the process if a key is missing, and says nothing but "invalid" if a file of TLS is
-wrong. So certificates and keys are loaded into a context of the standard library first.
+gRPC aborts the process if a key is missing, and only reports "invalid" for any faulty TLS file. So
+certificates and keys are loaded into a context of the standard library first.
 """
 
 import ssl
