@@ -1,7 +1,7 @@
 """The allocator itself: deterministic, without I/O.
 
-`Allocator.advance` tells the time, `Allocator.step` applies one event, `Allocator.allocate` runs a
-cycle. `DESIGN.md` tells the rest.
+`Allocator.advance` sets the time, `Allocator.step` applies one event, `Allocator.allocate` runs a
+cycle. See `DESIGN.md`.
 """
 
 from allocator.core.allocator import Allocator

@@ -1,7 +1,7 @@
 """The allocator: facts in, decisions out.
 
-It has no clock, no thread and no source of chance of its own. What it does depends on the events
-and the times it is given, so that the same journal gives the same decisions.
+It has no clock, no thread and no random source of its own. Its behaviour depends only on the events
+and times that it receives, so that the same journal gives the same decisions.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,11 +35,11 @@ from allocator.core.snapshot import Floats, Ints, Snapshot
 
 
 class Allocator:
-    """Keeps one session's books, and decides which client is offered what.
+    """Keeps the books of one session, and decides what to offer to which client.
 
     `state`: to read; only methods of the allocator change it.
     `cycle`: cycles run so far.
-    `decided`: what the last cycle gave; None where there was nothing to decide.
+    `decided`: the grants of the last cycle; None if there was nothing to decide.
     """
 
     def __init__(
@@ -57,17 +57,17 @@ class Allocator:
     ) -> None:
         """Begin a session.
 
-        `build_policy`: makes a policy of its specification; raises ValueError where it is none.
-        `settings`: what operators set; taken over and changed by later events.
-        `substitute`: decides where the policy cannot: where it raises, or grants what it must not.
+        `build_policy`: builds a policy from its specification; raises ValueError if it is invalid.
+        `settings`: operators' settings; kept, and changed by later events.
+        `substitute`: decides if the policy fails, or makes invalid grants.
             None: such a cycle grants nothing.
-        `around_cycle`: gives a context in which a cycle is run, for hosts that look at the clock.
+        `around_cycle`: returns a context for each cycle, for hosts that measure time.
         `trail`: keeps the last cycles and events about offers. None: nothing is kept.
-        `plans`: where the policy plans: plan before a cycle over all agents that needs it, as long
-            as it takes. False: plans come as events, see `AdoptPlan`.
-        `first_plan`: waits for the first plan, as long as the host thinks fit.
+        `plans`: for a policy that plans: compute plans synchronously, before full cycles that need
+            one. False: plans come as events, see `AdoptPlan`.
+        `first_plan`: waits for the first plan; the host limits the time.
         `decide`: decides in place of the policy and the substitute.
-        Raises ValueError where the settings name no policy.
+        Raises ValueError if the settings name no policy.
         """
         self.state = State(settings, limits or SessionLimits())
         self.last_cycle = cycles.CycleReport()
@@ -85,7 +85,7 @@ class Allocator:
     def _use(self, policy: Policy) -> None:
         """Decide by this policy from now on."""
         self._policy = policy
-        # What a protocol asks for is looked up by name, which is slow to do in each cycle.
+        # Checking against a protocol is slow, so it is not done in each cycle.
         self._planning_policy = policy if isinstance(policy, PlanningPolicy) else None
 
     @property
@@ -95,7 +95,7 @@ class Allocator:
 
     @property
     def planning_policy(self) -> PlanningPolicy | None:
-        """The policy, where it plans."""
+        """The policy, if it plans."""
         return self._planning_policy
 
     @property
@@ -106,7 +106,7 @@ class Allocator:
     def step(self, event: events.Event | AdoptPlan) -> None:
         """Apply one event.
 
-        Raises EventError where the event is not possible; then nothing has changed.
+        Raises EventError if the event is not possible; then nothing has changed.
         """
         if isinstance(event, events.SetPolicy):
             self._use(set_policy(self.state, event, self._build))
@@ -123,10 +123,9 @@ class Allocator:
             self.trail.note(self.state.now_ms, event)
 
     def move(self, moves: events.Moves) -> int:
-        """Apply moves of known kinds row by row, as far as they need not come as events.
+        """Apply moves of known kinds row by row, up to the first that needs `step`.
 
-        Returns how many were applied; the next one is of an event that `step` must apply, or
-        refuse.
+        Returns how many were applied. `step` must apply, or refuse, the event of the next one.
         """
         done = move(self.state, moves)
         if self.trail is not None and done:
@@ -134,17 +133,17 @@ class Allocator:
         return done
 
     def reconfigure(self, settings: Settings) -> None:
-        """Take over all that operators set, at once; the settings themselves are copied.
+        """Replace all operators' settings at once, with a copy of these.
 
-        Raises EventError where one of them is not possible; then nothing has changed.
+        Raises EventError if one of them is not possible; then nothing has changed.
         """
         self._use(replace_settings(self.state, settings, self._build))
         self.plan_source.renew()
 
     def advance(self, now_ms: int) -> None:
-        """Tell the time of the events that follow, and of the next cycle.
+        """Set the time of the following events and of the next cycle.
 
-        Raises EventError where time would run backwards.
+        Raises EventError if time would run backwards.
         """
         if now_ms < self.state.now_ms:
             message = f"{now_ms} is before {self.state.now_ms}; the clock must not run backwards"
@@ -153,9 +152,10 @@ class Allocator:
         self.state.memory.advance(now_ms)
 
     def overrule(self, policy_error: str) -> None:
-        """Let the substitute decide the next cycle, for this reason; empty: the policy after all.
+        """Let the substitute decide the next cycle, for this reason; empty: let the policy decide.
 
-        So a replay repeats a cycle in which the policy failed by chance, as by taking too long.
+        A replay uses this to repeat a cycle in which the policy failed by chance, such as by a
+        timeout.
         """
         self._overruled = policy_error
 
@@ -176,7 +176,7 @@ class Allocator:
         self.decided = None
         state = self.state
         state.filters.expire(now_ms)
-        # A cycle is counted even where nothing is decided, so that seeds depend on nothing else.
+        # Count cycles without decisions, too: seeds depend only on the number of cycles.
         if state.paused:
             self.last_cycle = cycles.CycleReport()
             return self._nothing()
@@ -191,8 +191,8 @@ class Allocator:
         question = Question(state, snapshot, self._policy, self.cycle, seed, overruled)
         self.decided = self._decide(question)
         grants, error = self.decided
-        # Who was offered nothing in a full cycle, though some agent could have served it, has
-        # waited one cycle more. A cycle over some agents says nothing about that.
+        # A client that got no offer in a full cycle, although some agent could have served it, has
+        # waited for one more cycle. A partial cycle does not count.
         served = state.clients.served[snapshot.tree.client]
         seen = None if self.trail is None else self.trail.see(state, snapshot)
         doubted = None if state.settings.shadow is None else probed(state)
@@ -232,17 +232,17 @@ class Allocator:
         return self._snapshots.problem(self.state, about_holders=about_holders)
 
     def plan_for(self, problem: PlanProblem) -> AdoptPlan:
-        """Work out a plan; any thread may, while the books go on.
+        """Compute a plan. Any thread may do this while the books change.
 
-        Raises Exception where the policy finds none.
+        Raises Exception if the policy fails to find one.
         """
         assert self.planning_policy is not None
         return AdoptPlan(self.planning_policy.plan(problem))
 
     def fresh(self, rows: PlanRows, plan: Plan) -> AdoptPlan:
-        """Leave out of a plan who has gone since its problem was taken.
+        """Remove clients and agents from a plan that have gone since its problem was taken.
 
-        Raises EventError where its parts do not fit together, or it is about other rows.
+        Raises EventError if its parts are inconsistent, or it refers to other rows.
         """
         check(plan)
         return AdoptPlan(still_true(self.state, rows, plan))
@@ -253,12 +253,12 @@ class Allocator:
                 self.step(plan)
 
     def kept(self) -> tuple[int, cycles.CycleReport, State]:
-        """All that later answers depend on, to be kept in a checkpoint."""
+        """All state that later answers depend on, for a checkpoint."""
         return self.cycle, self.last_cycle, self.state
 
     def resume(self, kept: tuple[int, cycles.CycleReport, State]) -> None:
-        """Go on from a checkpoint. Raises ValueError where its settings name no policy."""
-        # The policy first, for this may fail; then everything is taken over.
+        """Go on from a checkpoint. Raises ValueError if its settings name no policy."""
+        # Building the policy may fail, so it comes first.
         policy = self._build(kept[2].settings.policy)
         self.cycle, self.last_cycle, self.state = kept
         self._use(policy)
@@ -266,7 +266,7 @@ class Allocator:
         self.plan_source.renew()
 
     def remember(self, before: "Allocator") -> None:
-        """Take over what was learnt of frameworks' demands in the session before this one.
+        """Take over the demands learnt in the previous session.
 
         That session's allocator must not be used any more.
         """
@@ -274,9 +274,9 @@ class Allocator:
         self.state.memory.begin_session()
 
     def copied(self, *, still: bool = False) -> Detached:
-        """Copy all that is known, for another allocator to be asked what would be.
+        """Copy the whole state, for hypothetical questions to another allocator.
 
-        `still`: nothing changes here any more, so that nothing needs to be copied.
+        `still`: this allocator no longer changes, so nothing needs to be copied.
         """
         return Detached(self.kept(), still=still)
 
@@ -315,7 +315,7 @@ class Allocator:
     def preview(self) -> Snapshot | None:
         """Take the snapshot that a cycle would begin with; None without a client to serve.
 
-        It changes no decision, but brings up to date what is known of filters.
+        This changes no decision, but updates which filters cover everything.
         """
         if not self.state.live_clients().any():
             return None
@@ -326,18 +326,18 @@ class Allocator:
         self.state.check()
 
     def quota_use(self) -> QuotaUse:
-        """Say what the roles with a quota consume and may still have, as cycles see it."""
+        """Return what the roles with a quota consume and may still get, as cycles see it."""
         return quota_use(self.state, self._snapshots.quota_tree(self.state))
 
     def consumed_in(self, path: str) -> Mapping[str, int]:
-        """What counts against quotas of a role, in it and below it, by resource; without zeros."""
+        """Holdings that count against a role's quota, by resource; without zeros."""
         pairs = zip(self.state.space.names, consumed_in(self.state, path).tolist(), strict=True)
         return {name: amount for name, amount in pairs if amount}
 
     def scores(self) -> Floats:
         """Score every client as a cycle over all agents would at its start.
 
-        Returns (C,): comparable among siblings. nan where there is none: the client may not be
+        Returns (C,): comparable among siblings. nan if there is none: the client may not be
         served now, or the score depends on the agent, or the policy has no scores, or fails.
         """
         none = np.full(len(self.state.clients.framework), np.nan)

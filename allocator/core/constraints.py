@@ -1,8 +1,7 @@
 """Constraint expressions: which agents something may use, by their attributes.
 
-An expression is a list of clauses joined by ``;``; all must hold. Names and values are
-compared as texts, and a sign that means nothing here is refused: a mistyped rule would keep
-frameworks from every agent.
+An expression is a list of clauses joined by ``;``; all must hold. Names and values are compared as
+texts. Other operators are rejected, because a mistyped rule would keep frameworks from every agent.
 
 - ``zone=a|b``: the attribute has one of these values,
 - ``model!=K80``: it has none of them (or the agent lacks the attribute),
@@ -27,7 +26,7 @@ _NO_VALUE = re.compile(r"[=<>!~&\"']|[^\S ]")
 
 
 class Clause(NamedTuple):
-    """One condition: `attribute` has one of `values` (any, where empty), or has not."""
+    """One condition: `attribute` has one of `values` (any, if empty), or has not."""
 
     attribute: str
     values: frozenset[str]
@@ -42,7 +41,7 @@ class Clause(NamedTuple):
 
 @dataclass(slots=True)
 class Condition:
-    """All clauses about one attribute together: whatever they are, it is judged by a few look-ups.
+    """All clauses about one attribute, combined so that a few lookups evaluate them.
 
     `one_of`: its value is one of these; None: it may have any.
     `none_of`: it is none of these.
@@ -55,7 +54,7 @@ class Condition:
     must_lack: bool = False
 
     def add(self, clause: Clause) -> None:
-        """Ask for one thing more."""
+        """Add a clause."""
         if clause.negated:
             self.must_lack |= not clause.values
             # Values of one clause are shared with it; those of several are gathered.
@@ -72,12 +71,12 @@ class Condition:
 
     @property
     def bars_others(self) -> bool:
-        """Whether values that no clause names are barred."""
+        """Whether values that no clause names do not satisfy them."""
         return self.must_lack or self.one_of is not None
 
     @property
     def exceptions(self) -> AbstractSet[str]:
-        """The values that are judged the other way."""
+        """The values treated differently from those that no clause names."""
         if self.must_lack:
             return frozenset()
         return self.none_of if self.one_of is None else self.one_of - self.none_of
@@ -116,7 +115,7 @@ def conditions(clauses: Iterable[Clause]) -> dict[str, Condition]:
 
 
 def attributes_of(info: AgentInfo) -> dict[str, str]:
-    """Give all that clauses may ask of an agent."""
+    """Return the attributes of an agent that clauses may refer to."""
     own = {"hostname": info.hostname, "region": info.region, "zone": info.zone}
     return {**own, **info.attributes}
 

@@ -1,8 +1,8 @@
-"""What must be free on an agent for a client, and for many clients at once: a bit for each.
+"""What must be free on an agent for a client, computed for many clients at once, as bits.
 
-A client wants one task, or where its demand is unknown whatever reaches one row of its minimum. One
-whose task is less than its minimum wants both. A framework has as many clients as it has roles, so
-it must cost little to turn many down together.
+A client needs one task or, if its demand is unknown, anything that reaches a row of its minimum.
+One whose task is below its minimum needs both. A framework has a client per role, so ruling out
+many clients together must be cheap.
 """
 
 from typing import NamedTuple
@@ -29,12 +29,12 @@ ROWS = 7
 
 
 class Needs(NamedTuple):
-    """What clients want: one of their rows, in every column.
+    """The needs of clients: one of their rows, in every column.
 
     `row` (N, R), in thousandths.
     `first`, `end` (C,): the rows of each client, at least one.
     `known` (C,): it is one task. Otherwise it is anything that is not empty and reaches a row.
-    `several` (C,): it is tasks that reach a row, together with what goes with the offer; no row is
+    `several` (C,): several tasks that reach a row, together with the rest of the offer; no row is
         less than a task.
     `demand` (C, R), in thousandths: one task of these.
     """
@@ -51,11 +51,11 @@ class ThresholdIndex(NamedTuple):
     """Clients ordered by their needs, so that one lookup finds those that an amount could serve.
 
     The clients' first rows are a layer, their second rows the next one, and so on. A layer has a
-    scale for each column that some client needs. Clients that want less are on a lower step.
+    scale for each column that some client needs. Clients that need less are on a lower step.
 
-    `scale_of_layer` (L + 1,): the first scale of each layer, and the end.
+    `scale_of_layer` (L + 1,): the first scale of each layer; then the end.
     `column` (D,): of each scale.
-    `step_of_scale` (D + 1,): the first step of each scale, and the end.
+    `step_of_scale` (D + 1,): the first step of each scale; then the end.
     `least` (S,), in thousandths: the smallest amount that a client on the step wants; ascending.
     `upto` (S, W): bits of the clients on this step of the scale, or below it.
     `members` (L, W): bits of the clients with a row in the layer.
@@ -72,11 +72,11 @@ class ThresholdIndex(NamedTuple):
 
 
 def needs_of(known: Bools, demand: Ints, minimum: Ints, minimum_rows: Ints) -> Needs:
-    """Gather what every client wants.
+    """Collect the needs of all clients.
 
     `known` (C,): clients that are served in whole tasks; the others as in the snapshot.
     """
-    # The first row is zeros: for clients that take anything. Then minimums, then tasks.
+    # The first row is zeros, for clients that accept anything. Then minimums, then tasks.
     anything = np.zeros((1, demand.shape[1]), np.int64)
     first, end = 1 + minimum_rows.T
     free_choice = first == end
@@ -94,7 +94,7 @@ def needs_of(known: Bools, demand: Ints, minimum: Ints, minimum_rows: Ints) -> N
 
 
 def _both(rows: list[Ints], first: Ints, end: Ints, clients: Ints, demand: Ints) -> Ints:
-    """Make rows of a minimum that are no less than a task; sets which of them are the clients'.
+    """Make rows of minimums that are no less than a task; sets the range of rows of each client.
 
     Clients with the same task and the same minimum have the same rows.
     """
@@ -114,13 +114,13 @@ def _both(rows: list[Ints], first: Ints, end: Ints, clients: Ints, demand: Ints)
 
 @part()
 def suffices(needs: Needs, client: int, amount: Ints) -> bool:
-    """Say whether a client could do with amounts (2, R): `TASKS`, `ALL`; see also `opens`."""
+    """Return whether amounts (2, R): `TASKS`, `ALL` suffice for a client; see also `opens`."""
     have = amount[TASKS] if needs.known[client] else amount[ALL]
     some = False
     for r in range(len(have)):
         some |= have[r] > 0
     if not some:
-        return False  # an empty amount is no offer
+        return False  # an empty amount is not an offer
     for row in range(needs.first[client], needs.end[client]):
         enough = True
         for r in range(len(have)):
@@ -132,12 +132,12 @@ def suffices(needs: Needs, client: int, amount: Ints) -> bool:
 
 @part()
 def opens(needs: Needs, client: int, amount: Ints, tasks: int) -> bool:
-    """Say whether an offer could begin with tasks of a client of `several`, of amounts (ROWS, R).
+    """Return whether amounts (ROWS, R) suffice for the first tasks of a client of `several`.
 
-    As many as fit, and what goes with them, must reach a row. Where some of it cannot be divided,
-    it may say yes though it cannot.
+    As many as fit, and the rest of the offer, must reach a row. With indivisible resources the
+    answer may be a false positive.
 
-    `tasks`: as many at most.
+    `tasks`: maximum number of tasks.
     """
     columns = amount.shape[1]
     for r in range(columns):
@@ -206,7 +206,7 @@ def _steps(wanted: Ints, count: int) -> Ints:
     """Where the steps of a scale begin, for amounts (n,), n > 0, so that few stand on each."""
     ordered = np.sort(wanted)
     picked = ordered[:: -(-len(ordered) // count)]
-    # An amount that many want is a step of its own: all on it want exactly the least.
+    # An amount that many clients need is a step of its own, with exactly that amount.
     common = picked[1:][picked[1:] == picked[:-1]]
     after = np.searchsorted(ordered, common, "right")
     return np.unique(np.concatenate([picked, ordered[after[after < len(ordered)]]]))
@@ -226,7 +226,7 @@ def lowest_bit(word: np.uint64) -> int:
 
 @_looking
 def _highest_step(thresholds: ThresholdIndex, scale: int, have: int) -> int:
-    """The highest step of a scale that an amount reaches; -1 where not even the first."""
+    """The highest step of a scale that an amount reaches; -1 if not even the first."""
     first = thresholds.step_of_scale[scale]
     begin, end = first, thresholds.step_of_scale[scale + 1]
     while begin < end:
@@ -240,7 +240,7 @@ def _highest_step(thresholds: ThresholdIndex, scale: int, have: int) -> int:
 
 @_looking
 def steps_reached(thresholds: ThresholdIndex, amount: Ints, at: Ints) -> bool:
-    """Find how high amounts (2, R) reach on each scale, into (2, D); -1 where not on the first.
+    """Find how high amounts (2, R) reach on each scale, into (2, D); -1 if not on the first.
 
     Returns whether they could suffice for any client.
     """

@@ -1,4 +1,4 @@
-"""What a plan is; `allocator.core.plans.problems` says how one comes about."""
+"""The data of a plan; see `allocator.core.plans.problems` for how one is made."""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,4 @@
-"""The one interface between the core and whatever decides."""
+"""The interface between the core and policies."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, runtime_checkable
@@ -10,14 +10,14 @@ from allocator.core.snapshot import Floats, Grants, Snapshot
 class PolicySpec:
     """A policy by name, as configuration, the wire and the journal carry it.
 
-    - `name`: what the host's registry has it under.
-    - `selection`: how the agent is chosen; empty for the policy's own default.
-    - `mode`: ``oblivious``: all that is free is offered. ``characterised``: whole tasks, where the
+    - `name`: its name in the host's registry.
+    - `selection`: how the agent is chosen; empty: the policy's default.
+    - `mode`: ``oblivious``: all that is free is offered. ``characterised``: whole tasks, if the
       demand vector is known.
     - `flat`: True: all clients compete directly. False: roles compete, then their frameworks.
-    - `parameters`: what else the policy takes; unknown keys are an error.
-    - `subtrees`: below these roles (paths), the next client is chosen by another policy of the
-      registry: its name, or more of it, see `Subtree`.
+    - `parameters`: other options of the policy; unknown keys are an error.
+    - `subtrees`: below these roles (paths), another policy of the registry chooses the next client,
+      see `Subtree`.
     """
 
     name: str = "drf"
@@ -29,7 +29,7 @@ class PolicySpec:
 
 
 class Subtree(NamedTuple):
-    """What decides below a role.
+    """The policy below a role.
 
     `name`: of the policy.
     `mode`: as of `PolicySpec`; empty: as above the role.
@@ -43,7 +43,7 @@ class Subtree(NamedTuple):
     def read(text: str) -> "Subtree":
         """Read ``name`` or ``name:key=value,key=value``; the key ``mode`` is the mode.
 
-        Raises ValueError where it is not of that form.
+        Raises ValueError if the form is invalid.
 
         Examples
         --------
@@ -62,27 +62,26 @@ class Subtree(NamedTuple):
 
 
 class Policy(Protocol):
-    """Decides which client is granted what: a pure function of the snapshot and the seed."""
+    """Decides on grants: a pure function of the snapshot and the seed."""
 
     def allocate(self, snapshot: Snapshot, seed: int) -> Grants:
         """Decide one cycle.
 
         `seed`: unsigned 64 bits; the only source of chance.
 
-        Returns at most what is free, to clients with a leaf, on candidate agents, where neither an
-        exclusion nor a filter bars it; after it nothing more fits.
+        Returns grants of at most what is free, to clients with a leaf, on candidate agents, unless
+        an exclusion or a filter bars them; afterwards nothing more fits.
         """
         ...
 
 
 @runtime_checkable
 class ScoringPolicy(Policy, Protocol):
-    """A policy that can say by what it ranks, for people to look at."""
+    """A policy that can report its scores, for people to read."""
 
     def scores(self, snapshot: Snapshot) -> Floats:
-        """Score every client as it stands.
+        """Score every client.
 
-        Returns (C,): comparable among siblings: the smallest comes first. nan where there is no
-        such number.
+        Returns (C,): comparable among siblings: the smallest comes first. nan if it has no score.
         """
         ...

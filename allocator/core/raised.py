@@ -1,4 +1,4 @@
-"""What code of a policy raised, in one line: with the file, the line and the last calls."""
+"""One-line descriptions of exceptions in a policy's code: file, line and last calls."""
 
 import sysconfig
 import traceback
@@ -12,11 +12,11 @@ _LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "purelib", "
 
 
 class UserCodeError(RuntimeError):
-    """Code of a user's failed: its text says how and where."""
+    """A user's code failed: the text says how and where."""
 
 
 def describe(error: BaseException) -> str:
-    """Say what was raised, and where: in the policy author's own code, if it got there.
+    """Describe an exception and its place: in the policy author's code, if that was reached.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Kinds of resources, and the columns that policies see.
 
-A *kind* is what decisions need to know of a resource: two amounts that are alike in it add up. A
-*column* is a resource by name. The books are kept by kind; shares and policies are about columns.
+A *kind* is the properties of a resource that decisions depend on: amounts of one kind add up. A
+*column* is a resource by name. The books are kept by kind; shares and policies use columns.
 """
 
 import re
@@ -70,18 +70,18 @@ class Kind:
 
     @property
     def plain(self) -> bool:
-        """True for what any framework may be given any part of; one kind of each name is."""
+        """True if any framework may get any part of it; there is one such kind per name."""
         special = self.depth or self.revocable or self.shared
         return not (special or self.form or self.indivisible or self.rest)
 
     @property
     def bounded(self) -> bool:
-        """True for what counts against quota while a client holds it."""
+        """True if it counts against quota while a client holds it."""
         return self.scalar and not (self.depth or self.revocable or self.shared or self.rest)
 
     @property
     def whole(self) -> bool:
-        """True for what is given whole or not at all."""
+        """True if it is granted as a whole or not at all."""
         return self.indivisible or self.rest
 
 
@@ -91,8 +91,7 @@ def parse_amount(text: str, name: str = "") -> int:
 
     An amount of a resource in `IN_MIB` may have a suffix, and is rounded to thousandths of MiB.
 
-    Raises ValueError where the text is no finite number, is negative, or is larger than
-    `AMOUNT_MAX`.
+    Raises ValueError if the text is not a finite number, is negative, or exceeds `AMOUNT_MAX`.
 
     Examples
     --------
@@ -120,7 +119,7 @@ def parse_amount(text: str, name: str = "") -> int:
 
 
 def _bytes_of(text: str, suffix: str, name: str) -> int:
-    """Look up what an amount is multiplied by; raise ValueError where it may not have that."""
+    """Return the factor of a suffix; raise ValueError if the resource may not have it."""
     if name not in IN_MIB:
         form = "a number: only mem and disk take a suffix; write it as in 'cpus:1.5'"
         raise ValueError(f"{quoted(text)} is not {form}")
@@ -148,10 +147,10 @@ def format_amount(amount: int) -> str:
 def parse_quantities(text: str) -> dict[str, int]:
     """Read amounts by name, in Mesos's form.
 
-    A name may end in ``(*)``, as Mesos prints what is not reserved. Amounts of mem and disk are in
+    A name may end in ``(*)``, as Mesos prints unreserved resources. Amounts of mem and disk are in
     MiB, or have a suffix.
 
-    Raises ValueError naming the part that is wrong.
+    Raises ValueError naming the invalid part.
 
     Examples
     --------

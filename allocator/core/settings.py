@@ -1,7 +1,7 @@
-"""What operators set: the events that say it, and what is in force.
+"""Operators' settings: the events that change them, and the settings in force.
 
-Operators' events outlive a session: they name things by text, not by handle. Each bears the kind
-that it is of, see `allocator.rule_kinds`, so that what is alike for all kinds is written once.
+Operators' events outlive a session, so they use names, not handles. Each has a kind, see
+`allocator.rule_kinds`, so that code for all kinds is written once.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ Key: TypeAlias = tuple[str, ...]
 
 
 class _Change:
-    """What all of them have in common."""
+    """The base of operators' changes."""
 
     __slots__ = ()
 
@@ -27,12 +27,12 @@ class _Change:
 
     @property
     def key(self) -> Key:
-        """What the change is about: of two with one key the later counts."""
+        """The subject of the change: of two changes with one key the later one applies."""
         return self.kind.name, *(getattr(self, name) for name in self.kind.scope.fields)
 
     @property
     def takes_back(self) -> bool:
-        """Whether it takes back what was set."""
+        """Whether it removes a setting."""
         value = getattr(self, self.kind.field)
         return value is None or value is False
 
@@ -49,8 +49,8 @@ class SetPolicy(_Change):
 class SetDemand(_Change):
     """The demand vector of frameworks by shell patterns; an empty pattern matches all.
 
-    None takes the rule back; an empty mapping says that the demand is unknown. The rule counts
-    before what frameworks state themselves where it overrides that, else after it.
+    None removes the rule; an empty mapping means that the demand is unknown. The rule applies
+    before frameworks' own statements if it overrides them, otherwise after them.
     """
 
     kind = rule_kinds.DEMAND
@@ -62,7 +62,7 @@ class SetDemand(_Change):
 
 @dataclass(frozen=True, slots=True)
 class SetConstraint(_Change):
-    """Which agents the frameworks that match may use; None takes the rule back."""
+    """Which agents the frameworks that match may use; None removes the rule."""
 
     kind = rule_kinds.CONSTRAINT
     role: str
@@ -72,7 +72,7 @@ class SetConstraint(_Change):
 
 @dataclass(frozen=True, slots=True)
 class SetLimit(_Change):
-    """What is granted in a role and below it at most; None takes that back."""
+    """The most that is granted in a role and below it; None removes the limit."""
 
     kind = rule_kinds.LIMIT
     role: str
@@ -81,7 +81,7 @@ class SetLimit(_Change):
 
 @dataclass(frozen=True, slots=True)
 class SetDrain(_Change):
-    """Offer nothing of an agent, by its id or host name; or offer it again."""
+    """Stop offers of an agent, by its id or host name; or resume them."""
 
     kind = rule_kinds.DRAIN
     agent: str
@@ -100,7 +100,7 @@ class SetWeight(_Change):
 
 @dataclass(frozen=True, slots=True)
 class SetGang(_Change):
-    """How many tasks of the frameworks that match start at once or not at all; None: no rule."""
+    """How many tasks of the frameworks that match must start together; None: no rule."""
 
     kind = rule_kinds.GANG
     role: str
@@ -123,7 +123,7 @@ OperatorChange: TypeAlias = (
 
 
 def taken_back(change: OperatorChange) -> OperatorChange:
-    """Make the change that removes what this one sets; not for a policy, which is always set."""
+    """Return the change that removes what this one sets; not for a policy, which is always set."""
     nothing: Any = None if change.kind.value is not rule_kinds.Value.NOTHING else False
     made: OperatorChange = replace(change, **{change.kind.field: nothing})
     return made
@@ -183,7 +183,7 @@ class Settings:
     """The shadow policy, see `allocator.core.diagnostics.shadow_comparison`."""
 
     def copied(self) -> "Settings":
-        """Copy them, so that the copy stays when these change."""
+        """Copy them; later changes do not affect the copy."""
         held: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
         rules: dict[str, Any] = {
             name: dict(value) for name, value in held.items() if isinstance(value, dict)
@@ -191,9 +191,9 @@ class Settings:
         return replace(self, **rules)
 
     def put(self, change: OperatorChange) -> None:
-        """Set something or take it back, without a look at whether that is possible.
+        """Set or remove something, without validation.
 
-        What was set last stands last, and so counts where several rules match.
+        The latest rule is last, and applies if several match.
         """
         match change:
             case SetPolicy():
@@ -214,7 +214,7 @@ class Settings:
                     rules[change.key[1:]] = change
 
     def standing(self, kind: SettingKind) -> list[OperatorChange]:
-        """Give what is set of a kind, each as what sets it, in their order."""
+        """Yield the settings of a kind, each as the change that sets it, in order."""
         if kind is rule_kinds.POLICY:
             return [SetPolicy(self.policy)]
         if kind is rule_kinds.SHADOW:
@@ -226,16 +226,16 @@ class Settings:
         return list(getattr(self, kind.plural).values())
 
     def rules(self) -> Iterator[OperatorChange]:
-        """Give all rules, kind by kind."""
+        """Yield all rules, kind by kind."""
         for kind in rule_kinds.RULES:
             yield from self.standing(kind)
 
     def before(self, change: OperatorChange) -> OperatorChange | None:
-        """Find what stands where a change goes."""
+        """Find the setting that a change would replace."""
         kind, (_, *parts) = change.kind, change.key
         if not kind.is_rule:
             return next(iter(self.standing(kind)), None)
-        # By its key: to go through thousands of rules for each change would be quadratic.
+        # By its key: scanning thousands of rules for each change would be quadratic.
         if kind is rule_kinds.LIMIT:
             limit = self.limits.get(parts[0])
             return None if limit is None else SetLimit(parts[0], limit)
@@ -249,12 +249,12 @@ class Settings:
         return next(reversed(_matching(self.demands, role, framework_name)), None)
 
     def framework_weight(self, role: str, framework_name: str) -> float:
-        """Find the weight of a client beside that of its role; 1 where no rule says another."""
+        """Find the weight of a client besides that of its role; 1 without a rule."""
         rule = next(reversed(_matching(self.weights, role, framework_name)), None)
         return 1.0 if rule is None or rule.weight is None else rule.weight
 
     def gang_rule(self, role: str, framework_name: str) -> int | None:
-        """Find the operator's size of a client's gang; None where no rule says one."""
+        """Find the operator's size of a client's gang; None without a rule."""
         rule = next(reversed(_matching(self.gangs, role, framework_name)), None)
         return None if rule is None else rule.tasks
 
@@ -270,7 +270,7 @@ _Rule = TypeVar("_Rule")
 def _matching(
     rules: Mapping[tuple[str, str], _Rule], role: str, framework_name: str
 ) -> list[_Rule]:
-    """The rules for a client, those that were set last behind the others."""
+    """The rules for a client, the latest ones last."""
     return [
         rule
         for (role_pattern, name_pattern), rule in rules.items()

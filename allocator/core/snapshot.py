@@ -1,7 +1,7 @@
-"""What a cycle decides on, and what it decides: arrays only.
+"""The input and output of a cycle's decision: arrays only.
 
-A `Snapshot` is taken by the core at the start of a cycle and handed to the policy, which answers
-with `Grants`. Its arrays are the policy's to read: none of them can be written.
+The core takes a `Snapshot` at the start of a cycle and passes it to the policy, which returns
+`Grants`. Its arrays are read-only.
 
 Index spaces
 ------------
@@ -42,7 +42,7 @@ UNBOUNDED = 2**62
 
 
 class Tree(NamedTuple):
-    """Who competes with whom in this cycle.
+    """The competing clients of this cycle, as a tree.
 
     `client` (L,): client row of each leaf, ascending.
     `parent` (N,): parent node; -1 for the root.
@@ -70,11 +70,11 @@ class Filters(NamedTuple):
     A grant to ``client[f]`` on the list's agent is barred when ``amount[f]`` covers what it would
     be offered, kind by kind.
 
-    `head` (A,): first filter of each agent; -1 where there is none.
+    `head` (A,): first filter of each agent; -1 if there is none.
     `next` (X,): next filter of the same agent; -1 at the end.
     `client` (X,).
     `amount` (X, K), in thousandths: by kind.
-    `plain_kind` (R,): the kind that ``free`` of the snapshot is of, in each column; -1 where there
+    `plain_kind` (R,): the kind that ``free`` of the snapshot is of, in each column; -1 if there
         is none.
     `largest` (A, K), in thousandths: no filter on the agent has more of any kind.
     `covered` (A, W): bit ``c % 64`` of word ``c // 64``: some filter covers all that client c could
@@ -91,7 +91,7 @@ class Filters(NamedTuple):
 
 
 class Specials(NamedTuple):
-    """What is free but not for every client, or not in parts: reserved, revocable, volumes, disks.
+    """Free resources that are not for every client or not divisible: reserved, revocable, disks.
 
     Agent a has the rows ``range(start[a], start[a + 1])``, in the order in which a task takes from
     them; each is some amount of one special kind.
@@ -119,7 +119,7 @@ class Specials(NamedTuple):
 
     @staticmethod
     def none(agents: int, words: int) -> "Specials":
-        """Say that all that is free is plain."""
+        """Return the value for free resources that are all plain."""
         empty = np.empty(0, np.int64)
         flags = np.empty(0, np.bool_)
         return Specials(
@@ -135,7 +135,7 @@ class Specials(NamedTuple):
         )
 
     def by_column(self, columns: int) -> Ints:
-        """Add everything up, (A, R), for any client."""
+        """Sum up everything, (A, R), for any client."""
         result = np.zeros((len(self.start) - 1, columns), np.int64)
         agent = np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
         np.add.at(result, (agent, self.column[self.row]), self.free)
@@ -143,11 +143,11 @@ class Specials(NamedTuple):
 
 
 class Tier(IntEnum):
-    """What tasks are made of, in this order.
+    """The order in which tasks use resources.
 
-    Plain resources come after those that are reserved. Revocable ones are taken for all of a
-    resource or for none of it, for Mesos lets no task mix them; shared volumes are no room.
-    What the rest consists of is not known, so no task is made of it.
+    Plain resources come after those that are reserved. Revocable ones are used for all of a
+    resource or for none of it, because Mesos does not let tasks mix them; shared volumes are no
+    room. The contents of the rest are unknown, so no task is made of it.
     """
 
     RESERVED = 0
@@ -158,18 +158,18 @@ class Tier(IntEnum):
 
 
 class Bounds(NamedTuple):
-    """What quotas leave to each role, and what they keep back from all.
+    """What quotas leave to each role, and what they hold back from all.
 
-    `of_client` (C,): the innermost bound of a role that a client is under; -1 where it is under
+    `of_client` (C,): the innermost bound of a role that a client is under; -1 if it is under
         none.
     `of_framework` (C,): another bound that a client is under, beside those: its framework's own,
-        the same for all its roles; nothing is above it. -1 where there is none.
-    `above` (Q,): the bound that this one is under; -1 where there is none.
-    `left` (Q, R), in thousandths: how much more may be given below; `UNBOUNDED` where there is no
+        the same for all its roles; nothing is above it. -1 if there is none.
+    `above` (Q,): the bound that this one is under; -1 if there is none.
+    `left` (Q, R), in thousandths: how much more may be given below; `UNBOUNDED` if there is no
         limit.
-    `owed` (Q, R), in thousandths: how much of the guarantee is not given yet.
+    `owed` (Q, R), in thousandths: the unmet part of the guarantee.
     `available` (R,), in thousandths: what is free and counts against quota, on all agents.
-    `required` (R,), in thousandths: how much of that has to stay free for guarantees.
+    `required` (R,), in thousandths: the part of it that must stay free for guarantees.
     """
 
     of_client: Ints
@@ -182,7 +182,7 @@ class Bounds(NamedTuple):
 
     @staticmethod
     def none(clients: int, columns: int) -> "Bounds":
-        """Say that there are no quotas."""
+        """Return the value without quotas."""
         nothing = np.empty((0, columns), np.int64)
         return Bounds(
             of_client=np.full(clients, -1),
@@ -208,7 +208,7 @@ class Gangs(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AgentClasses:
-    """Agents of equal capacity, taken together.
+    """Agents grouped by equal capacity.
 
     `capacity` (K, R), in thousandths; `count` (K,).
     """
@@ -238,7 +238,7 @@ class Snapshot:
     - `bounds`: quotas.
     - `held` (C, R), in thousandths: offered and used, of every client.
     - `agents_held` (C,): on how many agents each client holds something.
-    - `demand` (C, R), in thousandths: one task's needs; zeros where unknown. Of tasks so small that
+    - `demand` (C, R), in thousandths: one task's needs; zeros if unknown. Of tasks so small that
       thousands fit into an agent it is what a lot of them needs.
     - `characterised` (C,): True: the client is served in whole tasks of its demand. False: with all
       that is free.
@@ -248,12 +248,12 @@ class Snapshot:
       agent.
     - `excluding` (A,): False: no client is excluded from this agent.
     - `holder` (H,): sorted keys ``agent * 2**32 + client`` of who holds something where.
-    - `leaf_of_client` (C,): leaf of each client; -1 where it is not served in this cycle.
+    - `leaf_of_client` (C,): leaf of each client; -1 if it is not served in this cycle.
     - `parent_of_client` (C,): the innermost node of this cycle that counts the client's holdings
-      (the parent of its leaf; the nearest ancestor in the tree where it has no leaf).
+      (the parent of its leaf; the nearest ancestor in the tree if it has no leaf).
     - `classes`: all agents by capacity.
     - `plan`: the plan in force.
-    - `gangs`: None where there is none. Policies need not look at it.
+    - `gangs`: None if there is none. Policies need not look at it.
     """
 
     resources: tuple[str, ...]
@@ -300,11 +300,11 @@ class Snapshot:
 
     @cached_property
     def tasks(self) -> Floats:
-        """Whole and part tasks that each client holds, (C,); 0 where the demand is unknown."""
+        """Whole and part tasks that each client holds, (C,); 0 if the demand is unknown."""
         return tasks_held(self.held, self.demand, self.characterised)
 
     def held_over_tree(self, gain: Floats, count: Floats) -> Floats:
-        """Add up what clients hold at every node of the tree, and beside it a count.
+        """Sum up clients' holdings, and a count, at every node of the tree.
 
         - `gain` (C,): what the amounts of each client are multiplied by.
         - `count` (C,).
@@ -323,10 +323,10 @@ def _nothing() -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class Grants:
-    """What a policy gives, one row a grant, in the order in which it was given.
+    """A policy's grants, one row each, in order.
 
     - `client` (G,); `agent` (G,).
-    - `tasks` (G,): tasks of the demand vector; 0 where all that was free was given.
+    - `tasks` (G,): tasks of the demand vector; 0 if all that was free was given.
     - `amount` (G, R), in thousandths: of what is plain.
     - `special_grant` (X,): the grant that each special part belongs to, ascending.
     - `special` (X,): row of `Specials`.

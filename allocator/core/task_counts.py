@@ -8,14 +8,13 @@ from numpy.typing import NDArray
 from allocator.core.numba.compiled import loop, loop_view
 from allocator.core.numba.memo import fixed, memoize
 
-_ROUNDING = 1e-9  # of a number: quotients of weights miss a whole one by less
+_ROUNDING = 1e-9  # relative: quotients of weights differ from whole numbers by less
 
 
 def whole_below(numbers: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
-    """Return the largest whole numbers that are not above numbers, but for rounding errors.
+    """Round down to whole numbers, tolerating rounding errors.
 
-    Weights are fractions, so places and amounts that are divided by them come out as 1.9999...
-    where they are 2.
+    Weights are fractions, so amounts divided by them may be 1.9999... instead of 2.
 
     >>> whole_below(np.array([7 / 49 * 14, 1.9]))
     array([2., 1.])
@@ -25,7 +24,7 @@ def whole_below(numbers: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
 
 
 def whole_above(numbers: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
-    """Return the smallest whole numbers that are not below numbers, but for rounding errors.
+    """Round up to whole numbers, tolerating rounding errors.
 
     >>> whole_above(np.array([1.0000000000000002, 1.1]))
     array([1., 2.])
@@ -48,7 +47,7 @@ def _tasks_held(
     for client in range(len(held)):
         if not known[client]:
             continue
-        # The scarcest of the resources that a task needs says how many there are.
+        # The scarcest of the resources that a task needs determines the number.
         least = np.inf
         for r in range(held.shape[1]):
             if demand[client, r] > 0:
@@ -61,7 +60,7 @@ def _tasks_held(
 def tasks_held(
     held: NDArray[np.int64], demand: NDArray[np.int64], known: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
-    """Whole and part tasks that clients hold, (C,); 0 where the demand is not known, or of nothing.
+    """Whole and part tasks that clients hold, (C,); 0 if the demand is unknown or empty.
 
     `held`, `demand` (C, R), in thousandths; `known` (C,).
     """

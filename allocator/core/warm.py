@@ -34,7 +34,7 @@ from allocator.core.task_counts import tasks_held
 
 
 class GiveAll:
-    """Gives each agent to the first client; with it only the core's own loops are compiled."""
+    """Grants each agent to the first client, so that only the core's own loops are compiled."""
 
     def allocate(self, snapshot: Snapshot, seed: int) -> Grants:
         """Give all that is free and plain."""
@@ -57,14 +57,14 @@ def warm(build_policy: Callable[[PolicySpec], Policy]) -> None:
         offered = Holdings(made.framework, made.role, made.agent, made.kind, made.amount)
         allocator.step(Transition(offered))
         allocator.step(Release(offered, np.full(len(made), 5000), yes))
-    # What only some cycles need.
+    # Loops that only some cycles need.
     snapshot = allocator.preview()
     assert snapshot is not None
     servable(snapshot, snapshot.tree.client, nearby=0)
     grant = np.zeros(1, np.int64), snapshot.tree.client[:1], snapshot.free[:1]
     within_gates.kept(snapshot.bounds, *grant)
     tasks_held(snapshot.held, snapshot.demand, snapshot.characterised)
-    # Tasks that run when a session begins, and resources whose framework the host cannot tell.
+    # Tasks that run when a session begins, and resources of frameworks unknown to the host.
     allocator.step(Hold(offered))
     allocator.step(Transition(replace(offered, framework=np.zeros(len(made), np.int64))))
     # The same row by row.

@@ -334,7 +334,7 @@ def _of_minimum(work: _Work, where: Bools) -> None:
 
 
 def _of_gang(work: _Work, checker: PairChecker, barring: Barring) -> None:
-    """Agents with room for tasks of the client's gang, where there is not enough for all."""
+    """Agents with room for tasks of the client's gang, if there is not enough for all."""
     picture, client, snapshot = work.picture, work.subject.client, checker.snapshot
     gangs = snapshot.gangs
     if gangs is None or client not in gangs.client:

@@ -93,7 +93,7 @@ def planned_by(
     `make_plan_function`: takes the specification's parameters and returns the function that
         computes plans.
     `progress`: measures what clients have, in the unit of the plan's targets.
-    `criterion`: ranks clients where the plan does not decide, and if there is no plan.
+    `criterion`: ranks clients if the plan does not decide, and if there is no plan.
     `parameters`: as in `Entry`.
     `stands` (function of two Problems): whether a plan for the first still holds for the second.
     `about_holders`: whether plans also cover clients that hold something and want no more.

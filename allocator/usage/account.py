@@ -51,7 +51,7 @@ class Moment(NamedTuple):
 
     @classmethod
     def from_bytes(cls, kept: Mapping[str, bytes]) -> "Moment":
-        """Read it. Raises BucketError where it is broken."""
+        """Read it. Raises BucketError if it is broken."""
         try:
             state = json.loads(kept["state"])
             now_ms, capacity = int(state["now_ms"]), dict(state["capacity"])

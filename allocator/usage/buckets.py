@@ -149,7 +149,7 @@ class Bucket:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Bucket":
-        """Read it. Raises BucketError where it is broken."""
+        """Read it. Raises BucketError if it is broken."""
         try:
             return cls._read(json.loads(zlib.decompress(data)))
         except (zlib.error, ValueError, KeyError, TypeError, AttributeError) as error:

@@ -29,7 +29,7 @@ class Span(NamedTuple):
 def days(kept: KeptBuckets, now: Moment, since_ms: int, until_ms: int) -> Iterator[Span]:
     """Add up each day within some time; of the first and the last only the hours in it.
 
-    Where the hours of a day are not kept any more it counts as a whole.
+    If the hours of a day are not kept any more it counts as a whole.
     """
     if now.now_ms < 0:
         return
@@ -65,7 +65,7 @@ def _hours(
 
 
 def report(kept: KeptBuckets, now: Moment, request: pb.GetUsageRequest) -> pb.GetUsageResponse:
-    """Answer a request. Raises ValueError where it asks for what there is not."""
+    """Answer a request. Raises ValueError if it asks for what there is not."""
     by = request.by or BY[0]
     if by not in BY:
         raise ValueError(f"by = {request.by[:40]!r}: choose from {', '.join(BY)}")

@@ -102,7 +102,7 @@ class GetStatusResponse(_message.Message):
     """Number of parts that are compiled, of those compiled in parallel."""
     loop_parts: _builtins.int
     state_directory: _builtins.str
-    """Directory where operators' settings are saved; empty: they are lost when the process ends."""
+    """Directory in which operators' settings are saved; empty: they are lost when the process ends."""
     state_problem: _builtins.str
     """Why they cannot be saved there; empty if they can."""
     @_builtins.property
@@ -333,7 +333,7 @@ class Share(_message.Message):
     weighted_share: _builtins.float
     dominant_resource: _builtins.str
     score: _builtins.float
-    """By the current policy's criterion, where the score does not depend on the agent."""
+    """By the current policy's criterion, if the score does not depend on the agent."""
     demand_source: _builtins.str
     agents: _builtins.int
     filters: _builtins.int
@@ -356,7 +356,7 @@ class Share(_message.Message):
     def held(self) -> _types_pb2.Quantities: ...
     @_builtins.property
     def demand(self) -> _types_pb2.Quantities:
-        """Empty where unknown."""
+        """Empty if unknown."""
 
     def __init__(
         self,
@@ -1873,7 +1873,7 @@ class GetUsageRequest(_message.Message):
     by: _builtins.str
     """"role", "framework" or "principal"."""
     since_ms: _builtins.int
-    """From here, in milliseconds since 1970, rounded down to an hour, or to a day where its hours are
+    """From here, in milliseconds since 1970, rounded down to an hour, or to a day if its hours are
     not kept any more; 0: all that is kept.
     """
     until_ms: _builtins.int
@@ -1903,7 +1903,7 @@ class GetUsageResponse(_message.Message):
     SPANS_FIELD_NUMBER: _builtins.int
     PROBLEM_FIELD_NUMBER: _builtins.int
     problem: _builtins.str
-    """Why usage is not saved, so that it ends with the process; empty where it is."""
+    """Why usage is not saved, so that it ends with the process; empty if it is."""
     @_builtins.property
     def spans(self) -> _containers.RepeatedCompositeFieldContainer[Global___UsageSpan]: ...
     def __init__(

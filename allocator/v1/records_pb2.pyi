@@ -122,7 +122,7 @@ class PlanProposal(_message.Message):
     @_builtins.property
     def agents(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """What the rows of the plan were then: ids of agents, and by client ids of frameworks and paths of
-        roles. Empty where a row was free.
+        roles. Empty if a row was free.
         """
 
     @_builtins.property
@@ -154,7 +154,7 @@ class ReportResponse(_message.Message):
     STALE_FIELD_NUMBER: _builtins.int
     POSITION_FIELD_NUMBER: _builtins.int
     refused: _builtins.str
-    """Why the plan was not adopted; empty where it was."""
+    """Why the plan was not adopted; empty if it was."""
     stale: _builtins.bool
     """The plan is no longer about this session or policy, so another one is worth making."""
     position: _builtins.int

@@ -146,7 +146,7 @@ def _build(panel: Panel):  # noqa: ANN202
 SESSION = "mesos_allocator_in_session"
 LED = f"max_over_time({SESSION}[$__range])"
 LEADING = f"{LED} == 1 or ({LED} unless on () max({LED}) == 1)"
-"""The sidecars that led in the time shown; where none did, all of them."""
+"""The sidecars that led in the time shown; if none did, all of them."""
 
 
 def _variables(page: Page) -> Iterable[object]:

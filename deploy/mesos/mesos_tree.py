@@ -37,7 +37,7 @@ class Part(NamedTuple):
     package: str
 
 
-HEADERS = {  # what is linked below include/; a question mark: where there is one
+HEADERS = {  # what is linked below include/; a question mark: if there is one
     ("boost",): Part("boost", "boost/version.hpp", UNPACKED, "3rdparty/{n}-{v}", "libboost-dev"),
     ("glog", "gflags?"): Part(
         "glog",
@@ -93,7 +93,7 @@ class Refused(Exception):  # noqa: N818
 class Tree:
     """Where a Mesos was built: its layout, and what it says of itself.
 
-    `bundled` tells, by lower-case name, whether a library is Mesos's own, where the tree says so.
+    `bundled` tells, by lower-case name, whether a library is Mesos's own, if the tree says so.
     `definitions` are macros that change what Mesos's headers declare.
     """
 
@@ -241,7 +241,7 @@ def own_directory(tree: Tree, part: Part) -> Path | None:
 
 
 def takes_the_systems(tree: Tree, library: str) -> bool:
-    """Whether Mesos takes the system's copy of a library where the tree does not say so.
+    """Whether Mesos takes the system's copy of a library if the tree does not say so.
 
     Then there is no directory for Mesos's own, or CMake made one, and a finished build left it
     empty.

@@ -81,7 +81,7 @@ class Law(NamedTuple):
     ----------
     fixed, agent, framework, pair : float
     error : float
-        The largest relative error where it was measured.
+        The largest relative error if it was measured.
     """
 
     fixed: float

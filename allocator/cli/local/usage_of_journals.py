@@ -55,7 +55,7 @@ def usage_of(
     """Replay journals, the older first, and report their usage.
 
     `request`: gives the request of the journals' end, in milliseconds since 1970.
-    Ends the process where nothing was recorded; damage is a warning, and its time unknown.
+    Ends the process if nothing was recorded; damage is a warning, and its time unknown.
     """
     if note := loop_cache.prepare():
         typer.echo(note, err=True)

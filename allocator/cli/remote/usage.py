@@ -116,7 +116,7 @@ def _request(
 
 
 def moment_ms(option: str, text: str, now_ms: int) -> int:
-    """Read a time, or how long ago it was; in milliseconds since 1970, 0 where none is given.
+    """Read a time, or how long ago it was; in milliseconds since 1970, 0 if none is given.
 
     Examples
     --------

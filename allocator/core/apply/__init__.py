@@ -1,8 +1,8 @@
-"""What events do to the state.
+"""How events change the state.
 
-One function an event: it validates the whole event, and only then changes anything.
+Each event has a function that validates the whole event before it changes anything.
 
-Begin with `holdings`, which has launches, declines and outcomes.
+Start with `holdings`: launches, declines and outcomes.
 """
 
 from collections.abc import Callable, Mapping
@@ -51,9 +51,9 @@ _HANDLERS: Mapping[type, Callable[[State, Any], None]] = MappingProxyType(
 
 
 def apply(state: State, event: events.Event) -> None:
-    """Apply one event; `SetPolicy` and `SetShadow` are the allocator's own.
+    """Apply one event; `Allocator` itself handles `SetPolicy` and `SetShadow`.
 
-    Raises EventError where the event is not possible; then nothing has changed.
+    Raises EventError if the event is invalid; then nothing has changed.
     """
     found = within_limits(state, event)
     if found is not None:

@@ -1,4 +1,4 @@
-"""What events about agents do to the state.
+"""How events about agents change the state.
 
 Each function validates the whole event before it changes anything.
 """
@@ -29,7 +29,7 @@ from allocator.core.snapshot import Ints
 
 
 def check_agent(state: State, agent: int, field: str = "agent") -> None:
-    """Raise an `EventError` where the handle names no agent."""
+    """Raise an `EventError` if the handle does not name an agent."""
     if not state.agents.is_bound(agent):
         message = f"agent {agent} is not bound; add it before it is used"
         raise EventError("handle", field, message)
@@ -37,7 +37,7 @@ def check_agent(state: State, agent: int, field: str = "agent") -> None:
 
 def add_agent(state: State, event: AddAgent) -> None:
     """Bind an agent; all of it is free."""
-    # An array of one is dear to look at.
+    # Arrays of one element are slow to access.
     _add_agents(state, AddAgents.of(event), max(event.capacity.values(), default=0))
 
 
@@ -47,7 +47,7 @@ def add_agents(state: State, event: AddAgents) -> None:
 
 
 def _add_agents(state: State, event: AddAgents, most: int) -> None:
-    """Bind agents; none has more of a kind than `most`."""
+    """Bind agents. `most`: the largest amount of each kind on any of them."""
     handles, table = event.agent.tolist(), state.agents
     _check_new(state, handles)
     state.space.check_bound(event.kind.tolist(), "capacity")
@@ -67,7 +67,7 @@ def _add_agents(state: State, event: AddAgents, most: int) -> None:
 
 
 def _check_new(state: State, handles: list[int]) -> None:
-    """Raise an `EventError` where one of these cannot be an agent that is added."""
+    """Raise an `EventError` if one of these agents cannot be added."""
     limit, seen = state.session_limits.agents, set[int]()
     for agent in handles:
         if not 1 <= agent <= limit:
@@ -84,7 +84,7 @@ def update_agent(state: State, event: UpdateAgent) -> None:
     check_agent(state, agent)
     info = state.agents.info[agent]
     assert info is not None
-    # Read everything that may be wrong before anything changes.
+    # Read everything that may be invalid before changing anything.
     capacity = None
     if event.capacity is not None:
         capacity = state.space.vector(event.capacity, "capacity")
@@ -116,11 +116,11 @@ def _updated(info: AgentInfo, event: UpdateAgent) -> AgentInfo:
 
 
 def remove_agent(state: State, event: RemoveAgent) -> None:
-    """Unbind an agent; what was held on it is gone."""
+    """Unbind an agent; everything held on it is gone."""
     agent = event.agent
     check_agent(state, agent)
     rows = state.ledger.rows_of_agent(agent)
-    # Note the holders first; some of them may have no other reason for a row.
+    # Note the holders first: afterwards some of them may not need a row.
     held_by = np.unique(state.ledger.books.client[rows])
     state.ledger.drop(rows)
     state.filters.drop_agent(agent)
@@ -135,7 +135,7 @@ def remove_agent(state: State, event: RemoveAgent) -> None:
 
 
 def activate_agent(state: State, event: ActivateAgent) -> None:
-    """Let an agent be offered, or not."""
+    """Allow or forbid offers of an agent."""
     check_agent(state, event.agent)
     if state.agents.active[event.agent] != event.active:
         state.agents.changed_ms[event.agent] = state.now_ms
@@ -180,7 +180,7 @@ def close_client_if_idle(state: State, client: int) -> None:
 
 
 def refresh_agents(state: State, agents: Ints) -> None:
-    """Derive what depends on the information and the capacity of agents (N,)."""
+    """Derive the data that depends on the information and capacity of agents (N,)."""
     table, home, infos = state.agents, state.options.region, []
     for agent in agents.tolist():
         info = table.info[agent]

@@ -1,8 +1,8 @@
-"""What follows from a framework's information for each of its clients: derived, then taken over.
+"""Derive and store what a framework's information means for each of its clients.
 
-`derive` changes nothing: where it fails on a framework's own words, the books are as before; `take`
-then changes them. After a change of operators' rules, a function that refreshes derives only what
-follows from rules of that kind.
+`derive` changes nothing, so the books stay intact if it fails on untrusted input; `take` stores the
+result. After a change of operators' rules, a function that refreshes only derives what depends on
+rules of that kind.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ _parsed = lru_cache(maxsize=256)(parse_constraint)
 
 
 class Derived(NamedTuple):
-    """What a client's framework and the operators' rules come to.
+    """The combined result of a framework's information and the operators' rules for a client.
 
     `stated` (source, amounts): the stated demand.
     `takes`: as in `ClientTable`.
@@ -47,9 +47,9 @@ def derive(
     request: Mapping[str, int] | None,
     roles: Iterable[int],
 ) -> dict[int, Derived]:
-    """Derive what a framework's information comes to in some roles (handles)."""
+    """Combine a framework's information with the rules, in some roles (handles)."""
     own, settings, found = own_demand(words.demand, request), state.settings, {}
-    # Capabilities say which resources the client may have.
+    # Capabilities determine which resources the client may get.
     takes = (
         REVOCABLE * ("REVOCABLE_RESOURCES" in info.capabilities)
         + SHARED * ("SHARED_RESOURCES" in info.capabilities)
@@ -69,7 +69,7 @@ def derive(
 
 
 def _rule(state: State, info: FrameworkInfo, words: OwnWords, path: str) -> Rule:
-    """Where a framework may go in a role (path), by its capabilities, its words and operators."""
+    """Derive which agents a framework may use in a role (path)."""
     clauses = words.clauses
     for expression in state.settings.constraint_rules(path, info.name):
         clauses += _parsed(expression)
@@ -83,14 +83,14 @@ def _rule(state: State, info: FrameworkInfo, words: OwnWords, path: str) -> Rule
 
 
 def _gang(state: State, info: FrameworkInfo, words: OwnWords, path: str) -> int:
-    """How many tasks start at once in a role (path); 0: each alone."""
+    """How many tasks must start together in a role (path); 0: any number."""
     rule = state.settings.gang_rule(path, info.name)
     tasks = words.gang if rule is None else rule
     return tasks if tasks > 1 else 0
 
 
 def take(state: State, derived: Mapping[int, Derived]) -> None:
-    """Take over what was derived for each client."""
+    """Store what was derived for each client."""
     clients = state.clients
     for client, its in derived.items():
         if clients.takes[client] != its.takes:
@@ -134,7 +134,7 @@ def refresh_rules(state: State, clients: Sequence[int]) -> None:
 
 
 def _known(state: State, clients: Sequence[int]) -> Iterator[tuple[int, int, FrameworkInfo, str]]:
-    """Give each client with its framework, that one's information, and the path of its role."""
+    """Yield each client with its framework, the framework's information, and the role's path."""
     frameworks, roles = state.clients.framework[clients], state.clients.role[clients]
     every = zip(clients, frameworks.tolist(), roles.tolist(), strict=True)
     for client, framework, role in every:
@@ -143,9 +143,9 @@ def _known(state: State, clients: Sequence[int]) -> Iterator[tuple[int, int, Fra
 
 
 def _take_demands(state: State, demands: Mapping[int, Stated]) -> None:
-    """Take over demands, and note resources that no agent has; `demand.sources` orders them."""
+    """Store demands, and note resources that no agent has; `demand.sources` has the precedence."""
     clients, space = state.clients, state.space
-    # The first unknown resource makes a column, so look through all before rows are made.
+    # The first unknown resource adds a column, so check all of them before making rows.
     for client, stated in demands.items():
         unknown = frozenset[str]() if stated is None else space.unknown(stated[1])
         if client in clients.minimum:
@@ -173,7 +173,7 @@ def _take_demands(state: State, demands: Mapping[int, Stated]) -> None:
 
 
 def _note_unfit(state: State, client: int, unknown: frozenset[str]) -> None:
-    """Note which resources of a client's demand no agent has: they may come."""
+    """Note which resources of a client's demand no agent has, so far."""
     if unknown:
         state.space.make_nowhere()
         state.reserve()
@@ -202,13 +202,13 @@ def _take_gang(state: State, client: int, tasks: int) -> None:
 
 
 def refit(state: State, names: set[str]) -> None:
-    """Resources of these names have come: look again at the clients that they may concern."""
+    """Recheck the clients concerned when agents first have resources of these names."""
     if not names:
         return
     clients = state.clients
     found = {row for row, asked in clients.unfit.items() if not asked.isdisjoint(names)}
     if state.settings.learn_demand and state.memory.entries:
-        # What is remembered of their sort may be of these resources.
+        # The remembered demands of similar frameworks may include these resources.
         new = clients.subscribed & (clients.accepts == 0) & ~clients.prior.any(axis=1)
         for client in np.flatnonzero(new).tolist():
             info = state.frameworks.info[int(clients.framework[client])]
@@ -220,7 +220,7 @@ def refit(state: State, names: set[str]) -> None:
 
 
 def note_aside(state: State, framework: int) -> None:
-    """Gather what of a framework's words is set aside."""
+    """Collect the framework's input that is ignored."""
     table = state.frameworks
     info, words = table.info[framework], table.words.get(framework)
     rows: list[SetAside] = []
@@ -242,7 +242,7 @@ def note_aside(state: State, framework: int) -> None:
 
 
 def _nowhere(state: State, framework: int, words: OwnWords) -> Iterable[SetAside]:
-    """What a framework asks for, and no agent has."""
+    """The resources that a framework asks for and no agent has."""
     request, unknown = state.frameworks.request.get(framework), state.space.unknown
     stated = own_demand(words.demand, request)
     if stated is not None and (names := unknown(stated[1])):

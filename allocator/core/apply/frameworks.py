@@ -1,4 +1,4 @@
-"""What events about roles and frameworks do to the state.
+"""How events about roles and frameworks change the state.
 
 Each function validates the whole event before it changes anything.
 """
@@ -36,7 +36,7 @@ def define(state: State, event: Define) -> None:
     # Check everything.
     for handle, kind in event.kinds.items():
         state.space.check_kind(handle, kind, "kinds")
-    # Roles beyond the limit are ignored, since any framework may create some: they are not served.
+    # Any framework may create roles, so those beyond the limit are ignored and not served.
     most = state.session_limits.roles
     roles = {handle: path for handle, path in event.roles.items() if handle <= most}
     state.roles.check_define(roles, state.session_limits.role_depth, "roles")
@@ -53,14 +53,14 @@ def define(state: State, event: Define) -> None:
 
 
 def check_framework(state: State, framework: int, field: str = "framework") -> None:
-    """Raise an `EventError` where the handle names no framework that was added."""
+    """Raise an `EventError` if no framework with this handle was added."""
     if not state.frameworks.is_bound(framework):
         message = f"framework {framework} is not bound; add it before it is used"
         raise EventError("handle", field, message)
 
 
 def check_roles(state: State, roles: Iterable[int], field: str = "roles") -> None:
-    """Raise an `EventError` where one of the handles names no role, and is not beyond the limit."""
+    """Raise an `EventError` if a handle within the limit does not name a role."""
     for role in roles:
         if not state.roles.is_bound(role) and role <= state.session_limits.roles:
             message = f"role {role} is not bound; define it before it is used"
@@ -68,7 +68,7 @@ def check_roles(state: State, roles: Iterable[int], field: str = "roles") -> Non
 
 
 def check_framework_handle(state: State, framework: int, field: str = "framework") -> None:
-    """Raise an `EventError` where the handle can never name a framework."""
+    """Raise an `EventError` if the handle is out of range."""
     limit = state.session_limits.frameworks
     if not 1 <= framework <= limit:
         message = f"framework {framework} is out of range; handles of frameworks are 1 to {limit}"
@@ -76,7 +76,7 @@ def check_framework_handle(state: State, framework: int, field: str = "framework
 
 
 def open_client(state: State, framework: int, role: int) -> int:
-    """Row of a client, made where there is none; the handles are checked."""
+    """Row of a client, created if necessary; the handles are checked."""
     client = state.clients.row(framework, role)
     if client:
         return client
@@ -90,10 +90,10 @@ def open_client(state: State, framework: int, role: int) -> int:
 def room_for(
     state: State, pairs: Iterable[tuple[int, int]], *, leaving: int = 0
 ) -> set[tuple[int, int]]:
-    """Clients for which there is a row, or room for one; the first come first.
+    """Clients that have a row or can get one, in this order.
 
     `pairs`: each (framework, role).
-    `leaving`: rows that are set free before.
+    `leaving`: rows that are freed before.
     """
     room = state.session_limits.clients - len(state.clients) + leaving
     found = set[tuple[int, int]]()
@@ -108,7 +108,7 @@ def room_for(
 
 
 def add_framework(state: State, event: AddFramework) -> None:
-    """Bind a framework; it keeps what it was known to hold before it subscribed."""
+    """Bind a framework; it keeps resources that were recorded for it before it subscribed."""
     framework = event.framework
     check_framework_handle(state, framework)
     if state.frameworks.is_bound(framework):
@@ -124,7 +124,7 @@ def update_framework(state: State, event: UpdateFramework) -> None:
 
 
 def _says_the_same(state: State, event: UpdateFramework) -> bool:
-    """Whether nothing is new: a framework may say what it is as often as it likes."""
+    """Whether nothing has changed: frameworks may resubscribe as often as they like."""
     table, clients, framework = state.frameworks, state.clients, event.framework
     if table.info[framework] != event.info or table.unserved.get(framework):
         return False
@@ -136,7 +136,7 @@ def _says_the_same(state: State, event: UpdateFramework) -> bool:
 
 
 def _served(state: State, event: AddFramework | UpdateFramework) -> tuple[int, ...]:
-    """Check the roles of a framework, and choose those in which it is served: not too many."""
+    """Check the roles of a framework, and choose those in which it is served, up to the limit."""
     roles, framework = set(event.roles), event.framework
     check_roles(state, event.roles)
     check_roles(state, event.info.minimum, "minimum")
@@ -147,7 +147,7 @@ def _served(state: State, event: AddFramework | UpdateFramework) -> tuple[int, .
     bound = [role for role in event.roles if role <= state.session_limits.roles]
     if len(bound) <= min(ROLES_OF_FRAMEWORK_MAX, state.session_limits.clients - len(state.clients)):
         return tuple(bound)  # there is room for all, with or without a row
-    # Clients that leave and hold nothing make room for those that come.
+    # Rows of clients that leave and hold nothing are reused for new clients.
     clients = state.clients
     left = [row for row in _clients_of(state, framework) if int(clients.role[row]) not in roles]
     leaving = sum(holds_nothing(state, client) for client in left)
@@ -162,9 +162,9 @@ def _clients_of(state: State, framework: int) -> list[int]:
 
 
 def _subscribe(state: State, event: AddFramework | UpdateFramework, *, active: bool | None) -> None:
-    """Take over roles and information; `active` is given where the framework is new."""
+    """Store roles and information; `active` is given if the framework is new."""
     framework, clients, table = event.framework, state.clients, state.frameworks
-    # All that may fail comes first, and changes nothing.
+    # Everything that may fail comes first, and changes nothing.
     served = _served(state, event)
     words = read_words(event.info)
     others = {int(clients.role[client]) for client in _clients_of(state, framework)}
@@ -179,7 +179,7 @@ def _subscribe(state: State, event: AddFramework | UpdateFramework, *, active: b
     table.info[framework], table.words[framework] = event.info, words
     table.unserved[framework] = frozenset(event.roles).difference(served)
     _leave_roles(state, framework, set(served))
-    # Roles that it has: offers begin again where they were suppressed, without the old filters.
+    # In roles that it keeps, suppressed offers resume, and the old filters are dropped.
     suppressed_roles = set(event.suppressed_roles)
     for role in served:
         client = open_client(state, framework, role)
@@ -203,9 +203,9 @@ def _subscribe(state: State, event: AddFramework | UpdateFramework, *, active: b
 
 
 def _leave_roles(state: State, framework: int, served: Collection[int]) -> None:
-    """Leave roles: no offers and filters any more.
+    """Leave roles: stop offers, and drop filters.
 
-    What is held there stays, and so does the row as long as something is.
+    Holdings stay, and keep their row.
     """
     clients = state.clients
     left = [
@@ -240,7 +240,7 @@ def remove_framework(state: State, event: RemoveFramework) -> None:
 
 
 def activate_framework(state: State, event: ActivateFramework) -> None:
-    """Let a framework be served, or not; where it may not, its filters are dropped."""
+    """Activate or deactivate a framework; deactivation drops its filters."""
     check_framework(state, event.framework)
     if state.frameworks.active[event.framework] != event.active:
         state.frameworks.changed_ms[event.framework] = state.now_ms
@@ -263,7 +263,7 @@ def suppress(state: State, event: Suppress) -> None:
 
 
 def revive(state: State, event: Revive) -> None:
-    """Begin offers again in some roles, and forget what was refused in them."""
+    """Resume offers in some roles, and drop the filters there."""
     for client in _clients_in(state, event.framework, event.roles):
         if state.clients.suppressed[client]:
             state.clients.changed_ms[client] = state.now_ms
@@ -313,7 +313,7 @@ def set_weights(state: State, event: SetWeights) -> None:
 
 
 def set_quota(state: State, event: SetQuota) -> None:
-    """Note a role's quota; without guarantees and limits the role has none any more."""
+    """Set a role's quota; without guarantees and limits, remove it."""
     check_quota(event, state.session_limits.role_depth)
     if event.guarantees or event.limits:
         state.space.quantities({**event.guarantees, **event.limits})
@@ -325,7 +325,7 @@ def set_quota(state: State, event: SetQuota) -> None:
 
 
 def check_quota(event: SetQuota, depth_max: int) -> None:
-    """Raise an `EventError` where a quota is not possible."""
+    """Raise an `EventError` if a quota is invalid."""
     check_depth(event.role, depth_max, "role")
     if any(event.guarantees.values()) and "/" in event.role:
         message = f"{event.role!r} is below another role; guarantee to {event.role.split('/')[0]!r}"

@@ -1,4 +1,4 @@
-"""What events about held resources do to the state.
+"""How events about held resources change the state.
 
 Each function validates the whole event before it changes anything.
 """
@@ -39,7 +39,7 @@ REST_REFUSED_MS = 60_000
 
 
 def refuse_rest(state: State, event: Outcomes, decided: DecisionRows) -> None:
-    """Bar clients from the rest of an agent for some time when they got nothing of it.
+    """Temporarily stop offering the rest of an agent to clients that got nothing of it.
 
     `decided`: the decisions that are settled.
     """
@@ -48,8 +48,7 @@ def refuse_rest(state: State, event: Outcomes, decided: DecisionRows) -> None:
     for kind in state.space.rest:
         # Decisions that named this kind, as positions in their list of parts.
         part = np.flatnonzero(amounts.kind == kind)
-        # Which decisions gave nothing of it: nothing was offered at all, or a part without this
-        # kind.
+        # Decisions that gave nothing of it: nothing was offered, or only other kinds.
         nothing = ~event.offered
         if kind in columns:
             nothing[event.partial] = event.amount[:, columns[kind]] == 0
@@ -64,7 +63,7 @@ def refuse_rest(state: State, event: Outcomes, decided: DecisionRows) -> None:
 
 
 def hold(state: State, event: Hold) -> None:
-    """Book resources in use; the framework may be unknown yet."""
+    """Record resources in use; the framework may not be known yet."""
     holdings = event.holdings
     state.space.check_bound(holdings.kind.tolist(), "holdings.kind")
     for framework in set(holdings.framework.tolist()):
@@ -72,8 +71,8 @@ def hold(state: State, event: Hold) -> None:
     check_roles(state, set(holdings.role.tolist()), "holdings.role")
     for agent in set(holdings.agent.tolist()):
         check_agent(state, agent, "holdings.agent")
-    # What is beyond a limit is ignored, as if it were not held: the module ensures that it is not
-    # granted twice. Open the clients only after everything is checked.
+    # Resources beyond a limit are ignored, as if they were not held: the module ensures that they
+    # are not granted twice. Create rows for clients only after checking everything.
     pairs = list(zip(holdings.framework.tolist(), holdings.role.tolist(), strict=True))
     known = room_for(state, [pair for pair in pairs if pair[1] <= state.session_limits.roles])
     if len(known) < len(set(pairs)):
@@ -83,12 +82,12 @@ def hold(state: State, event: Hold) -> None:
     state.ledger.charge(
         client, holdings.agent, holdings.kind, holdings.amount, as_offer=False, now_ms=state.now_ms
     )
-    # A row of zeros makes no holding; then the client's row is not needed.
+    # A row of zeros is not a holding, and needs no client row.
     close_idle(state, client)
 
 
 def release(state: State, event: Release) -> None:
-    """Give resources back, and keep what the framework refused."""
+    """Release resources, and keep the framework's filters."""
     holdings = event.released
     state.space.check_bound(holdings.kind.tolist(), "released.kind")
     # Unknown rows are zeros here, and the ledger passes over them.
@@ -101,9 +100,9 @@ def release(state: State, event: Release) -> None:
         )
         raise EventError("books", f"released.amount[{failed * len(holdings.kind)}]", message)
     keep_filters(state, client, agent, holdings, event.refuse_ms)
-    # A decline: an offer that was given back with nothing kept. Many in a row without an acceptance
-    # tell that the demand we assume may be wrong. The rest of an accepted offer comes back as well,
-    # and is no decline. It may come before the tasks: then something is still on offer.
+    # A decline is an offer returned in full. Many consecutive declines suggest that the assumed
+    # demand is wrong. The rest of a partly accepted offer is not a decline. It may be returned
+    # before the tasks are launched: then something is still on offer.
     over = (client > 0) & ~state.ledger.is_offered_something(client, agent)
     whole = over & ~event.allocated & (event.refuse_ms >= 0)
     taken = state.accepted.take(client, agent, over)
@@ -113,17 +112,17 @@ def release(state: State, event: Release) -> None:
 
 
 def close_idle(state: State, client: Ints) -> None:
-    """Free the rows of clients that left and have nothing any more."""
+    """Free the rows of clients that left and no longer hold anything."""
     idle = (client > 0) & ~state.clients.subscribed[client]
     for row in sorted(set(client[idle].tolist())):
         close_client_if_idle(state, row)
 
 
 def known_rows(state: State, holdings: Holdings) -> tuple[Ints, Ints]:
-    """Clients and agents of rows; both 0 where either is not known."""
+    """Clients and agents of rows; both 0 if either is not known."""
     client = state.clients.rows(holdings.framework, holdings.role)
     agent = holdings.agent
-    # Look up row 0 for handles out of range, so that the index is always a legal one.
+    # Use row 0 for handles out of range, so that the index is always valid.
     inside = (agent > 0) & (agent < len(state.agents.bound))
     known = inside & state.agents.bound[np.where(inside, agent, 0)] & (client > 0)
     return np.where(known, client, 0), np.where(known, agent, 0)
@@ -166,7 +165,7 @@ def add_filters(state: State, event: AddFilters) -> None:
 
 
 def transition(state: State, event: Transition) -> None:
-    """Offered resources come into use; learn from it what the framework takes."""
+    """Move offered resources into use, and learn demands from them."""
     holdings = event.used
     state.space.check_bound(holdings.kind.tolist(), "used.kind")
     client, agent = known_rows(state, holdings)
@@ -179,7 +178,7 @@ def transition(state: State, event: Transition) -> None:
 
 
 def _find_offers(state: State, holdings: Holdings, client: Ints, agent: Ints) -> None:
-    """Where the host cannot tell a framework, find who was offered this on the agent."""
+    """Find who was offered this on the agent, if the host does not know the framework."""
     inside = (holdings.agent > 0) & (holdings.agent < len(state.agents.bound))
     rows = np.flatnonzero((holdings.framework == 0) & inside)
     if len(rows):
@@ -194,18 +193,18 @@ def _find_offers(state: State, holdings: Holdings, client: Ints, agent: Ints) ->
 
 
 def update_allocation(state: State, event: UpdateAllocation) -> None:
-    """Turn resources into others, held by a framework or free."""
+    """Convert resources, either held by a framework or free."""
     check_agent(state, event.agent)
     consumed = state.space.vector(event.consumed, "consumed")
     converted = state.space.vector(event.converted, "converted")
     capacity = state.agents.capacity[event.agent]
     after = capacity - consumed + converted
-    # The amount beyond what is counted is unknown.
+    # The uncounted amount is unknown.
     counted = capacity < CAPACITY_MAX
     if (counted & (after < 0)).any():
         message = f"agent {event.agent} has less than {_named(event.consumed)} to convert"
         raise EventError("books", "consumed", message)
-    # What is held changes in the ledger; then the agent's capacity follows.
+    # Change holdings in the ledger first, then the agent's capacity.
     if event.framework:
         _convert_held(state, event, consumed, converted)
     state.set_capacity(
@@ -216,7 +215,7 @@ def update_allocation(state: State, event: UpdateAllocation) -> None:
 
 
 def _changed(state: State, consumed: Ints, converted: Ints) -> list[Kind | None]:
-    """The kinds that an agent has more or less of than before."""
+    """The kinds whose amount on an agent has changed."""
     return [state.space.kinds[handle] for handle in np.flatnonzero(consumed != converted)]
 
 
@@ -228,8 +227,8 @@ def _convert_held(state: State, event: UpdateAllocation, consumed: Ints, convert
     if not client or found < 0 or (state.ledger.books.held[found, kind] < consumed).any():
         message = f"framework {event.framework} does not hold {_named(event.consumed)} there"
         raise EventError("books", "consumed", message)
-    # Charge first, release afterwards: so the holding is never empty, and its row stays. If all
-    # of it was on offer, the result is on offer as well.
+    # Charge before releasing, so that the holding is never empty and keeps its row. If all of it
+    # was on offer, so is the result.
     as_offer = bool((state.ledger.books.offered[found, kind] >= consumed).all())
     state.ledger.charge(*rows, kind, converted[None], as_offer=as_offer, now_ms=state.now_ms)
     state.ledger.release(*rows, kind, consumed[None], np.array([not as_offer]))
@@ -240,7 +239,7 @@ def _named(amounts: Amounts) -> str:
 
 
 def exclude(state: State, event: Exclude) -> None:
-    """Note pairs that may not meet, or may again."""
+    """Record exclusions that begin or end."""
     # Check every row before the first is noted.
     client = state.clients.rows(event.framework, event.role)
     subscribed = state.clients.subscribed[client]
@@ -256,7 +255,7 @@ def exclude(state: State, event: Exclude) -> None:
 
 
 def _unserved(state: State, framework: Ints, role: Ints, doubtful: Bools) -> Bools:
-    """Which pairs (N,) are of a role that a framework has, and in which it is not served."""
+    """Which pairs (N,) are of a role that the framework has but is not served in."""
     found, unserved = np.zeros(len(framework), np.bool_), state.frameworks.unserved
     for row in np.flatnonzero(doubtful).tolist():
         found[row] = int(role[row]) in unserved.get(int(framework[row]), ())
@@ -264,14 +263,14 @@ def _unserved(state: State, framework: Ints, role: Ints, doubtful: Bools) -> Boo
 
 
 def inverse_offer(state: State, event: InverseOffer) -> None:
-    """Note the answer to an inverse offer; the module leaves alone who refused."""
+    """Record the answer to an inverse offer; the module does not ask again after a refusal."""
     check_framework(state, event.framework)
     check_agent(state, event.agent)
     note_answer(state, event)
 
 
 def settle(state: State, event: Outcomes) -> None:
-    """Make the books follow what was really offered."""
+    """Update the books to what was actually offered."""
     count, queue = len(event.reason), state.open_decisions
     if event.first_decision != queue.first or count > len(queue):
         message = (
@@ -282,8 +281,8 @@ def settle(state: State, event: Outcomes) -> None:
     state.space.check_bound(event.kind.tolist(), "kind")
     decided = queue.oldest(count)
     client, agent, amounts = decided
-    # Take back what was not offered. A partial decision is taken back as a whole, and then
-    # charged with what was really offered. Void decisions (client 0) are passed over.
+    # Release what was not offered. A partial decision is released in full, and then charged with
+    # what was actually offered. Void decisions (client 0) are skipped.
     told_partial = event.partial
     partial = told_partial & (client > 0)
     undone = np.flatnonzero(partial | (~event.offered & (client > 0)))

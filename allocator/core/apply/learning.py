@@ -1,4 +1,4 @@
-"""What acceptances, declines and ended tasks tell of a framework's demand."""
+"""Learning a framework's demand from acceptances, declines and ended tasks."""
 
 from collections import Counter
 from typing import NamedTuple
@@ -14,11 +14,11 @@ from allocator.core.snapshot import Bools, Floats, Ints
 
 
 def learn_from_acceptances(state: State, client: Ints, holdings: Holdings, here: Bools) -> None:
-    """Learn the demand of clients from what they take of their offers.
+    """Learn the demand of clients from the parts of offers that they accept.
 
-    `client` (N,): 0 where it is unknown.
-    `holdings`: what they take, N rows.
-    `here` (N,): where the client uses something on the agent already.
+    `client` (N,): 0 if it is unknown.
+    `holdings`: the accepted resources, N rows.
+    `here` (N,): whether the client uses something on the agent already.
     """
     taken = Taken.of(state, holdings)
     for row in np.flatnonzero((client > 0) & taken.something).tolist():
@@ -26,7 +26,7 @@ def learn_from_acceptances(state: State, client: Ints, holdings: Holdings, here:
 
 
 class Taken(NamedTuple):
-    """What each of some rows (N) took, by resource; shared volumes apart, for no task uses them up.
+    """What was accepted in each row (N), by resource, without shared volumes.
 
     `amounts` (N, R), in thousandths; `lists`: the same as lists.
     `total` (R,): what the cluster has, at least 1.
@@ -49,7 +49,7 @@ class Taken(NamedTuple):
 
 
 def learn_from_acceptance(state: State, client: int, taken: Taken, row: int, *, here: bool) -> None:
-    """Learn from what one row took; something was taken."""
+    """Learn from one row, in which something was accepted."""
     clients, settings = state.clients, state.settings
     amounts = taken.lists[row]
     hasty = bool(clients.declines[client] >= settings.probe_after)
@@ -70,7 +70,7 @@ def learn_from_acceptance(state: State, client: int, taken: Taken, row: int, *, 
 def _compare(
     state: State, client: int, taken: Ints, share_and_total: tuple[float, Ints], *, here: bool
 ) -> bool:
-    """Learn from an acceptance of other amounts than are learned; True where that changes them."""
+    """Learn from an acceptance unlike the learned demand; True if that changes it."""
     clients, (share, total) = state.clients, share_and_total
     known = clients.learned[client]
     unit = common_unit(known.tolist(), taken.tolist())
@@ -91,7 +91,7 @@ def _compare(
 
 
 def _judge_prior(state: State, client: int, taken: Ints, *, declined: bool) -> bool:
-    """Keep a client's prior, or give it up, by what it took; True where that changes something.
+    """Keep or drop a client's prior after an acceptance; True if that changes something.
 
     `taken` (R,), in thousandths.
     `declined`: whether it declined many offers before. Then the prior is too small, though what was
@@ -119,7 +119,7 @@ def learn_from_ends(state: State, client: Ints, holdings: Holdings, ended: Bools
     What was accepted at once may have been several tasks. A smaller task that ends, its amounts in
     the same ratio, shows that. Other ratios show nothing: an executor and its tasks end one by one.
 
-    `client` (N,): 0 where it is unknown.
+    `client` (N,): 0 if it is unknown.
     `holdings`: what came back, N rows.
     `ended` (N,): which of them were in use.
     """

@@ -1,8 +1,8 @@
-"""What holds, transitions and releases do to the state where many of them come row by row.
+"""Holds, transitions and releases applied in bulk, row by row.
 
-The result is the same as when `resources` applies each of them by itself, in their order. Here one
-compiled loop changes the ledger for all rows. What follows from that (filters, declines, lessons)
-does not change what the ledger does, so it comes after the loop, in the same order.
+The result is the same as if `holdings` applied each of them in order. One compiled
+loop changes the ledger for all rows. The consequences (filters, declines, learned demands) do not
+affect the ledger, so they are handled after the loop, in the same order.
 """
 
 import numpy as np
@@ -16,13 +16,13 @@ from allocator.core.snapshot import Bools
 
 
 def move(state: State, moves: Moves) -> int:
-    """Apply rows up to the first that must come as an event, as it opens a client or is wrong.
+    """Apply rows up to the first that must be an event: one that needs a new client, or is invalid.
 
     All kinds are bound. Returns how many were applied: those of whole events.
     """
     done = 0
     while done < len(moves):
-        # It may stop where a client leaves: then clients are looked up again.
+        # The loop may stop when a client leaves: then look up the clients again.
         more = _move_some(state, moves.cut(slice(done, None)))
         if not more:
             break
@@ -41,12 +41,12 @@ def _move_some(state: State, moves: Moves) -> int:
 
 
 def _rows(state: State, moves: Moves) -> Rows:
-    """Whom moves are about."""
+    """The clients and agents of moves."""
     holdings, what = moves.holdings, moves.what
     client, agent = known_rows(state, holdings)
     inside = (holdings.agent > 0) & (holdings.agent < len(state.agents.bound))
     asked = (what == Move.USE) & (holdings.framework == 0) & inside
-    # A holding of an unknown pair opens a client.
+    # A holding of an unknown pair needs a new client.
     apart = (what == Move.HOLD) & (client == 0)
     if apart.any():
         apart = np.isin(moves.event, moves.event[apart])
@@ -67,13 +67,13 @@ def _rows(state: State, moves: Moves) -> Rows:
 
 
 def _follow(state: State, moves: Moves, rows: Rows) -> None:
-    """Do what follows from rows that were applied."""
+    """Handle the consequences of the applied rows."""
     client, agent, known = rows.client, rows.agent, rows.client > 0
     back = known & (rows.what == Move.RELEASE)
     used = known & (rows.what == Move.USE)
     if back.any():
         _keep_filters(state, moves, rows)
-    # Which offers were declined, see `resources.release`.
+    # Which offers were declined, see `holdings.release`.
     over = back & ~rows.offered
     noted = used & rows.offered & rows.amount.any(axis=1)
     accepted = state.accepted.follow(client, agent, noted, back, over)
@@ -85,7 +85,8 @@ def _follow(state: State, moves: Moves, rows: Rows) -> None:
 
 def _keep_filters(state: State, moves: Moves, rows: Rows) -> None:
     count = len(moves)
-    # Where there may be no room for all, one that replaces another makes room for the next.
+    # If there may not be room for all, add them one by one: a replaced filter makes room for the
+    # next.
     step = count if state.filters.has_room(count) else 1
     for start in range(0, count, step):
         some = slice(start, start + step)
@@ -99,7 +100,7 @@ def _learn(state: State, moves: Moves, rows: Rows, declined: Bools) -> None:
     used = (rows.what == Move.USE) & taken.something
     ended = (rows.what == Move.RELEASE) & rows.allocated
     if not used.any():
-        # Who has learnt nothing before learns nothing of ends.
+        # Ended tasks only correct demands that were learned before.
         ended &= state.clients.learned[rows.client].any(axis=1)
     some = np.flatnonzero((rows.client > 0) & (used | ended | declined))
     columns = some, rows.client[some], used[some], ended[some], rows.here[some]

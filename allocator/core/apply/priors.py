@@ -1,4 +1,4 @@
-"""The demands that frameworks without a stated one begin with and leave behind."""
+"""Priors: demands that frameworks without a stated one start with, and leave for others."""
 
 from allocator.core.books.state import State
 from allocator.core.demand.demand_memory import name_topic, wide_topics
@@ -6,10 +6,10 @@ from allocator.core.events import FrameworkInfo
 
 
 def begin_with_prior(state: State, client: int, info: FrameworkInfo) -> bool:
-    """Look for what frameworks like this one were seen to need; tells whether there is something.
+    """Look up the demand of similar frameworks; returns whether there is one.
 
-    A prior that names a resource that no agent has is not taken. When such a resource comes,
-    `refit` looks at clients without a prior again.
+    A prior with a resource that no agent has is not used. When such a resource appears, `refit`
+    rechecks clients without a prior.
     """
     if not state.settings.learn_demand or not state.memory.entries:
         return False
@@ -25,7 +25,7 @@ def begin_with_prior(state: State, client: int, info: FrameworkInfo) -> bool:
 
 
 def teach_others(state: State, client: int) -> None:
-    """A framework leaves: let those by the same principal or user know what it took."""
+    """When a framework leaves, remember its demand for those of the same principal or user."""
     clients = state.clients
     info = state.frameworks.info[int(clients.framework[client])]
     learned = state.space.named(clients.learned[client])

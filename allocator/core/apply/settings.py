@@ -1,4 +1,4 @@
-"""What operators' events and the master's options do to the state."""
+"""How operators' events and the master's options change the state."""
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -37,7 +37,7 @@ WEIGHT_MIN, WEIGHT_MAX = rule_kinds.WEIGHT.bounds
 
 
 def set_options(state: State, event: Options) -> None:
-    """Take over how the master set its allocator up; only before anything is known."""
+    """Store the master's allocator options; only possible at the start of a session."""
     if len(state.space) or len(state.agents) or len(state.frameworks):
         message = "options come first; begin a new session to change them"
         raise EventError("value", "options", message)
@@ -45,14 +45,14 @@ def set_options(state: State, event: Options) -> None:
 
 
 def set_paused(state: State, event: SetPaused) -> None:
-    """Hold decisions back, or not."""
+    """Pause or resume decisions."""
     if state.paused != event.paused:
         state.paused_ms = state.now_ms
     state.paused = event.paused
 
 
 def set_policy(state: State, event: SetPolicy, build: BuildPolicy) -> Policy:
-    """Build the policy, then take its name over."""
+    """Build the policy, then store its specification."""
     try:
         policy = build(event.spec)
     except ValueError as error:
@@ -96,7 +96,7 @@ def set_rule(state: State, event: OperatorChange) -> None:
 
 
 def _nothing_there(event: OperatorChange) -> tuple[str, str]:
-    """Say that there is nothing to take back: the field, and the message."""
+    """Report that there is nothing to remove: the field, and the message."""
     kind, (_, *key) = event.kind, event.key
     match kind.scope:
         case Scope.CLUSTER:
@@ -119,7 +119,7 @@ def _whom(role: str, framework: str) -> str:
 
 
 def check_rule(state: State, event: OperatorChange) -> None:
-    """Raise an `EventError` where a rule is not possible, whatever rules there are."""
+    """Raise an `EventError` if a rule is invalid, regardless of the other rules."""
     if event.takes_back:
         return
     kind, value = event.kind, getattr(event, event.kind.field)
@@ -168,9 +168,9 @@ def _check_amounts(kind: SettingKind, amounts: Mapping[str, int]) -> None:
 
 
 def replace_settings(state: State, new: Settings, build: BuildPolicy) -> Policy:
-    """Take over all settings at once; gives the policy.
+    """Replace all settings at once; returns the policy.
 
-    Raises EventError where one of them is not possible; then none has changed.
+    Raises EventError if one of them is invalid; then none has changed.
     """
     for rule in new.rules():
         check_rule(state, rule)
@@ -188,13 +188,13 @@ def replace_settings(state: State, new: Settings, build: BuildPolicy) -> Policy:
 
 
 def _refresh_nothing(_: State, _change: OperatorChange | None) -> None:
-    """Nothing to do: every cycle reads the policy from the settings."""
+    """Nothing to refresh: each cycle reads this setting."""
 
 
 def _refresh_roles(state: State, change: OperatorChange | None) -> None:
-    """Take over what bounds roles; make columns for resources that only that names."""
+    """Store the limits of roles; add columns for resources that only limits name."""
     limits = state.settings.limits
-    # Of one change only its own limit can name a new resource: there may be thousands of others.
+    # Only the changed limit can name a new resource; there may be thousands of others.
     for limit in limits.values() if change is None else [limits.get(change.key[1], {})]:
         state.space.quantities(limit)
     state.reserve()
@@ -204,7 +204,7 @@ def _refresh_roles(state: State, change: OperatorChange | None) -> None:
 def _refresh_clients(state: State, change: OperatorChange | None) -> None:
     clients, about = state.clients, state.clients.framework > 0
     if change is not None:
-        # Patterns are compared once with each role and each framework.
+        # Each pattern is matched once per role and framework.
         _, role, framework_name = change.key
         roles = [matches(role, path) for path in state.roles.path]
         infos = state.frameworks.info

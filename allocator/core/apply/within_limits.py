@@ -1,8 +1,8 @@
 """Frameworks and agents beyond `limits.frameworks` and `limits.agents` are left out.
 
-A principal that may register frameworks or agents may register too many. This must not harm others:
-those that came first are served. One that is left out holds nothing in these books; the module
-ensures that its resources are not granted twice.
+A principal may register too many frameworks or agents. To protect the others, those that came first
+are served. Frameworks and agents that are left out hold nothing in these books; the module ensures
+that their resources are not granted twice.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ from allocator.core.snapshot import Bools, Ints
 
 
 def within_limits(state: State, event: Event) -> Event | None:
-    """Leave out of an event what is beyond the limits; None where nothing is left."""
+    """Remove from an event what is beyond the limits; None if nothing is left."""
     of_many = _OF_MANY.get(type(event))
     if of_many is not None:
         return of_many(state, event)
@@ -26,7 +26,7 @@ def within_limits(state: State, event: Event) -> Event | None:
     if isinstance(agent, int) and agent > state.session_limits.agents:
         return None
     if isinstance(framework, int) and framework > state.session_limits.frameworks:
-        # The agent's resources have changed all the same: it counts as done on free ones.
+        # The agent's resources have changed anyway, so apply the operation to free ones.
         return replace(event, framework=0) if isinstance(event, UpdateAllocation) else None
     return event
 
@@ -65,7 +65,7 @@ def _known(state: State, framework: Ints, agent: Ints) -> Bools:
 
 
 def note_beyond(state: State, event: Event) -> None:
-    """Note what an event names beyond the limits, where something was left out."""
+    """Record what was left out of an event because it is beyond the limits."""
     for name, most in (
         ("agent", state.session_limits.agents),
         ("framework", state.session_limits.frameworks),

@@ -1,4 +1,4 @@
-"""Offers that were accepted in part, and whose rest has not come back yet."""
+"""Partly accepted offers whose rest has not been returned yet."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from allocator.core.snapshot import Bools, Ints
 class AcceptedOffers:
     """Pairs of a client and an agent where the client accepted a part of what is offered to it.
 
-    What such a client then gives back is the rest of an accepted offer, and no decline.
+    What such a client then returns is the rest of an accepted offer, not a decline.
     """
 
     def __init__(self) -> None:
@@ -19,12 +19,12 @@ class AcceptedOffers:
         return len(self._keys)
 
     def note(self, client: Ints, agent: Ints, rows: Bools) -> None:
-        """Something came into use in these rows (N,), and something is on offer still."""
+        """Record offers of which a part came into use in these rows (N,)."""
         if rows.any():
             self._keys.update(pair(agent[rows], client[rows]).tolist())
 
     def take(self, client: Ints, agent: Ints, over: Bools) -> Bools:
-        """Say in which rows (N,) something was accepted; where offers are over, forget it."""
+        """Return in which rows (N,) something was accepted; forget it once nothing is on offer."""
         found = np.zeros(len(client), np.bool_)
         if not self._keys:
             return found
@@ -54,7 +54,7 @@ class AcceptedOffers:
         return found
 
     def forget(self, *, client: int = 0, agent: int = 0) -> None:
-        """Forget a client, or an agent, that has gone."""
+        """Forget a client or an agent that is gone."""
         if not self._keys:
             return
         gone = agent << 32 | client

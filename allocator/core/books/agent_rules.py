@@ -1,8 +1,8 @@
-"""Rules on agents: what a client requires of them, judged agent by agent, or value by value.
+"""Rules on agents: what a client requires, evaluated per agent or per attribute value.
 
-One agent is judged by `SortedRule.allows`. For many, `AgentColumns` puts what rules ask for in
-columns. A rule then looks at each *value* of an attribute once, however many agents have it. A
-name that no agent has costs it one look-up.
+`SortedRule.allows` evaluates one agent. For many, `AgentColumns` keeps the requested attributes in
+columns. A rule is then evaluated once per *value* of an attribute, however many agents have it. An
+attribute that no agent has costs one lookup.
 """
 
 from collections.abc import Mapping, Sequence
@@ -55,7 +55,7 @@ class Rule:
         )
 
     def is_capable(self, agent: "AgentTraits") -> bool:
-        """Whether the agent satisfies all of it but the clauses."""
+        """Whether the agent satisfies all of it except the clauses."""
         return (
             (self.gpus or not agent.gpus)
             and (self.any_region or not agent.remote)
@@ -66,7 +66,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class AgentTraits:
-    """What rules look at."""
+    """The properties that rules examine."""
 
     attributes: Mapping[str, str]
     gpus: bool
@@ -77,7 +77,7 @@ class AgentTraits:
 
 @dataclass(frozen=True, slots=True)
 class SortedRule:
-    """A rule with its clauses by attribute: so clauses of attributes that no agent has are skipped.
+    """A rule with its clauses by attribute, so that attributes that no agent has are skipped.
 
     `must`: the condition on each attribute that an agent must have.
     `may`: on each that it may lack. An agent that lacks one satisfies it.
@@ -96,13 +96,13 @@ class SortedRule:
         return cls(rule, must, may)
 
     def asked(self, known: Mapping[str, object]) -> dict[str, Condition] | None:
-        """Conditions on known attributes, by name; None: it needs one that is not known."""
+        """Conditions on known attributes, by name; None: it requires an unknown one."""
         if not self.must.keys() <= known.keys():
             return None
         return {**self.must, **{name: self.may[name] for name in self.may.keys() & known.keys()}}
 
     def allows(self, agent: AgentTraits) -> bool:
-        """Whether the agent satisfies the rule: what `Rule.allows` says."""
+        """Whether the agent satisfies the rule; equals `Rule.allows`."""
         if not self.rule.is_capable(agent):
             return False
         asked = self.asked(agent.attributes)
@@ -112,12 +112,12 @@ class SortedRule:
 
 
 class AgentColumns:
-    """What some agents (N,) are like, and so which of them a rule bars.
+    """The properties of agents (N,), and which agents a rule bars.
 
-    None is an agent that is not there; no rule bars it.
+    None stands for a missing agent; no rule bars it.
 
-    Columns of values are made when a rule first asks for an attribute that some agent has, and
-    follow what agents become. Beyond `COLUMNS_BYTES_MAX` those go that were asked for longest ago.
+    A column is made when a rule first asks for an attribute that some agent has, and is kept up to
+    date. Beyond `COLUMNS_BYTES_MAX`, the least recently used columns are dropped.
     `attributes`: the columns of attributes, by name.
     """
 
@@ -132,7 +132,7 @@ class AgentColumns:
         self.put(np.arange(count), traits)
 
     def reserve(self, agents: int) -> None:
-        """Make room for more agents, which are not there yet."""
+        """Make room for more agents, which are missing at first."""
         more = agents - len(self._said)
         if more <= 0:
             return
@@ -144,7 +144,7 @@ class AgentColumns:
             column.reserve(agents)
 
     def put(self, agents: Ints, traits: Sequence[AgentTraits | None]) -> None:
-        """Tell what some agents (n,) are like from now on."""
+        """Replace the properties of some agents (n,)."""
         said = [{} if its is None else its.attributes for its in traits]
         for agent, attributes in zip(agents.tolist(), said, strict=True):
             self._note(agent, attributes)
@@ -154,13 +154,13 @@ class AgentColumns:
         self._incapable.clear()
         for name, column in list(self.attributes.items()):
             column.put(agents, [attributes.get(name) for attributes in said])
-            # Stale values go with their column.
+            # Stale values are dropped with their column.
             if column.has_idle_values(len(self.having.get(name, ()))):
                 del self.attributes[name]
         self._shed()
 
     def _note(self, agent: int, attributes: Mapping[str, str]) -> None:
-        """Note what an agent says, and under each name whether it has that attribute."""
+        """Record an agent's attributes, and index them by name."""
         before = self._said[agent].keys()
         self._said[agent] = attributes
         having = self._having
@@ -175,10 +175,10 @@ class AgentColumns:
 
     @property
     def having(self) -> dict[str, AgentSet]:
-        """Which agents have each attribute, by name: as much as agents say, and no more."""
+        """Which agents have each attribute, by name; its size is that of the agents' attributes."""
         if self._having is None:
             self._having = {}
-            # Mostly all agents have the same attributes.
+            # Usually all agents have the same attributes.
             alike: dict[tuple[str, ...], list[int]] = {}
             for agent, attributes in enumerate(self._said):
                 alike.setdefault(tuple(attributes), []).append(agent)
@@ -188,12 +188,12 @@ class AgentColumns:
         return self._having
 
     def said(self, agent: int) -> Mapping[str, str]:
-        """What an agent says: empty where it is not there."""
+        """An agent's attributes; empty if it is missing."""
         return self._said[agent]
 
     @property
     def there(self) -> Bools:
-        """Which agents (N,) are there."""
+        """Which agents (N,) exist."""
         return self._there
 
     def flag(self, name: str) -> Bools:
@@ -239,7 +239,7 @@ class AgentColumns:
         bars |= lacking
 
     def incapable_of(self, rule: Rule) -> Bools | None:
-        """Which agents (N,) a rule bars but for its clauses; None: none of them."""
+        """Which agents (N,) a rule bars apart from its clauses; None: none of them."""
         key = rule.gpus, rule.any_region, rule.many_roles, rule.nested_role
         if key not in self._incapable:
             bars = np.zeros(len(self._there), np.bool_)
@@ -265,7 +265,7 @@ class AgentColumns:
         return column
 
     def _shed(self) -> None:
-        """Drop columns until the others are within their bytes; one may always stay."""
+        """Drop columns until the rest fit into the limit; always keep one."""
         total = sum(column.nbytes for column in self.attributes.values())
         while total > COLUMNS_BYTES_MAX and len(self.attributes) > 1:
             total -= self.attributes.pop(next(iter(self.attributes))).nbytes
@@ -300,7 +300,7 @@ class _Attribute:
         self.of[agents] = [code[value] for value in values]
 
     def has_idle_values(self, agents: int) -> bool:
-        """Whether it knows many more values than the agents can have."""
+        """Whether it holds many more values than the agents can have."""
         return len(self.code) > 2 * agents + _IDLE_MAX
 
     def holds(self, condition: Condition) -> Bools:
@@ -314,5 +314,5 @@ class _Attribute:
         return good[self.of]
 
     def _codes(self, values: AbstractSet[str]) -> list[int]:
-        """Codes of values that some agent has: a rule may name thousands of others."""
+        """Codes of values that some agent has: a rule may name thousands that none has."""
         return [self.code[value] for value in self.code.keys() & values]

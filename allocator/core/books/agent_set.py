@@ -1,4 +1,4 @@
-"""A set of agents that takes little memory: sparse where few are in it, dense where many are."""
+"""A set of agents that takes little memory: sparse if few are in it, dense if many are."""
 
 from collections.abc import Collection, Iterable, Iterator
 
@@ -35,7 +35,7 @@ class AgentSet(Collection[int]):
             self._flags[agent] = 1
 
     def discard(self, agent: int) -> None:
-        """Take an agent out, where it is in."""
+        """Remove an agent, if present."""
         if self._flags is None:
             self._few.discard(agent)
             self._count = len(self._few)

@@ -4,12 +4,12 @@ from typing import NamedTuple
 
 
 class Asked(NamedTuple):
-    """A framework that is asked to leave an agent.
+    """A request to a framework to leave an agent.
 
-    `since_ms`: when it was asked first, by the master's clock.
-    `for_whom`: ids of the frameworks that its place is for, by the plan that wanted it first.
-    `answer`: what it said, as the wire has it; empty where it has said nothing yet.
-    `until_ms`: how long its refusal holds.
+    `since_ms`: time of the first request, by the master's clock.
+    `for_whom`: ids of the frameworks that should get its place, by the first plan that wanted it.
+    `answer`: its response, as on the wire; empty if there is none yet.
+    `until_ms`: when its refusal expires.
     """
 
     since_ms: int

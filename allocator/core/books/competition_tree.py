@@ -15,7 +15,7 @@ class Shape:
     """The tree without the numbers that change from cycle to cycle.
 
     `client` (L,); `parent` (N,); `child_start`, `child` (N + 1,), (N - 1,).
-    `role` (N,): the role whose weight a node bears; the root's, 1, where it bears none.
+    `role` (N,): the role whose weight a node has; 1, the root's, if it has none of its own.
     `below` (N,): the role that the children of an inner node are in.
     `top` (L,): the child of the root that a leaf is, or is below.
     `leaf_of_client`, `parent_of_client` (C,).
@@ -38,13 +38,13 @@ class Shape:
         turns: Turns,
         weight_of_client: Floats | None = None,
     ) -> Tree:
-        """Fill in weights and schemes, and whose turn it is.
+        """Fill in weights, schemes and turns.
 
-        Where clients have weights of their own, (C,), leaves bear these beside their roles'.
+        Clients' own weights (C,), if any, multiply those of their roles.
         """
         leaves = len(self.client)
         role, below = self.role[leaves:], self.below[leaves:]
-        # A virtual leaf bears no role's weight; below it are a role's own frameworks alone.
+        # A virtual leaf has no role's weight; below it are only the role's own frameworks.
         virtual = (role == ROOT) & (below != ROOT)
         own = np.where(virtual, turns.here[below], turns.role[below])
         leaf = self.client
@@ -67,13 +67,13 @@ class Shape:
 
 @memoize(size=2)
 def _chosen(of_role: np.ndarray, role: Ints) -> np.ndarray:
-    """What each node has from its role."""
+    """The value of each node's role."""
     return fixed(of_role[role])
 
 
 @memoize(size=2)
 def _with_own(weight: Floats, of_client: Floats, client: Ints) -> Floats:
-    """Multiply each leaf's weight, which come first, by its client's own."""
+    """Multiply the leaves' weights, which come first, by those of their clients."""
     weight = weight.copy()
     weight[: len(client)] *= of_client[client]
     return fixed(weight)
@@ -86,20 +86,20 @@ def shape(live: Bools, role_of_client: Ints, roles: RoleTable, *, flat: bool) ->
     weight 1, for its own frameworks: Mesos's virtual leaf.
 
     `live` (C,).
-    `role_of_client` (C,): 0 for rows that are no clients.
+    `role_of_client` (C,): 0 for unused rows.
     `flat`: all clients below the root, with the weights of their roles.
     """
     client = np.flatnonzero(live)
     if flat:
-        # One family: all clients are children of the root, and bear the weights of their roles.
+        # One family: all clients are children of the root, with the weights of their roles.
         root = len(client)
         parent = np.append(np.full(root, root), -1)
         bears = np.append(role_of_client[client], ROOT)
         nowhere = np.full(root + 1, ROOT)
         return _link(client, parent, bears, nowhere, np.full(len(live), root))
     own = role_of_client[client]
-    # Keep the roles that have a client, and every role above them. Deepest first, so that a role
-    # that was marked marks its own parent in turn.
+    # Keep the roles that have a client, and every role above them. Deepest first, so that a marked
+    # role marks its own parent in turn.
     kept = np.zeros(len(roles.path), np.bool_)
     kept[own] = True
     kept[ROOT] = True
@@ -121,7 +121,7 @@ def _hierarchy(
 ) -> Shape:
     """Number the nodes: leaves, then roles and virtual leaves, deepest first, the root last.
 
-    A virtual leaf comes before its siblings, as Mesos's name for it, ".", does.
+    A virtual leaf comes before its siblings, as in Mesos, which names it ".".
     """
     leaves = len(client)
     role = np.concatenate([inner, virtual])
@@ -146,12 +146,12 @@ def _hierarchy(
     for level in roles.by_depth():
         absent = level[node_of_role[level] < 0]
         node_of_role[absent] = node_of_role[roles.parent[absent]]
-    # Clients of a role with a virtual leaf hang below that leaf.
+    # Clients of a role with a virtual leaf are below that leaf.
     holder = node_of_role.copy()
     holder[virtual] = number[len(inner) :]
     parent_of_client = holder[role_of_client]
 
-    # All nodes in their order: clients, roles and virtual leaves, root. A virtual leaf bears no
+    # All nodes in their order: clients, roles and virtual leaves, root. A virtual leaf has no
     # weight of its own, but its children are in its role.
     parent = np.concatenate([parent_of_client[client], parent_of_inner[order], [-1]])
     bears = np.concatenate(

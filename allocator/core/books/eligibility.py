@@ -1,11 +1,11 @@
-"""Who may not be served where: a bit for each (agent, client).
+"""Which clients must not be served on which agents: a bit for each (agent, client).
 
-Three sources bar a pair: exclusions that the host told us of, rules on attributes (operator or
-label), and capabilities. The host's exclusions are kept bit by bit. The other two depend on the
-client's *rule* and on what the agent is like, see `rule_index`.
+Three sources bar a pair: exclusions reported by the host, rules on attributes (operator or label),
+and capabilities. The host's exclusions are kept bit by bit. The other two depend on the client's
+*rule* and the agent's properties, see `rule_index`.
 
-The relation is painted when it is read. So the cost depends on what has changed since then, not on
-how often: if a constraint changes a thousand times between two cycles, only its last version is
+The relation is updated when it is read. The cost depends on what has changed since then, not on how
+often: if a constraint changes a thousand times between two cycles, only its last version is
 evaluated.
 """
 
@@ -68,7 +68,7 @@ class Eligibility:
     def __init__(self) -> None:
         self._told: BitWords = np.zeros((0, 0), np.uint64)
         self._traits: list[AgentTraits | None] = []
-        self._marked: set[int] = set()  # clients that the host may have told us of
+        self._marked: set[int] = set()  # clients that the host may have excluded
         self._rule: dict[int, Rule] = {}
         self._painted: _Painted | None = None
 
@@ -88,18 +88,18 @@ class Eligibility:
             self._painted.agents.update(rows)
 
     def drop_agent(self, agent: int) -> None:
-        """Forget an agent, with the exclusions on it."""
+        """Forget an agent and the exclusions on it."""
         self._traits[agent] = None
         self._told[agent, np.flatnonzero(self._told[agent])] = 0
         if self._painted is not None:
             self._painted.agents.add(agent)
 
     def set_rule(self, client: int, rule: Rule | None) -> None:
-        """Give a client its rule; None: it is gone, with the exclusions of it."""
+        """Set a client's rule; None: the client is gone, with its exclusions."""
         self.set_rules({client: rule})
 
     def set_rules(self, rules: Mapping[int, Rule | None]) -> None:
-        """Give many clients their rules at once, which costs little more than one."""
+        """Set the rules of many clients at once, which costs little more than for one."""
         for client, rule in rules.items():
             if rule is None:
                 self._rule.pop(client, None)
@@ -110,7 +110,7 @@ class Eligibility:
         self.forget(client for client, rule in rules.items() if rule is None)
 
     def forget(self, clients: Iterable[int]) -> None:
-        """Take back every exclusion of some clients that the host told us of."""
+        """Remove all exclusions of some clients that the host reported."""
         gone = self._marked.intersection(clients)
         if not gone:
             return
@@ -126,8 +126,8 @@ class Eligibility:
     def tell(self, client: Ints, agent: Ints, excluded: Bools) -> None:
         """Record exclusions (N,) that begin or end, in order.
 
-        When a framework changes its offer constraints, there is one row per role of the framework
-        and agent, so that rows must be cheap.
+        A change of offer constraints has one row per role of the framework and agent, so rows must
+        be cheap.
         """
         # If a pair occurs several times, its last row counts.
         pairs = client * len(self._told) + agent
@@ -146,7 +146,7 @@ class Eligibility:
         np.bitwise_or.at(painted.excluded, (agent[begins], word[begins]), bit[begins])
         painted.excluding[agent[begins]] = True
         painted.some |= _set_of(begun)
-        # The host takes it back, but the client's rule may bar the pair all the same.
+        # The host's exclusion is gone, but the client's rule may still bar the pair.
         agents, clients = (np.unique(each[ends]).tolist() for each in (agent, client))
         if len(agents) <= _AGENTS_A_CLIENT * len(clients):
             painted.agents.update(agents)
@@ -171,7 +171,7 @@ class Eligibility:
 
     @property
     def traits(self) -> Sequence[AgentTraits | None]:
-        """What agents are like, by handle."""
+        """Properties of agents, by handle."""
         return self._traits
 
     def rule_of(self, client: int) -> Rule:
@@ -186,7 +186,7 @@ class Eligibility:
         return _column(self._told, client)
 
     def _now(self) -> _Painted:
-        """The relation as it is now."""
+        """The current relation."""
         painted = self._painted
         if painted is None:
             painted = self._painted = _Painted(
@@ -216,7 +216,7 @@ class Eligibility:
         changed, entries = index.set_rules(
             {client: self._rule.get(client) for client in painted.rules}
         )
-        # The common case, a new client: it was barred nowhere, and still is not.
+        # The common case, a new client: not barred anywhere before or now.
         wanted = painted.some | painted.clients
         for entry in entries:
             if index.may_bar(entry):
@@ -230,7 +230,7 @@ class Eligibility:
         painted.agents, painted.rules, painted.clients = set(), set(), 0
 
     def _paint_clients(self, painted: _Painted, changed: int, entries: list[RuleClass]) -> None:
-        """Paint some clients of each agent: what the host said, and what their rules bar."""
+        """Update some clients on each agent, from the host's exclusions and their rules."""
         told, words = self._told, self._told.shape[1]
         mask, found = to_words([changed], words)[0], 0
         for block in _blocks(mask):
@@ -247,7 +247,7 @@ class Eligibility:
         painted.some = painted.some & ~changed | found
 
     def _paint_agents(self, painted: _Painted, agents: list[int]) -> None:
-        """Paint some agents for each client."""
+        """Update some agents for each client."""
         rows, words, index = np.array(agents), self._told.shape[1], painted.index
         if len(agents) <= _FEW:
             its = (self._traits[agent] for agent in agents)

@@ -1,7 +1,7 @@
-"""Who holds what where: one row for each (client, agent) that has something.
+"""Holdings: one row for each (client, agent) that has something.
 
-The ledger also keeps the two sums that cycles need, by agent and by client, in step with the rows:
-a change either happens in all three or in none.
+The ledger also keeps the two sums that cycles need, by agent and by client, consistent with the
+rows: a change applies to all three or to none.
 """
 
 from typing import ClassVar
@@ -40,11 +40,11 @@ class Ledger:
         self.books = grown(self.books, COLUMNS, **sizes)
 
     def find(self, client: Ints, agent: Ints) -> Ints:
-        """Rows of holdings; -1 where nothing is held."""
+        """Rows of holdings; -1 if nothing is held."""
         return self._rows.get(pair(agent, client))
 
     def uses_something(self, client: Ints, agent: Ints) -> Bools:
-        """Where a client has something in use on an agent, beside what is on offer."""
+        """Whether a client has something in use on an agent."""
         rows = self.find(client, agent)
         uses = rows >= 0
         held, offered = self.books.held[rows[uses]], self.books.offered[rows[uses]]
@@ -52,7 +52,7 @@ class Ledger:
         return uses
 
     def is_offered_something(self, client: Ints, agent: Ints) -> Bools:
-        """Where a client has something on offer on an agent."""
+        """Whether a client has something on offer on an agent."""
         rows = self.find(client, agent)
         offered = rows >= 0
         offered[offered] = self.books.offered[rows[offered]].any(axis=1)
@@ -62,7 +62,7 @@ class Ledger:
         self, client: Ints, agent: Ints, kind: Ints, amount: Ints, *, as_offer: bool, now_ms: int
     ) -> None:
         """Book amounts (N, K), all >= 0, to clients on agents."""
-        # An empty amount must not make a row.
+        # Do not make rows for empty amounts.
         something = amount.any(axis=1)
         if not something.all():
             client, agent, amount = client[something], agent[something], amount[something]
@@ -80,7 +80,7 @@ class Ledger:
             loops.offer(self.books, rows, amounts, now_ms)
 
     def withdraw(self, client: Ints, agent: Ints, amounts: SparseRows) -> bool:
-        """Take offers back; False, with nothing changed, where one is not held any more."""
+        """Release offers; False, with nothing changed, if one is no longer held."""
         rows = self.find(client, agent)
         done = bool(loops.withdraw(self.books, rows, amounts))
         if done:
@@ -89,12 +89,12 @@ class Ledger:
         return done
 
     def release(self, client: Ints, agent: Ints, kind: Ints, amount: Ints, used: Bools) -> int:
-        """Give amounts (N, K) back; rows with a client or agent below 1 are passed over.
+        """Release amounts (N, K); rows with a client or agent below 1 are skipped.
 
-        Returns -1; or a row that gives back more than is held, with nothing changed.
+        Returns -1; or a row that releases more than is held, with nothing changed.
         """
         rows = self.find(client, agent)
-        # Look first for rows that give back what is not held at all: the loop passes over these.
+        # First look for rows that release what is not held at all: the loop skips these.
         nothing_held = (rows < 0) & (client > 0) & (agent > 0) & amount.any(axis=1)
         if nothing_held.any():
             return int(np.argmax(nothing_held))
@@ -111,7 +111,7 @@ class Ledger:
 
     def move(self, moves: Rows, role_of_client: Ints, subscribed: Bools, *, now_ms: int) -> int:
         """Apply moves row by row, see `ledger_loops.move`; returns how many were applied."""
-        # Rows for all that may be opened: spare ones first, and then further ones.
+        # Rows for all holdings that may be created: spare ones first, then new ones.
         most = int((moves.what == Move.HOLD).sum())
         taken = self._spare[max(len(self._spare) - most, 0) :]
         del self._spare[len(self._spare) - len(taken) :]
@@ -134,7 +134,7 @@ class Ledger:
         books = self.books
         self._note(books.client[rows])
         kind = np.arange(books.held.shape[1])
-        # One kind of release for both parts: all that is offered goes, then all that is used.
+        # The same release for both parts: first all that is offered, then all that is used.
         loops.release(books, rows, kind, books.held[rows], np.zeros(len(rows), np.bool_))
         self._close(rows)
 
@@ -155,15 +155,15 @@ class Ledger:
         return np.flatnonzero(self.books.agent[: self._end] > 0)
 
     def oldest_offer_ms(self) -> Ints:
-        """Since when each client has had something on offer, (C,); -1 where it has nothing."""
+        """Since when each client has had something on offer, (C,); -1 if it has nothing."""
         return loops.oldest_offer(self.books, self._end)
 
     def offered_by_agent(self) -> Ints:
-        """What is on offer on each agent and not in use, (A, K)."""
+        """Amounts on offer and not in use on each agent, (A, K)."""
         return loops.offered_by_agent(self.books, self._end)
 
     def holders(self, agents: Ints) -> Ints:
-        """Who holds something on some agents (J,): sorted keys ``place there * 2**32 + client``."""
+        """Holders on some agents (J,): sorted keys ``position in J * 2**32 + client``."""
         keys: Ints = loops.keys_of_agents(self.books, agents)
         return keys
 
@@ -174,7 +174,7 @@ class Ledger:
     def opened_ms(self, keys: Ints) -> Ints:
         """Since when clients have had something on agents, (N,), by keys as of `holders`.
 
-        Where a client has nothing, it is later than any time.
+        If a client has nothing, it is later than any time.
         """
         rows = self._rows.get(keys)
         opened_ms = np.full(len(keys), np.iinfo(np.int64).max)
@@ -184,10 +184,10 @@ class Ledger:
     def find_offers(
         self, role_of_client: Ints, role: Ints, agent: Ints, kind: Ints, amount: Ints
     ) -> Ints:
-        """Find whom amounts were offered to; of several clients that of the lowest row.
+        """Find the clients that amounts were offered to; of several, the lowest row.
 
         `role_of_client` (C,); `role`, `agent` (N,); `kind` (K,); `amount` (N, K), in thousandths.
-        Returns (N,): clients; 0 where no client in the role has that much on offer there.
+        Returns (N,): clients; 0 if no client in the role has that much on offer there.
         """
         amount = np.ascontiguousarray(amount)
         found: Ints = loops.find_offers(self.books, role_of_client, role, agent, kind, amount)
@@ -198,13 +198,12 @@ class Ledger:
             self.changed.append(client)
 
     def _open(self, client: Ints, agent: Ints, now_ms: int) -> Ints:
-        """Rows of holdings, made where there is none."""
+        """Rows of holdings, made if there is none."""
         keys = pair(agent, client)
         rows = self._rows.get(keys)
         missing = np.flatnonzero(rows < 0)
         if len(missing):
-            # The same holding may be named several times: it gets one row, and the rows that are
-            # left over go back.
+            # If a holding occurs several times, it gets one row; unused rows are returned.
             taken = self._take_rows(len(missing))
             rows[missing], first = self._rows.claim(keys[missing], taken)
             fresh, at = taken[: len(first)], missing[first]
@@ -217,7 +216,7 @@ class Ledger:
         return rows
 
     def _take_rows(self, count: int) -> Ints:
-        """Take rows that are free: spare ones first, then further ones, for which it makes room."""
+        """Take free rows: spare ones first, then new ones."""
         at = max(len(self._spare) - count, 0)
         taken = self._spare[at:]
         del self._spare[at:]
@@ -229,7 +228,7 @@ class Ledger:
         return np.array(taken, np.int64)
 
     def _close(self, rows: Ints) -> None:
-        """Free the rows that hold nothing any more."""
+        """Free the rows that no longer hold anything."""
         books = self.books
         emptied = np.unique(rows[loops.emptied(books.held, rows)])
         if not len(emptied):

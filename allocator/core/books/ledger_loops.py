@@ -17,7 +17,7 @@ class Books(NamedTuple):
 
     `held`, `offered` (H, K): of each holding; `offered` is the part that is not in use yet.
     `since_ms` (H,): since when something of the holding has been on offer without a break; means
-        nothing where nothing is.
+        nothing if nothing is.
     `opened_ms` (H,): since when the client has had something on the agent without a break.
     `agent`, `client` (H,); `agent_held` (A, K); `client_held`, `client_offered` (C, K);
         `agents_held` (C,).
@@ -72,7 +72,7 @@ COLUMNS = {
 
 @part()
 def _add_cell(books: Books, row: int, kind: int, held: int, offered: int) -> None:
-    """Add to one cell of a row and to the sums; every change of the books comes through here."""
+    """Add to one cell of a row and to the sums; every change of the books uses this."""
     agent, client = books.agent[row], books.client[row]
     books.held[row, kind] += held
     books.agent_held[agent, kind] += held
@@ -84,7 +84,7 @@ def _add_cell(books: Books, row: int, kind: int, held: int, offered: int) -> Non
 
 @part()
 def _on_offer(books: Books, row: int) -> bool:
-    """Say whether anything of a holding is on offer."""
+    """Return whether anything of a holding is on offer."""
     for k in range(books.offered.shape[1]):
         if books.offered[row, k] != 0:
             return True
@@ -115,17 +115,17 @@ def offer(books: Books, rows: Ints, amounts: SparseRows, now_ms: int) -> None:
 
 @loop
 def withdraw(books: Books, rows: Ints, amounts: SparseRows) -> bool:
-    """Take offers back; False, with nothing changed, where one is not held any more."""
+    """Take offers back; False, with nothing changed, if one is not held any more."""
     offered = np.zeros(len(amounts.amount), np.int64)  # how much of each part was not in use
     for i in range(len(rows)):
         for x in range(amounts.start[i], amounts.start[i + 1]):
             row, kind, amount = rows[i], amounts.kind[x], amounts.amount[x]
-            # Take back this part. If some of it came into use, less than the amount was on offer.
+            # Release this part. If some of it came into use, less than the amount was on offer.
             if row >= 0 and books.held[row, kind] >= amount:
                 offered[x] = min(amount, books.offered[row, kind])
                 _add_cell(books, row, kind, -amount, -offered[x])
                 continue
-            # This part is not held any more: put back all parts that were taken before it.
+            # This part is no longer held: restore all parts released before it.
             for done in range(i, -1, -1):
                 end = x if done == i else amounts.start[done + 1]
                 for y in range(amounts.start[done], end):
@@ -136,7 +136,7 @@ def withdraw(books: Books, rows: Ints, amounts: SparseRows) -> bool:
 
 @part()
 def _give_back_row(books: Books, row: int, kind: Ints, amount: Ints, used: bool) -> None:
-    """Release one row; where a task ended, what was in use goes first, else what was offered."""
+    """Release one row; if a task ended, what was in use goes first, else what was offered."""
     for k in range(len(kind)):
         if amount[k] == 0:
             continue
@@ -159,13 +159,13 @@ def release(books: Books, rows: Ints, kind: Ints, amount: Ints, used: Bools) -> 
         row = rows[i]
         if row < 0:
             continue
-        # Look at the whole row before it is changed, and keep what is needed to undo it.
+        # Check the whole row before changing it, and keep what is needed to undo it.
         fits = True
         for k in range(len(kind)):
             before[i, k] = books.offered[row, kind[k]]
             fits = fits and books.held[row, kind[k]] >= amount[i, k]
         if not fits:
-            # More than is held: give the rows before back exactly what they lost.
+            # More than is held: restore the previous rows exactly.
             for undone in range(i - 1, -1, -1):
                 row = rows[undone]
                 if row < 0:
@@ -180,7 +180,7 @@ def release(books: Books, rows: Ints, kind: Ints, amount: Ints, used: Bools) -> 
 
 @part()
 def _use_row(books: Books, row: int, kind: Ints, amount: Ints) -> None:
-    """Have what is offered come into use, as far as it is."""
+    """Move an amount from offered to used, as far as it is offered."""
     for k in range(len(kind)):
         moved = min(amount[k], books.offered[row, kind[k]])
         if moved != 0:
@@ -189,7 +189,7 @@ def _use_row(books: Books, row: int, kind: Ints, amount: Ints) -> None:
 
 @loop
 def use(books: Books, rows: Ints, kind: Ints, amount: Ints) -> None:
-    """Have offered amounts (N, K) come into use, as far as they are offered."""
+    """Move amounts (N, K) from offered to used, as far as they are offered."""
     for i in range(len(rows)):
         if rows[i] >= 0:
             _use_row(books, rows[i], kind, amount[i])
@@ -205,7 +205,7 @@ def _is_empty(held: Ints, row: int) -> bool:
 
 @loop
 def emptied(held: Ints, rows: Ints) -> Bools:
-    """Say which rows hold nothing; a row below 0 is none."""
+    """Return which rows hold nothing; rows below 0 count as empty."""
     empty = np.zeros(len(rows), np.bool_)
     for i in range(len(rows)):
         empty[i] = rows[i] >= 0 and _is_empty(held, rows[i])
@@ -214,7 +214,7 @@ def emptied(held: Ints, rows: Ints) -> Bools:
 
 @loop
 def oldest_offer(books: Books, end: int) -> Ints:
-    """Say since when each client has something on offer, (C,); -1 where it has nothing."""
+    """Return since when each client has had something on offer, (C,); -1 if it has nothing."""
     oldest = np.full(len(books.agents_held), -1, np.int64)
     for row in range(end):
         client = books.client[row]
@@ -241,7 +241,7 @@ def offered_by_agent(books: Books, end: int) -> Ints:
 
 @loop
 def enlist(books: Books, rows: Ints) -> None:
-    """Put new rows into the lists of their agents and clients."""
+    """Add new rows to the lists of their agents and clients."""
     for row in rows:
         agent, client = books.agent[row], books.client[row]
         push(books.of_agent, books.next_of_agent, books.previous_of_agent, agent, row)
@@ -250,7 +250,7 @@ def enlist(books: Books, rows: Ints) -> None:
 
 @loop
 def unlist(books: Books, rows: Ints) -> None:
-    """Take rows out of the lists of their agents and clients."""
+    """Remove rows from the lists of their agents and clients."""
     for row in rows:
         agent, client = books.agent[row], books.client[row]
         unlink(books.of_agent, books.next_of_agent, books.previous_of_agent, agent, row)
@@ -259,7 +259,7 @@ def unlist(books: Books, rows: Ints) -> None:
 
 @loop
 def listed(heads: Indices, following: Indices, owner: int) -> Ints:
-    """Give the items of an owner's list, in its order."""
+    """Return the items of an owner's list, in order."""
     count = 0
     item = heads[owner]
     while item >= 0:
@@ -275,7 +275,7 @@ def listed(heads: Indices, following: Indices, owner: int) -> Ints:
 
 @loop
 def keys_of_agents(books: Books, agents: Ints) -> Ints:
-    """List who holds something on some agents, as sorted keys ``place * 2**32 + client``."""
+    """List the holders on some agents, as sorted keys ``position * 2**32 + client``."""
     # Count first, so that the array has the right size; then fill it.
     count = 0
     for agent in agents:
@@ -288,7 +288,7 @@ def keys_of_agents(books: Books, agents: Ints) -> Ints:
     for place in range(len(agents)):
         row = books.of_agent[agents[place]]
         while row >= 0:
-            # An agent's holdings are few: each goes to its place among those before it.
+            # An agent has few holdings: insertion sort.
             key = (place << 32) + books.client[row]
             at = end
             while at > 0 and keys[at - 1] > key:
@@ -304,9 +304,9 @@ def keys_of_agents(books: Books, agents: Ints) -> Ints:
 def _find_offer(
     books: Books, role_of_client: Ints, role: int, agent: int, kind: Ints, amount: Ints
 ) -> int:
-    """Find the client in a role that was offered this much on an agent; 0 where none was.
+    """Find the client in a role that was offered this much on an agent; 0 if none was.
 
-    Of several that of the lowest row.
+    Of several, the one in the lowest row.
     """
     lowest = -1
     row = books.of_agent[agent]
@@ -333,7 +333,7 @@ def find_offers(
 
 
 class Spare(NamedTuple):
-    """Which rows a loop may take, and the map from keys to rows.
+    """The free rows that a loop may take, and the map from keys to rows.
 
     `keys`, `rows`: as a `KeyMap` lends them.
     `stack` (S,): free rows; the last one is taken first.
@@ -387,8 +387,8 @@ def move(
 ) -> int:
     """Apply moves row by row; returns how many were applied.
 
-    It ends before an event that is not for it or gives back more than is held, and after a row
-    that leaves nothing to a client that is not subscribed.
+    Stops before an event that it does not handle or that releases more than is held, and after a
+    row that leaves an unsubscribed client without holdings.
     """
     for i in range(len(moves.what)):
         client, agent, amount = moves.client[i], moves.agent[i], moves.amount[i]
@@ -424,7 +424,7 @@ def move(
 
 @part()
 def _is_used(books: Books, row: int) -> bool:
-    """Say whether anything of a holding is in use."""
+    """Return whether anything of a holding is in use."""
     for k in range(books.held.shape[1]):
         if books.held[row, k] != books.offered[row, k]:
             return True
@@ -433,7 +433,7 @@ def _is_used(books: Books, row: int) -> bool:
 
 @part()
 def _is_held(books: Books, spare: Spare, moves: Rows, first: int) -> bool:
-    """Say whether what an event gives back is held, all rows of the same holding together."""
+    """Return whether all that an event releases is held; rows of the same holding are added up."""
     i = first
     while i < len(moves.what) and moves.event[i] == moves.event[first]:
         client, agent = moves.client[i], moves.agent[i]
@@ -460,7 +460,7 @@ def _hold_row(
     amount: Ints,
     now_ms: int,
 ) -> None:
-    """Book what is in use; an empty amount makes no row."""
+    """Record an amount in use; an empty one makes no row."""
     for k in range(len(kind)):
         if amount[k] == 0:
             continue
@@ -471,7 +471,7 @@ def _hold_row(
 
 @part()
 def _open_row(books: Books, spare: Spare, client: int, agent: int, now_ms: int) -> int:
-    """Make a holding; there is room for it."""
+    """Create a holding; there must be room for it."""
     if spare.tally[0] > 0:
         spare.tally[0] -= 1
         row = spare.stack[spare.tally[0]]

@@ -1,4 +1,4 @@
-"""Decisions whose outcome is not known yet; outcomes come in the order of the decisions."""
+"""Decisions without an outcome yet; outcomes arrive in the order of the decisions."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from allocator.core.snapshot import Ints
 class DecisionRows(NamedTuple):
     """Some decisions in their order.
 
-    `client` (N,): 0 where the decision is void.
+    `client` (N,): 0 if the decision is void.
     `agent` (N,); `amounts`, N rows.
     """
 
@@ -22,7 +22,7 @@ class DecisionRows(NamedTuple):
 
 
 class OpenDecisions:
-    """A queue of decisions in arrays, one piece a cycle.
+    """A queue of decisions in arrays, one piece per cycle.
 
     `first`: number of the oldest decision that is not settled.
     """
@@ -69,19 +69,19 @@ class OpenDecisions:
         while count:
             client, agent, amounts = self._pieces.pop(0)
             size = len(client)
-            # Of this piece some decisions stay open: put them back at the front.
+            # Some decisions of this piece stay open: put them back at the front.
             if size > count:
                 rest = DecisionRows(client[count:], agent[count:], amounts.cut(count, size))
                 self._pieces.insert(0, rest)
             count -= min(size, count)
 
     def void_agent(self, agent: int) -> None:
-        """Make all open decisions on an agent void, because the agent is gone."""
+        """Void all open decisions on an agent that is gone."""
         for piece in self._pieces:
             piece.client[piece.agent == agent] = 0
 
     def void_client(self, client: int) -> None:
-        """Make all open decisions for a client void, because the client is gone."""
+        """Void all open decisions for a client that is gone."""
         for piece in self._pieces:
             piece.client[piece.client == client] = 0
 

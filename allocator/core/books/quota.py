@@ -1,8 +1,8 @@
-"""Quotas: what roles consume, how much more they may, and what is kept back for them.
+"""Quotas: what roles consume, how much more they may get, and what is held back for them.
 
 A role consumes what is reserved to it or below it, offered or not, and what clients in it or below
-it hold of unreserved and not revocable resources. Only scalars are bounded. A limit binds all that
-is below the role, too; guarantees are for roles at the top, as Mesos allows them.
+it hold of unreserved and not revocable resources. Only scalars are bounded. A limit also applies to
+all descendants of the role; as in Mesos, only top-level roles have guarantees.
 """
 
 from collections.abc import Iterable
@@ -19,12 +19,12 @@ from allocator.core.task_counts import whole_below
 
 @dataclass(frozen=True, slots=True)
 class QuotaTree:
-    """The roles with a quota, deepest first, and what is below each of them.
+    """The roles with a quota, deepest first, and what each of them covers.
 
     `path`, Q long.
-    `above` (Q,): the innermost of these roles that this one is below; -1 where there is none.
-    `limit`, `guarantee` (Q, R), in thousandths: `UNBOUNDED` where there is no limit.
-    `of_kind` (K,): the innermost of these roles that a kind is reserved in; -1 where it is in none.
+    `above` (Q,): the innermost of these roles that this one is below; -1 if there is none.
+    `limit`, `guarantee` (Q, R), in thousandths: `UNBOUNDED` if there is no limit.
+    `of_kind` (K,): the innermost of these roles that a kind is reserved in; -1 if it is in none.
     `of_role` (n,): the innermost of these roles that a role is in.
     """
 
@@ -38,13 +38,13 @@ class QuotaTree:
 
 @dataclass(frozen=True, slots=True)
 class QuotaUse:
-    """What the Q roles with a quota consume and may still have, deepest first.
+    """What the Q roles with a quota consume and may still get, deepest first.
 
     `path`, Q long.
-    `above` (Q,): the innermost of these roles that this one is below; -1 where there is none.
-    `guarantee`, `limit`, `consumed`, `left` (Q, R), in thousandths: `UNBOUNDED` where there is no
+    `above` (Q,): the innermost of these roles that this one is below; -1 if there is none.
+    `guarantee`, `limit`, `consumed`, `left` (Q, R), in thousandths: `UNBOUNDED` if there is no
         limit.
-    `of_role` (n,): the innermost of these roles that a role is in; -1 where it is in none.
+    `of_role` (n,): the innermost of these roles that a role is in; -1 if it is in none.
     `available` (R,), in thousandths: what is free and counts against quota, on all agents.
     """
 
@@ -59,9 +59,9 @@ class QuotaUse:
 
 
 def quota_tree(state: State) -> QuotaTree:
-    """Find out which quotas each kind and each role is under."""
+    """Find the quota that each kind and each role is under."""
     space, quotas, limits = state.space, state.quotas, state.settings.limits
-    # Deepest first: sums need one pass over the rows, from children to parents.
+    # Deepest first, so sums need one pass over the rows, from children to parents.
     path = sorted({*quotas, *limits}, key=lambda each: (-each.count("/"), each))
     row = {each: index for index, each in enumerate(path)}
     limit = np.full((len(path), len(space.names)), UNBOUNDED)
@@ -69,7 +69,7 @@ def quota_tree(state: State) -> QuotaTree:
     scalar = space.scalar
     for index, each in enumerate(path):
         quota = quotas.get(each, SetQuota(each, {}, {}))
-        # The master's limit and the operator's own: the smaller one binds.
+        # Of the master's limit and the operator's own, the smaller one applies.
         for name, amount in (*quota.limits.items(), *limits.get(each, {}).items()):
             column = space.column(name)
             limit[index, column] = min(limit[index, column], amount)
@@ -89,7 +89,7 @@ def quota_tree(state: State) -> QuotaTree:
 
 
 def with_roles_of(state: State, tree: QuotaTree) -> QuotaTree:
-    """The same quotas where roles may have come: only of those is anything else true."""
+    """Update the tree of quotas for roles that may have been added."""
     row = {each: index for index, each in enumerate(tree.path)}
     return replace(tree, of_role=_of_role(state, row))
 
@@ -103,8 +103,8 @@ def _of_role(state: State, row: dict[str, int]) -> Ints:
 
 
 def _innermost(row: dict[str, int], paths: Iterable[str]) -> Ints:
-    """The deepest of some roles that each path is in, itself included; -1 where there is none."""
-    # Once for all paths, for there may be thousands of roles.
+    """The deepest of some roles that contains each path, or is it; -1 if there is none."""
+    # Once for all paths, because there may be thousands of roles.
     deepest = max((each.count("/") for each in row), default=0)
     return np.array([_innermost_of(row, path, deepest) for path in paths], np.int64)
 
@@ -127,7 +127,7 @@ def consumed(state: State, tree: QuotaTree) -> Ints:
     reserved = np.flatnonzero((tree.of_kind >= 0) & space.scalar_kind)
     total = state.total_by_kind()
     np.add.at(result, (tree.of_kind[reserved], space.column_of_kind[reserved]), total[reserved])
-    # What clients hold counts only as far as it is unreserved and not revocable.
+    # Of clients' holdings, only what is unreserved and not revocable counts.
     held = space.by_column(state.ledger.books.client_held * space.bounded_kind)
     row = tree.of_role[clients.role]
     inside = np.flatnonzero(row >= 0)
@@ -147,7 +147,7 @@ def consumed_in(state: State, path: str) -> Ints:
 
 
 def quota_use(state: State, tree: QuotaTree) -> QuotaUse:
-    """Work out what the roles with a quota consume and may still have, for reports."""
+    """Compute what the roles with a quota consume and may still get, for reports."""
     used = consumed(state, tree)
     return QuotaUse(
         path=tree.path,
@@ -162,10 +162,10 @@ def quota_use(state: State, tree: QuotaTree) -> QuotaUse:
 
 
 def bounds_of(state: State, tree: QuotaTree, first_grant: Ints) -> Bounds:
-    """Work out what quotas leave, and how much more each framework may have on offer.
+    """Compute what quotas leave, and how much more each framework may have on offer.
 
     `first_grant` (C, R), in thousandths: the tasks that an offer to each client begins with; zeros
-        where its demand is unknown.
+        if its demand is unknown.
     """
     bounds = _of_quotas(state, tree)
     return bounds if state.settings.outstanding_max >= 1 else _with_caps(state, bounds, first_grant)
@@ -189,11 +189,11 @@ def _of_quotas(state: State, tree: QuotaTree) -> Bounds:
 
 
 def is_owed(bounds: Bounds, client: Ints) -> Bools:
-    """Say of clients (n,) whether a guarantee of their role, or of one above it, is unmet."""
+    """Return for clients (n,) whether a guarantee of their role, or of an ancestor, is unmet."""
     owed = np.append(bounds.owed.any(axis=1), False)
     if not owed.any():
         return np.zeros(len(client), np.bool_)
-    # From the top down, so that what holds of a role holds of all below it.
+    # From the top down, so that descendants inherit from each role.
     for row in range(len(bounds.above) - 1, -1, -1):
         owed[row] |= owed[bounds.above[row]]
     found: Bools = owed[bounds.of_client[client]]
@@ -206,7 +206,7 @@ def left_of(tree: QuotaTree, used: Ints) -> Ints:
 
 
 def available(state: State) -> Ints:
-    """Amounts that are free on all agents and count against quota, by name, (R,).
+    """Free amounts on all agents that count against quota, by name, (R,).
 
     An agent that shrank below what is held on it counts negatively. Free resources of drained
     agents do not count.
@@ -219,9 +219,9 @@ def available(state: State) -> Ints:
 
 
 def _cap(state: State) -> Ints:
-    """What one framework may have on offer at most, (R,), thousandths.
+    """The most that one framework may have on offer, (R,), thousandths.
 
-    Ports, GPUs, and disks that are given whole are counted in whole pieces: at least one, where
+    Ports, GPUs, and disks that are given whole are counted in whole pieces: at least one, if
     there is any.
     """
     space = state.space
@@ -239,9 +239,9 @@ def _cap(state: State) -> Ints:
 def parts_of_clients(tree: QuotaTree, of_client: Ints, weight: Floats) -> tuple[Ints, Ints]:
     """Divide limits and guarantees among the clients that compete below their roles, by weight.
 
-    `of_client` (n,): the innermost role with a quota that each is in; -1 where it is in none.
+    `of_client` (n,): the innermost role with a quota that each is in; -1 if it is in none.
     `weight` (n,): the part of the whole that each has.
-    Returns `limit`, `guarantee` (n, R), in thousandths: `UNBOUNDED` where there is no limit.
+    Returns `limit`, `guarantee` (n, R), in thousandths: `UNBOUNDED` if there is no limit.
     """
     below = np.bincount(of_client[of_client >= 0], weight[of_client >= 0], len(tree.path))
     for at, above in enumerate(tree.above.tolist()):
@@ -249,7 +249,7 @@ def parts_of_clients(tree: QuotaTree, of_client: Ints, weight: Floats) -> tuple[
             below[above] += below[at]
     limit = np.full((len(of_client), tree.limit.shape[1]), UNBOUNDED)
     guarantee = np.zeros_like(limit)
-    # From the innermost role outwards: the smallest limit binds, and the largest guarantee holds.
+    # From the innermost role outwards: the smallest limit and the largest guarantee apply.
     role = of_client.copy()
     while (inside := np.flatnonzero(role >= 0)).size:
         here = role[inside]
@@ -276,7 +276,7 @@ def _with_caps(state: State, bounds: Bounds, first_grant: Ints) -> Bounds:
     most = np.tile(_cap(state), (frameworks, 1))
     np.maximum.at(most, clients.framework, first_grant)
     left = most - offered
-    # A role's bound and a framework's are not one below the other: so a client is under both.
+    # A role's bound and a framework's are not nested, so a client is under both.
     return bounds._replace(
         of_framework=len(bounds.above) + clients.framework,
         above=np.concatenate([bounds.above, np.full(frameworks, -1)]),

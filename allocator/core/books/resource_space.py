@@ -1,4 +1,4 @@
-"""The resource space: which kinds there are, and which column each belongs to."""
+"""The resource space: the kinds, and the column of each."""
 
 from collections.abc import Iterable, Mapping
 
@@ -25,18 +25,18 @@ NOWHERE = "(what no agent has)"
 class ResourceSpace:
     """Kinds by handle, columns by name.
 
-    A name gets its column when it is first mentioned by a kind, or by operators in a quota, a limit
-    or the usual minimum; then it keeps it. What frameworks name makes none.
+    A name gets its column, for good, when a kind or an operator's quota, limit or default minimum
+    first mentions it. Names in frameworks' input do not get columns.
 
     `column_of_kind` (K,).
-    `scalar_kind`, `bounded_kind`, `shared_kind` (K,): what each kind is; zeros where the handle is
+    `scalar_kind`, `bounded_kind`, `shared_kind` (K,): what each kind is; zeros if the handle is
         not bound.
     `rest`: handles of the rest kinds.
     `version`: grows whenever a kind is bound.
     """
 
     def __init__(self, limit: int, excluded: frozenset[str]) -> None:
-        """Take at most `limit` kinds; names in `excluded` do not count towards shares."""
+        """Allow at most `limit` kinds; names in `excluded` do not count towards shares."""
         self._limit = limit
         self._excluded = excluded
         self.kinds: list[Kind | None] = []
@@ -56,14 +56,14 @@ class ResourceSpace:
         return len(self.kinds)
 
     def column(self, name: str) -> int:
-        """Column of a resource, made where there is none."""
+        """Column of a resource, created if necessary."""
         if name not in self._column:
             self._column[name] = len(self.names)
             self.names.append(name)
         return self._column[name]
 
     def check_kind(self, handle: int, kind: Kind, field: str) -> None:
-        """Raise an `EventError` where the kind cannot be bound."""
+        """Raise an `EventError` if the kind cannot be bound."""
         if not 0 <= handle < self._limit:
             message = f"kind {handle} is out of range; handles of kinds are 0 to {self._limit - 1}"
             raise EventError("limit", field, message)
@@ -94,7 +94,7 @@ class ResourceSpace:
             self._not_scalar.add(kind.name)
 
     def vector(self, amounts: Mapping[int, int], field: str) -> Ints:
-        """Amounts by kind as a row. Raises EventError where a kind is not bound."""
+        """Amounts by kind as a row. Raises EventError if a kind is not bound."""
         self.check_bound(amounts, field)
         row = np.zeros(len(self.kinds), np.int64)
         for handle, amount in amounts.items():
@@ -102,33 +102,33 @@ class ResourceSpace:
         return row
 
     def has(self, kinds: Iterable[int]) -> bool:
-        """Say whether all these kinds are bound."""
+        """Return whether all these kinds are bound."""
         known = self.kinds
         return all(0 <= kind < len(known) and known[kind] is not None for kind in kinds)
 
     def check_bound(self, kinds: Iterable[int], field: str) -> None:
-        """Raise an `EventError` where one of these kinds is not bound."""
+        """Raise an `EventError` if one of these kinds is not bound."""
         for handle in kinds:
             if not self.has((handle,)):
                 message = f"kind {handle} is not bound; define it before it is used"
                 raise EventError("handle", field, message)
 
     def unknown(self, quantities: Mapping[str, int]) -> frozenset[str]:
-        """Names of amounts that have no column."""
+        """Names among the amounts that have no column."""
         column = self._column
         found = [name for name, amount in quantities.items() if amount and name not in column]
         return frozenset(found)
 
     def make_nowhere(self) -> None:
-        """Make the column of what no agent has."""
+        """Create the column for resources that no agent has."""
         if self._nowhere < 0:
             self._nowhere = len(self.names)
             self.names.append(NOWHERE)
 
     def demanded(self, quantities: Mapping[str, int]) -> list[int]:
-        """What a framework names as a row of columns (R,); whatever has none is `NOWHERE`.
+        """A framework's amounts by column (R,); names without a column count as `NOWHERE`.
 
-        That column must be there: see `make_nowhere`.
+        That column must exist, see `make_nowhere`.
         """
         row = [0] * len(self.names)
         for name, amount in quantities.items():
@@ -164,22 +164,22 @@ class ResourceSpace:
     def plain_kind(self) -> Ints:
         """The plain kind of each column, (R,); -1: none.
 
-        If a name has several (for example one of ranges and one of sets) it is the first, and the
-        others are special kinds that every client may have.
+        If a name has several (for example ranges and sets), this is the first one; the others are
+        special kinds that every client may have.
         """
         plain = np.full(len(self.names), -1, np.int64)
-        # Backwards, so that the first kind of a name is written last.
+        # In reverse, so that the first kind of a name is written last.
         for handle, kind in reversed(list(enumerate(self.kinds))):
             if kind is not None and kind.plain:
                 plain[self._column[kind.name]] = handle
         return plain
 
     def names_all(self, amounts: Ints) -> bool:
-        """Whether amounts (n, K) by kind are amounts by name as they stand."""
+        """Whether amounts (n, K) by kind can be used unchanged as amounts by name."""
         return self._is_plain and amounts.shape[1] == len(self.names) == len(self.kinds)
 
     def by_column(self, amounts: Ints) -> Ints:
-        """Add amounts (n, K) of all kinds up by name: (n, R)."""
+        """Sum amounts (n, K) of all kinds by name: (n, R)."""
         if self.names_all(amounts):
             return amounts.copy()
         columns = np.zeros((len(amounts), len(self.names)), np.int64)

@@ -53,11 +53,10 @@ class RoleTable(Table):
         return len(self._row) - 1
 
     def check_define(self, roles: Mapping[int, str], depth_max: int, field: str) -> None:
-        """Raise an `EventError` where one of the roles cannot be bound.
+        """Raise an `EventError` if one of the roles cannot be bound.
 
         `roles` (dict of handle to path).
-        `depth_max`: how many names a path has at most: all that is worked out per level stays
-            cheap.
+        `depth_max`: maximum number of names in a path, which keeps computations per level cheap.
         """
         # Roles of the same event may be parents of those that follow them.
         coming: set[str] = set()
@@ -106,7 +105,7 @@ class RoleTable(Table):
         return self._row.get(path)
 
     def set_weights(self, weights: Mapping[str, float]) -> None:
-        """Set weights by path; they wait for roles that are not bound yet."""
+        """Set weights by path; those of unbound roles apply once they are bound."""
         self._weights.update(weights)
         for path, weight in weights.items():
             if path in self._row:
@@ -115,7 +114,7 @@ class RoleTable(Table):
     def by_depth(self) -> list[Ints]:
         """Bound roles below the root, level by level."""
         if self._levels[0] != self.version:
-            # Sort by depth, and cut where a level ends. Kept until a role comes or goes.
+            # Sort by depth, and cut where a level ends. Cached until a role is added or removed.
             rows = np.flatnonzero(self.bound[: len(self.path)])[1:]
             depth = self.depth[rows]
             ends = np.cumsum(np.bincount(depth, minlength=2)[1:])[:-1]
@@ -124,10 +123,10 @@ class RoleTable(Table):
         return self._levels[1]
 
     def inherit(self, own: Mapping[str, int], nothing: int) -> Ints:
-        """Give every role the number of the innermost of some roles that it is in.
+        """Return for each role the number of the innermost of some roles that contains it.
 
         `own` (dict of path to number).
-        `nothing`: for roles that are in none of them, and rows that are not bound.
+        `nothing`: the number for other roles and for unbound rows.
         Returns (n,).
         """
         has = np.zeros(len(self.path), np.bool_)
@@ -143,7 +142,7 @@ class RoleTable(Table):
         return number
 
     def inside(self, path: str) -> Bools:
-        """Which roles are this one or below it, (rows,); none where it is not bound."""
+        """Which roles are this one or its descendants, (rows,); none if it is not bound."""
         enter, leave = self._numbering()
         top = self._row.get(path)
         if top is None:
@@ -156,7 +155,7 @@ class RoleTable(Table):
         if self._order[0] != self.version:
             size = np.ones(len(self.parent), np.int64)
             levels = self.by_depth()
-            # How many roles are in each subtree, from the bottom up.
+            # Count the roles in each subtree, from the bottom up.
             for level in reversed(levels):
                 np.add.at(size, self.parent[level], size[level])
             enter = np.full(len(self.parent), -1)
@@ -167,7 +166,7 @@ class RoleTable(Table):
                 children = level[np.argsort(self.parent[level], kind="stable")]
                 parent = self.parent[children]
                 before = np.cumsum(size[children]) - size[children]
-                # How much stands before the first child of the same parent does not count.
+                # What comes before the first child of the same parent does not count.
                 others = before[np.searchsorted(parent, parent)]
                 enter[children] = enter[parent] + 1 + before - others
             self._order = self.version, enter, enter + size
@@ -175,7 +174,7 @@ class RoleTable(Table):
 
 
 def check_depth(path: str, depth_max: int, field: str) -> None:
-    """Raise an `EventError` where a role is too deep."""
+    """Raise an `EventError` if a role is too deep."""
     depth = path.count("/") + 1
     if depth > depth_max:
         shown = path if len(path) <= _SHOWN else f"{path[:_SHOWN]}..."

@@ -1,9 +1,9 @@
-"""Rules by what they ask for: which clients each value of an attribute bars.
+"""An index of rules: which clients each value of an attribute bars.
 
 Rules are evaluated in two ways. For a new agent, each attribute is looked up once, however many
-rules there are: rules that say the same of a value are kept together. For a new rule, each *value*
-of an attribute is looked at once, however many agents have it. So nothing here costs rules times
-agents, except the result, which has a bit for each pair.
+rules there are: rules that treat a value alike are kept together. For a new rule, each *value* of
+an attribute is checked once, however many agents have it. So only the result, which has a bit for
+each pair, takes rules times agents.
 
 Sets of clients are integers with a bit for each client.
 """
@@ -31,7 +31,7 @@ _KEPT_BYTES = 80
 
 @dataclass(slots=True, eq=False)
 class RuleClass:
-    """The clients with one rule.
+    """The clients that share one rule.
 
     `lost`: the rule asks for an attribute that no agent has, and so bars them all.
     """
@@ -42,9 +42,9 @@ class RuleClass:
 
 
 class RuleChange(NamedTuple):
-    """Who has another rule than before.
+    """The clients whose rule has changed.
 
-    `clients`: all of them; those that are gone, too.
+    `clients`: all of them, including those that are gone.
     `entries`: the classes that some of them have joined.
     """
 
@@ -53,7 +53,7 @@ class RuleChange(NamedTuple):
 
 
 class _Opinion(NamedTuple):
-    """What a rule says of the values of an attribute."""
+    """How a rule treats the values of an attribute."""
 
     must_be: bool
     bars_others: bool
@@ -65,28 +65,28 @@ class _Opinion(NamedTuple):
 
 
 class _Asked:
-    """What rules ask of one attribute that some agent has.
+    """The rules on one attribute that some agent has.
 
-    `lacking`: the clients that may not go where it is lacking.
-    `other`: those that may not go where its value is one that no rule names.
+    `lacking`: the clients barred from agents that lack it.
+    `other`: the clients barred from agents whose value no rule names.
     """
 
     def __init__(self) -> None:
         self.opinions: dict[RuleClass, _Opinion] = {}
         self.lacking = self.other = 0
-        # Who names a value: mostly one rule. Rules are read when an agent's value is looked up, for
-        # most come with no agent after them.
+        # The rules that name a value, usually one. Rules are only parsed when an agent's value is
+        # looked up, because most are never followed by a new agent.
         self._naming: dict[str, RuleClass | set[RuleClass]] = {}
         self._unread: dict[RuleClass, None] = {}
         self._kept: dict[str, int] = {}  # the clients of several rules that name a value
 
     def add(self, entry: RuleClass, condition: Condition) -> None:
-        """Take note of a class without clients."""
+        """Add a class without clients."""
         self.opinions[entry] = _Opinion.of(condition)
         self._unread[entry] = None
 
     def _read(self) -> None:
-        """Note which values the latest rules name."""
+        """Index the values that the latest rules name."""
         naming = self._naming
         for entry in self._unread:
             values = self.opinions[entry].exceptions
@@ -103,7 +103,7 @@ class _Asked:
         self._unread.clear()
 
     def remove(self, entry: RuleClass) -> None:
-        """Forget a class that has no clients any more."""
+        """Remove a class that has no clients left."""
         opinion = self.opinions.pop(entry)
         if entry in self._unread:
             del self._unread[entry]
@@ -121,7 +121,7 @@ class _Asked:
                 self._keep(value, its, kept)
 
     def change(self, entry: RuleClass, gone: int, came: int) -> None:
-        """Note which clients have left a class, and which have joined it."""
+        """Update the clients that have left or joined a class."""
         opinion = self.opinions[entry]
         if opinion.must_be:
             self.lacking = self.lacking & ~gone | came
@@ -135,7 +135,7 @@ class _Asked:
             self._keep(value, its, self._kept.pop(value) & ~gone | came)
 
     def barred(self, value: str | None) -> int:
-        """The clients that may not go where the attribute has this value; None: lacks it."""
+        """The clients barred where the attribute has this value; None: where it is missing."""
         if value is None:
             return self.lacking
         if self._unread:
@@ -143,7 +143,7 @@ class _Asked:
         its = self._naming.get(value)
         if its is None:
             return self.other
-        # Who names a value judges it unlike those that it does not name.
+        # A rule treats a value that it names unlike the values that it does not name.
         return self.other ^ (self._named_by(value, its) if isinstance(its, set) else its.clients)
 
     def _named_by(self, value: str, its: set[RuleClass]) -> int:
@@ -155,12 +155,12 @@ class _Asked:
         return clients
 
     def _keep(self, value: str, its: set[RuleClass], clients: int) -> None:
-        """Keep who names a value where that takes no more than those rules do."""
+        """Cache the clients that name a value if that takes no more memory than their rules."""
         if _kept_bytes(clients) <= NAMING_BYTES * len(its):
             self._kept[value] = clients
 
     def check(self) -> None:
-        """Verify who names what, and what is kept of it; slow."""
+        """Verify the index and its cache; slow."""
         self._read()
         pairs = sum(len(opinion.exceptions) for opinion in self.opinions.values())
         named = [its if isinstance(its, set) else {its} for its in self._naming.values()]
@@ -239,7 +239,7 @@ class RuleIndex:
         self._classes: dict[Rule, RuleClass] = {}
         self._of_client: dict[int, RuleClass] = {}
         self._asked: dict[str, _Asked] = {}
-        self._asking: Counter[str] = Counter()  # rules by each name that they ask for
+        self._asking: Counter[str] = Counter()  # rules by each attribute that they name
         self._lost = 0
         self._incapable = [0] * len(_FLAGS)
 
@@ -249,7 +249,7 @@ class RuleIndex:
         """Give clients their rules; None: a client is gone."""
         gone: dict[RuleClass, int] = {}
         came: dict[RuleClass, int] = {}
-        # The roles of a framework share its words: those are hashed and compared once.
+        # The roles of a framework share its labels: hash and compare those once.
         met: dict[tuple[object, ...], RuleClass] = {}
         for client, rule in rules.items():
             before, after = self._of_client.get(client), None
@@ -304,7 +304,7 @@ class RuleIndex:
                     del self._asked[name]
 
     def _change(self, entry: RuleClass, gone: int, came: int) -> None:
-        """Take note of clients that leave a class, and of those that join it."""
+        """Update the clients that leave or join a class."""
         entry.clients = entry.clients & ~gone | came
         if entry.lost:
             self._lost = self._lost & ~gone | came
@@ -315,7 +315,7 @@ class RuleIndex:
             self._asked[name].change(entry, gone, came)
 
     def _names_of(self, entry: RuleClass) -> AbstractSet[str]:
-        """What a rule asks for that some agent has."""
+        """The attributes of a rule that some agent has."""
         known, rule = self._asked.keys(), entry.rule
         return (rule.must.keys() & known) | (rule.may.keys() & known)
 
@@ -324,7 +324,7 @@ class RuleIndex:
         return self._of_client.get(client)
 
     def may_bar(self, entry: RuleClass) -> bool:
-        """Whether a rule may bar some agent."""
+        """Whether a rule can bar any agent."""
         incapable = self.columns.incapable_of(entry.rule.rule) is not None
         return incapable or entry.lost or bool(self._names_of(entry))
 
@@ -348,7 +348,7 @@ class RuleIndex:
                 self._begin(name)
 
     def _begin(self, name: str) -> None:
-        """Some agent has an attribute that none had before."""
+        """Add an attribute that no agent had before."""
         asked = self._asked[name] = _Asked()
         for entry in self._classes.values():
             must = entry.rule.must.get(name)
@@ -362,7 +362,7 @@ class RuleIndex:
                 self._lost &= ~entry.clients
 
     def _end(self, name: str) -> None:
-        """No agent has an attribute any more."""
+        """Remove an attribute that no agent has."""
         asked = self._asked.pop(name, None)
         if asked is None:
             return
@@ -374,7 +374,7 @@ class RuleIndex:
     # Pairs.
 
     def barred(self, agent: AgentTraits) -> int:
-        """The clients that may not go to an agent."""
+        """The clients barred from an agent."""
         clients = self._lost
         for (name, bars, _), incapable in zip(_FLAGS, self._incapable, strict=True):
             if getattr(agent, name) is bars:
@@ -419,7 +419,7 @@ class RuleIndex:
                     table = to_words(clients, len(words))
                     bad |= table[which[_at(of, rows)]]
                 continue
-            # So few agents have it that each is looked at by itself.
+            # Few agents have it, so check each one by itself.
             if place is None:
                 place = _places(rows, len(columns.there))
             its = [agent for agent in having if place[agent] >= 0]
@@ -433,7 +433,7 @@ class RuleIndex:
         return bad
 
     def check(self) -> None:
-        """Verify what is kept of each class; slow."""
+        """Verify the data of each class; slow."""
         classes = self._classes
         for client, entry in self._of_client.items():
             assert entry.clients >> client & 1
@@ -463,6 +463,6 @@ def _places(rows: Ints | None, count: int) -> Ints:
 
 
 def _words(rule: Rule) -> tuple[object, ...]:
-    """The same for rules that are made of the same words; for as long as these live."""
+    """Cache the result for rules made of the same labels, while these labels live."""
     flags = rule.gpus, rule.any_region, rule.many_roles, rule.nested_role
     return *flags, *map(id, rule.clauses)

@@ -1,4 +1,4 @@
-"""Amounts by row and kind where each row has few of many kinds."""
+"""Amounts by row and kind, for rows with few of many kinds."""
 
 from typing import NamedTuple
 
@@ -44,7 +44,7 @@ class SparseRows(NamedTuple):
 
 
 def joined(tables: list[SparseRows]) -> SparseRows:
-    """Put rows one below the other."""
+    """Concatenate rows."""
     if len(tables) == 1:
         return tables[0]
     # The starts of each piece move by the parts of all pieces before it.
@@ -58,7 +58,7 @@ def joined(tables: list[SparseRows]) -> SparseRows:
 
 
 def rows_of(snapshot: Snapshot, grants: Grants) -> SparseRows:
-    """Say what is granted by kind; parts of one kind in one grant are added up."""
+    """Return grants by kind; parts of one kind in one grant are added up."""
     specials = snapshot.specials
     if not len(grants.special):  # as mostly
         plain = snapshot.filters.plain_kind
@@ -106,19 +106,19 @@ def groups_of(rows: SparseRows) -> tuple[Ints, Ints]:
     size, count = len(rows.start) - 1, np.diff(rows.start)
     if not size:
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    # Mostly all rows are of the same kinds.
+    # Usually all rows have the same kinds.
     if (count == count[0]).all():
         kinds = rows.kind.reshape(size, count[0])
         if (kinds == kinds[0]).all():
             return np.arange(size), np.array([size])
-    # Rows whose sets of kinds have the same mark are taken for a group at first.
+    # First group the rows whose sets of kinds have the same hash.
     mark = _marks(rows)
     _, first, group = np.unique(mark, return_index=True, return_inverse=True)
-    leader = first[group]  # of each row: the first with its mark
-    # Then compare each row, kind by kind, with the first of its group, for marks may clash.
+    leader = first[group]  # of each row: the first with its hash
+    # Then compare each row, kind by kind, with the first of its group, because hashes may collide.
     at = np.arange(len(rows.kind)) - np.repeat(rows.start[:-1] - rows.start[leader], count)
     if (count != count[leader]).any() or (rows.kind != rows.kind[at]).any():
-        leader = _leaders(rows)  # two sets of kinds have one mark
+        leader = _leaders(rows)  # two sets of kinds have the same hash
     # Group after group, in the order of their first rows.
     order = np.argsort(leader, kind="stable")
     led = leader[order]
@@ -127,7 +127,7 @@ def groups_of(rows: SparseRows) -> tuple[Ints, Ints]:
 
 
 def _marks(rows: SparseRows) -> BitWords:
-    """A number for each row's set of kinds; different sets almost surely have different numbers."""
+    """A hash of each row's set of kinds; different sets almost surely have different hashes."""
     if not len(rows.kind):
         return np.zeros(len(rows.start) - 1, np.uint64)
     # Mix each kind by a hash, and add the hashes up for each row: the difference of two running

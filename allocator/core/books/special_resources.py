@@ -1,4 +1,4 @@
-"""Free resources that are special (reserved, revocable, shared, ...), and who may have them."""
+"""Free resources that are special (reserved, revocable, shared, ...), and who may get them."""
 
 from dataclasses import dataclass
 
@@ -35,10 +35,10 @@ class Reach:
 
 
 def reach_of(state: State) -> Reach:
-    """Say of each special kind who may have it.
+    """Determine which clients may get each special kind.
 
     What is reserved to the innermost role comes first, and what can be divided before what cannot.
-    The rest is in reach of every client: only the module knows whose its parts are.
+    The rest is within reach of every client: only the module knows whose its parts are.
     """
     plain = frozenset(state.space.plain_kind.tolist())
     chosen = [
@@ -52,7 +52,7 @@ def reach_of(state: State) -> Reach:
     kinds = [kind for _, kind in chosen]
     words = state.eligibility.excluded.shape[1]
     reach = np.zeros((len(kinds), words), np.uint64)
-    # Many kinds have the same takers: these are found once.
+    # Many kinds have the same clients: find these once.
     takers: dict[tuple[str, int], BitWords] = {}
     for row, kind in enumerate(kinds):
         key = (kind.reserved_role, _needs(kind))
@@ -106,7 +106,7 @@ def _list(free: Ints, kind: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 def without_refusers(specials: Specials, handle: Ints, refusals: RestKindFilters) -> Specials:
-    """Bar clients from the rest of an agent when they got nothing of it a short time ago.
+    """Bar clients from the rest of an agent if they recently got nothing of it.
 
     The rest of such an agent gets a row of its own among the special kinds, which those clients
     may not have. For all other agents nothing changes.
@@ -144,11 +144,11 @@ def without_refusers(specials: Specials, handle: Ints, refusals: RestKindFilters
 
 
 def out_of_reach(kind: Kind, takes: int, inside: bool) -> tuple[str, ...]:
-    """Say why a client may not have a kind: the capabilities that it lacks, or another's role.
+    """Explain why a client may not get a kind: the capabilities that it lacks, or another role.
 
     `takes`: what the client's framework is capable of.
     `inside`: whether its role is the one that the kind is reserved to, or below it.
-    Returns an empty tuple where it may.
+    Returns an empty tuple if it may.
     """
     lacking = _needs(kind) & ~takes
     names = tuple(name for bit, name in _CAPABILITIES.items() if lacking & bit)

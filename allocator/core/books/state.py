@@ -24,10 +24,10 @@ from allocator.core.snapshot import Ints
 
 @dataclass(frozen=True, slots=True)
 class SessionLimits:
-    """How much a session may ask us to keep.
+    """Limits on what a session may store.
 
     Handles are row numbers, so their limit bounds memory; exclusions of clients from agents take
-    one bit for each pair. A role's depth bounds what is worked out level by level.
+    one bit for each pair. A role's depth bounds computations level by level.
     """
 
     agents: int = 131_072
@@ -40,7 +40,7 @@ class SessionLimits:
 
 
 class State:
-    """Everything that the allocator knows.
+    """The complete state of the allocator.
 
     Events change it through `allocator.core.apply`; a cycle changes it in `Allocator.allocate` and
     `cycle.commit`: the clock, filters that expire, decisions that are charged,
@@ -48,10 +48,10 @@ class State:
 
     `now_ms`: the host's clock, as last reported.
     `paused_ms`: when the master last paused decisions, or resumed them.
-    `memory`: what frameworks were seen to need, in earlier sessions too.
-    `plan`: what cycles go by, of a policy that plans.
-    `asked` (dict of (int, int) to Asked): frameworks that are asked to leave agents, by the handles
-        of both.
+    `memory`: demands observed in frameworks, including those of earlier sessions.
+    `plan`: the plan in force, if the policy plans.
+    `asked` (dict of (int, int) to Asked): requests to leave agents, by the handles of framework and
+        agent.
     `beyond`: the largest handle of an agent, framework or role that was left out because it is
         over a limit; 0: none was.
     """
@@ -102,7 +102,7 @@ class State:
         """Make all arrays agree on rows for agents, clients and kinds."""
         kinds, columns = len(self.space), len(self.space.names)
         rows_a, rows_c = len(self.agents.bound), len(self.clients.framework)
-        # Called often; mostly everything has room.
+        # Called often; usually everything has room.
         unchanged = (rows_a, rows_c, kinds, columns) == self._reserved
         if unchanged and agents <= rows_a and clients <= rows_c:
             return
@@ -117,16 +117,16 @@ class State:
 
     @property
     def free(self) -> Ints:
-        """What may be offered, (A, K); zero where more is held than there is.
+        """Amounts that may be offered, (A, K); zero if more is held than there is.
 
-        What is shared may be, also while it is held.
+        Shared resources may be offered while they are held.
         """
         return self.free_on(None)
 
     def free_on(self, agents: Ints | None) -> Ints:
-        """What may be offered on some agents (J,), or on all of them: (J, K), as in `free`."""
+        """As `free`, for some agents (J,) or all of them: (J, K)."""
         held, capacity = self.ledger.books.agent_held, self.agents.capacity
-        if agents is None:  # behind the last agent nothing is free
+        if agents is None:  # beyond the last agent nothing is free
             free, end = untouched(capacity.shape, np.int64), self.agents.end
             held, capacity, some = held[:end], capacity[:end], free[:end]
         else:
@@ -185,14 +185,14 @@ class State:
         return clients.subscribed & ~clients.suppressed & self.frameworks.active[clients.framework]
 
     def check(self) -> None:
-        """Verify every invariant; slow: for tests, and where a defect is suspected.
+        """Verify every invariant; slow: for tests, and when a defect is suspected.
 
         Raises AssertionError.
         """
         self.ledger.check(self.now_ms)
         self.filters.check()
         self.eligibility.check()
-        # What is held and what is free make up the capacity, unless more is held than there is.
+        # Held plus free equals the capacity, unless more is held than there is.
         held, capacity = self.ledger.books.agent_held, self.agents.capacity
         over = held > capacity
         kept = np.where(over, held, held + self.free) == np.where(over, held, capacity)

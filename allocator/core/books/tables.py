@@ -21,13 +21,13 @@ REVOCABLE, SHARED, REFINED = 1, 2, 4
 class AgentTable(Table):
     """Agents by handle; row 0 is none.
 
-    `aside`: what of an agent's words is set aside; only agents with such words are in it.
+    `aside`: agents' input that was set aside; has only agents with such input.
     `version`: grows whenever a capacity changes.
     """
 
     bound: Bools = column(np.bool_)
     info: list[AgentInfo | None] = listed(lambda: None)
-    """None where the row is not bound."""
+    """None if the row is not bound."""
     active: Bools = column(np.bool_)
     whitelisted: Bools = column(np.bool_)
     drained: Bools = column(np.bool_)
@@ -35,7 +35,7 @@ class AgentTable(Table):
     capacity: Ints = column(wide=True)
     """(A, K), in thousandths."""
     unavailable_from_ms: Ints = column()
-    """When maintenance begins; -1 where there is none."""
+    """When maintenance begins; -1 if there is none."""
     unavailable_for_ms: Ints = column()
     changed_ms: Ints = column()
     """When it came, or was activated or deactivated last."""
@@ -56,7 +56,7 @@ class AgentTable(Table):
 
     @property
     def end(self) -> int:
-        """The row behind that of the last agent."""
+        """The row after that of the last agent."""
         return len(self.bound) - int(np.argmax(self.bound[::-1])) if self.bound.any() else 0
 
     def is_bound(self, agent: int) -> bool:
@@ -72,14 +72,14 @@ class AgentTable(Table):
         self.unavailable_for_ms[agent] = 0
 
     def set_info(self, agent: int, info: AgentInfo) -> None:
-        """Replace what is known of an agent."""
+        """Replace an agent's information."""
         self.info[agent] = info
         self.aside.pop(agent, None)
         if info.set_aside:
             self.aside[agent] = bounded(info.set_aside)
 
     def note_too_large(self, agent: int) -> None:
-        """Note that an agent has more than is counted."""
+        """Record that an agent has more than is counted."""
         most = format_amount(CAPACITY_MAX)
         row = SetAside("resources", TOO_MANY, f"has more of one than is counted; {most} of it are")
         self.aside[agent] = bounded([row, *self.aside.get(agent, ())])
@@ -92,7 +92,7 @@ class AgentTable(Table):
         self.version += 1
 
     def show_capacity(self) -> Ints:
-        """The capacity as it is now, (A, K): what changes later is changed in another table."""
+        """The current capacity, (A, K): later changes go to another table."""
         self._shown = self.capacity
         return read_only(self.capacity)
 
@@ -114,18 +114,18 @@ class AgentTable(Table):
 class FrameworkTable(Table):
     """Frameworks by handle; row 0 is none.
 
-    `request` (dict of int to amounts by name): what frameworks asked for by REQUEST.
-    `words`: what their information says of what they need.
+    `request` (dict of int to amounts by name): frameworks' REQUEST calls.
+    `words`: the needs stated in their information.
     `unserved`: roles in which a framework is not served, because there is no room for more clients.
-    `aside`: what of a framework's words is set aside; only frameworks with such words are in it.
-    `request_aside`: the same of REQUEST calls alone.
+    `aside`: frameworks' input that was set aside; has only frameworks with such input.
+    `request_aside`: the same for REQUEST calls only.
     """
 
     LATER: ClassVar[dict[str, str]] = {"served": "bound"}
 
     bound: Bools = column(np.bool_)
     info: list[FrameworkInfo | None] = listed(lambda: None)
-    """None where the framework is not known, though it may hold something."""
+    """None if the framework is not known, though it may hold something."""
     active: Bools = column(np.bool_)
     changed_ms: Ints = column()
     """When it subscribed, or was activated or deactivated last."""
@@ -143,7 +143,7 @@ class FrameworkTable(Table):
         self.request_aside: dict[int, Aside] = {}
 
     def forget(self, framework: int) -> None:
-        """Clear the row; what clients it has stays."""
+        """Clear the row, except for its clients."""
         self.info[framework] = None
         self.bound[framework] = False
         self.active[framework] = False
@@ -170,8 +170,8 @@ class ClientTable(Table):
     `minimum` (dict of int to amounts by name): of clients with a minimum of their own: an offer
         must reach one of these. An empty tuple: any offer that is not empty will do.
     `unfit`: resources that a client asks for and no agent has; only such clients are in it.
-    `gangs` (dict of int to int): how many tasks of a client start at once or not at all; only
-        clients with a gang are in it.
+    `gangs` (dict of int to int): how many tasks of a client must start together; has only clients
+        with a gang.
     `version`: grows whenever a client comes, goes, or changes its state.
     `minimum_version`: grows whenever a client's own minimum changes.
     """
@@ -180,10 +180,10 @@ class ClientTable(Table):
     DERIVED: ClassVar[tuple[str, ...]] = ("minimum_version",)
 
     framework: Ints = column()
-    """0 where the row is free."""
+    """0 if the row is free."""
     role: Ints = column()
     subscribed: Bools = column(np.bool_)
-    """False where the framework left the role, but still holds something in it."""
+    """False if the framework left the role, but still holds something in it."""
     suppressed: Bools = column(np.bool_)
     takes: Ints = column()
     """What the framework is capable of: `REVOCABLE`, `SHARED`, `REFINED`, added up."""
@@ -211,16 +211,16 @@ class ClientTable(Table):
     guessed: Bools = column(np.bool_)
     """Whether it is that or what is learnt: it was not stated."""
     mixed: Bools = column(np.bool_)
-    """It needs less where it runs already than elsewhere, so no demand can be learnt."""
+    """It needs less if it runs already than elsewhere, so no demand can be learnt."""
     hungry: Ints = column()
     """Of who has a guessed demand: full cycles in a row in which it was offered nothing and had not
     declined."""
     probes: Ints = column()
     """Times that it was offered all that is free because of that."""
     weight: Floats = column(np.float64)
-    """Beside that of its role; 0 where the row is free."""
+    """Beside that of its role; 0 if the row is free."""
     demand_source: list[str] = listed(str)
-    """``request``, ``label``, ``operator``, ``learned``, ``prior``, or empty where the demand is
+    """``request``, ``label``, ``operator``, ``learned``, ``prior``, or empty if the demand is
     unknown."""
 
     def __init__(self) -> None:
@@ -234,11 +234,11 @@ class ClientTable(Table):
         self._free = FreeRows(first=1)
 
     def row(self, framework: int, role: int) -> int:
-        """Row of a client; 0 where there is none."""
+        """Row of a client; 0: none."""
         return self._row.get((framework, role), 0)
 
     def rows(self, framework: Ints, role: Ints) -> Ints:
-        """Rows of clients (N,); 0 where there is none."""
+        """Rows of clients (N,); 0 if there is none."""
         row = self._row
         pairs = zip(framework.tolist(), role.tolist(), strict=True)
         return np.array([row.get(pair, 0) for pair in pairs], np.int64)

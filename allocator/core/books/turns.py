@@ -3,11 +3,11 @@
 Each cycle that offers something is one *turn*, and has the next number. Among equals, the client
 whose framework had its last turn longest ago, in any of its roles, comes first; among those, the
 one whose own last turn was longest ago. A new framework counts as having just had its turn. So a
-framework cannot move to the front by what it can do at will: come, leave, revive, or join many or
-other roles. A waiting framework is passed by each other framework at most once.
+framework cannot move to the front by subscribing again, leaving, reviving, or joining many or other
+roles. A waiting framework is passed by each other framework at most once.
 
-A cycle with several agents serves several clients at once. So that a framework with many roles does
-not take all of these places, only its role with the longest wait is in front; the next one is one
+A cycle with several agents serves several clients at once. To keep a framework with many roles from
+taking all of these places, only its role with the longest wait is in front; the next one is one
 turn behind it, and so on.
 
 A role is as far in front as its framework with the longest wait, but not further than its own last
@@ -52,7 +52,7 @@ def last_turn(state: State) -> int:
 
 
 def turns_of(state: State) -> Turns:
-    """Read the turns off the tables."""
+    """Copy the turns from the tables."""
     clients, roles = state.clients, state.roles
     of_framework = state.frameworks.served[clients.framework]
     belongs_to, in_role = clients.framework, clients.role
@@ -60,21 +60,21 @@ def turns_of(state: State) -> Turns:
 
 
 def behind(belongs_to: Ints, top: Ints, own: Ints, role: Ints) -> Ints:
-    """Count how many turns each leaf stands behind its framework's last one.
+    """Count how many turns each leaf is behind its framework's last one.
 
-    The leaf of a framework that waits for longest stands none behind, the next one, and so on; but
-    never more than there are frameworks, since that many turns serve all of them.
+    The leaf of a framework that has waited longest is 0 behind, the next one 1, and so on, up to
+    the number of frameworks, since that many turns serve all of them.
 
     `belongs_to` (L,): each leaf's framework.
-    `top`, `own` (L,): the last turn of what is right below the root above the leaf; the leaf's own.
+    `top`, `own` (L,): the last turn of the root's child above the leaf; the leaf's own.
         The longest wait is determined by the first, then by the second.
-    `role` (L,): of equals the lower number is in front.
+    `role` (L,): among equals, the lower number is in front.
     Returns (L,).
     """
     leaves = np.bincount(belongs_to)
     if leaves.max(initial=0) <= 1:
         return np.zeros(len(own), np.int64)
-    # In order, the leaves of a framework stand side by side; where it begins, its first one stands.
+    # In this order the leaves of a framework are adjacent; its first one is where it begins.
     order = np.lexsort((role, own, top, belongs_to))
     begins = np.cumsum(leaves) - leaves
     rank = np.empty(len(own), np.int64)
@@ -83,7 +83,7 @@ def behind(belongs_to: Ints, top: Ints, own: Ints, role: Ints) -> Ints:
 
 
 def take_turn(state: State, client: Ints) -> None:
-    """Record a turn of these clients (N,); without any, there was none."""
+    """Record a turn of these clients (N,); without clients there is no turn."""
     if not len(client):
         return
     clients, roles = state.clients, state.roles
@@ -107,13 +107,13 @@ def _line_up(
 ) -> NDArray[np.int64]:
     nodes, leaves = len(parent), len(turn)
     result = np.zeros(nodes, np.int64)
-    # Which leaf below a node waits for longest. Children come before parents.
+    # The leaf below each node that has waited longest. Children come before parents.
     oldest = np.full(nodes, last)
     for node in range(nodes - 1):
         if node < leaves:
             oldest[node] = turn[node]
         oldest[parent[node]] = min(oldest[parent[node]], oldest[node])
-    # Longer ago is less; what is a turn ago counts by its framework, then by itself.
+    # Longer ago is smaller; ties of frameworks are broken by the leaf's own turn.
     for node in range(nodes - 1):
         first = min(max(last - max(oldest[node], own[node]), 0), _OLDEST)
         then = min(max(last - own[node], 0), _OLDEST)
@@ -122,14 +122,14 @@ def _line_up(
 
 
 def line_up(parent: Ints, turn: Ints, own: Ints) -> Ints:
-    """Put the nodes of a tree in line, by turns.
+    """Order the nodes of a tree by turns.
 
     `parent` (N,): leaves first, children before parents; -1 for the root, the last node.
-    `turn` (L,): the last turn of each leaf's framework, and how many turns it stands `behind`.
+    `turn` (L,): the last turn of each leaf's framework, and how many turns it is `behind`.
     `own` (N,): each node's own last turn; the root's is the last of all.
     Returns (N,): among siblings the smaller comes first; the root has 0, the largest.
     """
-    # Leaves that stand behind may have a turn still to come, so all count back from the last.
+    # Leaves that are behind may have a future turn, so count back from the latest.
     last = max(int(own[-1]), int(turn.max(initial=0)))
     placed: Ints = _line_up(last, *map(loop_view, (parent, turn, own)))
     return placed

@@ -1,15 +1,15 @@
-"""Everything the core knows as columns, and back: what a journal's file begins with.
+"""Conversion of the core's state to columns and back: journal files begin with these.
 
 A *checkpoint* is made in two steps. `Detached` copies what may change; it is all that the core
 waits for. `to_columns` turns the copy into columns: the values of one field of many objects stand
 side by side, so that fifty thousand agents cost a few loops over lists, and arrays stay as they
-are. `restore` makes the objects again. It takes classes of the core only, and calls none of their
+are. `restore` recreates the objects. It accepts only classes of the core, and calls none of their
 code.
 
 The attributes of objects are found at run time: a new array of a table needs no line here. A value
-of a type that is not known here raises a `CheckpointError`. A class names in `DERIVED` attributes
-that are worked out from the others: they are left out, and passed over where an older checkpoint
-has them. In `LATER` it names arrays that older checkpoints lack: these become zeros.
+of a type that is not known here raises a `CheckpointError`. A class lists in `DERIVED` the
+attributes that are computed from the others: they are left out, and ignored if an older checkpoint
+has them. `LATER` lists arrays that older checkpoints lack: these become zeros.
 """
 
 from allocator.core.checkpoint.columns import Array, CheckpointError, Column

@@ -1,4 +1,4 @@
-"""Which objects may stand in a checkpoint, and what of them is kept."""
+"""Which objects a checkpoint may contain, and which of their attributes."""
 
 import sys
 import types
@@ -18,7 +18,7 @@ _IMMUTABLE = (tuple, frozenset, Mapping, Sequence, typing.Union, types.UnionType
 
 
 def is_ours(kind: type) -> bool:
-    """Whether a class is one of the core, found under its own name."""
+    """Whether a class belongs to the core and its name resolves to it."""
     module = kind.__module__
     if module != _PACKAGE and not module.startswith(f"{_PACKAGE}."):
         return False
@@ -32,7 +32,7 @@ def is_named_tuple(kind: type) -> bool:
 
 
 def derived(kind: type) -> tuple[str, ...]:
-    """Attributes that are worked out from the others."""
+    """Attributes that are computed from the others."""
     return getattr(kind, "DERIVED", ())
 
 
@@ -43,14 +43,14 @@ def later(kind: type) -> Mapping[str, str]:
 
 @cache
 def declared(kind: type) -> tuple[str, ...] | None:
-    """Fields of a class that declares them; None: whatever its objects have."""
+    """Fields of a class that declares them; None: those that its objects have."""
     if is_named_tuple(kind):
         return tuple(kind._fields)  # type: ignore[attr-defined]
     return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else None
 
 
 def names_of(value: object) -> tuple[str, ...]:
-    """Attributes of an object that are kept."""
+    """Attributes of an object that are saved."""
     kind: Any = type(value)
     if not is_ours(kind) or not (declared(kind) or hasattr(value, "__dict__")):
         raise CheckpointError(f"{kind.__module__}.{kind.__qualname__} is nothing that can be kept")
@@ -62,10 +62,10 @@ def names_of(value: object) -> tuple[str, ...]:
 
 @cache
 def never_changes(kind: Any) -> bool:  # noqa: ANN401 - a type, or what stands in a hint
-    """Whether values of a type can be shared with a copy, by what the type declares."""
+    """Whether values of a type can be shared with a copy, according to its declaration."""
     if kind in _ATOMS or kind is Ellipsis:
         return True
-    # A frozen object is only safe when all that it may hold is.
+    # A frozen object is only safe if everything it may hold is safe, too.
     if isinstance(kind, type) and is_dataclass(kind):
         parameters = kind.__dataclass_params__  # type: ignore[attr-defined]
         return parameters.frozen and all(map(never_changes, typing.get_type_hints(kind).values()))
@@ -78,7 +78,7 @@ def never_changes(kind: Any) -> bool:  # noqa: ANN401 - a type, or what stands i
 
 
 def assemble(kind: Any, names: Sequence[str], values: Sequence[object]) -> Any:  # noqa: ANN401
-    """Make an object of its attributes, without calling its code."""
+    """Make an object from its attributes, without calling its code."""
     if is_named_tuple(kind):
         return tuple.__new__(kind, values)
     # Frozen classes and slots do not allow a plain assignment.

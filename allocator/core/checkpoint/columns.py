@@ -1,4 +1,4 @@
-"""What a checkpoint is made of."""
+"""The parts of a checkpoint."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ Array: TypeAlias = NDArray[Any]
 
 
 class CheckpointError(ValueError):
-    """What cannot be kept, or is no checkpoint of this version."""
+    """A value cannot be saved, or a checkpoint is invalid in this version."""
 
 
 @dataclass(frozen=True, slots=True)

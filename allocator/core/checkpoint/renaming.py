@@ -1,9 +1,9 @@
-"""Everything that the core knows, under other names.
+"""Copies of the core's state with pseudonyms.
 
 Names of frameworks, roles, agents, hosts, users and attributes, and their values, become
-pseudonyms: the same name the same pseudonym, wherever it stands, and the parts of a role's path one
-by one. Amounts, times and handles stay, so the same is decided. Whatever text is not known to be a
-word of Mesos or of ours is renamed: a new field cannot give a name away.
+pseudonyms: the same one for the same name everywhere, with each part of a role's path on its own.
+Amounts, times and handles stay, so decisions are the same. Every text that is not a known word of
+Mesos or of this package is renamed, so a new field cannot leak a name.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -38,10 +38,10 @@ _OURS: Mapping[type, frozenset[str]] = {
 
 
 class Renamer:
-    """Gives pseudonyms; the same ones as long as it lives."""
+    """Assigns pseudonyms, and remembers them."""
 
     def __init__(self, words: Iterable[str] = ()) -> None:
-        """Begin with no pseudonym.
+        """Start without pseudonyms.
 
         `words`: what is not renamed, such as the names of resources.
         """
@@ -55,7 +55,7 @@ class Renamer:
 
     @classmethod
     def of(cls, state: State) -> "Renamer":
-        """Make one that leaves the names of resources as they are."""
+        """Make one that keeps the names of resources."""
         names = {*state.space.names, *(kind.name for kind in state.space.kinds if kind)}
         names.update(*state.settings.limits.values())
         return cls(names)
@@ -96,14 +96,14 @@ class Renamer:
         )
 
     def _policy(self, spec: PolicySpec) -> PolicySpec:
-        """Policies are ours, and users' own have to be found by their names; roles are not."""
+        """Names of policies must stay, so that they are found; those of roles need not."""
         subtrees = {self.text(role): below for role, below in spec.subtrees.items()}
         return PolicySpec(
             spec.name, spec.selection, spec.mode, spec.flat, dict(spec.parameters), subtrees
         )
 
     def _framework(self, info: FrameworkInfo) -> FrameworkInfo:
-        """Of the labels only those stay that say something to us."""
+        """Keep only labels that this package reads."""
         labels = {}
         words, constraint = read_words(info), info.labels.get(CONSTRAINT_LABEL)
         if words.demand is not None:
@@ -121,7 +121,7 @@ class Renamer:
         return SetConstraint(self.text(rule.role), self.text(rule.framework_name), expression)
 
     def _expression(self, expression: str) -> str:
-        """Rename attributes and values; what does not parse says nothing."""
+        """Rename attributes and values; drop what does not parse."""
         try:
             clauses = parse_constraint(expression)
         except ValueError:

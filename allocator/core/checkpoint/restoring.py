@@ -1,4 +1,4 @@
-"""From columns to values."""
+"""Conversion of columns to values."""
 
 import sys
 from collections.abc import Mapping
@@ -33,11 +33,11 @@ _MISFITS = (
 
 
 def restore(column: Column, like: _Value) -> _Value:
-    """Make a value of columns.
+    """Make a value from columns.
 
     `like`: a fresh value of the same build: its classes, their attributes and the types of their
         arrays are what the columns must have, and what is `DERIVED` is taken from it.
-    Raises CheckpointError where the columns are damaged, or of another version.
+    Raises CheckpointError if the columns are damaged, or of another version.
     """
     # A fresh value shows what every object has to look like.
     examples: dict[type, object] = {}
@@ -53,7 +53,7 @@ def restore(column: Column, like: _Value) -> _Value:
 
 
 def _check_shape(value: Any, like: Any) -> None:  # noqa: ANN401
-    """Raise a `CheckpointError` where a whole is made of other things than a fresh one."""
+    """Raise a `CheckpointError` if a value is composed differently from a fresh one."""
     if type(value) is not type(like) or (type(like) is tuple and len(value) != len(like)):
         raise CheckpointError(f"a {type(value).__name__} stands where {type(like).__name__} should")
     if type(like) is tuple:
@@ -62,7 +62,7 @@ def _check_shape(value: Any, like: Any) -> None:  # noqa: ANN401
 
 
 def _collect(value: Any, examples: dict[type, object]) -> None:  # noqa: ANN401
-    """Find one object of each class that stands in attributes of another one."""
+    """Find an example of each class among the attributes of a value."""
     kind: Any = type(value)
     if kind is tuple:
         for each in value:
@@ -74,7 +74,7 @@ def _collect(value: Any, examples: dict[type, object]) -> None:  # noqa: ANN401
 
 
 class _Reader:
-    """Makes values of columns, and compares them with examples of what they must be like."""
+    """Makes values from columns, and compares their types with examples."""
 
     def __init__(self, examples: Mapping[type, object]) -> None:
         self._examples = examples
@@ -113,7 +113,7 @@ class _Reader:
         return [array[()] for array in column.arrays]
 
     def _read_mixed(self, column: Column) -> list[Any]:
-        # Each part gives its values in order; the array says which part is next.
+        # Each part yields its values in order; the array selects the next part.
         parts = [iter(self.read(part)) for part in column.parts]
         return [next(parts[index]) for index in _places(column, len(parts))]
 
@@ -205,7 +205,7 @@ def _cut(items: list[Any], lengths: list[int]) -> list[list[Any]]:
 
 
 def _check_like(example: object, values: list[Any], place: str) -> None:
-    """Raise a `CheckpointError` where a field does not hold what a fresh one does."""
+    """Raise a `CheckpointError` if the type of a field's value differs from a fresh one's."""
     if example is None:
         return
     for value in values:

@@ -1,4 +1,4 @@
-"""Which clients are served in whole tasks, and which with all that is free."""
+"""Which clients are offered whole tasks, and which all that is free."""
 
 import numpy as np
 
@@ -21,13 +21,13 @@ def characterised(
     minimum_rows: Ints,
     scheme_of_role: Ints,
 ) -> Bools:
-    """Say which clients are served in whole tasks, (C,): where the mode is that, and a task known.
+    """Return which clients are offered whole tasks, (C,): by mode, if a demand is known.
 
     `demand` (C, R), `total` (R,), `minimum` (M, R), `minimum_rows` (C, 2): as in a snapshot.
-    `scheme_of_role` (n,): by role: which of the policy's schemes counts there.
+    `scheme_of_role` (n,): by role: the policy's scheme that applies there.
     """
     clients, policy = state.clients, state.settings.policy
-    # Below some roles the mode may be another one.
+    # Some subtrees may have a mode of their own.
     below = (Subtree.read(text).mode for _, text in sorted(policy.subtrees.items()))
     full = np.array([(mode or policy.mode) == FULL_MODE for mode in (policy.mode, *below)])
     if not full.any():
@@ -40,12 +40,11 @@ def characterised(
 
 @memoize()
 def makes_offers(demand: Ints, total: Ints, minimum: Ints, minimum_rows: Ints) -> Bools:
-    """Which clients have a known task of which enough make an offer, (C,).
+    """Which clients have a known task, enough of which make an offer, (C,).
 
-    A task that needs nothing of what an offer must have never does, as one of disk alone. Nor does
-    one that an offer would need more than `OPENING_MAX` times. Such a client is served with all
-    that is free. One whose task needs more than there is takes nothing from others, and waits for
-    its resource.
+    A task of disk alone, say, never makes an offer that must have cpus, nor does one of which an
+    offer would need more than `OPENING_MAX`. Such a client is offered all that is free. A client
+    whose task needs more than there is takes nothing from others, and waits for its resource.
     """
     opens = opening_tasks(demand, minimum, minimum_rows) > 0
     return fixed(has_demand(demand) & (opens | (demand > total).any(axis=1)))

@@ -23,15 +23,15 @@ _INT64 = np.dtype(np.int64)
 
 
 class BadGrantError(AssertionError):
-    """A policy granted what it must not."""
+    """A policy made an invalid grant."""
 
 
 @dataclass(frozen=True, slots=True)
 class CycleReport:
-    """What happened in the last cycle.
+    """A report of the last cycle.
 
     `candidates`, `clients`: agents with something to give, and clients that could take.
-    `policy_error`: why the policy could not be used; empty where it could.
+    `policy_error`: why the policy could not be used; empty if it could.
     """
 
     candidates: int = 0
@@ -42,11 +42,11 @@ class CycleReport:
 
 
 def check_grants(excluded: BitWords, handle: Ints, snapshot: Snapshot, grants: Grants) -> None:
-    """Raise `BadGrantError` where the policy gave what it must not.
+    """Raise `BadGrantError` if the policy made invalid grants.
 
-    `excluded` (A, W): which pairs may not meet, as in the snapshot.
+    `excluded` (A, W): the exclusions, as in the snapshot.
     `handle` (J,): which row of `excluded` is for each agent of the snapshot.
-    `snapshot`: its arrays still say what was free before.
+    `snapshot`: its arrays are still those before the cycle.
     """
     client, agent = grants.client, grants.agent
     # The form: one entry for each grant, one column for each resource, in whole thousandths.
@@ -93,14 +93,14 @@ def _wrong_grant(
     excluded: BitWords,
     free: Ints,
 ) -> int:
-    """What is wrong, as an index of `_WRONG_GRANTS`."""
+    """The fault, as an index of `_WRONG_GRANTS`."""
     candidate = np.zeros(len(free), np.bool_)
     candidate[candidates] = True
     something = np.zeros(len(client), np.bool_)
     something[special_grant] = True
     count, several = np.zeros(len(free), np.int64), 0  # grants on each agent
     for row in range(len(client)):
-        # Whom, and where: a client of this cycle, a candidate agent, a pair that may meet.
+        # Who and where: a client of this cycle, a candidate agent, and no exclusion.
         who, where = client[row], agent[row]
         if who < 0 or who >= len(leaf_of_client) or leaf_of_client[who] < 0:
             return 1
@@ -148,16 +148,16 @@ def _fit(agent: Ints, amount: Ints, count: Ints, several: int, free: Ints) -> bo
 
 
 def _check_specials(snapshot: Snapshot, grants: Grants) -> None:
-    """Verify that no client is given what it may not have, or more than there is."""
+    """Verify that no client is granted resources out of its reach, or more than there are."""
     if not len(grants.special):
         return
     specials = snapshot.specials
     agent, client = grants.agent[grants.special_grant], grants.client[grants.special_grant]
-    # The client must be one that may have this kind.
+    # The client must be allowed to have this kind.
     word = specials.reach[grants.special, client // 64]
     if not ((word >> (client % 64).astype(np.uint64)) & np.uint64(1)).all():
         raise BadGrantError("a grant of what the client may not have")
-    # Put what is free and what is given into tables (agents, special kinds), and compare them.
+    # Compare free and granted amounts in tables (agents, special kinds).
     shape = (len(snapshot.free), len(specials.kind))
     free, given = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
     owner = np.repeat(np.arange(shape[0]), np.diff(specials.start))
@@ -165,7 +165,7 @@ def _check_specials(snapshot: Snapshot, grants: Grants) -> None:
     np.add.at(given, (agent, grants.special), grants.special_amount)
     if (given > free).any() or (grants.special_amount <= 0).any():
         raise BadGrantError("more granted of a special kind than is free")
-    # What cannot be divided is given as a whole, or not at all.
+    # Indivisible resources are granted as a whole or not at all.
     parted = specials.whole & ((given > 0) & (given < free)).any(axis=0)
     if parted.any():
         raise BadGrantError("a part of what is indivisible granted")
@@ -192,7 +192,7 @@ def _check_bounds(snapshot: Snapshot, grants: Grants) -> None:
 
 
 def _counted(snapshot: Snapshot, grants: Grants) -> Ints:
-    """What counts against quota, (G, R): all that is plain, and of special kinds those that do."""
+    """Amounts that count against quota, (G, R): plain resources, and special kinds that count."""
     counted = grants.amount.copy()
     rows = np.flatnonzero(snapshot.specials.bounded[grants.special])
     at = grants.special_grant[rows], snapshot.specials.column[grants.special[rows]]
@@ -242,14 +242,14 @@ def _added_up(count: int, number: Ints, amount: Ints, tasks: Ints) -> tuple[Ints
 
 
 def run_policy(state: State, snapshot: Snapshot, policy: Policy, seed: int) -> Grants:
-    """Let a policy decide, and check what it says; whatever it raises is the caller's."""
+    """Let a policy decide, and check its grants; exceptions are the caller's to handle."""
     grants = gangs.allocate(policy, snapshot, seed)
     check_grants(state.eligibility.excluded, snapshot.handle, snapshot, grants)
     return _within_gates(snapshot, grants) if snapshot.bounds.required.any() else grants
 
 
 def _within_gates(snapshot: Snapshot, grants: Grants) -> Grants:
-    """Leave out what gates would cut off, until they let all decisions by as they are."""
+    """Leave out what the gates would reduce, until all decisions pass unchanged."""
     while within_gates.are_at_stake(
         snapshot.bounds, (counted := _counted(snapshot, grants)).sum(axis=0)
     ):
@@ -260,18 +260,18 @@ def _within_gates(snapshot: Snapshot, grants: Grants) -> Grants:
         kept &= ~gangs.in_part(snapshot, grants, kept)
         if kept.all():
             break
-        # With less in some of them, decisions may stand in another order.
+        # With less in some of them, the order of decisions may differ.
         grants = grants.some(kept)
     return grants
 
 
 def _pairs(grants: Grants) -> Ints:
-    """A number for the agent and the client of each grant, (G,)."""
+    """A number for the pair of agent and client of each grant, (G,)."""
     return (grants.agent << np.int64(32)) | grants.client
 
 
 def _by_column(snapshot: Snapshot, grants: Grants) -> Ints:
-    """What is granted of each resource, whatever its kind, (G, R)."""
+    """The granted amount of each resource, of any kind, (G, R)."""
     if not len(grants.special):
         return grants.amount
     columns = grants.amount.copy()
@@ -281,11 +281,11 @@ def _by_column(snapshot: Snapshot, grants: Grants) -> Ints:
 
 
 def offers_of(snapshot: Snapshot, grants: Grants) -> tuple[Grants, Ints, Bools]:
-    """Put grants together to one for each client and agent.
+    """Merge the grants of each client and agent.
 
     Returns `merged`; `amount` (G, R), in thousandths: of each resource, whatever its kind;
-    `enough` (G,): which of them are offered. What is too small even together is dropped, and stays
-    free.
+    `enough` (G,): which of them are offered. Grants that are too small even together are dropped,
+        and stay free.
     """
     merged = coalesce(grants)
     amount = _by_column(snapshot, merged)
@@ -308,7 +308,7 @@ def _grouped(amounts: SparseRows, owed: Bools) -> tuple[Ints, Ints]:
 
 
 def _in_order(snapshot: Snapshot, grants: Grants) -> tuple[Grants, SparseRows, Ints, Ints]:
-    """Put grants together to decisions, in the order in which they are sent.
+    """Merge grants into decisions, in the order in which they are sent.
 
     Returns `merged`; `amounts` (N,): of each decision; `rows` (N,): which of the merged grants each
     is; `ends`: where each group of decisions about the same kinds ends.
@@ -318,7 +318,7 @@ def _in_order(snapshot: Snapshot, grants: Grants) -> tuple[Grants, SparseRows, I
     rows = np.flatnonzero(enough)
     if len(rows) < len(enough):
         amounts = amounts.take(rows)
-    # Decisions about the same kinds stand side by side.
+    # Decisions about the same kinds are adjacent.
     order, ends = _grouped(amounts, is_owed(snapshot.bounds, merged.client[rows]))
     if len(ends) > 1:
         amounts, rows = amounts.take(order), rows[order]
@@ -332,7 +332,7 @@ def reclaiming(state: State, decisions: Decisions) -> Decisions:
 
 
 class _Charges(NamedTuple):
-    """What decisions charge, in the order in which they are sent.
+    """The charges of decisions, in the order in which they are sent.
 
     `client`, `agent` (N,): handles.
     `amounts` (N,): of each decision.
@@ -365,7 +365,7 @@ def _decisions(state: State, charges: _Charges, cycle: int) -> Decisions:
 
 
 def decisions_of(state: State, snapshot: Snapshot, grants: Grants, cycle: int) -> Decisions:
-    """Say which decisions grants make; changes nothing."""
+    """Return the decisions that grants make; changes nothing."""
     return _decisions(state, _charges(snapshot, grants), cycle)
 
 

@@ -1,7 +1,7 @@
-"""What decides a cycle: the policy in force, or what a host puts in its place.
+"""What decides a cycle: the policy in force, or a replacement by the host.
 
-A host that knows what was decided elsewhere puts that in place of the policy; all the rest of a
-cycle stays the same.
+A host that knows the decisions of another process uses them in place of the policy; the rest of the
+cycle is the same.
 """
 
 from collections.abc import Callable
@@ -15,12 +15,12 @@ from allocator.core.snapshot import Grants, Snapshot
 
 
 class Question(NamedTuple):
-    """What a cycle is decided on; to read, and only until it is decided.
+    """The input of a decision; read-only, and valid only until the decision.
 
     `policy`: the one in force.
     `cycle`: number of the cycle.
     `seed`: unsigned 64 bits; the only source of chance.
-    `overruled`: why the policy must not decide; empty where it may.
+    `overruled`: why the policy must not decide; empty if it may.
     """
 
     state: State
@@ -32,10 +32,10 @@ class Question(NamedTuple):
 
 
 class Decided(NamedTuple):
-    """What a cycle gives.
+    """The result of a decision.
 
     `grants`: as they are charged, in terms of the cycle's snapshot.
-    `policy_error`: why the policy could not decide; empty where it did.
+    `policy_error`: why the policy could not decide; empty if it did.
     """
 
     grants: Grants
@@ -64,9 +64,9 @@ def decide_by(substitute: Policy | None) -> Decide:
 
 
 def check_told(question: Question, grants: Grants) -> None:
-    """Raise `BadGrantError` where grants that were decided elsewhere do not fit this cycle.
+    """Raise `BadGrantError` if grants that were decided elsewhere do not fit this cycle.
 
-    Nothing of what they say is taken for granted: loops look at no index twice.
+    Their values are untrusted: compiled loops do not check indexes.
     """
     state, snapshot = question.state, question.snapshot
     special_grant, special, amount = grants.special_grant, grants.special, grants.special_amount

@@ -1,8 +1,8 @@
-"""What the allocator answers: a cycle's decisions; where there are none, whether that is right.
+"""The allocator's answer: a cycle's decisions; if there are none, whether that is intended.
 
 The module sees what is free and who takes offers. It does not see operators' rules, known demands
-or plans. So an answer without decisions says whether one of these is the reason (`holds_back`).
-Where none is, something is wrong with the sidecar, and after a while the module decides once.
+or plans. So an answer without decisions says whether one of these is the reason (`holds_back`). If
+not, the sidecar may be faulty, and after a while the module decides once.
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ from allocator.core.snapshot import Bools, Ints, Snapshot
 class Decisions:
     """Offers to make, one row for each (framework, role, agent).
 
-    `cycle`: number of the cycle, from 1; 0 where none was run.
+    `cycle`: number of the cycle, from 1; 0 if none was run.
     `first_decision`: row i, counted through the groups in their order, is decision
         ``first_decision + i``.
     `groups`: decisions that name the same kinds stand in one group; none is empty.
@@ -40,7 +40,7 @@ class Decisions:
 
     @cached_property
     def together(self) -> Holdings:
-        """All groups in one table, for where kinds are few."""
+        """All groups in one table, for when kinds are few."""
         return one_table(self.groups)
 
     @property
@@ -70,7 +70,7 @@ class Decisions:
 
 
 def one_table(groups: Iterable[Holdings]) -> Holdings:
-    """Put groups of rows one below the other, over all kinds that occur in any of them."""
+    """Concatenate groups of rows, over all kinds that occur in any of them."""
     tables = list(groups)
     none = np.empty(0, np.int64)
     kind = np.unique(np.concatenate([none, *(table.kind for table in tables)]))
@@ -97,7 +97,7 @@ def explained(
 
     `snapshot`: as it was taken.
     `able` (n,): clients that some agent could serve, and that were given nothing.
-    `error`: why the policy could not decide; empty where it could.
+    `error`: why the policy could not decide; empty if it could.
     `plans`: the policy waits for what its plan says.
     """
     if len(decisions) or error:
@@ -107,9 +107,9 @@ def explained(
 
 
 def is_kept_back(snapshot: Snapshot, clients: Ints) -> Bools:
-    """Say of clients that some agent could serve whether a quota or a limit may keep them back.
+    """Return whether a quota or a limit may hold back clients that some agent could serve.
 
-    In doubt it does: where a bound leaves less of something than an agent may have free.
+    If in doubt, it does: if a bound leaves less of a resource than an agent may have free.
 
     `snapshot`: as it was taken.
     `clients` (n,).
@@ -119,13 +119,13 @@ def is_kept_back(snapshot: Snapshot, clients: Ints) -> Bools:
     if not len(clients) or not len(bounds.above):
         return np.zeros(len(clients), np.bool_)
     most = snapshot.free_by_column[snapshot.agents].max(axis=0)
-    # From the top down, so that what holds of a role holds of all below it. The last row is for
+    # From the top down, so that descendants inherit from each role. The last row is for
     # clients without any bound.
     tight = np.append((bounds.left < most).any(axis=1), False)
     for row in range(len(bounds.above) - 1, -1, -1):
         tight[row] |= tight[bounds.above[row]]
     kept: Bools = tight[bounds.of_client[clients]] | tight[bounds.of_framework[clients]]
-    # What has to stay free for others' guarantees.
+    # Amounts that must stay free for guarantees of other roles.
     if bounds.required.any() and (bounds.available - bounds.required < most).any():
         kept |= ~is_owed(bounds, clients)
     return kept

@@ -1,7 +1,7 @@
-"""When a client is served with all that is free, although its demand is known.
+"""When a client is offered all that is free, although its demand is known.
 
-The demand may be wrong: a framework's own word, an operator's rule or what was learnt may be of
-another time, and a prior is of other frameworks.
+The demand may be wrong: a stated demand, an operator's rule or a learned demand may be outdated,
+and a prior is from other frameworks.
 """
 
 import numpy as np
@@ -14,10 +14,10 @@ _DOUBLINGS_MAX = 32
 
 
 def probed(state: State) -> Bools:
-    """Which clients are served with all that is free, to find out what they need, (C,).
+    """Which clients are offered all that is free, to find out what they need, (C,).
 
-    Those that use nothing and declined many times; and those that were offered nothing for long,
-    for what was learnt or remembered may fit nowhere, and be too much.
+    Those that use nothing and declined many times; and those that got no offer for long, because a
+    learned or remembered demand may be too large to fit anywhere.
     """
     found, books = _starving(state), state.ledger.books
     declining = np.flatnonzero(state.clients.declines >= state.settings.probe_after)
@@ -37,14 +37,14 @@ def _starving(state: State) -> Bools:
 
 
 def note_hunger(state: State, snapshot: Snapshot, served_before: Ints, *, full: bool) -> None:
-    """Count, after a cycle, who of those with a guessed demand was offered nothing.
+    """After a cycle, count which clients with a guessed demand got no offer.
 
     `snapshot`: the cycle's.
     `served_before` (L,): the last turn of each client of the snapshot's tree before it.
-    `full`: whether the cycle was about all agents; another one says nothing of who was left out.
+    `full`: whether the cycle covered all agents; a partial one does not count.
     """
     clients = state.clients
-    if not clients.guessed.any():  # the usual case where demands are stated
+    if not clients.guessed.any():  # the usual case if demands are stated
         return
     row = snapshot.tree.client
     guessed = clients.guessed[row]

@@ -1,4 +1,4 @@
-"""What an offer must reach to be made: rows of amounts, and whose they are."""
+"""Minimums of offers: rows of amounts, and the clients that they apply to."""
 
 import numpy as np
 
@@ -10,19 +10,18 @@ from allocator.core.snapshot import Bools, Ints
 
 
 class MinimumRows:
-    """Gathers minimums; those that are as they were are not read again.
+    """Collects minimums; unchanged ones are not converted again.
 
-    A framework may have sixteen alternatives in each of a thousand roles, and change one of them
-    as often as it likes.
+    A framework may have sixteen alternatives in each of a thousand roles, and keep changing one.
     """
 
     def __init__(self) -> None:
-        """Begin with nothing read."""
+        """Start without any minimums."""
         self._columns: tuple[object, int] = (None, 0)
         self._read: dict[int, tuple[Minimum, bytes]] = {}
 
     def gather(self, state: State) -> tuple[Ints, Ints]:
-        """What offers must reach: rows (M, R), and which of them are each client's, (C, 2).
+        """The minimums: rows (M, R), and the range of rows of each client, (C, 2).
 
         The default rows come first. A client with rows of its own gets these instead;
         clients with the same minimum have the same rows.
@@ -52,18 +51,18 @@ class MinimumRows:
 
 
 def _rows(state: State, minimum: Minimum) -> bytes:
-    """One minimum as rows of columns; bytes can be compared, and looked up."""
+    """One minimum as rows of columns, in bytes, which can be compared and looked up."""
     return np.array([state.space.demanded(row) for row in minimum], np.int64).tobytes()
 
 
 def reaches(amount: Ints, minimum: Ints) -> Bools:
-    """Which rows of amounts (n, R) are large enough to be offered, by rows of minimum (m, R)."""
+    """Which amounts (n, R) are large enough for an offer, by the rows of the minimum (m, R)."""
     rows = np.broadcast_to(np.array([0, len(minimum)]), (len(amount), 2))
     return reaches_own(amount, minimum, rows)
 
 
 def reaches_own(amount: Ints, minimum: Ints, rows: Ints) -> Bools:
-    """The same where for each of the amounts other rows count: from and to, (n, 2)."""
+    """The same, with rows per amount: from and to, (n, 2)."""
     enough: Bools = _reached(loop_view(amount), loop_view(minimum), loop_view(rows))
     return enough
 
@@ -78,13 +77,13 @@ def _reached(amount: Ints, minimum: Ints, rows: Ints) -> Bools:
 
 @part()
 def _is_offer(amount: Ints, minimum: Ints, first: int, end: int) -> bool:
-    # Nothing is never enough. Without a minimum, everything else is.
+    # An empty amount is never enough. Without a minimum, any other amount is.
     largest = 0
     for r in range(len(amount)):
         largest = max(largest, amount[r])
     if largest == 0 or first == end:
         return largest > 0
-    # It need reach one row of the minimum only, but that in every column.
+    # It must reach one row of the minimum in every column.
     for m in range(first, end):
         lacks = False
         for r in range(len(amount)):

@@ -1,7 +1,7 @@
 """Which clients some agent could serve at the start of a cycle, each considered alone.
 
-Only such a client counts as waiting for its turn: one that no agent suits does not. Quotas are
-ignored here, so a client that a limit keeps back counts as waiting, too.
+Only such a client counts as waiting for its turn. Quotas are ignored here, so a client held back by
+a limit counts as waiting, too.
 """
 
 import numpy as np
@@ -36,15 +36,15 @@ _NEARBY = 16
 
 
 def servable(snapshot: Snapshot, clients: Ints, nearby: int = _NEARBY) -> Bools:
-    """Say of some clients whether a candidate agent could serve them.
+    """Return whether a candidate agent could serve each of some clients.
 
-    It can where it is not excluded, no filter covers all that it could offer, and what is free
-    there makes one task, as many as reach the client's minimum, or where its demand is unknown
+    It can if it is not excluded, no filter covers all that it could offer, and what is free
+    there makes one task, as many as reach the client's minimum, or if its demand is unknown
     reaches that by itself.
 
     `snapshot`: as it was taken: its arrays say what is free before the cycle.
     `clients` (n,).
-    `nearby`: on how many agents each client is looked for alone, before all are together.
+    `nearby`: number of agents tried for each client alone, before all are searched together.
     Returns (n,).
     """
     if not len(clients) or not len(snapshot.agents):
@@ -56,7 +56,7 @@ def servable(snapshot: Snapshot, clients: Ints, nearby: int = _NEARBY) -> Bools:
         *map(loop_view, needs_of(known, snapshot.demand, snapshot.minimum, snapshot.minimum_rows))
     )
     bars = loop_view(snapshot.excluded), loop_view(snapshot.filters.covered)
-    # The most that any agent has of each resource: enough to turn most hopeless clients down.
+    # The most that any agent has of each resource is enough to rule out most clients.
     most = loop_view(whole[snapshot.agents].max(axis=0))
     free, nearby = loop_view(snapshot.free), min(nearby, len(agents))
     able, open_ = _look_nearby(
@@ -65,7 +65,7 @@ def servable(snapshot: Snapshot, clients: Ints, nearby: int = _NEARBY) -> Bools:
     rest = np.flatnonzero(open_)
     if not len(rest) or nearby == len(agents):
         return able
-    # Whom no agent suits would be looked for on every agent: so all of them go there together.
+    # A client that no agent suits would be tried on every agent, so search all of these together.
     left = clients[rest]
     words = np.unique(left >> 6)
     thresholds = ThresholdIndex(*map(loop_view, threshold_index(needs, left, words)))
@@ -84,14 +84,14 @@ def _bit(words: BitWords, row: int, client: int) -> bool:
 
 @part()
 def _gather(free: Ints, specials: Specials, agent: int, client: int, amount: Ints) -> None:
-    """Add up by column what a client may have on an agent, into (ROWS, R), see `suffices`."""
+    """Sum by column what a client may get on an agent, into (ROWS, R), see `suffices`."""
     for r in range(free.shape[1]):
         amount[TASKS, r] = amount[ALL, r] = free[agent, r]
     first, end = specials.start[agent], specials.start[agent + 1]
     if first == end:
-        return  # mostly all is plain
-    # No task mixes what is revocable with the others. Nor does one use up what is shared; the rest
-    # makes none.
+        return  # usually all is plain
+    # Tasks do not mix revocable resources with others, do not use up shared ones, and are not made
+    # of rest kinds.
     revocable, shared = np.zeros(free.shape[1], np.int64), np.zeros(free.shape[1], np.int64)
     for e in range(first, end):
         special = specials.row[e]
@@ -117,7 +117,7 @@ def _does(
         return False
     if not needs.several[client]:
         return True
-    # Its offer begins with several tasks: then it matters what each of them may be made of.
+    # Its offer begins with several tasks, so it matters what each of them may consist of.
     for r in range(free.shape[1]):
         amount[OPEN, r] = free[agent, r]
         for row in range(REVOCABLE, ROWS):
@@ -151,7 +151,7 @@ def _look_nearby(
     needs: Needs,
     specials: Specials,
 ) -> tuple[Bools, Bools]:
-    """Look for an agent for each client, beginning with the previous client's agent.
+    """Search an agent for each client, starting with the previous client's agent.
 
     Returns (n,): clients with a suitable agent; (n,): clients for which another agent might do.
     """
@@ -160,12 +160,12 @@ def _look_nearby(
     at = 0
     for i in range(len(clients)):
         client = clients[i]
-        # No agent has more of anything than `most`: that spares the look at every agent.
+        # No agent has more of anything than `most`, so no agent needs to be tried.
         amount[TASKS], amount[ALL] = most, most
         open_[i] = suffices(needs, client, amount)
         if not open_[i]:
             continue
-        # Go on round the agents. `at` stays where the last client was served, for the next
+        # Continue around the agents. `at` stays where the last client was served, because the next
         # client can often be served there, too.
         for _ in range(nearby):
             agent = agents[at]
@@ -181,7 +181,7 @@ def _look_nearby(
 
 @part()
 def _alike(specials: Specials, agent: int, word: int, has: Bools, bits: np.uint64) -> np.uint64:
-    """Which of some clients (bits of a word) may have just these of an agent's specials."""
+    """Which of some clients (bits of a word) may get exactly these of an agent's specials."""
     first = specials.start[agent]
     for e in range(first, specials.start[agent + 1]):
         reach = specials.reach[specials.row[e], word]
@@ -191,7 +191,7 @@ def _alike(specials: Specials, agent: int, word: int, has: Bools, bits: np.uint6
 
 @part()
 def _note_has(specials: Specials, agent: int, client: int, has: Bools) -> None:
-    """Note which of an agent's specials a client may have."""
+    """Record which of an agent's specials a client may get."""
     first = specials.start[agent]
     for e in range(first, specials.start[agent + 1]):
         has[e - first] = _bit(specials.reach, specials.row[e], client)
@@ -208,7 +208,7 @@ def _without_served(
     amount: Ints,
     lost: np.uint64,
 ) -> np.uint64:
-    """Take out of a word those of some clients who could do with an agent: amounts (ROWS, R)."""
+    """Remove from a word the clients that an agent with amounts (ROWS, R) could serve."""
     while bits != np.uint64(0):
         place = lowest_bit(bits)
         bit = np.uint64(1) << np.uint64(place)

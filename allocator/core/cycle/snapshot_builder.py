@@ -1,4 +1,4 @@
-"""The snapshot of a cycle: what policies see of the books."""
+"""The snapshot of a cycle: the books as policies see them."""
 
 from collections.abc import Callable, Hashable
 from dataclasses import fields, replace
@@ -40,10 +40,10 @@ _Kept = TypeVar("_Kept")
 
 
 class SnapshotBuilder:
-    """Takes snapshots, and keeps from one to the next what did not change."""
+    """Takes snapshots, and reuses unchanged parts of the previous one."""
 
     def __init__(self) -> None:
-        """Begin with nothing kept."""
+        """Start with an empty cache."""
         self._kept: dict[str, tuple[Hashable, Any]] = {}
         self._steady = StableArrays()
         self._minimums = MinimumRows()
@@ -76,7 +76,7 @@ class SnapshotBuilder:
         # From here on an agent's row in the snapshot may differ from its handle.
         handle = np.arange(len(free)) if rows is None else rows
         specials = without_refusers(specials, handle, state.filters.rest_kinds)
-        # Then the parts that do not depend on which agents take part, and the snapshot itself.
+        # Then the parts that do not depend on the candidate agents, and the snapshot itself.
         capacity = self._capacity(state)
         excluded, excluding = state.eligibility.excluded, state.eligibility.excluding
         demand = self._demand(state, capacity)
@@ -117,7 +117,7 @@ class SnapshotBuilder:
         return frozen(_first_served(snapshot, state.clients.waited, state.settings.patience_cycles))
 
     def problem(self, state: State, *, about_holders: bool) -> PlanProblem:
-        """Copy what a plan is about: who may be served, and where wanted who holds anything."""
+        """Copy the problem of a plan: the clients to serve and, if requested, all holders."""
         tree_shape, capacity = self._tree_shape(state), self._capacity(state)
         demand = self._demand(state, capacity)
         if about_holders:
@@ -138,14 +138,14 @@ class SnapshotBuilder:
         )
 
     def _tree(self, state: State, tree_shape: Shape) -> Tree:
-        """The tree of the competition, with all weights."""
+        """The competition tree, with all weights."""
         clients, steady = state.clients, self._steady
         own = steady("own weights", clients.weight) if state.settings.weights else None
         weights = steady("weights", _weights(state))
         return tree_shape.tree(weights, self._schemes(state), turns_of(state), own)
 
     def _plan(self, state: State, handle: Ints, words: int) -> Plan | None:
-        """Show the plan in force; the same arrays while they say the same."""
+        """Return the plan in force; the same arrays while their values are the same."""
         if state.plan is None:
             return None
         plan, steady = shown(state.plan, handle, len(state.clients.framework), words), self._steady
@@ -161,7 +161,7 @@ class SnapshotBuilder:
         )
 
     def _keep(self, name: str, key: Hashable, make: Callable[[], _Kept]) -> _Kept:
-        """Return what is kept under a name; make it again only where its key has changed."""
+        """Return the cached value of a name; recompute it only if its key has changed."""
         kept_key, kept = self._kept.get(name, (None, None))
         if kept is None or kept_key != key:
             kept = make()
@@ -204,7 +204,7 @@ class SnapshotBuilder:
         return self._keep("capacity", key, make)
 
     def _demand(self, state: State, capacity: Ints) -> Ints:
-        """What one grant is made of: a task, or a lot of tiny ones, (C, R)."""
+        """The amounts of one grant: a task, or a lot of tiny ones, (C, R)."""
         key = (state.agents.version, state.space.version, len(state.space), len(state.space.names))
         largest = self._keep("largest", key, lambda: fixed(capacity.max(axis=0, initial=0)))
         most = lots_max(len(state.agents))
@@ -236,7 +236,7 @@ class SnapshotBuilder:
         names = len(state.space.names)
         key = (state.quota_version, state.space.version, names)
         tree = self._keep("quotas", key, lambda: quota_tree(state))
-        # Any framework may bring a role: that must not cost as much as all quotas.
+        # Any framework may add a role, so that must not cost as much as all quotas.
         of_roles = (*key, state.roles.version)
         return self._keep("quotas of roles", of_roles, lambda: with_roles_of(state, tree))
 
@@ -250,7 +250,7 @@ class SnapshotBuilder:
         demand: Ints,
         known: Bools,
     ) -> Filters:
-        """Show the filters; what they cover depends on all that clients could be offered."""
+        """Return the filters; what they cover depends on all that clients could be offered."""
         offerable = Offerable(
             free=free,
             start=specials.start,
@@ -358,7 +358,7 @@ def _ready(state: State, wanted: Ints | None) -> Ints | None:
 def _candidates(free: Ints, specials: Specials, least: Ints | None) -> Ints:
     """Agents with enough for some client: a row of `least`, or anything if it is None."""
     whole = free if not len(specials.row) else free + specials.by_column(free.shape[1])
-    # Where nothing is free, which a busy master asks about often, a look at zeros is cheapest.
+    # If nothing is free, which is frequent on a busy master, checking for zeros is cheapest.
     if least is None or not whole.any():
         return np.flatnonzero(some(whole))
     return np.flatnonzero(reaches(whole, least))

@@ -1,10 +1,10 @@
-"""What guarantees keep free, as the module's gates see it: they judge decisions one by one.
+"""Guarantees as the module's gates apply them: to one decision after the other.
 
-A policy gives in steps. Where agents hold more than they have, less is free in the cluster than on
-single agents. Then a client may be given what its role is owed, and later in the cycle, when no
-guarantee is unmet any more, the rest of the same agent. Both steps are right. They go as one
-decision, though, and a gate would cut that one down, for others are still owed something when its
-turn comes. So the later step waits for the next cycle.
+A policy grants in steps. If agents hold more than they have, less is free in the cluster than on
+single agents. Then a client may be granted what its role is owed and later in the cycle, once all
+guarantees are met, the rest of the same agent. Both grants are correct, but they are sent as one
+decision, which a gate would reduce because other roles are still owed something at that point. So
+the later grant waits for the next cycle.
 """
 
 import numpy as np
@@ -24,10 +24,10 @@ def are_at_stake(bounds: Bounds, given: Ints) -> bool:
 
 
 def kept(bounds: Bounds, decision: Ints, client: Ints, counted: Ints) -> Bools:
-    """Say which grants no gate cuts off, (G,), each decision down to its first ones.
+    """Return which grants no gate cuts off, (G,): the first ones of each decision.
 
     `decision` (G,): where each grant's decision stands in the answer; -1: it is not in it.
-    `client` (G,); `counted` (G, R), in thousandths: what counts against quota.
+    `client` (G,); `counted` (G, R), in thousandths: the part that counts against quota.
     """
     order = np.argsort(decision, kind="stable")
     found = np.ones(len(decision), np.bool_)
@@ -58,7 +58,7 @@ def _judge(
     available: Ints,
     found: Bools,
 ) -> None:
-    """Pass decisions through the gate; mark the grants of each that come after what it lets by."""
+    """Pass decisions through the gate; mark the grants of each that it cuts off."""
     columns = counted.shape[1]
     required = np.zeros(columns, np.int64)
     for row in range(len(owed)):
@@ -66,14 +66,14 @@ def _judge(
     own, room = np.zeros(columns, np.int64), np.zeros(columns, np.int64)
     at = 0
     while at < len(order):
-        # What a decision of this role may have: all, where nothing is owed to another one.
+        # What a decision for this role may have: everything, if no other role is owed anything.
         role = top[order[at]]
         for r in range(columns):
             own[r] = owed[role, r] if role >= 0 else 0
             room[r] = own[r] + max(available[r] - required[r], 0)
             if required[r] <= own[r]:
                 room[r] = np.iinfo(np.int64).max
-        # Its grants, one after the other, as long as they fit.
+        # Its grants in order, as long as they fit.
         this, fits = decision[order[at]], True
         while at < len(order) and decision[order[at]] == this:
             grant = order[at]

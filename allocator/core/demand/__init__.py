@@ -1,4 +1,4 @@
-"""What one task of a framework needs: stated, learnt, remembered, or read from its own words.
+"""What one task of a framework needs: stated by operators or the framework, learned, or remembered.
 
-Begin with `sources`, which tells their order.
+Start with `sources`, which has their precedence.
 """

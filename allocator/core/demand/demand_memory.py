@@ -1,9 +1,9 @@
-"""What frameworks were seen to need, kept for the next ones of their sort.
+"""Demands observed in frameworks, remembered for similar ones.
 
-A Spark job is a framework of its own: what one was seen to take is known when it is about to leave.
-So it is remembered under *topics*: the role with the pattern of the name, with the principal, with
-the user. A new framework without a stated demand begins with what is remembered, its
-*prior*, until what it accepts agrees or disagrees.
+Each Spark job is a framework of its own, and its demand is only known when it is about to end.
+Demands are therefore remembered by *topic*: the role with the pattern of the name, with the
+principal, with the user. A new framework without a stated demand starts with the remembered one,
+its *prior*, until its acceptances confirm or refute it.
 """
 
 import re
@@ -26,7 +26,7 @@ _CERTAINTY = 4
 
 @lru_cache(maxsize=4096)
 def name_pattern(name: str) -> str:
-    """Give the part of a name that jobs of one sort share.
+    """Return the part of a name that similar jobs share.
 
     >>> name_pattern("pi-2-17"), name_pattern("report 2026-11-22")
     ('pi-#', 'report #')
@@ -35,12 +35,12 @@ def name_pattern(name: str) -> str:
 
 
 def name_topic(role: str, info: FrameworkInfo) -> Topic:
-    """Which topic is about frameworks of the same name."""
+    """The topic of frameworks with the same name."""
     return role, "name", name_pattern(info.name)
 
 
 def wide_topics(role: str, info: FrameworkInfo) -> list[Topic]:
-    """Which topics are about frameworks of any name, by the same principal or user."""
+    """The topics of frameworks of any name, by the same principal or user."""
     both = (("principal", info.principal), ("user", info.user))
     return [(role, kind, who) for kind, who in both if who]
 
@@ -48,8 +48,8 @@ def wide_topics(role: str, info: FrameworkInfo) -> list[Topic]:
 def common_unit(one: Sequence[int], other: Sequence[int]) -> tuple[int, ...] | None:
     """Find the largest amounts that divide both.
 
-    None where one of them has another shape than the other, or is nothing. Amounts of a single
-    resource all have the same shape, which says nothing: there one must be a multiple of the other.
+    None if their shapes differ, or one is empty. Amounts of a single resource always have the same
+    shape, so one must be a multiple of the other.
 
     >>> common_unit((6000, 6144), (4000, 4096))
     (2000, 2048)
@@ -72,8 +72,8 @@ class Remembered:
     """A demand that is remembered.
 
     `amounts`, in thousandths.
-    `weight`: how many lessons agreed; halved by each that did not, and with time.
-    `taught_ms`: when the last one was, on the memory's own clock.
+    `weight`: number of lessons that agreed; halved by each that did not, and over time.
+    `taught_ms`: time of the latest lesson, on the memory's own clock.
     """
 
     amounts: Mapping[str, int]
@@ -84,10 +84,10 @@ class Remembered:
 class DemandMemory:
     """Demands by topic. It outlives sessions.
 
-    `entries` (dict of topic to Remembered): the one that was taught last comes last.
+    `entries` (dict of topic to Remembered): the latest lesson comes last.
     `elapsed_ms`: time that passed in sessions: masters' clocks need not agree.
     `confirmed`, `refuted`, `probes`: priors that the first acceptance agreed with, or not; offers
-        of all that is free to frameworks that had waited with theirs.
+        of all that is free to frameworks that had waited with a prior.
     """
 
     def __init__(self) -> None:
@@ -99,7 +99,7 @@ class DemandMemory:
         self._clock_ms = -1
 
     def advance(self, now_ms: int) -> None:
-        """Tell the time, on the clock of the session."""
+        """Set the time, on the session's clock."""
         if self._clock_ms >= 0:
             self.elapsed_ms += now_ms - self._clock_ms
         self._clock_ms = now_ms
@@ -109,7 +109,7 @@ class DemandMemory:
         self._clock_ms = -1
 
     def weight(self, settings: Settings, topic: Topic) -> int:
-        """How certain the demand of a topic is by now; 0 where there is none."""
+        """The current certainty of a topic's demand; 0 if there is none."""
         entry = self.entries.get(topic)
         if entry is None:
             return 0
@@ -135,8 +135,9 @@ class DemandMemory:
         """Take a lesson.
 
         `amounts`, in thousandths: None of them 0.
-        `times`: how many equal lessons at once.
-        `one_task`: these are surely the amounts of one task. Else they may be those of several.
+        `times`: number of equal lessons.
+        `one_task`: these are certainly the amounts of one task; otherwise they may be those of
+            several.
         """
         entry, most = self.entries.get(topic), _CERTAINTY * settings.learn_after
         if not settings.priors_max or (
@@ -153,12 +154,12 @@ class DemandMemory:
         if unit is not None and unit == amounts:
             weight += times
         elif unit is not None and not one_task:
-            # Perhaps several tasks of the known size: that agrees, and teaches nothing. Where it
-            # shows that the known amounts were several tasks themselves, it counts once.
+            # It may be several tasks of the known size: that agrees, and teaches nothing. If it
+            # shows that the known amounts were several tasks, it counts once.
             weight += unit != known
         else:
-            # It disagrees: each lesson halves the weight. When nothing is left of it, the amounts
-            # of the lesson take the place of the known ones.
+            # It disagrees: each lesson halves the weight. At zero, the lesson's amounts replace the
+            # known ones.
             needed = max(weight.bit_length(), 1)
             unit = known if times < needed else dict(amounts)
             weight = weight >> times if times < needed else times - needed + 1

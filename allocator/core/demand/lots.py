@@ -26,7 +26,7 @@ def lots_max(agents: int) -> int:
 def in_lots(demand: Ints, largest: Ints, most: int) -> Ints:
     """Multiply the demands that fit more often into the largest agent; the others stay.
 
-    `demand` (C, R), in thousandths: one task's needs; zeros where unknown.
+    `demand` (C, R), in thousandths: one task's needs; zeros if unknown.
     `largest` (R,), in thousandths: the most that an agent has of each resource.
     `most`: lots that may fit into such an agent.
     Returns (C, R): what one grant is made of.

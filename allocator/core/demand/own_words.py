@@ -1,7 +1,7 @@
-"""Parsing of what frameworks state about themselves: once per framework, within bounds.
+"""Parsing of frameworks' statements about themselves: once per framework, within bounds.
 
-This input is untrusted. What is malformed or exceeds a bound is set aside: it is ignored, and a row
-reports it.
+This input is untrusted. Parts that are malformed or exceed a bound are set aside: ignored and
+reported.
 """
 
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ Minimum = tuple[Mapping[str, int], ...]
 
 
 class WordsError(ValueError):
-    """What a framework says of itself is not taken.
+    """A framework's input is not accepted.
 
     `reason`: one of `REASONS`.
     """
@@ -53,12 +53,12 @@ class WordsError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class OwnWords:
-    """What a framework's information says of what it needs.
+    """The needs stated in a framework's information.
 
-    `demand`: of its label; None where that states nothing.
+    `demand`: from its label; None if that states nothing.
     `minimum` (dict of int to amounts by name): by handle of the role.
-    `gang`: how many tasks start at once or not at all; 0 where that is not stated.
-    `aside`: what of it is not taken.
+    `gang`: how many tasks must start together; 0 if not stated.
+    `aside`: the parts that were set aside.
     """
 
     demand: Mapping[str, int] | None
@@ -69,7 +69,7 @@ class OwnWords:
 
 
 def read_words(info: FrameworkInfo) -> OwnWords:
-    """Read a framework's labels and minimums; whatever they are, it does not fail."""
+    """Read a framework's labels and minimums; never fails."""
     if not (info.labels or info.minimum):
         return OwnWords(None, (), {}, ())
     demand: Mapping[str, int] | None = None
@@ -95,15 +95,15 @@ def read_words(info: FrameworkInfo) -> OwnWords:
     for role, any_of in info.minimum.items():
         taken, wrong = _read_minimum(any_of)
         aside += wrong
-        # Where all alternatives were left out, the framework counts as having no minimum. One that
-        # it gave empty means something: any offer will do.
+        # If all alternatives were left out, the framework counts as having no minimum. An empty
+        # list by the framework is different: it accepts any offer.
         if taken or not any_of:
             minimum[role] = taken
     return OwnWords(demand, clauses, minimum, tuple(aside), gang)
 
 
 def read_request(event: Request) -> tuple[Mapping[str, int] | None, tuple[SetAside, ...]]:
-    """Find what a REQUEST states: the first that asks for something; and what is set aside."""
+    """Read a REQUEST: the first request that asks for something, and input that is set aside."""
     aside: list[SetAside] = []
     if (count := len(event.requests)) > REQUESTS_MAX:
         text = f"has {count} requests; the first {REQUESTS_MAX} are looked at"
@@ -118,7 +118,7 @@ def read_request(event: Request) -> tuple[Mapping[str, int] | None, tuple[SetAsi
 
 
 def demand_of_label(label: str) -> dict[str, int] | None:
-    """Read a demand label; None where it asks for nothing. Raises WordsError."""
+    """Read a demand label; None if it asks for nothing. Raises WordsError."""
     if len(label) > DEMAND_LENGTH_MAX:
         message = f"has {len(label)} characters, over {DEMAND_LENGTH_MAX}"
         raise WordsError(TOO_LONG, message)
@@ -131,7 +131,7 @@ def demand_of_label(label: str) -> dict[str, int] | None:
 
 
 def clauses_of_label(label: str) -> tuple[Clause, ...]:
-    """Read a label that says something of agents. Raises WordsError."""
+    """Read a label about agents. Raises WordsError."""
     # Separators are counted first, so that too long an expression is never parsed.
     if (clauses := label.count(";") + 1) > CLAUSES_MAX:
         raise WordsError(TOO_MANY, f"has {clauses} clauses, over {CLAUSES_MAX}")
@@ -144,7 +144,7 @@ def clauses_of_label(label: str) -> tuple[Clause, ...]:
 
 
 def gang_of_label(label: str) -> int:
-    """Read the size of a gang; 0 where the label is empty. Raises WordsError."""
+    """Read the size of a gang; 0 if the label is empty. Raises WordsError."""
     if not label:
         return 0
     if len(label) > GANG_LENGTH_MAX:
@@ -168,7 +168,7 @@ def _check_names(stated: Mapping[str, int]) -> None:
 
 
 def _read_minimum(any_of: Minimum) -> tuple[Minimum, list[SetAside]]:
-    """Leave out of a minimum what is too much."""
+    """Remove the parts of a minimum that exceed a bound."""
     aside: list[SetAside] = []
     if len(any_of) > ALTERNATIVES_MAX:
         text = f"has {len(any_of)} alternatives; the first {ALTERNATIVES_MAX} are taken"
@@ -182,7 +182,7 @@ def _read_minimum(any_of: Minimum) -> tuple[Minimum, list[SetAside]]:
 
 
 def fits_nowhere(field: str, unknown: frozenset[str]) -> SetAside:
-    """Say that resources are asked for that no agent has."""
+    """Report that no agent has some of the requested resources."""
     first = ", ".join(map(quoted, sorted(unknown)[:_NAMED]))
     more = f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else ""
     return SetAside(field, UNKNOWN, f"no agent has {first}{more}: that fits nowhere")

@@ -1,11 +1,12 @@
-"""Where the demand of a framework comes from: the first source that answers counts.
+"""Where the demand of a framework comes from: the first source with an answer applies.
 
 1. An operator's rule that overrides what frameworks state.
 2. The framework's REQUEST call.
 3. The label on the framework's information.
 4. Any other rule of operators.
-5. What its acceptances taught, after enough of them; or after the first, if that agreed with 6.
-6. The prior: what frameworks of its sort needed (`demand_memory`).
+5. The demand learned from its acceptances, after enough of them; or after the first, if that agreed
+   with 6.
+6. The prior: the demand of similar frameworks (`demand_memory`).
 
 An unknown demand is not zero: the framework is served with whatever is free.
 """
@@ -23,7 +24,7 @@ None: it is not stated. Empty amounts: the operator says that it is unknown.
 
 
 def declared_demand(settings: Settings, own: Stated, framework_name: str, role: str) -> Stated:
-    """Find the demand that counts of those stated; `own`: what the framework states itself."""
+    """Find the stated demand that applies; `own`: the framework's own statement."""
     rule = settings.demand_rule(role, framework_name)
     ruled = None if rule is None or rule.demand is None else ("operator", rule.demand)
     if rule is not None and rule.override:
@@ -39,11 +40,11 @@ def own_demand(of_label: Mapping[str, int] | None, request: Mapping[str, int] | 
 
 
 def unstated_source(settings: Settings, *, accepts: int, has_prior: bool, mixed: bool) -> str:
-    """Say where a demand that is not stated comes from: ``learned``, ``prior``; empty: unknown.
+    """Return the source of a demand that is not stated: ``learned``, ``prior``; empty: unknown.
 
     `accepts`: how often the client accepted something.
     `has_prior`: it has a prior, and no acceptance disagreed with that.
-    `mixed`: its tasks are of several kinds, so no demand is that of all.
+    `mixed`: its tasks are of several kinds, so no single demand fits all.
     """
     if not settings.learn_demand or mixed:
         return ""

@@ -1,4 +1,4 @@
-"""A cycle that was decided elsewhere is decided once more, and both decisions are compared.
+"""Decide a cycle of another process again, and compare the decisions.
 
 Nothing is charged, so the books stay as they are.
 """
@@ -20,7 +20,7 @@ class DecisionRow(NamedTuple):
     """One decision.
 
     `framework`, `role`, `agent`: handles.
-    `amounts`: kinds, ascending, and what is given of each, in thousandths.
+    `amounts`: kinds, ascending, and the granted amount of each, in thousandths.
     """
 
     framework: int
@@ -29,19 +29,19 @@ class DecisionRow(NamedTuple):
     amounts: tuple[tuple[int, int], ...]
 
     def __str__(self) -> str:
-        """Say it in words."""
+        """Format the decision as text."""
         given = ", ".join(f"{amount} of kind {kind}" for kind, amount in self.amounts)
         return f"{given} of agent {self.agent} to framework {self.framework} in role {self.role}"
 
 
 class Dissent(NamedTuple):
-    """Where the policy decides otherwise.
+    """A difference between two decisions.
 
     `cycle`: number of the cycle.
-    `reason`: what differs, in words.
-    `place`: which decision of the cycle is the first that differs, from 0; -1 where all are equal,
-        or the policy cannot decide.
-    `told`, `own`: that decision as recorded, and as the policy decides; None where there is
+    `reason`: the difference, as text.
+    `place`: index of the first decision that differs, from 0; -1 if all are equal, or the policy
+        cannot decide.
+    `told`, `own`: that decision as recorded, and as the policy decides; None if there is
         none.
     """
 
@@ -53,10 +53,10 @@ class Dissent(NamedTuple):
 
 
 def second_opinion(question: Question, told: Decided, decide: Decide) -> Dissent | None:
-    """Decide a cycle again, and compare; None where both say the same.
+    """Decide a cycle again, and compare; None if both are equal.
 
-    `told`: what was decided elsewhere.
-    `decide`: decides as it was done there.
+    `told`: the decision of the other process.
+    `decide`: decides as that process did.
     """
     again = question._replace(overruled=told.policy_error)
     try:

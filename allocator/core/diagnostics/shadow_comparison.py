@@ -113,8 +113,8 @@ def compare_beside(record: CycleRecord, spec: PolicySpec, policy: Policy) -> Com
     `record`: with what was seen.
     `spec`: its mode counts.
     `policy`: what `spec` names.
-    Returns None where the cycle cannot be shown in that mode.
-    Raises Exception: whatever the policy raises, and `BadGrantError` where it grants what it must
+    Returns None if the cycle cannot be shown in that mode.
+    Raises Exception: whatever the policy raises, and `BadGrantError` if it grants what it must
         not.
     """
     assert record.seen is not None
@@ -139,7 +139,7 @@ def compare_beside(record: CycleRecord, spec: PolicySpec, policy: Policy) -> Com
 
 @dataclass(frozen=True, slots=True)
 class _Offers:
-    """What grants come to: pairs of client and agent, each once; dominant shares, (C,)."""
+    """Sum up grants: pairs of client and agent, each once; dominant shares, (C,)."""
 
     pairs: Ints
     share: Floats

@@ -1,8 +1,8 @@
-"""What happened lately, to explain why a client got nothing.
+"""Recent history, to explain why a client got nothing.
 
-A trail keeps the last cycles, each with what the policy saw and gave, and the last events about
-offers. It refers to what was made anyway, and copies only what the books go on to change. No
-decision depends on it, and no checkpoint holds it.
+A trail keeps the last cycles, each with the policy's input and grants, and the last events about
+offers. It refers to existing objects, and copies only what the books change later. No decision
+depends on it, and no checkpoint holds it.
 """
 
 from collections import deque
@@ -58,9 +58,9 @@ _OFFER_EVENTS = (Moves, Outcomes, Release, Transition)
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Whom the rows of clients meant at a moment.
+    """The identities of clients' rows at one moment.
 
-    `framework`, `role` (C,): handles; 0 where the row was free.
+    `framework`, `role` (C,): handles; 0 if the row was free.
     `info`: by handle of the framework.
     `path`: by handle of the role: the books' own, append-only.
     """
@@ -113,14 +113,14 @@ class CycleRecord:
 
 
 class Seen(NamedTuple):
-    """A snapshot that a policy saw, with copies of those arrays that the books go on to change.
+    """A policy's snapshot, with copies of those arrays that the books change later.
 
     `taken`: the snapshot; some of its arrays have changed since.
     `agents_held`, `excluding`, `filters`: copies of these, as they were. The lists of filters may
-        be missing; the bits of what they cover never are.
+        be missing; the bits of their coverage never are.
     `excluded` (E, W): the rows of the agents that exclude clients; the others are zeros.
     `filters_kept`: whether the lists are complete.
-    `nbytes`: what is kept because of this, about.
+    `nbytes`: approximate memory that this keeps in use.
     """
 
     taken: Snapshot
@@ -144,7 +144,7 @@ class Seen(NamedTuple):
 
 
 class OfferEvent(NamedTuple):
-    """Something that became of offers.
+    """An event about offers.
 
     `stamp`: as in `CycleRecord`.
     """
@@ -176,13 +176,13 @@ class Trail:
         """Copy those inputs of a cycle that it changes and that are kept."""
         if state.settings.shadow is None or not self.shadow_bytes_max:
             return see(snapshot, nbytes_max=SNAPSHOT_BYTES_MAX)
-        # In another mode filters have to be looked at one by one.
+        # In another mode filters must be checked one by one.
         cells = max(1, snapshot.filters.amount.shape[1])
         filters_max = max(_FILTERS_MAX, _SHADOW_CELLS_MAX // cells)
         return see(snapshot, filters_max, max(SNAPSHOT_BYTES_MAX, self.shadow_bytes_max))
 
     def note(self, now_ms: int, event: Event | Moves) -> None:
-        """Keep an event that says what became of offers."""
+        """Keep an event about offers."""
         if not isinstance(event, _OFFER_EVENTS):  # as most
             return
         nbytes = _size_of(event)
@@ -246,11 +246,11 @@ class Trail:
             self._bytes -= _size_of_record(self.cycles.popleft())
 
     def latest(self) -> tuple[CycleRecord, ...]:
-        """The cycles as they are kept now, the oldest first, for another thread."""
+        """The cycles kept now, oldest first, for another thread."""
         return tuple(map(copy, self.cycles))
 
     def names(self, state: State) -> Names:
-        """Whom the rows of clients mean now."""
+        """The current identities of clients' rows."""
         version = state.clients.version, state.roles.version
         if self._names is None or self._names[0] != version:
             names = Names(
@@ -266,17 +266,17 @@ class Trail:
 def see(
     snapshot: Snapshot, filters_max: int = _FILTERS_MAX, nbytes_max: int = 2**62
 ) -> Seen | None:
-    """Copy of a snapshot what the books go on to change.
+    """Copy the parts of a snapshot that the books change later.
 
     `snapshot`: as it was taken.
     `filters_max`: filters to copy at most.
-    `nbytes_max`: None is given for a snapshot that is larger.
+    `nbytes_max`: return None for a larger snapshot.
     """
     nbytes = _size_of_snapshot(snapshot)
     if nbytes > nbytes_max:
         return None
     filters = snapshot.filters
-    # Mostly there are none on the few agents that a cycle is about.
+    # Usually there are none on the few agents of a cycle.
     none = bool((filters.head[snapshot.agents] < 0).all())
     kept = None if none else excerpt(filters, snapshot.agents, filters_max)
     largest, covered = filters.largest.copy(), filters.covered.copy()
@@ -299,7 +299,7 @@ def see(
 
 
 def _size_of_snapshot(snapshot: Snapshot) -> int:
-    """Bytes of a snapshot that nothing else keeps, about."""
+    """Approximate bytes of a snapshot that nothing else keeps."""
     filters, bounds, plan = snapshot.filters, snapshot.bounds, snapshot.plan
     return (
         2 * snapshot.free.nbytes

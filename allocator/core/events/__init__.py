@@ -7,7 +7,7 @@ clock.
 
 A framework may hold resources before it is added: `Hold` then makes an empty, inactive row.
 
-Begin with `holdings`. What operators set are events, too: `allocator.core.settings`.
+Start with `holdings`. Operators' changes are events, too: `allocator.core.settings`.
 """
 
 from allocator.core.events.agents import (

@@ -11,7 +11,7 @@ from allocator.core.snapshot import Bools, Ints
 
 @dataclass(frozen=True, slots=True)
 class AgentInfo:
-    """What is known of an agent beside its resources; `set_aside` as for frameworks."""
+    """Information about an agent except its resources; `set_aside` as for frameworks."""
 
     agent_id: str
     hostname: str = ""
@@ -85,7 +85,7 @@ class UpdateAgent:
 
 @dataclass(frozen=True, slots=True)
 class RemoveAgent:
-    """The agent is gone, with all that was held on it."""
+    """The agent is gone, with everything held on it."""
 
     agent: int
 

@@ -1,4 +1,4 @@
-"""What all events share: amounts by kind, words set aside, and the error of what cannot be."""
+"""What all events share: amounts by kind, input set aside, and the error for invalid events."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ class EventError(ValueError):
     """An event that cannot be applied; the state is as it was.
 
     `kind`: ``handle``, ``value``, ``books`` or ``limit``.
-    `field`: what part of the event is wrong, such as ``amount[3]``.
-    `message`: the value, and what would be right.
+    `field`: the invalid part of the event, such as ``amount[3]``.
+    `message`: the value, and what would be valid.
     """
 
     def __init__(self, kind: str, field: str, message: str) -> None:
@@ -38,11 +38,11 @@ take them failed, which is a defect of ours."""
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """Words of a framework or an agent that are not taken; it is served as if not said.
+    """Input of a framework or an agent that is ignored.
 
-    `field`: where they stood, such as ``labels``.
+    `field`: where it was found, such as ``labels``.
     `reason`: one of `REASONS`.
-    `text`: what is wrong with them, and what is taken instead.
+    `text`: the fault, and what is used instead.
     """
 
     field: str

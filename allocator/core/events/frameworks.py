@@ -8,7 +8,7 @@ from allocator.core.events.base import Aside
 
 @dataclass(frozen=True, slots=True)
 class FrameworkInfo:
-    """What is known of a framework; `set_aside` is what of its words is not in it."""
+    """Information about a framework; `set_aside` has the input that was ignored."""
 
     framework_id: str
     name: str = ""
@@ -43,7 +43,7 @@ class UpdateFramework:
 
 @dataclass(frozen=True, slots=True)
 class RemoveFramework:
-    """The framework is gone, with all that it held."""
+    """The framework is gone, with everything it held."""
 
     framework: int
 
@@ -58,7 +58,7 @@ class ActivateFramework:
 
 @dataclass(frozen=True, slots=True)
 class Suppress:
-    """The framework wants no offers in these roles; none named: in all its roles."""
+    """The framework wants no offers in these roles; empty: in all its roles."""
 
     framework: int
     roles: tuple[int, ...] = ()
@@ -74,7 +74,7 @@ class Revive:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The framework says what it needs; the first request is its demand vector."""
+    """The framework states its needs; the first request is its demand vector."""
 
     framework: int
     requests: tuple[Mapping[str, int], ...]
@@ -83,7 +83,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class SetWeights:
-    """Weights of roles by path, > 0; they stay for roles that are not known yet."""
+    """Weights of roles by path, > 0; those of unknown roles are kept."""
 
     weights: Mapping[str, float]
 

@@ -1,8 +1,8 @@
 """Events about held resources, and about offers.
 
 Amounts of many rows are a table everywhere: `kind` says what its columns are, `amount` has its
-rows. The wire has checked each value by itself before an event is made; here the columns must fit
-each other.
+rows. The wire checks each value before an event is made; here columns are checked against each
+other.
 """
 
 from collections.abc import Sized
@@ -46,7 +46,7 @@ class Holdings:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Resources in use that the allocator learns of now."""
+    """Resources in use that are new to the allocator."""
 
     holdings: Holdings
 
@@ -57,7 +57,7 @@ class Release:
 
     `released`: rows that name an unknown agent or framework are ignored: what they held went with
         them.
-    `refuse_ms` (N,): how long what is given back must not be offered again; -1 for no filter.
+    `refuse_ms` (N,): how long the released resources must not be offered again; -1: no filter.
     `allocated` (N,): whether the resources were in use (a task ended) rather than offered.
     """
 
@@ -71,13 +71,13 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """Offered resources come into use. Framework 0: the host does not know which one it is."""
+    """Offered resources come into use. Framework 0: unknown to the host."""
 
     used: Holdings
 
 
 class Move(IntEnum):
-    """What becomes of the amounts of one row: as in `Hold`, `Transition` and `Release`."""
+    """What a row does with its amounts: as in `Hold`, `Transition` and `Release`."""
 
     HOLD = 0
     USE = 1
@@ -86,14 +86,14 @@ class Move(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """Holds, transitions and releases of few rows each, in the order in which they came.
+    """Holds, transitions and releases of few rows each, in order.
 
-    It is no event, but what several of them are together, each row as if it had come by itself.
+    Not an event itself, but several merged ones, each row as if it had come on its own.
 
     `what` (N,): of `Move`.
     `holdings`: kinds that an event does not name are zeros in its rows.
     `refuse_ms`, `allocated` (N,): as in `Release`; -1 and False for all others.
-    `event` (N,): which of the events each row is of, ascending.
+    `event` (N,): index of the event of each row, ascending.
     """
 
     what: Ints
@@ -119,7 +119,7 @@ class Moves:
         )
 
     def row(self, row: int) -> "Hold | Transition | Release":
-        """Give one row as an event."""
+        """Return one row as an event."""
         one = slice(row, row + 1)
         holdings = self.holdings.cut(one)
         if self.what[row] == Move.RELEASE:
@@ -140,7 +140,7 @@ class UpdateAllocation:
 
 @dataclass(frozen=True, slots=True)
 class Exclude:
-    """Pairs that may not meet, as the host evaluated offer constraints.
+    """Excluded pairs, as the host evaluated offer constraints.
 
     `framework`, `role`, `agent` (N,).
     `excluded` (N,): False takes an exclusion back.
@@ -183,7 +183,7 @@ class InverseOffer:
 
 
 class Reason(IntEnum):
-    """What became of a decision; the numbers are those of the protocol's OutcomeReason."""
+    """The outcome of a decision; the numbers are those of the protocol's OutcomeReason."""
 
     OFFERED = 1
     PARTIAL = 2
@@ -208,12 +208,12 @@ class Reason(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """What became of consecutive decisions.
+    """The outcomes of consecutive decisions.
 
     `reason` (N,): numbers of `Reason`.
     `kind` (K,): each once.
-    `amount` (P, K), in thousandths: what was really offered, one row for each decision whose reason
-        is PARTIAL, in order.
+    `amount` (P, K), in thousandths: what was actually offered, one row for each decision whose
+        reason is PARTIAL, in order.
     """
 
     first_decision: int
@@ -226,7 +226,7 @@ class Outcomes:
 
     @classmethod
     def all_or_nothing(cls, first_decision: int, offered: Bools) -> "Outcomes":
-        """Say that each decision was offered as it was made, or that nothing was available."""
+        """Report that each decision was offered as made, or that nothing was available."""
         reason = np.where(offered, Reason.OFFERED, Reason.NOTHING_AVAILABLE).astype(np.int64)
         return cls(first_decision, reason, np.empty(0, np.int64), np.empty((0, 0), np.int64))
 
@@ -237,6 +237,6 @@ class Outcomes:
 
     @property
     def partial(self) -> Bools:
-        """Which decisions became something else than was decided, (N,)."""
+        """Decisions with any other outcome than full offers, (N,)."""
         partial: Bools = self.reason == Reason.PARTIAL
         return partial

@@ -1,9 +1,9 @@
 """Which filters cover all that their clients could be offered: a bit for each pair.
 
-Only the agents of a cycle are looked at; the others keep their marks until they are.
-A bit is worked out again only where it may have changed: where filters went, where something else
-is free than before, or where a client is offered things in another way. So filters that stay in
-force cost a cycle nothing, however many they are.
+Only the agents of a cycle are updated; others keep their marks until they are part of one.
+A bit is recomputed only if it may have changed: if filters were dropped, free amounts changed, or a
+client is offered resources in another form. So filters that stay in force cost cycles nothing,
+however many there are.
 """
 
 from typing import NamedTuple
@@ -17,13 +17,13 @@ from allocator.core.snapshot import BitWords, Bools, Ints
 
 
 class Offerable(NamedTuple):
-    """What clients could be offered if they were alone: from the snapshot that is being taken.
+    """What each client could be offered if it were alone: from the snapshot being taken.
 
     `free` (J, R), `start` (J + 1,), `row`, `special_free` (E,), `kind` (S,), `reach` (S, W): of the
         agents of the cycle, see `Specials`.
     `plain_kind` (R,); `demand` (C, R), in thousandths; `known` (C,).
     `opening` (C,): how many tasks an offer begins with, see `opening_tasks`.
-    `takes` (C,): what they are capable of, see `ClientTable`.
+    `takes` (C,): their capabilities, see `ClientTable`.
     """
 
     free: Ints
@@ -41,12 +41,12 @@ class Offerable(NamedTuple):
 
 @part()
 def _covers_all(filters: FilterArrays, offerable: Offerable, place: int, row: int) -> bool:
-    """Say whether a filter covers all that its client could be offered on its agent."""
+    """Return whether a filter covers all that its client could be offered on its agent."""
     client = filters.client[row]
     first, end = offerable.start[place], offerable.start[place + 1]
     known, opening = offerable.known[client], offerable.opening[client]
     if known and opening != 1 and first < end:
-        return False  # how many tasks there would be depends on what is special
+        return False  # the number of tasks depends on special resources
     # Plain resources: the tasks that an offer begins with, or all that is free.
     for r in range(offerable.free.shape[1]):
         offered = offerable.demand[client, r] * opening if known else offerable.free[place, r]
@@ -65,9 +65,8 @@ def _covers_all(filters: FilterArrays, offerable: Offerable, place: int, row: in
 
 @part()
 def _look_through(filters: FilterArrays, offerable: Offerable, place: int, agent: int) -> None:
-    """Work out all bits of an agent, filter by filter."""
-    # Bits are those of clients that may have filters. What is zero is not written: then it takes no
-    # memory.
+    """Compute all bits of an agent, filter by filter."""
+    # Bits of clients that may have filters. Zeros are not written, so that they take no memory.
     for first in range(filters.maybe.shape[1]):
         if filters.maybe[agent, first] != np.uint64(0):
             for word in range(first, filters.covered.shape[1], filters.maybe.shape[1]):
@@ -94,9 +93,9 @@ def _look_through(filters: FilterArrays, offerable: Offerable, place: int, agent
 
 @part()
 def _look_at_fresh(filters: FilterArrays, offerable: Offerable, place: int, agent: int) -> None:
-    """Work out the bits of the filters that came to an agent since the last time."""
+    """Compute the bits of the filters added to an agent since the last time."""
     row = filters.of_agent[agent]
-    # Filters are put at the head of the list, so the fresh ones are the first.
+    # Filters are added at the head of the list, so fresh ones come first.
     while row >= 0 and filters.fresh[agent] > 0:
         if _covers_all(filters, offerable, place, row):
             client = filters.client[row]
@@ -108,7 +107,7 @@ def _look_at_fresh(filters: FilterArrays, offerable: Offerable, place: int, agen
 
 @part()
 def _is_beyond(filters: FilterArrays, offerable: Offerable, place: int, agent: int) -> bool:
-    """Say whether more is free on an agent than any filter there covers."""
+    """Return whether more is free on an agent than any filter there covers."""
     for r in range(offerable.free.shape[1]):
         kind = offerable.plain_kind[r]
         if offerable.free[place, r] > (filters.largest[agent, kind] if kind >= 0 else 0):
@@ -118,7 +117,7 @@ def _is_beyond(filters: FilterArrays, offerable: Offerable, place: int, agent: i
 
 @part()
 def _is_as_seen(seen: Ints, offerable: Offerable, place: int, agent: int) -> bool:
-    """Say whether the same is free as when the bits of the agent were worked out."""
+    """Return whether free amounts are the same as when the bits of the agent were computed."""
     for r in range(offerable.free.shape[1]):
         if offerable.free[place, r] != seen[agent, r]:
             return False
@@ -137,32 +136,32 @@ def refresh(
     """Bring the bits of some agents up to date.
 
     `agents` (J,): rows, each once: those that `offerable` is about.
-    `touched` (A,): on which agents something else may be free; cleared.
-    `seen` (A, R): what was free when the bits of the agent were worked out; -1 where specials were.
-    `known` (W,): bits of the clients that are offered tasks.
+    `touched` (A,): agents whose free amounts may have changed; cleared.
+    `seen` (A, R): free amounts when the bits of the agent were computed; -1 if there were specials.
+    `known` (W,): bits of the clients that are offered whole tasks.
     """
     for place in range(len(agents)):
         agent = agents[place]
         # Without filters there are no bits, whatever is free.
         if filters.of_agent[agent] < 0 and not filters.stale[agent]:
             touched[agent] = False
-        # An agent that nothing happened to keeps its bits.
+        # An unchanged agent keeps its bits.
         if filters.stale[agent] or touched[agent]:
             plain = offerable.start[place] == offerable.start[place + 1]
-            # Filters went, or special resources play a part: work out everything.
+            # Filters were dropped, or special resources are involved: recompute everything.
             if filters.stale[agent] or not plain or (len(seen[agent]) and seen[agent, 0] < 0):
                 _look_through(filters, offerable, place, agent)
             elif not _is_as_seen(seen, offerable, place, agent):
                 if _is_beyond(filters, offerable, place, agent):
-                    # No client that is offered all that is free is covered any more. Offers in
+                    # Clients that are offered all that is free are no longer covered. Offers in
                     # whole tasks do not depend on what is free, so those bits stay.
                     for word in range(len(known)):
                         if filters.covered[agent, word] != np.uint64(0):
                             filters.covered[agent, word] &= known[word]
                 else:
                     _look_through(filters, offerable, place, agent)
-            # Remember what these bits are good for. Without filters it is anything: an agent's
-            # first filter makes them stale.
+            # Record the free amounts that these bits are for. Without filters any will do: an
+            # agent's first filter makes the bits stale.
             if filters.of_agent[agent] >= 0:
                 for r in range(offerable.free.shape[1]):
                     seen[agent, r] = offerable.free[place, r] if plain else -1
@@ -173,7 +172,7 @@ def refresh(
 
 
 class Forms(NamedTuple):
-    """In what form clients are offered things: these parts of `Offerable`."""
+    """The form of clients' offers: these parts of `Offerable`."""
 
     demand: Ints
     known: Bools
@@ -186,12 +185,12 @@ def forms_of(offerable: Offerable) -> Forms:
 
 
 def changed_clients(before: Forms | None, now: Forms) -> Ints:
-    """Rows of the clients that are offered things in another form than before."""
+    """Rows of the clients whose offers have changed their form."""
     if before is None or before.demand.shape != now.demand.shape:
         return np.arange(len(now.known))
     same = before.known is now.known and before.demand is now.demand
     same &= before.opening is now.opening
-    if same and before.takes is now.takes:  # which is quick to see
+    if same and before.takes is now.takes:  # which is quick to check
         return np.empty(0, np.int64)
     changed = before.known != now.known
     changed |= before.opening != now.opening
@@ -202,7 +201,7 @@ def changed_clients(before: Forms | None, now: Forms) -> Ints:
 
 @loop
 def mark_stale(filters: FilterArrays, clients: Ints) -> None:
-    """Have the bits of some clients worked out again."""
+    """Mark the bits of some clients to be recomputed."""
     for client in clients:
         row = filters.of_client[client]
         while row >= 0:

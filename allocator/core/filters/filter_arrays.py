@@ -13,9 +13,9 @@ from allocator.core.snapshot import BitWords, Bools, Filters, Indices, Ints
 def excerpt(filters: Filters, agents: Ints, most: int) -> Filters | None:
     """Copy the filters on some agents.
 
-    `agents` (J,): rows, ascending; of others the lists are empty.
-    `most`: how many filters are copied at most.
-    Returns None where there are more.
+    `agents` (J,): rows, ascending; the lists of others are empty.
+    `most`: maximum number of filters to copy.
+    Returns None if there are more.
     """
     lists = loop_view(filters.head), loop_view(filters.next), loop_view(agents)
     rows, is_last = _gather(*lists, most)
@@ -34,7 +34,7 @@ def excerpt(filters: Filters, agents: Ints, most: int) -> Filters | None:
 
 @loop
 def _gather(head: Indices, following: Indices, agents: Ints, most: int) -> tuple[Ints, Bools]:
-    """Return the rows on agents, list by list, and which ends its list; at most one too many."""
+    """Return the rows on agents, list by list, and which ends its list; up to `most` + 1."""
     rows, is_last = np.empty(most + 1, np.int64), np.zeros(most + 1, np.bool_)
     count = 0
     for agent in agents:
@@ -62,7 +62,7 @@ is used again. So a page may hold filters of later rounds, which are passed over
 class FilterArrays(NamedTuple):
     """The arrays of all filters, as the compiled loops take them.
 
-    `agent`, `client` (X,): 0 where the row is free.
+    `agent`, `client` (X,): 0 if the row is free.
     `amount` (X, K): by kind.
     `expires_ms` (X,): last moment at which the filter is in force.
     `of_agent`, `next_of_agent`, `previous_of_agent` (A,), (X,), (X,); `of_client`,
@@ -71,13 +71,12 @@ class FilterArrays(NamedTuple):
     `spare` (X,): free rows, as a stack.
     `per_client` (C,): filters of each client.
     `maybe` (A, V): bit ``c % 64`` of word ``c // 64 % V``: client c may have a filter on the agent;
-        where it is not set, it has none. There are at most `MAYBE_WORDS` words.
+        if it is not set, it has none. There are at most `MAYBE_WORDS` words.
     `covered` (A, W): bit ``c % 64`` of word ``c // 64``: a filter covers all that client c could be
         offered, see `Filters`.
-    `stale` (A,): the agent's row of `covered` has to be worked out again; so that of each agent
-        that has its first filter.
-    `fresh` (A,): how many filters came to the agent since its row of `covered` was brought up to
-        date; they are the first ones of its list.
+    `stale` (A,): the agent's row of `covered` must be recomputed, as after its first filter.
+    `fresh` (A,): number of filters added to the agent since its row of `covered` was updated; they
+        are the first ones of its list.
     `largest` (A, K): no filter on the agent has more of any kind.
     """
 
@@ -164,7 +163,7 @@ def _remove(filters: FilterArrays, row: int, spare: int) -> int:
     filters.agent[row] = 0
     filters.client[row] = 0
     filters.expires_ms[row] = NEVER
-    # The client may not be covered any more: the agent's bits are worked out again.
+    # The client may no longer be covered: recompute the agent's bits.
     filters.stale[agent] = True
     filters.per_client[client] -= 1
     filters.spare[spare] = row
@@ -180,7 +179,7 @@ def add(
     expires_ms: Ints,
     spare: int,
 ) -> int:
-    """Add filters, where no other one covers them. There is room for all.
+    """Add filters, unless others cover them. There must be room for all.
 
     Returns how many rows are spare afterwards.
     """
@@ -193,8 +192,8 @@ def add(
         row = filters.spare[spare]
         filters.fresh[agent[i]] += 1
         if filters.of_agent[agent[i]] < 0:
-            filters.stale[agent[i]] = True  # what was free there has not been noted
-        # Fill the row, and keep what is known by agent true: the bit, and the largest amounts.
+            filters.stale[agent[i]] = True  # the free amounts there have not been recorded
+        # Fill the row, and update the agent's bit and largest amounts.
         filters.agent[row] = agent[i]
         filters.client[row] = client[i]
         filters.expires_ms[row] = expires_ms[i]
@@ -218,7 +217,7 @@ def _replace(
 
     Returns how many rows are spare, and whether it is the new one that is superfluous.
     """
-    # No bit, no filter: most pairs have none, and are done here.
+    # Without the bit there is no filter: most pairs return here.
     if filters.maybe[agent, maybe_word(filters, client)] & bit_of(client) == np.uint64(0):
         return spare, False
     row = filters.of_agent[agent]
@@ -230,7 +229,7 @@ def _replace(
             if lives >= expires_ms and _covers(filters.amount[row], amount):
                 return spare, True
             if lives <= expires_ms and _covers(amount, filters.amount[row]):
-                stale = filters.stale[agent]  # the new one covers all that this one did
+                stale = filters.stale[agent]  # the new one covers all that this one does
                 spare = _remove(filters, row, spare)
                 filters.stale[agent] = stale
         row = following
@@ -249,12 +248,12 @@ def drop_list(filters: FilterArrays, row: int, following: Indices, spare: int) -
 
 @loop
 def expire(filters: FilterArrays, since_ms: int, now_ms: int, spare: int) -> int:
-    """Drop filters that are not in force any more; returns how many rows are spare.
+    """Drop expired filters; returns how many rows are spare.
 
     `since_ms`: those that were over before then have been dropped.
     """
     # A filter that had expired before it came is kept as if it ended at `since_ms - 1`, see
-    # `FilterTable.add`. So the search begins with the page of that moment.
+    # `FilterTable.add`. So start with the page of that moment.
     first, last = (since_ms - 1) >> _PAGE_BITS, now_ms >> _PAGE_BITS
     for page in range(max(first, last - PAGES + 1), last + 1):
         row = filters.of_page[page & (PAGES - 1)]

@@ -2,8 +2,7 @@
 
 Only the module knows which client may have which part of a rest kind. Therefore it is offered to
 one client after another. A client that got nothing of it is not offered it again for some time.
-Otherwise the first client would be offered it in every cycle, and the client that may have it
-never.
+Otherwise the first client would be offered it in every cycle, and the right one never.
 
 A framework may refuse the rest of each agent in each of its roles. Removing its refusals, or
 expired ones, does not require a search through those of others.
@@ -59,12 +58,12 @@ class RestKindFilters:
         ]
 
     def expire(self, now_ms: int) -> list[int]:
-        """Drop what is not in force any more; says on which agents."""
+        """Drop expired refusals; returns their agents."""
         # Nothing has expired yet: the usual case costs one comparison.
         if self._next_expiry_ms is None or self._next_expiry_ms >= now_ms:
             return []
         touched, ends = set[int](), self._index.ends
-        # Go on to the first refusal that stays: it is the next one that will be over.
+        # Continue to the first refusal in force: it is the next one to expire.
         while ends and (ends[0][0] < now_ms or not self._is_kept(*ends[0])):
             end = heappop(ends)
             if self._is_kept(*end):
@@ -84,7 +83,7 @@ class RestKindFilters:
         self._trim()
 
     def drop_client(self, client: int) -> list[int]:
-        """Forget what a client refused; says on which agents."""
+        """Drop a client's refusals; returns their agents."""
         pairs = self._index.of_client.pop(client, set())
         for agent, kind in pairs:
             self._drop(client, agent, kind)
@@ -92,7 +91,7 @@ class RestKindFilters:
         return sorted({agent for agent, _ in pairs})
 
     def _drop(self, client: int, agent: int, kind: int) -> None:
-        """Take one refusal out of those of its agent."""
+        """Remove a refusal from its agent."""
         refusals = self._of_agent[agent]
         del refusals[client, kind]
         self._count -= 1
@@ -100,12 +99,12 @@ class RestKindFilters:
             del self._of_agent[agent]
 
     def _is_kept(self, expires_ms: int, agent: int, client: int, kind: int) -> bool:
-        """Whether an end is that of a refusal; it is not where that is gone, or ends otherwise."""
+        """Whether an entry of the heap still matches a refusal."""
         row = self._of_agent.get(agent, {}).get((client, kind))
         return row is not None and row[1] == expires_ms
 
     def _trim(self) -> None:
-        """Let go of the ends of refusals that are gone, once they are most of all ends."""
+        """Drop invalid entries from the heap once most entries are."""
         if len(self._index.ends) > 2 * self._count + _ENDS_SPARE:
             self._index.ends = _ends(self._of_agent)
 
@@ -138,7 +137,7 @@ class _Index:
         heappush(self.ends, (expires_ms, agent, client, kind))
 
     def forget(self, client: int, agent: int, kind: int) -> None:
-        """Take a refusal from those of its client; its end stays for a while."""
+        """Remove a refusal from its client; its entry in the heap stays for a while."""
         pairs = self.of_client[client]
         pairs.discard((agent, kind))
         if not pairs:

@@ -1,9 +1,9 @@
-"""Filters: what a client declined on an agent is not offered to it again for a while.
+"""Filters: resources that a client declined on an agent are not offered to it again for a while.
 
-A filter bars whatever its amounts cover. It stands in three doubly linked lists: its agent's (for
+A filter bars any offer that its amounts cover. It is in three doubly linked lists: its agent's (for
 cycles), its client's (for revive), and that of the moment at which it expires. Of two filters of
-the same pair, one that covers the other and lives at least as long replaces it, so that steady
-declining does not pile filters up.
+the same pair, one that covers the other and lives at least as long replaces it, so that repeated
+declines do not accumulate filters.
 
 For cycles there is a bit for each pair that says whether a filter covers all that the client could
 be offered on the agent, see `coverage`.
@@ -36,7 +36,7 @@ class FilterTable:
     """All filters in force."""
 
     def __init__(self, limit: int) -> None:
-        """Keep at most `limit` filters; one beyond that is forgotten, and counted."""
+        """Keep at most `limit` filters; those beyond it are dropped and counted."""
         self.rows = grown(new_arrays(FilterArrays, COLUMNS), COLUMNS, page=PAGES)
         self.forgotten = 0
         self.rest_kinds = RestKindFilters()
@@ -75,8 +75,8 @@ class FilterTable:
         if not len(client):
             return
         self._make_rows(len(client))
-        # A filter may have expired before it comes. It is moved to a page that the next `expire`
-        # looks at, which drops it.
+        # A filter may have expired on arrival. Put it into a page that the next `expire` checks and
+        # clears.
         expires_ms = np.maximum(expires_ms, self._since_ms - 1)
         self._spare = filter_arrays.add(self.rows, client, agent, amount, expires_ms, self._spare)
 
@@ -92,7 +92,7 @@ class FilterTable:
         """
         own = np.bincount(framework, self.rows.per_client[: len(framework)])
         who = framework[client]
-        # The first ones of each framework are kept: count those before each one.
+        # Keep the first ones of each framework: count those before each one.
         order = np.argsort(who, kind="stable")
         ranked = who[order]
         before = np.empty(len(who), np.int64)
@@ -105,7 +105,7 @@ class FilterTable:
         self.rows.stale[agent] = True
 
     def expire(self, now_ms: int) -> None:
-        """Drop what is not in force any more."""
+        """Drop expired filters."""
         self.rows.stale[self.rest_kinds.expire(now_ms)] = True
         self._spare = filter_arrays.expire(self.rows, self._since_ms, now_ms, self._spare)
         self._since_ms = now_ms
@@ -139,11 +139,10 @@ class FilterTable:
         return self.rows.agent[rows].astype(np.int64), self.rows.expires_ms[rows]
 
     def show(self, offerable: Offerable, agents: Ints, touched: Bools) -> Filters:
-        """Show the filters on some agents to policies.
+        """Return the filters on some agents, for policies.
 
         `agents` (J,): rows, ascending: those that `offerable` is about.
-        `touched` (A,): on which agents something else may be free than when they were shown last;
-            cleared.
+        `touched` (A,): agents whose free amounts may have changed since the last call; cleared.
         """
         rows = self.rows
         # Use the same memory layout always: another one would cause a recompilation.
@@ -158,7 +157,7 @@ class FilterTable:
         self._forms = forms
         known = pack(offerable.known, rows.covered.shape[1])
         coverage.refresh(rows, offerable, agents, touched, self._seen, known)
-        every = len(agents) == len(rows.stale)  # then they are shown as they are
+        every = len(agents) == len(rows.stale)  # then they are returned unchanged
         return Filters(
             head=rows.of_agent if every else rows.of_agent[agents],
             next=rows.next_of_agent,
@@ -175,7 +174,7 @@ class FilterTable:
         if self._spare >= more and old:
             return
         self.rows = rows = grown(self.rows, COLUMNS, filter=old + max(more, old, 8))
-        # The stack gives the lowest of the further rows first.
+        # The stack yields the lowest of the new rows first.
         fresh = np.arange(len(rows.agent) - 1, old - 1, -1)
         rows.spare[self._spare : self._spare + len(fresh)] = fresh
         self._spare += len(fresh)

@@ -93,7 +93,7 @@ def distinct_rows(table: NDArray[Any]) -> DistinctRows:
 def _by_marks(table: NDArray[Any]) -> DistinctRows | None:
     """Find the different rows of a table of many columns: only those are sorted.
 
-    None where all rows are different, or different ones have the same mark.
+    None if all rows are different, or hashes collide.
     """
     factors = np.cumprod(np.full(table.shape[1], MARK, np.uint64))  # its powers
     _, first, which = np.unique(
@@ -121,7 +121,7 @@ def some(table: NDArray[Any]) -> Bools:
 
 
 def read_only(array: NDArray[_Item]) -> NDArray[_Item]:
-    """Give a view that cannot be written; the array itself where it cannot be written anyway."""
+    """Return a read-only view; the array itself if it is read-only."""
     if not array.flags.writeable:
         return array
     view = array.view()
@@ -180,14 +180,14 @@ def _slot(keys: Ints, key: int) -> Any:  # noqa: ANN401
 
 @part()
 def find_key(keys: Ints, rows: Ints, key: int) -> int:
-    """Give the row of a key; -1 where it is absent."""
+    """Return the row of a key; -1 if it is absent."""
     slot = _slot(keys, key)
     return rows[slot] if keys[slot] != -1 else -1
 
 
 @part()
 def put_key(keys: Ints, rows: Ints, key: int, row: int) -> None:
-    """Give a key that is absent a row; there is room for it."""
+    """Add a key that is absent; there must be room for it."""
     slot = _slot(keys, key)
     keys[slot] = key
     rows[slot] = row
@@ -201,7 +201,7 @@ def delete_key(keys: Ints, rows: Ints, key: int) -> None:
     if keys[hole] == -1:
         return
     keys[hole] = -1
-    # Close the gap: whatever follows without a break may have been pushed past this slot.
+    # Close the gap: keys that follow without a break may have been displaced past this slot.
     slot = (hole + 1) & mask
     while keys[slot] != -1:
         moved, row = keys[slot], rows[slot]
@@ -253,11 +253,11 @@ class KeyMap:
         return self._count
 
     def get(self, keys: Ints) -> Ints:
-        """Rows of keys; -1 where a key is absent."""
+        """Rows of keys; -1 if a key is absent."""
         return _get_many(self._keys, self._rows, keys)
 
     def claim(self, keys: Ints, rows: Ints) -> tuple[Ints, Ints]:
-        """Find keys, and give those that are absent the next of some rows, as they are met.
+        """Look up keys, and assign the next of some rows to each absent one, in order.
 
         `keys` (n,): the same may stand there several times.
         `rows` (m,): at least as many as there are absent keys.
@@ -275,12 +275,12 @@ class KeyMap:
         self._count -= len(keys)
 
     def lend(self, more: int) -> tuple[Ints, Ints]:
-        """Give keys and rows to a loop that puts at most `more` there, see `put_key`."""
+        """Return keys and rows for a loop that adds at most `more`, see `put_key`."""
         self._make_room(more)
         return self._keys, self._rows
 
     def counted(self, count: int) -> None:
-        """Tell how many keys there are, after a loop changed that."""
+        """Set the number of keys after a loop changed it."""
         self._count = count
 
     def _make_room(self, more: int) -> None:
@@ -312,7 +312,7 @@ def push(head: Indices, following: Indices, previous: Indices, owner: int, item:
 def unlink(head: Indices, following: Indices, previous: Indices, owner: int, item: int) -> None:
     """Take an item out of its owner's doubly linked list."""
     before, after = previous[item], following[item]
-    # Join the neighbours; the head moves on where the item was first.
+    # Join the neighbours; move the head if the item was first.
     if before >= 0:
         following[before] = after
     else:

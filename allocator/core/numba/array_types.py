@@ -1,4 +1,4 @@
-"""What arrays hold, in a word each."""
+"""Short names for array types."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,8 +1,8 @@
-"""Loops that run compiled, and that can run as plain Python, too: slowly, with the same results.
+"""Loops that run compiled or as plain Python: slowly, but with the same results.
 
-Numba is imported, and a loop compiled or loaded from the cache, when a compiled loop is called
-first. So a process that calls none starts without numba. Loops run as plain Python over the empty
-books of a sidecar that loads them still (`interpret`), in trials of a policy (`interpreted_here`),
+Numba is imported, and a loop compiled or loaded from the cache, on the first call of a compiled
+loop. A process that calls none starts without numba. Loops run as plain Python over the empty books
+of a sidecar that is still loading them (`interpret`), in trials of a policy (`interpreted_here`),
 and in tests (NUMBA_DISABLE_JIT=1).
 """
 
@@ -29,7 +29,7 @@ _cached_only: ContextVar[bool] = ContextVar("cached_only", default=False)
 
 
 class Decorator(Protocol):
-    """Gives back a function of the same type."""
+    """Returns a function of the same type."""
 
     def __call__(self, function: _Function, /) -> _Function: ...
 
@@ -37,7 +37,7 @@ class Decorator(Protocol):
 class Loop:
     """A function that is compiled when it is needed.
 
-    `entry`: called from Python, and not only from other loops.
+    `entry`: called from Python, not only from other loops.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Loop:
         self._options = options
 
     def __call__(self, *arguments: Any) -> Any:  # noqa: ANN401
-        """Run it; a part that Python calls runs interpreted, for it is compiled into loops only."""
+        """Run it; a part called from Python is interpreted: parts are only compiled into loops."""
         # The usual case: compiled.
         if self.entry and not _interpreted_here.get(_Mode.interpreted):
             return self.dispatcher(*arguments)
@@ -68,7 +68,7 @@ class Loop:
 
     @property
     def _numba_type_(self) -> Any:  # noqa: ANN401
-        """What numba takes a loop for where another one names it."""
+        """Numba's type of a loop that another one calls."""
         from numba import types
 
         return types.Dispatcher(self.dispatcher)
@@ -82,7 +82,7 @@ def loop(function: _Function) -> _Function:
 def entry(**options: Any) -> Decorator:  # noqa: ANN401
     """Compile a function that Python calls, with options of its own, and cache it.
 
-    It gives the interpreter's lock free, so that however long it takes, other threads answer.
+    It releases the GIL, so that other threads can respond however long it takes.
     """
     options = {"cache": True, "no_cfunc_wrapper": True, "nogil": True, **options}
 
@@ -118,15 +118,15 @@ def interpret(wanted: bool) -> None:
 
 
 def tolerate_cache_errors() -> None:
-    """Compile what cannot be read from the cache from now on, and go on where it cannot be kept.
+    """From now on compile loops that the cache lacks, and continue if they cannot be saved.
 
-    A process that serves must not fail at a loop because the disk is full, or files are used up.
+    A server must not fail in a loop because the disk is full or file descriptors are used up.
     """
     _Mode.cache_may_fail = True
 
 
 def cache_may_fail() -> bool:
-    """Say whether errors of the cache are tolerated."""
+    """Return whether errors of the cache are tolerated."""
     return _Mode.cache_may_fail
 
 

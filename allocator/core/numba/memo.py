@@ -1,9 +1,9 @@
-"""Results that are made again only where what they are made of has changed.
+"""Results that are recomputed only if their inputs have changed.
 
-Most of what a cycle gets about clients equals that of the last cycle: demands, weights,
-minimums. `StableArrays` gives the same array as last time where the values are the same, and
-`memoize` gives the same result where the arrays are the same objects. So a cycle over one agent
-does not renew, for each of thousands of clients, what has not changed.
+Most of a cycle's data about clients equals that of the last cycle: demands, weights, minimums.
+`StableArrays` returns the same array as last time if the values are the same, and `memoize` returns
+    the same result if the arrays are the same objects. So a cycle over one agent does not recompute
+    unchanged data of thousands of clients.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ _Result = TypeVar("_Result")
 
 
 def fixed(array: NDArray[_Item]) -> NDArray[_Item]:
-    """Make an array read-only for good: itself where it owns its memory, or a copy."""
+    """Make an array permanently read-only: itself if it owns its memory, or a copy."""
     if array.base is not None and not is_fixed(array):
         array = array.copy()
     array.flags.writeable = False
@@ -27,7 +27,7 @@ def fixed(array: NDArray[_Item]) -> NDArray[_Item]:
 
 
 def is_fixed(array: np.ndarray) -> bool:
-    """Whether an array cannot be written: neither through it, nor through what it views."""
+    """Whether an array cannot be written, neither directly nor through its base."""
     base: object = array.base
     return not array.flags.writeable and (
         base is None or (isinstance(base, np.ndarray) and not base.flags.writeable)
@@ -47,13 +47,13 @@ class StableArrays:
         self._kept: dict[str, np.ndarray] = {}
 
     def __call__(self, name: str, array: NDArray[_Item]) -> NDArray[_Item]:
-        """Return an array of these values that is fixed: that of last time where they are equal."""
+        """Return a read-only array of these values: the previous one if they are equal."""
         kept = self._kept.get(name)
         if kept is array:
             return array
         if kept is not None and kept.dtype == array.dtype and np.array_equal(kept, array):
             return kept
-        # A copy, for what was given may be a part of the books, which change.
+        # A copy, because the argument may be a part of the books, which change.
         kept = np.array(array, order="C", copy=True)
         kept.flags.writeable = False
         self._kept[name] = kept
@@ -65,15 +65,15 @@ def memoize(
 ) -> Callable[[Callable[_Arguments, _Result]], Callable[_Arguments, _Result]]:
     """Remember the last results of a pure function.
 
-    A result is given again where all arguments are the same: of arrays the very same objects, of
-    tuples the same parts, of other values equal ones. Where an array could be written, the result
-    is not remembered, for it could be another one by the next call.
+    A result is reused if all arguments are the same: identical array objects, tuples of the same
+    parts, and other values if equal. Results for writable arrays are not remembered, since these
+    could change before the next call.
 
-    `size`: how many results are kept.
+    `size`: number of results kept.
     """
 
     def decorate(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
-        # A tuple that is replaced as a whole: threads see the one before or the one after.
+        # The tuple is replaced atomically: threads see the old one or the new one.
         latest: tuple[tuple[tuple[Any, ...], _Result], ...] = ()
 
         @wraps(function)

@@ -1,6 +1,6 @@
-"""How loops are compiled, and what numba has to know of tuples that are lent (`as_pointer`).
+"""How loops are compiled, and numba's type of pointers to tuples (`as_pointer`).
 
-Imported with the first loop that is compiled.
+Imported on the first compilation of a loop.
 """
 
 from collections.abc import Callable
@@ -39,7 +39,7 @@ _compiling: ContextVar[bool] = ContextVar("_compiling", default=False)
 
 
 class NotCachedError(Exception):
-    """A loop would have to be compiled, where it may only be loaded."""
+    """A loop would have to be compiled, but may only be loaded."""
 
 
 def njit(
@@ -51,9 +51,9 @@ def njit(
     """Make numba's dispatcher of a function.
 
     `options`: those of ``numba.njit``.
-    `cache_may_fail`: asked whenever the cache cannot be used: whether to go on without it.
-    `may_compile`: asked whenever the cache has no code: whether to compile it; a call raises
-        NotCachedError if not.
+    `cache_may_fail`: called if the cache cannot be used: whether to continue without it.
+    `may_compile`: called if the cache has no code: whether to compile it; if not, the loop's call
+        raises NotCachedError.
     """
     # Without a wrapper for Python, only compiled functions can call it.
     if not options.get("no_cpython_wrapper"):
@@ -64,7 +64,7 @@ def njit(
     compiler = getattr(dispatcher, "_compiler", None)
     if compiler is not None:
         compiler.compile = _ours(compiler.compile, may_compile)
-    # If a later numba keeps its cache elsewhere, errors of it are not tolerated; no more is lost.
+    # If a later numba keeps its cache elsewhere, its errors are not tolerated; nothing else breaks.
     cache = getattr(dispatcher, "_cache", None)
     for name in ("load_overload", "save_overload") if cache is not None else ():
         setattr(cache, name, _tolerant(getattr(cache, name), cache_may_fail))
@@ -91,7 +91,7 @@ def _ours(
 def _tolerant(
     use_cache: Callable[..., Any], cache_may_fail: Callable[[], bool]
 ) -> Callable[..., Any]:
-    """Use the cache; where that fails and may fail, nothing was found in it, or is kept."""
+    """Use the cache; a tolerated failure counts as a miss, or as nothing saved."""
 
     def use(*arguments: Any) -> Any:  # noqa: ANN401
         try:
@@ -119,7 +119,7 @@ def _generate_code_once() -> None:
         return
 
     def is_part(self: Any) -> bool:  # noqa: ANN401
-        # Numba keeps the object code of functions of Python, and of nothing else it compiles.
+        # Numba keeps object code of Python functions only.
         return (
             _compiling.get()
             and self.name not in _entries
@@ -138,7 +138,7 @@ def _generate_code_once() -> None:
         self._finalized = True
 
     def set_env_of_loops(self: Any, name: str, env: Any) -> None:  # noqa: ANN401
-        # A part has no machine code of its own, and so no place for an environment.
+        # A part has no machine code of its own, so it needs no environment.
         if self._engine.get_global_value_address(name):
             set_env(self, name, env)
 
@@ -155,7 +155,7 @@ class TuplePointer(types.Type):
 
     def __init__(self, fields: types.BaseNamedTuple) -> None:
         self.fields = fields
-        # Numba tells types apart by their names.
+        # Numba distinguishes types by their names.
         super().__init__(f"TuplePointer({fields})")
 
 
@@ -174,7 +174,7 @@ class _LentAttributes(AttributeTemplate):
         of_type: Any,  # noqa: ANN401
         name: str,
     ) -> Any:  # noqa: ANN401
-        """Find the type of a field; a tuple in the tuple is lent, too."""
+        """Return the type of a field; a nested tuple becomes a pointer, too."""
         if name not in of_type.fields.fields:
             return None
         field = of_type.fields[of_type.fields.fields.index(name)]
@@ -189,13 +189,13 @@ def _read_field(
     pointer: Any,  # noqa: ANN401
     name: str,
 ) -> Any:  # noqa: ANN401
-    """Make the code that reads a field of a lent tuple."""
+    """Generate the code that reads a field of a tuple by pointer."""
     index = of_type.fields.fields.index(name)
     field = of_type.fields[index]
     # The pointer has no type: give it that of the tuple, and go to the field.
     layout = context.data_model_manager[of_type.fields].get_data_type().as_pointer()
     place = cgutils.gep_inbounds(builder, builder.bitcast(pointer, layout), 0, index)
-    # A tuple in the tuple is not copied: its place is its pointer.
+    # A nested tuple is not copied: its address is its pointer.
     if isinstance(field, types.BaseNamedTuple):
         return builder.bitcast(place, _ADDRESS)
     # Any other value is read. It is borrowed: the lender of the tuple owns its arrays.
@@ -205,9 +205,9 @@ def _read_field(
 
 
 def _load(builder: Any, place: Any) -> Any:  # noqa: ANN401
-    """Load what never changes, number by number, which the compiler handles best."""
+    """Load data that never changes number by number, which the compiler handles best."""
     kind = place.type.pointee
-    # A single number. The compiler may take an earlier read for this one.
+    # A single number. The compiler may reuse an earlier read.
     if not isinstance(kind, ir.LiteralStructType):
         loaded = builder.load(place)
         loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
@@ -229,12 +229,12 @@ class _AsPointerTemplate(AbstractTemplate):
 
 @lower_builtin(as_pointer, types.BaseNamedTuple)
 def _write_down(context: Any, builder: Any, call: Any, arguments: Any) -> Any:  # noqa: ANN401
-    """Make the code of `as_pointer`: store the tuple on the stack, and give a pointer to it."""
+    """Generate the code of `as_pointer`: store the tuple on the stack, return its address."""
     data = context.data_model_manager[call.args[0]].as_data(builder, arguments[0])
     place = cgutils.alloca_once(builder, data.type)
     builder.store(data, place)
-    # The compiler takes it for another place than the one written to: so it may rely on what it
-    # reads there never to change.
+    # To the compiler this is another address than the one written to, so it may assume that the
+    # values there never change.
     same = ir.FunctionType(_ADDRESS, [_ADDRESS])
     written = builder.bitcast(place, _ADDRESS)
     return builder.asm(same, "", "=r,0,~{memory}", [written], side_effect=True)
@@ -249,5 +249,5 @@ class _KeepAliveTemplate(AbstractTemplate):
 
 @lower_builtin(keep_alive, types.BaseNamedTuple)
 def _touch(context: Any, _builder: Any, _call: Any, _arguments: Any) -> Any:  # noqa: ANN401
-    """Make no code for `keep_alive`: that the arrays are named here keeps them alive."""
+    """Generate no code for `keep_alive`: naming the arrays here keeps them alive."""
     return context.get_dummy_value()

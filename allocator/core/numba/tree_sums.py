@@ -15,8 +15,8 @@ def _add_up_amounts(
     gain: NDArray[np.float64],
     count: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    # As for numbers; what each client's row would be is worked out on the way. The columns are
-    # added beside each other, for each sum waits for the one before it.
+    # As for numbers, but each client's row is computed on the fly. Columns are added in parallel,
+    # because each sum depends on the one before it.
     columns, leaves = amount.shape[1], len(client)
     result = np.zeros((len(parent), columns + 1))
     for row in range(len(at)):

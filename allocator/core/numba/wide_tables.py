@@ -31,7 +31,7 @@ def untouched(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:  # noqa: ANN4
     if zeros.nbytes < _UNTOUCHED_BYTES or not is_wide(zeros):
         return zeros
     pages = mmap.mmap(-1, zeros.nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    with suppress(OSError):  # where the system has no huge pages
+    with suppress(OSError):  # if the system has no huge pages
         pages.madvise(mmap.MADV_NOHUGEPAGE)
     return np.frombuffer(pages, dtype).reshape(shape)
 

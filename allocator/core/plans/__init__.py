@@ -1,4 +1,4 @@
-"""Plans that solvers work out beside the cycles, and the resources they reclaim.
+"""Plans that solvers compute in the background, and the resources they reclaim.
 
-Begin with `problems`; then `adopted`, the plan in force.
+Start with `problems`; then `adopted`, the plan in force.
 """

@@ -1,4 +1,4 @@
-"""The plan in force: how it is adopted, what is left out of it later, and how cycles see it."""
+"""The plan in force: adopting it, removing clients and agents from it, and showing it to cycles."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,15 +16,15 @@ from allocator.core.snapshot import Ints
 
 @dataclass(frozen=True, slots=True)
 class AdoptPlan:
-    """Go by this plan from the next cycle on."""
+    """Use this plan from the next cycle on."""
 
     plan: Plan
 
 
 def still_true(state: State, rows: PlanRows, plan: Plan) -> Plan:
-    """Leave out of a plan who has gone since the problem was taken, though others have the rows.
+    """Remove from a plan what has gone since the problem was taken, even if its rows are reused.
 
-    Raises EventError where the plan is about rows that the problem did not have.
+    Raises EventError if the plan refers to rows that the problem did not have.
     """
     if len(plan.target) > len(rows.clients):
         raise EventError("value", "plan.target", "names clients that the problem did not have")
@@ -49,7 +49,7 @@ def still_true(state: State, rows: PlanRows, plan: Plan) -> Plan:
 
 
 def _without(plan: Plan, clients: Sequence[int], agents: Sequence[int]) -> Plan:
-    """Leave these out of a plan; it may be older than they are."""
+    """Remove these from a plan, which may be older than they are."""
     target, group = plan.target.copy(), plan.group.copy()
     client, agent = np.array(clients, np.int64), np.array(agents, np.int64)
     target[client[client < len(target)]] = 0.0
@@ -60,7 +60,7 @@ def _without(plan: Plan, clients: Sequence[int], agents: Sequence[int]) -> Plan:
 
 
 def check(plan: Plan) -> None:
-    """Raise EventError where the parts of a plan do not fit together."""
+    """Raise EventError if the parts of a plan are inconsistent."""
     flat = plan.target.ndim == plan.group.ndim == 1 and plan.allowed.ndim == plan.price.ndim == 2
     groups = len(plan.allowed)
     if (
@@ -81,16 +81,16 @@ def check(plan: Plan) -> None:
 
 
 def adopt(state: State, event: AdoptPlan) -> None:
-    """Take a plan over.
+    """Adopt a plan.
 
-    Raises EventError where its parts do not fit together; then nothing has changed.
+    Raises EventError if its parts are inconsistent; then nothing has changed.
     """
     check(event.plan)
     state.plan = _as_recorded(event.plan)
 
 
 def _as_recorded(plan: Plan) -> Plan:
-    """Give the arrays of a plan the types and shapes that they have when a record is read."""
+    """Convert the arrays of a plan to the types and shapes of a plan read from a record."""
     target = plan.target.astype(np.float64, copy=False)
     part = plan.part.astype(np.float64, copy=False)
     return replace(
@@ -105,19 +105,19 @@ def _as_recorded(plan: Plan) -> Plan:
 
 
 def forget_client(state: State, client: int) -> None:
-    """Leave a client whose row becomes free out of the plan."""
+    """Remove a client from the plan because its row is freed."""
     if state.plan is not None:
         state.plan = _without(state.plan, [client], [])
 
 
 def forget_agent(state: State, agent: int) -> None:
-    """Leave an agent that has gone out of the plan."""
+    """Remove an agent that is gone from the plan."""
     if state.plan is not None:
         state.plan = _without(state.plan, [], [agent])
 
 
 def shown(plan: Plan, handle: Ints, clients: int, words: int) -> Plan:
-    """Show a plan as a snapshot has it: by the snapshot's agents, for as many clients as it has."""
+    """Convert a plan to a snapshot's rows of agents and number of clients."""
     target = np.zeros(clients)
     count = min(clients, len(plan.target))
     target[:count] = plan.target[:count]
@@ -133,9 +133,9 @@ def shown(plan: Plan, handle: Ints, clients: int, words: int) -> Plan:
 
 
 def held_by_group(state: State, plan: Plan, handle: Ints) -> tuple[Ints, Ints]:
-    """What each client holds on the agents of each group with parts.
+    """Sum up each client's holdings on the agents of each group with parts.
 
-    Only of groups that the agents (handles) are of; O(holdings), in a few steps.
+    Only for the groups of these agents (handles); O(holdings).
 
     Returns `held` (P, C, R), in thousandths; `agents_held` (P, C).
     """
@@ -145,7 +145,7 @@ def held_by_group(state: State, plan: Plan, handle: Ints) -> tuple[Ints, Ints]:
     agents_held = np.zeros((groups, clients), np.int64)
     if not groups:
         return held, agents_held
-    # The last entry is that of agents in no group, or in one without parts.
+    # The last entry is for agents in no group, or in one without parts.
     group = np.full(max(len(state.agents.bound), len(plan.group)), -1)
     group[: len(plan.group)] = np.where(plan.group < groups, plan.group, -1)
     wanted = np.zeros(groups + 1, np.bool_)

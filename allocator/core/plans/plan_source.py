@@ -1,7 +1,7 @@
-"""Plans that a cycle waits for. All others are worked out beside the cycles, and come as events.
+"""Plans that a cycle waits for. All others are computed in the background, and come as events.
 
-A host may let a cycle wait for the first plan. One that has no thread for plans has them worked out
-in the cycle.
+A host may let a cycle wait for the first plan. A host without a thread for plans computes them in
+the cycle.
 """
 
 from collections.abc import Callable
@@ -19,12 +19,12 @@ FirstPlan: TypeAlias = Callable[[PlanningPolicy, Ints | None], AdoptPlan | None]
 class PlanSource:
     """Makes plans that do not come as events: the first one, and those made within cycles.
 
-    `began_with`: the first plan, where the last cycle waited for it.
-    `plans_here`: whether plans are worked out in cycles.
+    `began_with`: the first plan, if the last cycle waited for it.
+    `plans_here`: whether plans are computed in cycles.
     """
 
     def __init__(self, first_plan: FirstPlan | None, *, plans_here: bool) -> None:
-        """Take the host's ways; see `Allocator`."""
+        """Prepare; for the arguments see `Allocator`."""
         self.began_with: AdoptPlan | None = None
         self._first_plan = first_plan
         self.plans_here = plans_here
@@ -32,17 +32,17 @@ class PlanSource:
         self._planned: PlanProblem | None = None
 
     def renew(self) -> None:
-        """Forget what the plan before was about: there is another policy, or another state."""
+        """Forget the previous problem: the policy or the state has been replaced."""
         self._planned = None
 
     def foretell(self, first_plan: AdoptPlan | None) -> None:
-        """Let the next cycle begin with this plan."""
+        """Let the next cycle start with this plan."""
         self._foretold = first_plan
 
     def first(
         self, planning_policy: PlanningPolicy | None, agents: Ints | None, *, wanted: bool
     ) -> AdoptPlan | None:
-        """Wait for the first plan, where there is none and a cycle wants one."""
+        """Wait for the first plan, if there is none and a cycle needs one."""
         plan, self._foretold = self._foretold, None
         if planning_policy is None or not wanted:
             plan = None
@@ -57,9 +57,9 @@ class PlanSource:
         agents: Ints | None,
         problem_now: Callable[[], PlanProblem | None],
     ) -> AdoptPlan | None:
-        """Plan before a cycle over all agents, where the last plan does not stand any more.
+        """Plan before a cycle over all agents, if the last plan is no longer valid.
 
-        A failure leaves that.
+        If this fails, the last plan stays in force.
         """
         if not self.plans_here or agents is not None or planning_policy is None:
             return None

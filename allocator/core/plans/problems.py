@@ -1,4 +1,4 @@
-"""Problems: the input of policies that plan, which run in the background of cycles.
+"""Problems: the input of policies that plan, which run in the background.
 
 A policy that plans works on a *problem*, a copy of the whole cluster, without a time limit and on
 any thread of the host. The core receives the resulting *plan* as an event (`adopted`). A plan is a
@@ -30,7 +30,7 @@ class PlanProblem:
 
     `now_ms`: by the master's clock.
     `resources`, R names; `counted` (R,).
-    `capacity`, `free` (A, R), in thousandths: of each agent, by its handle; zeros where it may not
+    `capacity`, `free` (A, R), in thousandths: of each agent, by its handle; zeros if it may not
         be offered.
     `total` (R,), in thousandths.
     `excluded` (A, W): bit ``c % 64`` of word ``c // 64``: client c may not be served on this agent.
@@ -49,7 +49,7 @@ class PlanProblem:
     `wants` (L,): which may be served.
     `weight` (L,): the part of the whole that each has by the weights along its branch of the tree.
     `limit`, `guarantee` (L, R), in thousandths: its part of what bounds its roles, by weight;
-        `UNBOUNDED` where there is no limit.
+        `UNBOUNDED` if there is no limit.
     `agents`: by handle.
     `frameworks`: by client.
     `roles`: paths, by client.
@@ -84,13 +84,13 @@ class PlanProblem:
     plan: Plan | None = None
 
     def rows(self) -> "PlanRows":
-        """Say what its rows are."""
+        """Return the identities of its rows."""
         agents = ["" if each is None else each.agent_id for each in self.agents]
         ids = ("" if each is None else each.framework_id for each in self.frameworks)
         return PlanRows(agents, list(zip(ids, self.roles, strict=True)))
 
     def asks_the_same(self, other: "PlanProblem") -> bool:
-        """Whether only what is held and free differs: then a plan for shares stands."""
+        """Whether only held and free amounts differ: then a plan for shares is still valid."""
         of_cluster = ("capacity", "total", "excluded")
         of_clients = ("demand", "characterised", "client", "wants", "weight", "limit", "guarantee")
         same = of_cluster + of_clients
@@ -98,7 +98,7 @@ class PlanProblem:
 
 
 class PlanRows(NamedTuple):
-    """What the rows of a plan were when its problem was taken; empty where a row was free.
+    """The identities of a plan's rows when its problem was taken; empty if a row was free.
 
     `agents` (A,): ids, by handle.
     `clients` (C,): ids of frameworks and paths of roles.
@@ -112,29 +112,29 @@ class PlanRows(NamedTuple):
 class PlanningPolicy(Policy, Protocol):
     """A policy that plans.
 
-    Its `allocate` finds the plan in force in the snapshot, and decides without one where there is
+    Its `allocate` finds the plan in force in the snapshot, and decides without one if there is
     none.
     """
 
     @property
     def about_holders(self) -> bool:
-        """Whether plans are about those, too, who hold something and want no more."""
+        """Whether plans also cover clients that hold something and want no more."""
         ...
 
     def plan(self, problem: PlanProblem) -> Plan:
-        """Work a plan out; any thread may.
+        """Compute a plan; may run on any thread.
 
-        Raises Exception where there is none; then the last plan stands.
+        Raises Exception if there is none; then the last plan stays in force.
         """
         ...
 
     def stands(self, before: PlanProblem, now: PlanProblem) -> bool:
-        """Say whether the plan for the problem before is good for the one that there is now."""
+        """Return whether the plan for the previous problem is still valid for the current one."""
         ...
 
 
 def has_free(state: State, agents: Ints | None) -> bool:
-    """Whether something is free for a client, on one of these agents (None: on any)."""
+    """Whether something is free for a client on one of these agents (None: on any)."""
     if not state.live_clients().any():
         return False
     free = state.space.by_column(state.free_on(None)).any(axis=1) & state.agents.ready
@@ -155,7 +155,7 @@ def problem_of(
     demand: Ints,
     characterised: Bools,
 ) -> PlanProblem:
-    """Copy what a plan is about.
+    """Copy the input of a plan.
 
     `shape`, `tree`: of a cycle over all agents.
     `capacity`, `free` (A, R), in thousandths; `total` (R,), in thousandths.

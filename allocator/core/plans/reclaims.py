@@ -1,7 +1,7 @@
 """Requests to leave agents, for resources that a plan wants for other clients.
 
-Mesos takes nothing from a framework that runs. It can ask, by an *inverse offer*, and only about an
-agent whose maintenance is scheduled: so a schedule is the operator's leave to ask.
+Mesos takes nothing from a running framework. It can ask, by an *inverse offer*, but only about an
+agent whose maintenance is scheduled. A schedule is therefore the operator's permission to ask.
 """
 
 from typing import NamedTuple
@@ -23,7 +23,7 @@ _REFUSED = "DECLINE"
 
 
 class Reclaims(NamedTuple):
-    """Frameworks that are asked to leave agents, one a row.
+    """Requests to frameworks to leave agents, one per row.
 
     `framework`, `agent` (N,): handles.
     """
@@ -36,9 +36,9 @@ NO_RECLAIMS = Reclaims(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 def to_leave(state: State) -> Ints:
-    """Which clients are to leave which agents by the plan in force, as in `Plan`.
+    """Which clients should leave which agents by the plan in force, as in `Plan`.
 
-    Only clients that were there when the plan was made: later ones found the place free.
+    Only clients that were there when the plan was made: later ones got free resources.
     """
     plan = state.plan
     if plan is None or not len(plan.leave):
@@ -62,7 +62,7 @@ def asked_to_leave(state: State, *, refused: bool = False) -> Ints:
 
 
 class AskedRow(NamedTuple):
-    """A framework that is asked to leave an agent, for people.
+    """A request to a framework to leave an agent, for people to read.
 
     `framework`, `agent`: handles.
     `for_s`: how long it has been asked.
@@ -79,7 +79,7 @@ class AskedRow(NamedTuple):
     answer: str
 
     def __str__(self) -> str:
-        """Say it in words."""
+        """Format it as text."""
         whom = f" for {', '.join(self.for_whom)}" if self.for_whom else ""
         said = f"; it answered {self.answer}" if self.answer else "; it has not answered"
         asked = f"{self.framework_id} is asked to leave {self.agent_id}{whom}"
@@ -87,7 +87,7 @@ class AskedRow(NamedTuple):
 
 
 def asked_rows(state: State) -> tuple[AskedRow, ...]:
-    """Which clients are asked to leave which agents, those asked longest ago first."""
+    """The requests to leave agents, oldest first."""
     rows = []
     for (framework, agent), each in state.asked.items():
         info, at = state.frameworks.info[framework], state.agents.info[agent]
@@ -130,7 +130,7 @@ def reclaims(state: State, cycle: int) -> Reclaims:
         if key not in wanted and not _refuses(each, state.now_ms):
             del state.asked[key]
     asked = asked[~np.isin(asked, _refusing(state))]
-    # Each cycle begins where the one before ended.
+    # Each cycle starts where the previous one ended.
     if len(asked) > RECLAIMS_MAX:
         asked = np.roll(asked, -(cycle * RECLAIMS_MAX % len(asked)))[:RECLAIMS_MAX]
     found = Reclaims(asked & (2**32 - 1), asked >> 32)
@@ -170,7 +170,7 @@ def _wanted(state: State) -> Ints:
 
 
 def _for_whom(state: State, agent: int) -> tuple[str, ...]:
-    """Ids of the frameworks that are to have something of an agent by the plan in force."""
+    """Ids of the frameworks that should get something of an agent by the plan in force."""
     plan = state.plan
     group = -1 if plan is None or agent >= len(plan.group) else int(plan.group[agent])
     if plan is None or group < 0:

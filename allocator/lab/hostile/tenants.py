@@ -92,7 +92,7 @@ class Tenants:
     below: a parent role for all their roles, as an operator's ACL would impose: however many
         roles they have, they are one beside other top-level roles. Empty: none.
     most: limit in thousandths on each resource of an agent. The sidecar caps amounts as a module
-        does, so the master must not have more where the two ledgers are compared.
+        does, so the master must not have more if the two ledgers are compared.
     """
 
     def __init__(

@@ -3,7 +3,7 @@
 It performs Mesos's operations in the same order, event by event: accepts (operations, release of
 the rest with its filter, transition), declines, ends of tasks, frameworks and agents that come, go,
 change and fail over, operators' calls, and failover to another master. Time is simulated: a cycle
-over all agents each allocation interval, another where Mesos triggers one, and the next action as
+over all agents each allocation interval, another when Mesos triggers one, and the next action as
 soon as the decisions arrive.
 
 It also does what the module does: snapshots with filters, gates and outcomes in the same order,

@@ -688,10 +688,10 @@ def good_config(scene: Scene) -> None:
 
 
 def set_limit(scene: Scene, role: str, cpus: int) -> None:
-    """Set a limit, and remember it where the sidecar says that it is set; RpcError where not."""
+    """Set a limit, and remember it if the sidecar says that it is set; RpcError if not."""
     limit = settings_pb2.Limit(role=role, limit=types_pb2.Quantities(name=["cpus"], amount=[cpus]))
     kept = scene.rig.kept
-    # Where no answer comes, either may be so.
+    # If no answer comes, either may be so.
     before = kept.pop(role, None)
     try:
         with scene.rig.operator() as sidecar:

@@ -96,7 +96,7 @@ def equal(scene: Scene) -> None:
     except (ConnectionError, grpc.RpcError):
         return  # stopped, frozen or full
     master.settle()
-    # Where the session ended, it has lost its books meanwhile, which the next snapshot mends.
+    # If the session ended, it has lost its books meanwhile, which the next snapshot mends.
     if master.session.number != session:
         return
     found = differences(ours, theirs, offered=False)
@@ -255,7 +255,7 @@ class Liveness:
         self._served = scene.link.served
 
     def look(self) -> None:
-        """Look once; nothing is counted where the sidecar did not decide this cycle."""
+        """Look once; nothing is counted if the sidecar did not decide this cycle."""
         link, findings = self._scene.link, self._scene.rig.findings
         before, self._served = self._served, link.served
         if not link.up:
@@ -320,7 +320,7 @@ def _clients(master: EmulatedMaster) -> list[Client]:
     """Clients without offers that may be offered something and have no rule of their own.
 
     Nothing is owed to hostile tenants. A learnt demand is the sidecar's alone, so who states none
-    counts where nothing is learnt yet: that is for the master to leave out, and the bound is wide
+    counts if nothing is learnt yet: that is for the master to leave out, and the bound is wide
     enough for it.
     """
     ledger = master.ledger

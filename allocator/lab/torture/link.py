@@ -18,7 +18,7 @@ from allocator.v1 import session_pb2 as pb
 
 TICK_S = 0.1
 JUMP_S = 1.0
-"""Longer than this a tick takes only where the process, and so all its machine's, was held up."""
+"""Longer than this a tick takes only if the process, and so all its machine's, was held up."""
 
 
 class RunningClock:
@@ -107,7 +107,7 @@ class PatientLink(StreamLink):
 
 
 class TorturedLink:
-    """A link that is never down: where no sidecar answers the master decides by itself.
+    """A link that is never down: if no sidecar answers the master decides by itself.
 
     streams: makes a stream by one of the ways to the sidecar.
     alone: what the master does in a cycle without a sidecar.
@@ -135,7 +135,7 @@ class TorturedLink:
         self.vain = 0
 
     def open(self, opening: Opening) -> None:
-        """Call the sidecar; where it does not answer, be alone."""
+        """Call the sidecar; if it does not answer, be alone."""
         self._drop()
         begin_s = time.monotonic()
         self._findings.counts["calls"] += 1

@@ -183,7 +183,7 @@ class Plan:
     """What to do.
 
     seed: of the first world; the next has the next one.
-    out: A directory for the report, the log, and the journal where something was found.
+    out: A directory for the report, the log, and the journal if something was found.
     size: agents, and frameworks at a time.
     cycles_min: cycles to play at least, however long that takes.
     tamper: called with each world before it is played; so a test plants a defect.

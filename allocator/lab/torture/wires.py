@@ -32,7 +32,7 @@ CONNECT_S = 5.0
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 Dial = Callable[[], socket.socket]
-"""Connects to the sidecar; OSError where it is not there."""
+"""Connects to the sidecar; OSError if it is not there."""
 
 
 class Proxy:
@@ -204,7 +204,7 @@ class Cable:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        # Where we are killed, the namespace goes, and both interfaces with it.
+        # When we are killed, the namespace goes, and both interfaces with it.
         with suppress(OSError):
             _run("link", "delete", self._near)
         if self._holder is not None:

@@ -1,6 +1,6 @@
-"""Checks of options that bounds cannot express.
+"""Checks of options beyond simple bounds.
 
-Those of single options return the value or raise a `ValueError` that says what would be right.
+Checks of single options return the value or raise a `ValueError` that names valid values.
 """
 
 import re
@@ -28,7 +28,7 @@ NOWHERE = "-"
 
 
 def one_of(text: str, known: Iterable[str]) -> str:
-    """The text, if it is one of the known words."""
+    """Return the text if it is one of the known words."""
     words = list(known)
     if text not in words:
         message = f"must be one of {', '.join(map(repr, words))}{suggestion(text, words)}"
@@ -37,7 +37,7 @@ def one_of(text: str, known: Iterable[str]) -> str:
 
 
 def reject_at(key: str | int, message: str) -> NoReturn:
-    """Say that one part of a section is wrong, seen together with the others."""
+    """Report a part of a section that is invalid in combination with the others."""
     raise PydanticCustomError("section", "{message}", {"key": key, "message": message})
 
 
@@ -73,7 +73,7 @@ def owner(text: str) -> str:
 
 
 def host_name(text: str) -> str:
-    """Check a name of a host, or that any will do."""
+    """Check a host name, or the value for any host."""
     if text != ANY_NAME and not _HOST_NAME.fullmatch(text):
         raise ValueError(
             "must be the name of a host, without port or path, as in 'sidecar.example.org', or '*'"
@@ -82,7 +82,7 @@ def host_name(text: str) -> str:
 
 
 def readable_file(text: str) -> str:
-    """Check a file that is read at start; empty says that there is none."""
+    """Check a file that is read at start; empty: none."""
     if text and not ELSEWHERE.get():
         try:
             read_regular(text, FILE_BYTES_MAX)
@@ -106,7 +106,7 @@ def no_directory(text: str) -> str:
 
 
 def absolute_directory(text: str) -> str:
-    """Check a directory that may not be there yet."""
+    """Check a directory that may not exist yet."""
     if text and text != NOWHERE and not text.startswith("/"):
         message = "must be an absolute path, as in '/var/lib/mesos-allocator', or '-' for none"
         raise ValueError(message)
@@ -129,12 +129,12 @@ def policy_name(text: str) -> str:
 
 
 def optional_policy_name(text: str) -> str:
-    """Check the name of a policy; empty is none."""
+    """Check the name of a policy; empty: none."""
     return text and policy_name(text)
 
 
 def selection_name(text: str) -> str:
-    """Check the name of an agent selection; empty is the policy's own."""
+    """Check the name of an agent selection; empty: the policy's default."""
     from allocator.policies import SELECTIONS
 
     return text and one_of(text, SELECTIONS)

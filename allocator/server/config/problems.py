@@ -59,12 +59,12 @@ BROKEN = ""
 
 @dataclass(frozen=True)
 class ConfigProblem:
-    """One thing that is wrong with the configuration."""
+    """One problem of the configuration."""
 
     origin: str
     """File and line, variable of the environment, or flag."""
     key: str
-    """With the value, where there is one."""
+    """With the value, if there is one."""
     message: str
     """What would be right."""
 
@@ -84,7 +84,7 @@ class ConfigError(ValueError):
 
 
 def unknown_key(root: type[BaseModel], key: Sequence[str]) -> str:
-    """What to write instead of a key that does not exist."""
+    """Suggest a replacement for an unknown key."""
     section = root.model_fields.get(key[0])
     if section is not None and is_rules(section):
         return f"rules are given in the file, as [[{key[0]}]]"
@@ -99,7 +99,7 @@ def _first_key(section: FieldInfo) -> str:
 
 
 def _nearest(root: type[BaseModel], key: Sequence[str]) -> str:
-    """The key that was probably meant: in the same section, else of the same name elsewhere."""
+    """The key that was probably meant: in the same section, or else of that name in another."""
     own = nearest(key[-1], [name for section, name in keys(root) if section == key[0]])
     if own:
         return f"; did you mean '{key[0]}.{own}'?"
@@ -111,7 +111,7 @@ def _nearest(root: type[BaseModel], key: Sequence[str]) -> str:
 def from_validation(
     root: type[BaseModel], error: ValidationError, origins: Origins
 ) -> Iterator[ConfigProblem]:
-    """Put pydantic's findings into our words, with the places they come from."""
+    """Translate pydantic's errors, with their origins."""
     details = error.errors(include_url=False)
     if len(details) > PROBLEMS_MAX:
         yield ConfigProblem("", "", f"{len(details) - PROBLEMS_MAX} more problems are not listed")

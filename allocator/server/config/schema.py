@@ -1,4 +1,4 @@
-"""What sections are made of, and what they say about themselves."""
+"""The base of configuration sections, and their metadata."""
 
 import json
 import re
@@ -11,12 +11,12 @@ from pydantic_core import PydanticUndefined
 
 
 class Section(BaseModel):
-    """What all parts of the configuration have in common."""
+    """The base of all parts of the configuration."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     live: ClassVar[bool] = False
-    """Whether it counts at once where the configuration is read again; else after a restart."""
+    """Whether it counts at once when the configuration is read again; else after a restart."""
     at_start: ClassVar[tuple[str, ...]] = ()
     """Keys of a live one that count after a restart even so."""
 
@@ -43,7 +43,7 @@ def is_rules(option: FieldInfo) -> bool:
 
 
 def option_at(root: type[BaseModel], key: Sequence[str]) -> FieldInfo | None:
-    """The option ``section.key``, or ``section.table.key`` where the table's keys are free."""
+    """The option ``section.key``, or ``section.table.key`` if the table's keys are free."""
     section = root.model_fields.get(key[0])
     if section is None or is_rules(section) or len(key) == 1:
         return None
@@ -60,14 +60,14 @@ def keys(root: type[BaseModel]) -> list[tuple[str, str]]:
 
 
 def is_live(root: type[BaseModel], key: Sequence[str | int]) -> bool:
-    """Whether an option counts at once where the configuration is read again."""
+    """Whether an option takes effect when the configuration is reloaded."""
     section = root.model_fields.get(str(key[0]))
     model: Any = model_of(section) if section else None
     return bool(model and model.live and (len(key) == 1 or key[1] not in model.at_start))
 
 
 def live_sections(root: type[BaseModel]) -> list[str]:
-    """Names of the sections that count at once."""
+    """Names of the sections that take effect on reload."""
     return [name for name in root.model_fields if is_live(root, [name])]
 
 
@@ -75,7 +75,7 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def toml_key(key: str) -> str:
-    """Write a key as TOML, quoted where it must be.
+    """Write a key as TOML, quoted if it must be.
 
     Examples
     --------

@@ -497,7 +497,7 @@ class ShadowSection(Section):
     )
 
     def spec(self, mode: str) -> PolicySpec | None:
-        """The policy as the core takes it, in this mode where it has none of its own."""
+        """The policy as the core takes it, in this mode if it has none of its own."""
         if not self.policy:
             return None
         parameters = dict(sorted(self.parameters.items()))
@@ -663,7 +663,7 @@ class StarvationSection(Section):
 class ObserverSection(Section):
     """The process that answers questions, and so keeps them from the one that decides.
 
-    Where `listen` is set, observers on other machines follow it. `sources`, `tls_*` and `token` are
+    If `listen` is set, observers on other machines follow it. `sources`, `tls_*` and `token` are
     of such an observer (`mesos-allocator observe`).
     """
 
@@ -750,7 +750,7 @@ class Config(RuleSections, OptionSections):
 
     @model_validator(mode="after")
     def check_access(self) -> "Config":
-        """Certificates can only be named where clients must have one."""
+        """Certificates can only be named if clients must have one."""
         for right in ("session", "admin_read", "admin_write"):
             if getattr(self.access, right) and not self.listen.tls_client_ca:
                 text = "names certificates, but listen.tls_client_ca asks clients for none; give it"
@@ -773,7 +773,7 @@ class Config(RuleSections, OptionSections):
         return *self.listen.targets, *self.observer.listen
 
     def open_to_sessions(self) -> str:
-        """A non-local address where any client may open a session; empty: none."""
+        """A non-local address if any client may open a session; empty: none."""
         if self.access.session or self.access.session_token:
             return ""
         return next((each for each in self.listen.targets if not is_local(each)), "")

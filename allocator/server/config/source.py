@@ -56,7 +56,7 @@ class Loaded(NamedTuple):
 
 
 def load(path: Path | None, environment: Mapping[str, str], flags: Sequence[Flag] = ()) -> Config:
-    """Read the configuration, or say everything that is wrong with it; see `load_all`."""
+    """Read the configuration, or report all its problems; see `load_all`."""
     return load_all(path, environment, flags).config
 
 
@@ -67,10 +67,10 @@ def load_all(
     *,
     stream: bool = False,
 ) -> Loaded:
-    """Read the configuration with its origins, or say everything that is wrong with it.
+    """Read the configuration with its origins, or report all its problems.
 
     `path` is a TOML file; of the environment variables of the form ``MESOS_ALLOCATOR_SECTION__KEY``
-    count. Flags win over everything else; of two for one key the later.
+    count. Flags override everything else; of two for one key, the later one applies.
 
     stream: whether `path` may be a pipe, which is read to its end.
 
@@ -95,7 +95,7 @@ def load_all(
 
 
 def _place_of(problem: ConfigProblem) -> tuple[str, int]:
-    """Where a problem is listed: what the file says line by line, then the other sources."""
+    """The position of a problem in the list: the file's by line, then other sources."""
     file, _, line = problem.origin.rpartition(":")
     return (file, int(line)) if line.isdigit() else ("~", 0)
 
@@ -107,7 +107,7 @@ def gather(
     *,
     stream: bool = False,
 ) -> tuple[dict[str, Any], Origins, list[ConfigProblem]]:
-    """Put the sources together, unchecked.
+    """Merge the sources, unchecked.
 
     Gives the tree of sections, as the TOML parser would give it, and where each value comes from;
     and what could not even be placed in the tree.
@@ -127,7 +127,7 @@ def gather(
 
 
 def mistyped_variables(environment: Mapping[str, str]) -> Iterator[str]:
-    """Say which variables look like an option with one underscore where two belong."""
+    """Find variables that look like an option with one underscore instead of two."""
     known = {
         f"{section}_{key}".upper(): f"{ENVIRONMENT_PREFIX}{section}__{key}".upper()
         for section, key in keys(Config)
@@ -151,7 +151,7 @@ def read_file(
             return {}, {}, [ConfigProblem(str(path), "", f"is not UTF-8 at byte {error.start}")]
         why = error.strerror if isinstance(error, OSError) else error
         return {}, {}, [ConfigProblem(str(path), "", f"cannot be read: {why}; name a TOML file")]
-    # Parse; where the parser stops, put something valid instead of that line, and parse
+    # Parse; if the parser stops, put something valid instead of that line, and parse
     # again.
     lines = text.split("\n")
     broken: dict[int, ConfigProblem] = {}
@@ -172,7 +172,7 @@ def read_file(
     odd = [ConfigProblem(str(path), dotted(key), why) for key, why in unlikely(tree)]
     if odd:
         return {}, {}, odd[:PROBLEMS_MAX]
-    # Where each value comes from. Those that were put in are marked: nothing more is said of them.
+    # Where each value comes from. Inserted ones are marked, and not reported again.
     origins = {
         key: BROKEN if line in broken else f"{path}:{line}"
         for key, line in line_numbers("\n".join(lines)).items()
@@ -189,9 +189,9 @@ def _line_of(error: tomllib.TOMLDecodeError, last: int) -> int:
 
 
 def _mend(lines: list[str], line: int, *, known: bool) -> bool:
-    """Put something valid instead of a line: the key without its value, or nothing at all.
+    """Replace a line by something valid: the key without its value, or nothing.
 
-    A line that opens a table cannot be left out, for then its keys would go to another table.
+    A line that opens a table must stay, or its keys would go to another table.
     """
     text = lines[line - 1]
     if text.lstrip().startswith("[") or not text.strip():
@@ -239,7 +239,7 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(text.split("\n"), start=1):
         if not pending and (not line.strip() or line.lstrip().startswith("#")):
             continue
-        # A value may go on over several lines: add lines until the text parses.
+        # A value may span several lines: add lines until the text parses.
         start = start if pending else number
         pending += line + "\n"
         if number - start > VALUE_LINES_MAX:
@@ -280,7 +280,7 @@ def _leaves(tree: dict[str, Any] | list[Any]) -> Iterator[Key]:
 
 
 def _place(tree: dict[str, Any], origins: Origins, flag: Flag) -> Iterator[ConfigProblem]:
-    """Put one text from the environment or the command line into the tree."""
+    """Insert a text from the environment or the command line into the tree."""
     key = flag.key.split(".")
     option = option_at(Config, key)
     if option is None:
@@ -296,13 +296,13 @@ def _place(tree: dict[str, Any], origins: Origins, flag: Flag) -> Iterator[Confi
 
 
 def _value(option: FieldInfo, text: str) -> object:
-    """Read a text as the option's type; the text itself where it cannot be."""
+    """Parse a text as the option's type; return the text itself if that fails."""
     kind = option.annotation
     if get_origin(kind) is tuple and not text.lstrip().startswith("["):
         return [part.strip() for part in text.split(",") if part.strip()]
     if kind in (int, float, bool) or get_origin(kind) is tuple:
         try:
             return tomllib.loads(f"value = {text}")["value"]
-        except (ValueError, RecursionError):  # of TOML, and of int() where digits are very many
+        except (ValueError, RecursionError):  # of TOML, and of int() if digits are very many
             return text
     return text

@@ -1,4 +1,4 @@
-"""What waits for a thread that owns books, and how others wait for what it does."""
+"""The queue of work for a thread that owns books, and waiting for its results."""
 
 import queue
 from collections.abc import Callable, Iterator
@@ -21,14 +21,14 @@ _T = TypeVar("_T")
 
 
 class Ask(Protocol):
-    """Has the core's thread do some work, and gives the result; raises where it comes too late."""
+    """Runs work on the core's thread, and returns the result; raises if that takes too long."""
 
     def __call__(self, work: Callable[[], _T], /) -> _T:
         """Wait for it."""
 
 
 def left_s(context: grpc.ServicerContext) -> float:
-    """How long an answer may take, so that it still arrives."""
+    """How long an answer may take to arrive before the caller's deadline."""
     left = cast("float | None", context.time_remaining())  # None without a deadline
     if left is None:
         return ANSWER_S
@@ -36,7 +36,7 @@ def left_s(context: grpc.ServicerContext) -> float:
 
 
 def wait(context: grpc.ServicerContext, future: "Future[_T]") -> _T:
-    """Wait for the core; when the time is up, work that it has not begun is cancelled."""
+    """Wait for the core; on a timeout, work that has not begun is cancelled."""
     try:
         return future.result(left_s(context))
     except TimeoutError:
@@ -45,9 +45,9 @@ def wait(context: grpc.ServicerContext, future: "Future[_T]") -> _T:
 
 
 def settled(future: "Future[_T]", within_s: float) -> _T:
-    """Wait for a change: its true outcome, or it has not begun in time and never will.
+    """Wait for a change; on a timeout, cancel it if it has not begun.
 
-    One that has begun is waited for, however long it takes.
+    A change that has begun is waited for, however long it takes.
 
     Raises TimeoutError: then nothing has changed, and nothing will.
     """
@@ -60,14 +60,14 @@ def settled(future: "Future[_T]", within_s: float) -> _T:
 
 
 def reject(context: grpc.ServicerContext, message: str) -> NoReturn:
-    """Say that a request is wrong; of a very long text the beginning and the end."""
+    """Report an invalid request; a very long text is shortened in the middle."""
     if len(message) > TOLD_MAX:
         message = f"{message[: TOLD_MAX * 2 // 3]}...{message[-TOLD_MAX // 3 :]}"
     context.abort(grpc.StatusCode.INVALID_ARGUMENT, message)
 
 
 def fulfil(future: "Future[_T]", work: Callable[[], _T]) -> None:
-    """Do some work for its waiting caller."""
+    """Run work for its waiting caller."""
     if not future.set_running_or_notify_cancel():
         return
     try:
@@ -93,7 +93,7 @@ class Commands:
         self._queue.put(work)
 
     def end(self) -> None:
-        """Say that there is no more."""
+        """Close the queue."""
         self._queue.put(None)
 
     def call(self, work: Callable[[], _T]) -> Future[_T]:

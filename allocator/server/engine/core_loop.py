@@ -1,8 +1,8 @@
-"""The one thread that owns the core.
+"""The thread that owns the core.
 
-Sessions' messages, operators' settings and plans come as commands in one queue, and are done one
-after the other. What changes the core is written into the journal and the record stream. Questions
-are answered by an observer, which follows that stream; none reaches this thread.
+Sessions' messages, operators' settings and plans come as commands in one queue, and are executed
+one after the other. Every change of the core is written to the journal and the record stream. An
+observer, which follows that stream, answers questions; none reaches this thread.
 """
 
 import threading
@@ -67,10 +67,10 @@ class CoreLoop:
     """The core's thread, and the queue before it.
 
     `started_s`: when the process began, on the monotonic clock.
-    `commands`: what waits for the core's thread.
+    `commands`: the queue of work for the core's thread.
     `feed`: gives followers all records.
-    `last_batch_s`, `heard_s`: when the latest batch of a master came, since 1970 and on the
-        monotonic clock; 0: none came.
+    `last_batch_s`, `heard_s`: time of the latest batch of a master, since 1970 and on the monotonic
+        clock; 0: none yet.
     `after_message`: called with the allocator after each message is answered, on the core's thread.
     `first_plan`: called before a cycle of a policy that plans, if there is no plan yet; may wait
         for one. Both do nothing until they are set, before `start`.
@@ -89,12 +89,12 @@ class CoreLoop:
     ) -> None:
         """Set up the core; nothing runs yet.
 
-        `build_policy`: makes a policy of its specification.
-        `substitute`: decides where the policy cannot.
+        `build_policy`: builds a policy from its specification.
+        `substitute`: decides if the policy fails.
         `before_policy`: called on the core's thread before a policy is made that an operator sets.
         `sidecar_id`: random by default.
-        `settings`: what counts at the start; by default what the configuration says.
-        `memory`: what an earlier process learnt.
+        `settings`: the initial settings; by default those of the configuration.
+        `memory`: demands learned by an earlier process.
         """
         self.sidecar_id = sidecar_id or uuid4().hex
         self.started_s = time.monotonic()
@@ -139,7 +139,7 @@ class CoreLoop:
 
     @property
     def counts(self) -> SessionCounts:
-        """What happened so far."""
+        """Counts of events so far."""
         return self._sidecar.counts
 
     @property
@@ -152,7 +152,7 @@ class CoreLoop:
 
     @property
     def sessions(self) -> int:
-        """Streams that are open."""
+        """Open streams."""
         return len(self._sidecar.sessions)
 
     # Any thread.
@@ -161,7 +161,7 @@ class CoreLoop:
         self._thread.start()
 
     def stop(self, within_s: float | None = None) -> bool:
-        """Do what is queued, then end; says whether all did that in time."""
+        """Finish the queued work, then end; returns whether all streams ended in time."""
         self.commands.end()
         self._thread.join(within_s)
         if self._thread.is_alive():
@@ -187,7 +187,7 @@ class CoreLoop:
         """End all sessions because the sidecar shuts down; new ones are refused."""
         return self.call(self._drain)
 
-    # What the commands do.
+    # The commands.
 
     def _run(self) -> None:
         for do in self.commands.taken():
@@ -207,7 +207,7 @@ class CoreLoop:
         )
 
     def follow(self) -> Follower:
-        """Begin to give a follower everything, from a checkpoint of this moment on."""
+        """Start feeding a follower, from a checkpoint of this moment on."""
         head = head_of(*self._head(1, self.feed.position))
         follower = Follower(
             (each.SerializeToString() for each in head.records),
@@ -218,7 +218,7 @@ class CoreLoop:
         return follower
 
     def _head(self, file: int, records_before: int) -> tuple[journal_pb2.JournalRecord, KeptState]:
-        """How a journal's file begins: what was set, and what is known now."""
+        """The beginning of a journal's file: the settings, and the current state."""
         start = start_record(
             self._sidecar.allocator.settings,
             self.session_limits,
@@ -269,11 +269,11 @@ class CoreLoop:
                 self._telling.of_message(stream.number, self._sidecar)
                 self.after_message(self.allocator)
         finally:
-            # In any case, or the stream would wait forever for room for its next message.
+            # In any case; otherwise the stream would wait forever for room for its next message.
             stream.message_done()
 
     def _refuse_from_the_future(self, stream: SessionStream, data: bytes) -> None:
-        """End the session of a master that began in the future, by our clock: the core has none."""
+        """End the session of a master that started in the future, by our clock."""
         session, holder = self._sidecar.sessions[stream.number], self._sidecar.session
         if session.state is SessionState.AWAITING_HELLO and holder and holder.greeting:
             wrong = sessions.unbelieved(holder.greeting, data)
@@ -299,7 +299,7 @@ class CoreLoop:
                 stream.end(GRACE_S)
 
     def step(self, event: OperatorEvent) -> None:
-        """Apply what operators set, or a plan; on the core's thread.
+        """Apply an operator's change, or a plan; on the core's thread.
 
         Raises EventError if it is not possible; then nothing has changed.
         """

@@ -1,7 +1,7 @@
-"""The record stream on the side of the process that decides.
+"""The record stream in the deciding process.
 
 The core's thread writes, and never waits: each follower has a queue of bounded size. A follower
-that falls further behind is cut off; it calls again, and begins with a new checkpoint.
+that falls behind further is cut off; it reconnects, and starts with a new checkpoint.
 """
 
 import threading
@@ -35,7 +35,7 @@ class BehindError(RuntimeError):
 
 
 class Backlog:
-    """What one follower has not been sent yet, in bounded memory.
+    """A follower's backlog, in bounded memory.
 
     `ended`: whether its stream is to end.
     """
@@ -51,7 +51,7 @@ class Backlog:
     # The thread that writes.
 
     def put(self, data: bytes) -> None:
-        """Queue some; beyond the bound, drop everything and cut the follower off."""
+        """Queue records; beyond the bound, drop everything and cut the follower off."""
         with self._changed:
             if self._behind:
                 return
@@ -82,11 +82,11 @@ class Backlog:
     # The follower's thread.
 
     def take(self, idle_s: float | None, gather_s: float) -> list[tuple[float, bytes]]:
-        """Take what waits, a message's worth, each with the time at which it was put.
+        """Take a message's worth of records, each with the time at which it was queued.
 
         `idle_s`: how long to wait for the first; None: until it comes.
         `gather_s`: how long to wait for more.
-        Raises BehindError where the follower was cut off.
+        Raises BehindError if the follower was cut off.
         """
         with self._changed:
             self._changed.wait_for(
@@ -125,7 +125,7 @@ class Backlogs(Generic[_B]):
         return len(self._all)
 
     def add(self, follower: _B) -> None:
-        """Let a follower have everything that is written from now on."""
+        """Add a follower, which gets everything written from now on."""
         with self._lock:
             self._all += (follower,)
 
@@ -134,7 +134,7 @@ class Backlogs(Generic[_B]):
             self._all = tuple(each for each in self._all if each is not follower)
 
     def write(self, message: Message) -> None:
-        """Give a message to all followers; on the thread that owns the books."""
+        """Send a message to all followers; on the thread that owns the books."""
         if self._all:
             data = message.SerializeToString()
             for follower in self._all:
@@ -147,10 +147,10 @@ class Backlogs(Generic[_B]):
 
 
 class Follower(Backlog):
-    """A follower of the process that decides: it is sent records."""
+    """A follower of the deciding process."""
 
     def __init__(self, head: Iterator[bytes], counts: pb.Counts, position: int) -> None:
-        """Begin with a checkpoint.
+        """Start with a checkpoint.
 
         `head`: its records, serialised; read on the follower's own thread.
         `counts`: totals at that moment.
@@ -198,7 +198,7 @@ class Feed(Backlogs[Follower]):
         super().write(message)
 
     def wake(self) -> None:
-        """Have figures sent now; any thread may."""
+        """Send figures now; from any thread."""
         for follower in self:
             follower.wake()
 

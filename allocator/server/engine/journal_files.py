@@ -1,4 +1,4 @@
-"""The journal on disk. Allocation never waits long for it, and continues without it.
+"""The journal on disk. Allocation never waits long for it, and continues if it fails.
 
 The current file is PATH; earlier ones are PATH.1, PATH.2 and so on. Each start also begins a file.
 Files are dropped by size and age, not by number, so that a few starts do not drop the records of a
@@ -32,12 +32,12 @@ FILES_MAX = 1000
 
 
 class Keeping(NamedTuple):
-    """How much is kept.
+    """Limits on what is kept.
 
     `bytes_max`: size of a file.
     `files`: files that are kept at any size; more are kept while all are not larger than this
         number of full ones; 1: only the current one.
-    `keep_s`: what was written last before that goes; 0: never.
+    `keep_s`: files last written longer ago are removed; 0: never.
     """
 
     bytes_max: int
@@ -46,7 +46,7 @@ class Keeping(NamedTuple):
 
 
 def older_files(path: Path) -> list[Path]:
-    """Those before the present one, the newest first."""
+    """The files before the current one, newest first."""
     found = []
     for number in count(1):
         older = Path(f"{path}.{number}")
@@ -57,7 +57,7 @@ def older_files(path: Path) -> list[Path]:
 
 
 def shift(path: Path) -> None:
-    """Rename the present file to ``.1``, that to ``.2``, and so on. Raises OSError."""
+    """Rename the current file to ``.1``, that one to ``.2``, and so on. Raises OSError."""
     names = [path, *older_files(path)]
     if os.path.lexists(path):
         for number in range(len(names), 0, -1):
@@ -65,7 +65,7 @@ def shift(path: Path) -> None:
 
 
 def remove_old(path: Path, keeping: Keeping, now_s: float | None = None) -> None:
-    """Remove the oldest files, as far as they are too many, too large or too old.
+    """Remove the oldest files while there are too many, or they are too large or too old.
 
     Raises OSError.
     """
@@ -94,7 +94,7 @@ _log = structlog.get_logger()
 
 
 class Head(NamedTuple):
-    """How a file begins.
+    """The beginning of a file.
 
     `nbytes`: size of the arrays in the checkpoint.
     `pieces`: its framed records, made as they are asked for; by any thread.
@@ -120,7 +120,7 @@ class TakenError(OSError):
 
 
 class _New(NamedTuple):
-    """A file that is being begun while the one before is still written.
+    """A new file in preparation, while the previous one is still written.
 
     `since`: offset in the present file: what is written from there on is moved to the new one.
     `errors`: how often the journal had failed when this began.
@@ -153,15 +153,15 @@ class Journal:
         *,
         compress: bool = True,
     ) -> None:
-        """Begin a file.
+        """Start a file.
 
         `keeping`: a file that reached its size, and twice that of its checkpoint, is followed by
             another.
-        `head`: says how a file begins; called where `write` is.
+        `head`: says how a file begins; called when `write` is.
         `compress`: whether records are compressed, each by itself.
         """
-        # A compressor is for one thread: this one is for the caller of `write`. Heads are not
-        # compressed by it.
+        # A compressor belongs to one thread: this one to the caller of `write`. Heads do not use
+        # it.
         self._frame = Framer().frame if compress else frame
         self.errors = 0
         self.failure: Exception | None = None
@@ -185,17 +185,17 @@ class Journal:
 
     @property
     def on(self) -> bool:
-        """Whether records are being kept."""
+        """Whether records are being written."""
         return self._file is not None
 
     @property
     def size(self) -> int:
-        """Bytes in the present file."""
+        """Bytes in the current file."""
         return self._size
 
     def write(self, record: journal_pb2.JournalRecord) -> None:
         data = self._frame(record)
-        # What was answered stands in the same file as what it answers.
+        # An answer is in the same file as its request.
         if not record.HasField("answered") and (self._is_due() or self._is_full(len(data))):
             self._begin()
         with self._lock:
@@ -203,7 +203,7 @@ class Journal:
             self._records += 1
 
     def close(self) -> None:
-        """Close the file; one that was being begun is given up."""
+        """Close the file; abandon a new one in preparation."""
         self._closing = True
         if self._thread is not None:
             self._thread.join()
@@ -225,7 +225,7 @@ class Journal:
     # To begin a file.
 
     def _take(self) -> None:
-        """Take the journal, where it is not ours already; another process may have it.
+        """Lock the journal, unless this process has it already; another process may have it.
 
         A ``.new`` file of a process that was killed while it began a file is removed then, unless
         there is no other file: it takes the place of that.
@@ -242,7 +242,7 @@ class Journal:
             self._new_path.replace(self._path)
 
     def _begin(self) -> None:
-        """Begin the next file: at once if that is quick, else by a thread."""
+        """Start the next file: at once if that is quick, otherwise in a thread."""
         new: _New | None = None
         try:
             self._take()
@@ -268,14 +268,14 @@ class Journal:
     def _write_new(self, new: _New, head: Head) -> None:
         """Write how the new file begins, and what was recorded meanwhile; then go on in it."""
         try:
-            # The head takes long and needs no lock.
+            # Writing the head takes long and needs no lock.
             size = _write_all(new.fd, HEADER)
             for piece in head.pieces:
                 if self._closing:
                     self._give_up(new)
                     return
                 size += _write_all(new.fd, piece)
-            # Then copy what was recorded meanwhile. The lock is let go after each piece, so that
+            # Then copy what was recorded meanwhile. The lock is released after each piece, so that
             # the core can write in between.
             at = new.since
             while self._file != new.fd:
@@ -287,20 +287,20 @@ class Journal:
                 self._fail(error)
 
     def _catch_up(self, new: _New, at: int, head_size: int) -> int:
-        """Copy some of what came meanwhile; where nothing is left, go on in the new file."""
+        """Copy some of what came meanwhile; when nothing is left, go on in the new file."""
         if self._file is None or self.errors != new.errors:
             raise OSError("the file before could not be written to its end")
         data = os.pread(self._file, min(_COPY, self._size - at), at)
         at += _write_all(new.fd, data)
-        # Nothing is left, and under the lock nothing can be added: change over.
+        # Nothing is left, and nothing can be added under the lock: switch.
         if at == self._size:
             self._go_on_in(new, self._file, head_size)
         return at
 
     def _go_on_in(self, new: _New, before: int, head_size: int) -> None:
-        """Change over to the new file, and cut off the file before what is in both."""
-        # Rename first. Should the process die before the cut, both files have those records,
-        # which a replay sees and passes over.
+        """Switch to the new file, and truncate the previous one before the duplicate records."""
+        # Rename first. If the process dies before the truncation, both files have those records,
+        # which a replay detects and skips.
         shift(self._path)
         self._new_path.replace(self._path)
         os.ftruncate(before, new.since)
@@ -347,7 +347,7 @@ class Journal:
 def _write_all(file: int, data: bytes) -> int:
     rest = memoryview(data)
     while rest:
-        # Where there is room for a part only, the next try says what the matter is.
+        # If there is room for a part only, the next attempt raises the error.
         rest = rest[os.write(file, rest) :]
     return len(data)
 

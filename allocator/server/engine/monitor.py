@@ -1,4 +1,4 @@
-"""Whether the thread that decides answers, and whether the process takes sessions."""
+"""Whether the deciding thread responds, and whether the process accepts sessions."""
 
 import time
 from collections.abc import Callable
@@ -14,13 +14,13 @@ SILENCE_S = 10.0
 
 
 class Monitor:
-    """Says whether the process is alive, and whether it takes sessions.
+    """Liveness of the process, and its readiness for sessions.
 
     `changes`: grows whenever the second may have changed.
     """
 
     def __init__(self, loop: CoreLoop, problem: Callable[[], str]) -> None:
-        """Begin as not ready; `problem` says why no session has room, where none has."""
+        """Start as not ready; `problem` returns why no session is possible, if so."""
         self.changes = 0
         self._loop = loop
         self._problem = problem
@@ -39,24 +39,24 @@ class Monitor:
         self.changed()
 
     def changed(self) -> None:
-        """Have the observer told at once."""
+        """Notify the observer at once."""
         self.changes += 1
         self._loop.feed.wake()
 
     def health(self) -> str:
-        """What is wrong with the process; empty if nothing is."""
+        """The problem of the process; empty if it is healthy."""
         waits_s = self._waits_s()
         if waits_s > SILENCE_S:
             return f"the core has not answered for {waits_s:.0f} s"
         return ""
 
     def readiness(self) -> str:
-        """Why no session can be taken now; empty if one can."""
+        """Why no session can be accepted now; empty if one can."""
         busy = "the core is busy" if self._waits_s() > BUSY_S else ""
         return self._not_ready or self._problem() or busy
 
     def _waits_s(self) -> float:
-        """How long the core owes an answer; it is asked again after each one."""
+        """How long the core has owed an answer; it is probed again after each one."""
         pending = self._pending
         if pending is None or pending.done():
             self._asked_s = time.monotonic()

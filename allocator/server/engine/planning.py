@@ -1,14 +1,14 @@
-"""Plans on the side of the process that decides: the observer makes them, the core adopts them.
+"""Plans in the deciding process: the observer computes them, the core adopts them.
 
-The observer works plans out beside the cycles (`following/planning.py`) and reports here how that
-goes. The core adopts a plan between two commands, as an event that stands in the journal. Until
-then cycles go by the plan before. A plan that takes longer than its budget is *late*: it is counted
-and logged, and cycles do not wait.
+The observer computes plans in the background (`following/planning.py`) and reports here. The core
+adopts a plan between two commands, as an event that is journaled. Until then cycles use the
+previous plan. A plan that takes longer than its budget is *late*: it is counted and logged, and
+cycles do not wait.
 
-Only the first plan of a session or a policy is waited for. Without one, a cycle would give
-everything away by the policy's own filling, and nothing takes that back. So the first cycle that
-would give something waits for the plan, and with it the core's thread: once, and `first_wait_s` at
-most. Without an observer that can plan it does not wait.
+Cycles only wait for the first plan of a session or a policy. Without one, a cycle would grant
+everything by the policy's own filling, which cannot be undone. So the first cycle with something to
+grant waits for the plan, and with it the core's thread: once, for at most `first_wait_s`, and only
+if there is an observer that can plan.
 """
 
 import queue
@@ -40,11 +40,11 @@ _log = structlog.get_logger()
 
 @dataclass(slots=True)
 class PlanCounts:
-    """What came of planning, since the process began.
+    """Results of planning since the process started.
 
-    `adopted`, `failed`, `dropped`, `late`: plans that were taken over; that could not be made or
-        taken over; that came when another policy or session was there; and that took longer than
-        their budget, with any outcome.
+    `adopted`, `failed`, `dropped`, `late`: plans that were adopted; that could not be made or
+        adopted; that arrived under another policy or session; and that took longer than their
+        budget, with any outcome.
     `total_s`, `last_s`: time that all of them took, and the last.
     """
 
@@ -69,7 +69,7 @@ class Proposal(NamedTuple):
 
 
 class PlanReport(NamedTuple):
-    """What came of planning.
+    """A report on planning.
 
     `session`, `policy`: that the plan is about.
     `ago_s`: how long ago the problem was taken.
@@ -85,7 +85,7 @@ class PlanReport(NamedTuple):
 
 
 class PlanVerdict(NamedTuple):
-    """What came of a report; see `ReportResponse` of the protocol."""
+    """The result of a report; see `ReportResponse` of the protocol."""
 
     refused: str = ""
     stale: bool = False
@@ -93,7 +93,7 @@ class PlanVerdict(NamedTuple):
 
 
 class Planning:
-    """Adopts plans that the observer reports, and knows how planning goes.
+    """Adopts plans that the observer reports, and tracks planning.
 
     The owner calls `note_late` after each message (`loop.after_message`) and `first` before a cycle
     that has no plan yet (`loop.first_plan`).
@@ -111,7 +111,7 @@ class Planning:
         self.is_linked = False
         self._loop = loop
         self._budget_s, self._first_wait_s = budget_s, first_wait_s
-        # What the core has not looked at; None: the observer has gone.
+        # Reports not processed yet; None: the observer is gone.
         self._inbox: queue.SimpleQueue[Callable[[], AdoptPlan | None] | None] = queue.SimpleQueue()
         self._begun_s: float | None = None
         self._good_s: float | None = None
@@ -127,7 +127,7 @@ class Planning:
 
     @property
     def age_s(self) -> float | None:
-        """How long ago the plan in force was good for the cluster; None if there is none."""
+        """How long ago the plan in force last matched the cluster; None if there is none."""
         good_s = self._good_s
         if good_s is None or self._loop.allocator.state.plan is None:
             return None
@@ -135,7 +135,7 @@ class Planning:
 
     @property
     def running_s(self) -> float:
-        """How long the plan takes so far that is being computed; 0 if none is."""
+        """How long the current computation of a plan has taken so far; 0 if there is none."""
         begun_s = self._begun_s
         return 0.0 if begun_s is None else time.monotonic() - begun_s
 
@@ -144,20 +144,20 @@ class Planning:
         self.is_linked = True
 
     def left(self) -> None:
-        """Note that the observer has gone, and with it a plan that it was working out."""
+        """Note that the observer is gone, and with it a plan that it was computing."""
         self.is_linked, self._begun_s = False, None
         self._put(None)
 
     def begun(self) -> None:
-        """Note that the observer works a plan out."""
+        """Note that the observer is computing a plan."""
         self.is_linked, self._is_late, self._begun_s = True, False, time.monotonic()
 
     def stands(self, ago_s: float) -> None:
-        """Note that the plan in force is good for a problem that was taken some time ago."""
+        """Note that the plan in force matches a problem that was taken some time ago."""
         self.is_linked, self._good_s = True, time.monotonic() - ago_s
 
     def report(self, report: PlanReport) -> Future[PlanVerdict]:
-        """Have the core's thread take over what came of planning."""
+        """Have the core's thread process reports on planning."""
         self._begun_s = None
         taken, future = time.monotonic() - report.ago_s, Future[PlanVerdict]()
 
@@ -176,7 +176,7 @@ class Planning:
     # The core's thread.
 
     def note_late(self, _allocator: Allocator) -> None:
-        """See whether the plan that is being computed is late."""
+        """Check whether the plan being computed is late."""
         if self.running_s > self._budget_s and not self._is_late:
             self._note_late()
 
@@ -199,22 +199,22 @@ class Planning:
                 if take is not None and (planned := take()) is not None:
                     return planned
         except queue.Empty:
-            pass  # it comes as any other plan does
+            pass  # it arrives like any other plan
         finally:
             self._is_waiting = False
         return None
 
     def _take_next(self) -> None:
-        """Look at what came, unless a cycle that waited has."""
+        """Process reports, unless a waiting cycle has."""
         with suppress(queue.Empty):
             take = self._inbox.get_nowait()
             if take is not None:
                 take()
 
     def _take(self, report: PlanReport, taken_s: float, adopted: list[AdoptPlan]) -> PlanVerdict:
-        """Judge a report.
+        """Process a report.
 
-        `adopted`: gets the plan that a waiting cycle is to begin with.
+        `adopted`: receives the plan that a waiting cycle will start with.
         """
         counts, allocator, said = self.counts, self._loop.allocator, report.said
         counts.total_s += report.took_s

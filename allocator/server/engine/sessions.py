@@ -1,8 +1,8 @@
-"""Sessions as the core's thread sees them: their streams, why they end, and what is logged.
+"""Sessions as the core's thread sees them: their streams, ends, and logs.
 
-A stream has two threads of its own: one takes the module's messages off it, one puts the answers
-on it. The core's thread waits for neither. The queues between them are bounded because the reading
-thread waits, for the core and for a peer that does not read.
+A stream has two threads of its own: one reads the module's messages, one writes the answers. The
+core's thread waits for neither. The queues between them are bounded because the reading thread
+waits, for the core and for a peer that does not read.
 """
 
 import threading
@@ -26,7 +26,7 @@ from allocator.wire import (
 
 
 class SessionStream:
-    """Answers that wait for the peer, and a count of messages that wait for the core.
+    """Answers waiting for the peer, and the number of messages waiting for the core.
 
     `number`: of the session; 0 before the core gave one.
     `peer`: the other end, as gRPC names it.
@@ -56,13 +56,12 @@ class SessionStream:
     # The thread that reads.
 
     def await_room(self) -> bool:
-        """Wait until another message may come; False where the peer does not read its answers."""
+        """Wait until another message may be read; False if the peer does not read its answers."""
         begun_s = time.monotonic()
         with self._changed:
             while not self._ended:
-                # A peer that does not read its answers gets no more of them: its messages wait,
-                # and after some time the stream is given up. A busy core is waited for without a
-                # limit.
+                # A peer that does not read its answers gets no more of them: its messages wait, and
+                # after some time the stream is abandoned. Waiting for a busy core has no limit.
                 full = len(self._answers) >= self._queue_max
                 if not full and self._waiting < self._queue_max:
                     break
@@ -77,7 +76,7 @@ class SessionStream:
     # The core's thread.
 
     def message_done(self) -> None:
-        """One message less waits for the core."""
+        """Count a message as processed by the core."""
         with self._changed:
             self._waiting -= 1
             self._changed.notify_all()
@@ -89,7 +88,7 @@ class SessionStream:
                 self._changed.notify_all()
 
     def end(self, grace_s: float) -> None:
-        """Let the peer read what is queued, then end the stream; after `grace_s` cut it."""
+        """Let the peer read queued answers, then end the stream; cut it after `grace_s`."""
         with self._changed:
             if self._ended:
                 return
@@ -103,7 +102,7 @@ class SessionStream:
     # The thread that writes.
 
     def answers(self) -> Iterator[pb.SessionResponse]:
-        """Give the answers as they come, until the end."""
+        """Yield the answers as they come, until the end."""
         try:
             while (response := self._next()) is not None:
                 yield response
@@ -143,26 +142,26 @@ AHEAD_US = 600_000_000
 
 
 def shutdown() -> WireError:
-    """Say that the sidecar ends."""
+    """The error when the sidecar ends."""
     return WireError(pb.ERROR_CODE_SHUTDOWN, "", "the sidecar shuts down; call again later")
 
 
 def no_hello() -> WireError:
-    """Say that a stream was silent."""
+    """The error of a silent stream."""
     return WireError(pb.ERROR_CODE_PROTOCOL, "", f"no hello came within {HELLO_S:g} s")
 
 
 def no_room() -> WireError:
-    """Say that others call, and this one has said nothing for longest."""
+    """The error when others call, and this stream has been silent longest."""
     text = f"{SESSIONS_MAX} streams are open, and this one has waited for longest; say hello"
     return WireError(pb.ERROR_CODE_LIMIT, "", text)
 
 
 def unbelieved(holder: Greeting, first: bytes) -> tuple[bool, WireError] | None:
-    """Find which of two masters says that it began in the future: its clock was wrong.
+    """Find which of two masters claims to have started in the future: its clock was wrong.
 
-    It would count as the newer one, and keep all others away for as long as it calls. Where both
-    say so, or neither, nothing is found, and the core decides as usual.
+    It would count as the newer one, and keep all others away as long as it calls. If both or
+    neither claim so, the core decides as usual.
 
     `holder`: of the session that has the allocator.
     `first`: the first message of the newcomer.
@@ -225,7 +224,7 @@ _ASIDES_MAX = 100
 
 
 class SessionLog:
-    """Says each thing once, where it would be said in every cycle."""
+    """Logs once what would otherwise be logged in every cycle."""
 
     def __init__(self) -> None:
         self._mended: dict[int, int] = {}
@@ -245,7 +244,7 @@ class SessionLog:
         )
 
     def of_message(self, number: int, sidecar: Sidecar) -> None:
-        """Log what a session's latest message has brought to light."""
+        """Log findings of a session's latest message."""
         self._of_policy(sidecar.counts)
         session = sidecar.sessions.get(number)
         if session is not None:
@@ -254,7 +253,7 @@ class SessionLog:
             self._of_shadow(number, session)
 
     def _of_shadow(self, number: int, session: SidecarSession) -> None:
-        """Log once in a session that decisions are only compared."""
+        """Log once per session that decisions are only compared."""
         figures = session.figures
         if figures is not None and figures.shadow and number not in self._in_shadow:
             self._in_shadow.add(number)
@@ -276,9 +275,9 @@ class SessionLog:
             self._mended[number] = len(session.mended)
 
     def _of_set_aside(self, number: int, session: SidecarSession) -> None:
-        """Log what is set aside of a framework's or an agent's words: each change, up to a bound.
+        """Log input of frameworks and agents that is set aside: each change, up to a bound.
 
-        After that the log says how many more there were, each time that the number doubles.
+        After that, log the number of further ones each time it doubles.
         """
         if not session.asides:
             return

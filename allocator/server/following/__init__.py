@@ -1,4 +1,4 @@
-"""The observer's books: what follows the process that decides, and what is computed from them.
+"""The observer's books, which follow the deciding process, and computations on them.
 
-Begin at `books.FollowedBooks`.
+Start with `books.FollowedBooks`.
 """

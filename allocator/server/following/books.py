@@ -1,4 +1,4 @@
-"""Books that follow the process that decides, record by record.
+"""Books that follow the deciding process, record by record.
 
 One thread reads the record stream, another one owns the books: it applies records, and answers
 questions between two of them. Nothing here delays a decision.
@@ -35,7 +35,7 @@ from allocator.wire.session.sidecar import Sidecar
 from allocator.wire.session.sidecar_session import SessionCounts
 
 AGAIN_S = 0.5
-"""After the stream has ended it is called for again after this time; where the call fails, after
+"""After the stream has ended it is called for again after this time; if the call fails, after
 twice as long each time, up to the bound that the books are made with."""
 
 MESSAGES_MAX = 64
@@ -58,14 +58,14 @@ Connect = Callable[[], Iterator[pb.FollowResponse]]
 class Lag:
     """How far the books are behind.
 
-    `restarts`: times that following began from a checkpoint, beyond the first.
+    `restarts`: how often following restarted from a checkpoint.
     `connected`: whether the stream is open.
-    `heard_s`: when the last message came, on the monotonic clock.
+    `heard_s`: time of the last message, on the monotonic clock.
     `delay_s`: from when the latest records were written to when they were in the books: at once on
         the clock of the process that decides and on ours.
     `applied_s`: when the latest message was, on the monotonic clock.
     `busy_s`: processor time that following took.
-    `verified`: cycles that were decided again here; `differences`: those that came out otherwise.
+    `verified`: cycles that were decided again here; `differences`: those with another result.
     """
 
     restarts: int = -1
@@ -79,12 +79,12 @@ class Lag:
 
     @property
     def behind_s(self) -> float:
-        """How old the books are; a message is to come every quarter of a second."""
+        """The age of the books; a message should arrive every quarter of a second."""
         return self.delay_s + max(time.monotonic() - self.applied_s - IDLE_S, 0.0)
 
 
 def read_counts(message: pb.Counts, counts: SessionCounts) -> None:
-    """Go on counting from these totals."""
+    """Continue counting from these totals."""
     for each in fields(counts):
         found = getattr(message, each.name)
         value = Counter(found) if isinstance(getattr(counts, each.name), Counter) else found
@@ -92,14 +92,14 @@ def read_counts(message: pb.Counts, counts: SessionCounts) -> None:
 
 
 class FollowedBooks:
-    """The books, and the thread that owns them.
+    """The followed books, and the thread that owns them.
 
     `figures`, `settings`: the latest figures and settings of the deciding process; empty before
         the first message.
     `lag`: how far the books are behind.
     `may_work`: set when the compiled loops are loaded; until then only empty books are followed.
     `shadow`: the shadow policy.
-    `planner`: makes plans; None where the deciding process takes none from here.
+    `planner`: makes plans; None if the deciding process takes none from here.
     `relay`: followers of these books.
     `source`: the address that is followed; empty: the deciding process on this machine.
     `account`: follows the books; None: there is none. See `account_by`.
@@ -141,7 +141,8 @@ class FollowedBooks:
         self.build_apart = build_apart
         self.substitute = substitute
         self._verify_every = verify_every
-        # What takes records, and what is shown: the one before until a checkpoint is complete.
+        # The books that take records, and those shown: the previous ones until a checkpoint is
+        # complete.
         self._following: Follower | None = None
         self._shown: Follower | None = None
         self._broken = False
@@ -166,7 +167,7 @@ class FollowedBooks:
         self._reader.start()
 
     def stop(self) -> None:
-        """Answer what was asked, then end."""
+        """Answer pending questions, then end."""
         self._ending = True
         self._reader.end()
         self._commands.end()
@@ -179,11 +180,11 @@ class FollowedBooks:
 
     @property
     def is_current(self) -> bool:
-        """Whether the process that decides was heard of lately."""
+        """Whether the deciding process sent anything recently."""
         return time.monotonic() - self.lag.heard_s < STALE_S
 
     def problem(self) -> str:
-        """Why these books are not those of now; empty where they are."""
+        """Why these books are out of date; empty if they are current."""
         behind_s, whom = self.lag.behind_s, self.source() or "the process that decides"
         if not self.lag.connected:
             return f"not connected to {whom} for {behind_s:.0f} s"
@@ -193,7 +194,7 @@ class FollowedBooks:
 
     @property
     def position(self) -> int:
-        """Records that are in the books."""
+        """Number of records in the books."""
         return self._position
 
     @property
@@ -201,7 +202,7 @@ class FollowedBooks:
         return self.figures.sidecar_id
 
     def new_twin(self, policy: PolicySpec) -> Allocator:
-        """Make an allocator for a copy of the books, which decides as the real one.
+        """Make an allocator for a copy of the books, which decides like the real one.
 
         Its policy shares nothing with that of the books.
         """
@@ -229,11 +230,11 @@ class FollowedBooks:
 
     @property
     def counts(self) -> SessionCounts:
-        """What happened since the process that decides began."""
+        """Counts of events since the deciding process started."""
         return SessionCounts() if self._sidecar is None else self._sidecar.counts
 
     def whole(self, records_before: int = 0) -> tuple[journal_pb2.JournalRecord, Detached]:
-        """Copy all that is known, and say how a journal of this moment begins.
+        """Copy the state, and return the beginning of a journal of this moment.
 
         `records_before`: as the journal should state.
         Raises LookupError before the first checkpoint, and while a request is half applied.
@@ -253,9 +254,9 @@ class FollowedBooks:
         return start, Detached(sidecar.kept())
 
     def branch(self) -> Branch:
-        """Begin to give a follower everything.
+        """Start feeding a follower.
 
-        Raises LookupError where these books are not complete.
+        Raises LookupError if these books are incomplete.
         """
         follower = self._following
         if follower is None or follower.sidecar is None or self._position < 0:
@@ -277,7 +278,7 @@ class FollowedBooks:
         return branch
 
     def account_by(self, account: Account) -> None:
-        """Have an account follow the books from now on."""
+        """Let an account follow the books from now on."""
         self.account = account
         if self._following is not None:
             self._account_for(self._following)
@@ -300,7 +301,7 @@ class FollowedBooks:
                 _log.exception("the books could not be worked on")
 
     def _begin(self) -> None:
-        """Expect a checkpoint; until it is complete the books are shown as they were."""
+        """Expect a checkpoint; until it is complete, the previous books are shown."""
         self._following = Follower(
             self._build_policy,
             self.substitute,
@@ -314,7 +315,7 @@ class FollowedBooks:
         self.lag.restarts += 1
 
     def _apply(self, message: pb.FollowResponse) -> None:
-        """Apply the records of a message, then answer who waited for them."""
+        """Apply the records of a message, then answer the questions that waited for them."""
         begun_s = time.thread_time()
         try:
             self._take(message)
@@ -340,7 +341,7 @@ class FollowedBooks:
     def _take(self, message: pb.FollowResponse) -> None:
         follower = self._following
         if follower is None:
-            return  # it was given up, and the stream that is being read is an old one
+            return  # it was abandoned, and the stream being read is an old one
         for data in message.records:
             record = journal_pb2.JournalRecord.FromString(data)
             for difference in follower.take(record):

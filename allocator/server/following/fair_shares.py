@@ -2,7 +2,7 @@
 
 The books are copied between two records. In the copy everything is released, and the policy in
 force decides once, under all of Mesos's rules. A fair share is therefore what a framework could
-have if it wanted as much as possible; a framework that wants less may hold less without a fault.
+have if it wanted as much as possible; a framework that wants less holds less.
 
 Another policy is evaluated on the same copy. A cycle over the resources that are free now shows its
 next offers, often few. An allocation from scratch shows the shares it would approach in the end.
@@ -47,7 +47,7 @@ def dealt_anew(books: FollowedBooks, policy: PolicySpec, copied: Copied) -> Allo
 def newcomers_share(
     books: FollowedBooks, policy: PolicySpec, copied: Copied, newcomer: Newcomer
 ) -> float:
-    """Say what a framework that does not exist would be given, as a dominant share.
+    """Compute the dominant share that a hypothetical framework would get.
 
     `books`, `policy`, `copied`: as for `deal`.
     Raises EventError if there is no room for it.
@@ -59,7 +59,7 @@ def newcomers_share(
 
 
 def root_mean_square(error: Floats) -> float:
-    """How far shares are from fair in one number; 0 without clients.
+    """The distance of shares from fair ones as one number; 0 without clients.
 
     >>> root_mean_square(np.array([0.3, -0.4, 0.0, 0.0]))
     0.25
@@ -71,7 +71,7 @@ _SAME = 1e-9
 
 
 class _Outlook(NamedTuple):
-    """What one policy would do, by client of the report.
+    """The effect of one policy, by client of the report.
 
     `offered` (n,): dominant share that the next cycle would offer.
     `agents` (n,): agents that it would offer something of.
@@ -155,7 +155,7 @@ PROCESSOR_PART = 0.01
 """Part of a processor that the thread takes at most, what it had to load once left out."""
 
 FAILED_PAUSE_MAX_S = 3600.0
-"""Where the policy fails again and again it is asked no more seldom than this."""
+"""If the policy fails again and again it is asked no more seldom than this."""
 
 ANSWER_S = 10.0
 """How long the books may take before they are left alone until the next time."""
@@ -165,7 +165,7 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True)
 class RoleFairness:
-    """The roles that hold something or should, m of them.
+    """The m roles that hold something or should.
 
     `share`, `fair` (m,): dominant shares: what the role and its descendants hold, and what would be
         fair.
@@ -180,13 +180,13 @@ class RoleFairness:
 
     @property
     def error(self) -> Floats:
-        """How much more each role holds than is fair, (m,)."""
+        """The excess of each role over its fair share, (m,)."""
         return self.share - self.fair
 
 
 @dataclass(frozen=True)
 class Fairness:
-    """What came of one look.
+    """The result of one computation.
 
     `client_error` (n,): how much more each client holds than is fair, of those that hold something
         or should.
@@ -200,7 +200,7 @@ class Fairness:
 
 @dataclass(slots=True)
 class FairnessCounts:
-    """What the looks cost, since the process began.
+    """The cost of computations since the process started.
 
     `done`, `failed`: times that fair shares were computed, and that the policy failed at it.
     `total_s`, `last_s`: time that all of them took, and the last.
@@ -217,7 +217,7 @@ class FairnessCounts:
 
 @dataclass(frozen=True)
 class _Books:
-    """A copy of one moment."""
+    """A copy of the books at one moment."""
 
     state: report.Report
     copied: Copied
@@ -245,7 +245,7 @@ def compare_with_fair(state: report.Report, fair: report.Report, taken_s: float 
 
 
 def _at_or_below(state: report.Report, clients: Bools) -> Bools:
-    """Say of each role whether one of these clients is in it or below it."""
+    """Return for each role whether one of these clients is in it or below it."""
     found = np.zeros(len(state.roles.path), np.bool_)
     for role in set(state.clients.role[clients].tolist()):
         while role and not found[role]:
@@ -256,10 +256,10 @@ def _at_or_below(state: report.Report, clients: Bools) -> Bools:
 
 @dataclass
 class FairnessWatch:
-    """Works out now and then how far shares are from fair.
+    """Periodically computes how far shares are from fair.
 
-    `every_s`: from one look to the next at least; 0: never.
-    `latest`: None if no client holds anything or should, and before the first look.
+    `every_s`: minimum time between computations; 0: never.
+    `latest`: None if no client holds anything or should, and before the first computation.
     """
 
     books: FollowedBooks
@@ -279,25 +279,25 @@ class FairnessWatch:
             self._thread.start()
 
     def stop(self) -> None:
-        """End; a look that is under way is left alone."""
+        """End; a computation in progress is abandoned."""
         self._closing.set()
         self._thread.end()
 
     @property
     def pause_s(self) -> float:
-        """How long to rest: what it costs the processor is bounded."""
+        """How long to pause: this bounds the processor time used."""
         rest_s = self.counts.processor_s / PROCESSOR_PART
         doubled_s = self.every_s * 2 ** min(self._failed_in_a_row, 30)
         return max(self.every_s, rest_s, min(doubled_s, FAILED_PAUSE_MAX_S))
 
     def sample(self) -> None:
-        """Work fair shares out, once, on the caller's thread."""
+        """Compute fair shares once, on the caller's thread."""
         future = self.books.ask(self._copy)
         try:
             books = future.result(ANSWER_S)
         except TimeoutError:
             future.cancel()
-            return  # The books are far behind; the next time does.
+            return  # The books are far behind; wait for the next time.
         if books is None:
             self.latest = None
             return

@@ -1,4 +1,4 @@
-"""Plans, made from the observer's books beside the cycles.
+"""Plans, computed from the observer's books in the background.
 
 After a cycle the problem is copied between two records. If the last plan does not fit it, the
 policy computes another one in a separate thread, and the deciding process is asked to adopt it
@@ -8,7 +8,7 @@ If a cycle of the deciding process may wait for its first plan, the events of it
 applied before its answer arrives, so that the plan is for the state that the cycle sees.
 
 A thread cannot be ended from outside. One that does not finish is abandoned after some time, and
-continues beside the next one; with `GIVEN_UP_MAX` of them no plan is begun.
+continues beside the next one; no plan is started while `GIVEN_UP_MAX` of them remain.
 """
 
 import threading
@@ -41,11 +41,11 @@ SendReport = Callable[[pb.ReportRequest], pb.ReportResponse]
 
 @dataclass(slots=True, eq=False)
 class _Run:
-    """A plan that is being worked out.
+    """A plan being computed.
 
     `before`: the last run, whose plan may still be good for this problem.
-    `stands`: it is, so no other plan was worked out.
-    `failed`: no plan came of this problem; the next one is for another problem.
+    `stands`: it is, so no other plan was computed.
+    `failed`: this problem yielded no plan; the next one is for another problem.
     """
 
     allocator: Allocator
@@ -102,7 +102,7 @@ class Planner:
         self._greeted, self._last, self._after = False, None, 0
 
     def look(self, follower: Follower, position: int) -> None:
-        """See whether a plan is wanted, after some records.
+        """Check whether a plan is needed, after some records.
 
         `position`: how many records are in the books.
         """
@@ -136,7 +136,7 @@ class Planner:
         if is_first:
             self._first = allocator, policy
         else:
-            # To copy and compare the whole cluster takes long: not after each cycle.
+            # Copying and comparing the whole cluster takes long, so not after each cycle.
             self._cycle, self._next_s = allocator.cycle, now_s + self._interval_s
         spec, session = allocator.settings.policy, sidecar.active
         run = _Run(allocator, policy, spec, session, position, problem, self._last, now_s)
@@ -176,7 +176,7 @@ class Planner:
         self._begin_thread(partial(self._tell_given_up, run, failure, took_s))
 
     def _take(self, run: _Run, verdict: pb.ReportResponse | None) -> None:
-        """Take over the result of a run, unless it was given up.
+        """Take the result of a run, unless it was abandoned.
 
         `verdict`: None if the report to the deciding process failed.
         """
@@ -238,7 +238,10 @@ class Planner:
 
 
 def _proposal(run: _Run, plan: Plan) -> pb.PlanProposal:
-    """Write a plan and what its rows are. Raises ValueError where it is too large."""
+    """Convert a plan and the identities of its rows to a message.
+
+    Raises ValueError if it is too large.
+    """
     rows = run.problem.rows()
     proposal = pb.PlanProposal(
         position=run.position,

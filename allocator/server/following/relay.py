@@ -1,6 +1,6 @@
-"""The record stream, handed on: followers of an observer cost the process that decides nothing.
+"""A relay of the record stream: followers of an observer cost the deciding process nothing.
 
-Each is sent a checkpoint of the books, then the messages that these books follow, as they came. The
+Each gets a checkpoint of the books, then the messages that these books follow, unchanged. The
 stream falls silent with its source, so every follower knows how old its books are.
 """
 
@@ -11,7 +11,7 @@ from allocator.v1 import records_pb2 as pb
 
 
 class Branch(Backlog):
-    """A follower of an observer: it is sent messages."""
+    """A follower of an observer."""
 
     def __init__(
         self, relay: "Backlogs[Branch]", head: Iterator[bytes], start: pb.FollowResponse
@@ -33,7 +33,7 @@ class Branch(Backlog):
     def messages(self) -> Iterator[bytes]:
         """Give the checkpoint, then messages as they come, serialised, until `end`.
 
-        Raises BehindError where the follower was cut off.
+        Raises BehindError if the follower was cut off.
         """
         for piece in self._head:
             yield pb.FollowResponse(records=[piece]).SerializeToString()

@@ -1,4 +1,4 @@
-"""What operators set and what the configuration says, as the process that decides tells it."""
+"""Operators' settings and the configuration, as reported by the deciding process."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ _log = structlog.get_logger()
 
 
 class FollowedSettings:
-    """Settings, their origins, and where they are kept."""
+    """Settings, their origins, and where they are saved."""
 
     def __init__(self, books: FollowedBooks, loaded: Loaded) -> None:
         """Begin with the configuration that this process read itself."""
@@ -30,16 +30,16 @@ class FollowedSettings:
 
     @property
     def overlay(self) -> Overlay:
-        """What operators set over it."""
+        """Operators' settings that override it."""
         return self._latest()[1]
 
     @property
     def history(self) -> Sequence[settings_pb2.PastChange]:
-        """What was changed lately."""
+        """Recent changes."""
         return self._books.settings.history.changes
 
     def _latest(self) -> tuple[Loaded, Overlay]:
-        """Read what was said last, once."""
+        """Parse the latest report, once."""
         if (said := self._books.settings) is not self._said:
             loaded, overlay = self._read[0], read_overlay(said.overlay)
             try:
@@ -56,10 +56,10 @@ class FollowedSettings:
 
     @property
     def problem(self) -> str:
-        """Why it cannot be kept; empty if it can."""
+        """Why it cannot be saved; empty if it can."""
         return self._books.figures.state.problem
 
     @property
     def reloads(self) -> Counter[str]:
-        """How often the configuration was read again, by result."""
+        """Number of reloads of the configuration, by result."""
         return Counter(self._books.figures.reloads)

@@ -36,7 +36,7 @@ _log = structlog.get_logger()
 
 @dataclass
 class ShadowCounts:
-    """What happened since the shadow was set; see `ShadowCounts` of the protocol."""
+    """Counts since the shadow was set; see `ShadowCounts` of the protocol."""
 
     compared: int = 0
     late: int = 0
@@ -55,7 +55,7 @@ class ShadowCounts:
 
 @dataclass
 class Sums:
-    """What one client was offered, and would have been, over all cycles that were compared.
+    """What one client was offered, and would have been, over all compared cycles.
 
     `offered`, `offered_by_shadow`: dominant shares, added up.
     `cycles`, `cycles_by_shadow`: in which it was something.
@@ -113,7 +113,7 @@ class Shadow:
     # The books' thread.
 
     def after_answers(self, allocator: Allocator) -> None:
-        """Take over the latest cycle, if there was one and there is time for it."""
+        """Take the latest cycle, if there is one and time for it."""
         spec, trail = allocator.settings.shadow, allocator.trail
         if spec is None and self._tally.spec is None:
             return  # as mostly
@@ -130,7 +130,7 @@ class Shadow:
         trail.shadow_bytes_max = BYTES_MAX if spec is not None and free else 0
 
     def _hand_over(self, record: CycleRecord, *, free: bool) -> bool:
-        """Give a cycle to the thread; says whether it could take another one."""
+        """Pass a cycle to the thread; returns whether it could take another one."""
         counts = self._tally.counts
         if not free:
             counts.late += 1
@@ -160,14 +160,14 @@ class Shadow:
             return Reading(self._tally.spec, ShadowCounts(**asdict(self._tally.counts)), {})
 
     def settle(self, within_s: float) -> bool:
-        """Wait until nothing is under way; says whether that came about."""
+        """Wait until nothing is in progress; returns whether that happened."""
         with self._changed:
             return self._changed.wait_for(
                 lambda: self._pending is None and not self._busy, within_s
             )
 
     def close(self, within_s: float | None = None) -> None:
-        """End, after the comparison that is under way, or when the time is up."""
+        """End, after the comparison in progress or when the time is up."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()

@@ -1,4 +1,4 @@
-"""The account of what was used over time: follows the books, and is saved now and then."""
+"""The account of usage over time: follows the books, and is saved periodically."""
 
 import threading
 import time
@@ -45,9 +45,9 @@ class Totals(NamedTuple):
 
 
 class UsageKeeper:
-    """The account, where it is kept, and what is asked of it.
+    """The account, where it is saved, and questions about it.
 
-    `problem`: why it is not saved; empty where it is.
+    `problem`: why it is not saved; empty if it is.
     `totals`: for metrics; empty before the first session.
     """
 
@@ -80,16 +80,16 @@ class UsageKeeper:
     # Any thread.
 
     def answer(self, request: pb.GetUsageRequest) -> pb.GetUsageResponse:
-        """Report. Raises ValueError where the request asks for what there is not.
+        """Report. Raises ValueError if the request names something unknown.
 
-        Raises OSError or UsageError where what is kept cannot be read.
+        Raises OSError or UsageError if saved usage cannot be read.
         """
         response = report(self._store, self._save(), request)
         response.problem = self.problem
         return response
 
     def reset(self) -> None:
-        """Forget everything so far. Raises OSError or UsageError where that cannot be done."""
+        """Forget everything so far. Raises OSError or UsageError if that fails."""
         with self._saving:
             self._store.clear()
             self._books.ask(self._forget).result(ANSWER_S)
@@ -112,7 +112,7 @@ class UsageKeeper:
         self._save()
 
     def _begin(self, directory: str) -> None:
-        """Open what was kept, and go on from there."""
+        """Open the saved account, and continue it."""
         account = Account(self._closed.append)
         if directory:
             path = Path(directory) / NAME
@@ -125,7 +125,7 @@ class UsageKeeper:
         self._books.ask(lambda: self._books.account_by(account)).result(ANSWER_S)
 
     def _save(self) -> Moment:
-        """Write what is new; give the account as it is now."""
+        """Save what is new; return the current account."""
         with self._saving:
             now, closed = self._books.ask(self._take).result(ANSWER_S)
             try:
@@ -169,9 +169,9 @@ class UsageKeeper:
 
 
 def _open(path: Path) -> tuple[UsageStore, Moment | None]:
-    """Open what was kept; what is broken is set aside, and says so in one line.
+    """Open the saved account; a damaged one is set aside and logged.
 
-    Raises OSError where it cannot be used now.
+    Raises OSError if it cannot be used now.
     """
     try:
         store = UsageStore(path)

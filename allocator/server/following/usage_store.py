@@ -30,7 +30,7 @@ _TABLES = (
 
 
 class UsageError(RuntimeError):
-    """A file that cannot be used, and why."""
+    """A file cannot be used; the text says why."""
 
 
 class UsageStore:
@@ -39,7 +39,7 @@ class UsageStore:
     def __init__(self, path: Path | None = None) -> None:
         """Open it, or make it; None: in memory, for this process alone.
 
-        Raises UsageError where the file is broken or of another version. Raises OSError where it
+        Raises UsageError if the file is broken or of another version. Raises OSError if it
         cannot be used now.
         """
         self.path = path
@@ -80,7 +80,7 @@ class UsageStore:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        """Do all of it or nothing; on the disk when this returns."""
+        """Run a transaction; it is on disk when this returns."""
         self._database.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -114,7 +114,7 @@ class UsageStore:
             self._database.execute("DELETE FROM open")
 
     def rest(self) -> dict[str, bytes]:
-        """Give what was not over when it was written last; empty: nothing was written.
+        """Return the last written unfinished part; empty: none was written.
 
         Raises OSError or UsageError.
         """
@@ -139,7 +139,7 @@ class UsageStore:
 
 @contextmanager
 def _errors() -> Iterator[None]:
-    """Tell what cannot be used now (OSError) from what is broken (UsageError)."""
+    """Distinguish files that cannot be used now (OSError) from damaged ones (UsageError)."""
     try:
         yield
     except sqlite3.OperationalError as error:

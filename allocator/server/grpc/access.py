@@ -1,4 +1,4 @@
-"""Who may do what: three rights, by the client's certificate or by a token.
+"""Access control: three rights, by the client's certificate or by a token.
 
 Callers on a Unix socket may do everything without authentication: only the socket's mode and
 directory guard it.
@@ -23,7 +23,7 @@ _log = structlog.get_logger()
 
 
 class Certificates:
-    """What TLS is set up with; asked at each handshake."""
+    """The configuration of TLS; requested at each handshake."""
 
     def __init__(self, section: ListenSection) -> None:
         """Read the files. Raises OSError if one of them cannot be read."""
@@ -33,7 +33,7 @@ class Certificates:
         self._problem = ""
 
     def credentials(self) -> grpc.ServerCredentials:
-        """Give what a server listens with; it follows the files from then on."""
+        """Return a server's credentials; they follow the files from then on."""
         return grpc.dynamic_ssl_server_credentials(
             self._first,
             self._newer,  # type: ignore[arg-type]  # None is what gRPC asks for
@@ -41,7 +41,7 @@ class Certificates:
         )
 
     def _newer(self) -> "grpc.ServerCertificateConfiguration | None":
-        """Read the files where they changed; None: go on with what was read before."""
+        """Read the files if they changed; None: keep using the previous content."""
         try:
             marks = self._marks()
             if marks == self._seen:
@@ -68,7 +68,7 @@ class Certificates:
         return grpc.ssl_server_certificate_configuration([pair], authority)
 
     def _marks(self) -> list[tuple[int, int, int]]:
-        """What shows that a file is another one."""
+        """The properties that show that a file was replaced."""
         status = [Path(path).stat() for path in self._paths if path]
         return [(each.st_ino, each.st_mtime_ns, each.st_size) for each in status]
 
@@ -98,10 +98,10 @@ AGAIN_S = 10.0
 
 
 class Access:
-    """Refuses calls for which the caller has no right."""
+    """Rejects calls for which the caller has no right."""
 
     def __init__(self, section: AccessSection, *, changes: bool = True) -> None:
-        """Let in whom the configuration names.
+        """Admit the clients that the configuration names.
 
         `changes`: whether calls change anything. Otherwise the right to read is enough.
         """
@@ -146,7 +146,7 @@ class Access:
         context.abort(grpc.StatusCode.PERMISSION_DENIED, self._refusal(right, names, token))
 
     def _refusal(self, right: str, names: list[str], given: str) -> str:
-        """Say who has no right, and what would be right."""
+        """Return the error for a caller without the right, and the fix."""
         mend = f"name it in access.{right}, or give a token that has"
         if names:
             return f"the certificate {names[0]!r} has no right {right}; {mend}"
@@ -189,7 +189,7 @@ class Access:
         return False
 
     def _read(self, path: str) -> str:
-        """Read a token; empty if that is not possible, which is logged where it changes."""
+        """Read a token; empty if that is not possible, which is logged when it changes."""
         known, why = "", ""
         try:
             known = read_regular(path, FILE_BYTES_MAX).decode().strip()

@@ -1,8 +1,8 @@
-"""The operators' service of the process that decides.
+"""The operators' service of the deciding process.
 
-It makes changes. Questions, and trials of changes, go on to the observer as they came. Before a
-change is made the observer tries it, too: it says what the change is about, and refuses mistakes.
-Without an observer changes are made nevertheless, unjudged.
+It makes changes. Questions and trials of changes are forwarded to the observer. Before a
+change is made, the observer tries it: it reports what the change affects, and rejects mistakes.
+Without an observer, changes are made unchecked.
 """
 
 from collections.abc import Callable
@@ -43,14 +43,14 @@ _log = structlog.get_logger()
 
 
 class AdminServicer:
-    """Answers operators; changes nothing if a request is wrong."""
+    """Answers operators; changes nothing if a request is invalid."""
 
     def __init__(self, changes: ChangeRequests, observer: ObserverCalls) -> None:
         self._changes = changes
         self._observer = observer
 
     def handler(self) -> grpc.GenericRpcHandler:
-        """Give the handler to add to a server."""
+        """Return the handler to add to a server."""
         made = {method.name: self._handler(method.name) for method in SERVICE.methods}
         return grpc.method_handlers_generic_handler(SERVICE.full_name, made)
 
@@ -127,7 +127,7 @@ class AdminServicer:
         refused: Callable[[str], None],
         context: grpc.ServicerContext,
     ) -> Any:  # noqa: ANN401 - the response of the call
-        """Have the observer try a change; ends the call where it refuses it.
+        """Let the observer try a change; ends the call if it is rejected.
 
         `refused`: called with the reason before that.
         """

@@ -1,4 +1,4 @@
-"""How much room callers have: calls of a kind at a time, and how long each may take.
+"""Limits on calls: concurrent calls of each kind, and how long each may take.
 
 Any peer that reaches a port may call before it is authenticated. So each kind of call has places of
 its own, and many calls of one kind leave room for the others. A call holds a thread, so it is ended
@@ -22,12 +22,12 @@ REQUEST_S = 10.0
 
 
 class Bounds(NamedTuple):
-    """What one kind of call may take.
+    """The limits of one kind of call.
 
     `places`: calls at a time.
-    `whole_s`: how long one lasts at most; 0: as long as it likes.
+    `whole_s`: maximum duration of a call; 0: unlimited.
     `piece_s`: time its caller has to take each piece of an answer; 0: no bound of ours.
-    `newest`: where no place is left, the oldest call is ended to make room for the new one.
+    `newest`: if no place is left, the oldest call is ended to make room for the new one.
     """
 
     places: int
@@ -63,7 +63,7 @@ CONNECTIONS_MAX = 256
 
 
 def kind_of(method: str) -> str:
-    """Which bounds a call has.
+    """Return the kind of a call, which determines its limits.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class _Call:
             self._timer.start()
 
     def over(self) -> None:
-        """Bound it no more."""
+        """Remove the bound."""
         if self._timer is not None:
             self._timer.cancel()
 
@@ -118,7 +118,7 @@ class _Call:
 
 
 class Calls(grpc.ServerInterceptor):
-    """Lets calls in while there is room for their kind, and those that have the right.
+    """Admits calls that have the right, while there is room for their kind.
 
     `refused`: calls that were refused, by kind and reason.
     """
@@ -128,9 +128,9 @@ class Calls(grpc.ServerInterceptor):
         access: Access,
         not_ready: Callable[[], str] = lambda: "",
     ) -> None:
-        """Let calls in.
+        """Admit calls.
 
-        `access`: asked about rights.
+        `access`: checks rights.
         `not_ready`: why no session can begin yet; empty once the loops are loaded.
         """
         self._not_ready = not_ready
@@ -199,7 +199,7 @@ class Calls(grpc.ServerInterceptor):
 
     @contextmanager
     def _counting(self, kind: str, reason: str) -> Iterator[None]:
-        """Count a call that is refused here."""
+        """Count a call that is rejected here."""
         try:
             yield
         except Exception:  # what ends a call has no class of its own
@@ -208,7 +208,7 @@ class Calls(grpc.ServerInterceptor):
             raise
 
     def _take(self, kind: str, call: _Call) -> bool:
-        """Give a call a place, where need be that of the oldest one of its kind."""
+        """Admit a call, evicting the oldest one of its kind if full."""
         bounds, oldest = BOUNDS[kind], None
         with self._lock:
             taken = self._open[kind]

@@ -1,4 +1,4 @@
-"""Questions of operators, handed on to the observer as they came, and its answers handed back."""
+"""Forwarding of operators' questions to the observer, and of its answers."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
@@ -33,7 +33,7 @@ class ObserverCalls:
     """Calls to the observer."""
 
     def __init__(self, target: str, position: Callable[[], int]) -> None:
-        """Prepare; the observer need not be there yet.
+        """Prepare; the observer need not be running yet.
 
         `target`: where it listens.
         `position`: of the latest record, which an answer must include.
@@ -42,14 +42,14 @@ class ObserverCalls:
         self._position = position
 
     def ask(self, method: str, request: bytes, within_s: float, *, trial: bool = False) -> bytes:
-        """Ask for one answer. Raises grpc.RpcError."""
+        """Request a single answer. Raises grpc.RpcError."""
         call: Any = self._channel.unary_unary(f"{ADMIN}{method}")
         metadata = (*self._metadata(), *(((TRIAL, "1"),) if trial else ()))
         answer: bytes = call(request, within_s, metadata, wait_for_ready=True)
         return answer
 
     def forward(self, method: str, request: bytes, context: grpc.ServicerContext) -> bytes:
-        """Answer a call with what the observer says; its errors end the call."""
+        """Answer a call with the observer's answer; its errors end the call."""
         asked: Any = self._channel.unary_unary(f"{ADMIN}{method}")
         call = asked.future(request, left_s(context), self._metadata(), wait_for_ready=True)
         context.add_callback(call.cancel)
@@ -80,7 +80,7 @@ class ObserverCalls:
 
 
 def status_of(error: Exception) -> tuple[grpc.StatusCode, str]:
-    """How a call ended, and what was said of it."""
+    """How a call ended, and the details."""
     if not isinstance(error, grpc.Call):
         return grpc.StatusCode.CANCELLED, ""
     return error.code(), error.details() or ""

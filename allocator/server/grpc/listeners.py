@@ -21,22 +21,22 @@ CONNECT_S = 1.0
 
 
 class ListenError(OSError):
-    """An address that cannot be listened on: which, why, and what to do."""
+    """An address cannot be listened on: which one, why, and the fix."""
 
 
 OPTIONS = (
     # Two sidecars that share a port would share a master's sessions, too.
     ("grpc.so_reuseport", 0),
-    # A peer that vanished without a word is noticed.
+    # Detect peers that vanished silently.
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.keepalive_timeout_ms", 20_000),
-    # Modules ping often, so that they notice when we vanish; that is no abuse.
+    # Modules ping often to detect when we vanish; that is not abuse.
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
     ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),
     ("grpc.http2.max_ping_strikes", 0),
     ("grpc.max_send_message_length", -1),
-    # Connections that say nothing, or want nothing, are no room for those that do.
+    # Close idle connections, so that they take no room from others.
     ("grpc.server_handshake_timeout_ms", 10_000),
     ("grpc.max_connection_idle_ms", 15_000),
     ("grpc.max_allowed_incoming_connections", CONNECTIONS_MAX),
@@ -46,7 +46,7 @@ OPTIONS = (
 
 
 def claim_addresses(targets: Iterable[str], key: str = "listen.targets") -> None:
-    """Find out whether every address can be listened on, before anything slow begins.
+    """Check that every address can be listened on, before anything slow begins.
 
     Nothing stays open: `listen` reports an address that is taken in between.
 
@@ -76,7 +76,7 @@ def _claim(host: str, port: int, target: str, key: str) -> None:
     for family, kind, protocol, _, address in found:
         try:
             with socket.socket(family, kind, protocol) as probe:
-                # As gRPC does it: a port is free again as soon as its listener is closed.
+                # As gRPC does: a port can be reused as soon as its listener is closed.
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 probe.bind(address)
         except OSError as error:
@@ -92,7 +92,7 @@ def _claim(host: str, port: int, target: str, key: str) -> None:
 def listen(server: grpc.Server, section: ListenSection) -> list[str]:
     """Bind a server to every target.
 
-    Returns the addresses as they are, with the port that was taken where any was wanted.
+    Returns the addresses as they are, with the port that was taken if any was wanted.
     Raises ListenError.
     """
     bound = []
@@ -109,7 +109,7 @@ def listen(server: grpc.Server, section: ListenSection) -> list[str]:
 
 
 def _credentials(section: ListenSection) -> grpc.ServerCredentials | None:
-    """TLS as the files say; None if there are none."""
+    """TLS credentials from the files; None if there are none."""
     if not section.tls_cert:
         return None
     try:
@@ -132,7 +132,7 @@ def _add(server: grpc.Server, target: str, credentials: grpc.ServerCredentials |
 
 
 def _listen_unix(server: grpc.Server, path: Path, mode: int, owner: str) -> None:
-    """Listen on a socket file that only whom `mode` and `owner` allow can open."""
+    """Listen on a socket file that only users allowed by `mode` and `owner` can open."""
     _check_directory(path)
     _remove_stale(path)
     # It cannot be opened before its owner is set.
@@ -160,7 +160,7 @@ def _give(path: Path, owner: str) -> None:
 
 
 def _number(text: str, find: Callable[[str], int]) -> int:
-    """The number of a user or group; -1, which changes nothing, where none is named."""
+    """The number of a user or group; -1, which changes nothing, if none is given."""
     if not text:
         return -1
     return int(text) if text.isdecimal() else find(text)
@@ -209,7 +209,7 @@ def _remove_stale(path: Path) -> None:
 
 @contextmanager
 def _umask(mask: int) -> Iterator[None]:
-    """Files made here have no more rights than the mask leaves, from their first moment."""
+    """Files created here have no more permissions than the mask leaves, from the start."""
     before = os.umask(mask)
     try:
         yield

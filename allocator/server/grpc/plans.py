@@ -1,4 +1,4 @@
-"""What the observer says of plans, as the process that decides hears it."""
+"""The observer's reports on plans, received by the deciding process."""
 
 from typing import assert_never
 
@@ -26,7 +26,7 @@ class PlanServicer(records_pb2_grpc.PlanServiceServicer):
     def Report(  # noqa: N802 - the name of the RPC
         self, request: pb.ReportRequest, context: grpc.ServicerContext
     ) -> pb.ReportResponse:
-        """Note how planning goes; a plan is adopted, or refused."""
+        """Record a report on planning; a plan is adopted or rejected."""
         planning = self._planning
         match said := request.WhichOneof("said"):
             case None:

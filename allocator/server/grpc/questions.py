@@ -1,4 +1,4 @@
-"""The operators' service of an observer: it answers questions, and tries changes.
+"""The operators' service of an observer: it answers questions and tries changes.
 
 Every kind of rule (`allocator.rule_kinds`) has two calls, of the same form: one lists its rules,
 the other sets, replaces or removes one of them; here the second only tries it. Calls that change
@@ -60,7 +60,7 @@ class _Questions:
     def __init__(self, views: Views, trials: Trials) -> None:
         """Answer from the books of these views.
 
-        `trials`: says what a change is about, and refuses mistakes.
+        `trials`: reports what a change affects, and rejects mistakes.
         """
         self._views = views
         self._trials = trials
@@ -82,7 +82,7 @@ class _Questions:
 
     @contextmanager
     def _place(self, context: grpc.ServicerContext) -> Iterator[None]:
-        """Take one of the places for long answers; ends the call where none becomes free."""
+        """Take a place for long answers; ends the call if none becomes free."""
         if not self._places.acquire(timeout=left_s(context)):
             text = f"{LONG_MAX} long questions are worked out at a time; ask again"
             context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, text)
@@ -145,7 +145,7 @@ class _Questions:
         return pb.ApplySettingsResponse(changes=rows, change=told)
 
     def _refuse_change(self, _: Message, context: grpc.ServicerContext) -> NoReturn:
-        """Say where changes are made."""
+        """Report where changes are made."""
         source = self._views.books.source()
         if not source:
             context.abort(grpc.StatusCode.FAILED_PRECONDITION, _NO_CHANGES)
@@ -201,7 +201,8 @@ class _Questions:
 
     def _ask(self, context: grpc.ServicerContext, work: Callable[[], _T]) -> _T:
         given = dict(context.invocation_metadata()).get(AFTER, "")
-        # One that follows another machine says what it knows, if only that there is no connection.
+        # One that follows another machine reports what it knows, if only that there is no
+        # connection.
         at_least = -1 if self._views.books.source() else 0
         after = int(given) if str(given).isdecimal() else at_least
         return wait(context, self._views.books.ask(work, after))

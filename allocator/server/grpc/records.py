@@ -1,4 +1,4 @@
-"""The record stream as gRPC serves it, and what goes with it."""
+"""The gRPC service of the record stream, with figures and settings."""
 
 import os
 import threading
@@ -40,7 +40,7 @@ EVERY_S = 0.25
 
 
 class Decider(NamedTuple):
-    """What figures are read from.
+    """The sources of figures.
 
     `progress`: how far compiled loops are.
     `monitor`: whether the process is alive, and takes sessions.
@@ -55,7 +55,7 @@ class Decider(NamedTuple):
 
 
 def write_figures(decider: Decider) -> pb.Figures:
-    """Say what the books do not; any thread may, without waiting for the core's."""
+    """Return figures that are not in the books; from any thread, without waiting for the core's."""
     loop, operators, planning = decider.loop, decider.operators, decider.planning
     progress, session, times = decider.progress(), loop.session, loop.cycle_times
     figures = pb.Figures(
@@ -114,20 +114,20 @@ def _pairs(counts: dict[tuple[str, str], int]) -> Iterator[pb.PairCount]:
 
 
 class Stream(Protocol):
-    """What one follower is sent."""
+    """The stream of one follower."""
 
     def messages(self) -> Iterator[bytes]:
-        """Give messages, serialised, until the end; on the follower's thread.
+        """Yield messages, serialised, until the end; on the follower's thread.
 
-        Raises BehindError where the follower reads too slowly.
+        Raises BehindError if the follower reads too slowly.
         """
 
     def end(self) -> None:
-        """End them, and keep nothing for this follower any more; any thread may."""
+        """End the stream, and drop this follower's backlog; from any thread."""
 
 
 class RecordServicer:
-    """Gives followers a checkpoint, and all records from then on."""
+    """Sends followers a checkpoint, and all records from then on."""
 
     def __init__(
         self,
@@ -137,7 +137,7 @@ class RecordServicer:
     ) -> None:
         """Serve streams.
 
-        `begin`: makes the stream of a new follower; raises LookupError where there are no books.
+        `begin`: makes the stream of a new follower; raises LookupError if there are no books.
         `call`: has that done by the thread that owns the books.
         `part`: part of that thread's time that the checkpoints may take.
         """
@@ -184,7 +184,7 @@ class RecordServicer:
         context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, text)
 
     def _begun(self) -> Stream:
-        """Begin to give a follower everything; on the thread that owns the books."""
+        """Start feeding a follower; on the thread that owns the books."""
         begun_s = time.monotonic()
         try:
             return self._begin()

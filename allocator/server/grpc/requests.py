@@ -1,4 +1,4 @@
-"""Requests for changes: read and checked alike where they are tried and where they are made."""
+"""Parsing and checking of requests for changes, the same for trials and actual changes."""
 
 from dataclasses import replace
 from typing import Any
@@ -41,7 +41,7 @@ def field_of(kind: SettingKind) -> str:
 
 
 def listed(kind: SettingKind, settings: Settings) -> Any:  # noqa: ANN401 - a policy, or rules
-    """Write what is in force of a kind."""
+    """Write the rules in force of a kind."""
     if kind is POLICY:
         return write_policy(settings.policy)
     if kind is SHADOW:
@@ -54,7 +54,7 @@ def read_request(
     request: Any,  # noqa: ANN401 - as the kind says
     context: grpc.ServicerContext,
 ) -> OperatorChange:
-    """Read which change a request asks for; ends the call where it is none."""
+    """Read the change that a request asks for; ends the call if it is invalid."""
     if kind is POLICY:
         return SetPolicy(read_policy(request.policy))
     try:
@@ -72,7 +72,7 @@ def read_request(
 def read_changes(
     request: pb.ApplySettingsRequest, context: grpc.ServicerContext
 ) -> list[OperatorChange]:
-    """Read several changes; ends the call where one of them is none."""
+    """Read several changes; ends the call if one of them is invalid."""
     if len(request.changes) > CHANGES_MAX:
         reject(context, f"changes: {len(request.changes)} at once; send {CHANGES_MAX} at most")
     try:
@@ -86,19 +86,19 @@ def read_changes(
 
 
 def beside(change: OperatorChange, request: Any) -> list[OperatorChange]:  # noqa: ANN401
-    """Give what is about to be set with a change."""
+    """Return the value that a change sets."""
     if change.kind.scope is not Scope.AGENT or change.takes_back:
         return []
     return [replace(change, agent=each) for each in request.also]
 
 
 def is_forced(kind: SettingKind, request: Any) -> bool:  # noqa: ANN401
-    """Whether the change is wanted though it is probably a mistake."""
+    """Whether to apply the change even if it looks like a mistake."""
     return bool(kind.refused) and request.force
 
 
 def _check_expression(context: grpc.ServicerContext, change: OperatorChange) -> None:
-    """Refuse an expression that holds for every agent."""
+    """Reject an expression that holds for every agent."""
     kind, text = change.kind, getattr(change, change.kind.field)
     if kind.value is Value.EXPRESSION and text is not None and not text.strip(" ;"):
         mend = "is empty; write clauses, as in 'zone=a|b; ssd', or remove the rule"
@@ -108,7 +108,7 @@ def _check_expression(context: grpc.ServicerContext, change: OperatorChange) -> 
 def _check_patterns(
     context: grpc.ServicerContext, change: OperatorChange, *, everybody: bool
 ) -> None:
-    """Refuse a rule for all frameworks that does not say so: a pattern may have been forgotten."""
+    """Reject a rule for all frameworks without an explicit `all`: a pattern may be missing."""
     what, *patterns = change.key
     if not any(patterns) and not everybody:
         text = "give a pattern of roles (--role) or of names (--framework-name), or --all"

@@ -1,4 +1,4 @@
-"""The session as gRPC serves it."""
+"""The gRPC service of sessions."""
 
 import threading
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ class Health:
         self._set(health_pb2.HealthCheckResponse.SERVING)
 
     def draining(self) -> None:
-        """From now on they are not."""
+        """Report them as not serving."""
         self._servicer.enter_graceful_shutdown()
 
     def _set(self, status: int) -> None:
@@ -49,7 +49,7 @@ STALLED_S = 10.0
 class SessionServicer:
     """Moves messages between streams and the core.
 
-    Requests stay bytes: what does not parse is for the session to answer, by name.
+    Requests stay bytes, so that the session can report parse errors by field.
     """
 
     def __init__(self, loop: CoreLoop, *, queue_max: int, stalled_s: float = STALLED_S) -> None:

@@ -1,4 +1,4 @@
-"""What an observer on another machine follows: the observer of the sidecar whose master leads."""
+"""The source of an observer on another machine: the observer of the leading master's sidecar."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +20,7 @@ LOOK_S = 5.0
 
 _OPTIONS = (
     *OPTIONS,
-    # A machine that vanished without a word is noticed.
+    # Detect machines that vanished silently.
     ("grpc.keepalive_time_ms", 5_000),
     ("grpc.keepalive_timeout_ms", 5_000),
 )
@@ -62,7 +62,7 @@ class Sources:
                 stream.cancel()
 
     def _leading(self) -> str | None:
-        """Find which source to follow; None where only one is known, or none says more."""
+        """Find the source to follow; None if only one is known, or no answer helps."""
         sources = self._section.sources
         if len(sources) == 1:
             return None
@@ -78,7 +78,7 @@ class Sources:
         return next((each for each in found if found[each]), None)
 
     def _ask(self, sources: Sequence[str]) -> dict[str, bool]:
-        """Ask all at once whether a master has a session there; only those that answer."""
+        """Ask all sources at once whether a master has a session there; omits silent ones."""
         found = {}
         with ExitStack() as until_asked:
             calls = {}

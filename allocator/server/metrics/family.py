@@ -1,6 +1,6 @@
-"""How metrics are declared: each is a `Family`, a row of a table; and helpers that tables share.
+"""Declaration of metrics: each is a `Family`, a row of a table; and helpers that tables share.
 
-A `Part` is such a table with a function that gives what its numbers are read from.
+A `Part` is a table with a function that returns the source of its numbers.
 """
 
 import hashlib
@@ -61,8 +61,8 @@ S = TypeVar("S")
 class Family(Generic[S]):
     """One metric.
 
-    `name`: without `PREFIX`, and without what Prometheus puts behind it.
-    `text`: what it says, for operators.
+    `name`: without `PREFIX` and Prometheus's suffixes.
+    `text`: help for operators.
     `numbers`: gives its numbers.
     """
 
@@ -143,7 +143,7 @@ def amounts(head: str, text: str, numbers: Callable[[S], Iterable[Series]]) -> F
 
 
 def with_zeros(known: Iterable[str], counts: Mapping[str, int]) -> dict[str, float]:
-    """Counts with a zero for everything that is known but did not happen."""
+    """Counts, with zeros for known cases that did not happen."""
     return {**dict.fromkeys(known, 0), **counts}
 
 
@@ -215,7 +215,7 @@ class Selection:
         return [*self.each(numbers), (self.other, numbers[self.rest].max(initial=0))]
 
     def own(self, amounts: Ints, given: Bools) -> Iterable[Series]:
-        """Amounts (n, R) of those with series of their own, where they are `given` (n, R)."""
+        """Amounts (n, R) of those with series of their own, if they are `given` (n, R)."""
         return amounts_of(self.report, self.values, amounts[self.top], given[self.top])
 
     def amounts(self, amounts: Ints, given: Bools | None = None) -> Iterable[Series]:
@@ -272,7 +272,7 @@ class Parts(Collector):
         self._told: dict[str, str] = {}
 
     def describe(self) -> Iterable[Metric]:
-        """Say nothing ahead; else the registry would scrape at registration."""
+        """Describe nothing in advance; otherwise the registry would scrape at registration."""
         return []
 
     def collect(self) -> Iterator[Metric]:
@@ -282,7 +282,7 @@ class Parts(Collector):
         yield SCRAPE_ERRORS.metric(self.errors)
 
     def _collected(self, part: Part[Any]) -> list[Metric]:
-        self.errors[part.name] += 0  # its series exists from the beginning
+        self.errors[part.name] += 0  # its series exists from the start
         try:
             return part.collect()
         except Exception as error:  # noqa: BLE001 - other families are still given.

@@ -42,7 +42,7 @@ _log = structlog.get_logger()
 
 
 class Scrapes:
-    """The state for scrapes: as it is now, or as it was when the books last had time."""
+    """The state for scrapes: the current one, or the latest that the busy books provided."""
 
     def __init__(self, books: FollowedBooks) -> None:
         self._books = books
@@ -51,7 +51,7 @@ class Scrapes:
         self._last: tuple[Scrape, float] | None = None
 
     def latest(self) -> Scrape | None:
-        """Give the state; None if there never was one so far."""
+        """Return the state; None if there was none so far."""
         with self._lock:
             if self._pending is None or self._pending.done():
                 self._pending = self._books.ask(lambda: _take(self._books))
@@ -87,7 +87,7 @@ def _take(books: FollowedBooks) -> Scrape:
 
 
 def _process_id(books: FollowedBooks) -> int:
-    """Of the process that decides; where that is on another machine, our own."""
+    """Of the process that decides; if that is on another machine, our own."""
     return (0 if books.source() else books.figures.process_id) or os.getpid()
 
 

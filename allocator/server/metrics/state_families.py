@@ -102,7 +102,7 @@ FRAMEWORKS: Families[Selection] = (
 def chosen(share: Floats, waited: Ints, limit: int) -> tuple[Ints, Ints]:
     """Choose which rows have series of their own: the largest shares, and the longest waiting.
 
-    A framework that starves has a small share. By shares alone it would have no series and stay
+    A starving framework has a small share. By shares alone it would have no series and stay
     invisible.
 
     `share`, `waited` (n,): lower rows first on ties.
@@ -144,7 +144,7 @@ ASKED_MAX = 20
 
 @dataclass(frozen=True)
 class Scrape:
-    """What one scrape shows, all of the same moment.
+    """The data of one scrape, all of the same moment.
 
     `cycle_buckets`: upper bounds in seconds, and how many cycles took at most as long.
     `in_session`: a master has this sidecar.
@@ -165,7 +165,7 @@ class Scrape:
 def state_parts(
     scrape: Callable[[], Scrape | None], *, frameworks_max: int, roles_max: int
 ) -> Iterator[Part[Any]]:
-    """Say what the books hold; where it never answered so far (None) only what runs."""
+    """Say what the books hold; if it never answered so far (None) only what runs."""
     yield Part("build", BUILD, lambda: __version__)
     taken = scrape()
     if taken is None:

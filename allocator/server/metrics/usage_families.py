@@ -1,4 +1,4 @@
-"""Metrics of what was used over time."""
+"""Metrics of usage over time."""
 
 from collections import Counter
 from collections.abc import Iterator

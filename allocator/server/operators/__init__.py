@@ -1,4 +1,4 @@
-"""What operators change: tried, put in force, kept on the disk, and written down.
+"""Operators' changes: trial, activation, saving and auditing.
 
-Begin with `change_requests`, then `operators`.
+Start with `change_requests`, then `operators`.
 """

@@ -1,4 +1,4 @@
-"""Several changes as one: what would be in force with all of them, and what of it differs."""
+"""Several changes as one: the resulting settings, and the differences."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ from allocator.wire.settings.overlay import KeptChange, Key, Overlay, configured
 class Applied(NamedTuple):
     """The settings with all changes.
 
-    overlay: what operators set from then on.
+    overlay: operators' settings from then on.
     differing: the changes that set something otherwise than it is.
     replaced: everything that differs, also what is taken back.
     """
@@ -28,7 +28,7 @@ class Applied(NamedTuple):
 
     @property
     def rows(self) -> list[pb.SettingChange]:
-        """What differs, in words."""
+        """The difference as text."""
         return list(map(in_words, self.replaced))
 
 
@@ -42,12 +42,12 @@ def applied(
     by: str,
     prune: bool,
 ) -> Applied:
-    """Compute what would be in force; nothing is changed.
+    """Compute the resulting settings; nothing is changed.
 
     now, base: the settings in force, and those of the configuration.
     by: who makes the changes.
     prune: take back what operators set and no change is about.
-    Raises EventError for the first change that is not possible: then none is.
+    Raises EventError for the first invalid change.
     """
     differing = tuple(each for each in changes if value_of(now.before(each)) != value_of(each))
     new = overlay.without(())
@@ -68,7 +68,7 @@ def applied(
 
 
 def differences(before: Settings, after: Settings) -> Iterator[Replaced]:
-    """What differs between two settings."""
+    """The differences between two settings."""
     old, new = _standing(before), _standing(after)
     for key in dict.fromkeys((*old, *new)):
         was, now = old.get(key), new.get(key)

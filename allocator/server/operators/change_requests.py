@@ -1,6 +1,6 @@
-"""Changes that operators ask for, made or refused; each is written down.
+"""Changes requested by operators, made or rejected; each is audited.
 
-What happens here is on the thread of the request; `operators` makes the change on the core's.
+This runs on the thread of the request; `operators` makes the change on the core's thread.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -26,7 +26,7 @@ BUSY = "the core is busy, and nothing has changed; ask again"
 
 
 class ChangeRequests:
-    """Makes the changes that operators ask for; each call is of one request."""
+    """Makes the changes that operators request; one call per request."""
 
     def __init__(self, loop: CoreLoop, operators: Operators, sockets: tuple[str, ...] = ()) -> None:
         """Make changes to this loop's settings.
@@ -44,10 +44,10 @@ class ChangeRequests:
         listed: Callable[[], _T],
         judged: pb.Change,
     ) -> tuple[_T, pb.Change]:
-        """Make a change; ends the call where it is not possible.
+        """Make a change; ends the call if it is invalid.
 
-        The caller is always told of a change that was made. So the core is not asked anything more
-        after it, for which the time could be up.
+        A change that was made must always be reported. So nothing more is requested from the core
+        afterwards, which could time out.
 
         `listed`: reads the rest of the answer, right after the change; on the core's thread.
         `judged`: what came of the trial.
@@ -97,12 +97,12 @@ class ChangeRequests:
         return done.rows, told
 
     def note_refusal(self, context: grpc.ServicerContext, what: str, error: str) -> None:
-        """Write down that several changes were refused where they were tried."""
+        """Audit several changes that were rejected in a trial."""
         kind = what if what in KINDS else "settings"
         self.operators.audit.note(self._who(context), kind, "", result="refused", error=error)
 
     def note_trial(self, context: grpc.ServicerContext, change: OperatorChange) -> None:
-        """Write down that a change was tried."""
+        """Audit the trial of a change."""
         before = wait(context, self._loop.call(lambda: self.operators.in_force.before(change)))
         audited = AuditedChange(self._who(context), change, before)
         self.operators.audit.of_change(audited, result="dry_run")
@@ -110,12 +110,12 @@ class ChangeRequests:
     def note_refused(
         self, context: grpc.ServicerContext, change: OperatorChange, error: str
     ) -> None:
-        """Write down that a change was refused where it was tried."""
+        """Audit a change that was rejected in a trial."""
         audited = AuditedChange(self._who(context), change)
         self.operators.audit.of_change(audited, result="refused", error=error)
 
     def reset(self, context: grpc.ServicerContext, what: Iterable[str]) -> pb.Change:
-        """Take back what operators set, of these kinds."""
+        """Remove operators' settings of these kinds."""
         kinds = list(what) or list(KINDS)
         for kind in kinds:
             if kind not in KINDS:

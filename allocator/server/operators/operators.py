@@ -1,8 +1,8 @@
-"""What operators set: put in force, noted as theirs, kept on the disk, and read again.
+"""Operators' settings: activation, tracking, saving and reloading.
 
-The settings in force are those of the configuration, with what operators set (the *overlay*) over
-them, see `allocator.wire.settings.overlay`. Both are changed on the core's thread only, so they
-always agree.
+The settings in force are those of the configuration, overridden by operators' settings (the
+*overlay*), see `allocator.wire.settings.overlay`. Both are changed on the core's thread only, so
+they always agree.
 """
 
 import time
@@ -48,7 +48,7 @@ class GivenUpError(RuntimeError):
 
 
 class Effect(NamedTuple, Generic[_T]):
-    """What became of a change."""
+    """The outcome of a change."""
 
     number: int
     """The change lasts once the state of this number is kept, see `StateStore.await_kept`."""
@@ -57,7 +57,7 @@ class Effect(NamedTuple, Generic[_T]):
 
 
 class Requester(NamedTuple, Generic[_T]):
-    """Who wants a change, and what they want to hear of it."""
+    """The origin of a change, and the details to report."""
 
     by: str
     """Who it is, for the audit log."""
@@ -68,7 +68,7 @@ class Requester(NamedTuple, Generic[_T]):
 
 
 class Operators:
-    """The settings of operators, of one process.
+    """Operators' settings in one process.
 
     `loaded` is the configuration, `base` what it says to the core, `overlay` what operators set
     over it: all for the core's thread alone. `history` is what was changed lately. `reloads`
@@ -92,7 +92,7 @@ class Operators:
         """Begin.
 
         The loop decides by the configuration's settings with `overlay` over them. Without a
-        `state_store` nothing outlives the process; `problem` says why there is none, where one was
+        `state_store` nothing outlives the process; `problem` says why there is none, if one was
         wanted.
 
         `try_policy`: tries out a policy that is about to be set, within a number of seconds;
@@ -112,45 +112,45 @@ class Operators:
 
     @property
     def in_force(self) -> Settings:
-        """What counts now: the configuration's settings, with the overlay over them."""
+        """The settings in force: the configuration's, overridden by the overlay."""
         return self._loop.allocator.settings
 
     @property
     def directory(self) -> str:
-        """Where what operators set is kept; empty: nowhere."""
+        """Where operators' settings are saved; empty: nowhere."""
         return str(self._state_store.directory.path) if self._state_store else ""
 
     @property
     def problem(self) -> str:
-        """Why it cannot be kept; empty if it can."""
+        """Why they cannot be saved; empty if they can."""
         return self._state_store.problem if self._state_store else self._problem
 
     @property
     def state_errors(self) -> int:
-        """Times that it could not be kept."""
+        """Number of failures to save them."""
         return self._state_store.errors if self._state_store else 0
 
     # Any thread.
 
     def set(self, change: OperatorChange, requester: Requester[_T]) -> Future[Effect[_T]]:
-        """Put a change in force, and write down that it is.
+        """Put a change in force, and record it in the overlay.
 
-        The future raises an `EventError` if that is not possible, and a `GivenUpError` where
+        The future raises an `EventError` if that is not possible, and a `GivenUpError` if
         the caller waits no more.
         """
         return self._loop.call(partial(self._set, change, requester))
 
     def reset(self, kinds: Iterable[str], requester: Requester[_T], within_s: float) -> Effect[_T]:
-        """Take back what operators set, of these kinds: the configuration counts again.
+        """Remove operators' settings of these kinds: the configuration applies again.
 
-        Raises EventError or ValueError where the configuration is not possible, TimeoutError or
-        GivenUpError where the core is busy, or the caller waits no more. In any case nothing has
+        Raises EventError or ValueError if the configuration is not possible, TimeoutError or
+        GivenUpError if the core is busy, or the caller waits no more. In any case nothing has
         changed.
         """
         return self._replace(lambda: self.loaded, frozenset(kinds), requester, within_s)
 
     def planned(self, changes: Sequence[OperatorChange], by: str, *, prune: bool) -> Applied:
-        """Compute what several changes would make of the settings; on the core's thread.
+        """Compute the settings after several changes; on the core's thread.
 
         Raises EventError if one of them is not possible.
         """
@@ -160,14 +160,14 @@ class Operators:
     def apply(
         self, changes: Sequence[OperatorChange], requester: Requester[_T], *, prune: bool
     ) -> Future[tuple[Effect[_T], Applied]]:
-        """Make several changes at once, and write down what differs.
+        """Make several changes at once, and record the differences.
 
         The future raises as that of `set` does: then nothing has changed.
         """
         return self._loop.call(partial(self._apply, changes, requester, prune=prune))
 
     def replace_config(self, loaded: Loaded, within_s: float = ANSWER_S) -> Effect[None]:
-        """Put another configuration in force; what operators set stays over it.
+        """Put another configuration in force; operators' settings still override it.
 
         Raises EventError, ValueError or TimeoutError as `reset` does.
         """
@@ -175,7 +175,7 @@ class Operators:
         return self._replace(lambda: loaded, frozenset(), requester, within_s)
 
     def kept_over(self, keys: Iterable[str]) -> list[str]:
-        """Which keys of the configuration do not count because an operator set them."""
+        """Keys of the configuration that are overridden by operators."""
         changes = list(self.overlay.changes)
         kinds = {key[0] for key in changes}
         return [key for key in keys if key.partition(".")[0] in kinds]
@@ -194,7 +194,7 @@ class Operators:
 
         def replace() -> Effect[_T]:
             _check_waits(requester)
-            # Computed again: an operator may have changed something in between.
+            # Compute it again: an operator may have changed something meanwhile.
             new, overlay, settings = after()
             base, content = new.config.settings(), write_overlay(overlay)
             replaced = tuple(differences(self._loop.allocator.settings, settings))
@@ -212,7 +212,7 @@ class Operators:
 
         begun_s = time.monotonic()
         wanted = settled(self._loop.call(after), within_s)[2]
-        # Users' policies are tried out here, so that the core does not wait for them.
+        # Try out users' policies here, so that the core does not wait for them.
         for spec in filter(None, (wanted.policy, wanted.shadow)):
             self.try_policy(spec, within_s)
         left_s = max(within_s - (time.monotonic() - begun_s), 0.0)
@@ -220,11 +220,11 @@ class Operators:
 
     @property
     def keeps(self) -> bool:
-        """Whether changes are to be kept."""
+        """Whether changes are saved."""
         return self._state_store is not None
 
     def await_kept(self, number: int, within_s: float) -> str:
-        """Wait until what an `Effect` numbered is kept; says why it is not, empty if it is."""
+        """Wait until an `Effect` is saved; returns why it is not, empty if it is."""
         if self._state_store is None:
             return "no state directory is configured (state.directory)"
         return self._state_store.await_kept(number, within_s)
@@ -232,7 +232,7 @@ class Operators:
     # The core's thread.
 
     def copied(self) -> Settings:
-        """Copy what is in force."""
+        """Copy the settings in force."""
         return self.in_force.copied()
 
     def _set(self, change: OperatorChange, requester: Requester[_T]) -> Effect[_T]:
@@ -271,7 +271,7 @@ class Operators:
         return self.history.with_change(replaced, requester.by, int(time.time() * 1000))
 
     def _keep(self, content: pb.KeptSettings) -> int:
-        """Have the state store save this and the history."""
+        """Let the state store save this and the history."""
         if self._state_store is None:
             return 0
         return self._state_store.settings_changed(content, write_history(self.history))
@@ -283,7 +283,7 @@ def _check_waits(requester: Requester[_T]) -> None:
 
 
 def settings_in_force(base: Settings, overlay: Overlay, limits: SessionLimits) -> Settings:
-    """Put what operators set over settings; what is not possible any more is taken out of it."""
+    """Override settings with operators' ones; removes invalid ones from the overlay."""
     settings, refused = overlay.over(base, limits, policies.build)
     for key in refused:
         del overlay.changes[key]

@@ -1,4 +1,4 @@
-"""Every setting as one row: its value, and where that comes from."""
+"""Every setting as one row: its value and its source."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, assert_never
@@ -23,12 +23,12 @@ _POLICY = ("name", "selection", "mode", "flat", "parameters", "subtrees")
 
 
 def scope_of(key: Key) -> str:
-    """What a rule is for, in words."""
+    """The scope of a rule as text."""
     return KINDS[key[0]].scope_in_words(key[1:])
 
 
 def value_of(change: OperatorChange | None) -> str:
-    """What a change sets, in words; empty if it takes something back, or there is nothing."""
+    """The value of a change as text; empty if it removes something, or there is none."""
     if change is None or change.takes_back:
         return ""
     kind = change.kind
@@ -55,7 +55,7 @@ def _in_words(kind: SettingKind, value: Any) -> str:  # noqa: ANN401 - as the ki
 def rows(
     loaded: Loaded, overlay: Overlay, settings: Settings
 ) -> Iterator[tuple[pb.Setting, OperatorChange | None]]:
-    """Give every setting in force, rules with what sets them.
+    """Return every setting in force; rules with the change that sets them.
 
     `settings` are those in force: of the configuration, with `overlay` over them.
     """
@@ -73,7 +73,7 @@ MISTYPED_LOGGED = 20
 
 
 def mistyped_names(loaded: Loaded, overlay: Overlay | None = None) -> Iterator[str]:
-    """Say which rules name a resource that looks mistyped, before any agent is known.
+    """Find rules with names of resources that look mistyped, before any agent is known.
 
     `overlay`: what operators set, as a state file keeps it.
     """
@@ -89,7 +89,7 @@ def mistyped_names(loaded: Loaded, overlay: Overlay | None = None) -> Iterator[s
 
 
 def taken_back(overlay: Overlay) -> Iterator[pb.Setting]:
-    """Give the rules of the configuration that an operator took back."""
+    """Return the rules of the configuration that an operator removed."""
     for key, kept in overlay.changes.items():
         if kept.change.kind.is_rule and kept.change.takes_back:
             row = pb.Setting(key=key[0], scope=scope_of(key), value="taken back")
@@ -117,7 +117,7 @@ def _options(
 
 
 def _value_in_force(settings: Settings, name: str, key: str) -> object:
-    """What an operator set instead of an option."""
+    """The value that an operator set instead of an option."""
     if name == "policy":
         return getattr(settings.policy, key)
     spec = settings.shadow or PolicySpec("", mode="")

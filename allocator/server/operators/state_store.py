@@ -1,4 +1,4 @@
-"""The thread that keeps what outlives the process, and how it is read at the start.
+"""The thread that saves state beyond the process's lifetime, and reading it at the start.
 
 A file of the state directory is JSON: a version, a checksum, and the content. A new file is written
 beside the old one, synced to the disk, and renamed over it. So after a crash or a power cut there
@@ -48,7 +48,7 @@ class StateDirectory:
     """A directory that one process at a time uses."""
 
     def __init__(self, path: Path) -> None:
-        """Make it if there is none, and take it.
+        """Create it if necessary, and lock it.
 
         Raises StateError if it cannot be written, or another process has it.
         """
@@ -63,7 +63,7 @@ class StateDirectory:
         self._lock = taken
 
     def close(self) -> None:
-        """Let another process take it."""
+        """Release the lock."""
         os.close(self._lock)
 
     def read(self, name: str) -> dict[str, Any] | None:
@@ -102,7 +102,7 @@ class StateDirectory:
             file.flush()
             os.fsync(file.fileno())
         new.replace(self.path / name)
-        # The name is on the disk when the directory is.
+        # The name is on disk once the directory is.
         directory = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(directory)
@@ -142,7 +142,7 @@ _log = structlog.get_logger()
 
 
 class RestoredState(NamedTuple):
-    """What an earlier process kept."""
+    """The state saved by an earlier process."""
 
     directory: StateDirectory | None
     """None: nothing is kept."""
@@ -150,11 +150,11 @@ class RestoredState(NamedTuple):
     history: History
     memory: DemandMemory
     problem: str = ""
-    """Why nothing is kept, where that was wanted."""
+    """Why nothing is kept, although that was wanted."""
 
 
 def restore(config: Config) -> RestoredState:
-    """Take the state directory, and read what is in it.
+    """Lock the state directory, and read its content.
 
     Raises StateError if the directory that is configured cannot be used.
     """
@@ -174,14 +174,14 @@ def restore(config: Config) -> RestoredState:
         history = _read(directory, HISTORY, pb.KeptHistory(), read_history, History)
         memory = _read(directory, LEARNT, pb.KeptDemands(), read_memory, DemandMemory)
     except UnreadableError as error:
-        # Going on would write over a file that may be whole.
+        # Continuing would overwrite a file that may be intact.
         directory.close()
         return _do_without(config, error)
     return RestoredState(directory, overlay, history, memory)
 
 
 def directory_of(config: Config) -> tuple[str, str]:
-    """Which directory is used, and who named it; empty: none."""
+    """The directory in use, and what named it; empty: none."""
     if config.state.directory:
         named = config.state.directory
         return ("", "") if named == NOWHERE else (named, "state.directory")
@@ -193,7 +193,7 @@ def directory_of(config: Config) -> tuple[str, str]:
 
 
 def _do_without(config: Config, error: StateError) -> RestoredState:
-    """Go on without a directory, and say what is lost; fail where the configuration names one."""
+    """Continue without a directory, and log what is lost; fail if the configuration names one."""
     path, named_by = directory_of(config)
     if named_by == "state.directory":
         raise StateError(f"{error}; mend it, set {named_by} to another, or to '{NOWHERE}'")
@@ -209,7 +209,7 @@ def _read(
     read: Callable[[_M], _T],
     nothing: Callable[[], _T],
 ) -> _T:
-    """Read a file; one that is broken is set aside, and says so in one line.
+    """Read a file; a damaged one is set aside and logged.
 
     Raises UnreadableError if it cannot be read now.
     """
@@ -236,7 +236,7 @@ def _now_ms() -> int:
 
 
 class StateStore:
-    """Writes what operators set as it changes, and what was learnt now and then.
+    """Writes operators' settings when they change, and learned demands periodically.
 
     `problem` says why the last write failed, and is empty if it did not; `errors` how many did.
     """
@@ -267,7 +267,7 @@ class StateStore:
         self._thread.start()
 
     def close(self, within_s: float = ANSWER_S) -> None:
-        """Write what is not written yet, and end; the core must still tell what was learnt."""
+        """Write what is pending, and end; the core must still respond."""
         with self._changed:
             self._closing, self._answer_s = True, within_s / 2
             self._changed.notify_all()
@@ -277,7 +277,10 @@ class StateStore:
             self.directory.close()
 
     def settings_changed(self, content: pb.KeptSettings, history: pb.KeptHistory) -> int:
-        """Have the thread write this; returns its number. Of several in a row the last counts."""
+        """Queue this for writing; returns its number.
+
+        Of several in a row, only the last is written.
+        """
         with self._changed:
             self._number += 1
             self._pending = content, history
@@ -285,7 +288,7 @@ class StateStore:
             return self._number
 
     def await_kept(self, number: int, within_s: float) -> str:
-        """Wait until that is kept; says why it is not, empty if it is."""
+        """Wait until it is saved; returns why it is not, empty if it is."""
         with self._changed:
             tried = self._changed.wait_for(lambda: self._tried >= number, within_s)
             if self._kept >= number:
@@ -314,7 +317,7 @@ class StateStore:
     def _write_settings(
         self, number: int, content: pb.KeptSettings, history: pb.KeptHistory
     ) -> None:
-        # The history first: of a change that counts, what it replaced is known.
+        # The history first, so that the previous value of every change in force is known.
         written = self._write(HISTORY, history) and self._write(SETTINGS, content)
         with self._changed:
             self._tried = number
@@ -327,7 +330,7 @@ class StateStore:
             learnt = asked.result(self._answer_s)
         except TimeoutError:
             asked.cancel()
-            return  # The core is busy: it is asked again the next time.
+            return  # The core is busy: try again the next time.
         if self._saved is None or learnt.entries != self._saved.entries:
             if not learnt.entries and self._saved is None:
                 return

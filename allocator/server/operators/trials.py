@@ -1,4 +1,4 @@
-"""Changes that operators ask for, tried and compared with the cluster; nothing is changed."""
+"""Trials of changes requested by operators, compared with the cluster; nothing is changed."""
 
 from collections.abc import Callable, Sequence
 
@@ -31,7 +31,7 @@ TryPolicy = Callable[[PolicySpec, float], None]
 
 
 class Trials:
-    """Says what changes are about, and refuses those that are probably mistakes."""
+    """Reports what changes affect, and rejects those that are probably mistakes."""
 
     def __init__(
         self, allocator: Callable[[], Allocator], limits: SessionLimits, try_policy: TryPolicy
@@ -76,9 +76,9 @@ class Trials:
         force: bool,
         beside: Sequence[OperatorChange] = (),
     ) -> spb.Change:
-        """Say what a change would be about; ends the call where it is not possible.
+        """Report what a change would affect; ends the call if it is invalid.
 
-        `force`: the change is wanted though it is probably a mistake.
+        `force`: apply the change even if it looks like a mistake.
         `beside`: further changes that are about to be made with it.
         """
         cluster = ask(lambda: copy_cluster(self._allocator(), change))
@@ -101,9 +101,9 @@ def check(
     try_policy: TryPolicy,
     within_s: float,
 ) -> None:
-    """Find out whether a change of settings is possible.
+    """Check whether a change of settings is valid.
 
-    A user's policy may take long when it is tried out; so this runs on the thread of the request.
+    Trying out a user's policy may take long, so this runs on the thread of the request.
 
     Raises EventError if it is not.
     """
@@ -122,7 +122,7 @@ def check_policy(change: OperatorChange, try_policy: TryPolicy, within_s: float)
 
 
 def refusal(change: OperatorChange, error: EventError) -> str:
-    """Say why a change is not possible."""
+    """Return why a change is invalid."""
     kind = change.kind.name
     return f"{kind}.{error.message}" if _policy_in(change) else f"{kind}: {error.message}"
 
@@ -149,7 +149,7 @@ def _told(
     force: bool,
     about: str = "",
 ) -> spb.Change:
-    """Say what a change is about; raises EventError if it is a mistake, and not forced.
+    """Report what a change affects; raises EventError if it is a mistake, and not forced.
 
     `after`: the settings with it.
     `about`: stands before what is wrong with it.

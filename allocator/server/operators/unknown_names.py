@@ -1,7 +1,7 @@
-"""Resources and attributes that a rule names, and that no agent has: probably mistyped.
+"""Resources and attributes that a rule names and no agent has: probably mistyped.
 
-The same is said of a change that an operator asks for, of rules of the configuration and the state
-file, and in the status.
+Reported for operators' changes, for rules of the configuration and the state file, and in the
+status.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -17,9 +17,9 @@ OWN_RESOURCES = ("cpus", "mem", "disk", "gpus", "ports")
 def unknown_resources(
     amounts: Mapping[str, int], resources: Collection[str], then: str = ""
 ) -> list[str]:
-    """Name the resources that no agent has, with those that were probably meant.
+    """List the resources that no agent has, with those that were probably meant.
 
-    `then`: what would come of it.
+    `then`: the consequence.
     """
     return [
         f"no agent has any {quoted(name)}{then and ', ' + then}{meant_resource(name, resources)}"
@@ -31,7 +31,7 @@ def unknown_resources(
 def unknown_attributes(
     clauses: Collection[Clause], attributes: Mapping[str, Collection[str]]
 ) -> Iterator[str]:
-    """Name the attributes, and the values of attributes, that no agent has.
+    """List the attributes, and the values of attributes, that no agent has.
 
     `attributes`: the values that each has.
     """
@@ -48,9 +48,9 @@ def unknown_attributes(
 def unknown_names(
     rule: OperatorChange, resources: Collection[str], attributes: Mapping[str, Collection[str]]
 ) -> list[str]:
-    """Say which resources or attributes that a rule asks for no agent has.
+    """Report resources and attributes that a rule requires and no agent has.
 
-    A clause that excludes agents may name what is not there, and a value may come and go.
+    A clause that excludes agents may name anything, and values may come and go.
     """
     if rule.takes_back:
         return []
@@ -65,7 +65,7 @@ def unknown_names(
 
 
 def probably_mistyped(rule: OperatorChange) -> Iterator[str]:
-    """Say which resources of a rule look mistyped, when no agent is known yet."""
+    """Report resources of a rule that look mistyped, when no agent is known yet."""
     if rule.kind.value is not Value.AMOUNTS or rule.takes_back:
         return
     for name in getattr(rule, rule.kind.field):

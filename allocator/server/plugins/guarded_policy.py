@@ -44,11 +44,11 @@ class PolicyTooSlowError(RuntimeError):
 
 
 class BadAnswerError(TypeError):
-    """A policy answered something that is no grants."""
+    """A policy returned something other than grants."""
 
 
 class GuardedPolicy:
-    """A user's policy with a deadline; after it overran once, it is not asked any more."""
+    """A user's policy with a deadline; after one timeout it is no longer called."""
 
     def __init__(self, name: str, policy: Policy, deadline_s: float) -> None:
         """Guard a policy.
@@ -64,7 +64,7 @@ class GuardedPolicy:
     def try_out(self, within_s: float) -> None:
         """Let it decide about a small cluster, so that what is wrong shows before it is in force.
 
-        The time is the policy's own: where it compiles, or waits for who does, none passes.
+        The time is the policy's own: when it compiles, or waits for who does, none passes.
 
         Raises what the policy raises, and our own errors.
         """
@@ -78,14 +78,14 @@ class GuardedPolicy:
     def allocate(self, snapshot: Snapshot, seed: int) -> Grants:
         """Decide one cycle.
 
-        Raises PolicyTooSlowError if it does not, in time.
-        Raises BadAnswerError if what it answers is no grants.
+        Raises PolicyTooSlowError if it does not finish in time. Raises BadAnswerError if it does
+        not return grants.
         """
         work = self._in_time(lambda: self._policy.allocate(snapshot, seed), self._deadline_s)
         return _checked(work)
 
     def scores(self, snapshot: Snapshot) -> Floats:
-        """Score the clients, where the policy does; nan if not."""
+        """Score the clients, if the policy has scores; nan if not."""
         policy = self._policy
         if not isinstance(policy, ScoringPolicy):
             return np.full(len(snapshot.held), np.nan)
@@ -121,7 +121,7 @@ class GuardedPolicy:
 
 
 class GuardedRegistry:
-    """Makes policies by their specifications: ours as they are, users' guarded."""
+    """Builds policies from their specifications; users' policies are guarded."""
 
     def __init__(self, deadline_s: float) -> None:
         self._deadline_s = deadline_s
@@ -149,7 +149,7 @@ class GuardedRegistry:
         return policy
 
     def build_apart(self, spec: PolicySpec) -> Policy:
-        """Make a policy that shares nothing with any other; of a user it is guarded by itself.
+        """Build a policy that shares nothing with any other; a user's has a guard of its own.
 
         Raises ValueError as `build`.
         """
@@ -159,7 +159,7 @@ class GuardedRegistry:
         return GuardedPolicy(spec.name, policy, self._deadline_s)
 
     def try_out(self, spec: PolicySpec, within_s: float = TRIAL_S) -> None:
-        """Try a policy out that is about to be set; any thread but the core's may.
+        """Try out a policy that is about to be set; on any thread but the core's.
 
         Raises ValueError if the specification is wrong, or a user's policy fails on a small
         cluster.
@@ -179,18 +179,18 @@ class GuardedRegistry:
         self._tried[repr(spec)] = policy
 
     def check(self, spec: PolicySpec) -> None:
-        """Find out whether a policy can be set, as quickly as any process can.
+        """Check quickly whether a policy can be set.
 
         Raises ValueError as `try_out`.
         """
-        # The trial is so small that to load or to compile loops would take longer.
+        # The trial is so small that loading or compiling loops would take longer.
         with interpreted_here():
             self.try_out(spec)
 
     def begin_with(self, spec: PolicySpec) -> None:
-        """Try out the policy that a process begins with; where it fails, the substitute decides.
+        """Try out the policy that a process starts with; if it fails, the substitute decides.
 
-        It may have been set long ago, and its file may be another one since.
+        Its file may have changed since it was set.
         """
         try:
             self.try_out(spec)
@@ -198,7 +198,7 @@ class GuardedRegistry:
             _log.error("the policy in force fails; the substitute decides", error=str(error))
 
     def renew(self, _spec: PolicySpec) -> None:
-        """Before a policy is set: ask those again that took too long, and this one as new."""
+        """Before a policy is set: call those that timed out again, and this one as new."""
         self._guarded.clear()
 
 
@@ -210,7 +210,7 @@ def _is_of_a_user(spec: PolicySpec) -> bool:
 
 
 def _checked(grants: object) -> Grants:
-    """Take an answer only where it has the form of grants; the core checks what they say."""
+    """Accept a result only if it has the form of grants; the core checks their values."""
     if not isinstance(grants, Grants):
         raise BadAnswerError(f"allocate() gave {type(grants).__name__}; it must give Grants")
     # Other types would fail later, or cause a recompilation of the loops over the books.

@@ -100,7 +100,7 @@ def _run(origin: str) -> ModuleType:
     try:
         _in_time(f"the file {origin}", lambda: loader.exec_module(module), LOAD_S)
     except BaseException:
-        # Put back what was there before.
+        # Restore the previous module.
         del sys.modules[name]
         if before is not None:
             sys.modules[name] = before
@@ -121,7 +121,7 @@ def _package(point: EntryPoint) -> str:
 
 
 def _failed(origin: str, error: BaseException) -> str:
-    """Say what its code raised, and at which of its lines."""
+    """Describe what its code raised, and at which of its lines."""
     frames = [each for each in extract_tb(error.__traceback__) if each.filename == origin]
     # The innermost line that stands in the file itself, and how it got there.
     lines = [each.lineno or 0 for each in reversed(frames)] or [0]
@@ -130,7 +130,7 @@ def _failed(origin: str, error: BaseException) -> str:
 
 
 def _checked(name: object, entry: object, origin: str) -> Entry:
-    """Take an entry over, if it is one and its name is free."""
+    """Register an entry, if it is valid and its name is free."""
     if not isinstance(name, str) or not name:
         raise PluginError(f"{DEFINES}: {name!r} is no name; write text, as in 'my-policy'")
     known = POLICIES.get(name)
@@ -146,9 +146,9 @@ def _checked(name: object, entry: object, origin: str) -> Entry:
 
 
 class Making:
-    """Makes a policy of a user's within a bounded time; one that took too long is not tried again.
+    """Builds a user's policy within a time limit; one that timed out is not tried again.
 
-    It may be made on the core's thread, which must not wait for it forever.
+    This may run on the core's thread, which must not wait forever.
     """
 
     def __init__(self, name: str, origin: str) -> None:
@@ -159,7 +159,7 @@ class Making:
         self._overran = False
 
     def bounded(self, make: Callable[..., _T]) -> Callable[..., _T]:
-        """Give the same function, which raises a ValueError if it takes too long."""
+        """Return the same function with a time limit, beyond which it raises a ValueError."""
 
         def made(*given: Any, **named: Any) -> _T:  # noqa: ANN401 - any arguments
             if self._overran:
@@ -172,7 +172,7 @@ class Making:
                 raise ValueError(text) from None
             except SystemExit as error:
                 raise ValueError(f"{self._text}: it would end the process; mend it") from error
-            except ValueError:  # what is wrong with the specification
+            except ValueError:  # the error in the specification
                 raise
             except Exception as error:
                 text = f"{self._named} cannot be made: {describe(error)}; mend it"

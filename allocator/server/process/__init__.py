@@ -1,4 +1,4 @@
-"""The process: it begins, reads its configuration again, and ends.
+"""The process: start, reload and shutdown.
 
-Begin with `main`, which builds everything; nothing imports this room.
+Start with `main`, which builds everything; nothing imports this package.
 """

@@ -44,28 +44,28 @@ def configure(level: str = "info", style: str = "auto", stream: TextIO = sys.std
 
 
 class _Lenient:
-    """A stream that loses a line rather than raise: logging must not fail without a reader."""
+    """A stream that loses a line rather than raises: logging must not fail without a reader."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self.isatty = stream.isatty
 
     def write(self, text: str) -> None:
-        """Write, or lose the text."""
+        """Write, or drop the text."""
         try:
             self._stream.write(text)
         except OSError as error:
             self._lose(error)
 
     def flush(self) -> None:
-        """Flush, or lose what was left."""
+        """Flush, or drop the rest."""
         try:
             self._stream.flush()
         except OSError as error:
             self._lose(error)
 
     def _lose(self, error: OSError) -> None:
-        """Let what waits for a reader that is gone go, too: else it would fail again at the end."""
+        """Drop buffered text, too: it would fail again at the end."""
         if error.errno == errno.EPIPE:
             with Path(os.devnull).open("wb") as nothing:
                 os.dup2(nothing.fileno(), self._stream.fileno())
@@ -100,7 +100,7 @@ def _traceback(stream: TextIO, error: structlog.typing.ExcInfo) -> None:
 def _add_logger_name(
     _logger: logging.Logger | None, _method: str, event: structlog.typing.EventDict
 ) -> structlog.typing.EventDict:
-    """Say which library logged."""
+    """Add the name of the library that logged."""
     record = event.get("_record")
     if record is not None:
         event["logger"] = record.name

@@ -1,4 +1,4 @@
-"""The process that decides: builds everything, and runs with its observer until told to end."""
+"""The deciding process: builds everything, and runs with its observer until it is stopped."""
 
 import math
 import os
@@ -82,7 +82,7 @@ class Server:
     def __init__(self, loaded: Loaded, compilation: Compilation, link: Link) -> None:
         """Build everything and listen; calls are served from `start` on.
 
-        Raises ListenError, OSError where an address cannot be listened on, or the journal not be
+        Raises ListenError, OSError if an address cannot be listened on, or the journal not be
             written.
         Raises StateError if the state directory cannot be used.
         """
@@ -129,7 +129,7 @@ class Server:
             self._grpc = self._build(config)
             undo.callback(self._grpc.stop, None)
             self.targets = listen(self._grpc, config.listen)
-            # Of its own: however many call, there is room for our observer, which others follow.
+            # A server of its own, so that many callers cannot keep out our observer.
             self._link = grpc.server(ThreadPoolExecutor(OBSERVERS_MAX, "link"), options=_OF_LINK)
             deciders_records(self._decider, left=self.planning.left).add_to(self._link)
             PlanServicer(self.planning).add_to(self._link)
@@ -138,13 +138,13 @@ class Server:
             undo.pop_all()
 
     def start(self) -> None:
-        """Answer, though no session before the loops are loaded."""
+        """Start answering; sessions have to wait until the loops are loaded."""
         self._link.start()
         self._grpc.start()
         self.monitor.serving()
 
     def welcome(self) -> None:
-        """Say that sessions can begin."""
+        """Report that sessions can begin."""
         self._health.serving()
         self.monitor.changed()
 
@@ -155,7 +155,7 @@ class Server:
 
     @property
     def can_plan(self) -> bool:
-        """Whether plans can be made, where the policy in force makes any."""
+        """Whether plans can be computed, if the policy in force plans."""
         return self.planning.is_linked or self.loop.allocator.planning_policy is None
 
     def health(self) -> str:
@@ -182,7 +182,7 @@ class Server:
         return server
 
     def _check_journal(self, config: Config) -> None:
-        """End where the journal cannot be written.
+        """End if the journal cannot be written.
 
         It does not end for a full disk, or for another process that writes the journal: both may
         pass. Meanwhile it serves without a journal, for to decide is worth more than to record.
@@ -206,7 +206,7 @@ class Server:
         return StateStore(kept.directory, learnt, config.state.save_s)
 
     def stop(self) -> bool:
-        """Notify all peers, give them time, then end; returns whether all have ended by then."""
+        """Notify all peers, give them time, then end; returns whether all ended in time."""
         self._health.draining()
         self.monitor.draining()
         try:
@@ -224,7 +224,7 @@ class Server:
 
 
 def _new_loop(config: Config, kept: RestoredState, registry: GuardedRegistry) -> CoreLoop:
-    """Make the core's loop, which begins with what an earlier process kept."""
+    """Make the core's loop, which starts with the state saved by an earlier process."""
     settings = settings_in_force(config.settings(), kept.overlay, config.limits.core())
     registry.begin_with(settings.policy)
     return CoreLoop(
@@ -240,7 +240,7 @@ def _new_loop(config: Config, kept: RestoredState, registry: GuardedRegistry) ->
 def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
     """Serve until SIGTERM or SIGINT; returns the exit code.
 
-    `load`: reads the configuration again, where SIGHUP asks for that.
+    `load`: reads the configuration again, when SIGHUP asks for that.
     `loaded`: the configuration.
     `note`: something that the operator should know, for the log.
     """
@@ -279,7 +279,7 @@ def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
         http_port = http.getsockname()[1]
         where = {"targets": server.targets, "http": f"{config.http.host}:{http_port}"}
         _log.info("listening", **where)
-        # Before anything is compiled, or systemd would end what takes a minute.
+        # Before compiling, which takes a minute, or systemd would end the process.
         notify(READY)
         compilation.start()
 
@@ -314,7 +314,7 @@ def _serve_until_signalled(
     load: Callable[[], Loaded],
     tell_ready: Callable[[], None],
 ) -> None:
-    """Look after what changes by itself; `tell_ready` is called once, when all can be asked for."""
+    """Watch for changes; `tell_ready` is called once, when everything is available."""
     reloader, failure, welcomed, told = Reloader(load, server.operators), "", False, False
     late_s = math.inf
     while not inbox.to_end:
@@ -329,7 +329,7 @@ def _serve_until_signalled(
         if compilation.ready and late_s == math.inf:
             late_s = time.monotonic() + OBSERVED_S
         is_late = time.monotonic() > late_s
-        # The first cycle waits for a plan only where there is an observer that makes it.
+        # The first cycle waits for a plan only if there is an observer that makes it.
         if compilation.ready and not welcomed and (server.can_plan or is_late):
             welcomed = True
             server.welcome()
@@ -341,7 +341,7 @@ def _serve_until_signalled(
 
 
 def _observe(loaded: Loaded, link: Link) -> int:
-    # What only the observer needs, it alone imports.
+    # Imported by the observer only.
     from allocator.server.process.observing import observe
 
     return observe(loaded, link)
@@ -358,7 +358,7 @@ def ending(observer: ObserverChild) -> Iterator[None]:
 
 @contextmanager
 def closing_children(compilation: Compilation) -> Iterator[Compilation]:
-    """End what compiles with the context."""
+    """End compilation with the context."""
     try:
         yield compilation
     finally:
@@ -366,17 +366,17 @@ def closing_children(compilation: Compilation) -> Iterator[Compilation]:
 
 
 class SignalInbox:
-    """Signals that came, until the process reads them."""
+    """Received signals, until the process reads them."""
 
     def __init__(self) -> None:
         self.to_end = False
         self._to_reload = False
-        # Its `put` may be called anywhere. An event's `set` would wait forever where the signal
-        # comes while this thread is inside `wait` or `clear`, and has the event's lock.
+        # Its `put` may be called in a signal handler. An event's `set` would wait forever if the
+        # signal comes while this thread is inside `wait` or `clear`, and has the event's lock.
         self._any: queue.SimpleQueue[None] = queue.SimpleQueue()
 
     def take(self, number: int, _frame: FrameType | None) -> None:
-        """Take a signal; a second SIGINT ends the process at once."""
+        """Handle a signal; a second SIGINT ends the process at once."""
         if number == signal.SIGHUP:
             self._to_reload = True
         else:
@@ -393,7 +393,7 @@ class SignalInbox:
         """
         with suppress(queue.Empty):
             self._any.get(timeout=timeout_s)
-        # A signal may come between any two steps: what it says must not be overwritten.
+        # A signal may arrive between any two steps, and must not be lost.
         if not self._to_reload:
             return False
         self._to_reload = False
@@ -402,7 +402,7 @@ class SignalInbox:
 
 @contextmanager
 def taking_signals() -> Iterator[SignalInbox]:
-    """Take signals while the context lasts."""
+    """Handle signals while the context lasts."""
     inbox = SignalInbox()
     numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     before = {number: signal.signal(number, inbox.take) for number in numbers}

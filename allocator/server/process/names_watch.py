@@ -1,6 +1,6 @@
-"""Logs rules that name what no agent has, once a session has agents to compare them with.
+"""Logs rules that name something no agent has, once a session has agents to compare with.
 
-The status says the same at any time; the log is where operators look first after a start.
+The status always shows the same; the log is where operators look first after a start.
 """
 
 from concurrent.futures import Future

@@ -1,4 +1,4 @@
-"""The observer as a process: follows the one that decides, and answers all questions."""
+"""The observer process: follows the deciding process, and answers all questions."""
 
 import os
 import signal
@@ -69,7 +69,7 @@ _log = structlog.get_logger()
 
 
 def follow(target: str) -> Iterator[records_pb2.FollowResponse]:
-    """Call the process that decides. Raises ConnectionError if the stream ends."""
+    """Call the deciding process. Raises ConnectionError if the stream ends."""
     with grpc.insecure_channel(target, OPTIONS) as channel:
         stub = records_pb2_grpc.RecordServiceStub(channel)
         try:
@@ -79,7 +79,7 @@ def follow(target: str) -> Iterator[records_pb2.FollowResponse]:
 
 
 class PlanReports:
-    """Tells the process that decides how planning goes."""
+    """Reports on planning to the deciding process."""
 
     def __init__(self, target: str) -> None:
         """`target`: where it listens."""
@@ -171,7 +171,7 @@ class Observer:
         return time.monotonic() - self._asked_s < HUNG_S
 
     def look(self, compilation: Compilation) -> None:
-        """Do what is due; called now and then."""
+        """Do what is due; called periodically."""
         if compilation.ready and not self.books.may_work.is_set():
             self.books.may_work.set()
             _log.info("observing", pid=os.getpid())
@@ -205,7 +205,7 @@ class Observer:
         return said.state.directory if ours else ""
 
     def _health(self) -> str:
-        if self._sources:  # what is wrong elsewhere is no reason to end this process
+        if self._sources:  # errors elsewhere are no reason to end this process
             return ""
         if not self.books.is_current:
             silent_s = time.monotonic() - self.books.lag.heard_s
@@ -257,7 +257,7 @@ def observe(loaded: Loaded, link: Link) -> int:
 
 
 def _listen_for_readers(readers: ReadersListener, told: str) -> str:
-    """Listen, or say once why that is not possible; gives what was said."""
+    """Listen, or log once why that is impossible; returns the message."""
     try:
         readers.start()
         _log.info("serving followers", targets=readers.targets)

@@ -1,4 +1,4 @@
-"""An observer as a program of its own: it follows the observer of a sidecar on another machine."""
+"""A separate observer, which follows the observer of a sidecar on another machine."""
 
 import os
 import time

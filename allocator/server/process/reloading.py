@@ -54,9 +54,9 @@ def merged(old: Loaded, new: Loaded) -> Loaded:
 
 
 def read_again(load: Callable[[], Loaded], operators: Operators) -> bool:
-    """Read the configuration, and take it over if all of it is right; says whether it was.
+    """Read the configuration, and apply it if all of it is valid; returns whether it was.
 
-    One log line says what came of it.
+    One log line reports the result.
     """
     known = dict(POLICIES)
     try:

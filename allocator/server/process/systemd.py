@@ -26,7 +26,7 @@ def notify(state: bytes) -> None:
 
 
 def watchdog_s() -> float:
-    """Within which time systemd wants to hear that we are alive; 0 if it does not."""
+    """The watchdog interval of systemd; 0 without a watchdog."""
     usec, pid = os.environ.get("WATCHDOG_USEC", ""), os.environ.get("WATCHDOG_PID", "")
     if not usec.isdecimal() or pid not in ("", str(os.getpid())):
         return 0.0
@@ -35,9 +35,9 @@ def watchdog_s() -> float:
 
 @contextmanager
 def watched(healthy: Callable[[], bool]) -> Iterator[None]:
-    """Tell systemd that we are alive for as long as we are, where it asked for that.
+    """Notify systemd's watchdog, if enabled, while the process is healthy.
 
-    `healthy`: says whether we are; asked three times in the time that systemd gives.
+    `healthy`: whether it is; checked three times per interval.
     """
     within_s = watchdog_s()
     if not within_s:

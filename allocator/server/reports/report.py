@@ -1,4 +1,4 @@
-"""A copy of what the books hold at one moment, small enough to be taken between two records.
+"""A copy of the books at one moment, small enough to be taken between two records.
 
 The books' thread makes the copy; the thread of the request computes shares from it.
 """
@@ -31,7 +31,7 @@ from allocator.v1 import types_pb2
 
 @dataclass(frozen=True)
 class RememberedRow:
-    """A demand that new frameworks may begin with.
+    """A remembered demand that new frameworks may start with.
 
     `kind`: ``name``, ``principal`` or ``user``.
     `who`: pattern of the name, or the principal or user.
@@ -50,7 +50,7 @@ class RememberedRow:
 
 @dataclass(frozen=True)
 class RememberedDemands:
-    """A copy of the memory: the demands, and how priors fared so far."""
+    """A copy of the memory: the demands, and the record of priors so far."""
 
     rows: tuple[RememberedRow, ...]
     confirmed: int
@@ -59,7 +59,7 @@ class RememberedDemands:
 
 
 def read_remembered(state: State) -> RememberedDemands:
-    """Copy what is remembered; on the books' thread."""
+    """Copy the remembered demands; on the books' thread."""
     memory, settings = state.memory, state.settings
     rows = []
     for topic, entry in memory.entries.items():
@@ -71,7 +71,7 @@ def read_remembered(state: State) -> RememberedDemands:
 
 
 def dumped_demands(remembered: RememberedDemands) -> Iterator[dict[str, Any]]:
-    """Give the rows of a dump."""
+    """Return the rows of a dump."""
     for row in remembered.rows:
         yield {
             "role": row.role,
@@ -105,7 +105,7 @@ class QuotaRows:
 
 @dataclass(frozen=True)
 class Overdue:
-    """How many clients may be offered something, and have waited longer than patience allows.
+    """Clients that may be offered something and have waited longer than patience allows.
 
     `filters`: those with filters on some agents at least.
     `limit`: of the others, those in a role that has reached a limit.
@@ -139,7 +139,7 @@ def read_quotas(allocator: Allocator) -> tuple[QuotaRows, Overdue]:
 
 
 def _overdue(allocator: Allocator, reached: Bools, of_role: Ints) -> Overdue:
-    """Count who waits; `reached` says which roles with a quota have no more to give."""
+    """Count waiting clients; `reached`: which roles with a quota have reached a limit."""
     state = allocator.state
     patience, clients = state.settings.patience_cycles, state.clients
     if not patience:
@@ -209,7 +209,7 @@ class RoleRows:
 
 @dataclass(frozen=True)
 class AgentCounts:
-    """Agents by what keeps them from being offered, if anything."""
+    """Agents by the reason, if any, that they are not offered."""
 
     active: int = 0
     inactive: int = 0
@@ -240,7 +240,7 @@ class AsideCounts:
 
 @dataclass(frozen=True)
 class UnfitCounts:
-    """Frameworks that ask for what no agent has.
+    """Frameworks that ask for resources that no agent has.
 
     `example`: name or id of one of the frameworks.
     `names`: a few resources that it asks for and no agent has.
@@ -255,7 +255,7 @@ class UnfitCounts:
 
 @dataclass(frozen=True)
 class Report:
-    """The copy, and what is computed of it.
+    """The copy, and values computed from it.
 
     `resources`, R names.
     `counted` (R,): which resources count towards shares.
@@ -290,7 +290,7 @@ class Report:
 
     @cached_property
     def weight(self) -> Floats:
-        """What each client's share is divided by, (n,): times its role's where all compete."""
+        """What each client's share is divided by, (n,): times its role's when all compete."""
         if self.policy.flat:
             return self.clients.weight * self.roles.weight[self.clients.role]
         return self.clients.weight
@@ -371,7 +371,7 @@ class Report:
 
     @cached_property
     def envy_max(self) -> float:
-        """How many more tasks a client could run with another's bundle; nan: not computed."""
+        """How many more tasks a client could run with another client's bundle; nan: not computed."""
         live = self.clients.live
         return measures.envy_max(
             self.clients.held[live], self.clients.demand[live], self.weight[live]
@@ -468,13 +468,13 @@ def _unfit(state: State) -> UnfitCounts:
 
 
 def _frameworks_of(state: State, clients: Iterable[int]) -> list[int]:
-    """The frameworks of clients; one in several roles comes several times."""
+    """The frameworks of clients; one in several roles occurs several times."""
     found: list[int] = state.clients.framework[list(clients)].tolist()
     return found
 
 
 def _common(state: State) -> Bools:
-    """The resources that most agents have: any agent may make some up."""
+    """The resources that most agents have; any agent may invent others."""
     count = state.agents_by_column()
     common = np.zeros(len(count), np.bool_)
     common[np.argsort(-count, kind="stable")[:COMMON_MAX]] = True

@@ -1,6 +1,6 @@
-"""What the operating system and users' code are taken through: files, threads, compiled loops.
+"""Access to the operating system: files, threads, the cache of compiled loops.
 
-Knows nothing of the allocator's service.
+Independent of the allocator's service.
 
-Begin with `lasting`: no thread of ours dies in silence.
+Start with `lasting`, which restarts and reports failed threads.
 """

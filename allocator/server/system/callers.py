@@ -1,8 +1,8 @@
-"""Who calls: what gRPC and the kernel know of the process at the other end.
+"""Identifying callers: what gRPC and the kernel know of the process at the other end.
 
 A client certificate names its owner, whom an authority of ours vouched for. Of a peer on this
 machine the kernel knows the user: of a TCP connection by its row in /proc/net, of a Unix socket by
-the socket itself. gRPC does not say which of the sockets a call came by, so where several users are
+the socket itself. gRPC does not say which of the sockets a call came by, so if several users are
 connected to one, all of them are named.
 """
 
@@ -75,7 +75,7 @@ def _user(number: int) -> str:
 
 
 def _of_unix_sockets(paths: tuple[str, ...]) -> Iterator[int]:
-    """Users connected to our Unix sockets; empty if no descriptor is left to look."""
+    """Users connected to our Unix sockets; empty if no file descriptor is left."""
     names: list[str] = []
     with suppress(OSError):
         names = os.listdir("/proc/self/fd")  # noqa: PTH208 - their names are numbers
@@ -83,7 +83,7 @@ def _of_unix_sockets(paths: tuple[str, ...]) -> Iterator[int]:
         with suppress(OSError), _dup(int(name)) as peer:
             if peer.family == socket.AF_UNIX and peer.getsockname() in paths:
                 size = _CREDENTIALS.size
-                peer.getpeername()  # one that listens has no peer
+                peer.getpeername()  # a listening socket has no peer
                 credentials = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
                 _, user, _ = _CREDENTIALS.unpack(credentials)
                 yield user
@@ -117,7 +117,7 @@ def _is_address(text: str, host: str, port: int) -> bool:
     if int(number, 16) != port:
         return False
     words = bytes.fromhex(packed)
-    # Each word of 32 bits stands there as this machine keeps it.
+    # Each 32-bit word is in the machine's byte order.
     octets = b"".join(
         struct.pack("!I", *struct.unpack("=I", words[at : at + 4]))
         for at in range(0, len(words), 4)

@@ -1,9 +1,9 @@
-"""Loops that are compiled and loaded before the sidecar takes sessions.
+"""Compiling and loading the loops before the sidecar accepts sessions.
 
 If they are cached, they are loaded before the observer is forked, which shares them
 (`load_cached`). If not, child processes compile them, and each process loads them on a thread of
 its own. Until then the master's module decides, and the few loops that questions about empty books
-need run as plain Python. What fails, as without descriptors, is tried again later.
+need run as plain Python. Failures, for example without file descriptors, are retried later.
 """
 
 import gc
@@ -39,7 +39,7 @@ _log = structlog.get_logger()
 
 
 class CompileProgress(NamedTuple):
-    """How far the compiled loops of a process are.
+    """The progress of a process's compiled loops.
 
     `state`: ``compiling``, ``loading``, ``compiled``; ``failed``: it is tried again later; or
         ``plain``: they run as plain Python, for NUMBA_DISABLE_JIT says so.
@@ -77,7 +77,7 @@ def load(part: str = "") -> None:
         core.warm(lambda _spec: core.GiveAll())
     if part in ("", "agent-first"):
         policies.warm("random")
-        # Made of the same rules, which are understood once in a process.
+        # They share rules, which are parsed once per process.
         explain.warm()
     if part in ("", "client-first"):
         policies.warm("joint")
@@ -100,7 +100,7 @@ def load_cached() -> None:
 
 
 class Compilation:
-    """How far the compiled loops of this process are.
+    """The progress of this process's compiled loops.
 
     `state`, `done`: as in `CompileProgress`.
     """
@@ -123,12 +123,12 @@ class Compilation:
 
     @property
     def progress(self) -> CompileProgress:
-        """How far it is now."""
+        """The current progress."""
         return CompileProgress(self.state, self.done, self.problem())
 
     @property
     def ready(self) -> bool:
-        """Whether sessions can begin; once they can, this stays so."""
+        """Whether sessions can begin; never reverts to False."""
         return self.state in {"compiled", "plain"}
 
     def problem(self) -> str:
@@ -153,7 +153,7 @@ class Compilation:
         return self._loader is not None and self._loader.is_alive()
 
     def start(self) -> None:
-        """Let children compile what is not cached; the calling thread must live on."""
+        """Let child processes compile what is not cached; the calling thread must stay alive."""
         if loop_cache.is_off():
             self.state, self.done = "plain", len(PARTS)
             _log.warning("NUMBA_DISABLE_JIT is set: loops run as plain Python, which is slow")
@@ -174,9 +174,9 @@ class Compilation:
             self._fail(str(error))
 
     def look(self) -> None:
-        """See how far the children are; when all are done, load what they compiled.
+        """Check on the children; when all are done, load what they compiled.
 
-        After a failure, begin again when it is time.
+        After a failure, retry when it is time.
         """
         if self.state == "failed" and time.monotonic() >= self._due_s:
             self.state, self.done, self._begun_s = "compiling", 0, time.monotonic()
@@ -236,8 +236,8 @@ class Compilation:
         except BaseException as error:  # noqa: BLE001 - the process lives, and it is tried again.
             self._fail(f"{type(error).__name__}: {error}")
             return
-        # What was loaded stays for good: hundreds of thousands of objects. Every collection of
-        # garbage that looked at them would stop the core for a tenth of a second.
+        # The loaded loops stay for good: hundreds of thousands of objects. Every garbage collection
+        # that visited them would stop the core for a tenth of a second.
         gc.freeze()
         interpret(False)
         self.state = "compiled"

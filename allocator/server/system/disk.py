@@ -28,7 +28,7 @@ def read_regular(path: str | Path, bytes_max: int, *, links: bool = True) -> byt
     try:
         if not stat.S_ISREG(os.fstat(number).st_mode):
             raise OSError(errno.EINVAL, "is no regular file", str(path))
-        # The descriptor is closed here: where it is a directory's nothing below would.
+        # The descriptor is closed here: if it is a directory's nothing below would.
         with open(number, "rb", closefd=False) as file:
             data = file.read(bytes_max + 1)
     finally:

@@ -1,10 +1,10 @@
-"""A moment of this process, kept by the operating system.
+"""A frozen copy of this process, by fork.
 
-A child is forked: it has all memory as it was then. Memory is shared until either side writes to
-it, and then copied page by page. So the forking thread waits for the page table alone.
+A forked child has all memory as of that moment. Memory is shared until either side writes to
+it, and then copied page by page. So the forking thread only waits for the copy of the page table.
 
-Threads of this process are not there in the child. So nothing may run there that asks one of them,
-or takes a lock of a library: what it does is to turn values into bytes.
+The child has none of this process's other threads. So nothing may run there that waits for one of
+them, or takes a library's lock: it only turns values into bytes.
 """
 
 import gc
@@ -28,11 +28,11 @@ _FILES_MAX = 1 << 20
 
 
 def frozen(make: Callable[[], Iterator[bytes]]) -> Generator[bytes]:
-    """Have pieces made by a child, of all that is as it is now; any thread may read them.
+    """Let a child produce pieces from the current state; any thread may read them.
 
     The child ends with the last reference to the iterator.
 
-    Raises OSError: at once where there can be no child, later where it failed.
+    Raises OSError: at once if there can be no child, later if it failed.
     """
     reads, writes = os.pipe()
     try:
@@ -48,7 +48,7 @@ def frozen(make: Callable[[], Iterator[bytes]]) -> Generator[bytes]:
         raise
     os.close(writes)
     pieces = _read(child, reads)
-    next(pieces)  # it has begun: from now on closing it ends the child
+    next(pieces)  # it has started: from now on closing it ends the child
     return pieces
 
 
@@ -56,7 +56,7 @@ def _write(make: Callable[[], Iterator[bytes]], to: int) -> NoReturn:
     """Write all pieces; in the child."""
     status = 1
     try:
-        # No destructor of what belongs to other threads may run.
+        # Do not run destructors of objects of other threads.
         gc.disable()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)

@@ -1,4 +1,4 @@
-"""Threads that outlast an unexpected error: it is logged and shown, and they begin again."""
+"""Threads that restart after an unexpected error, which is logged and shown."""
 
 import threading
 import time
@@ -16,12 +16,12 @@ _log = structlog.get_logger()
 
 
 class LastingThread(threading.Thread):
-    """A thread of the server whose work begins again where it fails."""
+    """A thread of the server that restarts its work when it fails."""
 
     def __init__(self, name: str, work: Callable[[], None]) -> None:
         """Prepare; nothing runs yet.
 
-        `work`: runs until the thread is to end; where it raises it is called again, after a pause.
+        `work`: runs until the thread is to end; if it raises it is called again, after a pause.
         """
         super().__init__(name=name, daemon=True)
         self._work = work
@@ -29,17 +29,17 @@ class LastingThread(threading.Thread):
         self._failed: tuple[float, str] | None = None
 
     def end(self) -> None:
-        """Pause no more: work that is called now is called for the last time."""
+        """Stop pausing: the next call of the work is the last one."""
         self._ending.set()
 
     @property
     def failure(self) -> str:
-        """What went wrong of late; empty if nothing did."""
+        """The recent error; empty if there was none."""
         failed = self._failed
         return failed[1] if failed and time.monotonic() - failed[0] < TOLD_S else ""
 
     def run(self) -> None:
-        """Work, as often as it takes."""
+        """Run the work, repeatedly if it fails."""
         pause_s, longest_s = AGAIN_S
         while True:
             begun_s, last = time.monotonic(), self._ending.is_set()
@@ -59,14 +59,14 @@ class LastingThread(threading.Thread):
 
 
 def failures() -> Iterator[tuple[str, str]]:
-    """Names of threads that failed of late, and what went wrong."""
+    """Names of threads that failed recently, with the errors."""
     for thread in threading.enumerate():
         if isinstance(thread, LastingThread) and thread.failure:
             yield thread.name, thread.failure
 
 
 def log_what_threads_raise() -> None:
-    """Write down what ends any other thread, as a line of the log."""
+    """Log what ends any other thread."""
 
     def tell(args: threading.ExceptHookArgs) -> None:
         name = args.thread.name if args.thread else ""

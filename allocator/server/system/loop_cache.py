@@ -1,8 +1,8 @@
 """Where compiled loops are kept between two runs.
 
-A directory of its own for each state of the sources, versions and processor: numba looks only at
-the file that a loop stands in, so one that is compiled against another file's older function would
-go on being used.
+A directory of its own for each state of the sources, versions and processor: numba only checks the
+file that contains a loop, so one compiled against another file's older function would still be
+used.
 """
 
 import atexit
@@ -34,9 +34,9 @@ _private: list[Path] = []
 
 
 def prepare() -> str:
-    """Choose the directory, and tell numba, which must not have been imported before.
+    """Choose the directory, and set it for numba, which must not have been imported before.
 
-    Returns what the operator should know; empty if there is nothing.
+    Returns a note for the operator; empty if there is none.
     """
     name = _PREFIX + _state()
     directories = [place / name for place in _places()]
@@ -65,11 +65,11 @@ def prepare() -> str:
 def _places() -> list[Path]:
     """Where directories of loops may be, in order of preference."""
     if given := os.environ.get(_BASE):
-        # A directory of loops was handed down by a parent process: go beside it.
+        # A parent process passed on its directory of loops: use one beside it.
         base = Path(given).absolute()  # child processes run elsewhere
         return [base.parent if base.name.startswith(_PREFIX) else base]
     # A checkout has a cache of its own. An installed package keeps loops where Python keeps its
-    # bytecode, and in the user's cache where it may not write there.
+    # bytecode, and in the user's cache if it may not write there.
     checkout = PACKAGE.parent
     if (checkout / "pyproject.toml").is_file():
         return [checkout / ".cache" / "numba", _users_cache()]
@@ -80,7 +80,7 @@ def _copy(complete: Path, directory: Path) -> None:
     """Fill an empty directory that can be written with a complete one that cannot."""
     try:
         with tempfile.TemporaryDirectory(dir=directory.parent) as scratch:
-            # All at once, for other processes may look into it meanwhile.
+            # Rename atomically, because other processes may read it meanwhile.
             copy = Path(scratch) / directory.name
             _copy_writable(complete, copy)
             copy.rename(directory)
@@ -97,7 +97,7 @@ def _copy_writable(complete: Path, directory: Path) -> None:
 
 
 def _private_copy(name: str, complete: Path | None) -> Path | None:
-    """Make a directory of this process, with what is in a complete one if there is one."""
+    """Make a private directory of this process, as a copy of a complete one if possible."""
     for place in (None, "/dev/shm"):  # noqa: S108 - the directory is made for us alone
         try:
             private = Path(tempfile.mkdtemp(prefix="mesos-allocator-", dir=place)) / name
@@ -126,17 +126,17 @@ def directory() -> str:
 
 
 def is_complete() -> bool:
-    """Say whether all loops are in the directory that `prepare` chose, or none is compiled."""
+    """Return whether all loops are in the directory that `prepare` chose, or none is compiled."""
     return is_off() or (Path(os.environ[_BASE]) / COMPLETE).exists()
 
 
 def is_off() -> bool:
-    """Say whether nothing is compiled in this process: its loops run as plain Python."""
+    """Return whether nothing is compiled in this process: its loops run as plain Python."""
     return os.environ.get("NUMBA_DISABLE_JIT", "0") not in {"", "0"}
 
 
 def mark_complete() -> None:
-    """Note that all loops are in the directory.
+    """Mark the directory as complete.
 
     Raises OSError if that is gone, or cannot be written.
     """
@@ -163,7 +163,7 @@ def _is_writable(directory: Path) -> bool:
 
 @cache
 def _state() -> str:
-    """Name what compiled loops depend on."""
+    """Return a key of everything that compiled loops depend on."""
     digest = hashlib.sha256()
     for path in sources():
         digest.update(str(path).encode() + b"\0" + path.read_bytes())
@@ -176,7 +176,7 @@ def _state() -> str:
 
 
 def sources() -> Iterator[Path]:
-    """All files that a loop may be made of."""
+    """All source files that loops may depend on."""
     rooms = ("core", "explain", "policies", "solvers")
     for path in sorted(chain.from_iterable((PACKAGE / room).rglob("*.py") for room in rooms)):
         name = path.relative_to(PACKAGE).as_posix()
@@ -185,7 +185,7 @@ def sources() -> Iterator[Path]:
 
 
 def _processor() -> str:
-    """What this machine's processor is and can do."""
+    """The model and features of this machine's processor."""
     try:
         lines = Path("/proc/cpuinfo").read_text().split("\n\n", maxsplit=1)[0].splitlines()
     except OSError:

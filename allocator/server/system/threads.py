@@ -35,7 +35,7 @@ def apart(
 
     Raises what the code raises.
     """
-    # Lists, since the thread may still write to them, unread, after we gave up.
+    # Lists, since the thread may still write to them after it is abandoned.
     found: list[_T] = []
     raised: list[BaseException] = []
 
@@ -58,9 +58,9 @@ def apart(
 
 
 def wait_for(thread: threading.Thread, who: str, what: str, within_s: float) -> None:
-    """Wait for a thread's end, or until it used its time; say what is waited for.
+    """Wait until a thread ends or has used its time; log what is waited for.
 
-    The time is its own: where it compiles, or waits for who does, none passes.
+    The time is its own: compilation, or waiting for it, does not count.
     """
     own_s, begun_s, said_s = 0.0, time.monotonic(), PATIENCE_S
     while thread.is_alive() and own_s < within_s:
@@ -76,7 +76,7 @@ def wait_for(thread: threading.Thread, who: str, what: str, within_s: float) -> 
 
 
 def _tell(who: str, what: str, waited_s: float) -> None:
-    """Say what is waited for, in the log where there is one yet."""
+    """Log what is waited for, if logging is set up."""
     import structlog  # what `--help` need not load
 
     if structlog.is_configured():
@@ -88,7 +88,7 @@ def _tell(who: str, what: str, waited_s: float) -> None:
 
 
 def compiles(thread: threading.Thread) -> bool:
-    """Whether a thread is in a compiler now, and not in what it compiled."""
+    """Whether a thread is inside the compiler now, not in compiled code."""
     frame = sys._current_frames().get(thread.ident or 0)  # noqa: SLF001 - no other way to look
     while frame is not None:
         if str(frame.f_globals.get("__name__")).partition(".")[0] in COMPILERS:
@@ -98,7 +98,7 @@ def compiles(thread: threading.Thread) -> bool:
 
 
 def leave(thread: threading.Thread) -> None:
-    """Give up on a thread, which may go on beside us."""
+    """Abandon a thread, which may continue in the background."""
     _left[:] = [each for each in _left if each.is_alive()]
     _left.append(thread)
 

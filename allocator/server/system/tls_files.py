@@ -1,7 +1,7 @@
 """Certificates and keys, checked before gRPC reads them.
 
-gRPC ends the process where a key is missing, and says nothing but "invalid" where a file of TLS is
-wrong. So certificates and keys are loaded into a context of the standard library first.
+gRPC aborts the process if a key is missing, and only reports "invalid" for any faulty TLS file. So
+certificates and keys are loaded into a context of the standard library first.
 """
 
 import ssl
@@ -87,7 +87,7 @@ def _problem_of_authorities(ca: str) -> TlsProblem | None:
 
 
 def _certificates(path: str) -> "list[x509.Certificate]":
-    """The certificates of a PEM file; none where one of them cannot be read."""
+    """The certificates of a PEM file; none if one of them cannot be read."""
     from cryptography import x509  # only who uses TLS waits for the library
 
     try:

@@ -1,7 +1,7 @@
-"""What is wrong with the sidecar or its master now, for its status.
+"""Current problems of the sidecar or its master, for its status.
 
-Each warning says what holds, in a few words and in a sentence, and what mends it. The worst comes
-first. Alerts watch the same over time; a warning needs no monitoring.
+Each warning has a short name, a sentence, and the fix. The most severe comes first. Alerts watch
+the same over time; warnings need no monitoring.
 """
 
 import shlex
@@ -28,14 +28,14 @@ SILENCE_S = 60.0
 
 
 def of_config(config: Config) -> Iterator[pb.StatusWarning]:
-    """Say what the configuration leaves open."""
+    """Warn of gaps that the configuration leaves open."""
     if target := config.open_to_sessions():
         text, mend = OPEN_SESSIONS.format(target).split("; ")
         yield pb.StatusWarning(what="open to any master", text=text, mend=mend)
 
 
 def of_books(books: FollowedBooks, state: Report) -> Iterator[pb.StatusWarning]:
-    """Say what is wrong with the session, the policy, the loops, the journal and the books.
+    """Warn of problems with the session, the policy, the loops, the journal and the books.
 
     On the thread that owns the books.
 
@@ -102,7 +102,7 @@ def of_books(books: FollowedBooks, state: Report) -> Iterator[pb.StatusWarning]:
 
 
 def _asked(state: Report) -> Iterator[pb.StatusWarning]:
-    """Say which frameworks are asked to leave agents."""
+    """Warn of frameworks that are asked to leave agents."""
     if state.asked:
         more = f"; and {len(state.asked) - 1} more are asked" if len(state.asked) > 1 else ""
         yield pb.StatusWarning(
@@ -113,7 +113,7 @@ def _asked(state: Report) -> Iterator[pb.StatusWarning]:
 
 
 def _set_aside(aside: AsideCounts) -> Iterator[pb.StatusWarning]:
-    """Say whose words are not taken."""
+    """Warn of input that is set aside."""
     if not aside.example:
         return
     of = "framework" if aside.frameworks else "agent"
@@ -129,7 +129,7 @@ def _set_aside(aside: AsideCounts) -> Iterator[pb.StatusWarning]:
 
 
 def _unfit(unfit: UnfitCounts) -> Iterator[pb.StatusWarning]:
-    """Say who asks for what no agent has."""
+    """Warn of frameworks that ask for resources that no agent has."""
     if not unfit.frameworks:
         return
     name = harmless(unfit.example, NAME_MAX)
@@ -147,10 +147,10 @@ def _unfit(unfit: UnfitCounts) -> Iterator[pb.StatusWarning]:
 def of_settings(
     settings: Iterable[settings_pb2.Setting], state_problem: str
 ) -> Iterator[pb.StatusWarning]:
-    """Say which rules are probably not meant, and whether what operators set is kept.
+    """Warn of probable mistakes in rules, and of settings that cannot be saved.
 
-    `settings`: the rules in force.
-    `state_problem`: why what operators set cannot be kept; empty if it can.
+    `settings`: the rules in force. `state_problem`: why operators' settings cannot be saved; empty
+        if they can.
     """
     if state_problem:
         yield pb.StatusWarning(
@@ -174,7 +174,7 @@ NAMED_MAX = 3
 
 
 def of_names(cluster: Cluster) -> Iterator[pb.StatusWarning]:
-    """Say which rules, and quotas of the master, name a resource or attribute that no agent has."""
+    """Warn of rules and quotas that name a resource or attribute that no agent has."""
     found = list(named_in_vain(cluster))
     if not found:
         return

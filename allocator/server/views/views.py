@@ -1,6 +1,6 @@
-"""What can be asked of the sidecar without changing anything, answered from the observer's books.
+"""Read-only questions about the sidecar, answered from the observer's books.
 
-The operators' service and the status page say the same.
+The operators' service and the status page share them.
 """
 
 import time
@@ -103,7 +103,7 @@ def _asked_for(request: explain_pb2.ExplainRequest) -> tuple[str, str]:
 
 
 def _unknown(error: UnknownSubjectError, *, in_session: bool) -> str:
-    """Say that the name is unknown, and which names are near; on any thread."""
+    """Report that the name is unknown, with similar names; on any thread."""
     near = "; no master has a session with this sidecar, its module decides meanwhile"
     if in_session:
         near = suggestions(error.name, error.known)
@@ -112,14 +112,14 @@ def _unknown(error: UnknownSubjectError, *, in_session: bool) -> str:
 
 
 class RejectedError(ValueError):
-    """A question that is wrong: which field, and what would be right."""
+    """An invalid question: the field, and valid values."""
 
 
 class Views:
-    """What operators see; each method asks the core, and works it out where it is called.
+    """Operators' views; each method reads the books and computes its answer when it is called.
 
     Those that take a request answer the RPC of that request, and raise a `RejectedError` if it
-    asks for what there is not.
+    names something unknown.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class Views:
         operators: FollowedSettings,
         keeper: UsageKeeper,
     ) -> None:
-        """Look at these books, at what operators set, and at what was used."""
+        """Use these books, operators' settings, and usage."""
         self.books = books
         self.operators = operators
         self.keeper = keeper
@@ -145,11 +145,11 @@ class Views:
         return status
 
     def settings(self, ask: Ask, *, every: bool) -> list[settings_pb2.Setting]:
-        """Say what is in force, and where it comes from; or only rules, and what operators set."""
+        """List the settings in force and their sources; or only rules and operators' settings."""
         return shown_settings(ask(self.read_settings), every=every)
 
     def read_settings(self) -> "ReadSettings":
-        """Read what is in force, and whom it could be about; on the books' thread."""
+        """Read the settings in force, and the clients they could match; on the books' thread."""
         mine, settings = self.operators, self.books.allocator.settings
         found = rows(mine.loaded, mine.overlay, settings)
         more = ((row, None) for row in taken_back(mine.overlay))
@@ -158,9 +158,9 @@ class Views:
     def shares(
         self, ask: Ask, request: pb.GetSharesRequest, *, scored: bool = True
     ) -> pb.GetSharesResponse:
-        """Say who holds what.
+        """Report shares.
 
-        `scored`: tell the policy's scores, too, which the policy in force has to be asked for.
+        `scored`: include the scores of the policy in force.
         """
 
         def read() -> tuple[report.Report, Floats, Copied | None]:
@@ -169,7 +169,7 @@ class Views:
             score = np.full(len(client_rows), np.nan)
             if scored:
                 score = allocator.scores()[client_rows]
-            # All of the same moment, so that its clients are the same.
+            # All from the same moment, so that the clients agree.
             copied = allocator.copied() if request.fair or request.newcomer_role else None
             return report.read(allocator), score, copied
 
@@ -199,7 +199,7 @@ class Views:
         request: explain_pb2.ExplainRequest,
         is_awaited: Callable[[], bool] = lambda: True,
     ) -> explain_pb2.ExplainResponse:
-        """Say why a framework, role or agent gets nothing.
+        """Explain why a framework, role or agent gets nothing.
 
         `is_awaited`: whether the caller still waits; if not, the answer is cut short.
         """
@@ -222,7 +222,7 @@ class Views:
         return explain.explain(picture, kind, name, told, goes_on)
 
     def planned(self, changes: Sequence[OperatorChange], *, prune: bool) -> Applied:
-        """Compute what several changes would make of the settings; between two records.
+        """Compute the settings after several changes; between two records.
 
         Raises EventError if one of them is not possible.
         """
@@ -231,7 +231,7 @@ class Views:
         return applied(changes, now, base, mine.overlay, limits, by="", prune=prune)
 
     def snapshot(self, ask: Ask, *, pseudonyms: bool) -> Iterator[bytes]:
-        """Write the whole state as it is now."""
+        """Write the whole current state."""
         books = self.books
         try:
             start, copied = ask(books.whole)
@@ -242,7 +242,7 @@ class Views:
         )
 
     def names(self, ask: Ask, request: pb.ListNamesRequest) -> pb.ListNamesResponse:
-        """List the names of a kind that begin in a way; the books' thread only copies."""
+        """List the names of a kind with a prefix; the books' thread only copies."""
         find = _OF.get(request.of)
         if find is None:
             choice = f"choose from {', '.join(_OF)}"
@@ -252,7 +252,7 @@ class Views:
         return pb.ListNamesResponse(names=islice(fitting, NAMES_MAX))
 
     def agents(self, ask: Ask, request: pb.ListAgentsRequest) -> pb.ListAgentsResponse:
-        """List agents, and say what drains them."""
+        """List agents, and the rules that drain them."""
         allocator = self.books.allocator
         with self._rejecting():
             found = ask(lambda: lists.agents.candidates(allocator, request))
@@ -276,7 +276,7 @@ class Views:
 
     @contextmanager
     def _rejecting(self) -> Iterator[None]:
-        """Refuse a question about what there is not."""
+        """Reject a question about something unknown."""
         try:
             yield
         except lists.UnknownWordError as error:
@@ -313,8 +313,8 @@ class Views:
         return write_shadow_report(self.books, ask, fair=request.fair)
 
     def usage(self, ask: Ask, request: pb.GetUsageRequest) -> pb.GetUsageResponse:
-        """Say what was used over time."""
-        ask(lambda: None)  # what was asked after is in the account
+        """Report usage over time."""
+        ask(lambda: None)  # the requested moment is in the account
         try:
             return self.keeper.answer(request)
         except ValueError as error:
@@ -323,14 +323,14 @@ class Views:
             return pb.GetUsageResponse(problem=reason(error))
 
     def policy(self, ask: Ask, _: pb.GetPolicyRequest) -> pb.GetPolicyResponse:
-        """Say which policy decides, and which others could."""
+        """Report the policy in force, and the available ones."""
         policy = ask(lambda: write_policy(self.books.allocator.settings.policy))
         return pb.GetPolicyResponse(policy=policy, policies=POLICIES, selections=SELECTIONS)
 
     def _newcomer(
         self, request: pb.GetSharesRequest, state: report.Report, copied: Copied
     ) -> float:
-        """Compute what a framework that does not exist would be given."""
+        """Compute what a hypothetical framework would get."""
         try:
             demand = proto_types.read_quantities(request.newcomer_demand)
         except WireError as error:
@@ -359,11 +359,11 @@ VIEWS: Mapping[str, Callable[[Views, Ask, Any], Message]] = {
 """What answers an RPC that changes nothing."""
 
 ReadSettings: TypeAlias = tuple[Cluster, list[tuple[settings_pb2.Setting, OperatorChange | None]]]
-"""The cluster, and a row for each setting; with the rule where it is one."""
+"""The cluster, and a row for each setting; with the rule if it is one."""
 
 
 def shown_settings(read: ReadSettings, *, every: bool) -> list[settings_pb2.Setting]:
-    """Say whom each rule is about; leave out what is neither a rule nor an operator's."""
+    """Add the clients that each rule matches; omit options that no operator set."""
     cluster, found = read
     shown = []
     for row, rule in found:

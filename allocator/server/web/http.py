@@ -44,10 +44,10 @@ SHOWN = 100
 
 
 class KnownHosts:
-    """Answers requests for names that are ours alone."""
+    """Answers only requests for our own names."""
 
     def __init__(self, app: ASGIApp, names: Iterable[str]) -> None:
-        """Stand before an application.
+        """Wrap an application.
 
         `names`: names of ours, beside addresses, names without a dot, and that of this machine.
         """
@@ -64,14 +64,14 @@ class KnownHosts:
         await PlainTextResponse(text, 403)(scope, receive, send)
 
     def knows(self, host: str) -> bool:
-        """Whether a request for this host is for us; who names none is no browser."""
+        """Whether a request for this host is for us; browsers always name a host."""
         name = _plain(host)
         known = ANY_NAME in self._names or name in self._names
         return known or "." not in name.strip("[]") or is_loopback(host) or _is_address(host)
 
 
 def host_of(headers: Headers) -> str:
-    """Whom a request is for, as it says itself, without the port."""
+    """The host named by a request, without the port."""
     given = headers.get("host", "")
     host, _, port = given.rpartition(":")
     return host if host and port.isdecimal() else given
@@ -96,7 +96,7 @@ _log = structlog.get_logger()
 
 
 def nothing_wrong() -> str:
-    """Say that nothing is wrong."""
+    """Report no problem."""
     return ""
 
 
@@ -203,7 +203,7 @@ class HttpServer:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop listening; requests under way have a moment."""
+        """Stop listening; requests in progress get a moment to finish."""
         self._server.should_exit = True
         self._thread.join()
         self._socket.close()
@@ -237,7 +237,7 @@ def _settings(app: Starlette) -> uvicorn.Config:
 
 
 class _Server(uvicorn.Server):
-    """Logs a shortage of descriptors in one line, and continues to listen."""
+    """Logs a shortage of file descriptors in one line, and continues to listen."""
 
     _told_s = -AGAIN_S
 
@@ -274,7 +274,7 @@ class _Crowd:
         self.others: dict[asyncio.Transport, bool] = {}
 
     def place_for(self, path: str) -> dict[asyncio.Transport, bool] | None:
-        """Among whom one more request for this path is answered; None if there is no room."""
+        """The group of requests with room for one more for this path; None if it is full."""
         if path in PROBES:
             return self.probes if len(self.probes) < PROBES_MAX else None
         if path != SCRAPED:
@@ -299,7 +299,7 @@ class _Brief(H11Protocol):
     """Users of the place: the connection, and the work for its answer, which may outlast it."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin, with a deadline; where too many say nothing, the oldest of them ends."""
+        """Start, with a deadline; if too many connections are silent, end the oldest of them."""
         super().connection_made(transport)
         self.app = self._answer
         clock = asyncio.get_running_loop()
@@ -362,7 +362,7 @@ def _log_failure(work: asyncio.Future[None]) -> None:
 
 
 def busy(why: str) -> Response:
-    """A 503: the request is not answered now, and may be sent again."""
+    """A 503: the request is not answered now, and may be retried."""
     response = plain_text(503, f"{why}; ask again in a moment\n")
     response.headers["Retry-After"] = "1"
     return response

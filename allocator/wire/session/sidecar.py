@@ -113,7 +113,7 @@ class Sidecar:
         return finished(steps)
 
     def receiving(self, number: int, data: bytes) -> Steps[list[Answer]]:
-        """As `receive`; pauses where the message's events are applied and a cycle is to decide."""
+        """As `receive`; pauses when the message's events are applied and a cycle is to decide."""
         if number not in self.sessions:
             return []
         said = yield from self.sessions[number].receiving(data)

@@ -195,7 +195,7 @@ class SidecarSession:
         return finished(self.receiving(data))
 
     def receiving(self, data: bytes | pb.SessionRequest) -> Steps[list[pb.SessionResponse]]:
-        """Answer one message; pauses where its events are applied and a cycle is to decide."""
+        """Answer one message; pauses when its events are applied and a cycle is to decide."""
         if self.state is SessionState.CLOSED:
             return []
         self._counts.messages += 1

@@ -1,6 +1,6 @@
 """The thirty jobs of Quincy's experiments, and their cluster.
 
-Published values are used where there are any: computers, racks, links, partitions and their sizes.
+Published values are used if there are any: computers, racks, links, partitions and their sizes.
 The others are named constants here, chosen so that single jobs take about as long as in the paper's
 Table 3 and read as much as in its Table 2.
 

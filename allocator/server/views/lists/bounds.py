@@ -1,4 +1,4 @@
-"""How much a list tells, and what is wrong with what was asked of it."""
+"""The length of lists, and errors in requests for them."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import chain
@@ -48,7 +48,7 @@ def named(
     names: Collection[str],
     of: Callable[[_Info], tuple[str, str]],
 ) -> set[int]:
-    """Find the handles of those that bear these names; `of` gives the names that one has.
+    """Find the handles of the objects with these names; `of` returns the names of one.
 
     Raises UnknownSubjectError for the first name that none of them bears.
     """

@@ -1,9 +1,9 @@
 """The status page: what operators look at in a browser, or leave on a wall.
 
-It is made here, whole: no script, nothing from elsewhere, and it only shows. What it says comes
-from the views that the commands use (`allocator.server.views.views`).
+It is rendered here completely, without scripts or external resources, and is read-only.
 
-Begin with `routes`.
+Its data comes from the views that the commands use (`allocator.server.views.views`). Start with
+`routes`.
 """
 
 from allocator.server.web.page.routes import page_routes

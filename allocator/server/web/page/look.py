@@ -1,4 +1,4 @@
-"""What the page shows of one moment, read at most once a second however many watch.
+"""The page's data at one moment, read at most once a second however many clients watch.
 
 On a narrow screen each row of a table is a paragraph, and each cell says its column's name: a
 style sheet can only show what stands at the cell itself.
@@ -58,7 +58,7 @@ class Look:
 
 
 class Latest(Generic[_T]):
-    """Something that takes a while to find out: found out once for all who ask meanwhile."""
+    """A slow computation, run once for all callers that wait for it."""
 
     def __init__(self, find: Callable[[], _T], fresh_s: float) -> None:
         """Prepare.
@@ -79,7 +79,7 @@ class Latest(Generic[_T]):
         found = self._found
         if found and time.monotonic() - found[0] < self._fresh_s:
             return found[1]
-        # The first caller finds out; a caller without any result to show waits for it.
+        # The first caller computes it; a caller without any previous result waits.
         if self._lock.acquire(timeout=0.0 if found else ANSWER_S):
             try:
                 if self._found is found:
@@ -92,7 +92,7 @@ class Latest(Generic[_T]):
 
 
 def asking(books: FollowedBooks, within_s: float, work: Callable[[], _T]) -> _T:
-    """Have something read from the books; what has not begun in time is taken back.
+    """Read something from the books; cancelled if it has not begun in time.
 
     Raises TimeoutError.
     """
@@ -105,7 +105,7 @@ def asking(books: FollowedBooks, within_s: float, work: Callable[[], _T]) -> _T:
 
 
 def take(views: Views) -> Look:
-    """Look at the sidecar now. Raises TimeoutError if the books are busy."""
+    """Read the sidecar's current data. Raises TimeoutError if the books are busy."""
     books = views.books
 
     def ask(work: Callable[[], _T]) -> _T:
@@ -149,7 +149,7 @@ def _label_table(table: re.Match[str]) -> str:
     names: list[str] = []
     for attributes, text in _HEAD.findall(table[2]):
         span = _SPAN.search(attributes)
-        # Of several columns with one name the first bears it.
+        # Of several columns with one name, the first one gets it.
         names += [text.strip().replace('"', "&#34;"), *[""] * (int(span[1]) - 1 if span else 0)]
 
     def label_row(row: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""Who answers for which page."""
+"""The routes of the pages."""
 
 import base64
 import hashlib
@@ -105,7 +105,7 @@ class Pages:
             self._places.release()
 
     def status(self, request: Request) -> Response:
-        """Show everything of importance on one page."""
+        """Show everything important on one page."""
         look, refresh_s = self._look(), _refresh_s(request, REFRESH_S)
         agents = self._map(look, request)
         clients = look.shares.clients
@@ -128,7 +128,7 @@ class Pages:
         )
 
     def shares(self, request: Request) -> Response:
-        """List frameworks, of one role or of all, with fair shares where they are asked for."""
+        """List frameworks, of one role or of all, with fair shares if they are asked for."""
         role = request.query_params.get("role", "")
         sort = _choice(request, "sort", SORTS)
         look, shares, problem = self._look(), None, ""
@@ -172,7 +172,7 @@ class Pages:
         )
 
     def explain(self, request: Request) -> Response:
-        """Say why a framework, those of a role, or those that want an agent get nothing."""
+        """Explain why a framework, those of a role, or those that want an agent get nothing."""
         kind = _choice(request, "kind", KINDS)
         name = request.query_params.get("name", "")
         if not name:
@@ -216,7 +216,7 @@ class Pages:
         return daily, whole
 
     def _explained(self, kind: str, name: str) -> tuple[explain_pb2.ExplainResponse | None, str]:
-        """Explain, or say why that is not possible."""
+        """Explain, or report why that is impossible."""
         problem = ""
         # First the name as it is, as links have it, then without the blanks that people type.
         for each in dict.fromkeys((name, name.strip())):
@@ -309,7 +309,7 @@ def _style() -> str:
 
 @cache
 def _policy() -> str:
-    """Nothing is loaded or run but the page itself and its one style sheet."""
+    """Only the page itself and its style sheet are loaded."""
     digest = base64.b64encode(hashlib.sha256(_style().encode()).digest()).decode()
     return (
         f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; form-action 'self';"

@@ -1,4 +1,4 @@
-"""Which rows the page shows, and in which order: a bounded number of each."""
+"""Selection and order of the page's rows: a bounded number of each."""
 
 import math
 from collections import Counter
@@ -160,7 +160,7 @@ def origin(setting: settings_pb2.Setting) -> str:
 
 
 def matched(setting: settings_pb2.Setting) -> str:
-    """What a rule is about in the cluster as it is; empty for other settings."""
+    """What a rule matches in the current cluster; empty for other settings."""
     if not setting.HasField("match"):
         return ""
     return KINDS[setting.key].match_in_words(setting.match)
@@ -215,7 +215,7 @@ class Shown(NamedTuple):
 def tree(roles: Iterable[pb.Share], most: int = ROLES_MAX) -> Shown:
     """Order roles as a tree, in depth as far as there is room.
 
-    Where not even the roles at the top have room, those with the largest shares are shown.
+    If not even the roles at the top have room, those with the largest shares are shown.
     """
     found = sorted(roles, key=lambda each: each.role.split("/"))
     of_depth = Counter(depth(each) for each in found)
@@ -256,7 +256,7 @@ def frameworks(clients: Iterable[pb.Share], most: int, sort: str = "waiting") ->
 
 
 def on_offer(clients: Iterable[pb.Share], most: int = OFFERS_MAX) -> Shown:
-    """Those that something is on offer to and not in use, for longest first."""
+    """Frameworks with outstanding offers, the oldest offer first."""
     found = [each for each in clients if each.offered_share > 0]
     found.sort(key=lambda each: -each.offer_age_s)
     return _shown_clients(found, most)
@@ -304,7 +304,7 @@ def _bound(bound_s: float) -> str:
 
 
 def apart(found: pb.GetShadowResponse) -> Sequence[pb.ShadowShare]:
-    """Order roles by how far what either policy offered them is apart, the farthest first."""
+    """Order roles by the difference between both policies' offers, the largest first."""
 
     def place(row: pb.ShadowShare) -> tuple[float, str]:
         return -abs(row.offered - row.offered_by_shadow), row.role

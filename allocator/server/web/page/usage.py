@@ -55,7 +55,7 @@ def request(by: str, *, daily: bool) -> pb.GetUsageRequest:
 
 
 def draw(daily: pb.GetUsageResponse, whole: pb.GetUsageResponse, resource: str) -> Usage:
-    """Make the page. Raises LookupError where no such resource is accounted for."""
+    """Make the page. Raises LookupError if no such resource is accounted for."""
     resources = sorted({each.resource for span in whole.spans for each in span.cluster})
     if resource and resource not in resources:
         text = f"resource = {resource[:80]!r}: nothing of it is accounted for"
