@@ -74,7 +74,7 @@ def test_of_a_change_that_is_too_large_the_rest_is_counted(monkeypatch):
     history = of(limits(1), limits(8))
     (change,) = history.changes
     assert (change.number, len(change.replaced), change.left_out) == (2, 5, 3)
-    with pytest.raises(LookupError, match=r"replaced is not known any more$"):
+    with pytest.raises(LookupError, match=r"replaced are no longer known$"):
         history.replaced_by(2)
 
 
