@@ -63,7 +63,7 @@ def test_the_oldest_changes_go(monkeypatch):
     monkeypatch.setattr(subject, "SETTINGS_MAX", 5)
     history = of(limits(2), limits(2), limits(2))
     assert [each.number for each in history.changes] == [2, 3]
-    with pytest.raises(LookupError, match=r"not known any more; the oldest that .* is 2"):
+    with pytest.raises(LookupError, match=r"no longer known; the oldest that .* is 2"):
         history.replaced_by(1)
     assert len(history.replaced_by(2)) == 2
     assert [each.number for each in read_history(write_history(history)).changes] == [2, 3]
