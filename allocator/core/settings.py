@@ -143,7 +143,7 @@ class Settings:
 
     policy: PolicySpec = field(default_factory=PolicySpec)
     seed: int = 0
-    """Where all chance comes from."""
+    """The seed of all random choices."""
     learn_demand: bool = True
     """Whether what a framework accepted tells its demand."""
     learn_after: int = 3
@@ -166,8 +166,9 @@ class Settings:
     all its roles together; then it is offered no more of what is neither reserved nor revocable. 1:
     no bound."""
     limits: dict[str, Mapping[str, int]] = field(default_factory=dict)
-    """By the path of the role: what is granted in it and below it at most, beside the limits of the
-    master's quotas."""
+    """By path of the role: the most that is granted in it and below it, besides the limits of the
+    master's quotas.
+    """
     demands: dict[tuple[str, str], SetDemand] = field(default_factory=dict)
     """By patterns of roles and of frameworks' names, as all that follow; of several rules that
     match, the one that was set last counts."""

@@ -61,7 +61,7 @@ class Moment(NamedTuple):
 
 
 class Account:
-    """What was used since it began, in hours and days.
+    """The usage since it began, in hours and days.
 
     `now_ms`: up to here everything is accounted for; -1 before the first session.
     `hour`, `day`: those that are not over; the day without its hours that are not.
@@ -83,7 +83,7 @@ class Account:
     # Following.
 
     def follow(self, sidecar: Sidecar | None) -> None:
-        """Take over what a record changed; call it after each."""
+        """Apply the changes of a record; call it after each."""
         session = None if sidecar is None else sidecar.session
         if sidecar is None or session is None or session.state is not SessionState.STREAMING:
             self._leave()
@@ -122,12 +122,12 @@ class Account:
             self._holdings.renew()
 
     def moment(self) -> Moment:
-        """Bring the account up to now, and copy what is not over."""
+        """Bring the account up to date, and copy its unfinished part."""
         self.settle()
         return Moment(self.now_ms, self._capacity, self.hour.copied(), self.day.copied())
 
     def resume(self, kept: Moment) -> None:
-        """Go on from a moment; what was held since then is not known."""
+        """Continue from a moment; holdings since then are unknown."""
         self._leave()
         self.now_ms = self._capacity_ms = kept.now_ms
         self._capacity, self.hour, self.day = kept.capacity, kept.hour, kept.day
@@ -166,7 +166,7 @@ class Account:
                 self._holdings.advance(now_ms)
 
     def _pass_unknown(self, clock_ms: int) -> None:
-        """Let time pass in which it is not known who held what."""
+        """Let time pass during which holdings are unknown."""
         if clock_ms - self.now_ms > DAYS_KEPT * DAY_MS:
             # Nothing from before is kept: look at the last days alone.
             self._drop(clock_ms - DAYS_KEPT * DAY_MS)
@@ -182,7 +182,7 @@ class Account:
         self.now_ms = self._capacity_ms = now_ms - now_ms % DAY_MS
 
     def _end_hour(self) -> None:
-        """Close what is over now."""
+        """Close the spans that have ended."""
         if self.now_ms % HOUR_MS:
             return
         hour, self.hour = self.hour, Bucket()
@@ -215,7 +215,7 @@ class Account:
                     hour.held[by][name, resource, part] += amount
 
     def _count_capacity(self) -> None:
-        """Count the capacity up to now; what is held of it is taken off what is idle."""
+        """Count the capacity up to now; holdings are subtracted from idle amounts."""
         span_ms = self.now_ms - self._capacity_ms
         self._capacity_ms = self.now_ms
         self.hour.span_ms += span_ms

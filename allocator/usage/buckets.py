@@ -1,4 +1,4 @@
-"""What was used within an hour or a day: whole numbers, of a bounded number of names.
+"""Usage within an hour or a day: integers, for a bounded number of names.
 
 All amounts are integrals: thousandths of a resource times milliseconds.
 """
@@ -31,7 +31,7 @@ BY = ("role", "framework", "principal")
 """What usage is added up by."""
 
 OTHERS = "\n"
-"""The name of what is not kept by name: no role and no framework can have it."""
+"""The name for usage not kept by name: no role and no framework can have it."""
 
 NOT_KNOWN = ""
 """The name of a framework that holds something and has not subscribed yet, and of its principal."""
@@ -50,12 +50,12 @@ Amounts = Counter[tuple[str, str, Part]]
 
 
 class BucketError(ValueError):
-    """What is kept of a bucket cannot be read."""
+    """A saved bucket cannot be read."""
 
 
 @dataclass
 class Bucket:
-    """What one hour, or one day, came to.
+    """The usage of one hour or one day.
 
     `span_ms`: time that is accounted for.
     `parts`: integrals of the cluster by resource and part; the sum of all parts is capacity times

@@ -1,7 +1,7 @@
-"""What clients hold, and the integrals of it since they were taken out last.
+"""Clients' holdings, and their integrals since they were last taken out.
 
-A change costs a few operations on the rows of the clients that it is about. Only `take_out` and
-`renew` look at all of them.
+A change costs a few operations on the rows of its clients. Only `take_out` and `renew` visit all of
+them.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ RESOURCES_MAX = 32
 
 
 class Owner(NamedTuple):
-    """Who holds what is in a row; `title` is the framework's own name."""
+    """The owner of a row; `title` is the framework's own name."""
 
     role: str
     framework: str
@@ -58,7 +58,7 @@ class Holdings:
         self._place = place
         self._put = put
         self._names: list[Names | None] = []
-        # Whom a row is of: the handles of framework and role, and what is known of the framework.
+        # The owner of a row: the handles of framework and role, and the framework's information.
         self._marks: list[tuple[int, int, FrameworkInfo | None] | None] = []
         self._not_known = set[int]()
         self._since_ms: Ints = np.zeros(0, np.int64)
@@ -81,7 +81,7 @@ class Holdings:
         )
 
     def _choose(self) -> None:
-        """Choose what is accounted for: scalars that are not shared."""
+        """Choose the resources to account for: scalars that are not shared."""
         space = self.state.space
         self._space_version = space.version
         self.resources: list[str] = []
@@ -97,7 +97,7 @@ class Holdings:
             columns.append(self.resources.index(kind.name))
         self._kinds, self._columns = np.array(kinds, np.int64), np.array(columns, np.int64)
         shape = (0, 2, len(self.resources))
-        # By client, used or offered, and resource: what is held, and both integrals of it.
+        # By client, used or offered, and resource: amounts held, and their two integrals.
         self._amount, self._high, self._low = (np.zeros(shape, np.int64) for _ in range(3))
 
     @property
@@ -122,7 +122,7 @@ class Holdings:
         self._now_ms = now_ms
 
     def follow(self) -> None:
-        """Take over what changed in the books."""
+        """Apply changes of the books."""
         changed = self._ledger.changed
         assert changed is not None
         if not changed and not self._not_known:
@@ -148,7 +148,7 @@ class Holdings:
         self._since_ms[rows] = self._now_ms
 
     def _take(self, rows: Ints) -> None:
-        """Take over who holds what, of rows (N,) whose integrals are settled or new."""
+        """Copy the holdings of rows (N,) whose integrals are settled or new."""
         clients, books, infos = self.state.clients, self._ledger.books, self.state.frameworks.info
         self._grow(len(clients.framework))
         offered = self._by_resource(books.client_offered[rows])

@@ -1,4 +1,4 @@
-"""What is reported of an account: sums over some time, by name, as exact decimals."""
+"""Reports of an account: sums over some time, by name, as exact decimals."""
 
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
@@ -27,9 +27,9 @@ class Span(NamedTuple):
 
 
 def days(kept: KeptBuckets, now: Moment, since_ms: int, until_ms: int) -> Iterator[Span]:
-    """Add up each day within some time; of the first and the last only the hours in it.
+    """Add up each day within some time; of the first and the last day, only the hours within it.
 
-    If the hours of a day are not kept any more it counts as a whole.
+    If the hours of a day are no longer kept, it counts as a whole.
     """
     if now.now_ms < 0:
         return
@@ -65,7 +65,7 @@ def _hours(
 
 
 def report(kept: KeptBuckets, now: Moment, request: pb.GetUsageRequest) -> pb.GetUsageResponse:
-    """Answer a request. Raises ValueError if it asks for what there is not."""
+    """Answer a request. Raises ValueError if it names something unknown."""
     by = request.by or BY[0]
     if by not in BY:
         raise ValueError(f"by = {request.by[:40]!r}: choose from {', '.join(BY)}")

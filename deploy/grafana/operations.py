@@ -220,7 +220,7 @@ OPERATION = Page(
             ),
             Panel(
                 "Observer",
-                "It follows, and answers questions: 1 while it hears of the process that decides,"
+                "It follows, and answers questions: 1 while it hears of the deciding process,"
                 " and while it is connected; how far it is behind; who follows it; processor time"
                 " of all of it, and of following alone; new beginnings.",
                 (
@@ -246,7 +246,7 @@ OPERATION = Page(
             ),
             Panel(
                 "Memory of the observer",
-                "That of the process that decides is process_resident_memory_bytes.",
+                "That of the deciding process is process_resident_memory_bytes.",
                 (Query(metric("observer_resident_memory_bytes"), "resident"),),
                 unit="bytes",
                 width=6,

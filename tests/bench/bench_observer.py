@@ -1,4 +1,4 @@
-"""What questions cost the process that decides, and how far its observer is behind.
+"""What questions cost the deciding process, and how far its observer is behind.
 
 python -m tests.bench.bench_observer [--agents 50000] [--frameworks 1000]
 

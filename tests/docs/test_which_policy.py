@@ -30,7 +30,7 @@ def test_who_is_as_good_as_the_best_is_named_with_it(guide):
         row("ps-dsf", "characterised", end_s=100.0),
     ]
     all_ended, first, *more = guide.findings(rows)
-    assert all_ended == "All jobs ended under all of them."
+    assert all_ended == "All jobs ended under every policy."
     assert first == (
         "The last job ended first under `ps-dsf` (oblivious) and `ps-dsf` (characterised) (100 s,"
         " or at most 2% more); it was 130 s under `drf` oblivious."
@@ -45,7 +45,7 @@ def test_only_who_ended_most_jobs_is_compared(guide):
         row("drf", "characterised", ended=7, end_s=50.0),
     ]
     most, first, waited = guide.findings(rows)
-    assert most == "Most jobs, 7 of 10, ended under `tsf` (oblivious) and `drf` (characterised)."
+    assert most == "Most jobs (7 of 10) ended under `tsf` (oblivious) and `drf` (characterised)."
     assert first.startswith("The last job ended first under `drf` (characterised) (50 s")
     assert waited.startswith("Jobs waited least under `tsf` (oblivious) (1 s")
 

@@ -144,8 +144,8 @@ def findings(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """What the figures say: who ended most and first, who waited least, which mode was better."""
     most = max(row["ended"] for row in rows)
     ended = [row for row in rows if row["ended"] == most]
-    share = "All jobs" if most == rows[0]["jobs"] else f"Most jobs, {most} of {rows[0]['jobs']},"
-    yield f"{share} ended under {_names(ended) if len(ended) < len(rows) else 'all of them'}."
+    share = "All jobs" if most == rows[0]["jobs"] else f"Most jobs ({most} of {rows[0]['jobs']})"
+    yield f"{share} ended under {_names(ended) if len(ended) < len(rows) else 'every policy'}."
     for key, text in COMPARED.items():
         measured = [row for row in ended if row[key]["mean"] is not None]
         if len(measured) < 2:

@@ -224,7 +224,7 @@ def _leave_roles(state: State, framework: int, served: Collection[int]) -> None:
 
 
 def remove_framework(state: State, event: RemoveFramework) -> None:
-    """Unbind a framework; what it held is free."""
+    """Unbind a framework; everything it held becomes free."""
     framework = event.framework
     check_framework(state, framework)
     state.eligibility.forget(state.frameworks.clients[framework])

@@ -26,7 +26,7 @@ NAMING_BYTES = 256
 """
 
 _KEPT_BYTES = 80
-"""What is kept of one value, beside a bit for each client."""
+"""Memory kept per value, besides a bit for each client."""
 
 
 @dataclass(slots=True, eq=False)

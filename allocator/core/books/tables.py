@@ -15,7 +15,7 @@ from allocator.core.resources import format_amount
 from allocator.core.snapshot import Bools, Floats, Ints
 
 REVOCABLE, SHARED, REFINED = 1, 2, 4
-"""What a framework can be capable of taking, beside what is plain."""
+"""Resources, besides plain ones, that frameworks may be capable of using."""
 
 
 class AgentTable(Table):
@@ -125,7 +125,7 @@ class FrameworkTable(Table):
 
     bound: Bools = column(np.bool_)
     info: list[FrameworkInfo | None] = listed(lambda: None)
-    """None if the framework is not known, though it may hold something."""
+    """None if the framework is unknown; it may hold something nevertheless."""
     active: Bools = column(np.bool_)
     changed_ms: Ints = column()
     """When it subscribed, or was activated or deactivated last."""
@@ -209,7 +209,7 @@ class ClientTable(Table):
     by_prior: Bools = column(np.bool_)
     """Whether its demand is its prior."""
     guessed: Bools = column(np.bool_)
-    """Whether it is that or what is learnt: it was not stated."""
+    """Whether the demand is a prior or learnt, not stated."""
     mixed: Bools = column(np.bool_)
     """It needs less if it runs already than elsewhere, so no demand can be learnt."""
     hungry: Ints = column()

@@ -43,7 +43,7 @@ class Decided(NamedTuple):
 
 
 Decide: TypeAlias = Callable[[Question], Decided]
-"""Decides a cycle; what it raises ends the cycle."""
+"""Decides a cycle; an exception ends the cycle."""
 
 
 def decide_by(substitute: Policy | None) -> Decide:

@@ -32,8 +32,9 @@ UNREADABLE, TOO_LONG, TOO_MANY, TOO_DEEP, UNKNOWN, FAILED = REASONS = (
     "unknown",
     "failed",
 )
-"""Why words are set aside: they cannot be read; they are too much; they name what is not there; to
-take them failed, which is a defect of ours."""
+"""Why input is set aside: it is malformed; it is too large; it names something unknown; or
+processing it failed, which is a defect of this package.
+"""
 
 
 @dataclass(frozen=True, slots=True)

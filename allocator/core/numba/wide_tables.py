@@ -13,7 +13,7 @@ from allocator.core.numba.compiled import loop, loop_view
 _Item = TypeVar("_Item", bound=np.generic)
 
 _UNTOUCHED_BYTES = 1 << 22
-"""From this size on NumPy asks for huge pages, of which one cell takes two megabytes."""
+"""From this size on NumPy requests huge pages: writing one cell takes two megabytes."""
 
 _WIDE_BYTES = 1 << 10
 """From this size on rows are wide: with less, each page has cells of several agents."""

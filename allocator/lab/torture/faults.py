@@ -159,7 +159,7 @@ def kill_planner(scene: Scene) -> None:
 
 @fault("killed as a plan comes", 2)
 def kill_planned(scene: Scene) -> None:
-    """SIGKILL to the process that decides, soon after a policy is set that plans."""
+    """SIGKILL to the deciding process, soon after a policy is set that plans."""
     _set_planning_policy(scene)
     kill.strike(scene)
 

@@ -64,7 +64,7 @@ class ConfigProblem:
     origin: str
     """File and line, variable of the environment, or flag."""
     key: str
-    """With the value, if there is one."""
+    """The error, with the value if there is one."""
     message: str
     """What would be right."""
 

@@ -18,7 +18,7 @@ class Section(BaseModel):
     live: ClassVar[bool] = False
     """Whether it counts at once when the configuration is read again; else after a restart."""
     at_start: ClassVar[tuple[str, ...]] = ()
-    """Keys of a live one that count after a restart even so."""
+    """Keys of a live section that take effect only after a restart."""
 
 
 Count = Annotated[int, Field(ge=1, le=10_000_000)]

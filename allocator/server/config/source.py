@@ -52,7 +52,7 @@ class Loaded(NamedTuple):
 
     config: Config
     origins: Origins
-    """What is not in it is the default."""
+    """Options that are not in it have their defaults."""
 
 
 def load(path: Path | None, environment: Mapping[str, str], flags: Sequence[Flag] = ()) -> Config:

@@ -220,7 +220,7 @@ _log = structlog.get_logger()
 
 
 _ASIDES_MAX = 100
-"""Changes to what is set aside that are logged one by one per session."""
+"""Changes to set-aside input that are logged individually per session."""
 
 
 class SessionLog:

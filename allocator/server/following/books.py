@@ -45,7 +45,7 @@ TOLD_MAX = 20
 """Differences that are logged one by one."""
 
 STALE_S = 5.0
-"""After this time without a message the process that decides counts as gone."""
+"""After this time without a message the deciding process counts as gone."""
 
 _T = TypeVar("_T")
 _log = structlog.get_logger()
@@ -62,7 +62,7 @@ class Lag:
     `connected`: whether the stream is open.
     `heard_s`: time of the last message, on the monotonic clock.
     `delay_s`: from when the latest records were written to when they were in the books: at once on
-        the clock of the process that decides and on ours.
+        the clock of the deciding process and on ours.
     `applied_s`: when the latest message was, on the monotonic clock.
     `busy_s`: processor time that following took.
     `verified`: cycles that were decided again here; `differences`: those with another result.
@@ -185,7 +185,7 @@ class FollowedBooks:
 
     def problem(self) -> str:
         """Why these books are out of date; empty if they are current."""
-        behind_s, whom = self.lag.behind_s, self.source() or "the process that decides"
+        behind_s, whom = self.lag.behind_s, self.source() or "the deciding process"
         if not self.lag.connected:
             return f"not connected to {whom} for {behind_s:.0f} s"
         if not self.is_current:
@@ -353,7 +353,7 @@ class FollowedBooks:
             read_counts(message.counts, follower.sidecar.counts)
             self._shown = follower
         if follower.sidecar is None and message.follows:
-            raise JournalError("the books are not those of the process that decides any more")
+            raise JournalError("the books no longer match those of the deciding process")
         if message.follows:
             self._position, self._written_s = message.position, message.written_s
             self.lag.delay_s = max(time.time() - message.written_s, 0.0)
@@ -402,7 +402,7 @@ class FollowedBooks:
             except (ConnectionError, JournalError) as error:
                 if str(error) != told and not self._ending:  # once, not at each call
                     told = str(error)
-                    whom = self.source() or "the process that decides"
+                    whom = self.source() or "the deciding process"
                     _log.warning(f"{whom} cannot be followed", error=told)
             self.lag.connected = False
             time.sleep(pause_s)

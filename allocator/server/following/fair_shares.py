@@ -152,7 +152,7 @@ def _outlook(books: FollowedBooks, copied: Copied, policy: PolicySpec) -> _Outlo
 
 
 PROCESSOR_PART = 0.01
-"""Part of a processor that the thread takes at most, what it had to load once left out."""
+"""Maximum part of a processor that the thread takes, not counting what it loads once."""
 
 FAILED_PAUSE_MAX_S = 3600.0
 """If the policy fails again and again it is asked no more seldom than this."""

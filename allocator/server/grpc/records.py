@@ -194,7 +194,7 @@ class RecordServicer:
 
 
 class DecidersStream(NamedTuple):
-    """The stream of a follower of the process that decides."""
+    """The stream of a follower of the deciding process."""
 
     decider: Decider
     follower: Follower

@@ -255,7 +255,7 @@ class Operation(NamedTuple):
 
     @property
     def said(self) -> pb.Figures:
-        """What the process that decides said of itself last."""
+        """What the deciding process said of itself last."""
         return self.books.figures
 
     def parts(self) -> list[Part[Any]]:
@@ -473,7 +473,7 @@ OBSERVER: Families[FollowedBooks] = (
     gauge(
         "observer_lag_seconds",
         "How old the observer's books are: the time from when the latest records were written, by"
-        " the clock of the process that decides, to when they were in the books, by this"
+        " the clock of the deciding process, to when they were in the books, by this"
         " machine's; and since then, where nothing comes.",
         lambda books: books.lag.behind_s,
     ),

@@ -87,7 +87,7 @@ def _take(books: FollowedBooks) -> Scrape:
 
 
 def _process_id(books: FollowedBooks) -> int:
-    """Of the process that decides; if that is on another machine, our own."""
+    """Of the deciding process; if that is on another machine, our own."""
     return (0 if books.source() else books.figures.process_id) or os.getpid()
 
 
@@ -109,7 +109,7 @@ class MetricsServer(HttpServer):
 
         `listener`: listens already.
         `more`: metrics beside the state's.
-        `health`: what is wrong with the process that decides.
+        `health`: what is wrong with the deciding process.
         `readiness`: why no session can be taken now.
         """
         registry = CollectorRegistry()

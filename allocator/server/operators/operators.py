@@ -294,7 +294,7 @@ def settings_in_force(base: Settings, overlay: Overlay, limits: SessionLimits) -
 def _tell_of_refused(refused: dict[Key, str]) -> None:
     for key, why in refused.items():
         _log.error(
-            "what an operator set is not possible any more and was left out",
+            "an operator's setting is no longer valid and was left out",
             setting=" ".join(key),
             error=why,
         )

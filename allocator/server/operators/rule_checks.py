@@ -337,7 +337,7 @@ def _about_resources(cluster: Cluster, amounts: Mapping[str, int], then: str) ->
 def _about_what_is_left(cluster: Cluster, rule: SetLimit, match: pb.RuleMatch) -> Iterator[Doubted]:
     limit = rule.limit or {}
     if none := [name for name, amount in limit.items() if not amount]:
-        text = f"no {' and no '.join(none)} would be granted in {rule.role!r} and below it any more"
+        text = f"no {' and no '.join(none)} would be granted in {rule.role!r} and below it"
         yield Doubted(text, Doubt.NOTHING_GRANTED)
     over = {name: cluster.consumed.get(name, 0) - amount for name, amount in limit.items()}
     over = {name: amount for name, amount in over.items() if amount > 0}

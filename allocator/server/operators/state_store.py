@@ -33,7 +33,7 @@ from allocator.wire.settings.overlay import Overlay, read_overlay
 VERSION = 1
 
 BYTES_MAX = 2**30
-"""A larger file is none of ours."""
+"""A larger file was not written by this package."""
 
 
 class StateError(RuntimeError):
@@ -131,7 +131,7 @@ HISTORY = "history.json"
 LEARNT = "learnt.json"
 
 ANSWER_S = 10.0
-"""How long the core may take to copy what was learnt; else the next time does."""
+"""How long the core may take to copy learnt demands; otherwise retry the next time."""
 
 RETRY_S = 10.0
 """What could not be written is tried again after this time."""
@@ -197,7 +197,7 @@ def _do_without(config: Config, error: StateError) -> RestoredState:
     path, named_by = directory_of(config)
     if named_by == "state.directory":
         raise StateError(f"{error}; mend it, set {named_by} to another, or to '{NOWHERE}'")
-    text = "what operators set and what is learnt ends with the process"
+    text = "operators' settings and learnt demands are lost when the process ends"
     _log.warning(text, directory=path, named_by=named_by, error=str(error))
     return RestoredState(None, Overlay(), History(), DemandMemory(), str(error))
 
@@ -223,7 +223,7 @@ def _read(
     except (StateError, WireError, ValueError, json_format.ParseError, RecursionError) as error:
         aside = directory.set_aside(name)
         _log.error(
-            "a state file cannot be used: what it kept does not count, and it was set aside",
+            "a state file cannot be used and was set aside; its content is ignored",
             file=str(directory.path / name),
             error=str(error),
             set_aside=str(aside),

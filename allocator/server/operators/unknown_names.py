@@ -70,4 +70,4 @@ def probably_mistyped(rule: OperatorChange) -> Iterator[str]:
         return
     for name in getattr(rule, rule.kind.field):
         if name not in OWN_RESOURCES and (near := meant_resource(name, OWN_RESOURCES)):
-            yield f"{quoted(name)} is none of Mesos's own resources{near}"
+            yield f"{quoted(name)} is not one of Mesos's own resources{near}"

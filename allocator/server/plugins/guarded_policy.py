@@ -100,7 +100,7 @@ class GuardedPolicy:
     ) -> _T:
         if self._overran:
             raise PolicyTooSlowError(
-                f"the policy {self._name!r} took too long before and is not asked any more; set it"
+                f"the policy {self._name!r} took too long before and is no longer called; set it"
                 " again when it is quicker"
             )
 
@@ -115,7 +115,7 @@ class GuardedPolicy:
             self._overran = True
             raise PolicyTooSlowError(
                 f"the policy {self._name!r} did not decide within {1000 * deadline_s:g} ms; it is"
-                " not asked any more before it is set again"
+                " not called until it is set again"
             )
         return found[0]
 

@@ -273,7 +273,7 @@ def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
             return EXIT_FAILURE
         server.start()
         for text in islice(mistyped_names(loaded, server.operators.overlay), MISTYPED_LOGGED):
-            _log.warning("a rule names what is probably no resource", rule=text)
+            _log.warning("a rule names an unknown resource, probably by mistake", rule=text)
         if target := config.open_to_sessions():
             _log.warning(OPEN_SESSIONS.format(target))
         http_port = http.getsockname()[1]

@@ -51,7 +51,7 @@ QUESTIONS_MAX = 16
 LOOK_S = 1.0
 
 REPORT_S = 60.0
-"""How long the process that decides may take to adopt a plan."""
+"""How long the deciding process may take to adopt a plan."""
 
 HUNG_S = 60.0
 """After this time without an answer the thread that owns the books counts as hung."""
@@ -101,7 +101,7 @@ class Observer:
         """Build everything; calls are served from `start` on, HTTP at once.
 
         `http`: listens already.
-        `link`: to the process that decides, on this machine; None: the configured sources, on
+        `link`: to the deciding process, on this machine; None: the configured sources, on
             others, are followed.
         """
         config = loaded.config
@@ -152,7 +152,7 @@ class Observer:
             health=self._health,
             readiness=self._readiness,
         )
-        # Of its own: however many others call, what the process that decides hands on has room.
+        # Of its own: however many others call, what the deciding process hands on has room.
         self._grpc = grpc.server(ThreadPoolExecutor(QUESTIONS_MAX, "grpc"), options=OPTIONS)
         admin_pb2_grpc.add_AdminServiceServicer_to_server(questions, self._grpc)
         if link:
@@ -209,7 +209,7 @@ class Observer:
             return ""
         if not self.books.is_current:
             silent_s = time.monotonic() - self.books.lag.heard_s
-            return f"the process that decides has said nothing for {silent_s:.0f} s"
+            return f"the deciding process has said nothing for {silent_s:.0f} s"
         return self.books.figures.health
 
     def _readiness(self) -> str:

@@ -79,7 +79,7 @@ def read_again(load: Callable[[], Loaded], operators: Operators) -> bool:
     else:
         operators.reloads["done"] += 1
         for text in islice(mistyped_names(operators.loaded), MISTYPED_LOGGED):
-            _log.warning("a rule names what is probably no resource", rule=text)
+            _log.warning("a rule names an unknown resource, probably by mistake", rule=text)
         _log.info(
             "configuration read again",
             changed={key: {"old": old, "new": new} for key, (old, new) in found.live.items()},

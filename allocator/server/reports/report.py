@@ -371,7 +371,7 @@ class Report:
 
     @cached_property
     def envy_max(self) -> float:
-        """How many more tasks a client could run with another client's bundle; nan: not computed."""
+        """Largest gain in tasks of a client from holding another's bundle; nan: not computed."""
         live = self.clients.live
         return measures.envy_max(
             self.clients.held[live], self.clients.demand[live], self.weight[live]

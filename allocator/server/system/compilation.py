@@ -28,7 +28,7 @@ from allocator.server.system import loop_cache
 from allocator.server.system.disk import reason
 
 PARTS = ("agent-first", "client-first", "core", "plans")
-"""What is compiled in a process of its own, what takes longest first."""
+"""The parts, each compiled in a process of its own, the slowest first."""
 
 AGAIN_S = (60.0, 3600.0)
 """After a failure it is tried again: for the first time, and at the longest."""

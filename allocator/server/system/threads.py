@@ -15,7 +15,7 @@ from typing import TypeVar
 from allocator.server.system import loop_cache
 
 COMPILERS = ("numba", "llvmlite")
-"""Packages that compile, load what was compiled, or wait for another thread that does."""
+"""Packages that compile, load compiled code, or wait for another thread that does."""
 
 LOOK_S = 0.05
 """Interval at which the state of a thread is polled."""

@@ -155,7 +155,7 @@ def of_settings(
     if state_problem:
         yield pb.StatusWarning(
             what="not kept",
-            text=f"what operators set ends with the process: {state_problem}",
+            text=f"operators' settings are lost when the process ends: {state_problem}",
             mend="see state.directory in the configuration",
         )
     for rule in settings:

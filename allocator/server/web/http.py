@@ -90,7 +90,7 @@ def _is_address(host: str) -> bool:
 
 
 Check = Callable[[], str]
-"""Says what is wrong; empty if nothing is."""
+"""Returns the problem; empty if there is none."""
 
 _log = structlog.get_logger()
 

@@ -55,7 +55,7 @@ class History:
             raise LookupError(f"number = {number}: there is no such change; {known}")
         found = next((each for each in self.changes if each.number == number), None)
         if found is None or found.left_out:
-            text = f"number = {number}: what this change replaced is not known any more"
+            text = f"number = {number}: the values that this change replaced are no longer known"
             oldest = next((each.number for each in self.changes if not each.left_out), None)
             least = "" if oldest is None else f"; the oldest that can be reverted is {oldest}"
             raise LookupError(f"{text}{least}")

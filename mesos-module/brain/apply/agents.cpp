@@ -42,8 +42,8 @@ void tellUntold(const Agent& agent, Aside::Rows* rows)
         "roles",
         wire::SET_ASIDE_REASON_TOO_MANY,
         "'" + toShown(agent.untoldRole, ASIDE_QUOTE_BYTES_MAX) +
-            "' is in use without a place of its own in the sidecar; " +
-            std::to_string(agent.untold) + " in all");
+            "' is in use beyond the limit on roles; " +
+            std::to_string(agent.untold) + " such roles in all");
     append(aside, rows);
   }
 }

@@ -203,7 +203,7 @@ void Brain::limitRoles(int64_t nowMs)
   const size_t waiting = crowded.empty() ? 1 : IDLE_OF_WAITING;
   if (idle * waiting > state.options.rolesSentMax) {
     leaveSession(
-        std::to_string(idle) + " roles that are not in use any more", nowMs);
+        std::to_string(idle) + " roles that are no longer in use", nowMs);
   }
 }
 
@@ -212,7 +212,7 @@ void Brain::limitRoles(int64_t nowMs)
 void Brain::limitKinds(int64_t nowMs)
 {
   if (!snapshot.underWay() && state.kinds.hasManyUnused()) {
-    leaveSession("many kinds of resources that are not in use any more", nowMs);
+    leaveSession("many kinds of resources that are no longer in use", nowMs);
   }
 }
 

@@ -24,14 +24,14 @@ namespace wire = ::allocator::v1;
 // handles of the protocol.
 //
 // Each number remembers the revision of the message that last bound or released
-// it. A decision made for an earlier bearer is recognised by it.
+// it. A decision made for an earlier owner is recognised by it.
 class Handles
 {
 public:
   static constexpr uint32_t NONE = 0;
 
   // The number keeps its old revision until `sent`: a sidecar that knows the
-  // last bearer does not know this one yet.
+  // last owner does not know this one yet.
   uint32_t bind(const std::string& id);
 
   // `revision`: of the message that reports the release.

@@ -83,7 +83,7 @@ SENSELESS = [
     ("demand", "cpu:2 --role eng", "no agent has any 'cpu', 1 framework would be offered nothing"),
     ("demand", "cpus:9 --all", "no agent is large enough for cpus:9, 2 frameworks would be"),
     ("limit", "eng cpu:1", "no agent has any 'cpu', it would bound nothing; did you mean 'cpus'?"),
-    ("limit", "eng cpus:0", "no cpus would be granted in 'eng' and below it any more"),
+    ("limit", "eng cpus:0", "no cpus would be granted in 'eng' and below it"),
     ("drain", "nope", "no agent has the id or host name 'nope' now"),
     ("drain", "a1 a2", "every agent would be drained: no framework would be offered"),
 ]

@@ -187,7 +187,7 @@ def test_a_setting_that_is_not_possible_any_more_is_left_out_and_said(tmp_path):
         ask(process, "limit", "set", "a/b/c", "cpus:1")
         ask(process, "limit", "set", "a", "cpus:2")
     with begun(tmp_path, "limits.role_depth=2") as process:
-        said = process.await_said("what an operator set is not possible any more and was left out")
+        said = process.await_said("an operator's setting is no longer valid and was left out")
         assert (said["setting"], "raise limits.role_depth" in said["error"]) == (
             "limit a/b/c",
             True,

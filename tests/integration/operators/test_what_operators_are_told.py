@@ -86,8 +86,8 @@ def test_rules_of_the_configuration_and_quotas_are_told_in_the_status(live):
 def test_they_are_logged_at_the_start_and_warned_of_by_the_check(live):
     known = "the demand of framework nightly*: no agent has any 'tokens'"
     live.process.await_said("a rule names what no agent has", rule=known)
-    (entry,) = live.process.said("a rule names what is probably no resource")
-    told = "limit of role eng: 'cpu' is none of Mesos's own resources; did you mean 'cpus'?"
+    (entry,) = live.process.said("a rule names an unknown resource, probably by mistake")
+    told = "limit of role eng: 'cpu' is not one of Mesos's own resources; did you mean 'cpus'?"
     assert entry["rule"] == f"{live.config}:2: {told}"
     check = [sys.executable, "-m", "allocator", "check-config", str(live.config)]
     done = subprocess.run(check, check=False, capture_output=True, text=True, timeout=120)

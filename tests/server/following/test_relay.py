@@ -195,8 +195,8 @@ def test_how_far_books_are_behind_grows_where_nothing_comes(loop):
         assert 0 <= lag.delay_s < 60
         lag.applied_s -= 1000
         assert 990 < lag.behind_s < 1100
-        assert "behind the process that decides" in second.problem()
+        assert "behind the deciding process" in second.problem()
         lag.heard_s -= 1000
         assert "has said nothing for" in second.problem()
         lag.connected = False
-        assert "not connected to the process that decides" in second.problem()
+        assert "not connected to the deciding process" in second.problem()

@@ -117,7 +117,7 @@ resources = "cpus(prod):1;mem(*):1"
     kept = Overlay()
     for change in (SetLimit("b", {"cpus": 1000}), SetLimit("c", {"Mem": 1000})):
         kept.changes[change.key] = KeptChange(change, "somebody", 1)
-    none = "is none of Mesos's own resources; did you mean"
+    none = "is not one of Mesos's own resources; did you mean"
     assert list(mistyped_names(load_all(file, {}), kept)) == [
         f"{file}:8: demand of role b: 'cpus(prod)' {none} 'cpus'?",
         f"{file}:2: limit of role a: 'cpu' {none} 'cpus'?",

@@ -63,7 +63,7 @@ def test_the_oldest_changes_go(monkeypatch):
     monkeypatch.setattr(subject, "SETTINGS_MAX", 5)
     history = of(limits(2), limits(2), limits(2))
     assert [each.number for each in history.changes] == [2, 3]
-    with pytest.raises(LookupError, match=r"not known any more; the oldest that .* is 2"):
+    with pytest.raises(LookupError, match=r"no longer known; the oldest that .* is 2"):
         history.replaced_by(1)
     assert len(history.replaced_by(2)) == 2
     assert [each.number for each in read_history(write_history(history)).changes] == [2, 3]
@@ -74,7 +74,7 @@ def test_of_a_change_that_is_too_large_the_rest_is_counted(monkeypatch):
     history = of(limits(1), limits(8))
     (change,) = history.changes
     assert (change.number, len(change.replaced), change.left_out) == (2, 5, 3)
-    with pytest.raises(LookupError, match=r"replaced is not known any more$"):
+    with pytest.raises(LookupError, match=r"replaced are no longer known$"):
         history.replaced_by(2)
 
 

@@ -51,9 +51,9 @@ class MapCell(NamedTuple):
 class AgentMap(NamedTuple):
     """The agents by name, and how full each is.
 
-    `resource`: what it is a map of; empty: of each agent's fullest resource.
-    `resources`: what there could be a map of.
-    `names`, n names: in order: numbers in them count as numbers.
+    `resource`: the resource shown; empty: each agent's fullest resource.
+    `resources`: the resources that can be shown.
+    `names`, n names: in natural order.
     `used`, `offered` (n,): part in use, and on offer beside that, 0 to 1.
     `on` (n,).
     """

@@ -1,7 +1,7 @@
 """The page's data at one moment, read at most once a second however many clients watch.
 
-On a narrow screen each row of a table is a paragraph, and each cell says its column's name: a
-style sheet can only show what stands at the cell itself.
+On a narrow screen each row of a table is a paragraph, and each cell shows its column's name, which
+the style sheet reads from the cell.
 """
 
 import re
@@ -28,7 +28,7 @@ FAIR_FRESH_S = 30.0
 """The same of fair shares, which cost about an allocation of the whole cluster."""
 
 ANSWER_S = 2.0
-"""How long the books may take before what was seen last is shown again."""
+"""How long the books may take before the previous data is shown again."""
 
 QUESTION_S = 5.0
 """The same for what a user requested and waits for."""
