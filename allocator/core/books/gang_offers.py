@@ -1,6 +1,6 @@
-"""What clients made of the gangs that they were offered."""
+"""Gangs that were offered, what clients made of them, and those that collect."""
 
-from allocator.core.books.collecting import GangOffers
+from allocator.core.books.collecting import Collecting, GangOffers
 from allocator.core.books.state import State
 from allocator.core.snapshot import Ints
 
@@ -17,6 +17,15 @@ def note_gang_offers(state: State, client: Ints) -> None:
         clients.gang_offers[each] = GangOffers(int(clients.accepts[each]), declined(state, each))
         clients.collecting.pop(each, None)
         clients.too_large.discard(each)
+
+
+def collectors(state: State) -> dict[int, Collecting]:
+    """Clients that collect for a gang, those that began earlier first.
+
+    A client that was offered something since, or wants no offers, collects no longer.
+    """
+    clients = state.clients
+    return {row: its for row, its in clients.collecting.items() if clients.waited[row]}
 
 
 def declined(state: State, client: int) -> int:

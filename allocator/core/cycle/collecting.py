@@ -17,7 +17,7 @@ import numpy as np
 
 from allocator.core.books.collecting import Collecting
 from allocator.core.books.eligibility import bits
-from allocator.core.books.gang_offers import patience_of
+from allocator.core.books.gang_offers import collectors, patience_of
 from allocator.core.books.state import State
 from allocator.core.cycle.gangs import (
     MANY,
@@ -47,11 +47,7 @@ def renew(state: State, snapshot: Snapshot, limit: Ints) -> Snapshot:
         clients.collecting.clear()
         return snapshot
     within = set(gangs.client.tolist())
-    going = {
-        each: its
-        for each, its in clients.collecting.items()
-        if each in within and clients.waited[each]
-    }
+    going = {each: its for each, its in collectors(state).items() if each in within}
     ended = [
         each
         for each, its in going.items()
@@ -73,9 +69,7 @@ def collected_on(state: State, gangs: Gangs, handle: Ints) -> Gangs:
     `handle` (A,): of the agents.
     """
     within = set(gangs.client.tolist())
-    collects = [
-        each for each in state.clients.collecting if each in within and state.clients.waited[each]
-    ]
+    collects = [each for each in collectors(state) if each in within]
     owner, agent, tasks = [], [], []
     for each in collects:
         its = state.clients.collecting[each]
