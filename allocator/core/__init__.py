@@ -7,7 +7,9 @@ cycle. See `DESIGN.md`.
 from allocator.core.allocator import Allocator
 from allocator.core.apply.settings import WEIGHT_MAX, WEIGHT_MIN
 from allocator.core.books.agent_rules import AgentColumns, AgentTraits, Rule, SortedRule
+from allocator.core.books.collecting import Collecting
 from allocator.core.books.eligibility import bits
+from allocator.core.books.gang_offers import collectors
 from allocator.core.books.quota import QuotaUse
 from allocator.core.books.resource_space import NOWHERE
 from allocator.core.books.special_resources import out_of_reach
@@ -25,7 +27,7 @@ from allocator.core.constraints import (
 from allocator.core.cycle.cycle import CycleReport
 from allocator.core.cycle.deciding import Decide, Decided, Question, check_told, decide_by
 from allocator.core.cycle.decisions import Decisions
-from allocator.core.cycle.gangs import need_of, room_for
+from allocator.core.cycle.gangs import need_of, room_for, without_collected
 from allocator.core.cycle.minimums import reaches
 from allocator.core.cycle.snapshot_builder import frozen
 from allocator.core.demand.demand_memory import DemandMemory, Remembered
@@ -164,6 +166,7 @@ __all__ = [
     "BitWords",
     "Bools",
     "Clause",
+    "Collecting",
     "Comparison",
     "Condition",
     "Copied",
@@ -254,6 +257,7 @@ __all__ = [
     "bounded",
     "check_told",
     "clauses_of_label",
+    "collectors",
     "compare_beside",
     "conditions",
     "decide_by",
@@ -282,4 +286,5 @@ __all__ = [
     "warm",
     "whole_above",
     "whole_below",
+    "without_collected",
 ]

@@ -17,10 +17,10 @@ from allocator.core.books.quota import QuotaUse, consumed_in, quota_use
 from allocator.core.books.state import SessionLimits, State
 from allocator.core.checkpoint import Copied, Detached, restore
 from allocator.core.cycle import cycle as cycles
+from allocator.core.cycle.collecting import renew, waiting
 from allocator.core.cycle.deciding import Decide, Decided, Question, decide_by
 from allocator.core.cycle.decisions import Decisions, explained
 from allocator.core.cycle.demand_probing import note_hunger, probed
-from allocator.core.cycle.servable import servable
 from allocator.core.cycle.snapshot_builder import SnapshotBuilder
 from allocator.core.diagnostics.reallocation import Newcomer, add_newcomer, forget_holdings
 from allocator.core.diagnostics.trail import Trail
@@ -186,6 +186,8 @@ class Allocator:
         if not candidates or not clients:
             self.last_cycle = cycles.CycleReport(candidates, clients)
             return self._nothing(holds_back=agents is None)
+        if agents is None and state.clients.gangs:
+            snapshot = renew(state, snapshot, self._snapshots.quota_tree(state).limit)
         seed = _seed(state.settings.seed, self.cycle)
         overruled, self._overruled = self._overruled, ""
         question = Question(state, snapshot, self._policy, self.cycle, seed, overruled)
@@ -213,8 +215,8 @@ class Allocator:
             )
         if agents is None:
             rest = snapshot.tree.client[state.clients.served[snapshot.tree.client] == served]
-            able = rest[servable(snapshot, rest)]
-            state.clients.waited[able] += 1
+            waits, able = waiting(state, snapshot, rest)
+            state.clients.waited[waits] += 1
             decisions = explained(
                 decisions, snapshot, able, error, plans=bool(self.planning_policy)
             )

@@ -161,6 +161,9 @@ class Settings:
     patience_cycles: int = 60
     """A client that could be served, but was not for this many full cycles, comes first in the
     next, with one grant. 0: never."""
+    collect_ms: int = 300_000
+    """How long a gang that waited for `patience_cycles` keeps what becomes free, until it fits. 0:
+    no gang does."""
     outstanding_max: float = 1.0
     """Part of the cluster, of any resource, that a framework may have on offer without using it, in
     all its roles together; then it is offered no more of what is neither reserved nor revocable. 1:

@@ -200,10 +200,23 @@ class Gangs(NamedTuple):
 
     `client` (n,): ascending; of this cycle, with a known demand.
     `tasks` (n,): how many of the snapshot's demand.
+    `collects` (k,): those that collect, in the order of their turns.
+    `collector`, `collects_on`, `collects_for` (m,): where: which of them, on which agent, for how
+        many tasks; no two on one agent.
     """
 
     client: Ints
     tasks: Ints
+    collects: Ints
+    collector: Ints
+    collects_on: Ints
+    collects_for: Ints
+
+    @staticmethod
+    def of(client: Ints, tasks: Ints) -> "Gangs":
+        """Gangs before one begins to collect."""
+        none = _nothing()
+        return Gangs(client, tasks, none, none, none, none)
 
 
 @dataclass(frozen=True, slots=True)

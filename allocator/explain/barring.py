@@ -6,6 +6,7 @@ find which of all rules bar pairs of a client and an agent.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from allocator.core import (
     bits,
     harmless,
     parse_constraint,
+    without_collected,
 )
 from allocator.explain.picture import Picture, Subject
 from allocator.policies.filling import servable_pairs
@@ -186,6 +188,11 @@ class PairChecker:
         self._none: dict[int, BitWords] = {}
         self._unbarred = self._lifted(minimum=False)
         self._enough = self._lifted()
+
+    @cached_property
+    def beside_gangs(self) -> "PairChecker":
+        """The same without what gangs keep that collect: what is left for other clients."""
+        return PairChecker(without_collected(self.snapshot))
 
     def barring(self, pairs: Pairs) -> Barring:
         """Find what bars each pair."""

@@ -188,6 +188,14 @@ def _of_pairs(work: _Work, checker: PairChecker) -> Barring:
     fits = checker.fits_when_empty(_all(work), picture.agents.capacity)
     _of_size(work, checker, short & ~fits)
     _of_busy_agents(work, short & fits)
+    gangs = snapshot.gangs
+    if gangs is not None and len(gangs.collects) and subject.client not in gangs.collects:
+        checker = checker.beside_gangs
+        left = checker.barring(pairs)
+        kept = work.by_handle(handles, barring.open & ~left.open)
+        cause = "what is free there is kept for a gang of another framework, which collects"
+        work.mark("gang", cause, kept, "wait until it begins; starvation.collect_s limits the time")
+        barring = left
     _of_gang(work, checker, barring)
     return barring
 
@@ -349,6 +357,9 @@ def _of_gang(work: _Work, checker: PairChecker, barring: Barring) -> None:
     for bound in checker.bounds_of(client):
         left = snapshot.bounds.left[bound, demand > 0] // demand[demand > 0]
         most = min(most, max(int(left.min()), 0))
+    if client in picture.collecting:
+        _of_collecting(work, snapshot, need)
+        return
     smaller = "make the gang smaller (mesos-allocator gang set)"
     if most < need:
         cause = f"{of_gang}; the agents that it may use, and its limits, have room for {most}"
@@ -361,6 +372,22 @@ def _of_gang(work: _Work, checker: PairChecker, barring: Barring) -> None:
         cause = f"{of_gang}; there is room for {found} on {agents} now"
         where = work.by_handle(snapshot.handle[snapshot.agents], barring.open)
         work.mark("gang", cause, where, f"wait, {smaller}, or add agents")
+
+
+def _of_collecting(work: _Work, snapshot: Snapshot, need: int) -> None:
+    """All agents, while what becomes free on some of them is kept for the client's gang."""
+    picture, client = work.picture, work.subject.client
+    its, gangs = picture.collecting[client], snapshot.gangs
+    assert gangs is not None
+    mine = gangs.collector == client
+    room = room_for(snapshot, client)[gangs.collects_on[mine]]
+    found = int(np.minimum(room, gangs.collects_for[mine]).sum())
+    names = ", ".join(map(picture.agent_name, its.agent[:EXAMPLES]))
+    more = f" and {len(its.agent) - EXAMPLES} more" if len(its.agent) > EXAMPLES else ""
+    since_s = (picture.now_ms - its.since_ms) // 1000
+    on = f" on agents {names}{more}" if names else ""
+    cause = f"collecting: {found} of {need} tasks for {since_s} s{on}"
+    work.mark("gang", cause, picture.agents.ready, "wait: what becomes free is kept for it")
 
 
 def _of_size(work: _Work, checker: PairChecker, where: Bools) -> None:

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -17,6 +17,7 @@ from allocator.core import (
     Aside,
     AskedRow,
     Bools,
+    Collecting,
     CycleRecord,
     Floats,
     FrameworkInfo,
@@ -32,6 +33,7 @@ from allocator.core import (
     State,
     Trail,
     asked_rows,
+    collectors,
     see,
 )
 from allocator.v1.types_pb2 import Quantities
@@ -155,6 +157,7 @@ class Picture:
     `left_out`: clients of the role that are not among the subjects.
     `set_aside` (name, tuple of SetAside): input set aside of the first frameworks, or of the agent.
     `asked`: requests to leave agents: to the frameworks, or on the agent.
+    `collecting`: clients whose gangs collect, and what.
     """
 
     now_ms: int
@@ -184,6 +187,7 @@ class Picture:
     left_out: int
     set_aside: tuple[tuple[str, Aside], ...]
     asked: tuple[AskedRow, ...] = ()
+    collecting: Mapping[int, Collecting] = field(default_factory=dict)
 
     @cached_property
     def columns(self) -> AgentColumns:
@@ -301,6 +305,7 @@ def take(allocator: Allocator, kind: str, name: str) -> Picture:
         asked=tuple(
             each for each in asked_rows(state) if each.agent == agent or each.framework in handles
         ),
+        collecting=collectors(state),
     )
 
 

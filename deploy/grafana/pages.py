@@ -312,6 +312,13 @@ OFFERS = Page(
                 (Query(metric("clients_overdue"), "{{kept_by}}"),),
             ),
             Panel(
+                "Gangs that wait for room",
+                "collecting: what becomes free on some agents is kept for them. too_large: they "
+                "would not fit even if nothing was held.",
+                (Query(metric("gangs"), "{{state}}"),),
+                width=24,
+            ),
+            Panel(
                 "Filters forgotten",
                 "limits.filters is reached: frameworks are offered again what they refused.",
                 (Query(rate("filters_forgotten_total"), "filters"),),

@@ -37,6 +37,7 @@ from allocator.v1.explain_pb2 import Blocker, ExplainResponse
 from allocator.wire.codec.proto_types import read_quantities
 from allocator.wire.journal.checkpoint import mark
 from tests.counting import count_calls
+from tests.world.nouns import Offer
 from tests.world.rows import given_back, holdings
 from tests.world.world import World
 
@@ -321,6 +322,35 @@ def test_a_gang_that_is_larger_than_what_there_is():
     assert blockers(a)["gang"].cause == f"{text} for 2"
     a.allocator.step(SetLimit("r", {"cpus": 3000}))
     assert blockers(a)["gang"].cause == f"{text} for 1"
+
+
+def test_a_gang_that_collects_and_who_waits_for_it():
+    a = world(CHARACTERISED, settings={"patience_cycles": 2})
+    agents = [a.agent("cpus:4;mem:4", hostname=f"h{number}") for number in (1, 2)]
+    small = a.framework("s", name="g", labels={DEMAND_LABEL: "cpus:1;mem:1"})
+    for offer in a.cycle():
+        a.use(offer)
+    a.framework("r", name="f", labels=GANG)
+
+    def end(agent: int, part: str) -> None:
+        a.finish(Offer(small, "s", agents[agent], a.held(small)), part)
+
+    for _ in range(2):
+        end(0, "cpus:1;mem:1")
+        for offer in a.cycle():
+            a.use(offer)
+    end(0, "cpus:3;mem:3")
+    assert a.cycle() == []
+    a.now_ms += 40_000
+    a.allocator.advance(a.now_ms)
+    found = blockers(a)["gang"]
+    assert found.cause == "collecting: 1 of 4 tasks for 40 s on agents h1"
+    assert found.agents == 2
+    found = blockers(a, "g")["gang"]
+    assert (
+        found.cause == "what is free there is kept for a gang of another framework, which collects"
+    )
+    assert found.examples == ["h1"]
 
 
 def test_agents_that_are_offered_to_nobody():

@@ -17,6 +17,7 @@ from allocator.core import DEMAND_LABEL, PolicySpec
 from allocator.core.books.quota import QuotaTree, bounds_of
 from allocator.core.books.state import State
 from allocator.core.cycle import cycle as cycles
+from allocator.core.cycle import gangs
 from allocator.core.cycle.snapshot_builder import SnapshotBuilder
 from allocator.core.plans.plan_source import PlanSource
 from allocator.core.snapshot import Bounds, Grants, Snapshot, Tier
@@ -144,7 +145,7 @@ class Left:
         self.offered = {(client, agent) for client, agent in pairs}
         parts = zip(by[0].tolist(), by[1].tolist(), grants.special.tolist(), strict=True)
         self.given = set(parts)
-        counted = cycles._counted(snapshot, grants)
+        counted = gangs.counted(snapshot, grants)
         self.bound_left = snapshot.bounds.left.copy()
         for client, amount in zip(grants.client.tolist(), counted, strict=True):
             for bound in self.bounds(client):

@@ -198,7 +198,7 @@ def _take_gang(state: State, client: int, tasks: int) -> None:
     if tasks:
         state.clients.gangs[client] = tasks
     else:
-        state.clients.gangs.pop(client, None)
+        state.clients.forget_gang(client)
 
 
 def refit(state: State, names: set[str]) -> None:

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from allocator.core.books.collecting import Collecting, GangOffers
 from allocator.core.bounds import CAPACITY_MAX
 from allocator.core.demand.own_words import OwnWords
 from allocator.core.events import TOO_MANY, AgentInfo, Aside, FrameworkInfo, SetAside, bounded
@@ -172,6 +173,11 @@ class ClientTable(Table):
     `unfit`: resources that a client asks for and no agent has; only such clients are in it.
     `gangs` (dict of int to int): how many tasks of a client must start together; has only clients
         with a gang.
+    `collecting`: what each collecting gang keeps; those that began earlier come first. An entry
+        counts only if its client has `waited` since.
+    `gang_offers`: what clients made of the gangs that they were offered.
+    `too_large` (set of int): clients whose gang, at its turn, would not fit even if nothing were
+        held.
     `version`: grows whenever a client comes, goes, or changes its state.
     `minimum_version`: grows whenever a client's own minimum changes.
     """
@@ -228,6 +234,9 @@ class ClientTable(Table):
         self.minimum: dict[int, tuple[Mapping[str, int], ...]] = {}
         self.unfit: dict[int, frozenset[str]] = {}
         self.gangs: dict[int, int] = {}
+        self.collecting: dict[int, Collecting] = {}
+        self.gang_offers: dict[int, GangOffers] = {}
+        self.too_large: set[int] = set()
         self.version = 0
         self.minimum_version = 0
         self._row: dict[tuple[int, int], int] = {}
@@ -260,9 +269,15 @@ class ClientTable(Table):
         if self.minimum.pop(row, None) is not None:
             self.minimum_version += 1
         self.unfit.pop(row, None)
-        self.gangs.pop(row, None)
+        self.forget_gang(row)
         self._free.give(row)
         self.version += 1
+
+    def forget_gang(self, row: int) -> None:
+        """A client has no gang any more."""
+        for of_gang in (self.gangs, self.collecting, self.gang_offers):
+            of_gang.pop(row, None)
+        self.too_large.discard(row)
 
     def __len__(self) -> int:
         return len(self._row)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from allocator.core.books.gang_offers import note_gang_offers
 from allocator.core.books.quota import is_owed
 from allocator.core.books.sparse_rows import SparseRows, groups_of, rows_of
 from allocator.core.books.state import State
@@ -176,7 +177,7 @@ def _check_bounds(snapshot: Snapshot, grants: Grants) -> None:
     bounds = snapshot.bounds
     if not len(bounds.above):
         return
-    counted = _counted(snapshot, grants)
+    counted = gangs.counted(snapshot, grants)
     given = np.zeros_like(bounds.left)
     # Each grant counts for the client's role and all roles above it. Go up level by level, for
     # all grants at once, until each has come to the top.
@@ -189,15 +190,6 @@ def _check_bounds(snapshot: Snapshot, grants: Grants) -> None:
     np.add.at(given, own[own >= 0], counted[own >= 0])
     if (given > np.maximum(bounds.left, 0)).any():
         raise BadGrantError("more granted than a limit allows")
-
-
-def _counted(snapshot: Snapshot, grants: Grants) -> Ints:
-    """Amounts that count against quota, (G, R): plain resources, and special kinds that count."""
-    counted = grants.amount.copy()
-    rows = np.flatnonzero(snapshot.specials.bounded[grants.special])
-    at = grants.special_grant[rows], snapshot.specials.column[grants.special[rows]]
-    np.add.at(counted, at, grants.special_amount[rows])
-    return counted
 
 
 def coalesce(grants: Grants) -> Grants:
@@ -251,7 +243,7 @@ def run_policy(state: State, snapshot: Snapshot, policy: Policy, seed: int) -> G
 def _within_gates(snapshot: Snapshot, grants: Grants) -> Grants:
     """Leave out what the gates would reduce, until all decisions pass unchanged."""
     while within_gates.are_at_stake(
-        snapshot.bounds, (counted := _counted(snapshot, grants)).sum(axis=0)
+        snapshot.bounds, (counted := gangs.counted(snapshot, grants)).sum(axis=0)
     ):
         merged, _, rows, _ = _in_order(snapshot, grants)
         place = {pair: at for at, pair in enumerate(_pairs(merged)[rows].tolist())}
@@ -378,6 +370,7 @@ def commit(state: State, snapshot: Snapshot, grants: Grants, cycle: int) -> Deci
     state.ledger.offer(client, agent, amounts, now_ms=state.now_ms)
     state.open_decisions.append(client, agent, amounts)
     take_turn(state, client)
+    note_gang_offers(state, client)
     state.clients.waited[client] = 0
     state.clients.offered_ms[client] = state.now_ms
     return decisions

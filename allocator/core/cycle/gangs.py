@@ -5,6 +5,9 @@ times. What it gives to all clients says when the turn of each gang comes: with 
 Asked for a gang alone, after all that came before its turn, the policy says where its tasks go,
 within all rules. They are granted if there is room for the whole gang; if not, the gang waits. In
 the end the policy gives the other clients what is left.
+
+Gangs that collect come before all others, see `allocator.core.cycle.collecting`: the first that
+fits is granted, and what the others keep is held by them as far as the cycle is concerned.
 """
 
 from collections.abc import Sequence
@@ -23,7 +26,7 @@ TURNS_MAX = 16
 LOOKED_AT_MAX = 64
 """Gangs for which room is looked for in one cycle; if there are more, these are drawn."""
 
-_MANY = 2**31
+MANY = 2**31
 """More tasks than any gang has."""
 
 
@@ -31,13 +34,34 @@ def allocate(policy: Policy, snapshot: Snapshot, seed: int) -> Grants:
     """Let a policy decide, each gang as a whole."""
     if snapshot.gangs is None:
         return policy.allocate(snapshot, seed)
+    given, left = _to_collectors(policy, snapshot, seed)
+    return _joined(snapshot, [*given, *_to_others(policy, left, seed)])
+
+
+def _to_collectors(policy: Policy, snapshot: Snapshot, seed: int) -> tuple[list[Grants], Snapshot]:
+    """Grant what collecting gangs fit into; returns the grants, and what they and these leave."""
+    assert snapshot.gangs is not None
+    given: list[Grants] = []
+    for client in snapshot.gangs.collects.tolist():
+        whole = _place(policy, snapshot, client, seed)
+        if whole is None:
+            snapshot = _charge(snapshot, collected(snapshot, client))
+        else:
+            snapshot = after(snapshot, [whole])
+            given.append(whole)
+    return given, snapshot
+
+
+def _to_others(policy: Policy, snapshot: Snapshot, seed: int) -> list[Grants]:
+    """Grant gangs that do not collect at their turn, and then clients without one."""
+    assert snapshot.gangs is not None
     of_gang = _mask(snapshot.gangs.client, snapshot)
     # Gangs without room have no turn, so they keep no other from it.
     likely = _mask(_likely(snapshot, seed), snapshot)
     grants = _ask(policy, _among(snapshot, likely | ~of_gang), seed)
     mine = of_gang[grants.client]
     if not mine.any():
-        return grants
+        return [grants]
     first = np.flatnonzero(mine)
     _, begins = np.unique(grants.client[first], return_index=True)
     placed: list[Grants] = []
@@ -48,7 +72,7 @@ def allocate(policy: Policy, snapshot: Snapshot, seed: int) -> Grants:
         if whole is not None:
             placed.append(whole)
     others = _ask(policy, _among(after(snapshot, placed), ~of_gang), seed)
-    return _joined(snapshot, [*placed, others])
+    return [*placed, others]
 
 
 def _ask(policy: Policy, snapshot: Snapshot, seed: int) -> Grants:
@@ -61,7 +85,7 @@ def _ask(policy: Policy, snapshot: Snapshot, seed: int) -> Grants:
 def _likely(snapshot: Snapshot, seed: int) -> Ints:
     """Clients whose gangs may fit, as far as one can tell without the policy."""
     assert snapshot.gangs is not None
-    clients = snapshot.gangs.client
+    clients = np.setdiff1d(snapshot.gangs.client, snapshot.gangs.collects)
     if len(clients) > LOOKED_AT_MAX:
         clients = np.random.default_rng(seed).choice(clients, LOOKED_AT_MAX, replace=False)
     return np.array([each for each in clients.tolist() if _may_fit(snapshot, each)], np.int64)
@@ -69,12 +93,16 @@ def _likely(snapshot: Snapshot, seed: int) -> Ints:
 
 def _may_fit(snapshot: Snapshot, client: int) -> bool:
     """Whether agents, filters and limits leave room for a gang; guarantees and minimums aside."""
-    agents, bounds, demand = snapshot.agents, snapshot.bounds, snapshot.demand[client]
+    agents = snapshot.agents
     every = np.full(len(agents), client)
     barred = bits(snapshot.excluded, agents, every) | bits(snapshot.filters.covered, agents, every)
-    need = need_of(snapshot, client)
-    if room_for(snapshot, client)[agents[~barred]].sum() < need:
-        return False
+    room = room_for(snapshot, client)[agents[~barred]]
+    return bool(room.sum() >= need_of(snapshot, client)) and within_limits(snapshot, client)
+
+
+def within_limits(snapshot: Snapshot, client: int) -> bool:
+    """Whether limits leave room for a gang."""
+    bounds, demand, need = snapshot.bounds, snapshot.demand[client], need_of(snapshot, client)
     if snapshot.specials.reach.any():
         return True  # it may have something that counts against no limit
     rows, above = [int(bounds.of_framework[client])], int(bounds.of_client[client])
@@ -135,8 +163,8 @@ def _fits(snapshot: Snapshot, grants: Grants) -> Ints:
         at = grants.special_grant[part], column[part]
         np.add.at(into, at, grants.special_amount[part])
     needed = np.maximum(demand, 1)
-    fits = np.where(shared >= needed, _MANY, amount // needed + revocable // needed)
-    fit: Ints = np.where(demand > 0, fits, _MANY).min(axis=1, initial=_MANY)
+    fits = np.where(shared >= needed, MANY, amount // needed + revocable // needed)
+    fit: Ints = np.where(demand > 0, fits, MANY).min(axis=1, initial=MANY)
     return np.where((demand > 0).any(axis=1), fit, 0)
 
 
@@ -179,6 +207,13 @@ def after(snapshot: Snapshot, given: Sequence[Grants]) -> Snapshot:
     grants = _joined(snapshot, given)
     if not len(grants):
         return snapshot
+    charged = _charge(snapshot, grants)
+    served = _behind(snapshot, np.unique(grants.client))
+    return replace(charged, tree=snapshot.tree._replace(served=read_only(served)))
+
+
+def _charge(snapshot: Snapshot, grants: Grants) -> Snapshot:
+    """The snapshot with these grants held; no client had its turn by them."""
     free, held, specials = snapshot.free.copy(), snapshot.held.copy(), snapshot.specials
     np.subtract.at(free, grants.agent, grants.amount)
     np.add.at(held, grants.client, grants.amount)
@@ -192,15 +227,86 @@ def after(snapshot: Snapshot, given: Sequence[Grants]) -> Snapshot:
         np.subtract.at(special_free, order[place], grants.special_amount)
         column = specials.column[grants.special]
         np.add.at(held, (client, column), grants.special_amount)
-    served = _behind(snapshot, np.unique(grants.client))
     return replace(
         snapshot,
         free=read_only(free),
         held=read_only(held),
         specials=specials._replace(free=read_only(special_free)),
         bounds=_charged(snapshot, grants),
-        tree=snapshot.tree._replace(served=read_only(served)),
     )
+
+
+def without_collected(snapshot: Snapshot) -> Snapshot:
+    """The snapshot without what gangs collected."""
+    assert snapshot.gangs is not None
+    for client in snapshot.gangs.collects.tolist():
+        snapshot = _charge(snapshot, collected(snapshot, client))
+    return snapshot
+
+
+def collected(snapshot: Snapshot, client: int) -> Grants:
+    """What a gang keeps, as if it was granted: no more than guarantees leave.
+
+    Of a client that is served with all that is free it is all of the agents.
+    """
+    assert snapshot.gangs is not None
+    mine = snapshot.gangs.collector == client
+    agent, tasks = snapshot.gangs.collects_on[mine], snapshot.gangs.collects_for[mine]
+    wanted = np.full((len(agent), len(snapshot.resources)), UNBOUNDED)
+    if snapshot.characterised[client]:
+        wanted = tasks[:, None] * snapshot.demand[client]
+    grant, special, amount = _special_parts(snapshot, client, agent, wanted)
+    rest = wanted.copy()
+    np.subtract.at(rest, (grant, snapshot.specials.column[special]), amount)
+    grants = Grants(
+        client=np.full(len(agent), client),
+        agent=agent,
+        tasks=np.zeros(len(agent), np.int64),
+        amount=np.minimum(snapshot.free[agent], np.maximum(rest, 0)),
+        special_grant=grant,
+        special=special,
+        special_amount=amount,
+    )
+    return grants.some(_beside_guarantees(snapshot, grants))
+
+
+def _special_parts(
+    snapshot: Snapshot, client: int, agent: Ints, wanted: Ints
+) -> tuple[Ints, Ints, Ints]:
+    """What a gang keeps of special kinds on agents (n,): whose row, which kind, and how much.
+
+    `wanted` (n, R), in thousandths: of each resource.
+    """
+    specials = snapshot.specials
+    count = np.diff(specials.start)[agent]
+    grant = np.repeat(np.arange(len(agent)), count)
+    within = np.arange(len(grant)) - np.repeat(np.cumsum(count) - count, count)
+    part = specials.start[agent][grant] + within
+    special = specials.row[part]
+    reach = specials.reach[special, client // 64] >> np.uint64(client % 64) & np.uint64(1)
+    amount = np.where(
+        specials.whole[special],
+        specials.free[part],
+        np.minimum(specials.free[part], wanted[grant, specials.column[special]]),
+    )
+    kept = (reach != 0) & (specials.tier[special] < Tier.SHARED) & (amount > 0)
+    kept &= wanted[grant, specials.column[special]] > 0
+    return grant[kept], special[kept], amount[kept]
+
+
+def _beside_guarantees(snapshot: Snapshot, grants: Grants) -> Bools:
+    """The first of the grants, (G,), that use nothing that must stay free for guarantees."""
+    bounds = snapshot.bounds
+    if not bounds.required.any():
+        return np.ones(len(grants), np.bool_)
+    spare, bound = (
+        np.maximum(bounds.available - bounds.required, 0),
+        bounds.of_client[grants.client],
+    )
+    while len(bound) and bound[0] >= 0:  # and what is owed to its own role
+        spare, bound = spare + bounds.owed[bound[0]], bounds.above[bound]
+    kept: Bools = (np.cumsum(counted(snapshot, grants), axis=0) <= spare).all(axis=1)
+    return kept
 
 
 def _behind(snapshot: Snapshot, clients: Ints) -> Ints:
@@ -217,26 +323,23 @@ def _behind(snapshot: Snapshot, clients: Ints) -> Ints:
 
 def _charged(snapshot: Snapshot, grants: Grants) -> Bounds:
     """What quotas leave when grants are charged: as if a cycle began with them in the books."""
-    bounds, specials = snapshot.bounds, snapshot.specials
+    bounds = snapshot.bounds
     if not len(bounds.above):
         return bounds
-    counted = grants.amount.copy()
-    part = np.flatnonzero(specials.bounded[grants.special])
-    at = grants.special_grant[part], specials.column[grants.special[part]]
-    np.add.at(counted, at, grants.special_amount[part])
+    amount = counted(snapshot, grants)
     left, owed = bounds.left.copy(), bounds.owed.copy()
     limited = bounds.left < UNBOUNDED
     bound = bounds.of_client[grants.client]
     while (inside := np.flatnonzero(bound >= 0)).size:
-        np.subtract.at(left, bound[inside], counted[inside])
-        np.subtract.at(owed, bound[inside], counted[inside])
+        np.subtract.at(left, bound[inside], amount[inside])
+        np.subtract.at(owed, bound[inside], amount[inside])
         bound = np.where(bound >= 0, bounds.above[bound], -1)
     own = bounds.of_framework[grants.client]
     inside = np.flatnonzero(own >= 0)
-    np.subtract.at(left, own[inside], counted[inside])
+    np.subtract.at(left, own[inside], amount[inside])
     owed = np.maximum(owed, 0)
     available = np.where(
-        bounds.available < UNBOUNDED, bounds.available - counted.sum(axis=0), UNBOUNDED
+        bounds.available < UNBOUNDED, bounds.available - amount.sum(axis=0), UNBOUNDED
     )
     return bounds._replace(
         left=read_only(np.where(limited, left, UNBOUNDED)),
@@ -244,6 +347,15 @@ def _charged(snapshot: Snapshot, grants: Grants) -> Bounds:
         available=read_only(available),
         required=read_only(owed.sum(axis=0)),
     )
+
+
+def counted(snapshot: Snapshot, grants: Grants) -> Ints:
+    """What counts against quota, (G, R): all that is plain, and of special kinds those that do."""
+    amount = grants.amount.copy()
+    part = np.flatnonzero(snapshot.specials.bounded[grants.special])
+    at = grants.special_grant[part], snapshot.specials.column[grants.special[part]]
+    np.add.at(amount, at, grants.special_amount[part])
+    return amount
 
 
 def _capped(snapshot: Snapshot, client: int, need: int) -> Bounds:

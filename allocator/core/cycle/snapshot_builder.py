@@ -12,6 +12,7 @@ from allocator.core.books.special_resources import Reach, reach_of, specials_of,
 from allocator.core.books.state import State
 from allocator.core.books.turns import turns_of
 from allocator.core.cycle.characterised import characterised
+from allocator.core.cycle.collecting import collected_on
 from allocator.core.cycle.minimums import MinimumRows, reaches
 from allocator.core.cycle.servable import servable
 from allocator.core.demand.lots import in_lots, lots_max
@@ -112,7 +113,7 @@ class SnapshotBuilder:
             parent_of_client=tree_shape.parent_of_client,
             classes=self._agent_classes(state, capacity),
             plan=self._plan(state, handle, excluded.shape[1]),
-            gangs=_gangs(state, demand, tree_shape) if state.clients.gangs else None,
+            gangs=_gangs(state, demand, tree_shape, handle) if state.clients.gangs else None,
         )
         return frozen(_first_served(snapshot, state.clients.waited, state.settings.patience_cycles))
 
@@ -292,7 +293,7 @@ def _overdue(state: State) -> Bools:
     return state.clients.waited >= patience
 
 
-def _gangs(state: State, demand: Ints, tree_shape: Shape) -> Gangs | None:
+def _gangs(state: State, demand: Ints, tree_shape: Shape, handle: Ints) -> Gangs | None:
     """Gangs of this cycle; None: there is none. Tiny tasks are counted in lots."""
     sizes = state.clients.gangs
     rows = [row for row in sorted(sizes) if tree_shape.leaf_of_client[row] >= 0]
@@ -302,7 +303,7 @@ def _gangs(state: State, demand: Ints, tree_shape: Shape) -> Gangs | None:
         return None
     lot = demand[client].max(axis=1) // state.clients.demand[client].max(axis=1)
     tasks = np.array([sizes[row] for row in client.tolist()], np.int64)
-    return Gangs(client, -(-tasks // lot))
+    return collected_on(state, Gangs.of(client, -(-tasks // lot)), handle)
 
 
 def _first_served(snapshot: Snapshot, waited: Ints, patience: int) -> Snapshot:

@@ -84,5 +84,6 @@ def forget_holdings(state: State) -> None:
         column[:] = 0
     for column in (state.frameworks.served, state.roles.served, state.roles.served_here):
         column[:] = 0
+    clients.collecting.clear()
     # A pause is temporary and not part of an ideal allocation.
     state.paused = False

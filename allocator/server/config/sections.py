@@ -44,6 +44,7 @@ from allocator.server.config.checks import (
     spec_that_builds,
 )
 from allocator.server.config.schema import Count, Section
+from allocator.server.config.starvation import StarvationSection
 from allocator.server.system.addresses import is_local, target
 from allocator.server.system.tls_files import find_problem
 
@@ -639,27 +640,6 @@ class LearnSection(Section):
     )
 
 
-class StarvationSection(Section):
-    """Bounds on how long a framework waits, and on what it may hold without using it."""
-
-    live = True
-
-    patience_cycles: Annotated[int, Field(ge=0, le=1_000_000)] = Field(
-        60,
-        description=(
-            "After this many full cycles that could have served a framework but did not, the next"
-            " cycle serves it first, with one offer; 0: never."
-        ),
-    )
-    outstanding_max: Annotated[float, Field(gt=0, le=1)] = Field(
-        1.0,
-        description=(
-            "Maximum fraction of the cluster that a framework may have on offer and not in use,"
-            " summed over its roles. One task may always be offered. 1: no bound."
-        ),
-    )
-
-
 class ObserverSection(Section):
     """The process that answers questions, and so keeps them from the one that decides.
 
@@ -790,6 +770,7 @@ class Config(RuleSections, OptionSections):
             prior_half_life_ms=self.learn.prior_half_life_s * 1000,
             learn_patience_cycles=self.learn.patience_cycles,
             patience_cycles=self.starvation.patience_cycles,
+            collect_ms=self.starvation.collect_s * 1000,
             outstanding_max=self.starvation.outstanding_max,
             shadow=self.shadow.spec(self.policy.mode),
         )

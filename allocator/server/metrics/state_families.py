@@ -333,6 +333,20 @@ CLUSTER: Families[Scrape] = (
         },
     ),
     gauge(
+        "gangs{state}",
+        "Gangs that wait for room: it is kept for them (collecting), or they do not fit on empty"
+        " agents, or within a limit (too_large).",
+        lambda now: {
+            "collecting": now.report.gangs.collecting,
+            "too_large": now.report.gangs.too_large,
+        },
+    ),
+    amounts(
+        "gangs_kept",
+        "Amount that is free and kept for gangs that collect",
+        lambda now: _whole(now.report, now.report.gangs.kept),
+    ),
+    gauge(
         "set_aside{reason}",
         "Inputs of frameworks and agents that are ignored now, by reason; see explain.",
         lambda now: {why: now.report.aside.reasons.get(why, 0) for why in REASONS},

@@ -24,6 +24,7 @@ from allocator.core import (
     PolicySpec,
     State,
     asked_rows,
+    collectors,
 )
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import types_pb2
@@ -145,6 +146,7 @@ def _overdue(allocator: Allocator, reached: Bools, of_role: Ints) -> Overdue:
     if not patience:
         return Overdue()
     late = np.flatnonzero(state.live_clients() & (clients.waited >= patience))
+    late = late[~np.isin(late, list(collectors(state)))]  # these have their turn
     refuses = state.filters.rows.per_client[late] > 0
     quota = of_role[clients.role[late]]
     limited = (quota >= 0) & np.append(reached, False)[quota] & ~refuses
@@ -155,6 +157,31 @@ def _overdue(allocator: Allocator, reached: Bools, of_role: Ints) -> Overdue:
         nothing=len(nothing),
         frameworks=len(np.unique(clients.framework[nothing])),
     )
+
+
+@dataclass(frozen=True)
+class GangCounts:
+    """Gangs that wait for room.
+
+    `collecting`: those for which room is kept; `too_large`: those that did not fit even on empty
+        agents when their turn came.
+    `kept` (R,), in thousandths: what is free and kept for the former.
+    """
+
+    collecting: int
+    too_large: int
+    kept: Ints
+
+
+def read_gangs(state: State) -> GangCounts:
+    """Count the gangs that wait for room; on the books' thread."""
+    kept = np.zeros(len(state.space.names), np.int64)
+    gangs = collectors(state)
+    for client, its in gangs.items():
+        free = state.space.by_column(state.free_on(np.array(its.agent, np.int64)))
+        wanted = np.array(its.tasks, np.int64)[:, None] * state.clients.demand[client]
+        kept += np.minimum(free, wanted).sum(axis=0)
+    return GangCounts(len(gangs), len(state.clients.too_large), kept)
 
 
 COMMON_MAX = 24
@@ -278,6 +305,7 @@ class Report:
     roles: RoleRows
     quotas: QuotaRows
     overdue: Overdue
+    gangs: GangCounts
     remembered: RememberedDemands
     aside: AsideCounts = field(default_factory=AsideCounts)
     unfit: UnfitCounts = field(default_factory=UnfitCounts)
@@ -419,6 +447,7 @@ def read(allocator: Allocator) -> Report:
         roles=_roles(state),
         quotas=quota_rows,
         overdue=overdue,
+        gangs=read_gangs(state),
         remembered=read_remembered(state),
         aside=_aside(state),
         unfit=_unfit(state),

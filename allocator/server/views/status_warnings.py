@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator
 
 from allocator.core import harmless, quoted
 from allocator.near import meant_resource
-from allocator.plain import how_many
+from allocator.plain import counted, how_many
 from allocator.server.config import OPEN_SESSIONS, Config
 from allocator.server.following.books import FollowedBooks
 from allocator.server.operators.rule_checks import Cluster, named_in_vain
-from allocator.server.reports.report import AsideCounts, Report, UnfitCounts
+from allocator.server.reports.report import AsideCounts, GangCounts, Report, UnfitCounts
 from allocator.server.system.lasting import failures
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2
@@ -82,6 +82,7 @@ def of_books(books: FollowedBooks, state: Report) -> Iterator[pb.StatusWarning]:
             " them, though they refuse nothing and no limit keeps them",
             mend="mesos-allocator explain framework NAME says why",
         )
+    yield from _gangs(state.gangs)
     yield from _set_aside(state.aside)
     yield from _unfit(state.unfit)
     for what, largest in known.beyond.items():
@@ -109,6 +110,18 @@ def _asked(state: Report) -> Iterator[pb.StatusWarning]:
             what="asked to leave",
             text=f"{harmless(str(state.asked[0]), 3 * NAME_MAX)}{more}",
             mend="it is theirs to leave: mesos-allocator explain framework NAME tells of each",
+        )
+
+
+def _gangs(gangs: GangCounts) -> Iterator[pb.StatusWarning]:
+    """Say how many gangs never fit."""
+    if gangs.too_large:
+        yield pb.StatusWarning(
+            what="gang too large",
+            text=f"{counted(gangs.too_large, 'gang')} would not fit even if nothing was held:"
+            " agents, constraints or limits leave too little",
+            mend="make the gang smaller (mesos-allocator gang set), raise its limit, or add agents;"
+            " mesos-allocator explain role NAME says which",
         )
 
 

@@ -237,6 +237,7 @@ class Meddled(Followed):
     joined = 0
     reclaims = 0
     gangs = 0
+    collected = 0
 
     def first_plan(self, policy: PlanningPolicy, agents: Ints | None) -> AdoptPlan | None:
         return self.a_plan(self.allocator) if self.random.random() < 0.5 else None
@@ -244,6 +245,8 @@ class Meddled(Followed):
     def receive(self, number: int, data: bytes) -> list[Answer]:
         answers = super().receive(number, data)
         self.gangs += len(self.allocator.state.clients.gangs)
+        collecting = self.allocator.state.clients.collecting.values()
+        self.collected += sum(len(each.agent) for each in collecting)
         for _, response in answers:
             self.reclaims += len(response.decisions.reclaims.framework)
         if self.random.random() < 0.2:

@@ -80,6 +80,7 @@ def random_life(
     """Everything that Mesos allows, on a sidecar that is followed from the beginning."""
     link = wire_link(spec.name, spec.mode, seed)
     settings = Settings(policy=spec, seed=seed, learn_after=1, probe_after=2)
+    settings.patience_cycles, settings.collect_ms = 2, 2000
     settings.put(SetGang("a*", "", gang))
     followed = Meddled(settings, build_policy)
     followed.random = Random(seed)
@@ -99,6 +100,7 @@ def test_a_follower_knows_the_same_after_each_record(spec):
     """So do followers that begin in the middle, with any operators, plans and unknown clients."""
     followed = random_life(spec, seed=3)
     assert followed.gangs
+    assert followed.collected or spec != specs()[0]  # in most lives gangs collect
     planned = any(record.answered.HasField("first_plan") for record in followed.records)
     assert planned == isinstance(build(spec), PlanningPolicy)
     assert bool(followed.compared) == planned

@@ -157,6 +157,7 @@ SETTINGS = Settings(
     prior_half_life_ms=13_000,
     learn_patience_cycles=14,
     patience_cycles=11,
+    collect_ms=15_000,
     outstanding_max=0.25,
     limits={"a/b": {"cpus": 3000, "mem": 4000}},
     demands={

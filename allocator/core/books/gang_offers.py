@@ -1,0 +1,41 @@
+"""Gangs that were offered, what clients made of them, and those that collect."""
+
+from allocator.core.books.collecting import Collecting, GangOffers
+from allocator.core.books.state import State
+from allocator.core.snapshot import Ints
+
+_DOUBLINGS_MAX = 6
+"""A client that declines every gang waits for at most this many doublings of the patience."""
+
+
+def note_gang_offers(state: State, client: Ints) -> None:
+    """Record that these clients (N,) were granted something: then they collect no longer."""
+    clients = state.clients
+    if not clients.gangs:
+        return
+    for each in sorted(clients.gangs.keys() & set(client.tolist())):
+        clients.gang_offers[each] = GangOffers(int(clients.accepts[each]), declined(state, each))
+        clients.collecting.pop(each, None)
+        clients.too_large.discard(each)
+
+
+def collectors(state: State) -> dict[int, Collecting]:
+    """Clients that collect for a gang, those that began earlier first.
+
+    A client that was offered something since, or wants no offers, collects no longer.
+    """
+    clients = state.clients
+    return {row: its for row, its in clients.collecting.items() if clients.waited[row]}
+
+
+def declined(state: State, client: int) -> int:
+    """How many gangs in a row a client declined whole."""
+    last = state.clients.gang_offers.get(client)
+    if last is None or last.accepts != state.clients.accepts[client]:
+        return 0
+    return last.declined + 1
+
+
+def patience_of(state: State, client: int) -> int:
+    """Full cycles that a gang waits before it collects: doubled by each gang declined in a row."""
+    return state.settings.patience_cycles << min(declined(state, client), _DOUBLINGS_MAX)

@@ -1,0 +1,233 @@
+"""Collecting: a gang whose turn comes, but that does not fit, keeps what becomes free for itself.
+
+The turn of a gang comes when it has waited for `patience_cycles`, as that of any client. Gangs of
+which an agent has room for no task wait, too: they need room on several. A gang that would fit if
+nothing was held then collects, until it fits or `collect_ms` are over; afterwards it has to wait
+again. Those that began earlier choose first, from all agents, and no two collect on one agent, so
+gangs cannot keep each other from beginning.
+
+Each full cycle chooses again where a gang collects: agents with room for whole tasks first, then
+those that lack least for one more. What is collected stays free, so these are mostly the same
+agents, and the room of a gang does not shrink.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from allocator.core.books.collecting import Collecting
+from allocator.core.books.eligibility import bits
+from allocator.core.books.gang_offers import collectors, patience_of
+from allocator.core.books.state import State
+from allocator.core.cycle.gangs import (
+    MANY,
+    need_of,
+    room_for,
+    within_limits,
+    without_collected,
+)
+from allocator.core.cycle.servable import servable
+from allocator.core.snapshot import Bools, Gangs, Ints, Snapshot, Tier
+
+COLLECTING_MAX = 16
+"""Gangs that collect at the same time."""
+
+BEGUN_MAX = 4
+"""Gangs whose turn to collect comes in one cycle; for each all agents are looked at."""
+
+
+def renew(state: State, snapshot: Snapshot, limit: Ints) -> Snapshot:
+    """Decide, at the start of a cycle over all agents, which gangs collect, and where.
+
+    `limit` (Q, R), in thousandths: of each role with a quota, as `Bounds` numbers them.
+    Returns the snapshot that shows it.
+    """
+    clients, gangs = state.clients, snapshot.gangs
+    if gangs is None:
+        clients.collecting.clear()
+        return snapshot
+    within = set(gangs.client.tolist())
+    going = {each: its for each, its in collectors(state).items() if each in within}
+    ended = [
+        each
+        for each, its in going.items()
+        if state.now_ms - its.since_ms >= state.settings.collect_ms
+    ]
+    for each in ended:
+        del going[each]
+        clients.waited[each] = 0
+    # What one gives up is offered to all before another gang may keep it.
+    if not ended:
+        _begin(state, snapshot, limit, going)
+    clients.collecting = _chosen(state, snapshot, going)
+    return replace(snapshot, gangs=collected_on(state, gangs, snapshot.handle))
+
+
+def collected_on(state: State, gangs: Gangs, handle: Ints) -> Gangs:
+    """Show what gangs of this cycle collect on its agents.
+
+    `handle` (A,): of the agents.
+    """
+    within = set(gangs.client.tolist())
+    collects = [each for each in collectors(state) if each in within]
+    owner, agent, tasks = [], [], []
+    for each in collects:
+        its = state.clients.collecting[each]
+        place = np.searchsorted(handle, its.agent)
+        here = place < len(handle)
+        here[here] = handle[place[here]] == np.array(its.agent, np.int64)[here]
+        owner.append(np.full(np.count_nonzero(here), each))
+        agent.append(place[here])
+        tasks.append(np.array(its.tasks, np.int64)[here])
+    none = np.empty(0, np.int64)
+    return gangs._replace(
+        collects=np.array(collects, np.int64),
+        collector=np.concatenate([none, *owner]),
+        collects_on=np.concatenate([none, *agent]),
+        collects_for=np.concatenate([none, *tasks]),
+    )
+
+
+def _begin(state: State, snapshot: Snapshot, limit: Ints, going: dict[int, Collecting]) -> None:
+    """Let gangs begin to collect whose turn has come: one of each principal at the same time."""
+    assert snapshot.gangs is not None
+    clients, patience = state.clients, state.settings.patience_cycles
+    if not patience or not state.settings.collect_ms:
+        return
+    late = snapshot.gangs.client
+    late = late[clients.waited[late] >= patience]
+    order = np.lexsort((late, clients.served[late], -clients.waited[late]))
+    principals = {_principal(state, each) for each in going}
+    looked_at = 0
+    for each in late[order].tolist():
+        if len(going) >= COLLECTING_MAX or looked_at == BEGUN_MAX:
+            return
+        principal = _principal(state, each)
+        if principal in principals or clients.waited[each] < patience_of(state, each):
+            continue
+        looked_at += 1
+        if _is_too_large(state, snapshot, limit, each):
+            clients.too_large.add(each)
+            clients.waited[each] = 0
+            continue
+        clients.too_large.discard(each)
+        if not within_limits(snapshot, each):
+            clients.waited[each] = 0  # collected room would not help
+            continue
+        going[each] = Collecting(state.now_ms)
+        principals.add(principal)
+
+
+def _principal(state: State, client: int) -> str:
+    """Who registered a client's framework; all without a principal count as one."""
+    info = state.frameworks.info[int(state.clients.framework[client])]
+    return "" if info is None else info.principal
+
+
+def _is_too_large(state: State, snapshot: Snapshot, limit: Ints, client: int) -> bool:
+    """Whether a gang does not fit even where nothing is held, by agents, constraints or limits."""
+    need, demand = need_of(snapshot, client), snapshot.demand[client]
+    bounds, bound = snapshot.bounds, int(snapshot.bounds.of_client[client])
+    while bound >= 0 and not snapshot.specials.reach.any():
+        if ((limit[bound] < need * demand) & (demand > 0)).any():
+            return True
+        bound = int(bounds.above[bound])
+    agents = np.flatnonzero(state.agents.ready)
+    barred = bits(state.eligibility.excluded, agents, np.full(len(agents), client))
+    room = np.minimum(_room_when_empty(state, snapshot, client, agents[~barred]), need)
+    return int(room.sum()) < need
+
+
+def _room_when_empty(state: State, snapshot: Snapshot, client: int, agents: Ints) -> Ints:
+    """How many tasks of a client agents (n handles) have room for when nothing is held, (n,)."""
+    specials, demand = snapshot.specials, snapshot.demand[client]
+    reach = specials.reach[:, client // 64] >> np.uint64(client % 64) & np.uint64(1)
+    fits = np.full(len(agents), MANY)
+    for column in np.flatnonzero(demand).tolist():
+        need = int(demand[column])
+        special = np.flatnonzero((reach != 0) & (specials.column == column))
+        tier, kind = specials.tier[special], specials.kind[special]
+        plain = int(snapshot.filters.plain_kind[column])
+        usual = set(kind[tier < Tier.REVOCABLE].tolist()) | ({plain} if plain >= 0 else set())
+        here = np.zeros(len(agents), np.int64)
+        for kinds in (usual, set(kind[tier == Tier.REVOCABLE].tolist())):
+            here += state.agents.capacity[np.ix_(agents, sorted(kinds))].sum(axis=1) // need
+        shared = sorted(set(kind[tier == Tier.SHARED].tolist()))
+        enough = (state.agents.capacity[np.ix_(agents, shared)] >= need).any(axis=1)
+        fits = np.minimum(fits, np.where(enough, MANY, here))
+    return fits
+
+
+def _chosen(
+    state: State, snapshot: Snapshot, going: dict[int, Collecting]
+) -> dict[int, Collecting]:
+    """Choose where each gang collects, those that began first before the others."""
+    taken = np.zeros(len(snapshot.free), np.bool_)
+    found = {}
+    for client, its in going.items():
+        agent, tasks = _places(state, snapshot, client, taken)
+        taken[agent] = True
+        handles = snapshot.handle[agent]
+        found[client] = Collecting(its.since_ms, tuple(handles.tolist()), tuple(tasks.tolist()))
+    return found
+
+
+def _places(state: State, snapshot: Snapshot, client: int, taken: Bools) -> tuple[Ints, Ints]:
+    """Choose agents (n,) on which a gang collects, and for how many tasks, (n,).
+
+    `taken` (A,): agents on which another gang does.
+    """
+    agents, demand, need = snapshot.agents, snapshot.demand[client], need_of(snapshot, client)
+    every = np.full(len(agents), client)
+    barred = bits(snapshot.excluded, agents, every) | bits(snapshot.filters.covered, agents, every)
+    agents = agents[~barred & ~taken[agents]]
+    room = np.minimum(room_for(snapshot, client)[agents], need)
+    # The whole tasks that there is room for.
+    order = np.argsort(-room, kind="stable")
+    before = np.cumsum(room[order]) - room[order]
+    tasks = np.zeros(len(agents), np.int64)
+    tasks[order] = np.clip(need - before, 0, room[order])
+    # Then as many more as are missing, spread over the agents that lack least for one more.
+    missing = need - int(tasks.sum())
+    if missing:
+        most = _room_when_empty(state, snapshot, client, snapshot.handle[agents])
+        more = np.clip(most - tasks, 0, missing)
+        wanted = (tasks + 1)[:, None] * demand - snapshot.free_by_column[agents]
+        lack = (wanted[:, demand > 0] / demand[demand > 0]).max(axis=1)
+        tasks += _spread(more, missing, np.argsort(lack, kind="stable"))
+    some = tasks > 0
+    return agents[some], tasks[some]
+
+
+def _spread(most: Ints, count: int, order: Ints) -> Ints:
+    """Divide a count evenly, (n,): no part is more than `most` (n,), and remainders go by order."""
+    low, high = 0, count
+    while low < high:  # the largest level that does not take more than there is
+        middle = (low + high + 1) // 2
+        if int(np.minimum(most, middle).sum()) <= count:
+            low = middle
+        else:
+            high = middle - 1
+    parts = np.minimum(most, low)
+    further = order[most[order] > low][: count - int(parts.sum())]
+    parts[further] += 1
+    return parts
+
+
+def waiting(state: State, snapshot: Snapshot, clients: Ints) -> tuple[Ints, Ints]:
+    """Which of some clients waited in a cycle over all agents in which they were offered nothing.
+
+    `snapshot`: as the cycle began with it.
+    Returns those; of them those that some agent could serve with what no gang keeps.
+    """
+    able = servable(snapshot, clients)
+    gangs = snapshot.gangs
+    if gangs is None:
+        return clients[able], clients[able]
+    single = clients[able & ~np.isin(clients, gangs.client)]
+    # A gang waits for room on all agents together, unless it refuses some.
+    refuses = state.filters.rows.per_client[clients] > 0
+    able |= np.isin(clients, gangs.client) & ~refuses
+    if len(gangs.collects):
+        single = single[servable(without_collected(snapshot), single)]
+    return clients[able], single

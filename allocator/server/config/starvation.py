@@ -1,0 +1,35 @@
+"""The section `[starvation]`."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from allocator.server.config.schema import Section
+
+
+class StarvationSection(Section):
+    """Bounds on how long a framework waits, and on what it may hold without using it."""
+
+    live = True
+
+    patience_cycles: Annotated[int, Field(ge=0, le=1_000_000)] = Field(
+        60,
+        description=(
+            "After this many full cycles that could have served a framework but did not, the next"
+            " cycle serves it first, with one offer; 0: never."
+        ),
+    )
+    collect_s: Annotated[int, Field(ge=0, le=86_400)] = Field(
+        300,
+        description=(
+            "Seconds for which a gang that waited for patience_cycles keeps what becomes free on"
+            " some agents, until all its tasks fit; 0: gangs keep nothing."
+        ),
+    )
+    outstanding_max: Annotated[float, Field(gt=0, le=1)] = Field(
+        1.0,
+        description=(
+            "Maximum fraction of the cluster that a framework may have on offer and not in use,"
+            " summed over its roles. One task may always be offered. 1: no bound."
+        ),
+    )

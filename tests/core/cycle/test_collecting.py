@@ -1,0 +1,286 @@
+"""A gang whose turn comes, and that does not fit, collects room over several cycles."""
+
+import pytest
+
+from allocator.core import (
+    DEMAND_LABEL,
+    GANG_LABEL,
+    PolicySpec,
+    SetConstraint,
+    SetGang,
+    SetLimit,
+    SetQuota,
+    Suppress,
+)
+from allocator.policies import POLICIES
+from tests.core.session import Offer, Session
+
+MODES = ("characterised", "oblivious")
+PATIENCE = 3
+EACH = [PolicySpec(name, mode=mode) for name in POLICIES for mode in MODES]
+DRF = PolicySpec("drf", "listed", "characterised")
+
+
+def gang(tasks: int, cpus: int = 2) -> dict[str, str]:
+    return {DEMAND_LABEL: f"cpus:{cpus};mem:{cpus}", GANG_LABEL: f"tasks:{tasks}"}
+
+
+class Busy:
+    """Agents full of tasks of one CPU that framework 1 runs in role b; time goes by cycles."""
+
+    def __init__(self, spec: PolicySpec = DRF, agents: int = 3, size: int = 4, **settings) -> None:
+        self.session = Session(spec, patience_cycles=PATIENCE, **settings)
+        for handle in range(1, agents + 1):
+            self.session.agent(handle, size, size)
+        self.session.framework(1, 2, labels={DEMAND_LABEL: "cpus:1;mem:1"})
+        self.now_s, self.offers = 0, list[Offer]()
+        self.cycle()
+
+    def cycle(self, agents: list[int] | None = None) -> list[Offer]:
+        """Run a cycle; framework 1 uses all that it gets."""
+        self.now_s += 1
+        self.offers = self.session.cycle(1000 * self.now_s, agents)
+        for offer in self.offers:
+            if offer[0] == 1:
+                self.session.use(offer)
+        return self.offers
+
+    def end(self, agent: int, cpus: int = 1) -> None:
+        """Framework 1's tasks on this many CPUs of an agent end."""
+        self.session.give_back((1, 2, agent, {"cpus": cpus, "mem": cpus}))
+
+    def churn(self, cycles: int) -> None:
+        """Let a task end on one agent after the other before each cycle."""
+        for _ in range(cycles):
+            self.end(1 + self.now_s % 3)
+            self.cycle()
+
+    def got(self, framework: int) -> int:
+        """CPUs that a framework was offered in the last cycle."""
+        return sum(units["cpus"] for who, _, _, units in self.offers if who == framework)
+
+    def collecting(self) -> dict[int, dict[int, int]]:
+        """What frameworks collect: tasks by agent."""
+        clients = self.session.state.clients
+        return {
+            int(clients.framework[row]): dict(zip(its.agent, its.tasks, strict=True))
+            for row, its in clients.collecting.items()
+        }
+
+
+@pytest.mark.parametrize("spec", EACH, ids=str)
+def test_a_gang_begins_though_others_take_what_becomes_free(spec):
+    """Without collecting, framework 1 takes every CPU as soon as it is free."""
+    busy = Busy(spec)
+    busy.session.framework(2, 1, labels=gang(4))
+    busy.churn(PATIENCE)
+    assert not busy.collecting()
+    for _ in range(20):
+        busy.end(1 + busy.now_s % 3)
+        if busy.cycle() and busy.got(2):
+            break
+    assert busy.got(2) >= 8
+    assert not busy.collecting()
+    busy.session.allocator.check()
+
+
+def test_what_is_collected_is_not_offered_to_others():
+    busy = Busy()
+    busy.session.framework(2, 1, labels=gang(4))
+    busy.churn(PATIENCE)
+    for _ in range(4):
+        busy.end(1)
+        busy.cycle()
+        assert busy.collecting() == {2: {1: 2}}
+        assert busy.got(1) == 0
+    # Four tasks are all: two more agents have to give one each.
+    busy.end(2, 4)
+    busy.end(3, 1)
+    busy.cycle()
+    assert (busy.got(2), busy.got(1)) == (8, 1)
+
+
+def test_a_cycle_over_some_agents_leaves_what_is_collected():
+    busy = Busy()
+    busy.session.framework(2, 1, labels=gang(4))
+    busy.churn(PATIENCE)
+    busy.end(1)
+    busy.cycle()
+    busy.end(1)
+    assert busy.cycle([1]) == []
+
+
+def test_of_two_gangs_the_first_chooses_first_and_both_begin():
+    busy = Busy()
+    for framework in (2, 3):
+        info = {"labels": gang(4), "principal": f"p{framework}"}
+        busy.session.framework(framework, 1, **info)
+    busy.churn(PATIENCE)
+    busy.end(1, 2)
+    busy.cycle()
+    # Only agent 1 has something free, and the first one takes all that it can have there.
+    assert busy.collecting() == {2: {1: 2}, 3: {}}
+    began = list[int]()
+    while len(began) < 2:
+        for agent in filter(lambda agent: _runs(busy, agent), (1, 2, 3)):
+            busy.end(agent)
+        busy.cycle()
+        began += [framework for framework in (2, 3) if busy.got(framework)]
+        if len(began) == 1:
+            assert list(busy.collecting()) == [3]
+        for offer in [each for each in busy.offers if each[0] != 1]:
+            busy.session.give_back(offer, 0)
+    assert began == [2, 3]
+
+
+def _runs(busy: Busy, agent: int) -> bool:
+    """Whether framework 1 uses something of an agent."""
+    books, clients = busy.session.state.ledger.books, busy.session.state.clients
+    rows = (books.agent == agent) & (books.client == clients.row(1, 2))
+    return bool((books.held[rows] - books.offered[rows]).any())
+
+
+def test_collecting_ends_in_time_and_what_was_kept_goes_to_others():
+    busy = Busy(collect_ms=5000)
+    busy.session.framework(2, 1, labels=gang(4))
+    busy.churn(PATIENCE)
+    busy.end(1)
+    for _ in range(5):
+        assert busy.cycle() == []
+        assert busy.collecting()
+    busy.cycle()
+    assert (busy.got(1), busy.collecting()) == (1, {})
+    # Then it waits for its turn again.
+    for wait in range(2 * PATIENCE):
+        assert bool(busy.collecting()) == (wait >= PATIENCE)
+        busy.end(1)
+        busy.cycle()
+
+
+@pytest.mark.parametrize("off", [{"collect_ms": 0}, {"patience_cycles": 0}])
+def test_nothing_is_collected_where_it_is_turned_off(off):
+    busy = Busy()
+    for name, value in off.items():
+        setattr(busy.session.state.settings, name, value)
+    busy.session.framework(2, 1, labels=gang(4))
+    busy.churn(10)
+    assert not busy.collecting()
+    assert busy.got(1) == 1
+
+
+def test_one_gang_of_each_principal_collects():
+    busy = Busy()
+    for framework, principal in ((2, "p"), (3, "p"), (4, ""), (5, ""), (6, "q")):
+        info = {"labels": gang(2), "principal": principal}
+        busy.session.framework(framework, 1, **info)
+    busy.churn(PATIENCE + 1)
+    assert list(busy.collecting()) == [2, 4, 6]
+
+
+def test_a_gang_larger_than_the_cluster_collects_nothing():
+    for tasks, fits in ((7, False), (6, True)):
+        busy = Busy()
+        busy.session.framework(2, 1, labels=gang(tasks))
+        busy.churn(PATIENCE + 1)
+        row = busy.session.state.clients.row(2, 1)
+        assert bool(busy.collecting()) == fits
+        assert busy.session.state.clients.too_large == (set() if fits else {row})
+        assert busy.got(1) == (0 if fits else 1)
+        # It may be smaller later.
+        busy.session.allocator.step(SetGang("a", "", 2))
+        busy.churn(PATIENCE + 1)
+        assert busy.collecting()
+        assert busy.session.state.clients.too_large == set()
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        SetLimit("a", {"cpus": 7000}),
+        SetQuota("a", {}, {"cpus": 7000}),
+        SetConstraint("a", "", "hostname:UNLIKE:h2"),
+    ],
+)
+def test_a_gang_larger_than_its_rules_allow_collects_nothing(rule):
+    busy = Busy(agents=0)
+    for handle in (1, 2, 3):
+        busy.session.agent(handle, 4, 4, hostname=f"h{handle}")
+    busy.session.allocator.step(rule)
+    busy.session.framework(2, 1, labels=gang(5))
+    busy.cycle()
+    busy.churn(PATIENCE + 1)
+    assert not busy.collecting()
+    assert busy.session.state.clients.too_large == {busy.session.state.clients.row(2, 1)}
+    assert busy.got(1) == 1
+
+
+def test_a_client_that_declines_gangs_waits_longer_each_time():
+    busy = Busy(agents=3, size=2)
+    busy.session.framework(2, 1, labels=gang(2))
+    waits = []
+    for _ in range(4):
+        begun = busy.now_s
+        while not busy.collecting():
+            busy.end(1)
+            busy.cycle()
+            busy.offers = []
+        waits.append(busy.now_s - begun)
+        while not busy.got(2):
+            for agent in (1, 2, 3):
+                if _runs(busy, agent):
+                    busy.end(agent)
+            busy.cycle()
+        for offer in [each for each in busy.offers if each[0] == 2]:
+            busy.session.give_back(offer, 0)
+        # Framework 1 is alone for a moment, and fills everything.
+        busy.session.allocator.step(SetGang("a", "", 100))
+        busy.cycle()
+        busy.session.allocator.step(SetGang("a", "", 2))
+    assert waits == [PATIENCE + 1, 2 * PATIENCE, 4 * PATIENCE, 8 * PATIENCE]
+
+
+def test_what_guarantees_need_is_not_collected():
+    busy = Busy()
+    busy.session.framework(2, 1, labels=gang(4))
+    busy.churn(PATIENCE)
+    busy.session.allocator.step(SetQuota("b", {"cpus": 12_000}, {}))
+    busy.end(1)
+    busy.cycle()
+    assert busy.collecting()
+    assert busy.got(1) == 1
+
+
+def test_a_gang_that_refuses_agents_does_not_wait_for_them():
+    busy = Busy()
+    busy.session.framework(2, 1, labels=gang(1, cpus=1))
+    busy.end(1)
+    offer = next(each for each in busy.cycle() if each[0] == 2)
+    busy.session.give_back(offer, 3_600_000)
+    busy.cycle()
+    busy.session.allocator.step(SetGang("a", "", 2))
+    for _ in range(2 * PATIENCE):
+        busy.end(1)
+        busy.cycle()
+    assert not busy.collecting()
+
+
+def test_nothing_decided_while_a_gang_collects_is_no_fault():
+    busy = Busy()
+    busy.session.framework(2, 1, labels=gang(4))
+    busy.churn(PATIENCE)
+    busy.end(1)
+    decisions = busy.session.allocator.allocate(1000 * busy.now_s + 1000)
+    assert len(decisions) == 0
+    assert decisions.holds_back
+
+
+def test_a_suppressed_gang_collects_no_longer():
+    busy = Busy()
+    busy.session.framework(2, 1, labels=gang(4))
+    busy.churn(PATIENCE + 1)
+    assert busy.collecting()
+    busy.session.allocator.step(Suppress(2, ()))
+    busy.end(1)
+    busy.cycle()
+    assert not busy.collecting()
+    assert busy.got(1) > 0

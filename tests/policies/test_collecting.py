@@ -1,0 +1,150 @@
+"""Gangs in random lives of small clusters, against a plain count of what would fit."""
+
+from collections import Counter
+from random import Random
+
+import pytest
+
+from allocator.core import DEMAND_LABEL, GANG_LABEL, PolicySpec
+from allocator.policies import POLICIES
+from tests.core.session import Offer, Session
+from tests.tiers import long
+
+MODES = ("characterised", "oblivious")
+PATIENCE = 2
+COLLECT_S = 12
+GANGS = (2, 3)
+"""Frameworks with a gang; framework 1 fills whatever it gets with tasks of one CPU."""
+
+TASK_S = 6
+"""No task runs longer."""
+
+
+class Life:
+    """Agents, a framework of small tasks that wants everything, and two with gangs.
+
+    `running`: framework, role, agent, CPUs, and when they end.
+    """
+
+    def __init__(self, spec: PolicySpec, chance: Random) -> None:
+        self.chance, self.mode = chance, spec.mode
+        self.session = Session(
+            spec,
+            patience_cycles=PATIENCE,
+            collect_ms=1000 * COLLECT_S,
+            seed=chance.randrange(2**32),
+        )
+        self.sizes = {agent: chance.randint(1, 5) for agent in range(1, chance.randint(3, 6))}
+        for agent, cpus in self.sizes.items():
+            self.session.agent(agent, cpus, cpus)
+        self.session.framework(1, 2, labels={DEMAND_LABEL: "cpus:1;mem:1"})
+        self.task, self.tasks = dict[int, int](), dict[int, int]()
+        for framework in GANGS:
+            self.task[framework], self.tasks[framework] = chance.randint(1, 3), chance.randint(2, 4)
+            self.session.framework(
+                framework,
+                1,
+                principal=f"p{framework}",
+                labels={
+                    DEMAND_LABEL: f"cpus:{self.task[framework]};mem:{self.task[framework]}",
+                    GANG_LABEL: f"tasks:{self.tasks[framework]}",
+                },
+            )
+        self.running = list[tuple[int, int, int, int, int]]()
+        self.now_s = 0
+        self.began = Counter[int]()
+
+    def fits(self, framework: int, cpus: dict[int, int]) -> bool:
+        """Whether agents with these CPUs, by agent, have room for a gang."""
+        room = sum(each // self.task[framework] for each in cpus.values())
+        return room >= self.tasks[framework]
+
+    def free(self) -> dict[int, int]:
+        return {agent: int(self.session.state.free[agent, 0]) // 1000 for agent in self.sizes}
+
+    def collecting(self) -> dict[int, dict[int, int]]:
+        clients = self.session.state.clients
+        return {
+            int(clients.framework[row]): dict(zip(its.agent, its.tasks, strict=True))
+            for row, its in clients.collecting.items()
+        }
+
+    def cycle(self) -> None:
+        """Let tasks end, decide, check against a plain count, and let tasks begin."""
+        self.now_s += 1
+        for each in [each for each in self.running if each[-1] <= self.now_s]:
+            self.running.remove(each)
+            framework, role, agent, cpus, _ = each
+            self.session.give_back((framework, role, agent, {"cpus": cpus, "mem": cpus}))
+        some = self.chance.random() < 0.3
+        agents = sorted(self.chance.sample(sorted(self.sizes), 2)) if some else None
+        free, first = self.free(), next(iter(self.collecting()), 0)
+        offers = self.session.cycle(1000 * self.now_s, agents)
+        offered = {framework: self._by_agent(offers, framework) for framework in (1, *GANGS)}
+        if agents is None:
+            if first and self.fits(first, free) and first in self.collecting():
+                raise AssertionError(f"{first} is not offered {free}")
+            self._check_kept(free, begins=any(offered[framework] for framework in GANGS))
+        for framework in GANGS:
+            if offered[framework]:
+                assert self.fits(framework, offered[framework]), "a part of a gang"
+                self.began[framework] += 1
+        for offer in offers:
+            self._launch(offer)
+
+    def _by_agent(self, offers: list[Offer], framework: int) -> dict[int, int]:
+        return {agent: has["cpus"] for who, _, agent, has in offers if who == framework}
+
+    def _check_kept(self, free: dict[int, int], *, begins: bool) -> None:
+        """No two gangs collect on one agent, and no other client is offered what they keep.
+
+        `begins`: a gang was offered room, perhaps what a later one would have kept.
+        """
+        collecting, left = self.collecting(), self.free()
+        places = [agent for where in collecting.values() for agent in where]
+        assert len(places) == len(set(places))
+        for framework, where in () if begins else collecting.items():
+            for agent, tasks in where.items():
+                whole = self.mode == "oblivious"
+                kept = free[agent] if whole else min(free[agent], tasks * self.task[framework])
+                assert left[agent] >= kept
+
+    def _launch(self, offer: Offer) -> None:
+        framework, role, agent, has = offer
+        size = self.task.get(framework, 1)
+        cpus = has["cpus"] // size * size
+        if cpus:
+            self.session.use((framework, role, agent, {"cpus": cpus, "mem": cpus}))
+            ends_s = self.now_s + self.chance.randint(1, TASK_S)
+            self.running.append((framework, role, agent, cpus, ends_s))
+        if rest := has["cpus"] - cpus:
+            self.session.give_back((framework, role, agent, {"cpus": rest, "mem": rest}))
+
+
+def live(spec: PolicySpec, seed: int) -> None:
+    """Two gangs that can fit begin again and again, and one that cannot never collects."""
+    life = Life(spec, Random(seed))
+    for _ in range(80):
+        life.cycle()
+        for framework in life.collecting():
+            assert life.fits(framework, life.sizes), seed
+    for framework in GANGS:
+        if life.fits(framework, life.sizes):
+            assert life.began[framework] >= 2, (seed, framework, life.began)
+        else:
+            assert not life.began[framework]
+    life.session.allocator.check()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("policy", POLICIES)
+def test_gangs_begin_in_random_lives(policy, mode):
+    live(PolicySpec(policy, mode=mode), seed=sorted(POLICIES).index(policy))
+
+
+@pytest.mark.parametrize("seeds", long(*(range(n, n + 50) for n in range(0, 1000, 50))))
+def test_gangs_begin_in_thousands_of_lives(seeds):
+    policies = sorted(POLICIES)
+    for seed in seeds:
+        for mode in MODES:
+            live(PolicySpec(policies[seed % len(policies)], mode=mode), seed)
