@@ -178,6 +178,8 @@ class ClientTable(Table):
     `gang_offers`: what clients made of the gangs that they were offered.
     `too_large` (set of int): clients whose gang, at its turn, would not fit even if nothing were
         held.
+    `rests` (dict of str to int): until when no gang of a principal may collect, in milliseconds of
+        the master's clock.
     `version`: grows whenever a client comes, goes, or changes its state.
     `minimum_version`: grows whenever a client's own minimum changes.
     """
@@ -237,6 +239,7 @@ class ClientTable(Table):
         self.collecting: dict[int, Collecting] = {}
         self.gang_offers: dict[int, GangOffers] = {}
         self.too_large: set[int] = set()
+        self.rests: dict[str, int] = {}
         self.version = 0
         self.minimum_version = 0
         self._row: dict[tuple[int, int], int] = {}

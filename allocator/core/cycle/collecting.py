@@ -6,6 +6,10 @@ nothing was held then collects, until it fits or `collect_ms` are over; afterwar
 again. Those that began earlier choose first, from all agents, and no two collect on one agent, so
 gangs cannot keep each other from beginning.
 
+A gang may need more than its client's fair share. After it collected, its principal has to rest for
+so long that on average it keeps no more than that share: gangs are declared by frameworks, and none
+may idle what others need.
+
 Each full cycle chooses again where a gang collects: agents with room for whole tasks first, then
 those that lack least for one more. What is collected stays free, so these are mostly the same
 agents, and the room of a gang does not shrink.
@@ -35,6 +39,9 @@ COLLECTING_MAX = 16
 BEGUN_MAX = 4
 """Gangs whose turn to collect comes in one cycle; for each all agents are looked at."""
 
+RESTS_MAX = 1000
+"""Principals that rest; if there are more, no further gang begins to collect."""
+
 
 def renew(state: State, snapshot: Snapshot, limit: Ints) -> Snapshot:
     """Decide, at the start of a cycle over all agents, which gangs collect, and where.
@@ -46,6 +53,7 @@ def renew(state: State, snapshot: Snapshot, limit: Ints) -> Snapshot:
     if gangs is None:
         clients.collecting.clear()
         return snapshot
+    _note_rests(state, snapshot)
     within = set(gangs.client.tolist())
     going = {each: its for each, its in collectors(state).items() if each in within}
     ended = [
@@ -92,7 +100,8 @@ def _begin(state: State, snapshot: Snapshot, limit: Ints, going: dict[int, Colle
     """Let gangs begin to collect whose turn has come: one of each principal at the same time."""
     assert snapshot.gangs is not None
     clients, patience = state.clients, state.settings.patience_cycles
-    if not patience or not state.settings.collect_ms:
+    rests = clients.rests = {who: end for who, end in clients.rests.items() if end > state.now_ms}
+    if not patience or not state.settings.collect_ms or len(rests) >= RESTS_MAX:
         return
     late = snapshot.gangs.client
     late = late[clients.waited[late] >= patience]
@@ -103,7 +112,9 @@ def _begin(state: State, snapshot: Snapshot, limit: Ints, going: dict[int, Colle
         if len(going) >= COLLECTING_MAX or looked_at == BEGUN_MAX:
             return
         principal = _principal(state, each)
-        if principal in principals or clients.waited[each] < patience_of(state, each):
+        if principal in principals or principal in rests:
+            continue
+        if clients.waited[each] < patience_of(state, each):
             continue
         looked_at += 1
         if _is_too_large(state, snapshot, limit, each):
@@ -116,6 +127,37 @@ def _begin(state: State, snapshot: Snapshot, limit: Ints, going: dict[int, Colle
             continue
         going[each] = Collecting(state.now_ms)
         principals.add(principal)
+
+
+def _note_rests(state: State, snapshot: Snapshot) -> None:
+    """Note how long principals of collecting gangs have to rest afterwards, however they end."""
+    for client, its in state.clients.collecting.items():
+        if snapshot.leaf_of_client[client] < 0:
+            continue
+        excess = _kept_share(state, snapshot, client, its) / _fair_share(snapshot, client) - 1
+        if excess > 0:
+            rest_ms = int((state.now_ms - its.since_ms) * excess)
+            state.clients.rests[_principal(state, client)] = state.now_ms + rest_ms
+
+
+def _kept_share(state: State, snapshot: Snapshot, client: int, its: Collecting) -> float:
+    """The dominant share of what a gang keeps once it has collected it all."""
+    wanted = need_of(snapshot, client) * snapshot.demand[client]
+    if not snapshot.characterised[client]:
+        agents = state.space.by_column(state.agents.capacity[list(its.agent)])
+        wanted = np.maximum(wanted, agents.sum(axis=0))
+    return float((wanted / np.maximum(snapshot.total, 1)).max())
+
+
+def _fair_share(snapshot: Snapshot, client: int) -> float:
+    """The part of the cluster that weights give a client among those that want offers now."""
+    tree, share = snapshot.tree, 1.0
+    node = int(snapshot.leaf_of_client[client])
+    while (above := int(tree.parent[node])) >= 0:
+        siblings = tree.child[tree.child_start[above] : tree.child_start[above + 1]]
+        share *= float(tree.weight[node] / tree.weight[siblings].sum())
+        node = above
+    return share
 
 
 def _principal(state: State, client: int) -> str:

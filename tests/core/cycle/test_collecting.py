@@ -284,3 +284,22 @@ def test_a_suppressed_gang_collects_no_longer():
     busy.cycle()
     assert not busy.collecting()
     assert busy.got(1) > 0
+
+
+@pytest.mark.parametrize(("tasks", "least", "most"), [(6, 0.45, 0.51), (3, 0.7, 1.0)])
+@pytest.mark.parametrize("mode", MODES)
+def test_on_average_a_principal_keeps_no_more_than_its_fair_share(tasks, least, most, mode):
+    """Each of two roles may have half: a gang that needs all may collect half of the time.
+
+    It never gets it, for nothing ends on two of the agents.
+    """
+    busy = Busy(PolicySpec("drf", mode=mode), collect_ms=10_000)
+    busy.session.framework(2, 1, labels=gang(tasks))
+    collected, runs = 0, 4
+    for _ in range(300):
+        if runs:
+            busy.end(1)
+        busy.cycle()
+        runs = max(runs - 1, 0) + busy.got(1)
+        collected += bool(busy.collecting())
+    assert least < collected / 300 <= most
