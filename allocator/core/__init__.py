@@ -9,7 +9,7 @@ from allocator.core.apply.settings import WEIGHT_MAX, WEIGHT_MIN
 from allocator.core.books.agent_rules import AgentColumns, AgentTraits, Rule, SortedRule
 from allocator.core.books.collecting import Collecting
 from allocator.core.books.eligibility import bits
-from allocator.core.books.gang_offers import collectors
+from allocator.core.books.gang_offers import collectors, resting
 from allocator.core.books.quota import QuotaUse
 from allocator.core.books.resource_space import NOWHERE
 from allocator.core.books.special_resources import out_of_reach
@@ -279,6 +279,7 @@ __all__ = [
     "reaches",
     "read_words",
     "refuse_long",
+    "resting",
     "room_for",
     "second_opinion",
     "see",

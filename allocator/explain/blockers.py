@@ -370,6 +370,9 @@ def _of_gang(work: _Work, checker: PairChecker, barring: Barring) -> None:
     if (found := int(room.sum())) < need:
         agents = counted(int(np.count_nonzero(room)), "agent")
         cause = f"{of_gang}; there is room for {found} on {agents} now"
+        if (end_ms := picture.resting.get(client)) is not None:
+            again_s = -(-(end_ms - picture.now_ms) // 1000)
+            cause += f"; gangs of its principal may collect again in {again_s} s"
         where = work.by_handle(snapshot.handle[snapshot.agents], barring.open)
         work.mark("gang", cause, where, f"wait, {smaller}, or add agents")
 

@@ -34,6 +34,7 @@ from allocator.core import (
     Trail,
     asked_rows,
     collectors,
+    resting,
     see,
 )
 from allocator.v1.types_pb2 import Quantities
@@ -158,6 +159,7 @@ class Picture:
     `set_aside` (name, tuple of SetAside): input set aside of the first frameworks, or of the agent.
     `asked`: requests to leave agents: to the frameworks, or on the agent.
     `collecting`: clients whose gangs collect, and what.
+    `resting`: clients whose gangs must not collect yet, and until when, in milliseconds.
     """
 
     now_ms: int
@@ -188,6 +190,7 @@ class Picture:
     set_aside: tuple[tuple[str, Aside], ...]
     asked: tuple[AskedRow, ...] = ()
     collecting: Mapping[int, Collecting] = field(default_factory=dict)
+    resting: Mapping[int, int] = field(default_factory=dict)
 
     @cached_property
     def columns(self) -> AgentColumns:
@@ -306,6 +309,7 @@ def take(allocator: Allocator, kind: str, name: str) -> Picture:
             each for each in asked_rows(state) if each.agent == agent or each.framework in handles
         ),
         collecting=collectors(state),
+        resting=resting(state),
     )
 
 

@@ -324,6 +324,26 @@ def test_a_gang_that_is_larger_than_what_there_is():
     assert blockers(a)["gang"].cause == f"{text} for 1"
 
 
+def test_a_gang_that_collected_more_than_its_share():
+    a = world(CHARACTERISED, settings={"patience_cycles": 1, "collect_ms": 10_000})
+    agents = [a.agent("cpus:4;mem:4") for _ in (1, 2)]
+    small = a.framework("s", labels={DEMAND_LABEL: "cpus:1;mem:1"})
+    for offer in a.cycle():
+        a.use(offer)
+    a.framework("r", name="f", labels=GANG)
+    a.finish(Offer(small, "s", agents[0], a.held(small)), "cpus:4;mem:4")
+    for offer in a.cycle():
+        a.use(offer)
+    a.finish(Offer(small, "s", agents[0], a.held(small)), "cpus:4;mem:4")
+    kept = 0
+    while not (offers := a.cycle()):
+        kept += 1
+    assert kept == 10  # then what was kept is offered to others
+    for offer in offers:
+        a.decline(offer)
+    assert blockers(a)["gang"].cause.endswith("; gangs of its principal may collect again in 10 s")
+
+
 def test_a_gang_that_collects_and_who_waits_for_it():
     a = world(CHARACTERISED, settings={"patience_cycles": 2})
     agents = [a.agent("cpus:4;mem:4", hostname=f"h{number}") for number in (1, 2)]

@@ -39,3 +39,20 @@ def declined(state: State, client: int) -> int:
 def patience_of(state: State, client: int) -> int:
     """Full cycles that a gang waits before it collects: doubled by each gang declined in a row."""
     return state.settings.patience_cycles << min(declined(state, client), _DOUBLINGS_MAX)
+
+
+def principal_of(state: State, client: int) -> str:
+    """Who registered a client's framework; all without a principal count as one."""
+    info = state.frameworks.info[int(state.clients.framework[client])]
+    return "" if info is None else info.principal
+
+
+def resting(state: State) -> dict[int, int]:
+    """Clients with a gang that must not begin to collect yet, and until when, in milliseconds."""
+    clients = state.clients
+    ends = {row: clients.rests.get(principal_of(state, row), 0) for row in clients.gangs}
+    return {
+        row: end
+        for row, end in ends.items()
+        if end > state.now_ms and row not in clients.collecting
+    }

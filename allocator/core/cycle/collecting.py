@@ -21,7 +21,7 @@ import numpy as np
 
 from allocator.core.books.collecting import Collecting
 from allocator.core.books.eligibility import bits
-from allocator.core.books.gang_offers import collectors, patience_of
+from allocator.core.books.gang_offers import collectors, patience_of, principal_of
 from allocator.core.books.state import State
 from allocator.core.cycle.gangs import (
     MANY,
@@ -106,12 +106,12 @@ def _begin(state: State, snapshot: Snapshot, limit: Ints, going: dict[int, Colle
     late = snapshot.gangs.client
     late = late[clients.waited[late] >= patience]
     order = np.lexsort((late, clients.served[late], -clients.waited[late]))
-    principals = {_principal(state, each) for each in going}
+    principals = {principal_of(state, each) for each in going}
     looked_at = 0
     for each in late[order].tolist():
         if len(going) >= COLLECTING_MAX or looked_at == BEGUN_MAX:
             return
-        principal = _principal(state, each)
+        principal = principal_of(state, each)
         if principal in principals or principal in rests:
             continue
         if clients.waited[each] < patience_of(state, each):
@@ -137,7 +137,7 @@ def _note_rests(state: State, snapshot: Snapshot) -> None:
         excess = _kept_share(state, snapshot, client, its) / _fair_share(snapshot, client) - 1
         if excess > 0:
             rest_ms = int((state.now_ms - its.since_ms) * excess)
-            state.clients.rests[_principal(state, client)] = state.now_ms + rest_ms
+            state.clients.rests[principal_of(state, client)] = state.now_ms + rest_ms
 
 
 def _kept_share(state: State, snapshot: Snapshot, client: int, its: Collecting) -> float:
@@ -158,12 +158,6 @@ def _fair_share(snapshot: Snapshot, client: int) -> float:
         share *= float(tree.weight[node] / tree.weight[siblings].sum())
         node = above
     return share
-
-
-def _principal(state: State, client: int) -> str:
-    """Who registered a client's framework; all without a principal count as one."""
-    info = state.frameworks.info[int(state.clients.framework[client])]
-    return "" if info is None else info.principal
 
 
 def _is_too_large(state: State, snapshot: Snapshot, limit: Ints, client: int) -> bool:

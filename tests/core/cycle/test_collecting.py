@@ -288,7 +288,7 @@ def test_a_suppressed_gang_collects_no_longer():
 
 @pytest.mark.parametrize(("tasks", "least", "most"), [(6, 0.45, 0.51), (3, 0.7, 1.0)])
 @pytest.mark.parametrize("mode", MODES)
-def test_on_average_a_principal_keeps_no_more_than_its_fair_share(tasks, least, most, mode):
+def test_a_principal_keeps_its_fair_share_on_average(tasks, least, most, mode):
     """Each of two roles may have half: a gang that needs all may collect half of the time.
 
     It never gets it, for nothing ends on two of the agents.
