@@ -27,7 +27,7 @@ from allocator.core.constraints import (
 from allocator.core.cycle.cycle import CycleReport
 from allocator.core.cycle.deciding import Decide, Decided, Question, check_told, decide_by
 from allocator.core.cycle.decisions import Decisions
-from allocator.core.cycle.gangs import need_of, room_for, without_collected
+from allocator.core.cycle.gangs import need_of, task_room, without_collected
 from allocator.core.cycle.minimums import reaches
 from allocator.core.cycle.snapshot_builder import frozen
 from allocator.core.demand.demand_memory import DemandMemory, Remembered
@@ -280,10 +280,10 @@ __all__ = [
     "read_words",
     "refuse_long",
     "resting",
-    "room_for",
     "second_opinion",
     "see",
     "taken_back",
+    "task_room",
     "warm",
     "whole_above",
     "whole_below",

@@ -17,7 +17,7 @@ from allocator.core import (
     out_of_reach,
     quoted,
     reaches,
-    room_for,
+    task_room,
 )
 from allocator.explain import cycles
 from allocator.explain.barring import Barring, PairChecker, Pairs, exclusions
@@ -366,7 +366,7 @@ def _of_gang(work: _Work, checker: PairChecker, barring: Barring) -> None:
         mend = f"{smaller}, add agents, or raise the limit"
         work.mark("gang", cause, picture.agents.ready, mend)
         return
-    room = np.where(barring.open, room_for(snapshot, client)[snapshot.agents], 0)
+    room = np.where(barring.open, task_room(snapshot, client)[snapshot.agents], 0)
     if (found := int(room.sum())) < need:
         agents = counted(int(np.count_nonzero(room)), "agent")
         cause = f"{of_gang}; there is room for {found} on {agents} now"
@@ -383,7 +383,7 @@ def _of_collecting(work: _Work, snapshot: Snapshot, need: int) -> None:
     its, gangs = picture.collecting[client], snapshot.gangs
     assert gangs is not None
     mine = gangs.collector == client
-    room = room_for(snapshot, client)[gangs.collects_on[mine]]
+    room = task_room(snapshot, client)[gangs.collects_on[mine]]
     found = int(np.minimum(room, gangs.collects_for[mine]).sum())
     names = ", ".join(map(picture.agent_name, its.agent[:EXAMPLES]))
     more = f" and {len(its.agent) - EXAMPLES} more" if len(its.agent) > EXAMPLES else ""

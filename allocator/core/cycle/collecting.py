@@ -26,7 +26,7 @@ from allocator.core.books.state import State
 from allocator.core.cycle.gangs import (
     MANY,
     need_of,
-    room_for,
+    task_room,
     within_limits,
     without_collected,
 )
@@ -217,7 +217,7 @@ def _places(state: State, snapshot: Snapshot, client: int, taken: Bools) -> tupl
     every = np.full(len(agents), client)
     barred = bits(snapshot.excluded, agents, every) | bits(snapshot.filters.covered, agents, every)
     agents = agents[~barred & ~taken[agents]]
-    room = np.minimum(room_for(snapshot, client)[agents], need)
+    room = np.minimum(task_room(snapshot, client)[agents], need)
     # The whole tasks that there is room for.
     order = np.argsort(-room, kind="stable")
     before = np.cumsum(room[order]) - room[order]

@@ -96,7 +96,7 @@ def _may_fit(snapshot: Snapshot, client: int) -> bool:
     agents = snapshot.agents
     every = np.full(len(agents), client)
     barred = bits(snapshot.excluded, agents, every) | bits(snapshot.filters.covered, agents, every)
-    room = room_for(snapshot, client)[agents[~barred]]
+    room = task_room(snapshot, client)[agents[~barred]]
     return bool(room.sum() >= need_of(snapshot, client)) and within_limits(snapshot, client)
 
 
@@ -168,7 +168,7 @@ def _fits(snapshot: Snapshot, grants: Grants) -> Ints:
     return np.where((demand > 0).any(axis=1), fit, 0)
 
 
-def room_for(snapshot: Snapshot, client: int) -> Ints:
+def task_room(snapshot: Snapshot, client: int) -> Ints:
     """How many tasks of a client there is room for on each agent by itself, (A,)."""
     specials = snapshot.specials
     bits = specials.reach[:, client // 64] >> np.uint64(client % 64) & np.uint64(1)
