@@ -18,7 +18,17 @@ import numpy as np
 from allocator.core.books.eligibility import bits
 from allocator.core.numba.array_structures import read_only
 from allocator.core.policy import Policy
-from allocator.core.snapshot import UNBOUNDED, Bools, Bounds, Grants, Ints, Snapshot, Tier, Tree
+from allocator.core.snapshot import (
+    UNBOUNDED,
+    Bools,
+    Bounds,
+    Grants,
+    Ints,
+    Snapshot,
+    Specials,
+    Tier,
+    Tree,
+)
 
 TURNS_MAX = 16
 """Gangs whose turn comes in one cycle; the policy is asked for each of them alone."""
@@ -93,11 +103,13 @@ def _likely(snapshot: Snapshot, seed: int) -> Ints:
 
 def _may_fit(snapshot: Snapshot, client: int) -> bool:
     """Whether agents, filters and limits leave room for a gang; guarantees and minimums aside."""
+    if not within_limits(snapshot, client):
+        return False
     agents = snapshot.agents
     every = np.full(len(agents), client)
     barred = bits(snapshot.excluded, agents, every) | bits(snapshot.filters.covered, agents, every)
     room = task_room(snapshot, client)[agents[~barred]]
-    return bool(room.sum() >= need_of(snapshot, client)) and within_limits(snapshot, client)
+    return bool(room.sum() >= need_of(snapshot, client))
 
 
 def within_limits(snapshot: Snapshot, client: int) -> bool:
@@ -170,20 +182,42 @@ def _fits(snapshot: Snapshot, grants: Grants) -> Ints:
 
 def task_room(snapshot: Snapshot, client: int) -> Ints:
     """How many tasks of a client there is room for on each agent by itself, (A,)."""
+    demand = snapshot.demand[client]
+    if not demand.any():
+        return np.zeros(len(snapshot.free), np.int64)
+    room = np.full(len(snapshot.free), MANY)
+    for column in np.flatnonzero(demand).tolist():
+        np.minimum(room, snapshot.free[:, column] // int(demand[column]), out=room)
+    # What a task may be made of matters only on agents with special resources: mostly few.
+    agents = np.flatnonzero(np.diff(snapshot.specials.start))
+    if len(agents):
+        room[agents] = _fits(snapshot, _all_of(snapshot, client, agents))
+    return room
+
+
+def _all_of(snapshot: Snapshot, client: int, agents: Ints) -> Grants:
+    """All that a client may have on agents (n,), as if it were granted."""
     specials = snapshot.specials
-    bits = specials.reach[:, client // 64] >> np.uint64(client % 64) & np.uint64(1)
-    owner = np.repeat(np.arange(len(snapshot.free)), np.diff(specials.start))
-    part = np.flatnonzero(bits[specials.row] != 0)
-    every = Grants(
-        client=np.full(len(snapshot.free), client),
-        agent=np.arange(len(snapshot.free)),
-        tasks=np.zeros(len(snapshot.free), np.int64),
-        amount=snapshot.free,
-        special_grant=owner[part],
-        special=specials.row[part],
-        special_amount=specials.free[part],
+    grant, part = _parts_on(specials, agents)
+    reach = specials.reach[specials.row[part], client // 64] >> np.uint64(client % 64)
+    mine = reach & np.uint64(1) != 0
+    return Grants(
+        client=np.full(len(agents), client),
+        agent=agents,
+        tasks=np.zeros(len(agents), np.int64),
+        amount=snapshot.free[agents],
+        special_grant=grant[mine],
+        special=specials.row[part[mine]],
+        special_amount=specials.free[part[mine]],
     )
-    return _fits(snapshot, every)
+
+
+def _parts_on(specials: Specials, agents: Ints) -> tuple[Ints, Ints]:
+    """Entries of special resources on agents (n,): of which agent each is, and its row."""
+    count = np.diff(specials.start)[agents]
+    of_agent = np.repeat(np.arange(len(agents)), count)
+    within = np.arange(len(of_agent)) - np.repeat(np.cumsum(count) - count, count)
+    return of_agent, specials.start[agents][of_agent] + within
 
 
 def in_part(snapshot: Snapshot, grants: Grants, kept: Bools | None = None) -> Bools:
@@ -278,10 +312,7 @@ def _special_parts(
     `wanted` (n, R), in thousandths: of each resource.
     """
     specials = snapshot.specials
-    count = np.diff(specials.start)[agent]
-    grant = np.repeat(np.arange(len(agent)), count)
-    within = np.arange(len(grant)) - np.repeat(np.cumsum(count) - count, count)
-    part = specials.start[agent][grant] + within
+    grant, part = _parts_on(specials, agent)
     special = specials.row[part]
     reach = specials.reach[special, client // 64] >> np.uint64(client % 64) & np.uint64(1)
     amount = np.where(
