@@ -7,6 +7,7 @@ import numpy as np
 
 from allocator.core.allocator import Allocator
 from allocator.core.cycle import within_gates
+from allocator.core.cycle.cycle import coalesce
 from allocator.core.cycle.servable import servable
 from allocator.core.diagnostics.trail import Trail
 from allocator.core.events import (
@@ -63,6 +64,8 @@ def warm(build_policy: Callable[[PolicySpec], Policy]) -> None:
     servable(snapshot, snapshot.tree.client, nearby=0)
     grant = np.zeros(1, np.int64), snapshot.tree.client[:1], snapshot.free[:1]
     within_gates.kept(snapshot.bounds, *grant)
+    twice = np.zeros(2, np.int64)
+    coalesce(Grants(twice, twice, twice, snapshot.free[twice]))
     tasks_held(snapshot.held, snapshot.demand, snapshot.characterised)
     # Tasks that run when a session begins, and resources of frameworks unknown to the host.
     allocator.step(Hold(offered))

@@ -153,13 +153,14 @@ class Compilation:
         return self._loader is not None and self._loader.is_alive()
 
     def start(self) -> None:
-        """Let child processes compile what is not cached; the calling thread must stay alive."""
+        """Load what is cached, or let children compile it; the calling thread must stay alive."""
         if loop_cache.is_off():
             self.state, self.done = "plain", len(PARTS)
             _log.warning("NUMBA_DISABLE_JIT is set: loops run as plain Python, which is slow")
             return
         if loop_cache.is_complete():
             self.done = len(PARTS)
+            self._begin_to_load()
             return
         _log.info("compiling the loops (about a minute, once)", parts=len(PARTS))
         try:

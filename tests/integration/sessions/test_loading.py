@@ -21,15 +21,15 @@ def test_a_module_is_welcome_within_a_second_of_readiness_and_decided_for_by_nob
         SidecarProcess(until="listening", compiled=True) as sidecar,
         Driver(sidecar.targets[0]) as driver,
     ):
-        ended = driver.wait("ended")
-        assert "loading the compiled loops" in ended["reason"]
         sidecar.await_said("ready", within_s=READY_S)
         ready_s = time.monotonic()
         driver.wait("connected")
         assert time.monotonic() - ready_s < LONGEST_S + BUSY_S
         ends = [line for line in driver.lines if line["event"] == "ended"]
-        assert {line["cause"] for line in ends} == {"unreachable"}
-        assert max(line["retry_ms"] for line in ends) <= 1000 * LONGEST_S
+        # How often it was refused depends on how soon it called.
+        assert {line["cause"] for line in ends} <= {"unreachable"}
+        assert all("loading the compiled loops" in line["reason"] for line in ends)
+        assert max((line["retry_ms"] for line in ends), default=0) <= 1000 * LONGEST_S
         driver.decides()
         last = driver.stop()
         assert last["sessions"] == 1
