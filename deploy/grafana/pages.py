@@ -316,7 +316,12 @@ OFFERS = Page(
                 "collecting: what becomes free on some agents is kept for them. too_large: they "
                 "would not fit even if nothing was held.",
                 (Query(metric("gangs"), "{{state}}"),),
-                width=24,
+            ),
+            Panel(
+                "Kept for gangs",
+                "Part of the capacity that is free and kept for gangs that collect, by resource.",
+                (Query(f"{metric('gangs_kept')} / {metric('capacity')}", "{{resource}}"),),
+                unit="percentunit",
             ),
             Panel(
                 "Filters forgotten",
