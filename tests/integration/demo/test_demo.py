@@ -58,6 +58,7 @@ def test_the_demo_plays_prints_and_draws(tmp_path):
     assert 0.5 <= fair["jain_least"] <= fair["jain"] <= 1
 
 
+@pytest.mark.long
 def test_a_running_sidecar_is_used_where_one_is_named(tmp_path):
     with plain_sidecar(tmp_path) as sidecar:
         done = run(

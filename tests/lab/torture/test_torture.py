@@ -59,6 +59,7 @@ def test_a_short_torture_finds_nothing(tmp_path, duration_s):
     assert (tmp_path / "sidecar.log").stat().st_size
 
 
+@pytest.mark.long
 def test_each_fault_is_survived(tmp_path, monkeypatch):
     """One after another, in a cluster that goes on meanwhile."""
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
