@@ -257,7 +257,9 @@ class Model:
         if key is not None:
             offered = self.offered.get(key, {})
             whole = covers(offered, consumed)
+            turn = self.served[key[:2]]
             self.release(key, consumed, used=not whole)
+            self.served.setdefault(key[:2], turn)  # for a moment it may have held nothing
             self.held[key] = plus(self.held.get(key, {}), converted)
             if whole:
                 self.offered[key] = plus(self.offered.get(key, {}), converted)
