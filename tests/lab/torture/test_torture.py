@@ -61,7 +61,7 @@ def test_a_short_torture_finds_nothing(tmp_path, duration_s):
 
 @pytest.mark.long
 def test_each_fault_is_survived(tmp_path, monkeypatch):
-    """One after another, in a cluster that goes on meanwhile."""
+    """One after another, in a cluster where work continues."""
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
     left = list(FAULTS)
 
