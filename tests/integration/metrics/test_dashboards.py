@@ -85,22 +85,22 @@ def test_every_panel_asks_for_series_that_a_real_prometheus_has(sidecar, query):
             assert found or optional, (board.name, asked)
 
 
-@pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.stem)
-def test_a_dashboard_shows_those_that_lead_and_leads_to_the_others(board, sidecar, query):
-    found = json.loads(board.read_text())
-    variables = {each["name"]: each for each in found["templating"]["list"]}
-    instance = variables["instance"]
-    assert instance["includeAll"]
-    asked = re.fullmatch(r"query_result\((.+)\)", instance["query"])
-    assert asked
-    (led,) = query(asked[1].replace("$__range", "1m"))
-    assert led["metric"]["instance"] == sidecar.process.http
-    for expression in expressions(board):
-        assert 'instance="' not in expression
-        assert 'instance=~"$instance"' in expression
-    (link,) = found["links"]
-    assert (link["type"], link["keepTime"], link["includeVars"]) == ("dashboards", True, True)
-    assert set(link["tags"]) <= set(found["tags"])
+def test_dashboards_show_those_that_lead_and_lead_to_each_other(sidecar, query):
+    for board in BOARDS:
+        found = json.loads(board.read_text())
+        variables = {each["name"]: each for each in found["templating"]["list"]}
+        instance = variables["instance"]
+        assert instance["includeAll"], board
+        asked = re.fullmatch(r"query_result\((.+)\)", instance["query"])
+        assert asked, board
+        (led,) = query(asked[1].replace("$__range", "1m"))
+        assert led["metric"]["instance"] == sidecar.process.http, board
+        for expression in expressions(board):
+            assert 'instance="' not in expression
+            assert 'instance=~"$instance"' in expression
+        (link,) = found["links"]
+        assert (link["type"], link["keepTime"], link["includeVars"]) == ("dashboards", True, True)
+        assert set(link["tags"]) <= set(found["tags"]), board
 
 
 HISTOGRAM = ("_bucket", "_count", "_sum")
