@@ -25,6 +25,7 @@ from allocator.core.books.gang_offers import collectors, patience_of, principal_
 from allocator.core.books.state import State
 from allocator.core.cycle.gangs import (
     MANY,
+    agents_open_to,
     need_of,
     task_room,
     within_limits,
@@ -213,10 +214,9 @@ def _places(state: State, snapshot: Snapshot, client: int, taken: Bools) -> tupl
 
     `taken` (A,): agents on which another gang does.
     """
-    agents, demand, need = snapshot.agents, snapshot.demand[client], need_of(snapshot, client)
-    every = np.full(len(agents), client)
-    barred = bits(snapshot.excluded, agents, every) | bits(snapshot.filters.covered, agents, every)
-    agents = agents[~barred & ~taken[agents]]
+    demand, need = snapshot.demand[client], need_of(snapshot, client)
+    agents = agents_open_to(snapshot, client)
+    agents = agents[~taken[agents]]
     room = np.minimum(task_room(snapshot, client)[agents], need)
     # The whole tasks that there is room for.
     order = np.argsort(-room, kind="stable")

@@ -105,11 +105,17 @@ def _may_fit(snapshot: Snapshot, client: int) -> bool:
     """Whether agents, filters and limits leave room for a gang; guarantees and minimums aside."""
     if not within_limits(snapshot, client):
         return False
+    room = task_room(snapshot, client)[agents_open_to(snapshot, client)]
+    return bool(room.sum() >= need_of(snapshot, client))
+
+
+def agents_open_to(snapshot: Snapshot, client: int) -> Ints:
+    """Candidate agents, (n,), from which neither rules nor filters bar a client."""
     agents = snapshot.agents
     every = np.full(len(agents), client)
     barred = bits(snapshot.excluded, agents, every) | bits(snapshot.filters.covered, agents, every)
-    room = task_room(snapshot, client)[agents[~barred]]
-    return bool(room.sum() >= need_of(snapshot, client))
+    found: Ints = agents[~barred]
+    return found
 
 
 def within_limits(snapshot: Snapshot, client: int) -> bool:
