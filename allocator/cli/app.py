@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from allocator import __version__
-from allocator.cli.lab import advise, demo, reproduce, simulate, torture
+from allocator.cli.lab import advise, demo, reproduce, simulate
 from allocator.cli.local import graph, replay, serve, warm
 from allocator.cli.remote import admin, rules, settings, usage
 from allocator.cli.tree import PLAIN, Root
@@ -31,7 +31,6 @@ for _register in (
     reproduce.register,
     simulate.register,
     advise.register,
-    torture.register,
     replay.register,
     graph.register,
 ):

@@ -23,7 +23,7 @@ from allocator.lab.random_cluster.checks import differences, of_ledger
 from allocator.lab.workloads.scenario import JobProgress, JobStage
 from tests.lab.master.books import of_state
 from tests.lab.master.masters import wire_link
-from tests.lab.torture.wire_link import WireLink
+from tests.torture.wire_link import WireLink
 
 SIZE = 6
 CUT_EVERY_MS = 20_000

@@ -25,7 +25,7 @@ from tests.hostile.measuring import (
     new_loop,
     peak_mib,
 )
-from tests.lab.torture.wire_link import WireLink
+from tests.torture.wire_link import WireLink
 
 GIB = 1024 * MILLI
 HONEST = Identity("honest", ("honest",), demand={"cpus": MILLI, "mem": GIB // 2})

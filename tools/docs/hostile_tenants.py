@@ -30,7 +30,7 @@ Each *manner* of hostility is defined once, in `allocator/lab/hostile/`. It is p
 
 - with the module's brain and the sidecar in one process, and before the sidecar alone
   (`tests/hostile/test_crew.py`);
-- before a sidecar process (`mesos-allocator torture`);
+- before a sidecar process (`python -m tests.torture`);
 - before a real master, where one is at hand (`tests/cluster/test_tenants.py`).
 
 The cluster also has eight honest agents and an honest framework with a guarantee, which declines

@@ -307,8 +307,8 @@ def soak(
 ) -> None:
     """Let agents and frameworks do anything that Mesos allows, and compare the books.
 
-    The emulated cluster's clock is faster than real time: minutes pass in seconds. `torture` runs
-    in real time. Ctrl-C ends the run and prints the findings so far.
+    The emulated cluster's clock is faster than real time: minutes pass in seconds.
+    Ctrl-C ends the run and prints the findings so far.
     """
     from allocator.core import PolicySpec
     from allocator.lab.experiments.soak import Soak

@@ -37,7 +37,7 @@ from allocator.wire.journal.records import (
     request_record,
     start_record,
 )
-from tests.lab.torture.wire_link import WireLink
+from tests.torture.wire_link import WireLink
 
 
 class JournalLink(WireLink):

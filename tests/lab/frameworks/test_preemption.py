@@ -17,7 +17,7 @@ from allocator.lab.workloads.scenario import JobStage
 from allocator.lab.workloads.traces import Arrival, Replay
 from allocator.policies import build
 from tests.lab.master.masters import Listener, master_for, run
-from tests.lab.torture.wire_link import WireLink
+from tests.torture.wire_link import WireLink
 
 FAR_MS = 10**12
 NEED = {"cpus": 4000, "mem": 4_096_000}

@@ -6,7 +6,7 @@ from allocator.lab.event_heap import Priority
 from allocator.lab.random_cluster.checks import differences, of_ledger
 from allocator.lab.workloads.scenario import Scenario
 from tests.lab.master.books import of_state
-from tests.lab.torture.wire_link import WireLink
+from tests.torture.wire_link import WireLink
 
 
 @dataclass

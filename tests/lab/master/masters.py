@@ -14,7 +14,7 @@ from allocator.lab.master.emulated import EmulatedMaster
 from allocator.lab.master.session import Outbox
 from allocator.lab.resources import AgentSpec, KindTable, ResourceTable
 from allocator.policies import build
-from tests.lab.torture.wire_link import WireLink
+from tests.torture.wire_link import WireLink
 from tests.world.rows import holdings
 
 

@@ -21,11 +21,11 @@ from allocator.lab.links.end_with_parent import ending_with_us
 from allocator.lab.links.sidecar_process import ProcessFigures, channel, figures_of, free_port
 from allocator.lab.links.stream import StreamLink
 from allocator.lab.links.wall_clock import WallClock
-from allocator.lab.torture.link import PatientLink, RunningClock
-from allocator.lab.torture.report import TortureFindings
-from allocator.lab.torture.wires import Authority, Cable, Proxy, dial_tcp, dial_unix
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1.admin_pb2_grpc import AdminServiceStub
+from tests.torture.link import PatientLink, RunningClock
+from tests.torture.report import TortureFindings
+from tests.torture.wires import Authority, Cable, Proxy, dial_tcp, dial_unix
 
 # What a process writes to its log: how much a minute, and what in it should not be there.
 
@@ -308,7 +308,7 @@ class Rig:
         self.directory = directory
         self.out = out
         self.findings = findings
-        self.chance = random.Random(seed)  # noqa: S311 - no secret
+        self.chance = random.Random(seed)
         self.grpc_port, self.http_port = free_port(), free_port()
         self.unix = f"unix:{directory / 'sidecar.sock'}"
         self.authority = Authority(directory)

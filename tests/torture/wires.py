@@ -43,7 +43,7 @@ class Proxy:
 
     def __init__(self, dial: Dial, seed: int = 0) -> None:
         self._dial = dial
-        self._chance = random.Random(seed)  # noqa: S311 - no secret
+        self._chance = random.Random(seed)
         self._flows = threading.Event()
         self._flows.set()
         self._tear = False
@@ -246,7 +246,7 @@ class Cable:
         unshare = shutil.which("unshare")
         if unshare is None:
             raise FileNotFoundError("there is no unshare")
-        self._holder = subprocess.Popen(  # noqa: S603 - two programs of the system
+        self._holder = subprocess.Popen(
             ending_with_us([unshare, "--net", "sleep", "infinity"]),
             stdin=subprocess.DEVNULL,
         )
@@ -268,9 +268,7 @@ class Cable:
 
 def _run(*words: str, prefix: tuple[str, ...] = ()) -> None:
     try:
-        subprocess.run(  # noqa: S603 - programs of the system
-            [*prefix, "ip", *words], check=True, capture_output=True, timeout=COMMAND_S
-        )
+        subprocess.run([*prefix, "ip", *words], check=True, capture_output=True, timeout=COMMAND_S)
     except subprocess.SubprocessError as error:
         raise OSError(str(error)) from None
 

@@ -19,10 +19,10 @@ from allocator.lab.master.emulated import EmulatedMaster
 from allocator.lab.master.gates import Decision, QuotaBook, judge
 from allocator.lab.random_cluster.checks import Inspector, differences, of_ledger, of_sidecar
 from allocator.lab.resources import Amount, Resource
-from allocator.lab.torture.faults import Scene
-from allocator.lab.torture.report import TortureFindings
-from allocator.lab.torture.rig import ANSWER_S, PATIENCE_CYCLES, Rig
 from allocator.v1 import admin_pb2 as pb
+from tests.torture.faults import Scene
+from tests.torture.report import TortureFindings
+from tests.torture.rig import ANSWER_S, PATIENCE_CYCLES, Rig
 
 # The master's books add up, and the sidecar's are the same.
 

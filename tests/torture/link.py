@@ -11,8 +11,8 @@ from allocator.core import Decisions
 from allocator.lab.links.base import Batch, LinkDownError, Opening
 from allocator.lab.links.stream import STREAM_OPTIONS, StreamLink
 from allocator.lab.module_protocol import SessionEndedError
-from allocator.lab.torture.report import TortureFindings
 from allocator.v1 import session_pb2 as pb
+from tests.torture.report import TortureFindings
 
 # Time that passes only while this process runs.
 

@@ -18,8 +18,12 @@ from allocator.lab.links.sidecar_process import channel, free_port
 from allocator.lab.links.stream import StreamLink
 from allocator.lab.links.wall_clock import WallClock
 from allocator.lab.master.emulated import EmulatedMaster
-from allocator.lab.torture import Plan, text, torture, write
-from allocator.lab.torture.faults import (
+from allocator.v1 import admin_pb2
+from allocator.v1.admin_pb2_grpc import AdminServiceStub
+from tests.server.metrics.scraping import samples
+from tests.server.sidecar_process import await_true
+from tests.tiers import long
+from tests.torture.faults import (
     FAULTS,
     hostile_tenants,
     kill,
@@ -29,15 +33,10 @@ from allocator.lab.torture.faults import (
     reconnect,
     set_policy,
 )
-from allocator.lab.torture.report import TortureFindings
-from allocator.lab.torture.rig import LogMeter, TorturedSidecar
-from allocator.lab.torture.run import TortureWorld
-from allocator.lab.torture.wires import Cable, Proxy, dial_tcp
-from allocator.v1 import admin_pb2
-from allocator.v1.admin_pb2_grpc import AdminServiceStub
-from tests.server.metrics.scraping import samples
-from tests.server.sidecar_process import await_true
-from tests.tiers import long
+from tests.torture.report import TortureFindings, text, write
+from tests.torture.rig import LogMeter, TorturedSidecar
+from tests.torture.run import Plan, TortureWorld, torture
+from tests.torture.wires import Cable, Proxy, dial_tcp
 
 QUIET = (questions,)
 
@@ -162,7 +161,7 @@ def test_hostile_tenants_are_survived(tmp_path):
 
 @pytest.mark.long
 def test_control_c_ends_it_in_order(tmp_path):
-    command = [sys.executable, "-m", "allocator", "torture", "--hours", "1", "--out", str(tmp_path)]
+    command = [sys.executable, "-m", "tests.torture", "--hours", "1", "--out", str(tmp_path)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=dict(os.environ))
     while not (tmp_path / "sidecar.log").exists():  # pytest-timeout bounds it
         time.sleep(0.1)

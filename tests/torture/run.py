@@ -1,4 +1,15 @@
-"""Play worlds until the time is over; a world is one life of a master."""
+"""Play worlds until the time is over; a world is one life of a master.
+
+    rig         what faults act on: the process, its log, the ways to it, its files
+    link        the master's end of the stream, which continues alone while no answer comes
+    wires       a TCP relay that spoils connections, a cable that can be pulled, certificates
+    faults      one function per fault
+    invariants  what must hold under every fault
+    report      the findings, as text and JSON
+
+A seed fixes the worlds, and which fault strikes at which moment of their time. How long the process
+takes to come back depends on the machine, so two runs are similar but not equal.
+"""
 
 import random
 import shutil
@@ -15,8 +26,9 @@ from allocator.lab.links.sidecar_process import scratch_directory
 from allocator.lab.master.cycles import Timing
 from allocator.lab.master.emulated import EmulatedMaster
 from allocator.lab.random_cluster import RandomScenario
-from allocator.lab.torture.faults import FAULTS, Fault, Scene, restart
-from allocator.lab.torture.invariants import (
+from allocator.lab.workloads.scenario import set_stage
+from tests.torture.faults import FAULTS, Fault, Scene, restart
+from tests.torture.invariants import (
     Liveness,
     OfferRules,
     Watch,
@@ -25,10 +37,9 @@ from allocator.lab.torture.invariants import (
     kept,
     steady,
 )
-from allocator.lab.torture.link import TorturedLink
-from allocator.lab.torture.report import TortureFindings, TortureReport
-from allocator.lab.torture.rig import Rig
-from allocator.lab.workloads.scenario import set_stage
+from tests.torture.link import TorturedLink
+from tests.torture.report import TortureFindings, TortureReport
+from tests.torture.rig import Rig
 
 # One master's life: a random cluster, faults that strike, looks that are taken.
 
@@ -56,7 +67,7 @@ class TortureWorld:
 
     def __init__(self, rig: Rig, seed: int, size: int, faults: Sequence[Fault] = FAULTS) -> None:
         self._rig = rig
-        self._chance = random.Random(seed)  # noqa: S311 - no secret
+        self._chance = random.Random(seed)
         self._faults = [fault for fault in faults if fault.possible(rig)]
         self._scenario = RandomScenario(seed, size=size, duration_ms=DURATION_MS, silent=True)
         # The newer of two masters has the sidecar: each is newer than those before, and rivals.

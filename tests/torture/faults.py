@@ -26,12 +26,12 @@ from allocator.lab.links.base import Batch, LinkDownError, Opening
 from allocator.lab.links.sidecar_process import channel, lowest_free_descriptor, observer_of
 from allocator.lab.master.emulated import EmulatedMaster
 from allocator.lab.module_protocol import SessionEndedError
-from allocator.lab.torture.link import PatientLink, TorturedLink
-from allocator.lab.torture.rig import ANSWER_S, Rig, SidecarGoneError
-from allocator.lab.torture.wires import Proxy, dial_tcp
 from allocator.policies import MODES, POLICIES, build
 from allocator.v1 import admin_pb2, explain_pb2, settings_pb2, types_pb2
 from allocator.v1 import session_pb2 as pb
+from tests.torture.link import PatientLink, TorturedLink
+from tests.torture.rig import ANSWER_S, Rig, SidecarGoneError
+from tests.torture.wires import Proxy, dial_tcp
 
 
 @dataclass
