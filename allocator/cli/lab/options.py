@@ -147,7 +147,7 @@ def on_sidecar(target: str | None, *, force: bool) -> Iterator[int]:
     try:
         note = partial(typer.echo, err=True)
         lent = borrowed(target, force=force, note=note) if target else nullcontext(1)
-        with lent as started_us:
+        with lent as started_us, _as_told():
             yield started_us
     except LinkDownError as error:
         fail(Exit.UNREACHABLE if target else Exit.FAILURE, str(error))
@@ -172,6 +172,16 @@ def _check_tokens(target: str) -> None:
         if token and not is_local(target):
             text = f"the token of {variable} would be sent unencrypted; name a sidecar on this"
             fail(Exit.USAGE, f"--target {target}: {text} machine, or unset the variable")
+
+
+@contextmanager
+def _as_told() -> Iterator[None]:
+    """Exit if an error follows a signal: `_end` inside a lock's own code raises another one."""
+    try:
+        yield
+    except Exception:
+        end_if_told()
+        raise
 
 
 def _end(number: int, _frame: FrameType | None) -> NoReturn:

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -193,6 +194,21 @@ def test_a_signal_whose_exception_was_lost_still_ends_it(signals):
             with contextlib.suppress(SystemExit):
                 signal.raise_signal(number)
             end_if_told()
+
+    for number in signals:
+        with pytest.raises(SystemExit) as ended:
+            play(number)
+        assert ended.value.code == 128 + number
+
+
+def test_a_signal_amid_a_lock_still_ends_it(signals):
+    """The exit leaves a condition's wait without its lock, whose release is another error."""
+
+    def play(number: int) -> None:
+        condition = threading.Condition()
+        with on_sidecar(None, force=False), condition:
+            condition.release()
+            signal.raise_signal(number)
 
     for number in signals:
         with pytest.raises(SystemExit) as ended:
