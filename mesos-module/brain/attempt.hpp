@@ -6,8 +6,8 @@
 namespace allocator {
 namespace brain {
 
-// Returns what `function` returns, or `failed(reason)` if it throws. An
-// exception that left an actor would end the master.
+// Returns the result of `function`, or `failed(reason)` if it throws. An
+// exception that escapes an actor terminates the master.
 template <typename Result, typename Function, typename Failed>
 Result attempt(const Function& function, const Failed& failed)
 {

@@ -30,8 +30,8 @@ namespace brain {
 //
 // Each fact is booked first and sent to the sidecar afterwards, so the books
 // never depend on the sidecar. A decision is only a request: the gates decide
-// what comes of it. After each step, take `ready` and carry it out in order
-// before the next step. The same steps give the same effects.
+// whether it becomes an offer. After each step, take `ready` and carry it out
+// in order before the next step. The same steps give the same effects.
 //
 // `step` returns an error, or an empty string. A rejected fact (for example,
 // one that names an unknown agent) changes nothing. If a correct master cannot
@@ -66,8 +66,8 @@ public:
   std::string step(const SetWeights& event, int64_t nowMs);
   std::string step(const Exclude& event, int64_t nowMs);
 
-  // Events about one agent or framework. Returns an error if it is unknown.
-  // (What was on a removed agent was removed with it.)
+  // Handles events about one agent or framework. Returns an error if it is
+  // unknown. (The holdings on a removed agent were removed with it.)
   template <typename Event>
   std::string step(const Event& event, int64_t nowMs)
   {
@@ -119,8 +119,8 @@ private:
     return "Agent " + id + " is not known";
   }
 
-  // Finds the agent that an event names, else its framework. Returns an error
-  // if it is unknown.
+  // Finds the agent that an event names, or else its framework. Returns an
+  // error if it is unknown.
   template <typename Event>
   auto find(const Event& event, uint32_t* agent, int)
       -> decltype(std::string(event.agent))
@@ -356,17 +356,17 @@ private:
   Answer answer;
   int uselessAnswers = 0;
 
-  // Whether the outstanding cycle repeats an earlier one, and when the first of
-  // them was asked for.
+  // Whether the outstanding cycle repeats one that had a useless answer, and
+  // when the first of them was requested.
   bool again = false;
   int64_t askedMs = 0;
 
-  // How long the sidecar has answered nothing, and when the module last decided
-  // a cycle itself.
+  // For how long the sidecar has not answered although it owes answers, and
+  // when the module last decided a cycle itself.
   int64_t quietMs = 0;
   int64_t aloneMs = INT64_MIN / 2;
 
-  // At most one cycle is outstanding; what is wanted meanwhile is merged into
+  // At most one cycle is outstanding; requests made meanwhile are merged into
   // the next one.
   bool cycleAsked = false;
   bool cycleAskedAll = false; // The outstanding cycle covers all agents.

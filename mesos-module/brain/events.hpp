@@ -262,8 +262,8 @@ struct Release
 };
 
 
-// Shadow mode: the offers that the deciding allocator makes to a framework. The
-// master has them or is about to get them.
+// Shadow mode: offers of the deciding allocator to a framework. The master has
+// them or is about to get them.
 struct OfferedBeside
 {
   struct Row

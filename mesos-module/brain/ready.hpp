@@ -43,14 +43,14 @@ struct Message
   std::vector<uint32_t> agents;
   int64_t clockMs = 0;
 
-  // Set on events and on the last part of a snapshot. Ascends across sessions.
-  // A decision carries the revision of the last message that the sidecar had
-  // applied.
+  // Set on events and on the last part of a snapshot. It ascends across
+  // sessions. A decision carries the revision of the last message that the
+  // sidecar had applied.
   uint64_t revision = 0;
 };
 
 
-// Resources to offer to a framework; the books hold them from now on.
+// Resources to offer to a framework; the books already hold them.
 struct Offer
 {
   uint32_t framework;

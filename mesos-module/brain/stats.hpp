@@ -24,8 +24,8 @@ struct Stats
   int64_t fallbackSinceMs = 0;
   int64_t fallbackUntilMs = 0;
 
-  // Barren intervals in a row, and how often the module decided a cycle because
-  // of them.
+  // Consecutive barren intervals, and how often the module decided a cycle
+  // because of them.
   uint64_t barrenIntervals = 0;
   uint64_t barrenTurns = 0;
 

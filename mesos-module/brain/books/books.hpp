@@ -21,8 +21,8 @@ struct Conversion
 };
 
 
-// What agents have, which framework holds it (offered or in use), and what is
-// free.
+// The resources of agents, which framework holds them (offered or in use), and
+// which are free.
 //
 // Invariant: for each resource class on each agent, free + held == total,
 // exactly; if more is held than exists, nothing is free. Only this class
@@ -57,10 +57,10 @@ public:
 
   void removeFramework(uint32_t framework);
 
-  // Applies conversions in order to what a framework holds (out of `offered`)
-  // and to the total; all of them or none. A conversion that consumes nothing
-  // (another copy of a shared volume) leaves the total unchanged. Returns an
-  // error, or an empty string.
+  // Applies conversions, in order, to `offered`, which the framework must hold,
+  // and to the agent's total: all of them or none. A conversion that consumes
+  // nothing (another copy of a shared volume) leaves the total unchanged.
+  // Returns an error, or an empty string.
   std::string convertHeld(
       uint32_t agent,
       uint32_t framework,
@@ -68,10 +68,11 @@ public:
       const Parts& offered,
       const std::vector<Conversion>& conversions);
 
-  // Follows conversions that the master applied although they contradict the
-  // books. The result of applying them to `offered` is held from now on. The
-  // total follows as far as it contains what is consumed, so no resources are
-  // created. Returns whether they fit `offered`.
+  // Applies conversions that contradict the books although the master has
+  // already applied them. The framework then holds the result of applying them
+  // to `offered`. The total only changes as far as it contains what is
+  // consumed, so no resources are created. Returns false, without effect, if
+  // they do not even fit `offered`.
   bool followHeld(
       uint32_t agent,
       uint32_t framework,
@@ -79,8 +80,8 @@ public:
       const Parts& offered,
       const std::vector<Conversion>& conversions);
 
-  // Like `convertHeld`, for free resources; no copy of a consumed shared
-  // resource may be held.
+  // Like `convertHeld`, for free resources. A consumed shared resource must
+  // have no holders.
   std::string convertFree(uint32_t agent, const Conversion& conversion);
 
   // The free amount; for a shared resource class, the whole total, regardless

@@ -54,7 +54,7 @@ struct Cluster
   Books books;
   Filters filters;
 
-  // What the session's sidecar reads at most; messages should not be larger.
+  // The largest message that the session's sidecar reads.
   size_t messageBytesMax = SIZE_MAX;
 
   bool paused = false;     // Within a bracket of the master's calls.

@@ -47,10 +47,10 @@ public:
       const Parts& offer,
       int64_t nowMs) const;
 
-  // Neither expired nor dropped.
+  // Whether the filter is in force: neither expired nor dropped.
   bool lasts(const OfferFilter& filter, int64_t nowMs) const;
 
-  // A dropped filter's role may no longer exist.
+  // Whether the filter was dropped. Its role may no longer exist then.
   bool isDropped(const OfferFilter& filter) const;
 
   void drop(uint32_t framework, uint32_t role);
@@ -86,7 +86,7 @@ private:
       std::priority_queue<Expiry, std::vector<Expiry>, std::greater<Expiry>>;
   using Gone = std::function<bool(const OfferFilter&)>;
 
-  // Removes those in [begin, end) for which `gone` is true.
+  // Removes the agent's filters in [begin, end) for which `gone` is true.
   void sweep(Agent* agent, size_t begin, size_t end, const Gone& gone);
   void sweepDropped();
   void countIn(uint32_t role, ptrdiff_t more);
@@ -105,7 +105,8 @@ private:
   size_t count = 0;                            // In force.
   size_t records = 0; // Stored in agents, dropped ones included.
 
-  // Expiry times by agent, earliest first. Removed filters leave their entries.
+  // Expiry times by agent, earliest first. An entry remains when its filter is
+  // removed.
   Expiries expiries;
 };
 

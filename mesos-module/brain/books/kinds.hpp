@@ -17,17 +17,18 @@
 namespace allocator {
 namespace brain {
 
-// The kinds of a session: the distinctions between resource classes that the
-// sidecar knows. Labels, principals, volume ids, sources and providers make no
-// distinction. Numbers start at 0 and are not reused within a session.
+// The kinds of a session group the resource classes that the sidecar need not
+// distinguish: labels, principals, volume ids, sources and providers make no
+// difference. Numbers start at 0 and are not reused within a session.
 //
-// The number of kinds is limited by the sidecar. Further resource classes share
-// the overflow kind of their name, for which room is reserved.
+// The sidecar limits the number of kinds. Resource classes beyond the limit
+// belong to the overflow kind of their name, for which room is reserved.
 //
-// To protect others, each reporter has a share of the kinds for reserved
-// resources and of those for names that are not Mesos's own (see `bounds.hpp`).
-// Beyond its share a resource goes to the overflow of its name, and a new name
-// to one overflow kind for all such names.
+// A reporter can only create a share of the kinds for reserved resources, and
+// of those for names that are not Mesos's own (see `bounds.hpp`), so that it
+// cannot use up the kinds of others. Beyond its share, a resource belongs to
+// the overflow kind of its name, and a new name to one overflow kind for all
+// such names.
 class Kinds
 {
 public:
@@ -36,26 +37,27 @@ public:
   // The protocol's default limit.
   static constexpr size_t MOST_DEFAULT = session::KINDS_DEFAULT;
 
-  // Name of the overflow kind for all names; not a valid resource name in
-  // Mesos.
+  // Name of the overflow kind for new names beyond a reporter's share; not a
+  // valid resource name in Mesos.
   static const char* const OTHERS;
 
   explicit Kinds(size_t _most = MOST_DEFAULT);
 
-  // The kind of a defined resource class, bound if necessary. NONE if there is
-  // no room even for an overflow kind; then the resource must not be sent to
-  // the sidecar.
+  // The kind of a defined resource class, which is created if necessary. NONE
+  // if there is no room even for an overflow kind; then the resource must not
+  // be sent to the sidecar.
   uint32_t bind(uint32_t resourceClass, const ResourceClasses& table);
 
-  // NONE if not bound.
+  // NONE if the resource class has no kind yet.
   uint32_t find(uint32_t resourceClass) const;
 
-  // The resource class's number is about to be reused.
+  // Call before the resource class's number is reused.
   void forget(uint32_t resourceClass);
 
   bool known(uint32_t kind) const { return kind < kinds.size(); }
 
-  // Whether only whole objects of a known kind are given.
+  // Whether decisions can only give whole objects of the kind, which must be
+  // known.
   bool whole(uint32_t kind) const
   {
     return kinds[kind].indivisible() || kinds[kind].rest();
@@ -69,7 +71,7 @@ public:
 
   bool hasOverflow() const { return !over.empty(); }
 
-  // Whether unused kinds take a large part of some share.
+  // Whether kinds that are no longer in use fill a large part of some share.
   bool hasManyUnused() const;
 
   // Whether some of the reporter's resources are in an overflow kind.
@@ -91,7 +93,7 @@ public:
   std::vector<wire::Kind> takeNew();
 
 private:
-  // A part of the limit.
+  // A part of the limit on kinds, and how much of it is taken.
   struct Share
   {
     bool hasRoom(const std::string& reporter, size_t kinds) const;

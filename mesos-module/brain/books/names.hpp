@@ -20,18 +20,19 @@ namespace brain {
 
 namespace wire = ::allocator::v1;
 
-// Binds numbers to ids, from 1, lowest free number first. The numbers serve as
-// handles of the protocol.
+// Binds numbers to ids: from 1, the lowest free number first. The numbers serve
+// as handles of the protocol.
 //
 // Each number remembers the revision of the message that last bound or released
-// it. A decision made for an earlier owner is recognised by it.
+// it. This identifies decisions that were made for an earlier owner of the
+// number.
 class Handles
 {
 public:
   static constexpr uint32_t NONE = 0;
 
-  // The number keeps its old revision until `sent`: a sidecar that knows the
-  // last owner does not know this one yet.
+  // The number keeps its old revision until `sent` is called: a sidecar that
+  // knows the last owner does not know the new one yet.
   uint32_t bind(const std::string& id);
 
   // `revision`: of the message that reports the release.
@@ -47,8 +48,8 @@ public:
   // 0 if unbound.
   uint64_t revision(uint32_t handle) const;
 
-  // Whether the number was bound or released after revision `known`; then a
-  // sidecar that had applied `known` named it in good faith.
+  // Whether the number was bound or released after revision `known`. If so, a
+  // sidecar that had applied only `known` is not at fault for naming it.
   bool changedSince(uint32_t handle, uint64_t known) const;
 
   // One more than the largest number that was ever bound.
@@ -71,37 +72,38 @@ private:
 };
 
 
-// What names a role, which decides the limit that it counts against. In
+// How a role is used, which decides the limit that it counts against. In
 // ascending order.
 enum class Standing : uint8_t
 {
-  // Only agents, beyond the number of roles that these may add: the sidecar
-  // sees it as the nearest ancestor it knows, or as `Roles::OTHERS`.
+  // Used by agents only, beyond the limit on such roles. The sidecar sees the
+  // nearest ancestor that it knows, or `Roles::OTHERS`, instead.
   UNTOLD,
 
-  // Only agents: it or a descendant is in use.
+  // Used by agents only: tasks or reservations use the role or a descendant.
   USED,
 
-  // It or a descendant is named by a framework or an operator.
+  // A framework or an operator names the role or a descendant.
   SOUGHT,
 };
 
 
-// The tree of roles; number 0 is the root. Numbers persist until `removeUnused`
-// finds them unused. Protocol handles persist for a session; a role gets one
-// when the sidecar first needs it.
+// The tree of roles; number 0 is the root. A role keeps its number until
+// `removeUnused` removes it. It gets a protocol handle when the sidecar first
+// needs one, and keeps it for the session.
 //
-// Mesos allows any depth. The tree has ROLE_DEPTH_MAX levels at most; a deeper
-// role becomes a child of its last ancestor in the tree, but keeps its path.
+// Mesos allows any depth, but the tree has at most ROLE_DEPTH_MAX levels. A
+// deeper role becomes a child of its last ancestor in the tree, and keeps its
+// path.
 //
-// Roles named only by agents do not reduce the room of frameworks. An untold
-// role has no place of its own: it is a child of the nearest existing ancestor,
-// and gets its place once a framework or operator names it.
+// Roles that only agents name do not count against the limit on roles of
+// frameworks. An untold role is a child of the nearest existing ancestor until
+// a framework or operator names it; only then are its missing ancestors added.
 class Roles
 {
 public:
-  // Stands for untold roles without a known ancestor; valid Mesos roles contain
-  // no blanks.
+  // Path reported for untold roles that have no known ancestor. Valid Mesos
+  // roles contain no blanks, so it cannot clash.
   static const char* const OTHERS;
 
   // `above` was inserted between `below` and its parent.
@@ -113,22 +115,23 @@ public:
 
   Roles() : rows(1) { rows[0].bound = true; }
 
-  // Whether it is a path of non-empty names.
+  // Whether `path` consists of non-empty names.
   static bool isPath(const std::string& path);
 
-  // The number of a role that a framework or operator names. Binds missing
-  // ancestors, up to `levels` levels; a nested role always has its top-level
-  // role.
+  // The number of a role that a framework or operator names, which is added if
+  // it is new. Also adds missing ancestors, down to level `levels`; the
+  // top-level role is always added.
   uint32_t number(const std::string& path, size_t levels = ROLE_DEPTH_MAX);
 
-  // The number of a role that an agent uses; untold if that would take more
-  // than `levelsMax` new levels, or if there is no room.
+  // The number of a role that an agent uses, which is added if it is new. The
+  // role is untold if it needs more than `levelsMax` new levels, or if there is
+  // no room.
   uint32_t use(const std::string& path, size_t levelsMax);
 
-  // The number of a role; untold if it is new.
+  // The number of a role, which is added as untold if it is new.
   uint32_t note(const std::string& path);
 
-  // How many roles `number` would newly make SOUGHT.
+  // How many roles `number` would raise to SOUGHT.
   size_t lacking(const std::string& path, size_t levels) const
   {
     return lacking(path, levels, Standing::SOUGHT);
@@ -146,7 +149,7 @@ public:
     return rows[role].told.empty() ? rows[role].path : rows[role].told;
   }
 
-  // The same for a path that need not be bound.
+  // The same for a path that may not be in the tree.
   std::string toldAs(const std::string& path) const;
 
   uint32_t parent(uint32_t role) const { return rows[role].parent; }
@@ -160,21 +163,22 @@ public:
 
   Standing standing(uint32_t role) const { return rows[role].standing; }
 
-  // Roles without the root; roles of a standing.
+  // Number of roles without the root; number of roles of a standing.
   size_t count() const { return numbers.size(); }
   size_t count(Standing standing) const { return counts[size_t(standing)]; }
 
   // Adoptions since the last call, in order.
   std::vector<Adoption> takeAdopted();
 
-  // Removes roles that are neither in use, nor known to the session, nor above
-  // such a role. Returns their numbers, which may be reused. Remaining roles
-  // that are no longer sought become USED, as far as there is room.
+  // Removes roles that are not in use, that the session does not know, and that
+  // have no descendant of either sort. Returns their numbers, which may be
+  // reused. Of the remaining roles that the session does not know, those no
+  // longer sought become USED, or UNTOLD if there is no room.
   std::vector<uint32_t> removeUnused(
       std::vector<bool> inUse,
       std::vector<bool> sought);
 
-  // Starts a session, which knows no roles.
+  // Call when a session starts, which knows no roles yet.
   void forgetHandles();
 
   // Handles in the session; how many of them were unused as of the last
@@ -186,8 +190,8 @@ public:
   // ancestor.
   uint32_t handle(uint32_t role);
 
-  // The handle under which the session knows the role's holdings: its own, or
-  // the shared one until `moved`.
+  // The handle under which the session knows the role's holdings: the shared
+  // one until `moved` is called, then the role's own.
   uint32_t holdHandle(uint32_t role);
 
   // The same, or 0 if the session does not know the role.
@@ -197,7 +201,7 @@ public:
   }
 
   // Roles that got their own handle while the session still knows their
-  // holdings under a shared one; `moved` ends that.
+  // holdings under a shared one. Call `moved` after reporting the change.
   const std::vector<uint32_t>& movers() const { return moving; }
   void moved();
 
@@ -229,7 +233,7 @@ private:
     std::string told; // Empty if equal to `path`.
     uint32_t parent = 0;
     uint32_t top = 0;
-    uint32_t handle = 0; // Another role's if untold.
+    uint32_t handle = 0; // An ancestor's or OTHERS' if untold.
     uint32_t before = 0; // The shared handle it had while untold.
     Standing standing = Standing::UNTOLD;
     bool bound = false;
@@ -244,12 +248,12 @@ private:
   size_t idle = 0;
   uint32_t others = 0; // The handle of OTHERS.
 
-  // Untold roles, which may lack ancestors.
+  // Untold roles, some of whose ancestors may not be in the tree.
   std::map<std::string, uint32_t> loose;
   std::vector<Adoption> adopted;
   std::vector<uint32_t> moving;
 
-  // Reported paths that differ from the path.
+  // Reported paths that differ from the role's path.
   std::unordered_set<std::string> odd;
 };
 

@@ -29,7 +29,7 @@ enum class Type
 };
 
 
-// What decisions depend on.
+// The properties of a resource class that decisions depend on.
 struct Traits
 {
   std::string name;
@@ -72,8 +72,8 @@ struct Part
 };
 
 
-// The amount (in thousandths) that counts for `copies` scalar objects, bounded
-// against overflow.
+// The total amount of `copies` scalar objects, in thousandths; limited so that
+// sums do not overflow.
 int64_t countable(int64_t amount, int64_t copies = 1);
 
 // Sorted by resource class, each at most once, amounts above 0.
@@ -102,12 +102,13 @@ using Amounts = std::vector<std::pair<uint32_t, int64_t>>;
 
 int64_t amountOf(const Amounts& amounts, uint32_t number);
 
-// Drops numbers whose amount becomes 0.
+// Adds `delta` to the amount of a number; removes numbers whose amount becomes
+// 0.
 void change(uint32_t number, int64_t delta, Amounts* amounts);
 
 
 // Interned strings, numbered from 0, with reference counts. Numbers are reused,
-// so that a stream of new names does not make the master grow.
+// so that an endless series of new names does not use up the master's memory.
 class Names
 {
 public:
@@ -172,7 +173,8 @@ public:
       uint32_t reservedTop,
       const std::string& reservedTold);
 
-  // A new session may report roles under other paths.
+  // Changes the path under which the reserved role is reported, which may
+  // differ between sessions.
   void tellReserved(uint32_t resourceClass, const std::string& told)
   {
     rows[resourceClass].reservedTold = told;
@@ -194,7 +196,7 @@ public:
 
   uint32_t end() const { return static_cast<uint32_t>(rows.size()); }
 
-  // Records `reporter` where there is none yet.
+  // Records `reporter` for those resource classes of `parts` that have none.
   void tell(const Parts& parts, Reporter reporter);
 
   void use(uint32_t resourceClass) { ++rows[resourceClass].uses; }

@@ -103,7 +103,8 @@ Spans joined(std::vector<Span>&& spans);
 Spans subtract(const Spans& from, const Spans& what);
 Spans intersect(const Spans& one, const Spans& other);
 
-// Time depends on the spans of `some` (times the logarithm of those of `all`).
+// Takes time proportional to the number of spans of `some`, times the logarithm
+// of that of `all`.
 bool contains(const Spans& all, const Spans& some);
 
 // The `count` lowest numbers, or all.

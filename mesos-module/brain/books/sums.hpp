@@ -31,7 +31,8 @@ public:
       const ResourceClasses::Row& resourceClass,
       int64_t delta);
 
-  // A role was inserted between another and its parent.
+  // Updates the sums after a role was inserted between another role and its
+  // parent.
   void adopt(const Roles::Adoption& adoption);
 
   // An empty quota removes it.
@@ -39,16 +40,16 @@ public:
 
   bool hasQuotas() const { return !quotas.empty(); }
 
-  // How much more of an unreserved, non-revocable scalar the role may get: by
-  // its limit, and given the guarantees of others. INT64_MAX: unbounded. Quotas
-  // belong to top-level roles.
+  // How much more of an unreserved, non-revocable scalar the role may get:
+  // within its limit, and without using what the unmet guarantees of others
+  // need. INT64_MAX: unbounded. Quotas belong to top-level roles.
   int64_t limitLeft(uint32_t role, uint32_t name) const;
   int64_t headroomLeft(uint32_t role, uint32_t name) const;
 
-  // Unmet part of the guarantee of the role's top-level role.
+  // The unmet part of the guarantee of the role's top-level role.
   int64_t missing(uint32_t role, uint32_t name) const;
 
-  // Whether any part is unmet.
+  // Whether the guarantee is unmet for any name.
   bool isMissing(uint32_t role) const;
 
   // Scalars of the cluster; those held by a role including descendants.

@@ -57,8 +57,8 @@ struct Allocation
 };
 
 
-// Bars offers contained in its parts until it expires, or until the filters of
-// its framework and role are dropped (see `Filters`).
+// Prevents offers that are contained in its parts, until it expires, or until
+// the filters of its framework and role are dropped (see `Filters`).
 struct OfferFilter
 {
   uint32_t framework;
@@ -84,8 +84,8 @@ struct Agent
   bool gpus = false;
   Unavailability unavailability;
 
-  // Role levels that only this agent brought; roles it uses that the sidecar
-  // does not know, and one of them.
+  // Role levels that were added for this agent alone; the number of untold
+  // roles that it uses, and the path of the first one.
   size_t levels = 0;
   size_t untold = 0;
   std::string untoldRole;
@@ -254,18 +254,18 @@ struct Options
   int64_t recoveryTimeoutMs = 600000;
   double recoveryFactor = 0.8;
 
-  // Agents whose maintenance begins later than this get inverse offers only for
-  // frameworks that the sidecar reclaims from.
+  // If an agent's maintenance begins later than this, only frameworks that the
+  // sidecar reclaims from get inverse offers for it.
   int64_t inverseWithinMs = INT64_MAX;
 
   bool fallback = true;
   int64_t fallbackAfterMs = 1000;
 
-  // Another allocator decides: the module offers nothing and only compares the
-  // sidecar's decisions with the other's offers. Disables the fallback.
+  // Another allocator decides. The module offers nothing, and only compares the
+  // sidecar's decisions with that allocator's offers. Disables the fallback.
   bool shadow = false;
 
-  // Barren intervals in a row after which the module decides one cycle; 0:
+  // Consecutive barren intervals after which the module decides one cycle; 0:
   // never.
   uint64_t barrenIntervalsMax = 300;
 
@@ -274,19 +274,19 @@ struct Options
 
   uint64_t seed = 0;
 
-  // Cleanup of unused roles: it runs when there are more than twice the roles
-  // left by the last one plus `rolesSpare`. A session is replaced when more
-  // than `rolesSentMax` of the roles it knows are unused.
+  // Unused roles are removed when there are more than twice the roles left by
+  // the last cleanup plus `rolesSpare`. A session is replaced when it knows
+  // more than `rolesSentMax` unused roles.
   size_t rolesSpare = 1024;
   size_t rolesSentMax = 16384;
 
-  // Role levels that one agent alone may bring.
+  // Role levels that may be added for one agent alone.
   size_t levelsOfAgentMax = LEVELS_OF_AGENT_MAX;
 
-  // Work per slice, because the master's calls wait meanwhile: decisions
-  // judged; agents per snapshot slice or offered in fallback; work units in
-  // judging and fallback (resource classes, kinds, and spans by sixteens, for
-  // each decision or framework tried); filters per snapshot slice.
+  // Work per slice, because the master's calls wait meanwhile: decisions that
+  // are judged; agents in a snapshot or in fallback; units of work in judging
+  // and fallback; filters in a snapshot. For each decision, or framework tried,
+  // a resource class or a kind is a unit, and so are 16 spans.
   size_t sliceDecisions = 2048;
   size_t sliceAgents = 1024;
   size_t sliceParts = 131072;

@@ -24,13 +24,14 @@ double dominantShare(const Cluster& cluster, const Amounts& held);
 double weightOf(const Cluster& cluster, const std::string& role);
 
 
-// Turn numbers of the last offers, which break ties between equal shares: the
-// framework that has waited longest in any of its roles goes first, then the
-// role that has.
+// Turns break ties between equal shares. Each offer gets the next turn number.
+// The framework whose latest turn, over all its roles, is the oldest goes
+// first; then the role whose latest turn is the oldest.
 //
-// A role ranks with its longest-waiting framework, but not before its own last
-// turn. The roles of a framework queue up, each one turn behind the one before.
-// So rejoining, reviving, or having other or more roles brings no advantage.
+// A role ranks by the oldest turn of its frameworks, or by its own last turn if
+// that is later. The roles of a framework rank one turn apart, beginning with
+// the framework's own turn. So rejoining, reviving, or having other or more
+// roles brings no advantage.
 struct Turns
 {
   uint64_t of(uint32_t framework, uint32_t role) const;
@@ -63,7 +64,7 @@ public:
     std::set<std::pair<Rank, Node*>> children;
   };
 
-  // All frameworks that may be offered something, in each of their roles.
+  // Adds all frameworks that may receive offers, in each of their roles.
   Competition(const Cluster& cluster, const Turns& turns);
 
   bool empty() const { return root.children.empty(); }
@@ -83,10 +84,10 @@ public:
 
 private:
   // Last turn of the top-level role, last turn of the framework in its role,
-  // role.
+  // and the role.
   using Waiting = std::tuple<uint64_t, uint64_t, uint32_t>;
 
-  // The framework's roles that may be offered something, longest-waiting first.
+  // The framework's roles that may receive offers, longest-waiting first.
   std::vector<Waiting> byTurn(uint32_t number, const Framework& framework)
       const;
 

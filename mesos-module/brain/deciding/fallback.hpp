@@ -19,35 +19,35 @@ namespace brain {
 // Weighted dominant resource fairness on the same books and gates as for the
 // sidecar's decisions.
 //
-// Like Mesos's own allocator it goes through the agents in random order, twice:
-// first for roles with unmet guarantees, then for all. Each agent is offered as
-// a whole to the first in order: among roles by dominant share over weight,
-// then among the role's frameworks. Ties are broken by turns (see `Turns`),
-// then by path or id.
+// Like Mesos's own allocator, it goes through the agents in random order,
+// twice: first for roles with unmet guarantees, then for all. Each agent is
+// offered as a whole to the first client in order: among roles by dominant
+// share over weight, then among the role's frameworks. Turns (see `Turns`)
+// break ties, then path or id.
 class Fallback
 {
 public:
   void seed(uint64_t value) { random.seed(value); }
 
-  // Begins a cycle over some or all agents. A cycle under way runs to its end
-  // first, or frequent requests would keep it from its second round; the
-  // requests are merged into one following cycle.
+  // Requests a cycle over some or all agents. A cycle under way first runs to
+  // its end, because frequent requests would otherwise prevent its second
+  // round; requests made meanwhile are merged into one following cycle.
   void begin(
       const Cluster& cluster,
       bool all,
       const std::vector<uint32_t>& some,
       int64_t clockMs);
 
-  // Cancels the following cycle: another decides from now on.
+  // Cancels the following cycle, because the sidecar decides from now on.
   void cancelFollowing() { wanted = false; }
 
   bool underWay() const { return running; }
   void stop() { running = wanted = false; }
 
-  // Continues for one slice. Books what is given and appends it to `offers`.
+  // Runs one slice: books offers and appends them to `offers`.
   void slice(Cluster* cluster, std::vector<Offer>* offers);
 
-  // The number is about to be reused.
+  // Call before the number is reused.
   void forget(uint32_t framework);
   void forgetRoles(const std::vector<uint32_t>& roles);
 
@@ -76,8 +76,8 @@ private:
   std::vector<uint32_t> agents;
   size_t next = 0;
 
-  // Clients asked in earlier slices about the current agent, by `clientKey`:
-  // the order may change between slices.
+  // Clients tried in earlier slices for the current agent, by `clientKey`: the
+  // order may change between slices.
   std::unordered_set<uint64_t> askedBefore;
 
   // Shared volumes offered in this cycle, in either round; each is offered once

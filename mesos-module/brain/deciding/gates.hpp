@@ -9,9 +9,8 @@
 namespace allocator {
 namespace brain {
 
-// Units of work: this many spans cost as much as one resource class; this many
-// resource classes, read for their amounts only, cost as much as one that is
-// offered.
+// A unit of work is a resource class that is offered. This many spans cost as
+// much, and this many resource classes of which only the amounts are read.
 constexpr size_t SPANS_AS_ONE = 16;
 constexpr size_t AMOUNTS_AS_ONE = 16;
 
@@ -53,10 +52,10 @@ inline Admission refuse(wire::OutcomeReason reason)
 }
 
 
-// The gates that every offer passes, whichever component decided it. They look
-// at the current books and can only reduce or refuse. So a late or wrong
-// decision never over-commits an agent, and never makes the master abort on an
-// unknown role, reservation or agent.
+// The gates that every offer passes, whether the sidecar or the fallback
+// decided it. They use the current books, and can only reduce or refuse. So a
+// late or wrong decision never over-commits an agent, and never makes the
+// master abort on an unknown role, reservation or agent.
 
 // Whether the framework may be offered anything in the role.
 wire::OutcomeReason
@@ -68,14 +67,14 @@ wire::OutcomeReason admitAgent(const Cluster& cluster, uint32_t agent);
 // Whether the framework may be offered the agent. Both must be admitted.
 wire::OutcomeReason admitPair(const Cluster& cluster, const Pair& pair);
 
-// What is free on the agent, may be allocated to the role, and is of a form
-// that the framework supports; at most one copy of a shared volume. The pair
-// must be admitted.
+// The agent's free resources that may be allocated to the role, in a form that
+// the framework supports; at most one copy of a shared volume. The pair must be
+// admitted.
 Parts pool(const Cluster& cluster, const Pair& pair);
 
 // Takes amounts by kind out of the pool. Uses whole objects where possible and
 // splits only divisible ones. A kind that is not in the pool yields nothing.
-// `wanted` keeps what could not be taken.
+// Leaves in `wanted` the amounts that could not be taken.
 Parts take(const Cluster& cluster, Parts pool, Amounts* wanted);
 
 // The gates after the pool: limits, headroom, minimum, filters. `wanted` must

@@ -13,10 +13,10 @@ namespace brain {
 // Detects a sidecar that answers but leaves resources unused that a framework
 // would take.
 //
-// An interval is barren if answers came, none of their decisions became an
-// offer, no answer said that the sidecar holds back on purpose, and the gates
-// would pass something free to some framework. Offers of an answer with bad
-// rows do not count, so one tiny grant does not excuse nonsense.
+// An interval is barren if the sidecar answered, none of its decisions became
+// an offer, no answer said that it holds back on purpose, and some framework
+// could be offered free resources according to the gates. Offers of an answer
+// with bad rows do not count, so one tiny grant does not excuse nonsense.
 //
 // The search for such a framework runs only if nothing was offered, and is
 // bounded per interval, so it may span several. Until it ends, an interval
@@ -24,7 +24,7 @@ namespace brain {
 class IdleSidecarCheck
 {
 public:
-  // A complete answer has come. `all`: to a cycle over all agents.
+  // Call for each complete answer. `all`: it answers a cycle over all agents.
   void answered(bool all, bool gave, bool holdsBack);
 
   void endInterval(const Cluster& cluster, int64_t nowMs);
@@ -32,7 +32,8 @@ public:
   // Discards answers of the ended session.
   void forgetSession();
 
-  // Barren intervals in a row; a pair that would take what is free.
+  // Consecutive barren intervals; the pair found that could be offered free
+  // resources.
   uint64_t intervals() const { return intervals_; }
   const Pair& willing() const { return pair; }
 
@@ -53,8 +54,8 @@ private:
   uint64_t intervals_ = 0;
 
   // Where the next search begins: the pair found last, or the first one not
-  // checked yet; whether its agent has been checked from its first pair on; and
-  // how many agents in a row have no such pair.
+  // checked yet. `isWhole`: the agent has been checked from its first pair on.
+  // `agentsWithout`: the number of consecutive agents without such a pair.
   Pair pair;
   bool isWhole = true;
   uint64_t agentsWithout = 0;

@@ -13,9 +13,9 @@
 namespace allocator {
 namespace brain {
 
-// Inverse offers: they ask a framework that holds something on an agent to
-// leave it before maintenance. They follow the rules of Mesos's own allocator,
-// without the sidecar. If an operator sets `inverseWithinMs`, an agent whose
+// Inverse offers ask a framework that holds resources on an agent to leave it
+// before maintenance. They follow the rules of Mesos's own allocator, without
+// the sidecar. If an operator sets `inverseWithinMs`, an agent whose
 // maintenance begins later gets inverse offers only for frameworks that the
 // sidecar reclaims from. Agents and frameworks are numbers.
 class Maintenance
@@ -30,10 +30,10 @@ public:
 
   using Answers = std::map<uint32_t, Answer>; // By framework.
 
-  // Begins or ends a schedule; earlier answers and filters become void.
+  // Begins or ends a schedule; discards earlier answers and filters.
   void set(uint32_t agent, bool scheduled);
 
-  // `answer` is null if it has no status.
+  // Records a framework's answer; null if it has no status.
   void answer(
       uint32_t agent,
       uint32_t framework,
@@ -41,8 +41,8 @@ public:
       int64_t refuseMs,
       int64_t nowMs);
 
-  // The master dropped these inverse offers silently, so they must be made
-  // again.
+  // Call when the master has dropped inverse offers silently; they are then
+  // made again.
   void forgetOutstandingOfFramework(uint32_t framework);
   void forgetOutstandingOfAgent(uint32_t agent);
 

@@ -23,14 +23,13 @@ using session::Place;
 void addAmounts(const Amounts& amounts, wire::Amounts* to);
 
 
-// Collects releases and transitions until they are sent, or holdings. A master
-// makes thousands of such calls at a time, and a row in a column costs a tenth
-// of an event.
+// Collects rows for the sidecar until they are sent: either holdings, or
+// releases and transitions. A master makes thousands of such calls at a time,
+// and a row in a column costs a tenth of an event.
 //
-// No other event is sent between them, so none of them concerns a new offer.
+// No other event is sent in between, so none of the rows concerns a new offer.
 // Therefore all transitions may precede all releases: a task does not end
-// before it starts, and what is declined is not what is launched. Holdings are
-// not collected beside the others.
+// before it starts, and declined resources are not those that are launched.
 class EventCoalescer
 {
 public:

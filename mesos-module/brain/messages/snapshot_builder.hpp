@@ -14,8 +14,8 @@ namespace allocator {
 namespace brain {
 
 // Builds the snapshot for the sidecar in slices. It shows agents and frameworks
-// as they were at `begin`: they are pinned, and copied when changed meanwhile.
-// Kinds and roles that become known meanwhile are included.
+// as of `begin`, which pins them; a record that changes meanwhile is copied
+// first. Kinds and roles that become known meanwhile are included.
 class SnapshotBuilder
 {
 public:
@@ -30,7 +30,7 @@ public:
   // The next part; the last chunk of the last part is marked.
   std::vector<wire::SnapshotChunk> slice(Cluster* cluster, int64_t nowMs);
 
-  // As of `begin`.
+  // The revision passed to `begin`.
   uint64_t revision() const { return revision_; }
 
 private:
@@ -70,7 +70,8 @@ wire::Unavailability toWire(const Unavailability& unavailability);
 
 wire::Whitelist toWire(const Cluster& cluster);
 
-// Reports which of their resources are in an overflow kind, if any.
+// Reports which resources of the agent or framework are in an overflow kind, if
+// any.
 void sendOverflow(
     const Agent& agent,
     const Cluster& cluster,

@@ -6,14 +6,14 @@
 namespace allocator {
 namespace brain {
 
-// Limits on the input of frameworks, agents and their users, and the reasons.
-// Ordinary ones stay below them; what exceeds a limit is ignored (see
+// Limits on the input of frameworks, agents and their users, with reasons.
+// Ordinary input stays below them; input beyond a limit is ignored (see
 // `user_input.hpp`).
 
 // Text, sized for file system paths. Sidecars accept considerably more.
 constexpr size_t TEXT_BYTES_MAX = 4096;
 
-// Resource names, which people write.
+// Resource names. People write them, so ordinary ones are short.
 constexpr size_t NAME_BYTES_MAX = 256;
 
 // Labels; those for the sidecar go first. The sidecar copies them with its
@@ -43,24 +43,24 @@ constexpr size_t WORKED_OUT_MAX = 8192;
 // Suppressing or reviving this many roles counts as one role.
 constexpr size_t SUPPRESSED_AS_ONE = 4;
 
-// Reading costs time and room in the queue to the sidecar: this many bytes
-// count as one role.
+// Long messages cost the sidecar time to read, and take room in the queue to
+// it: this many bytes count as one role.
 constexpr size_t BYTES_AS_A_ROLE = 1024;
 
 // Roles named by frameworks, with ancestors. A sidecar binds 65,536 per
 // session.
 constexpr size_t ROLES_MAX = 49152;
 
-// Roles that only agents name, because they are in use there: in total, and per
-// agent; no agent runs that many tasks. They do not reduce the room of
-// frameworks. 1,024 handles remain for roles that operators name. Roles beyond
-// are reported as their nearest known ancestor.
+// Roles that only agents name, in total and per agent; no agent runs that many
+// tasks. They do not count against ROLES_MAX. 1,024 handles remain for roles
+// that operators name. Roles beyond the limit are reported as their nearest
+// known ancestor.
 constexpr size_t USED_ROLES_MAX = 65536 - 1024 - ROLES_MAX;
 constexpr size_t LEVELS_OF_AGENT_MAX = USED_ROLES_MAX / 60;
 
-// Per principal (or user), over all its frameworks: new levels of the tree,
-// half of all roles; and pairs of framework and role, half of what a sidecar
-// usually keeps.
+// Per principal (or user), over all its frameworks: new levels of the role
+// tree, half of all roles; and pairs of framework and role, half of what a
+// sidecar usually keeps.
 constexpr size_t LEVELS_OF_PRINCIPAL_MAX = ROLES_MAX / 2;
 constexpr size_t PAIRS_OF_PRINCIPAL_MAX = 65536;
 
@@ -87,9 +87,9 @@ constexpr size_t ATTRIBUTE_BYTES_MAX = 64 << 10;
 constexpr size_t OBJECT_AMOUNT_MAX = size_t(1) << 43;
 constexpr size_t RANGE_NUMBERS_MAX = OBJECT_AMOUNT_MAX / 1000;
 
-// Items of SET resources: bytes of their texts, and overhead per item. Items
-// keep their numbers while a resource has them. A resource may take at most as
-// much of this room as it leaves to others; items beyond are not offered.
+// Items of SET resources: bytes of their texts, and overhead per item. A
+// resource keeps the numbers of its items while it exists. It may take at most
+// half of the room that other resources leave; further items are not offered.
 constexpr size_t ITEM_BYTES_MAX = size_t(256) << 20;
 constexpr size_t ITEM_BYTES_MORE = 128;
 
@@ -97,28 +97,29 @@ constexpr size_t ITEM_BYTES_MORE = 128;
 // it exceeds one.
 constexpr size_t RESERVATION_DEPTH_MAX = ROLE_DEPTH_MAX;
 
-// Kinds that the sidecar keeps apart (`limits.kinds`), in eighths: two for
-// names that are not Mesos's own, which agents invent, and five for reserved
-// resources. The rest is for Mesos's own names and for overflow kinds. Each
-// reporter of new kinds (agent, framework, or principal of a reservation) may
-// take at most half as many of a part as are still free in it, so later ones
-// find room.
+// How the kinds that the sidecar distinguishes (`limits.kinds`) are divided, in
+// eighths: two for names that are not Mesos's own, which agents invent, and
+// five for reserved resources. The rest is for Mesos's own names and for
+// overflow kinds. A reporter (agent, framework, or principal of a reservation)
+// may create kinds of a part only while it has fewer than half as many there as
+// are still free, so that later ones find room.
 constexpr size_t KINDS_NAMED_EIGHTHS = 2;
 constexpr size_t KINDS_RESERVED_EIGHTHS = 5;
 constexpr size_t KINDS_FREE_OF_OWN = 2;
 
-// Kinds keep their handles for the session. If a quarter of a part is taken by
-// unused kinds, a new session begins, at most once a minute.
+// Kinds keep their handles for the session. If unused kinds take a quarter of a
+// part, a new session begins, at most once a minute.
 constexpr size_t KINDS_WORN_OF_ROOM = 4;
 
 // Pairs of role and agent for which a framework's offer constraints are
-// evaluated: a quarter of a second of the actor's time. At least one role.
+// evaluated: a quarter of a second of the actor's time. At least one role is
+// evaluated.
 constexpr size_t CONSTRAINT_PAIRS_MAX = size_t(1) << 18;
 
-// Pairs evaluated per allocation interval, and at a stretch before other work
-// gets a turn. The rest waits for the next interval, because a framework may
-// change its constraints with each call; exclusion is checked again before an
-// agent is offered.
+// Pairs evaluated per allocation interval, and without a break for other
+// frameworks or agents. The rest waits for the next interval, because a
+// framework may change its constraints with each call; exclusion is checked
+// again before an agent is offered.
 constexpr size_t CONSTRAINT_PAIRS_AT_ONCE = CONSTRAINT_PAIRS_MAX / 4;
 constexpr size_t CONSTRAINT_PAIRS_IN_A_ROW = 256;
 

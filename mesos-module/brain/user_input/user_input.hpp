@@ -18,10 +18,10 @@
 namespace allocator {
 namespace brain {
 
-// Sanitises what frameworks, agents and their users tell the master: the
-// results are of bounded size, UTF-8, without missing names or duplicates, so
-// that the books and the sidecar can take them. Invalid input is ignored and
-// reported. Time is linear in the input.
+// Sanitizes the input of frameworks, agents and their users. The results are of
+// bounded size, UTF-8, and without missing names or duplicates, so that the
+// books and the sidecar can accept them. Invalid input is ignored and reported.
+// Time is linear in the input.
 
 // Ignored parts of one message.
 class Aside
@@ -57,7 +57,7 @@ private:
 void append(const Aside& aside, Aside::Rows* rows);
 
 
-// Sanitised input of a framework.
+// Sanitized input of a framework.
 struct FrameworkInput
 {
   wire::Framework info; // Texts, labels, capabilities.
@@ -68,8 +68,8 @@ struct FrameworkInput
   std::set<std::string> suppressed;
   std::map<std::string, std::vector<Quantities>> minimum;
 
-  // Whether a role was left out because the cluster has no room, or because too
-  // many came in one interval.
+  // Whether a role was left out because the cluster has no room for it
+  // (`crowded`), or because too many came in one interval (`late`).
   bool crowded = false;
   bool late = false;
 };
@@ -86,7 +86,7 @@ struct Newcomers
 // The payer: its principal, or else its user.
 std::string payerOf(const wire::Framework& said);
 
-// `others`: what other frameworks of the payer take.
+// `others`: the footprint of the payer's other frameworks.
 FrameworkInput takeFramework(
     const AddFramework& said,
     const Roles& roles,
