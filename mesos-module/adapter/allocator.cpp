@@ -26,12 +26,13 @@ namespace allocator {
 namespace adapter {
 namespace {
 
-// A method of the actor, and the allocator method of the same name.
+// A method of the actor, and the method of the same name of the deciding
+// allocator.
 #define BOTH(method) &AllocatorProcess::method, &Allocator::method
 
 
-// Offer constraints are move-only and unreadable; the deciding allocator gets
-// them.
+// Returns the options without offer constraints, which can only be moved, and
+// which the deciding allocator gets.
 FrameworkOptions withoutConstraints(const FrameworkOptions& options)
 {
   FrameworkOptions result;
@@ -72,7 +73,7 @@ public:
 
   ~SidecarAllocator() override
   {
-    // First, because its offers are dispatched to the actor.
+    // Destroy it first, because it dispatches its offers to the actor.
     deciding.reset();
     process::terminate(actor.get());
     process::wait(actor.get());
@@ -273,10 +274,10 @@ public:
     tell(BOTH(updateAllocation), frameworkId, agentId, offered, conversions);
   }
 
-  // The deciding allocator decides whether the operation is possible. Its
-  // future may be ready before a callback is attached; then the actor may hear
-  // of offers of the result first, and holds more than the total until it hears
-  // of this.
+  // In shadow, the deciding allocator decides whether the operation is
+  // possible. The actor may learn of offers of the result before it learns of
+  // the operation, because the future may be ready before the callback is
+  // attached. Until then its books hold more than the total.
   Future<Nothing> updateAvailable(
       const SlaveID& agentId,
       const vector<mesos::Offer::Operation>& operations) override

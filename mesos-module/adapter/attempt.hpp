@@ -10,7 +10,7 @@
 namespace allocator {
 namespace adapter {
 
-// Runs a step that the actor can do without; logs an exception.
+// Runs a step that the actor can do without. Logs an exception.
 template <typename Function>
 void attempt(const char* what, const Function& function)
 {

@@ -59,7 +59,7 @@ BuiltinMetrics::BuiltinMetrics(
   const brain::Cluster* b = &books;
   cluster.push_back(pull("event_queue_dispatches", dispatches));
 
-  // Its name before Mesos 1.0, which Mesos still publishes.
+  // The name before Mesos 1.0, which Mesos still publishes as well.
   cluster.push_back(
       gauges->make("allocator/event_queue_dispatches", dispatches));
 
@@ -313,7 +313,7 @@ void BuiltinMetrics::runDue()
 
 void BuiltinMetrics::runBegins()
 {
-  // A run begun by the clock did not wait.
+  // A run that an interval begins has not waited: it is due only now.
   runDue();
   due = false;
   latency.stop();

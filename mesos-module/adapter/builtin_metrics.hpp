@@ -54,8 +54,8 @@ public:
       const std::set<std::string>& before,
       const std::set<std::string>& roles);
 
-  // Whether a framework suppresses offers, for all its roles; empty when it is
-  // removed. `framework` is the prefix of its metrics.
+  // Sets whether a framework suppresses offers, for all its roles; empty when
+  // it is removed. `framework` is the prefix of its metrics.
   void setSuppressed(
       const std::string& framework,
       const std::map<std::string, bool>& suppressed);
@@ -65,7 +65,8 @@ public:
       const std::string& framework,
       const std::map<std::string, bool>& suppressed);
 
-  // The framework is removed. The last `most` removed ones remain, as they were.
+  // Call when the framework is removed. The metrics of the last `most` removed
+  // ones remain unchanged.
   void complete(const std::string& framework, size_t most);
 
   // An empty quota removes it.
@@ -73,8 +74,8 @@ public:
 
   void setWeight(const std::string& role, double weight);
 
-  // A run is asked for, begins, and ends. Of overlapping runs, the first begin
-  // and the last end count.
+  // Call when a run is requested, begins, and ends. Of overlapping runs, the
+  // first begin and the last end count.
   void runDue();
   void runBegins();
   void runEnds();
@@ -85,7 +86,8 @@ private:
   using Pull = process::metrics::PullGauge;
   using Push = process::metrics::PushGauge;
 
-  // Filters of a role, shown for each reason to know it; a known child is one.
+  // The metric of a role's filters, and the number of reasons to show it. A
+  // child whose metric is shown is a reason.
   struct Filters
   {
     size_t reasons;

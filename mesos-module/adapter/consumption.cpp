@@ -76,8 +76,8 @@ void Consumption::updateReserved(const string& agent)
 }
 
 
-// Releases are clamped: the books of a master and an allocator may differ about
-// pending operations.
+// Books a use or release. Releases are clamped: the books of a master and an
+// allocator may differ about pending operations.
 void Consumption::use(
     const string& agent,
     const vector<brain::RoleParts>& parts,

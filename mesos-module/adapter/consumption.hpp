@@ -18,7 +18,8 @@
 namespace allocator {
 namespace adapter {
 
-// The role above, of at most ROLE_DEPTH_MAX - 1 levels. Empty: none.
+// The parent role, or its ancestor at the last level of the tree of roles if it
+// is deeper. Empty: none.
 std::string parentOf(const brain::Roles& roles, const std::string& role);
 
 
@@ -28,9 +29,9 @@ std::string parentOf(const brain::Roles& roles, const std::string& role);
 // role's ancestors as well. A role is shown while it consumes anything, also
 // without a quota.
 //
-// What each agent contributes is kept, because the agent may be removed as a
-// whole. Roles that only agents name are limited as in the tree of roles; those
-// beyond are left out.
+// The contribution of each agent is kept, because the agent may be removed as a
+// whole. Roles that only agents name are limited as in the tree of roles;
+// others beyond the limit are left out.
 class Consumption
 {
 public:
@@ -47,7 +48,7 @@ public:
   // The agent's total may have changed.
   void updateReserved(const std::string& agent);
 
-  // Tasks on the agent begin (`sign` 1) or cease (-1) to use these.
+  // Tasks on the agent begin (`sign` 1) or cease (-1) to use these parts.
   void use(
       const std::string& agent,
       const std::vector<brain::RoleParts>& parts,

@@ -12,8 +12,8 @@
 namespace allocator {
 namespace adapter {
 
-// Conversions from Mesos's messages to the protocol's and the brain's; besides
-// `Objects` the only place where they meet.
+// Conversions from Mesos's messages to those of the protocol and the brain.
+// Apart from `Objects`, only this file knows both.
 
 // Input of agents and frameworks is passed on unchanged; the brain sanitises it
 // (`brain/user_input/user_input.hpp`).

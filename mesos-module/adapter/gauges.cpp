@@ -18,7 +18,7 @@ using process::Promise;
 namespace allocator {
 namespace adapter {
 
-// Reads that the actor has not answered yet. Other threads ask.
+// Reads that other threads have requested and the actor has not answered yet.
 struct Gauges::Waiting
 {
   using Asked = std::pair<Read, std::shared_ptr<Promise<double>>>;

@@ -11,8 +11,9 @@
 namespace allocator {
 namespace adapter {
 
-// Gauges that the actor reads. One dispatch answers all gauges of a scrape: one
-// each would fill the actor's queue, whose length is a metric itself.
+// Gauges that the actor reads. One dispatch answers all gauges of a scrape,
+// because one for each would fill the actor's queue, whose length is a metric
+// itself.
 class Gauges
 {
 public:

@@ -49,7 +49,7 @@ bool isIndivisible(const Resource::DiskInfo& disk)
 }
 
 
-// Whether only its value distinguishes it from others of this name and type.
+// Whether the resource has nothing but a name, a type and a value.
 bool isBare(const Resource& resource)
 {
   return resource.reservations_size() == 0 && !resource.has_disk() &&
@@ -232,7 +232,7 @@ bool Objects::isSame(const Row& row, const Resource& resource) const
     return Resources(row.object) == Resources(resource);
   }
 
-  // Compare with the same value.
+  // Give both the same value, so that the comparison ignores it.
   Resource object = row.object;
   switch (resource.type()) {
     case mesos::Value::SCALAR:

@@ -11,7 +11,8 @@
 namespace allocator {
 namespace adapter {
 
-// From 0 to the protocol's largest amount, whatever the value.
+// Converts to thousandths; limits any value to the protocol's range of amounts,
+// from 0.
 int64_t thousandths(const mesos::Value::Scalar& scalar);
 
 // Amount in thousandths; for ranges and sets, the number of elements.
@@ -38,14 +39,15 @@ public:
 
   brain::Parts toParts(const Resources& resources);
 
-  // By the role of their allocation. A master always sets it; otherwise the
-  // reservation's role counts, or the default role.
+  // Groups parts by the role of their allocation. A master always sets it;
+  // otherwise the role of the reservation counts, or the default role.
   std::vector<brain::RoleParts> toRoleParts(const Resources& resources);
 
-  // Without an allocation. Unknown resource classes are left out.
+  // Returns resources without an allocation. Leaves out unknown resource
+  // classes.
   Resources toResources(const brain::Parts& parts) const;
 
-  // The numbers may be reused from now on.
+  // Forgets resource classes, whose numbers may be reused from now on.
   void forget(const std::vector<uint32_t>& classes);
 
   // Changes whenever a number may be reused.

@@ -62,8 +62,9 @@ string AllocatorProcess::guard(const std::function<string()>& function)
 }
 
 
-// Messages to the sidecar may be lost, so the session ends. Each step is tried
-// separately, so that a failure does not prevent the next.
+// Handles an exception in the actor. Messages to the sidecar may be lost, so
+// the session ends. Each step is tried separately, so that a failure does not
+// prevent the next.
 void AllocatorProcess::doWithoutSidecar(const string& why)
 {
   attempt("end the session", [this]() {
@@ -82,7 +83,8 @@ void AllocatorProcess::initialize_(
     const OfferCallback& _offerCallback,
     const InverseOfferCallback& _inverseOfferCallback)
 {
-  // Not in `guard`, which would start a session: a standby must not have one.
+  // Do not use `guard`, which starts a session after an exception: a standby
+  // must not have one.
   attempt("initialize", [&]() {
     options = _options;
     offerCallback = _offerCallback;

@@ -178,15 +178,16 @@ protected:
 private:
   friend class Metrics;
 
-  // What only Mesos needs to know of an agent or framework.
+  // Properties of an agent or framework that the brain does not keep.
   struct Agent
   {
     SlaveInfo info;
     std::vector<SlaveInfo::Capability> capabilities;
     Option<Unavailability> unavailability;
 
-    // Waits for evaluation of offer constraints, from `nextFramework` on (none:
-    // from the first); only frameworks in `excluding`.
+    // Whether offer constraints wait for evaluation on this agent, from
+    // `nextFramework` on (none: from the first); only for frameworks in
+    // `excluding`.
     bool waits = false;
     Option<FrameworkID> nextFramework;
   };
@@ -208,14 +209,14 @@ private:
     mesos::allocator::OfferConstraintsFilter constraints;
     std::string metrics; // Prefix of its metrics.
 
-    // Waits for evaluation of its constraints on agents from handle `nextAgent`
-    // on.
+    // Whether its constraints wait for evaluation, on agents from handle
+    // `nextAgent` on.
     bool waits = false;
     uint32_t nextAgent = 0;
   };
 
-  // Runs the handler of a call or answer, so that no exception leaves the
-  // actor. Returns an error, or an empty string.
+  // Runs the handler of a call or answer, and catches any exception. Returns an
+  // error, or an empty string.
   std::string guard(const std::function<std::string()>& function);
   void doWithoutSidecar(const std::string& why);
 
@@ -263,12 +264,12 @@ private:
       const std::set<std::string>& roles) const;
 
   // process_constraints.cpp: evaluates offer constraints, of one framework on
-  // all agents, or on one agent for the frameworks in `excluding`. Since few
-  // frameworks ever exclude an agent, exclusions by other frameworks are only
-  // detected when a new or changed agent is about to be offered.
+  // all agents, or of the frameworks in `excluding` on one agent. Few
+  // frameworks ever exclude an agent. For the others, exclusions are only
+  // detected when an agent is about to be offered.
   //
-  // Frameworks and agents decide how often this is needed, so evaluations queue
-  // up, and each interval has a budget. Usually all of them run at once.
+  // Frameworks and agents can cause this endlessly, so evaluations queue up,
+  // and each interval has a budget. Usually all of them run at once.
   void updateExclusions(const FrameworkID& frameworkId);
   void updateExclusions(const SlaveID& agentId);
   void evaluateSome();

@@ -23,7 +23,7 @@ namespace adapter {
 
 namespace {
 
-// As text, in any order.
+// The attributes as sorted texts.
 vector<string> sortedAttributes(const AgentInfo& info)
 {
   vector<string> result;
@@ -35,8 +35,9 @@ vector<string> sortedAttributes(const AgentInfo& info)
 }
 
 
-// Mesos's comparison is quadratic: large sets of attributes are compared as text,
-// which may call equal values different (such as ranges in another order).
+// Compares attributes. Mesos's comparison is quadratic, so large sets are
+// compared as texts, which may differ for equal values (such as ranges in
+// another order).
 bool attributesDiffer(const AgentInfo& before, const AgentInfo& now)
 {
   const size_t size = size_t(before.attributes_size());
@@ -77,8 +78,8 @@ vector<brain::Use> AllocatorProcess::toUses(
 }
 
 
-// Shows what roles consume on the agent: what is reserved now, and what tasks
-// that came with the agent use.
+// Publishes what roles consume on the agent: what is reserved now, and what
+// tasks that came with the agent use.
 void AllocatorProcess::showConsumed(
     const SlaveID& agentId,
     const vector<brain::RoleParts>& inUse)
@@ -371,8 +372,8 @@ Future<Nothing> AllocatorProcess::updateAvailable(
     return Failure(wrong);
   }
 
-  // This reaches the master before any later offer, because both come from this
-  // actor.
+  // The answer reaches the master before any later offer, because both come
+  // from this actor.
   return Nothing();
 }
 
@@ -407,7 +408,7 @@ void AllocatorProcess::recoverResources(
     event.refuseMs = filterMs(filters);
     event.allocated = isAllocated;
 
-    // First, because the books may forget the resource classes.
+    // Do this first, because the books may forget the resource classes.
     if (builtin != nullptr && isAllocated) {
       builtin->consumption.use(event.agent, event.parts, -1);
     }

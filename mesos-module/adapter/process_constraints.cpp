@@ -41,7 +41,7 @@ void AllocatorProcess::updateExclusions(const SlaveID& agentId)
 // Evaluates as much as the interval's budget allows.
 void AllocatorProcess::evaluateSome()
 {
-  // Evaluation may recurse into this; the outer loop continues.
+  // Evaluation may call this recursively; the outer loop continues.
   if (evaluating) {
     return;
   }
@@ -71,8 +71,8 @@ void AllocatorProcess::evaluateSome()
 }
 
 
-// Evaluates the next framework on some agents. If it does not exclude any of
-// the first ones, it is assumed to have no constraints.
+// Evaluates the next framework on some agents. If it excludes none of the first
+// ones, it is assumed to have no constraints.
 void AllocatorProcess::evaluateFramework()
 {
   if (frameworksToEvaluate.empty()) {
@@ -115,7 +115,7 @@ void AllocatorProcess::evaluateFramework()
 }
 
 
-// Evaluates the next agent for some frameworks.
+// Evaluates the next agent for some of the frameworks in `excluding`.
 void AllocatorProcess::evaluateAgent()
 {
   if (agentsToEvaluate.empty()) {
@@ -189,7 +189,7 @@ size_t AllocatorProcess::evaluate(
       excluding.insert(frameworkId);
     }
 
-    // Common case: nothing is excluded, and the brain is not told.
+    // Common case: the framework excludes nothing, so the brain needs no event.
     if (excluding.count(frameworkId) > 0) {
       event->rows.push_back(
           brain::Exclude::Row{frameworkId.value(), role, agentId.value(), now});
@@ -199,7 +199,7 @@ size_t AllocatorProcess::evaluate(
 }
 
 
-// Reports roles beyond those evaluated.
+// Reports the roles beyond the limit, whose constraints are ignored.
 void AllocatorProcess::ignoreConstraints(const FrameworkID& frameworkId)
 {
   auto found = frameworks.find(frameworkId);
@@ -239,8 +239,8 @@ bool AllocatorProcess::isExcluded(const brain::Offer& offer)
 }
 
 
-// Returns offers to the brain that turn out to be excluded by offer
-// constraints; the result tells the brain.
+// Gives offers back to the brain that offer constraints exclude; returns these
+// exclusions for `tellHeldBack`.
 brain::Exclude AllocatorProcess::holdBackExcluded()
 {
   brain::Exclude result;
@@ -262,7 +262,8 @@ brain::Exclude AllocatorProcess::holdBackExcluded()
 }
 
 
-// Evaluates all agents for frameworks that exclude one for the first time.
+// Reports the exclusions to the brain. Evaluates all agents for frameworks that
+// exclude one for the first time.
 void AllocatorProcess::tellHeldBack(const brain::Exclude& held)
 {
   for (const brain::Exclude::Row& row : held.rows) {

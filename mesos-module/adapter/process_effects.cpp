@@ -31,13 +31,13 @@ namespace adapter {
 
 void AllocatorProcess::carryOut()
 {
-  // Left over from an earlier exception.
+  // Offers may be left over from an earlier exception.
   giveBack();
 
   brain::Ready ready = brain.ready();
   takeEffects(&ready);
 
-  // First what a later exception must not lose.
+  // Begin with what a later exception must not prevent.
   if (ready.soon && !wakingSoon) {
     process::dispatch(self(), &AllocatorProcess::wakeSoon);
     wakingSoon = true;
@@ -78,8 +78,7 @@ void AllocatorProcess::carryOut()
 }
 
 
-// Takes effects that the brain reports only once; nothing is left in `unmade`
-// here.
+// Takes effects that the brain reports only once. `unmade` must be empty.
 void AllocatorProcess::takeEffects(brain::Ready* ready)
 {
   unmade.swap(ready->offers);
@@ -87,8 +86,8 @@ void AllocatorProcess::takeEffects(brain::Ready* ready)
   toForget.insert(
       toForget.end(), ready->forgotten.begin(), ready->forgotten.end());
 
-  // One by one, so that an exception does not cause a number to be forgotten
-  // twice.
+  // Forget one at a time, so that no number is forgotten twice after an
+  // exception.
   while (!toForget.empty()) {
     objects.forget({toForget.back()});
     toForget.pop_back();
@@ -207,7 +206,7 @@ const Resources& AllocatorProcess::toOffer(const brain::Offer& offer)
 {
   const string& role = brain.cluster().roles.path(offer.role);
 
-  // Discards offers that are no longer made.
+  // Drop cached offers when most are no longer made.
   if (offered.size() > 2 * agents.size()) {
     offered.clear();
   }
@@ -227,7 +226,8 @@ const Resources& AllocatorProcess::toOffer(const brain::Offer& offer)
 }
 
 
-// After an exception, `unmade` has the offers that the master did not get.
+// Makes the offers in `unmade`. After an exception, those that the master did
+// not get remain there.
 void AllocatorProcess::makeOffers()
 {
   while (!unmade.empty()) {
@@ -235,7 +235,7 @@ void AllocatorProcess::makeOffers()
     try {
       makeOffersTogether();
     } catch (...) {
-      // Does not allocate: the capacity was there before.
+      // This cannot throw, because `unmade` still has its former capacity.
       std::move(later.begin(), later.end(), std::back_inserter(unmade));
       throw;
     }
@@ -291,7 +291,7 @@ void AllocatorProcess::makeOffersTogether()
         offers[offer.framework][cluster.roles.path(offer.role)].emplace(
             agentIdOf(offer.agent), resources);
 
-    // Common case: the only one.
+    // Merge with an earlier offer of the agent; there is rarely one.
     if (!place.second) {
       place.first->second += resources;
     }
@@ -371,7 +371,7 @@ void AllocatorProcess::giveBack()
 }
 
 
-// The last one of `unmade`.
+// Releases the last offer of `unmade`.
 void AllocatorProcess::giveBackOffer()
 {
   const brain::Cluster& cluster = brain.cluster();
@@ -391,7 +391,8 @@ void AllocatorProcess::giveBackOffer()
 }
 
 
-// At exactly that time: with a paused clock a later timer would never fire.
+// Sets the timer for exactly this time: with a paused clock, a later one would
+// never fire.
 void AllocatorProcess::wakeAt(int64_t ms)
 {
   if (ms < alarmMs) {

@@ -98,8 +98,9 @@ set<string> AllocatorProcess::rolesOf(const FrameworkID& frameworkId) const
 }
 
 
-// Updates only the roles of a call, because a framework with many roles may
-// call for one of them often. Empty: all roles.
+// Publishes which roles are suppressed. Updates only the roles of a call,
+// because a framework with many roles may call for one of them often. Empty:
+// all roles.
 void AllocatorProcess::showSuppressed(
     const FrameworkID& frameworkId,
     const set<string>& roles)
@@ -122,7 +123,8 @@ void AllocatorProcess::showSuppressed(
 }
 
 
-// Whether each of these roles is suppressed; roles of others are left out.
+// Whether each of these roles is suppressed. Leaves out roles that the
+// framework does not have.
 std::map<string, bool> AllocatorProcess::suppressedOf(
     const FrameworkID& frameworkId,
     const set<string>& roles) const

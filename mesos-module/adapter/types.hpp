@@ -36,7 +36,7 @@ using mesos::SlaveID;
 using mesos::SlaveInfo;
 using mesos::Unavailability;
 
-// Mesos's documented names; its older names stay in the adapter.
+// Mesos's documented names for agents; its older ones stay in the adapter.
 using AgentID = SlaveID;
 using AgentInfo = SlaveInfo;
 

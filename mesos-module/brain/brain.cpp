@@ -32,8 +32,8 @@ std::string Brain::step(const Recover& event, int64_t nowMs)
     step(quota, nowMs);
   }
 
-  // Before the holdings of roles with guarantees are known, offers to others
-  // could take what those guarantees need.
+  // Offer nothing until agents have returned: while the holdings of roles are
+  // unknown, offers to others could take what guarantees need.
   expectedAgents = static_cast<size_t>(
       std::max(0.0, event.expectedAgents * state.options.recoveryFactor));
 
@@ -67,7 +67,7 @@ void Brain::endRecovery()
 
 std::string Brain::step(const Pause& event, int64_t)
 {
-  // Not sent to the sidecar: no cycle is asked for within a bracket.
+  // Not sent to the sidecar, because no cycle is requested within a bracket.
   state.paused = event.paused;
   return std::string();
 }
@@ -94,8 +94,8 @@ std::string Brain::step(const DefineResourceClass& event, int64_t)
         "; a reserved one has both, a shared one has a unit");
   }
 
-  // A reservation alone does not make the role compete. Quotas need the
-  // top-level role, offers the path.
+  // A reservation alone does not make the role compete, so the role itself is
+  // not added. Quotas need its top-level role, and offers its path.
   const std::string& role = traits.reservedRole;
   const uint32_t top =
       reserved ? state.roles.note(role.substr(0, role.find('/'))) : 0;
@@ -140,8 +140,8 @@ void Brain::triggerAll()
 
 void Brain::trigger(uint32_t agent)
 {
-  // While paused, the next interval makes up for it, as in Mesos's own
-  // allocator.
+  // While offers are paused, skip it as Mesos's own allocator does: a later
+  // interval covers all agents.
   if (!state.offersPaused()) {
     addAgents({agent}, &candidates, &candidatesAll);
     triggered = true;
@@ -200,8 +200,9 @@ void Brain::runTimers(int64_t nowMs, int64_t silentMs)
 }
 
 
-// A filter must outlive the next cycle, so that what it refused is offered to
-// others first (MESOS-4302). Hence a late cycle counts from when it was due.
+// A filter must outlive the next cycle, so that others are first offered the
+// refused resources (MESOS-4302). Hence a late cycle counts from when it was
+// due.
 void Brain::endInterval(int64_t nowMs, int64_t silentMs)
 {
   const int64_t asOfMs = std::min(nowMs, intervalEndMs);
@@ -215,18 +216,18 @@ void Brain::endInterval(int64_t nowMs, int64_t silentMs)
   candidates.clear();
   candidatesAll = triggered = false;
 
-  // After too many barren intervals the fallback decides this cycle, the
+  // After too many barren intervals the fallback decides this cycle, and the
   // sidecar the next.
   const bool answers = sidecarAnswers(asOfMs, silentMs);
   runCycle(true, {}, asOfMs, silentMs, !answers || isBarrenTurn(asOfMs));
 }
 
 
-// Whether to take the turn of a sidecar that answers but leaves resources
-// unused.
+// Whether the module should decide this cycle because the sidecar answers but
+// leaves resources unused.
 bool Brain::isBarrenTurn(int64_t nowMs)
 {
-  // In shadow no answer is carried out.
+  // In shadow, answers have no effect.
   if (state.options.shadow) {
     return false;
   }
@@ -291,10 +292,10 @@ bool Brain::sidecarAnswers(int64_t nowMs, int64_t silentMs) const
 }
 
 
-// A sidecar that answers, though late, is behind. What the module offers itself
-// adds to its work, and in each interval it could keep the sidecar behind
-// forever. So after a turn of its own the module leaves such a sidecar as much
-// time as at first. Returns what is left of that.
+// A sidecar that answers late is behind the master's events, and the module's
+// own offers add to them: if it decided each interval, it could keep the
+// sidecar behind forever. So after each cycle of its own, the module gives such
+// a sidecar `fallbackAfterMs` again. Returns the rest of that time.
 int64_t Brain::turnLeft(int64_t nowMs) const
 {
   const int64_t mostMs = state.options.fallbackAfterMs;
@@ -320,8 +321,8 @@ void Brain::runCycle(
     fallback.cancelFollowing();
     askCycle(all, agents, asOfMs);
 
-    // A sidecar that falls silent must not cost a whole interval beyond its
-    // time limit.
+    // Check in time whether the sidecar is silent, rather than at the end of
+    // the interval.
     if (state.options.fallback && watchMs == NEVER) {
       watchMs = asOfMs + timeLeft(asOfMs, silentMs);
     }
@@ -341,7 +342,7 @@ void Brain::runCycle(
 }
 
 
-// Time until the fallback takes over. Asking again does not extend it.
+// Time until the fallback takes over. Repeating a cycle does not extend it.
 int64_t Brain::timeLeft(int64_t nowMs, int64_t silentMs) const
 {
   const int64_t waitedMs =
@@ -375,7 +376,8 @@ bool Brain::fallbackDecides() const
 }
 
 
-// Records for metrics since and until when the module decided alone.
+// Records for metrics when the module began, and when it ceased, to decide
+// alone.
 void Brain::noteDecider(bool alone, int64_t nowMs)
 {
   const bool before = fallbackDecides();
@@ -416,14 +418,15 @@ void Brain::runFallback(int64_t)
   fallback.slice(&state, &effects.offers);
   counted.fallbackOffers += effects.offers.size() - before;
 
-  // The sidecar did not decide these, so it receives them like any other use.
+  // The sidecar did not decide these offers, so report them like other
+  // holdings.
   tellOffers(before);
 }
 
 
 Ready Brain::ready()
 {
-  // A snapshot under construction may still name them.
+  // A snapshot under construction may still name unused resource classes.
   if (!snapshot.underWay()) {
     // Append: entries of an earlier call that ended in an exception may remain.
     for (uint32_t resourceClass : state.classes.takeUnused()) {

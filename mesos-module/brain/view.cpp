@@ -158,7 +158,7 @@ void writeClient(
     const Cluster& cluster,
     Json* json)
 {
-  // A holder may not have subscribed yet.
+  // A framework that holds resources may not have subscribed yet.
   const std::string* id = cluster.frameworkHandles.id(framework);
   json->entry("framework", id == nullptr ? std::string() : *id);
   json->entry("role", cluster.roles.path(role));

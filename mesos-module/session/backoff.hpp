@@ -17,10 +17,10 @@ struct Backoff
 
 // The delay before reconnection attempt `attempt` (from 1).
 //
-// The bound doubles from `initial` with each attempt up to `max`; the delay
+// The bound doubles from `initial` with each attempt, up to `max`. The delay
 // lies between half the bound and the bound. It depends only on the arguments,
-// so tests can predict it; different seeds keep masters from reconnecting to a
-// restarted sidecar in step.
+// so tests can predict it; different seeds prevent masters from reconnecting to
+// a restarted sidecar at the same moment.
 Duration backoffDelay(uint32_t attempt, uint64_t seed, const Backoff& backoff);
 
 } // namespace session {

@@ -211,7 +211,8 @@ std::shared_ptr<grpc::Channel> Channels::create()
   // `no_proxy` must then name the sidecar's host.)
   arguments.SetInt("grpc.enable_http_proxy", 0);
 
-  // Channels with equal arguments share a connection and its delays.
+  // gRPC shares a connection and its reconnection delays between channels with
+  // equal arguments, so make them differ.
   arguments.SetInt("allocator.channel", ++made);
 
   if (!options.tlsName.empty()) {

@@ -40,8 +40,8 @@ struct ChannelOptions
 };
 
 
-// Creates channels. Each has a connection of its own, so it does not share
-// gRPC's reconnection delays: the keeper decides when to retry.
+// Creates channels. Each has a connection of its own, so that gRPC's
+// reconnection delays do not apply: the keeper decides when to retry.
 class Channels
 {
 public:

@@ -65,7 +65,7 @@ private:
 
 // A validated answer to one batch, or one part of it: groups have rows, handles
 // are not 0, kinds are distinct, and amounts are from 0 to AMOUNT_MAX. The
-// owner's books decide whether handles are bound and resources exist.
+// owner's books must check whether handles are bound and resources exist.
 struct Decisions
 {
   using Groups = google::protobuf::RepeatedPtrField<wire::Holdings>;
@@ -93,13 +93,13 @@ struct Decisions
   // later.
   uint64_t sequence = 0;
 
-  // Revision of the last message sent by then.
+  // Revision of the last message sent with or before that batch.
   uint64_t revision = 0;
 
-  // Number of the cycle, from 1; 0 if none was asked for.
+  // Number of the cycle, from 1; 0 if none was requested.
   uint64_t cycle = 0;
 
-  // Whether the sidecar deliberately gives no more.
+  // Whether the sidecar holds free resources back on purpose.
   bool holdsBack = false;
 
   // Number of the first decision; the rest are consecutive.

@@ -7,7 +7,7 @@ namespace allocator {
 namespace session {
 
 // A clock for the books that never runs backwards. If the machine's time is set
-// back, it continues from where it was; otherwise filters would last longer,
+// back, it continues from where it was. Otherwise filters would last longer,
 // and the sidecar's clock, which must not run backwards either, would stand
 // still meanwhile. Not thread-safe.
 class ForwardClock

@@ -365,7 +365,8 @@ bool Keeper::flush(bool cycle)
 }
 
 
-// Not in a batch that is large already.
+// Adds figures when they are due, unless the batch is large already; returns an
+// upper bound on their size.
 size_t Keeper::addStats(wire::EventBatch* batch)
 {
   const TimePoint now = options.now();
@@ -398,8 +399,8 @@ void Keeper::flushCycle()
 }
 
 
-// A busy sidecar handles larger batches more cheaply; an idle one finishes
-// earlier if it starts earlier.
+// Whether to send the pending events now. A busy sidecar handles larger batches
+// more cheaply; an idle one finishes earlier if it starts earlier.
 bool Keeper::isBatchFull() const
 {
   const bool idle = session->unanswered() == 0;

@@ -37,8 +37,8 @@ struct KeeperOptions
   SessionDeadlines deadlines;
   DecisionLimits limits;
 
-  // Backoff while the sidecar is unreachable, and after it broke the protocol
-  // or refused the session.
+  // Delays while the sidecar is unreachable, and after it broke the protocol or
+  // refused the session.
   Backoff lost{Duration(50), Duration(1000)};
   Backoff refused{Duration(1000), Duration(30000)};
   uint64_t seed = 0;
@@ -69,9 +69,9 @@ struct KeeperOptions
 
 // Keeps a session with the sidecar for the allocator in the master.
 //
-// When a session ends for any reason, begins a new one with a new snapshot. Use
-// it on its owner's executor only; it calls the owner on that executor and
-// never from within its own methods. No method blocks on the sidecar.
+// When a session ends for any reason, it begins a new one with a new snapshot.
+// Use it on its owner's executor only; it calls the owner on that executor, and
+// never from within its own methods. No method waits for the sidecar.
 class Keeper : private Link::Listener
 {
 public:
@@ -151,8 +151,8 @@ public:
   // act before the deadline ends the session.
   Duration waiting() const;
 
-  // How long no answer has come while one is due; 0 if none is. Less than
-  // `waiting` if the sidecar works through a backlog.
+  // How long no answer has come while one is due; 0 if none is due. Shorter
+  // than `waiting` if the sidecar works through a backlog.
   Duration quiet() const;
 
   Stats stats() const;

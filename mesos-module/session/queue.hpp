@@ -39,9 +39,9 @@ public:
     return true;
   }
 
-  // Takes the item without counting it. For one-time loads that are bounded
-  // otherwise (a snapshot is as large as the state), so that they leave room
-  // for others.
+  // Takes the item without counting it. Meant for one-time loads that are
+  // bounded otherwise (a snapshot is as large as the state), so that they leave
+  // room for others.
   void force(T&& item) { items.push_back(Item{std::move(item), 0, false}); }
 
   // Returns false if empty.

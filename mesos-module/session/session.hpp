@@ -129,7 +129,7 @@ public:
 
   State state() const { return state_; }
 
-  // The last batch sent, and the last one answered.
+  // Numbers of the last batch sent, and of the last one answered.
   uint64_t sequence() const { return sequence_; }
   uint64_t answered() const { return answered_; }
 
@@ -143,7 +143,7 @@ public:
     return batches.empty() ? TimePoint::max() : batches.front().at;
   }
 
-  // When something was due and came.
+  // When the sidecar last sent something that was due.
   TimePoint lastHeard() const { return heard; }
 
   // Decisions without an outcome.

@@ -27,7 +27,7 @@ struct Place
 };
 
 
-// Amounts by some number, in thousandths: sorted, each number once.
+// Amounts by the number of a kind, in thousandths: sorted, each number once.
 using Amounts = std::vector<std::pair<uint32_t, int64_t>>;
 
 // Appends a row. The first row sets the kinds of the columns; all others must
@@ -35,7 +35,7 @@ using Amounts = std::vector<std::pair<uint32_t, int64_t>>;
 void addRow(const Place& place, const Amounts& amounts, wire::Holdings* to);
 
 
-// Lays the state, or a part of it, into chunks.
+// Writes the state, or a part of it, as chunks.
 //
 // Accepts items in any order and writes them in the order in which they are
 // applied: kinds and roles before what names them. Columns are dense, so rows

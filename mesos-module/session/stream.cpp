@@ -7,9 +7,9 @@ namespace allocator {
 namespace session {
 namespace {
 
-// Time from a failed read to the call's status. A sidecar that ends the call
-// sends both together; if no status follows, the last message could not be
-// parsed.
+// How long to wait after a failed read for the call's status. A sidecar that
+// ends the call sends both together; if no status follows, the last message
+// could not be parsed.
 constexpr Duration GOODBYE{250};
 
 constexpr int START = static_cast<int>(Stream::Operation::START);

@@ -17,8 +17,8 @@ namespace allocator {
 namespace session {
 namespace {
 
-// Keeps gRPC initialised: its last user would wait for its threads to end,
-// which may take seconds.
+// Keeps gRPC initialized: otherwise its last user would wait for its threads to
+// end, which may take seconds.
 void keepGrpc()
 {
   static const bool kept = (grpc_init(), true);
@@ -298,8 +298,8 @@ void Transport::run()
 }
 
 
-// An exception (for example, out of memory) may have lost a message, so the
-// stream ends; retries the rest soon.
+// Handles an exception, such as out of memory. It may have lost a message, so
+// the stream ends; the worker retries the rest soon.
 void Transport::recover(const char* why)
 {
   constexpr Duration SOON{100};
@@ -312,7 +312,7 @@ void Transport::recover(const char* why)
   try {
     lose(begun, std::string("the module failed: ") + why, false);
   } catch (...) {
-    // The owner learns of it when the stream ends, or by its deadline.
+    // The owner notices when the stream ends, or by its deadline.
   }
 }
 

@@ -46,10 +46,10 @@ struct TransportOptions
 // A link over gRPC.
 //
 // The worker thread starts streams, writes, reads and watches deadlines. The
-// pumper thread only carries gRPC's completions to the worker, which cannot
-// wait for both them and the owner. Neither calls the owner or its executor
-// while it holds the lock. An exception in the worker costs the open stream;
-// the pumper throws nothing.
+// pumper thread only passes gRPC's completions to the worker, because a thread
+// cannot wait for both these and the owner. Neither calls the owner or its
+// executor while it holds the lock. An exception in the worker costs the open
+// stream; the pumper throws nothing.
 class Transport : public Link
 {
 public:

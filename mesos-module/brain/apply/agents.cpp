@@ -33,7 +33,7 @@ void addUpdate(
   fit(cluster->messageBytesMax, update);
 }
 
-// Reports that the agent's tasks use more roles than its share.
+// Reports that the agent's tasks use more roles than the agent's share.
 void tellUntold(const Agent& agent, Aside::Rows* rows)
 {
   if (agent.untold > 0) {
@@ -124,7 +124,7 @@ std::vector<uint32_t> Brain::useRoles(
 }
 
 
-// A framework that has not reregistered yet gets its number here.
+// Binds a number for a framework that has not reregistered yet.
 void Brain::holdUses(
     uint32_t agent,
     const std::vector<Use>& used,
@@ -289,7 +289,7 @@ std::string Brain::apply(const AddProvider& event, uint32_t number, int64_t)
 
 std::string Brain::apply(const ActivateAgent& event, uint32_t number, int64_t)
 {
-  // The master returns the offers one by one.
+  // Outstanding offers stay booked: the master returns them one by one.
   state.agents.edit(number)->active = event.active;
   inverse.forgetOutstandingOfAgent(number);
 

@@ -19,8 +19,8 @@ const Framework* Brain::findFramework(const std::string& id, uint32_t* number)
 }
 
 
-// Returns the framework's share of the limits to its payer; drops a payer with
-// nothing left.
+// Subtracts the framework's footprint from its payer's; removes a payer with
+// none left.
 void Brain::refundPayer(const Framework& framework)
 {
   auto found = payers.find(framework.payer);
@@ -42,7 +42,7 @@ void Brain::describeFramework(const AddFramework& event, Framework* framework)
   const std::string payer = payerOf(event.info);
   Footprint* paid = &payers[payer];
 
-  // Admits no new roles if not all could be reported at once, because the
+  // Admit new roles only if all of them can be reported at once, because the
   // sidecar must know each role in the books.
   const size_t most = std::min(event.roles.size(), ROLES_OF_FRAMEWORK_MAX);
   const FrameworkInput input = takeFramework(
@@ -110,8 +110,8 @@ void Brain::describeFramework(const AddFramework& event, Framework* framework)
 }
 
 
-// Counts ignored input and logs what is new; limits log lines, because it may
-// be repeated endlessly.
+// Counts ignored input and logs what is new. Limits log lines, because input
+// may be repeated endlessly.
 void Brain::setAside(
     const std::string& whose,
     size_t count,
@@ -157,7 +157,7 @@ std::string Brain::step(const AddFramework& event, int64_t)
     *message.mutable_add_framework() =
         toWire(*state.frameworks.find(number), number, &state);
     if (!chargeWork(*framework)) {
-      // The framework must be known now; its labels may wait.
+      // The sidecar must know the framework now; its labels may follow later.
       message.mutable_add_framework()->clear_labels();
       deferUpdate(number, framework->suppressed);
     }
@@ -174,7 +174,7 @@ std::string Brain::step(const AddFramework& event, int64_t)
 
 std::string Brain::apply(const RemoveFramework& event, uint32_t number, int64_t)
 {
-  // Also frees offers still on their way to the master.
+  // Also frees resources of offers that are still on their way to the master.
   state.books.removeFramework(number);
   inverse.removeFramework(number);
   fallback.forget(number);
@@ -200,7 +200,8 @@ Brain::apply(const ActivateFramework& event, uint32_t number, int64_t)
 {
   const Framework* framework = state.frameworks.find(number);
 
-  // The master returns offers one by one; only filters are removed here.
+  // Offers stay booked until the master returns them; only filters are removed
+  // here.
   if (!event.active) {
     for (uint32_t role : framework->roles) {
       state.filters.drop(number, role);
@@ -289,8 +290,8 @@ std::string Brain::apply(const Request& event, uint32_t number, int64_t)
 
 namespace {
 
-// The framework's roles that a call names, or all if it names none. Time
-// depends on the roles named.
+// The framework's roles that a call names, or all if it names none. Takes time
+// proportional to the roles named.
 std::set<uint32_t> rolesOf(
     const Cluster& state,
     const Framework& framework,

@@ -54,8 +54,8 @@ Admission Brain::judgeOne(
     return admission;
   }
 
-  // Kinds in a decision are distinct, so one of these was never bound. Stop
-  // here, because the list may be very long.
+  // Kinds in a decision are distinct, so if there are more than were bound, one
+  // is unknown. Check this first, because the list may be very long.
   if (decision.kinds() > state.kinds.size()) {
     return refuse(wire::OUTCOME_REASON_MALFORMED);
   }
@@ -77,7 +77,8 @@ Admission Brain::judgeOne(
 }
 
 
-// Whether a sidecar that knows what it was sent cannot have decided this.
+// Whether no sidecar that had applied the message of revision `known` can have
+// made this decision.
 bool Brain::isBad(
     const session::Decision& decision,
     uint64_t known,
@@ -143,7 +144,8 @@ void Brain::judgeSome(int64_t nowMs)
   uint64_t bad = 0;
   Pair pair;
 
-  // Reserve first: what is held must be offered, and appending may throw.
+  // Reserve first, because appending may throw: resources that are booked as
+  // held must also be offered.
   effects.offers.reserve(effects.offers.size() + end - judged);
 
   // Judge at least one decision per slice.
@@ -209,8 +211,8 @@ void Brain::judgeSome(int64_t nowMs)
 }
 
 
-// Ignores rows whose framework or agent is unknown or has been replaced; they
-// cannot give anything away.
+// Makes the inverse offers that the sidecar requests. Ignores rows whose
+// framework or agent is unknown or has been replaced.
 void Brain::reclaim(const session::Decisions& decisions, int64_t nowMs)
 {
   if (state.options.shadow || state.offersPaused()) {
@@ -236,14 +238,14 @@ void Brain::reclaim(const session::Decisions& decisions, int64_t nowMs)
 }
 
 
-// An answer none of whose decisions can be offered is useless. Events that the
-// sidecar had not seen may be the cause, so it is asked once more (except after
-// malformed rows, which no event can cause). After that the fallback offers
-// what is free, as if the sidecar were silent.
+// An answer is useless if it has decisions and none can be offered. Events that
+// the sidecar had not seen may be the cause, so the cycle is requested once
+// more (except after malformed rows, which no event can cause). After that the
+// fallback offers free resources, as if the sidecar were silent.
 void Brain::assessAnswer(int64_t nowMs)
 {
-  // Not counted if the fallback decides: a late answer finds only what that has
-  // left.
+  // Not counted while the fallback decides: then a late answer can only have
+  // what the fallback left.
   const bool useless = answer.refused && !answer.gave && !fallbackDecides();
   const int excused = answer.bad ? 0 : 1;
   idleCheck.answered(
@@ -252,7 +254,7 @@ void Brain::assessAnswer(int64_t nowMs)
   again = false;
   answer = Answer();
 
-  // In shadow no answer is carried out.
+  // In shadow, answers have no effect.
   if (state.options.shadow || !useless || !following || state.offersPaused()) {
     return;
   }

@@ -8,10 +8,10 @@
 namespace allocator {
 namespace brain {
 
-// Limits sidecar work caused by frameworks, which may repeat calls as often as
-// they like; each call costs time per role. Over budget, send only what affects
-// correctness now: roles that are left or suppressed. The rest follows in the
-// next interval, in its then current state.
+// Limits the work that frameworks cause in the sidecar: they may repeat calls
+// as often as they like, and each call costs time per role. Over budget, send
+// only what affects correctness now: roles that are left or suppressed. The
+// rest follows in the next interval, in the state that it has then.
 
 // Roles left in this interval's budget.
 size_t Brain::workLeft(const std::string& payer) const
@@ -75,8 +75,8 @@ void Brain::tellUpdate(uint32_t framework)
 }
 
 
-// `suppressed`: what the sidecar knows; ignored if an update is pending
-// already.
+// `suppressed`: the roles that the sidecar believes to be suppressed; ignored
+// if an update is pending already.
 void Brain::deferUpdate(
     uint32_t framework,
     const std::set<uint32_t>& suppressed)
@@ -152,7 +152,7 @@ void Brain::sendLateUpdates(int64_t nowMs)
 }
 
 
-// Updates suppression of roles that wait for room.
+// Updates the suppression of roles that wait for room.
 void Brain::noteWaiting(
     const std::string& id,
     const std::set<std::string>& roles,

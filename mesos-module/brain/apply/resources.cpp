@@ -101,9 +101,9 @@ std::string Brain::apply(const ConvertHeld& event, uint32_t number, int64_t)
 }
 
 
-// The master has applied the operations, so the books are wrong. They follow,
-// or what comes back later would be held forever. The sidecar's state is wrong
-// too, so a new session begins.
+// Handles operations that contradict the books. The master has already applied
+// them, so the books follow; otherwise resources that are returned later would
+// be held forever. The sidecar's state is wrong too, so a new session begins.
 std::string Brain::followMisfit(
     const ConvertHeld& event,
     uint32_t agent,
@@ -129,7 +129,8 @@ std::string Brain::followMisfit(
 }
 
 
-// The error is for the operator who asked; it is not a misfit.
+// An error goes to the operator who requested the operations; it is not a
+// misfit.
 std::string Brain::apply(const ConvertFree& event, uint32_t number, int64_t)
 {
   const Agent* agent = state.agents.find(number);
@@ -145,8 +146,8 @@ std::string Brain::apply(const ConvertFree& event, uint32_t number, int64_t)
   std::string wrong = state.books.convertFree(number, event.conversion);
 
   if (wrong.empty() && following) {
-    // May be empty: a new label, for example, changes the resource class but
-    // not the kind.
+    // The change may be empty: a new label, for example, changes the resource
+    // class but not the kind.
     sendConversion(
         0,
         0,

@@ -6,11 +6,11 @@ namespace allocator {
 namespace brain {
 namespace {
 
-// Minimum time between sessions replaced because of roles or kinds, since a
-// framework can cause it endlessly.
+// Minimum time between replacements of the session because of roles or kinds,
+// since frameworks can cause them endlessly.
 constexpr int64_t LEAST_MS = 60000;
 
-// Tolerate this many times fewer unused roles while someone waits.
+// Tolerate this many times fewer unused roles while a framework waits.
 constexpr size_t IDLE_OF_WAITING = 4;
 
 
@@ -40,7 +40,7 @@ void mark(const Framework& framework, std::vector<bool>* marked)
 }
 
 
-// Ignores dropped filters.
+// Marks roles of holdings and of filters that have not been dropped.
 void mark(const Agent& agent, const Filters& filters, std::vector<bool>* marked)
 {
   for (const Allocation& allocation : agent.allocations) {
@@ -95,8 +95,7 @@ void Brain::markRolesInUse(std::vector<bool>* marked) const
 }
 
 
-// The number of a role that the agent says is in use. Beyond the agent's share
-// the role is untold.
+// The number of a role that the agent uses; untold beyond the agent's share.
 uint32_t Brain::useRole(uint32_t number, const std::string& path)
 {
   Agent* agent = state.agents.edit(number);
@@ -112,7 +111,7 @@ uint32_t Brain::useRole(uint32_t number, const std::string& path)
 }
 
 
-// Updates sums and the sidecar after roles were added.
+// Updates sums and the sidecar's state after roles were added.
 void Brain::placeRoles()
 {
   for (const Roles::Adoption& adoption : state.roles.takeAdopted()) {
@@ -122,7 +121,7 @@ void Brain::placeRoles()
 }
 
 
-// Moves holdings that the sidecar knows under a shared handle.
+// Reports holdings of roles that have just got their own handles.
 void Brain::sendHandleChanges()
 {
   if (!following) {
@@ -151,8 +150,8 @@ void Brain::sendHandleChanges()
 }
 
 
-// Must not run during a snapshot, which may name records removed from the
-// books.
+// Must not run while a snapshot is built, because the snapshot may still name
+// roles of records that were removed from the books.
 void Brain::removeUnusedRoles()
 {
   const std::vector<bool> sought = rolesSought();
@@ -163,7 +162,7 @@ void Brain::removeUnusedRoles()
 }
 
 
-// Retries frameworks whose roles found no room.
+// Handles the last input of frameworks again whose roles found no room.
 void Brain::retryCrowded(int64_t nowMs)
 {
   std::map<std::string, UpdateFramework> waiting;
@@ -175,8 +174,8 @@ void Brain::retryCrowded(int64_t nowMs)
 }
 
 
-// Runs each interval, so that frameworks that keep subscribing to new roles do
-// not make the master grow.
+// Removes unused roles, so that frameworks that keep subscribing to new roles
+// do not use up the master's memory. Runs each interval.
 void Brain::limitRoles(int64_t nowMs)
 {
   const size_t most = 2 * rolesKept + state.options.rolesSpare;
@@ -197,8 +196,8 @@ void Brain::limitRoles(int64_t nowMs)
     retryCrowded(nowMs);
   }
 
-  // A session cannot forget a role, so a new session makes room, sooner if
-  // frameworks wait for it.
+  // A session never frees the handles of roles, so replace it if there are too
+  // many unused ones; sooner if frameworks wait for room.
   const size_t idle = state.roles.countIdle();
   const size_t waiting = crowded.empty() ? 1 : IDLE_OF_WAITING;
   if (idle * waiting > state.options.rolesSentMax) {
@@ -208,7 +207,7 @@ void Brain::limitRoles(int64_t nowMs)
 }
 
 
-// The same for kinds.
+// Replaces the session if unused kinds take too much room.
 void Brain::limitKinds(int64_t nowMs)
 {
   if (!snapshot.underWay() && state.kinds.hasManyUnused()) {

@@ -20,7 +20,7 @@ void Brain::emit(Message::Kind kind)
 }
 
 
-// Queues the event behind a snapshot under construction.
+// Sends an event, or queues it behind a snapshot under construction.
 void Brain::emitEvent(wire::Event&& event)
 {
   ++revisions;
@@ -53,7 +53,7 @@ uint64_t Brain::send(wire::Event&& event)
 }
 
 
-// Sends new kinds and roles; a snapshot under construction includes them.
+// Sends new kinds and roles. A snapshot under construction includes them.
 void Brain::define()
 {
   for (const std::string& name : state.kinds.takeCrowded()) {
@@ -68,7 +68,7 @@ void Brain::define()
     return;
   }
 
-  // Keep messages within what the sidecar reads.
+  // Keep messages smaller than the sidecar's limit.
   constexpr size_t BYTES = 64 << 10;
   wire::Event event;
   size_t bytes = 0;
@@ -98,7 +98,8 @@ void Brain::define()
 }
 
 
-// Reports reporters whose resources have newly gone to an overflow kind.
+// Reports agents and frameworks that have their first resource in an overflow
+// kind.
 void Brain::sendOverflow()
 {
   if (following && !snapshot.underWay()) {
@@ -188,15 +189,15 @@ void Brain::sendHold(
 }
 
 
-// Reports the offers in `effects` from `first` on as holdings: together, because
-// an event for each would cost the sidecar ten times as much.
+// Reports the offers in `effects` from `first` on as holdings, in few events,
+// because one for each would cost the sidecar ten times as much.
 void Brain::tellOffers(size_t first)
 {
   if (!following) {
     return;
   }
 
-  // What waits was before these offers.
+  // Rows that wait are of earlier calls, so send them first.
   sendCoalesced();
   for (size_t i = first; i < effects.offers.size(); ++i) {
     const Offer& offer = effects.offers[i];
@@ -268,7 +269,7 @@ void Brain::sendSnapshot(int64_t nowMs)
 
 namespace {
 
-// One row with the amounts whose sign is `sign`.
+// A row of the absolute amounts of those whose sign is `sign`.
 wire::Holdings row(const Place& place, const Amounts& amounts, int64_t sign)
 {
   Amounts some;

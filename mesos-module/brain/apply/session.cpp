@@ -25,7 +25,7 @@ void Brain::forgetSession()
   cycleAgents.clear();
   watchMs = INT64_MAX;
 
-  // The next snapshot contains the frameworks' current state.
+  // Discard pending updates: the next snapshot contains the current state.
   workedOut.clear();
   lateUpdates.clear();
 }
@@ -91,8 +91,8 @@ std::string Brain::step(const Ended& event, int64_t)
 {
   forgetSession();
 
-  // If no sidecar comes for hours, log only attempts 1 to 4 and then powers of
-  // two.
+  // If a sidecar is missing for hours, log only attempts 1 to 4 and then powers
+  // of two.
   if (failures < 4 || (failures & (failures - 1)) == 0) {
     const char* what = event.wasConnected
         ? "The session with the sidecar ended: "

@@ -103,7 +103,8 @@ std::string Brain::step(const Exclude& event, int64_t)
 }
 
 
-// Books and reports a change of exclusion.
+// Books and reports a change of whether a framework's constraints exclude an
+// agent.
 void Brain::exclude(
     uint32_t framework,
     uint32_t role,
@@ -132,7 +133,7 @@ void Brain::exclude(
   change->add_agent(agent);
   change->add_excluded(excluded);
 
-  // Keep messages within what the sidecar reads.
+  // Keep messages smaller than the sidecar's limit.
   if (change->framework_size() >= EventCoalescer::ROWS_MAX) {
     send(std::move(*message));
     *message = wire::Event();
@@ -140,7 +141,7 @@ void Brain::exclude(
 }
 
 
-// Clears exclusions of these roles.
+// Clears the exclusions of these roles.
 std::string
 Brain::apply(const IgnoreConstraints& event, uint32_t framework, int64_t)
 {

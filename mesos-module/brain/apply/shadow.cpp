@@ -6,7 +6,8 @@ namespace allocator {
 namespace brain {
 namespace {
 
-// Whether the refusal may be due to resources that others hold by now.
+// Whether the decision may be refused only because others hold the resources by
+// now.
 bool isForWantOfAmounts(wire::OutcomeReason reason)
 {
   switch (reason) {
@@ -46,16 +47,16 @@ Parts withoutHeld(const Parts& parts, const Allocation* allocation)
 
 
 // How long a decision waits for a matching offer: an interval of the other
-// allocator, plus a margin for its run.
+// allocator, plus a margin for its allocation run.
 int64_t Brain::comparedForMs() const
 {
   return state.options.intervalMs + state.options.intervalMs / 4;
 }
 
 
-// The sidecar should decide on the same state as the other allocator. So it is
-// asked at the first offer of a run, before it receives that offer; the rest of
-// the run follows at once.
+// The sidecar should decide on the same state as the other allocator. So a
+// cycle is requested at the first offer of an allocation run, before that offer
+// is reported; the run's other offers follow at once.
 void Brain::askBeforeOffers(int64_t nowMs, int64_t silentMs)
 {
   const int64_t lastMs = intervalEndMs - state.options.intervalMs;
@@ -84,7 +85,8 @@ std::string Brain::step(const OfferedBeside& event, int64_t nowMs)
 
   askBeforeOffers(nowMs, event.silentMs);
 
-  // Either may have gone while the offer was on its way; nothing is held then.
+  // The framework or the agent may have been removed while the offer was on its
+  // way; then nothing is booked.
   uint32_t framework;
   if (findFramework(event.framework, &framework) == nullptr) {
     return "Framework " + event.framework + " is not known";
@@ -102,8 +104,8 @@ std::string Brain::step(const OfferedBeside& event, int64_t nowMs)
 }
 
 
-// The master has the offer, so it is booked even if it does not fit. Beyond the
-// total nothing is free, and the master's calls give it back.
+// Books the offer even if it does not fit, because the master has it and will
+// return it. If more than the total is held, nothing is free.
 void Brain::bookBeside(
     uint32_t framework,
     uint32_t number,
@@ -130,7 +132,7 @@ void Brain::bookBeside(
 }
 
 
-// In shadow decisions are compared, not carried out.
+// Compares a decision, which is never carried out in shadow.
 void Brain::compare(const Pair& pair, int64_t nowMs, Admission* admission)
 {
   const bool passes = admission->reason == wire::OUTCOME_REASON_OFFERED ||

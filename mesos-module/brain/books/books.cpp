@@ -75,8 +75,8 @@ const AgentResource* Books::find(const Agent& agent, uint32_t resourceClass)
 }
 
 
-// Usually all of it was free; then the count can be adjusted without
-// recounting.
+// Usually all elements were free, and the amount can be adjusted without
+// counting again.
 void Books::takeAway(const Part& part, AgentResource* resource)
 {
   const bool all = contains(resource->free, part.spans);
@@ -87,7 +87,7 @@ void Books::takeAway(const Part& part, AgentResource* resource)
 
 
 // Recomputes the free elements of ranges and sets. Joins all held spans first,
-// because subtracting each holder's would scan the free ones every time.
+// because subtracting them holder by holder would scan the free ones each time.
 void Books::refresh(const Agent& agent, AgentResource* resource)
 {
   if (classes->traits(resource->resourceClass).type == Type::SCALAR) {
@@ -107,9 +107,9 @@ void Books::refresh(const Agent& agent, AgentResource* resource)
 }
 
 
-// Frees elements that are no longer held. If held amounts add up to what is not
-// free, each element is held once and exists, and the other holders need not be
-// checked.
+// Frees elements that are no longer held. If the held amounts add up to what is
+// not free, each element was held once and belongs to the total, so the other
+// holders need not be checked.
 void Books::giveBack(
     const Agent& agent,
     const Part& part,
@@ -214,7 +214,7 @@ void Books::removeAgent(uint32_t number)
 }
 
 
-// Of a shared resource class, one copy counts.
+// The amount that sums count: one copy of a shared resource class.
 int64_t Books::counted(uint32_t resourceClass, int64_t amount) const
 {
   const Traits& traits = classes->traits(resourceClass);
@@ -222,7 +222,8 @@ int64_t Books::counted(uint32_t resourceClass, int64_t amount) const
 }
 
 
-// Books the difference; the caller updates the allocation itself.
+// Changes the amounts held on the agent; the caller updates the allocation
+// itself.
 void Books::changeHeld(
     Agent* agent,
     uint32_t framework,

@@ -110,7 +110,7 @@ void Filters::add(
   ++records;
   expiries.push(Expiry{expiresMs, number});
 
-  // Bound stale entries, too.
+  // Also bound the entries of removed filters.
   if (expiries.size() > 2 * records + 1024) {
     rebuildExpiries();
   }

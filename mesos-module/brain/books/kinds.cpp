@@ -9,7 +9,7 @@ namespace allocator {
 namespace brain {
 namespace {
 
-// Room reserved for overflow kinds of names yet to come.
+// Number of kinds reserved for the overflow kinds of future names.
 constexpr size_t NEW_NAMES = 8;
 
 
@@ -49,7 +49,7 @@ wire::ValueType typeOf(Type type)
 }
 
 
-// The sidecar does not need the exact depth beyond the limit.
+// The depth to report: the sidecar does not need exact values beyond the limit.
 uint32_t depthOf(const Traits& traits)
 {
   return std::min<uint32_t>(traits.depth, RESERVATION_DEPTH_MAX);
@@ -236,7 +236,7 @@ uint32_t Kinds::overflow(const std::string& name, Reporter reporter)
 }
 
 
-// Initially without resource classes.
+// Adds a kind, initially without resource classes.
 uint32_t Kinds::append(wire::Kind&& kind, Room room)
 {
   const uint32_t number = static_cast<uint32_t>(kinds.size());

@@ -9,7 +9,8 @@ namespace allocator {
 namespace brain {
 namespace {
 
-// How much of a name is shown if it cannot be reported unchanged.
+// Maximum length of the part of a name that is shown if the name cannot be
+// reported unchanged.
 constexpr size_t SHOWN_BYTES_MAX = 80;
 
 } // namespace {
@@ -114,8 +115,8 @@ void forAbove(const std::string& path, const Each& each)
 }
 
 
-// The path to report for a role whose parent is reported as `above` and has a
-// path of `length` bytes. Depends on the path only.
+// The path to report for a role, given the path reported for its parent
+// (`above`), whose own path has `length` bytes. Depends on the path only.
 std::string
 tellBelow(const std::string& above, size_t length, const std::string& path)
 {
@@ -240,7 +241,8 @@ uint32_t Roles::append(const std::string& path, uint32_t parent)
 }
 
 
-// Moves untold descendants from the parent of the new role to it.
+// Makes the new role the parent of those untold descendants that were children
+// of its parent.
 void Roles::adopt(uint32_t role)
 {
   const std::string below = rows[role].path + "/";
@@ -328,7 +330,7 @@ std::string Roles::toldAs(const std::string& path) const
 }
 
 
-// Whether the session knows the role itself.
+// Whether the session knows the role by a handle of its own.
 bool Roles::isHeard(uint32_t role) const
 {
   return rows[role].bound && rows[role].handle != 0 &&

@@ -8,8 +8,8 @@ namespace {
 
 const Amounts NOTHING;
 
-// Empty rows kept per framework, since it may hold little in turn in many
-// roles.
+// Empty rows kept per framework, which may hold resources in many roles, one
+// after the other.
 constexpr size_t EMPTY_ROWS = 4;
 
 
@@ -189,8 +189,8 @@ int64_t Sums::limitLeft(uint32_t role, uint32_t name) const
 
 int64_t Sums::headroomLeft(uint32_t role, uint32_t name) const
 {
-  // No headroom is needed without unmet guarantees, nor against the only role
-  // with one: its own share meets it.
+  // Headroom protects the unmet guarantees of others, so there is no bound if
+  // the role's own is the only one.
   const int64_t needed = amountOf(required, name);
   const int64_t own = missing(role, name);
   if (needed <= own) {

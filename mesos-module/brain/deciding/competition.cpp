@@ -36,7 +36,7 @@ double weightOf(const Cluster& cluster, const std::string& role)
 
 uint64_t Turns::of(uint32_t framework, uint32_t role) const
 {
-  // A newcomer counts as just served.
+  // A new framework counts as just served.
   auto found = last.find(clientKey(framework, role));
   return found != last.end() ? found->second : role == 0 ? now : 0;
 }
@@ -51,8 +51,8 @@ Competition::Competition(const Cluster& _cluster, const Turns& _turns)
       continue;
     }
 
-    // Roles of a framework queue up one turn apart, by at most as many turns as
-    // there are frameworks.
+    // The roles of a framework rank one turn apart, at most as many turns apart
+    // as there are frameworks.
     uint64_t turn = turns.of(number, 0);
     const uint64_t last = turn + cluster.frameworks.size();
     for (const Waiting& waiting : byTurn(number, *framework)) {

@@ -9,7 +9,7 @@ namespace allocator {
 namespace brain {
 namespace {
 
-// Building the order costs about this much per node.
+// Cost of building the order, per node, in units of work.
 constexpr size_t NODE_AS_PARTS = 8;
 
 
@@ -109,7 +109,8 @@ void Fallback::start(const Cluster& cluster)
 void Fallback::slice(Cluster* cluster, std::vector<Offer>* offers)
 {
   Competition competition(*cluster, turns);
-  // Each slice rebuilds the order, so it must be large enough to be worth that.
+  // Each slice rebuilds the order, so make slices large enough to be worth
+  // that.
   const size_t most =
       std::max(cluster->options.sliceParts, NODE_AS_PARTS * competition.size());
   size_t agentsLeft = cluster->options.sliceAgents;
@@ -170,7 +171,7 @@ bool Fallback::offerAgent(
   competition->visit([&](Competition::Node* node) {
     const uint64_t key = clientKey(node->framework, node->role);
 
-    // Ask at least one client per slice.
+    // Try at least one client per slice.
     if (!askedBefore.empty() && askedBefore.count(key) > 0) {
       return true;
     }
@@ -235,7 +236,8 @@ bool Fallback::offerTo(
     }
   }
 
-  // Append first: what is held must be offered, and appending may throw.
+  // Append first, because appending may throw: resources that are booked as
+  // held must also be offered.
   offers->push_back(
       Offer{pair.framework, pair.role, agent, std::move(admission.given)});
 
@@ -250,7 +252,8 @@ bool Fallback::offerTo(
 }
 
 
-// The framework's other roles keep their places until the next cycle.
+// Records the turn of a winner and its ancestors. The framework's other roles
+// keep their places until the next cycle.
 void Fallback::takeTurn(const Competition::Node& winner)
 {
   ++turns.now;
@@ -263,8 +266,8 @@ void Fallback::takeTurn(const Competition::Node& winner)
 }
 
 
-// Frameworks served in the last cycle move back in all their roles; newcomers
-// join at the end.
+// Frameworks that were served in the last cycle move back in all their roles;
+// new ones join at the end.
 void Fallback::updateTurns(const Cluster& cluster)
 {
   for (const auto& entry : served) {
@@ -291,8 +294,8 @@ void Fallback::forget(uint32_t framework)
 }
 
 
-// Frameworks may leave a role by an update, so any of them may have turns in
-// it.
+// Forgets the turns in these roles, also of frameworks that left them by an
+// update.
 void Fallback::forgetRoles(const std::vector<uint32_t>& roles)
 {
   const std::unordered_set<uint32_t> gone(roles.begin(), roles.end());

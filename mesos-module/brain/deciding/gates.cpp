@@ -46,8 +46,8 @@ int64_t* amountOfKind(uint32_t kind, Amounts* wanted)
 }
 
 
-// Work on spans: filters compare what is given, and booking updates all free
-// spans.
+// The agent's free spans in these resource classes: booking updates all of
+// them, and filters compare those that are given.
 size_t spansBehind(const Agent& agent, const Parts& given)
 {
   size_t result = 0;
@@ -60,8 +60,8 @@ size_t spansBehind(const Agent& agent, const Parts& given)
 }
 
 
-// As much of a part as fits in `amount`: whole objects if indivisible. The
-// result may be empty.
+// The largest part of `part` that fits in `amount`, of whole objects if
+// indivisible. May be empty.
 Part upTo(const Part& part, const Traits& traits, int64_t amount)
 {
   Part result{part.resourceClass, std::min(part.amount, amount), Spans()};

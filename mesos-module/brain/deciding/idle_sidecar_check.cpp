@@ -41,7 +41,7 @@ void IdleSidecarCheck::nextAgent()
 }
 
 
-// Goes round the agents, from where the last search stopped.
+// Searches the agents in a circle, from where the last search stopped.
 IdleSidecarCheck::Found IdleSidecarCheck::look(
     const Cluster& cluster,
     int64_t nowMs)

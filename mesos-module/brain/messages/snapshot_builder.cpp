@@ -183,7 +183,8 @@ void SnapshotBuilder::stop(Cluster* cluster)
 }
 
 
-// Returns the rows written.
+// Writes an agent with its holdings and filters. Returns its share of the
+// slice's work: its filters, plus one.
 size_t SnapshotBuilder::buildAgent(
     uint32_t number,
     Cluster* cluster,

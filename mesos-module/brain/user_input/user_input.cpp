@@ -33,7 +33,7 @@ std::string most(size_t bound, const char* what)
 }
 
 
-// Text that is only displayed: truncated if too long.
+// Returns text that is only displayed, truncated if it is too long.
 std::string informing(const char* field, const std::string& said, Aside* aside)
 {
   std::string text = toText(said);
@@ -81,7 +81,7 @@ void takeLabels(const wire::Framework& said, Aside* aside, wire::Framework* to)
 {
   size_t bytes = 0;
 
-  // Sorted, so that the choice is deterministic.
+  // Sort, so that it does not depend on the order which labels are kept.
   std::map<std::pair<bool, std::string>, const std::string*> sorted;
   for (const auto& label : said.labels()) {
     const bool others = label.first.compare(0, OURS.size(), OURS) != 0;
@@ -192,7 +192,7 @@ void takeRoles(
 }
 
 
-// Amounts by name, each once and with a name.
+// Collects amounts by name: each name once, and none empty.
 template <typename Each>
 Quantities
 takeQuantities(const char* field, size_t size, const Each& each, Aside* aside)
@@ -243,7 +243,8 @@ std::vector<Quantities> takeAlternatives(
     const Quantities least = takeQuantities(
         field, each.size(), [&](size_t i) { return each[i]; }, aside);
 
-    // Keep it only if complete: a reduced one would ask for less.
+    // Keep the alternative only if it is complete: a reduced one would require
+    // less.
     if (aside->count() == before) {
       *namesLeft -= least.size();
       taken.push_back(least);
