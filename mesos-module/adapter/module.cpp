@@ -51,13 +51,13 @@ mesos::allocator::Allocator* make(const mesos::Parameters& given)
           "HierarchicalDRF", parameters.roleSorter, parameters.frameworkSorter);
 
   if (deciding.isError()) {
-    LOG(ERROR) << "Mesos's own allocator, which is to decide in shadow, cannot "
+    LOG(ERROR) << "Mesos's own allocator, which decides in shadow mode, cannot "
                << "be created: " << deciding.error();
     return nullptr;
   }
 
-  LOG(INFO) << "Mesos's own allocator decides; the sidecar at "
-            << parameters.transport.channel.target << " is in its shadow";
+  LOG(INFO) << "Shadow mode: Mesos's own allocator decides, the sidecar at "
+            << parameters.transport.channel.target << " is only compared";
   return allocator::adapter::makeAllocator(
              parameters,
              std::unique_ptr<mesos::allocator::Allocator>(deciding.get()))
@@ -86,6 +86,6 @@ mesos::modules::Module<mesos::allocator::Allocator>
         MESOS_VERSION,
         "The mesos-allocator authors",
         "mesos-allocator@localhost",
-        "Allocator that asks a sidecar, and decides itself without one",
+        "Allocator that asks a sidecar to decide, with a fallback",
         nullptr,
         create);

@@ -72,7 +72,7 @@ void AllocatorProcess::doWithoutSidecar(const string& why)
       keeper->stop();
     }
   });
-  attempt("free what was not offered", [this]() { giveBack(); });
+  attempt("release unmade offers", [this]() { giveBack(); });
   attempt(
       "continue without a session", [&]() { step(brain::NotStarted{why}); });
 }

@@ -308,7 +308,7 @@ void AllocatorProcess::updateAllocation(
           agentId.value() + " are not possible: " +
           (converted.isError()
                ? converted.error()
-               : "they are of " + std::to_string(roles.size()) + " roles")});
+               : "they name " + std::to_string(roles.size()) + " roles")});
     }
 
     brain::ConvertHeld event;

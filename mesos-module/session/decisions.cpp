@@ -22,7 +22,7 @@ Wrong sameLength(int length, int wanted, const char* field)
 
   return std::string(field) + ": has " + std::to_string(length) +
       " entries but framework has " + std::to_string(wanted) +
-      "; columns are equally long";
+      "; columns have equal lengths";
 }
 
 

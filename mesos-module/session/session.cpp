@@ -56,7 +56,7 @@ const char* name(wire::SessionResponse::MessageCase said)
     case wire::SessionResponse::kWelcome: return "welcome";
     case wire::SessionResponse::kDecisions: return "decisions";
     case wire::SessionResponse::kError: return "error";
-    default: return "nothing that this module knows";
+    default: return "an unknown kind of message";
   }
 }
 

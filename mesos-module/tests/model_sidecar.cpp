@@ -43,7 +43,7 @@ std::vector<wire::SessionResponse> ModelSidecar::take(
       check(request.events());
       answers = answer(request.events());
       break;
-    default: fault = "a message that says nothing";
+    default: fault = "a message of no known kind";
   }
 
   if (!fault.empty()) {
@@ -69,7 +69,7 @@ void ModelSidecar::check(const wire::EventBatch& batch)
 
   for (const wire::Event& event : batch.events()) {
     if (event.event_case() == wire::Event::EVENT_NOT_SET) {
-      fault = "an event that says nothing";
+      fault = "an event of no known kind";
     }
 
     if (event.event_case() == wire::Event::kOutcomes) {

@@ -98,11 +98,11 @@ std::string Brain::checkUses(const std::vector<Use>& used) const
 {
   for (const Use& use : used) {
     if (!state.classes.defined(use.parts)) {
-      return "what framework " + use.framework +
-          " uses names a resource class that is not defined";
+      return "a holding of framework " + use.framework +
+          " names a resource class that is not defined";
     }
     if (use.role.empty()) {
-      return "what framework " + use.framework + " uses has no role";
+      return "a holding of framework " + use.framework + " has no role";
     }
   }
 

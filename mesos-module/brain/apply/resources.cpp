@@ -166,7 +166,7 @@ std::string Brain::apply(const Transition& event, uint32_t number, int64_t)
 
   if (!areDefined(state.classes, event.parts)) {
     return misfit(
-        "What is launched on agent " + event.agent +
+        "A transition on agent " + event.agent +
         " names a resource class that is not defined");
   }
 
@@ -213,7 +213,7 @@ std::string Brain::step(Release event, int64_t nowMs)
 
   if (!areDefined(state.classes, event.parts)) {
     return misfit(
-        "What comes back on agent " + event.agent +
+        "A release on agent " + event.agent +
         " names a resource class that is not defined");
   }
 

@@ -71,7 +71,7 @@ void Brain::askBeforeOffers(int64_t nowMs, int64_t silentMs)
 std::string Brain::step(const OfferedBeside& event, int64_t nowMs)
 {
   if (!state.options.shadow) {
-    return misfit("Another allocator offers, but the module is not in shadow");
+    return misfit("Another allocator offers, but shadow mode is off");
   }
 
   for (const OfferedBeside::Row& row : event.rows) {

@@ -29,7 +29,7 @@ std::string quote(const std::string& text)
 
 std::string most(size_t bound, const char* what)
 {
-  return "at most " + std::to_string(bound) + " " + what + " are taken";
+  return "at most " + std::to_string(bound) + " " + what + " are accepted";
 }
 
 
@@ -96,7 +96,7 @@ void takeLabels(const wire::Framework& said, Aside* aside, wire::Framework* to)
     if (std::max(key.size(), value.size()) > TEXT_BYTES_MAX) {
       aside->add("labels", TOO_LONG, quote(key) + " is too long");
     } else if (!isText(key) || !isText(value)) {
-      aside->add("labels", UNREADABLE, quote(key) + " is no UTF-8");
+      aside->add("labels", UNREADABLE, quote(key) + " is not UTF-8");
     } else if (
         to->labels().size() >= LABELS_MAX || bytes + more > LABEL_BYTES_MAX) {
       aside->add(
@@ -124,7 +124,7 @@ void takeRoles(
 
   for (const std::string& role : said) {
     if (role.size() > ROLE_BYTES_MAX) {
-      aside->add("roles", TOO_LONG, quote(role) + " is offered nothing");
+      aside->add("roles", TOO_LONG, quote(role) + " gets no offers");
       continue;
     }
     if (!Roles::isPath(role)) {
@@ -149,7 +149,7 @@ void takeRoles(
       aside->add(
           "roles",
           TOO_DEEP,
-          quote(role) + " competes right below its top-level role");
+          quote(role) + " competes as a child of its top-level role");
       levels = std::min<size_t>(levels, 2);
     }
 
@@ -235,7 +235,7 @@ std::vector<Quantities> takeAlternatives(
     }
     if (each.size() > std::min(ALTERNATIVE_NAMES_MAX, *namesLeft)) {
       aside->add(
-          field, TOO_MANY, most(ALTERNATIVE_NAMES_MAX, "names together"));
+          field, TOO_MANY, most(ALTERNATIVE_NAMES_MAX, "names in total"));
       continue;
     }
 
@@ -264,7 +264,7 @@ void takeMinimum(const AddFramework& said, Aside* aside, FrameworkInput* taken)
       aside->add(
           "offer_filters",
           UNKNOWN,
-          quote(entry.first) + " is not one of the roles it is served in");
+          quote(entry.first) + " is not one of its accepted roles");
       continue;
     }
 
@@ -309,9 +309,7 @@ void takeAttributes(const wire::Agent& said, Aside* aside, wire::Agent* taken)
 
     if (each.name() != attribute.name() || each.value() != attribute.value()) {
       aside->add(
-          field,
-          UNREADABLE,
-          quote(each.name()) + " is shown as far as possible");
+          field, UNREADABLE, quote(each.name()) + " is not shown exactly");
     }
     taken->add_attributes()->Swap(&each);
   }
@@ -333,8 +331,8 @@ void untold(const char* field, size_t bytesMax, Aside::Rows* rows)
   aside.add(
       field,
       TOO_LONG,
-      "not told to a sidecar that takes " + std::to_string(bytesMax) +
-          " bytes together");
+      "not sent to a sidecar that reads at most " + std::to_string(bytesMax) +
+          " bytes");
   append(aside, rows);
 }
 
@@ -495,7 +493,7 @@ wire::ResourceRequest takeRequest(
       bytes += entry.first.size();
     }
     if (bytes > REQUEST_BYTES_MAX) {
-      aside->add(field, TOO_LONG, "its names are too long together");
+      aside->add(field, TOO_LONG, "its names are too long in total");
       break;
     }
 

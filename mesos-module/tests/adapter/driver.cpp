@@ -121,7 +121,7 @@ std::vector<Size> parseSizes(const std::string& text)
   for (const std::string& each : strings::split(text, ",")) {
     const std::vector<size_t> numbers = parseNumbers(each, "x");
     if (numbers.size() < 2 || numbers.size() > 3) {
-      fail("--sizes has '" + each + "'; 1000x100 would be right");
+      fail("--sizes has '" + each + "'; write it like 1000x100");
     }
 
     sizes.push_back(
@@ -138,7 +138,7 @@ std::set<Who> parseOnly(const std::string& text)
   for (const std::string& each : strings::split(text, ",")) {
     auto name = NAMES.find(each);
     if (name == NAMES.end()) {
-      fail("--only has '" + each + "'; sidecar,fallback would be right");
+      fail("--only has '" + each + "'; write it like sidecar,fallback");
     }
     only.insert(name->second);
   }
@@ -166,20 +166,20 @@ Settings parseArguments(int argc, char** argv)
     } else if (name == "--measure") {
       auto measure = MEASURES.find(value);
       if (measure == MEASURES.end()) {
-        fail("--measure is '" + value + "'; times, prices or loop is right");
+        fail("--measure is '" + value + "'; choose times, prices or loop");
       }
       settings.measure = measure->second;
     } else if (name == "--intervals") {
       settings.intervalsMs = parseNumbers(value, ",");
       if (settings.intervalsMs.empty()) {
-        fail("--intervals has '" + value + "'; 20,1000 would be right");
+        fail("--intervals has '" + value + "'; write it like 20,1000");
       }
     } else if (name == "--sizes") {
       settings.sizes = parseSizes(value);
     } else if (name == "--rounds") {
       settings.rounds = std::max(1, atoi(value.c_str()));
     } else {
-      fail("no option is called " + name);
+      fail("unknown option " + name);
     }
   }
 
@@ -312,7 +312,7 @@ void requireSidecar(Who who)
 {
   if (who == Who::SIDECAR &&
       !waitForMetric("allocator/sidecar/fallback_cycles", 0)) {
-    fail("the module decided itself; the sidecar was too slow or away");
+    fail("the module decided itself: the sidecar was too slow or absent");
   }
 }
 

@@ -32,7 +32,7 @@ void Mirror::bind(const wire::Role& role)
   if (!Roles::isPath(path) || !isText(path) || !paths.insert(path).second ||
       (slash != std::string::npos && paths.count(path.substr(0, slash)) == 0) ||
       std::count(path.begin(), path.end(), '/') > 63) {
-    fail("role '" + path + "' is told so that no sidecar takes it");
+    fail("role '" + path + "' has a path that no sidecar accepts");
   }
 
   if (!roles.emplace(role.role(), role.path()).second) {
@@ -46,7 +46,7 @@ void Mirror::judge(const wire::Quantities& quantities)
   std::set<std::string> names;
   for (const std::string& name : quantities.name()) {
     if (name.empty() || !isText(name) || !names.insert(name).second) {
-      fail("amounts by names that no sidecar takes");
+      fail("amounts by names that no sidecar accepts");
     }
   }
 }
@@ -58,7 +58,7 @@ void Mirror::judge(const wire::Framework& framework)
   for (const wire::MinimumResources& minimum : framework.minimum()) {
     if (roles.count(minimum.role()) == 0 ||
         !named.insert(minimum.role()).second) {
-      fail("a minimum of no role, or of one twice");
+      fail("a minimum of an unknown role, or two of one");
     }
     for (const wire::Quantities& each : minimum.any_of()) {
       judge(each);
@@ -67,7 +67,7 @@ void Mirror::judge(const wire::Framework& framework)
 
   for (const wire::SetAside& row : framework.set_aside()) {
     if (row.text().size() > 200 || !isText(row.text())) {
-      fail("a row of input that is set aside is too long");
+      fail("a row about ignored input is too long");
     }
   }
 
@@ -86,7 +86,7 @@ void Mirror::change(Row* row, uint32_t kind, int64_t amount)
   int64_t& sum = (*row)[kind];
   sum += amount;
   if (sum < 0) {
-    fail("less than nothing is held");
+    fail("an amount is negative");
   } else if (sum == 0) {
     row->erase(kind);
   }
@@ -98,7 +98,7 @@ void Mirror::add(const wire::Holdings& rows, int64_t sign)
   for (int i = 0; i < rows.framework_size(); ++i) {
     if (roles.count(rows.role(i)) == 0 ||
         capacities.count(rows.agent(i)) == 0) {
-      fail("a holding names what is not bound");
+      fail("a holding names an unknown role or agent");
     }
 
     const auto key =
@@ -126,7 +126,7 @@ void Mirror::take(const wire::SnapshotChunk& chunk)
   for (const wire::Framework& framework : chunk.frameworks()) {
     judge(framework);
     if (!frameworks.emplace(framework.framework(), true).second) {
-      fail("a framework is there twice");
+      fail("a framework is added twice");
     }
   }
 
@@ -178,13 +178,13 @@ void Mirror::take(const wire::Event& event)
     case wire::Event::kAddFramework:
       judge(event.add_framework());
       if (!frameworks.emplace(event.add_framework().framework(), true).second) {
-        fail("a framework is there twice");
+        fail("a framework is added twice");
       }
       break;
     case wire::Event::kRemoveFramework: {
       const uint32_t gone = event.remove_framework().framework();
       if (frameworks.erase(gone) == 0) {
-        fail("a framework goes that is not there");
+        fail("an unknown framework is removed");
       }
       for (auto row = held.begin(); row != held.end();) {
         row =
@@ -195,7 +195,7 @@ void Mirror::take(const wire::Event& event)
     case wire::Event::kRemoveAgent: {
       const uint32_t gone = event.remove_agent().agent();
       if (capacities.erase(gone) == 0) {
-        fail("an agent goes that is not there");
+        fail("an unknown agent is removed");
       }
       for (auto row = held.begin(); row != held.end();) {
         row =
@@ -264,7 +264,7 @@ void Mirror::take(const wire::Outcomes& outcomes)
 
     if (reason == wire::OUTCOME_REASON_PARTIAL) {
       if (outcomes.kind_size() != given.kind_size()) {
-        fail("an outcome of other kinds than the decision");
+        fail("an outcome has other kinds than its decision");
         return;
       }
       for (int k = 0; k < given.kind_size(); ++k) {
@@ -301,7 +301,7 @@ std::string Mirror::compare(Brain* brain) const
     }
     auto mine = capacities.find(number);
     if (mine == capacities.end() || mine->second != capacity) {
-      return "the sidecar believes in another capacity of " + agent->id;
+      return "the sidecar knows another capacity of " + agent->id;
     }
 
     for (const Allocation& allocation : agent->allocations) {
@@ -319,13 +319,13 @@ std::string Mirror::compare(Brain* brain) const
   for (const auto& row : real) {
     auto mine = held.find(row.first);
     if (mine == held.end() || mine->second != row.second) {
-      return "the sidecar believes in other holdings on agent " +
+      return "the sidecar knows other holdings on agent " +
           std::to_string(std::get<2>(row.first));
     }
   }
 
   if (real.size() != held.size()) {
-    return "the sidecar believes in holdings that are no more";
+    return "the sidecar knows holdings that no longer exist";
   }
 
   return !open.empty() ? "an outcome is missing" : fault;

@@ -189,21 +189,21 @@ SlowModel::offer(const std::string& id, const Client& client, const Heap& given)
     return "an offer within a bracket";
   }
   if (agent == agents.end() || !agent->second.active) {
-    return "an offer of an agent that is not there";
+    return "an offer of an unknown or inactive agent";
   }
   if (framework == frameworks.end() || !framework->second.active ||
       framework->second.roles.count(client.second) == 0 ||
       framework->second.suppressed.count(client.second) > 0) {
-    return "an offer to somebody who wants none";
+    return "an offer to a framework that wants none";
   }
   if (given.empty() || !agent->second.free().contains(given)) {
-    return "an offer of what is not free";
+    return "an offer of resources that are not free";
   }
 
   const std::string top = client.second.substr(0, client.second.find('/'));
   for (uint32_t reserved : {CPUS_ENG, VOLUME, SHARED}) {
     if (given.amounts.count(reserved) > 0 && top != "eng") {
-      return "an offer of what is reserved to others";
+      return "an offer of resources reserved to others";
     }
   }
 
@@ -235,7 +235,7 @@ std::string SlowModel::inverse(
   const auto whose = frameworks.find(framework);
 
   if (paused || !known.active || !known.leaving) {
-    return "an inverse offer of " + agent + ", which is not to be left now";
+    return "an inverse offer of " + agent + ", which has no maintenance";
   }
   if (whose == frameworks.end() || !whose->second.active) {
     return "an inverse offer to " + framework + ", which is not active";
@@ -246,7 +246,7 @@ std::string SlowModel::inverse(
       return std::string();
     }
   }
-  return "an inverse offer to " + framework + ", which has nothing there";
+  return "an inverse offer to " + framework + ", which holds nothing";
 }
 
 
@@ -270,7 +270,7 @@ std::string SlowModel::compare(const Brain& brain) const
 
   if (cluster.agents.size() != agents.size() ||
       cluster.frameworks.size() != frameworks.size()) {
-    return "other agents or frameworks are there";
+    return "other numbers of agents or frameworks";
   }
 
   for (const auto& entry : agents) {
@@ -291,10 +291,10 @@ std::string SlowModel::compare(const Brain& brain) const
       return "the total of " + entry.first;
     }
     if (!(Heap::of(cluster.books.free(*agent)) == entry.second.free())) {
-      return "what is free of " + entry.first;
+      return "the free resources of " + entry.first;
     }
     if (!(held == entry.second.held)) {
-      return "what is held of " + entry.first;
+      return "the holdings on " + entry.first;
     }
   }
 
@@ -318,7 +318,7 @@ std::string SlowModel::compare(const Brain& brain) const
           cluster.classes.names.name(each.first) == "cpus" ? each.second : 0;
     }
     if (number != 0 && consumed != cpusConsumed(role)) {
-      return std::string("what is consumed by ") + role;
+      return std::string("the quota consumption of ") + role;
     }
   }
 
@@ -332,7 +332,7 @@ std::string SlowModel::compare(const Brain& brain) const
           cluster.classes.names.name(each.first) == "cpus" ? each.second : 0;
     }
     if (number != 0 && held != cpusHeld(role)) {
-      return std::string("what is held below ") + role;
+      return std::string("the holdings below ") + role;
     }
   }
 

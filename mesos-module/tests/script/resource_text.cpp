@@ -195,7 +195,7 @@ std::string ResourceText::parseItem(
       !takeBracket(item, '[', ']', &at, &disk) ||
       !takeBracket(item, '{', '}', &at, &flags) || at >= item.size() ||
       item[at] != ':') {
-    return "a bracket does not end, or there is no amount";
+    return "a bracket is not closed, or there is no amount";
   }
 
   std::string key = item.substr(0, at);
@@ -252,7 +252,7 @@ std::string ResourceText::parseSpans(const std::string& text, Part* part)
 {
   const char close = text[0] == '[' ? ']' : '}';
   if (text.back() != close) {
-    return "a bracket does not end";
+    return "a bracket is not closed";
   }
 
   for (const std::string& each : split(text.substr(1, text.size() - 2), ',')) {

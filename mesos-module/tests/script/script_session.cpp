@@ -208,7 +208,7 @@ std::string Script::decide(wire::DecisionBatch&& batch, uint64_t revision)
         event.decisions.reclaims, session::DecisionLimits());
   }
   if (!bad.empty()) {
-    return "error: no session believes this: " + bad + "\n";
+    return "error: no session accepts this: " + bad + "\n";
   }
 
   nextDecision += event.decisions.size();

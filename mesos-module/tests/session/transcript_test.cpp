@@ -91,7 +91,7 @@ public:
 
         break;
       case wire::SessionRequest::kEvents: sayBatch(line); break;
-      default: FAIL() << "a line says nothing";
+      default: FAIL() << "a line has no message";
     }
   }
 
