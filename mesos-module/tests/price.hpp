@@ -26,7 +26,7 @@ struct Price
 };
 
 
-// Of the calling thread since it began.
+// The price of the calling thread's work since it began.
 Price priceOfThread();
 
 // Processor time of all threads.

@@ -30,11 +30,11 @@ master starts, including files and the target.
 """
 
 SECRETS = """\
-The server at the target decides on offers, within the limits of the module's gates, and a client
-that calls the sidecar as a master receives decisions. Loopback and Unix sockets exclude other
-machines. A token (`session_token_file`) excludes other users of this machine. Over a network, use
-TLS with certificates on both sides. If a token cannot be read, the log says so, and the module
-decides.
+The server at the target decides on offers, within the limits of the module's gates, and any client
+that connects to the sidecar as a master receives decisions. With loopback addresses and Unix
+sockets, other machines cannot connect; with a token (`session_token_file`), other users of this
+machine cannot. Over a network, use TLS with certificates on both sides. If the module cannot read
+the token, it logs an error and decides itself.
 
 clusterd is built with TLS (`ENABLE_SSL`), Apache Mesos usually without. A module for a Mesos
 without TLS rejects the `tls_` parameters. The gRPC of a Mesos may be too old for an option to
@@ -53,15 +53,15 @@ change. Below `allocator/mesos/` there are runs (`allocation_runs`, `allocation_
 `resources/...`, `quota/roles/...`, `roles/.../shares/dominant`,
 `offer_filters/roles/.../active` and `master/frameworks/.../roles/.../suppressed`. A run is a
 cycle, from the request to the sidecar until its answer passed the gates, or a cycle of the module.
-A scrape takes one place in the queue, however many metrics there are.
+A scrape is one entry in the queue, however many metrics there are.
 
-Worth an alert: `connected` is 0 for a minute; `fallback_cycles`, `resyncs`, `barren_turns` or
-`breaker_trips` grow; `ends/malformed`, `ends/snapshot` or `outcomes/malformed` is not 0.
+Alert if `connected` is 0 for a minute, if `fallback_cycles`, `resyncs`, `barren_turns` or
+`breaker_trips` grow, or if `ends/malformed`, `ends/snapshot` or `outcomes/malformed` is not 0.
 
 ## Books
 
-Holdings, refusals in force and the state of the session, as JSON, for 1,000 agents at a time
-(`next` is the first agent of the next page):
+The master serves holdings, filters in force and the state of the session as JSON, for at most 1,000
+agents at a time (`next` is the `first` of the next page):
 
     curl --globoff 'http://master:5050/sidecar-allocator(1)/books?first=0&count=1000'
 
@@ -80,13 +80,13 @@ MEANINGS = {
     "session_token_file": "file with one line, the token sent with each session, for a sidecar"
     " that requires it (`access.session_token`). It is read again for each session. Without TLS"
     " it is sent only to a Unix socket or a loopback address",
-    "welcome_deadline_ms": "from the greeting, including the connection, to the answer",
-    "snapshot_deadline_ms": "from the snapshot to the first answer",
-    "answer_deadline_ms": "silence after which a session ends",
-    "fallback_after_ms": "silence after which the module decides itself while the session"
-    " continues. Set it longer than a cycle of the sidecar, and no longer than the master's"
+    "welcome_deadline_ms": "time from the hello, including the connection, to the welcome",
+    "snapshot_deadline_ms": "time from the snapshot to the first answer",
+    "answer_deadline_ms": "time without an answer after which the module ends the session",
+    "fallback_after_ms": "time without an answer after which the module decides itself, while the"
+    " session continues. Set it longer than a cycle of the sidecar, and no longer than the master's"
     " `--allocation_interval`",
-    "fallback": "`false`: no offers without a sidecar",
+    "fallback": "`false`: the module makes no offers while it has no sidecar",
     "queue_messages_max": "maximum number of messages that wait to be sent; beyond it, a new"
     " session begins with a snapshot",
     "queue_bytes_max": "the same in bytes",
@@ -110,7 +110,7 @@ METRICS = {
     "session_age_secs": "0: no session",
     "attempts, sessions, resyncs": "attempts to open a session, opened sessions, and snapshots"
     " after the first",
-    "ends/unreachable": "attempts without an answer",
+    "ends/unreachable": "attempts to which no sidecar answered",
     "ends/lost": "the stream broke, or the sidecar shut down",
     "ends/silent": "no answer within a deadline",
     "ends/malformed": "the sidecar broke the protocol: a defect",
@@ -131,7 +131,7 @@ METRICS = {
     " outcomes/limit, outcomes/headroom, outcomes/stale, outcomes/shadow": "decisions that became"
     " no offer, by reason; a few are normal, because the cluster changes while a decision is under"
     " way",
-    "outcomes/malformed": "decisions that make no sense: a defect",
+    "outcomes/malformed": "decisions that name unknown kinds or invalid amounts: a defect",
     "fallback_cycles": "cycles that the module decided",
     "barren_intervals, barren_turns": "consecutive intervals in which the sidecar offered nothing"
     " although a framework could use free resources, and cycles that the module decided for that"

@@ -149,7 +149,7 @@ TEST_F(BuiltinMetricsTest, ResourcesAreThereFromTheBeginning)
         << name;
   }
 
-  // The module itself offers all of it.
+  // The fallback offers the whole agent.
   addFramework({"eng"});
   addAgent("cpus:2.5;mem:1024;disk(eng):8;ports:[1-9]");
   all = snapshot();
@@ -173,8 +173,8 @@ TEST_F(BuiltinMetricsTest, RunsAreCountedAndTimed)
   addFramework({"eng"});
   addAgent("cpus:1;mem:1");
 
-  // Requests made together may run together, and percentiles need at least two
-  // values.
+  // Requests made at the same time may run as one, and percentiles need at
+  // least two values.
   settle();
   tell(&AllocatorProcess::reviveOffers, ONE, std::set<std::string>());
   const std::map<std::string, double> all = snapshot();
@@ -188,7 +188,7 @@ TEST_F(BuiltinMetricsTest, RunsAreCountedAndTimed)
 }
 
 
-// Waits in its queue while the gauges are asked.
+// An actor whose calls wait in its queue while gauges are requested.
 class Reader : public process::Process<Reader>
 {
 public:
@@ -381,7 +381,8 @@ TEST_F(BuiltinMetricsTest, WhatARoleConsumesIsShownWithoutAQuota)
         isAllocated);
   };
 
-  // What is reserved counts, and what tasks use; the rest is only offered.
+  // Reserved resources count, and those that tasks use; the rest is only
+  // offered.
   addFramework({"eng/ads"});
   addAgent("cpus:4;mem:100;disk(ops):8;ports:[1-9]", "cpus:1", "eng/ads");
   EXPECT_EQ(1, consumed("eng/ads", "cpus"));

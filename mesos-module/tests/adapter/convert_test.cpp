@@ -62,7 +62,7 @@ TEST(ConvertTest, AFrameworkIsDescribed)
 }
 
 
-// Input is passed on for the brain to judge.
+// Input is passed on unchanged, and the brain judges it.
 TEST(ConvertTest, WordsAreHandedOnAsTheyAreSaid)
 {
   FrameworkInfo info;

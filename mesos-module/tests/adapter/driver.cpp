@@ -37,13 +37,14 @@
 //     --sizes    agents x frameworks, or agents x frameworks x roles
 //     --rounds   repetitions; the shortest time counts
 //     --only     some of "sidecar,fallback,built-in" (default: all)
-//     --measure  "times" (else); "prices": what each step costs the caller
-//                and the allocator's thread, in processor time and calls of
-//                `new`; all actors share one thread then; or "loop": all offers
-//                are declined as soon as every agent is offered, again and
-//                again, while cycles run at an interval: how long each round
-//                takes, and who decided it
+//     --measure  "times" (default), "prices" or "loop"
 //     --intervals  of "loop", in milliseconds (default: 20,1000)
+//
+// "prices" measures what each step costs the caller and the allocator's thread,
+// in processor time and calls of `new`; all actors then share one thread.
+// "loop" declines all offers as soon as every agent has been offered, again and
+// again, while cycles run at an interval. It measures how long each round
+// takes, and who decided it.
 
 namespace allocator {
 namespace driver {
@@ -242,8 +243,8 @@ int64_t spentNs()
 }
 
 
-// A sidecar serves before its compiled loops are loaded, but many times slower;
-// measure afterwards.
+// Waits until the sidecar's loops are compiled. It serves before that, but many
+// times slower.
 bool waitForLoops(const std::string& program, const std::string& target)
 {
   const std::string command =
@@ -362,7 +363,7 @@ Times play(Master* master, int rounds, Who who)
 }
 
 
-// Allocators that were not measured have no times.
+// Prints a row of the table. Allocators that were not measured have no times.
 void printRow(
     const char* what,
     const std::map<Who, Times>& all,
@@ -432,7 +433,8 @@ std::unique_ptr<mesos::allocator::Allocator> create(
       ? settings.target
       : "unix:/tmp/driver-" + std::to_string(getpid()) + "-nobody.sock";
 
-  // In the loop the defaults count, which decide who decides.
+  // The loop measures with the default deadlines, because they determine who
+  // decides.
   if (settings.measure != Measure::LOOP) {
     parameters.fallbackAfter = session::Duration(60000);
     parameters.deadlines.answer = session::Duration(60000);
@@ -586,7 +588,8 @@ void printPrices(
 }
 
 
-// Of several rounds, shows the one cheapest for the allocator.
+// Measures several rounds, and prints the one that is cheapest for the
+// allocator.
 void priceAll(
     const Settings& settings,
     const Size& size,
@@ -643,8 +646,8 @@ void priceAll(
     return std::make_pair(before, master.spent());
   };
 
-  // The built-in allocator accepts no agent then: its first offers are part of
-  // the price of adding.
+  // The built-in allocator accepts no agents while it is paused, so its first
+  // offers are part of the price of adding them.
   master.addFrameworks();
   if (who != Who::BUILT_IN) {
     master.pause();

@@ -127,7 +127,7 @@ public:
     return waiter->future();
   }
 
-  // Returns what is held, and starts again.
+  // Returns the offers received, and forgets them.
   vector<Held> take()
   {
     const Price before = priceOfThread();
@@ -140,7 +140,7 @@ public:
 
   size_t count() { return held.size(); }
 
-  // Of the thread that all actors share, without this actor's part.
+  // The price of the thread that all actors share, without this actor's part.
   Price priceOfOthers() { return priceOfThread() - own; }
 
 private:

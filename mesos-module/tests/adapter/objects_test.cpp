@@ -147,7 +147,7 @@ TEST_F(ObjectsTest, EachRoleHasItsOwn)
 }
 
 
-// Otherwise resources in use would be offered again.
+// If such resources were ignored, those in use would be offered again.
 TEST_F(ObjectsTest, WhatNamesNoRoleIsTakenAllTheSame)
 {
   const auto parts = objects.toRoleParts(parse("cpus:9") + parse("mem(eng):7"));

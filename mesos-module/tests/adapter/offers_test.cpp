@@ -15,8 +15,8 @@
 
 #include "tests/adapter/world.hpp"
 
-// What the actor tells the master, without a sidecar: everything by which an
-// allocator can make it abort.
+// Calls of the actor to the master, without a sidecar: all known ways in which
+// an allocator can make a master abort.
 
 namespace allocator {
 namespace adapter {
@@ -194,7 +194,7 @@ TEST_F(OffersTest, AnAgentIsOfferedOnceAndAgainWhenItComesBack)
 TEST_F(OffersTest, FiltersEndThoughTheClockIsSetBack)
 {
   addFramework(ONE, "eng");
-  addFramework(TWO, "ops"); // May have nothing of the agent.
+  addFramework(TWO, "ops"); // Not eligible for these resources.
   addAgent(reserved("cpus:4;mem:512", "eng"));
   Resources all = reserved("cpus:4;mem:512", "eng");
   all.allocate("eng");
@@ -214,8 +214,9 @@ TEST_F(OffersTest, FiltersEndThoughTheClockIsSetBack)
   revive(TWO);
   EXPECT_TRUE(take(ONE).empty());
 
-  // A filter ends after the batch allocation due by then, which the first call
-  // stands for: Mesos's own timers wait until the old time is reached again.
+  // A filter ends with the first batch allocation after its time. The first
+  // call of `revive` stands for it, because Mesos's own timers wait until the
+  // old time is reached again.
   process::Clock::advance(actor.get(), Minutes(61));
   revive(TWO);
   revive(TWO);
@@ -416,7 +417,7 @@ TEST_F(OffersTest, WhatIsForgottenIsForgottenWhateverIsThrown)
 }
 
 
-// Constraints to agents of one zone.
+// Constraints that allow only agents of one zone.
 mesos::allocator::FrameworkOptions only(const std::string& zone)
 {
   mesos::scheduler::OfferConstraints constraints;

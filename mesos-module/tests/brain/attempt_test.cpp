@@ -100,7 +100,7 @@ TEST(AttemptTest, WhoeverLooksHarmsNobodyWhereNoMemoryIsLeft)
   agent.used = {Use{"framework", "eng", {Part{0, 1000, Spans()}}}};
   brain.step(agent, 0);
 
-  // Everything that an operator may look at.
+  // Everything that an operator can read.
   const auto look = [&brain]() {
     double sum = 0;
     for (const auto& stat : published()) {

@@ -120,7 +120,7 @@ TEST_F(FallbackTest, ASliceIsBoundedByPairsAndPieces)
 }
 
 
-// Each slice rebuilds the order, so it asks many frameworks.
+// A slice tries many frameworks, because each slice rebuilds the order.
 TEST_F(FallbackTest, ASliceIsWorthItsLine)
 {
   initialize(1);
@@ -153,7 +153,8 @@ TEST_F(FallbackTest, ASliceIsBoundedBySpans)
 }
 
 
-// The same for the search of a framework that would take what a sidecar leaves.
+// The search for a framework that could use what a sidecar leaves free is
+// bounded in the same way.
 TEST_F(FallbackTest, ALookIsBoundedBySpans)
 {
   initialize(50);

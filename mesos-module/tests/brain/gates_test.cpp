@@ -113,7 +113,8 @@ TEST_F(GatesTest, WhatCannotBeDividedIsGivenWhole)
 }
 
 
-// Of an overflow kind a framework gets what it may have, in whole objects.
+// A framework gets the resources of an overflow kind for which it is eligible,
+// as whole objects.
 TEST_F(GatesTest, TheRestIsGivenWhole)
 {
   kindsMax = 1;
@@ -210,15 +211,15 @@ TEST(HandlesTest, TheLowestFreeNumberComesFirst)
   EXPECT_EQ(1u, handles.bind("d"));
   EXPECT_EQ(2u, handles.bind("e"));
 
-  // A sidecar that knew the last bearer does not know this one.
+  // A sidecar that knew the last owner does not know this one.
   EXPECT_EQ(7u, handles.revision(2));
   handles.sent(2, 9);
   EXPECT_EQ(9u, handles.revision(2));
 }
 
 
-// Few rows of 500 kinds fit into an event, and rows of few kinds are not padded
-// to them; transitions come first.
+// An event contains few rows of 500 kinds, and rows of few kinds are not padded
+// to them. Transitions come first.
 TEST(EventCoalescerTest, NoEventIsADenseMonster)
 {
   const int most = EventCoalescer::CELLS_MAX;

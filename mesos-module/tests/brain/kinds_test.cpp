@@ -129,7 +129,8 @@ TEST_F(KindsTest, NamesBeyondTheirShareAreOneRest)
   EXPECT_EQ(Kinds::OTHERS, kinds.name(kinds.find(next - 1)));
   EXPECT_EQ(kinds.find(next - 1), kinds.find(next - 2));
 
-  // Only given as a whole, so their amounts add up.
+  // Resources of this kind are only given as a whole, so their amounts are
+  // added up.
   const Amounts both =
       kinds.toAmounts({Part{next - 2, 1, {}}, Part{next - 1, 2, {}}}, classes);
   EXPECT_EQ((Amounts{{kinds.find(next - 1), 3}}), both);
@@ -138,7 +139,7 @@ TEST_F(KindsTest, NamesBeyondTheirShareAreOneRest)
 
 TEST_F(KindsTest, WhatNobodyHasAnyMoreIsCounted)
 {
-  // One agent alone cannot trigger it.
+  // The unused kinds of one agent alone are not too many.
   apart(2000, false, 1);
   for (uint32_t resourceClass = 0; resourceClass < next; ++resourceClass) {
     kinds.forget(resourceClass);
@@ -173,8 +174,8 @@ TEST(NamesTest, NumbersOfNamesThatNobodyUsesNameOthers)
 }
 
 
-// A sidecar that keeps 20 kinds apart: everything beyond belongs to the
-// overflow kind of its name, and stays there.
+// The sidecar distinguishes a limited number of kinds. Further resource classes
+// belong to the overflow kind of their name, and stay there.
 TEST_F(KindsTest, WhatIsBeyondTheSidecarsKindsIsTheRestOfItsName)
 {
   for (size_t most : {1, 2, 7, 20}) {
@@ -369,8 +370,8 @@ TEST_F(ReportersTest, AFrameworkThatReservesForAThousandRolesIsToldOfIt)
 }
 
 
-// Handles are freed with a session, which is replaced for that at most once a
-// minute; nothing grows meanwhile.
+// Handles are freed with the session, which is replaced for that purpose at
+// most once a minute. Nothing grows meanwhile.
 TEST_F(ReportersTest, NamesThatNobodyHasAnyMoreGiveTheirHandlesBack)
 {
   for (int i = 0; i < 400; ++i) {
@@ -386,13 +387,13 @@ TEST_F(ReportersTest, NamesThatNobodyHasAnyMoreGiveTheirHandlesBack)
     }
     settle();
   }
-  // The first, and those of seven minutes.
+  // The first session, and at most one for each of the seven minutes.
   EXPECT_LE(5, sessions);
   EXPECT_GE(8, sessions);
   EXPECT_GE(512u, brain.cluster().kinds.size());
   EXPECT_GE(200u, brain.cluster().classes.names.size());
 
-  // An agent that stays then has its kinds.
+  // After that, an agent that stays gets kinds of its own.
   AddAgent agent;
   agent.agent = "honest";
   nowMs += 61000;

@@ -13,7 +13,7 @@
 namespace allocator {
 namespace brain {
 
-// What a sidecar knows if it believes all it is sent: snapshot, events and
+// The state of a sidecar that applies every message: snapshot, events and
 // outcomes. Detects contradictions between them.
 class Mirror
 {

@@ -49,7 +49,7 @@ void play(uint64_t lives, uint64_t turns, Sum* sum)
     sum->compared += life.compared();
   }
 
-  // It was not idle.
+  // Much happened in these lives.
   EXPECT_GT(sum->offers, lives * 10);
   EXPECT_GT(sum->inverseOffers, lives);
   EXPECT_GT(sum->answers, lives * 5);

@@ -213,7 +213,8 @@ TEST_F(RolesTest, ThoseThatNobodyNamesAreGivenUp)
 }
 
 
-// A filter may last a year; its role may go long before.
+// A filter may last a year, but once dropped it must not keep its role in the
+// tree.
 TEST_F(RolesTest, FiltersThatWereDroppedHoldNoRole)
 {
   UpdateFramework moves;
@@ -285,7 +286,8 @@ TEST_F(RolesTest, ASessionThatHeardOfTooManyMakesRoomForAnother)
 }
 
 
-// Whatever agents report as reserved or in use.
+// Roles that agents report as reserved or in use do not count against the limit
+// on roles of frameworks.
 TEST_F(RolesTest, AgentsTakeNoRoomFromFrameworks)
 {
   constexpr int GREEDY = 70;
@@ -420,7 +422,7 @@ TEST_F(RolesTest, ARoleGetsItsPlaceWhenAFrameworkSeeksIt)
 }
 
 
-// Only unused roles cause it.
+// Only unused roles cause a session to be replaced.
 TEST_F(RolesTest, NoSessionIsLeftForRolesThatAreInUse)
 {
   connect();

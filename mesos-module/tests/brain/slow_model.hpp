@@ -89,8 +89,8 @@ struct SlowModel
   std::string inverse(const std::string& agent, const std::string& framework)
       const;
 
-  // `taken`: the roles that a framework is served in, of those it names.
-  // `compare`: a difference from the brain's books, or an empty string.
+  // `taken`: the accepted roles among those that a framework names. `compare`:
+  // a difference from the brain's books, or an empty string.
   static std::set<std::string> taken(const std::set<std::string>& said);
 
   std::string compare(const Brain& brain) const;

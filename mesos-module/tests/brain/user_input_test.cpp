@@ -7,7 +7,7 @@
 #include "brain/brain.hpp"
 #include "brain/user_input/text.hpp"
 
-// Input at its largest, emptiest, deepest and oddest.
+// Input that is as long, as deep, as empty or as odd as possible.
 
 using std::string;
 
@@ -25,7 +25,7 @@ string path(size_t parts, const string& name = "a")
 }
 
 
-// Why a sidecar would refuse a snapshot.
+// The reason why a sidecar would refuse a snapshot, or an empty string.
 string refused(const wire::Quantities& quantities)
 {
   std::set<string> names;
@@ -250,7 +250,7 @@ TEST_F(WordsTest, ADeepRoleIsOfferedInAndCompetesAtTheBound)
   EXPECT_EQ(2, told.roles_size());
   EXPECT_EQ(wire::SET_ASIDE_REASON_TOO_DEEP, told.set_aside(0).reason());
 
-  // It is within its ancestors, whatever their place in the tree.
+  // It counts as a descendant of its ancestors, wherever they are in the tree.
   const uint32_t role = roles.find(deep);
   for (size_t parts : {1, 63, 64, 999}) {
     step(DefineResourceClass{uint32_t(parts), [&]() {
@@ -768,7 +768,7 @@ TEST_F(LateTest, TheLastRequestIsToldLater)
 }
 
 
-// Reading costs the sidecar time, whatever the message is about.
+// Reading a message costs the sidecar time, whatever its subject.
 TEST_F(WordsTest, WhatIsLongOrAboutNoRoleIsToldABoundedNumberOfTimes)
 {
   UpdateFramework wordy;
@@ -871,8 +871,8 @@ TEST_F(WordsTest, ConstraintsOfTooManyRolesExcludeNobody)
 }
 
 
-// A valid decision in flight does not count as bad if another framework gets
-// the number meanwhile.
+// A valid decision does not count as bad if another framework gets the number
+// before the decision arrives.
 TEST_F(WordsTest, ADecisionForTheLastBearerOfANumberIsNotBad)
 {
   step(Connected{"sidecar", "1"});

@@ -97,7 +97,7 @@ void World::obey(Ready&& ready)
 }
 
 
-// Input that ordinary frameworks do not send, besides their own.
+// Adds input that ordinary frameworks do not send.
 void World::sayOdd(AddFramework* event)
 {
   const std::string odd[] = {
@@ -372,7 +372,7 @@ void World::maintain()
 }
 
 
-// Often a framework that could leave; sometimes nonsense.
+// Requests that frameworks leave agents: often sensible, sometimes nonsense.
 wire::Reclaims World::reclaims()
 {
   wire::Reclaims result;
@@ -391,7 +391,7 @@ void World::pause()
 }
 
 
-// Often existing things; sometimes nonsense.
+// A decision, often about existing frameworks and agents, sometimes nonsense.
 wire::Holdings World::decision()
 {
   const Cluster& cluster = brain.cluster();

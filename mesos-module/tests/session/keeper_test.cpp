@@ -78,7 +78,7 @@ TEST(KeeperTest, FiguresGoAlongNowAndThen)
     world.exchange();
   }
 
-  // With the first batch, and a second later.
+  // Figures are sent with the first batch, and again a second later.
   EXPECT_EQ(2u, world.sidecar.figures);
   const wire::ModuleFigures& last = world.sidecar.lastFigures;
   EXPECT_EQ(7u, last.fallback_offers());
@@ -89,7 +89,7 @@ TEST(KeeperTest, FiguresGoAlongNowAndThen)
       static_cast<int>(wire::OutcomeReason_ARRAYSIZE), last.outcomes_size());
   EXPECT_LT(last.ByteSizeLong(), STATS_BYTES_MAX);
 
-  // Not with a large batch.
+  // Figures are not added to a large batch.
   world.submit(600);
   world.pass(1000);
   world.exchange();

@@ -70,8 +70,8 @@ private:
     Amounts capacity;
     Amounts free;
 
-    // A decision that answers an earlier batch means another bearer of the
-    // handle.
+    // The batch in which the handle got its owner. A decision that answers an
+    // earlier batch means another owner.
     uint64_t since = 0;
   };
 

@@ -206,7 +206,8 @@ TEST_P(TranscriptTest, TheModuleSaysItsLinesAndBelievesTheOthers)
   const wire::Transcript transcript = load(GetParam());
   ASSERT_GT(transcript.lines_size(), 0);
 
-  // The last line of a faulty module, which this one never sends.
+  // If the module is at fault, its last line is wrong, and this module never
+  // sends it.
   const int unsaid = transcript.fault() == wire::Transcript::FAULT_MODULE
       ? lastOfModule(transcript)
       : -1;

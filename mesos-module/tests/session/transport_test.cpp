@@ -188,8 +188,8 @@ TEST_F(TransportTest, AMuteSidecarIsLeft)
 }
 
 
-// What a sidecar does not read fills the connection, then the queue; the owner
-// never blocks.
+// Messages that a sidecar does not read fill the connection, then the queue.
+// The owner never blocks.
 TEST_F(TransportTest, ADeafSidecarFillsTheQueueOnly)
 {
   KeeperOptions options;
