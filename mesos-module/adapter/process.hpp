@@ -315,7 +315,7 @@ private:
   std::deque<FrameworkID> frameworksToEvaluate;
   std::deque<SlaveID> agentsToEvaluate;
   bool evaluating = false;
-  size_t evaluated = 0; // Pairs so far.
+  size_t evaluated = 0; // Pairs evaluated so far.
   size_t pairsLeft = 0; // Budget until `pairsUntilMs`.
   int64_t pairsUntilMs = 0;
 

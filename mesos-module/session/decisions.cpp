@@ -58,7 +58,7 @@ Wrong atMost(size_t count, size_t max, const char* field)
 }
 
 
-// The first error.
+// Returns the first error, or an empty string.
 Wrong first(std::initializer_list<Wrong> all)
 {
   for (const Wrong& wrong : all) {

@@ -23,17 +23,17 @@ struct Parameters
   bool fallback = true;
   Duration fallbackAfter{1000};
 
-  // Mesos's own allocator decides, with these sorters; the module only compares
-  // the sidecar's decisions.
+  // Mesos's own allocator decides, with these sorters. The module only compares
+  // the sidecar's decisions with its offers.
   bool shadow = false;
   std::string roleSorter = "drf";
   std::string frameworkSorter = "drf";
 
-  // Agents whose maintenance begins later get inverse offers only for
-  // frameworks that the sidecar reclaims from.
+  // If an agent's maintenance begins later than this, only frameworks that the
+  // sidecar reclaims from get inverse offers for it.
   Duration inverseOffersWithin{3162240000000};
 
-  // Barren intervals in a row after which the module decides one cycle; 0:
+  // Consecutive barren intervals after which the module decides one cycle; 0:
   // never.
   size_t barrenIntervalsMax = 300;
 

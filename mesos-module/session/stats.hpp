@@ -66,7 +66,7 @@ struct Stats
   size_t queueBytes = 0;
   size_t unanswered = 0;
 
-  // Of recent batches, from submission to answer.
+  // Round trips of recent batches, from submission to answer.
   std::chrono::microseconds roundTripP50{0};
   std::chrono::microseconds roundTripP90{0};
   std::chrono::microseconds roundTripP99{0};

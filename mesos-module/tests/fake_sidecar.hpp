@@ -28,7 +28,7 @@ class FakeSidecar : private wire::SessionService::Service
 public:
   enum class Manner
   {
-    HONEST, // Behaves like the model.
+    HONEST, // Behaves like `ModelSidecar`.
     MUTE,   // Reads everything and never answers.
     DEAF,   // Reads nothing after the snapshot.
     CHATTY, // Endlessly sends large unsolicited messages.

@@ -51,8 +51,8 @@ Competition::Competition(const Cluster& _cluster, const Turns& _turns)
       continue;
     }
 
-    // The roles of a framework rank one turn apart, at most as many turns apart
-    // as there are frameworks.
+    // The roles of a framework rank one turn apart, up to a distance of as many
+    // turns as there are frameworks.
     uint64_t turn = turns.of(number, 0);
     const uint64_t last = turn + cluster.frameworks.size();
     for (const Waiting& waiting : byTurn(number, *framework)) {

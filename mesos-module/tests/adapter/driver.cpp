@@ -488,7 +488,8 @@ const char* decider(size_t bySidecar, size_t offers)
 }
 
 
-// Offers everything again and again. The first row is of the first offers.
+// Offers everything again and again. The first row shows the first offers,
+// before any decline.
 void loop(
     const Settings& settings,
     const Size& size,

@@ -17,7 +17,7 @@ namespace driver {
 
 using namespace adapter;
 
-// The cluster.
+// The size of the cluster.
 struct Size
 {
   size_t agents = 1000;
@@ -80,7 +80,7 @@ public:
   void addFrameworks();
   void addAgents();
 
-  // No offers are made in between.
+  // Between these calls no offers are made.
   void pause();
   void resume();
 

@@ -276,8 +276,8 @@ TEST_F(OffersTest, OperationsOfAFrameworkChangeTheTotal)
 }
 
 
-// The master has applied the operations, so the books follow even if they lost
-// the resources.
+// The framework no longer holds the offer in the books, but the master has
+// applied the operations, so the books follow.
 TEST_F(OffersTest, OperationsThatTheBooksDoNotKnowOfAreFollowed)
 {
   addFramework(ONE, "eng");

@@ -174,8 +174,8 @@ TEST_F(ProcessTest, WhomTheSidecarNamesIsAskedToLeave)
   sidecar.spoil = [&](const wire::SessionRequest& request,
                       std::vector<wire::SessionResponse>* answers) {
     if (request.events().cycle() && names) {
-      // Without grants: everything is offered, and one bad decision would end
-      // the session and its cycles.
+      // Remove the grants: all resources are offered already, and one bad
+      // decision would end the session and its cycles.
       wire::DecisionBatch* decisions = answers->back().mutable_decisions();
       decisions->clear_grants();
       decisions->mutable_reclaims()->add_framework(1);

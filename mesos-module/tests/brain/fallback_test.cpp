@@ -113,7 +113,8 @@ TEST_F(FallbackTest, ASliceIsBoundedByPairsAndPieces)
   }
   addAgent(90);
 
-  // 100 frameworks look at 90 resource classes each, nine of them per slice.
+  // Each of the 100 frameworks tried costs 90 resource classes, so a slice
+  // tries nine.
   EXPECT_EQ(12u, settle());
   EXPECT_EQ(std::vector<std::string>{"f199"}, offered);
   EXPECT_EQ("", brain.check());
@@ -133,8 +134,8 @@ TEST_F(FallbackTest, ASliceIsWorthItsLine)
 }
 
 
-// All frameworks have refused what is free, with 3,200 single ports; checking
-// that costs as much as 200 resource classes.
+// All frameworks have refused the free resources, among them 3,200 single
+// ports. Checking that costs as much as 200 resource classes.
 TEST_F(FallbackTest, ASliceIsBoundedBySpans)
 {
   initialize(50);
@@ -147,7 +148,7 @@ TEST_F(FallbackTest, ASliceIsBoundedBySpans)
     refuse("f" + std::to_string(number), total);
   }
 
-  // Work of 202 for each of 20 frameworks, one per slice.
+  // Each of the 20 frameworks costs 202 units of work, so a slice tries one.
   EXPECT_EQ(21u, settle());
   EXPECT_TRUE(offered.empty());
 }

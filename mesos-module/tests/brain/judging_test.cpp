@@ -7,8 +7,8 @@
 
 #include "brain/brain.hpp"
 
-// Limits of a slice in which an answer is judged. The tests use no clock: the
-// rows of a slice follow from their cost.
+// Limits of the slices in which answers are judged. The tests use no clock: the
+// number of rows in a slice follows from their cost.
 
 namespace allocator {
 namespace brain {
@@ -117,7 +117,8 @@ TEST_F(JudgingTest, ASliceIsBoundedByResourceClasses)
   begin(100);
   connectClasses(40);
 
-  // Each row looks at 40 resource classes and one kind; three rows per slice.
+  // Judging a row costs 40 resource classes and one kind, so a slice has three
+  // rows.
   EXPECT_EQ((std::vector<int>{3, 3, 3, 1}), judge(answer(10, 1, 100)));
   EXPECT_EQ(std::set<int>{wire::OUTCOME_REASON_OFFERED}, reasons);
   EXPECT_EQ("", brain.check());
@@ -134,7 +135,7 @@ TEST_F(JudgingTest, ASliceIsBoundedByKinds)
   }
   connect(total);
 
-  // 20 resource classes and 20 kinds per row.
+  // Judging a row costs 20 resource classes and 20 kinds.
   EXPECT_EQ((std::vector<int>{3, 3, 1}), judge(answer(7, 20, 10)));
   EXPECT_EQ(std::set<int>{wire::OUTCOME_REASON_OFFERED}, reasons);
 }
@@ -167,8 +168,8 @@ TEST_F(JudgingTest, ASliceAlwaysGoesOn)
 }
 
 
-// Kinds are not read further, so a row costs 1, although the framework is
-// suppressed, too.
+// The kinds of a row that has too many are not read, so it costs 1. It is
+// malformed, although the framework also suppresses offers.
 TEST_F(JudgingTest, MoreKindsThanThereAreAreMalformed)
 {
   begin(100, 40);

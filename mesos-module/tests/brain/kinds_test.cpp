@@ -113,7 +113,7 @@ TEST_F(KindsTest, WhatNobodyTellsIsCountedByTheRole)
 }
 
 
-// Each reporter has its own share, even for kinds that exceeded another's.
+// A kind that is beyond one reporter's share may be within another's.
 TEST_F(KindsTest, WhatWasBeyondASharesEndIsKeptApartForWhoHasRoom)
 {
   apart(2000, true, 1);

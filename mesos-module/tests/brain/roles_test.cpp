@@ -108,8 +108,8 @@ protected:
     return path;
   }
 
-  // Uses, and reservations for, as many roles of various depths as `roles`
-  // says.
+  // Adds an agent with `roles` roles in use and as many in reservations, of
+  // various depths.
   void addGreedyAgent(int number, int roles)
   {
     AddAgent agent;
@@ -161,7 +161,8 @@ protected:
     step(event);
   }
 
-  // At most ten at a time; quotas and weights are removed first.
+  // Adds and removes frameworks, each with a role of its own, at most ten at a
+  // time. Quotas are removed at once.
   void churn()
   {
     for (int i = 0; i < ROLES; ++i) {

@@ -29,7 +29,8 @@ public:
   // Ended sessions and attempts.
   uint64_t ends = 0;
 
-  // How often the sidecar knew everything, and it was right.
+  // How often the sidecar had received everything, and its state was the
+  // brain's.
   uint64_t settled = 0;
 
 private:

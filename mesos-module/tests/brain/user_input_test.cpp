@@ -100,7 +100,7 @@ protected:
     }
   }
 
-  // As the sidecar accepts it: each path once, after its parent.
+  // Checks that a sidecar accepts the role: each path once, after its parent.
   void note(const wire::Role& role)
   {
     const size_t slash = role.path().rfind('/');
@@ -276,7 +276,7 @@ TEST_F(WordsTest, ARoleOfAnyDepthCostsWhatItsPathDoes)
   EXPECT_EQ(deep, roles.path(role));
   EXPECT_GT(300u, roles.told(role).size());
 
-  // An ancestor without a place of its own in the tree.
+  // An ancestor that is itself below the last level of the tree.
   const uint32_t above = roles.number(path(150000));
   EXPECT_EQ(roles.parent(role), roles.parent(above));
   EXPECT_TRUE(roles.isWithin(role, path(150000)));
@@ -375,7 +375,8 @@ TEST_F(WordsTest, NoPrincipalTakesTheRoomForRolesOfAllOthers)
 }
 
 
-// A role that others have takes no level, but the pair still counts.
+// A role that exists already takes no new level, but the pair of framework and
+// role counts.
 TEST_F(WordsTest, PairsOfAUserAreBounded)
 {
   Footprint others;
@@ -639,7 +640,7 @@ protected:
     step(event);
     static_cast<AddFramework&>(update) = event;
 
-    // The interval's remaining budget.
+    // Use up the interval's budget.
     for (size_t i = 2; i <= WORKED_OUT_MAX / event.roles.size(); ++i) {
       EXPECT_TRUE(say(std::to_string(i)));
     }
@@ -676,7 +677,7 @@ TEST_F(LateTest, UpdatesWithoutEndAreToldABoundedNumberOfTimes)
   EXPECT_FALSE(say("fewer"));
   EXPECT_EQ(3, silenced);
 
-  // New roles wait, even those it had before.
+  // Roles that the framework joins wait, even if it had them before.
   update.roles.insert("role-2");
   update.roles.insert("new");
   EXPECT_FALSE(say("last"));
@@ -735,7 +736,7 @@ TEST_F(LateTest, CallsForOneRoleAreToldHoweverManyThereAre)
 
 TEST_F(LateTest, OtherFrameworksOfThePrincipalWaitAndThoseOfOthersDoNot)
 {
-  // The remaining budget is for the first one only.
+  // Use up the budget of the principal.
   say("more");
   step(framework("two"));
   EXPECT_EQ(0, told.roles_size());

@@ -181,7 +181,7 @@ void World::addAgent()
   event.total = parts(agent.total);
 
   if (draw(3) == 0) {
-    // Also of frameworks not added yet, and more than the total.
+    // Holdings may be of frameworks not added yet, and exceed the total.
     const SlowModel::Client client{frameworkId(), role()};
     const Heap used = heap(true);
     event.used.push_back(Use{client.first, client.second, parts(used)});

@@ -146,8 +146,8 @@ void World::convert()
   const bool fits = held->second.contains(consumed) &&
       (consumed.empty() || agent->second.total.contains(consumed));
 
-  // The master offered what it converts, so the books are wrong if the total
-  // does not contain what is consumed, and they cannot correct that.
+  // The master has applied the conversion. If the total does not contain what
+  // is consumed, the books are wrong, and the total stays as it is.
   if (held->second.contains(consumed)) {
     held->second.take(consumed);
     held->second.add(converted);
