@@ -144,6 +144,7 @@ TEST(ConvertTest, ARefusalLastsByMesosRules)
 }
 
 
+// Amounts that are negative, infinite or not a number become valid ones.
 TEST(ConvertTest, NoNumberOfAFrameworkIsTaken)
 {
   mesos::Value::Scalar scalar;

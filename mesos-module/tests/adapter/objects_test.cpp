@@ -89,6 +89,7 @@ TEST_F(ObjectsTest, EveryFormComesBackAsItWas)
 }
 
 
+// A divisible resource keeps its class whatever its amount.
 TEST_F(ObjectsTest, AnObjectMadeSmallerIsOfTheSamePiece)
 {
   const uint32_t cpus = classOf(*parse("cpus:4").begin());
@@ -133,6 +134,7 @@ TEST_F(ObjectsTest, WhatCannotBeDividedIsAPieceOfItsSize)
 }
 
 
+// Resources are grouped by the role that they are allocated to.
 TEST_F(ObjectsTest, EachRoleHasItsOwn)
 {
   const auto parts = objects.toRoleParts(
@@ -161,6 +163,7 @@ TEST_F(ObjectsTest, WhatNamesNoRoleIsTakenAllTheSame)
 }
 
 
+// The number of a forgotten resource class is reused.
 TEST_F(ObjectsTest, AForgottenNumberNamesSomethingElse)
 {
   const uint32_t first = classOf(volume("one"));

@@ -322,6 +322,7 @@ TEST_F(OffersTest, AnOperatorConvertsOnlyWhatIsFree)
 }
 
 
+// Calls about unknown agents and frameworks have no effect.
 TEST_F(OffersTest, WhoeverIsUnknownChangesNothing)
 {
   addFramework(ONE, "eng");
@@ -359,6 +360,7 @@ TEST_F(OffersTest, WhoeverIsUnknownChangesNothing)
 }
 
 
+// If the callback throws, the resources of the offer are free again.
 TEST_F(OffersTest, WhatTheMasterCouldNotBeOfferedIsFreeAgain)
 {
   addFramework(ONE, "eng");
@@ -481,6 +483,7 @@ protected:
 };
 
 
+// Constraints apply to agents that were added before and after them.
 TEST_F(ConstraintsTest, HoldForAgentsBeforeAndAfterThem)
 {
   // First agents added later, then existing ones.

@@ -154,6 +154,7 @@ TEST_F(ShadowTest, TheSidecarIsComparedAndOffersNothing)
 }
 
 
+// Without a sidecar, Mesos's own allocator offers and publishes as usual.
 TEST_F(ShadowTest, WithoutASidecarNothingIsMissing)
 {
   start("127.0.0.1:1", false);

@@ -81,6 +81,7 @@ TEST(AttemptTest, WhatIsThrownIsTheReason)
 }
 
 
+// Whichever allocation of memory fails, reading metrics and books does no harm.
 TEST(AttemptTest, WhoeverLooksHarmsNobodyWhereNoMemoryIsLeft)
 {
   Brain brain;

@@ -138,6 +138,7 @@ TEST(SharedSpansTest, ACopyKeepsWhatItHas)
 }
 
 
+// Compares operations on spans with those on sets of numbers.
 TEST(SharedSpansTest, TheyAreAsTheNumbersSay)
 {
   std::mt19937 random;

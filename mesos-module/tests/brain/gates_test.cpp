@@ -61,6 +61,7 @@ protected:
 };
 
 
+// A framework is not offered an agent that its constraints exclude.
 TEST_F(GatesTest, ConstraintsKeepTheTwoApart)
 {
   add({part(define(0, "cpus"), 8000)});
@@ -163,6 +164,7 @@ TEST(SpansTest, TheyAreSetsOfNumbers)
 }
 
 
+// Amounts of huge ranges are limited so that the parts of a range add up.
 TEST(SpansTest, HoweverManyNumbersThereAreTheyAddUp)
 {
   Spans all = {{5, UINT64_MAX - 5}};

@@ -55,6 +55,7 @@ protected:
 };
 
 
+// A reporter cannot use up the kinds of others.
 TEST_F(KindsTest, NobodyTakesTheRoomOfAllOthers)
 {
   // A name also takes room for its overflow kind.
@@ -122,6 +123,7 @@ TEST_F(KindsTest, WhatWasBeyondASharesEndIsKeptApartForWhoHasRoom)
 }
 
 
+// New names beyond a reporter's share have one overflow kind.
 TEST_F(KindsTest, NamesBeyondTheirShareAreOneRest)
 {
   const size_t all = apart(2000, false, 1);
@@ -137,6 +139,7 @@ TEST_F(KindsTest, NamesBeyondTheirShareAreOneRest)
 }
 
 
+// Kinds that are no longer in use are counted.
 TEST_F(KindsTest, WhatNobodyHasAnyMoreIsCounted)
 {
   // The unused kinds of one agent alone are not too many.
@@ -157,6 +160,7 @@ TEST_F(KindsTest, WhatNobodyHasAnyMoreIsCounted)
 }
 
 
+// Numbers of unused names are reused.
 TEST(NamesTest, NumbersOfNamesThatNobodyUsesNameOthers)
 {
   ResourceClasses classes;

@@ -205,6 +205,7 @@ protected:
 };
 
 
+// Unused roles are removed, without a new session.
 TEST_F(RolesTest, ThoseThatNobodyNamesAreGivenUp)
 {
   churn();

@@ -160,6 +160,7 @@ protected:
 };
 
 
+// A minimum of offers for a role that the framework lacks adds no role.
 TEST_F(WordsTest, AFilterOfNoRoleOfTheFrameworkBindsNone)
 {
   AddFramework event = framework();
@@ -181,6 +182,7 @@ TEST_F(WordsTest, AFilterOfNoRoleOfTheFrameworkBindsNone)
 }
 
 
+// Alternatives with invalid names are ignored.
 TEST_F(WordsTest, AnAlternativeWithoutANameIsAsIfItHadNotBeenGiven)
 {
   AddFramework event = framework();
@@ -235,6 +237,7 @@ TEST_F(WordsTest, MinimumsAreBounded)
 }
 
 
+// A role that is too deep keeps its path, and competes at level 64.
 TEST_F(WordsTest, ADeepRoleIsOfferedInAndCompetesAtTheBound)
 {
   const string deep = path(1000);
@@ -435,6 +438,7 @@ TEST_F(WordsTest, WhoFindsNoRoomForARoleGetsItLater)
 }
 
 
+// A session is replaced at most once a minute, however fast roles change.
 TEST_F(WordsTest, NoSessionIsLeftOverAndOverForRoles)
 {
   int left = 0;
@@ -537,6 +541,7 @@ TEST_F(WordsTest, AttributesAreBounded)
 }
 
 
+// Reports of ignored input are bounded, UTF-8, and fit in a line.
 TEST_F(WordsTest, WhatIsToldFitsTheRows)
 {
   AddFramework event = framework();
@@ -815,6 +820,7 @@ TEST_F(WordsTest, WhatIsLongOrAboutNoRoleIsToldABoundedNumberOfTimes)
 }
 
 
+// Pending updates of a removed framework are dropped.
 TEST_F(LateTest, OfWhoeverGoesNothingIsToldLater)
 {
   EXPECT_FALSE(say("before it goes"));
@@ -826,6 +832,7 @@ TEST_F(LateTest, OfWhoeverGoesNothingIsToldLater)
 }
 
 
+// A new session gets the current state, so nothing remains pending.
 TEST_F(LateTest, AnotherSessionHearsOfAllAtOnce)
 {
   EXPECT_FALSE(say("last"));
@@ -844,6 +851,7 @@ TEST_F(LateTest, AnotherSessionHearsOfAllAtOnce)
 }
 
 
+// Roles beyond the limit on evaluated roles exclude no agent.
 TEST_F(WordsTest, ConstraintsOfTooManyRolesExcludeNobody)
 {
   EXPECT_EQ(26u, constrainedRoles(10000));

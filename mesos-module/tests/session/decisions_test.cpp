@@ -136,6 +136,7 @@ TEST(DecisionsTest, AmountsAreBounded)
 }
 
 
+// Errors are found in every group.
 TEST(DecisionsTest, EveryGroupIsLookedAt)
 {
   Decisions::Groups grants;

@@ -382,6 +382,7 @@ TEST(KeeperTest, ASilentSidecarIsLeft)
 }
 
 
+// Each answer ends the quiet time, even if others are due.
 TEST(KeeperTest, ASidecarWithABacklogIsNotQuiet)
 {
   KeeperOptions options;
@@ -468,6 +469,7 @@ TEST(KeeperTest, AttemptsComeMoreAndMoreSlowly)
 }
 
 
+// Delays are longer after a refusal or a broken protocol.
 TEST(KeeperTest, WhoRefusesIsAskedLessOften)
 {
   const auto error = [](wire::ErrorCode code) {
@@ -534,6 +536,7 @@ TEST(KeeperTest, TheClockNeverRunsBackwards)
 }
 
 
+// Outcomes of decisions of an earlier session are rejected.
 TEST(KeeperTest, OutcomesOfAnEarlierSessionArePassedOver)
 {
   SmallWorld world;

@@ -283,6 +283,7 @@ TEST(SessionTest, AnAnswerMayComeInParts)
 }
 
 
+// Invalid parts of an answer end the session.
 TEST(SessionTest, PartsThatCannotBeEndIt)
 {
   wire::SessionResponse anotherCycle = part(1, 3, 2);
@@ -434,6 +435,7 @@ TEST(SessionTest, ReclaimsComeAtTheEndOfACycle)
 }
 
 
+// An endless answer is stopped by the deadline or the limit on decisions.
 TEST(SessionTest, PartsWithoutEndRunIntoTheDeadlineOrTheBound)
 {
   Dialogue slow;

@@ -142,6 +142,7 @@ TEST_F(TransportTest, ManyCyclesOverASocket)
 }
 
 
+// The keeper connects when a sidecar starts after it.
 TEST_F(TransportTest, NobodyThereThenSomebody)
 {
   const std::string path = FakeSidecar::newPath();
