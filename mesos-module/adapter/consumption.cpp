@@ -189,8 +189,8 @@ void Consumption::countRow(const string& role, int rows)
 }
 
 
-// A role passes what it consumes on to the parent that it had when it was first
-// shown, so that both become 0 together.
+// Adds to the role and its ancestors. A shown role keeps the parent that it had
+// when it was first shown, so that both become 0 together.
 void Consumption::consume(const Amounts::key_type& what, int64_t delta)
 {
   if (delta == 0) {

@@ -23,11 +23,11 @@ namespace adapter {
 std::string parentOf(const brain::Roles& roles, const std::string& role);
 
 
-// What roles consume of quotas, in the metrics `.../consumed` of Mesos's own
-// allocator: what is reserved for a role, and the unreserved, non-revocable
-// scalars that its tasks use (not what is only offered). It counts for the
-// role's ancestors as well. A role is shown while it consumes anything, also
-// without a quota.
+// What roles consume of their quotas, in the metrics `.../consumed` of Mesos's
+// own allocator: resources reserved for the role, and unreserved, non-revocable
+// scalars that its tasks use (not those that are only offered). They count for
+// the role's ancestors as well. A role is shown while it consumes anything,
+// also without a quota.
 //
 // The contribution of each agent is kept, because the agent may be removed as a
 // whole. Roles that only agents name are limited as in the tree of roles;

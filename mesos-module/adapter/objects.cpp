@@ -131,7 +131,7 @@ void add(const Resource::DiskInfo& disk, uint64_t seed, Hash* hash)
 }
 
 
-// Covers only what Mesos compares, so equal objects have equal keys.
+// Covers only the fields that Mesos compares, so equal objects have equal keys.
 uint64_t keyOf(const Resource& resource, uint64_t seed)
 {
   Hash hash(seed);

@@ -327,9 +327,9 @@ void AllocatorProcess::updateAllocation(
 }
 
 
-// Mesos applies the operations to what is not held. Held copies of a shared
-// volume do not prevent other operations, but the volume must not be destroyed
-// while they are held.
+// Mesos applies the operations to resources that are not held. Held copies of a
+// shared volume do not prevent other operations, but the volume must not be
+// destroyed while they are held.
 Future<Nothing> AllocatorProcess::updateAvailable(
     const SlaveID& agentId,
     const vector<mesos::Offer::Operation>& operations)

@@ -343,8 +343,8 @@ private:
   int judgedGroup = 0; // Group and row of the next decision.
   int judgedRow = 0;
 
-  // Result of the answer being judged, and how many answers in a row had
-  // decisions none of which could be offered.
+  // Result of the answer being judged, and how many consecutive answers were
+  // useless.
   struct Answer
   {
     bool gave = false;

@@ -285,7 +285,7 @@ struct Pause
 };
 
 
-// A call that contradicts what the adapter knows.
+// A call that contradicts the adapter's data.
 struct Misfit
 {
   std::string text;

@@ -17,7 +17,7 @@ namespace brain {
 
 namespace wire = ::allocator::v1;
 
-// A *resource class* is what objects that add up have in common: a Mesos
+// A *resource class* groups objects whose amounts can be added: a Mesos
 // `Resource` without its value and role. The brain knows its number and its
 // traits; only the adapter knows the object.
 

@@ -12,12 +12,12 @@
 namespace allocator {
 namespace brain {
 
-// Sums over all agents by resource name: what roles and frameworks hold, what
-// roles consume of their quotas, what guarantees still need. Updated with each
-// change of the books.
+// Sums over all agents by resource name: holdings of roles and frameworks,
+// consumption of quotas, and unmet guarantees. Updated with each change of the
+// books.
 //
-// A top-level role consumes what is reserved for its subtree (offered or not)
-// plus the unreserved, non-revocable scalars its subtree holds.
+// A top-level role consumes the resources reserved for its subtree (offered or
+// not) and the unreserved, non-revocable scalars that its subtree holds.
 class Sums
 {
 public:
@@ -87,7 +87,7 @@ private:
 
   Amounts total_;
   Amounts held_;
-  Amounts free_;    // Only what quotas count.
+  Amounts free_;    // Only resources that quotas count.
   Amounts required; // Unmet by all guarantees.
   std::vector<Amounts> byRole;
   std::vector<Amounts> byRoleItself;

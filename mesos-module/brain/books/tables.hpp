@@ -48,7 +48,7 @@ struct AgentResource
 };
 
 
-// What a framework holds on an agent in a role, offered or in use.
+// A framework's holdings on an agent in a role, offered or in use.
 struct Allocation
 {
   uint32_t framework;

@@ -400,7 +400,7 @@ TEST_F(BuiltinMetricsTest, WhatARoleConsumesIsShownWithoutAQuota)
   EXPECT_EQ(3, consumed("eng", "cpus"));
   EXPECT_EQ(-1, consumed("eng", "mem"));
 
-  // The reservation changes; then all of it goes with the agent.
+  // The reservation changes; then the agent is removed.
   tell(
       &AllocatorProcess::updateSlave,
       AGENT,

@@ -103,8 +103,8 @@ protected:
 };
 
 
-// However many frameworks compete for an agent, each slice is bounded, and all
-// of them are asked.
+// However many frameworks compete for an agent, each slice is bounded, and the
+// fallback tries all of them.
 TEST_F(FallbackTest, ASliceIsBoundedByPairsAndPieces)
 {
   initialize(50);

@@ -9,9 +9,9 @@
 namespace allocator {
 namespace brain {
 
-// A life of the brain with sidecars that come and go and decide at random,
-// sensibly or not; without a session layer. Compares what the brain sent with
-// its books.
+// A life of the brain without a session layer. Sidecars come and go, and decide
+// at random, sensibly or not. Compares the messages of the brain with its
+// books.
 class Life : public World
 {
 public:

@@ -86,8 +86,8 @@ void World::comeBack()
 }
 
 
-// The other allocator mostly offers what is free; sometimes what is held or
-// does not suit the framework, since its information is older.
+// The other allocator mostly offers free resources. Sometimes they are held, or
+// do not suit the framework, because its information is older.
 void World::offerBeside()
 {
   const std::string id = agentId();

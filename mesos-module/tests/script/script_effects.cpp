@@ -258,7 +258,7 @@ std::string Script::takeReady()
 }
 
 
-// What is free, and what frameworks hold.
+// The free resources of an agent, and the holdings of frameworks.
 std::string Script::books(uint32_t number) const
 {
   const Cluster& cluster = brain.cluster();

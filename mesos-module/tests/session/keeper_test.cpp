@@ -163,7 +163,7 @@ TEST(KeeperTest, FewerEventsAreEnoughForASidecarThatHasNothingToDo)
 }
 
 
-// The batch number says which answers may know of a handle.
+// From the batch number it follows which answers may know of a handle.
 TEST(KeeperTest, AnEventGoesWithTheBatchOfItsNumber)
 {
   KeeperOptions options;
