@@ -45,7 +45,7 @@ public:
   Consumption(const Consumption&) = delete;
   Consumption& operator=(const Consumption&) = delete;
 
-  // The agent's total may have changed.
+  // Call when the agent's total may have changed.
   void updateReserved(const std::string& agent);
 
   // Tasks on the agent begin (`sign` 1) or cease (-1) to use these parts.

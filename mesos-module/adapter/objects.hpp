@@ -26,8 +26,8 @@ brain::Traits traitsOf(const Resource& resource);
 // class is an object without its value, or with its value if indivisible;
 // Mesos's own comparison decides whether two objects are of the same class.
 //
-// Objects are only made from objects that the master has named, with other
-// values.
+// Creates objects only from those that the master has named, by giving them
+// other values.
 class Objects
 {
 public:

@@ -24,7 +24,7 @@ public:
 
   bool underWay() const { return running; }
 
-  // Aborts.
+  // Aborts the snapshot.
   void stop(Cluster* cluster);
 
   // The next part; the last chunk of the last part is marked.

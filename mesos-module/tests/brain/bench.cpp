@@ -98,7 +98,7 @@ public:
     end(offers.size());
   }
 
-  // Uses everything offered.
+  // Uses all resources that were offered.
   void accept()
   {
     const Cluster& cluster = brain.cluster();

@@ -379,8 +379,8 @@ TEST_F(RolesTest, WhatIsReservedReachesItsRoleBesideGreedyAgents)
 }
 
 
-// Holdings in a role unknown to the sidecar count for it once a framework names
-// it, and are then sent to the sidecar.
+// Once a framework names a role that was untold, the sidecar learns of the
+// role's holdings under its own handle.
 TEST_F(RolesTest, ARoleGetsItsPlaceWhenAFrameworkSeeksIt)
 {
   connect();
