@@ -18,7 +18,6 @@ int64_t thousandths(const mesos::Value::Scalar& scalar);
 // Amount in thousandths; for ranges and sets, the number of elements.
 int64_t amountOf(const Resource& resource);
 
-// The traits of a resource.
 brain::Traits traitsOf(const Resource& resource);
 
 

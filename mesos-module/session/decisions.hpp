@@ -72,7 +72,6 @@ struct Decisions
 
   size_t size() const;
 
-  // Number of amounts.
   size_t amounts() const;
 
   // Visits the decisions in order of their numbers.

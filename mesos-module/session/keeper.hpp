@@ -23,7 +23,6 @@
 namespace allocator {
 namespace session {
 
-// Options of a keeper.
 struct KeeperOptions
 {
   // Identifies the master. The keeper fills in the protocol version and its

@@ -15,7 +15,6 @@
 namespace allocator {
 namespace session {
 
-// The protocol version of this module.
 constexpr uint32_t PROTOCOL_VERSION = 2;
 
 

@@ -76,7 +76,6 @@ std::vector<bool> Brain::rolesSought() const
 }
 
 
-// Marks roles in use on agents or in reservations.
 void Brain::markRolesInUse(std::vector<bool>* marked) const
 {
   for (uint32_t number = 0; number < state.agents.end(); ++number) {

@@ -34,7 +34,6 @@ class Kinds
 public:
   static constexpr uint32_t NONE = UINT32_MAX;
 
-  // The protocol's default limit.
   static constexpr size_t MOST_DEFAULT = session::KINDS_DEFAULT;
 
   // Name of the overflow kind for new names beyond a reporter's share; not a

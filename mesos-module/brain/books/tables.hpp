@@ -134,7 +134,6 @@ struct Framework
 };
 
 
-// One key for a framework and role.
 inline uint64_t clientKey(uint32_t framework, uint32_t role)
 {
   return (uint64_t(framework) << 32) | role;

@@ -19,7 +19,6 @@ constexpr size_t AMOUNTS_AS_ONE = 16;
 constexpr wire::OutcomeReason PASS = wire::OUTCOME_REASON_UNSPECIFIED;
 
 
-// A framework in a role, and an agent.
 struct Pair
 {
   uint32_t framework = 0;

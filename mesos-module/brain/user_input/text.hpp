@@ -20,7 +20,6 @@ std::string toText(const std::string& text, size_t bytesMax = TEXT_BYTES_MAX);
 // That hash: a tilde and 16 hexadecimal digits.
 std::string markOf(const std::string& text);
 
-// Whether it is UTF-8.
 bool isText(const std::string& text);
 
 // The beginning of a text for a log line: UTF-8 without control characters,

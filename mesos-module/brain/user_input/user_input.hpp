@@ -57,7 +57,6 @@ private:
 void append(const Aside& aside, Aside::Rows* rows);
 
 
-// Sanitized input of a framework.
 struct FrameworkInput
 {
   wire::Framework info; // Texts, labels, capabilities.

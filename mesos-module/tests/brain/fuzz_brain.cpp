@@ -2,7 +2,6 @@
 
 #include "tests/brain/life.hpp"
 
-// Plays a life of the brain.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size)
 {
   return allocator::live<allocator::brain::Life>(data, size);

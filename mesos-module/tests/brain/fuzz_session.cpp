@@ -2,7 +2,6 @@
 
 #include "tests/brain/session_life.hpp"
 
-// Plays a life of brain and session.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size)
 {
   return allocator::live<allocator::brain::SessionLife>(data, size);

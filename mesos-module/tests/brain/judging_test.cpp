@@ -66,7 +66,6 @@ protected:
     connect(total);
   }
 
-  // Rows of `amount` of each kind.
   static Decided answer(int rows, uint32_t kinds, int64_t amount)
   {
     Decided event;

@@ -41,7 +41,6 @@ bool parseQuantities(const std::string& text, Quantities* quantities);
 class ResourceText
 {
 public:
-  // Defines a new resource class.
   using Define =
       std::function<void(uint32_t resourceClass, const Traits& traits)>;
 

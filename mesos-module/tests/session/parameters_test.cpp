@@ -17,7 +17,6 @@ std::string wrongWith(const Given& given)
 }
 
 
-// Parses valid parameters.
 Parameters parsed(const Given& given)
 {
   std::string error;

@@ -313,7 +313,6 @@ TEST(SessionTest, PartsThatCannotBeEndIt)
 }
 
 
-// A part of `rows` rows with `kinds` kinds each.
 wire::SessionResponse wide(uint64_t first, int rows, int kinds)
 {
   wire::SessionResponse response = part(1, first, rows);
