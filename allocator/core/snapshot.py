@@ -249,8 +249,9 @@ class Snapshot:
     - `minimum_rows` (C, 2): first row of each client, and the end; none: anything that is not empty
       is offered.
     - `bounds`: quotas.
-    - `held` (C, R), in thousandths: offered and used, of every client.
-    - `agents_held` (C,): on how many agents each client holds something.
+    - `held` (C, R), in thousandths: offered and used, of every client; with averages over time if
+      these count.
+    - `agents_held` (C,): on how many agents each client holds something; the same.
     - `demand` (C, R), in thousandths: one task's needs; zeros if unknown. Of tasks so small that
       thousands fit into an agent it is what a lot of them needs.
     - `characterised` (C,): True: the client is served in whole tasks of its demand. False: with all
@@ -281,7 +282,7 @@ class Snapshot:
     minimum_rows: Ints
     bounds: Bounds
     held: Ints
-    agents_held: Ints
+    agents_held: Ints | Floats
     demand: Ints
     characterised: Bools
     overdue: Bools
