@@ -15,7 +15,7 @@ from allocator.core.apply.moves import move
 from allocator.core.apply.settings import replace_settings, set_policy, set_shadow
 from allocator.core.books.quota import QuotaUse, consumed_in, quota_use
 from allocator.core.books.state import SessionLimits, State
-from allocator.core.books.usage_over_time import count_until, end_session
+from allocator.core.books.usage_over_time import count_until, end_session, used
 from allocator.core.checkpoint import Copied, Detached, restore
 from allocator.core.cycle import cycle as cycles
 from allocator.core.cycle.collecting import renew, waiting
@@ -328,6 +328,13 @@ class Allocator:
             return None
         by_plan = self._planning_policy is not None
         return self._snapshots.build(self.state, None, by_plan=by_plan)
+
+    def used(self) -> Ints | None:
+        """What each client held on average, (C, R), in thousandths; None: no averages are kept.
+
+        That of clients that left is counted in equal parts for those of the same role.
+        """
+        return used(self.state) if self.state.usage.half_life_ms else None
 
     def check(self) -> None:
         """Verify every invariant of the books. Raises AssertionError."""

@@ -453,10 +453,11 @@ ROLE = Page(
             ),
             Panel(
                 "Share and weight",
-                "Dominant share, and the same divided by the weight.",
+                "Dominant share, the same divided by the weight, and that of use over time.",
                 (
                     Query(metric("role_dominant_share", role="$role"), "dominant share"),
                     Query(metric("role_weighted_share", role="$role"), "by weight"),
+                    Query(metric("role_used_share", role="$role"), "over time"),
                 ),
                 unit="percentunit",
             ),

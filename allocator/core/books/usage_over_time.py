@@ -65,6 +65,11 @@ def inherited(state: State) -> Floats:
     return result
 
 
+def used(state: State) -> Ints:
+    """As the amounts of `averages`, rounded down."""
+    return np.floor(averages(state, inherited(state))[0]).astype(np.int64)
+
+
 def counted(state: State, held: Ints, inherited: Floats) -> tuple[Ints, Floats]:
     """What counts for each client's share: amounts (C, R), in thousandths, and agents (C,).
 

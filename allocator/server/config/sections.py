@@ -43,8 +43,8 @@ from allocator.server.config.checks import (
     short,
     spec_that_builds,
 )
-from allocator.server.config.schema import Count, Section
 from allocator.server.config.fairness import FairnessSection
+from allocator.server.config.schema import Count, Section
 from allocator.server.config.starvation import StarvationSection
 from allocator.server.system.addresses import is_local, target
 from allocator.server.system.tls_files import find_problem

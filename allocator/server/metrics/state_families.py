@@ -406,6 +406,12 @@ ROLES: Families[Selection] = (
         lambda shown: shown.each(shown.report.role_share),
     ),
     gauge(
+        "role_used_share{role}",
+        "Dominant share that the role and its descendants held on average, if fairness.half_life_s"
+        " is set.",
+        lambda shown: () if (used := shown.report.role_used_share) is None else shown.each(used),
+    ),
+    gauge(
         "role_weighted_share{role}",
         "Dominant share of the role, divided by its weight.",
         lambda shown: shown.each(shown.report.role_weighted_share),

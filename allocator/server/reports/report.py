@@ -195,6 +195,7 @@ class ClientRows:
     `framework`, `role` (n,): handles.
     `info`: None if the framework holds something but was not added yet.
     `held`, `offered`, `demand` (n, R), in thousandths; `active`, `suppressed` (n,).
+    `used` (n, R), in thousandths: held on average; None: no averages are kept.
     `live` (n,): may be offered something.
     `agents`, `filters` (n,).
     `offer_age_s` (n,): how long something has been on offer to it without a break; 0 if nothing
@@ -218,6 +219,7 @@ class ClientRows:
     offer_age_s: Floats
     waited: Ints
     weight: Floats
+    used: Ints | None
 
 
 @dataclass(frozen=True)
@@ -354,6 +356,15 @@ class Report:
         return measures.dominant_share(self.role_held, self.total, self.counted)
 
     @cached_property
+    def role_used_share(self) -> Floats | None:
+        """Dominant share of what each role held on average, (m,); None: no averages are kept."""
+        if self.clients.used is None:
+            return None
+        return measures.dominant_share(
+            self._up_the_tree(self.clients.used), self.total, self.counted
+        )
+
+    @cached_property
     def role_weighted_share(self) -> Floats:
         """Dominant share of each role by its weight, (m,); 0 of rows that are free."""
         weight = self.roles.weight
@@ -443,7 +454,7 @@ def read(allocator: Allocator) -> Report:
         frameworks_active=int((state.frameworks.bound & state.frameworks.active).sum()),
         filters=len(state.filters),
         open_decisions=len(state.open_decisions),
-        clients=_clients(state),
+        clients=_clients(allocator),
         roles=_roles(state),
         quotas=quota_rows,
         overdue=overdue,
@@ -522,7 +533,8 @@ def _agents(state: State) -> AgentCounts:
     )
 
 
-def _clients(state: State) -> ClientRows:
+def _clients(allocator: Allocator) -> ClientRows:
+    state, used = allocator.state, allocator.used()
     clients, books = state.clients, state.ledger.books
     rows = np.flatnonzero(clients.framework)
     framework = clients.framework[rows]
@@ -544,6 +556,7 @@ def _clients(state: State) -> ClientRows:
         offer_age_s=np.where(since_ms >= 0, state.now_ms - since_ms, 0) / 1000,
         waited=clients.waited[rows],
         weight=clients.weight[rows],
+        used=None if used is None else used[rows],
     )
 
 
