@@ -1,5 +1,7 @@
 """Shares that count the past: who used more comes later, until others have caught up."""
 
+from itertools import pairwise
+
 import pytest
 
 from allocator.core import DEMAND_LABEL, PolicySpec, RemoveFramework
@@ -50,7 +52,7 @@ def test_two_who_always_want_all_alternate():
     session.framework(1, 1, labels=WHOLE)
     session.framework(2, 2, labels=WHOLE)
     whose = Jobs(session).play(40)
-    assert all(one != other for one, other in zip(whose, whose[1:], strict=False))
+    assert all(one != other for one, other in pairwise(whose))
 
 
 def catching_up(jobs_alone: int) -> int:

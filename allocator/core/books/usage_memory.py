@@ -34,9 +34,9 @@ class UsageMemory:
 
     `half_life_ms`: of the averages; 0: nothing is kept.
     `into_ms`: how much of the current slot has passed.
-    `absent` (dict of (role path, framework id) to amounts by name): averages at the beginning of the
-        current slot, in thousandths / `scale`. Without an id: of all frameworks of the role whose
-        own averages are not kept any more.
+    `absent` (dict of (role path, framework id) to amounts by name): averages at the beginning of
+        the current slot, in thousandths / `scale`. Without an id: of all frameworks of the role
+        whose own averages are not kept any more.
     `version`: grows whenever a client leaves or returns.
     """
 
