@@ -9,39 +9,53 @@ Nothing that a client says counts. If its tasks run longer than those before, th
 it expects nothing more of later guests then, for the first forecasts stand.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from allocator.core.books.collecting import Collecting
 from allocator.core.books.state import State
-from allocator.core.books.topics import topic_of
 from allocator.core.cycle.gangs import after, among, ask, joined
+from allocator.core.cycle.holders import NEVER, Outlook, look
 from allocator.core.cycle.starts import Forecast, forecast
-from allocator.core.demand.durations import BUCKETS, EDGES_MS, bucket_of, ends_within_ms
-from allocator.core.demand.topics import Topic
+from allocator.core.demand.durations import EDGES_MS
 from allocator.core.policy import Policy
 from allocator.core.snapshot import BitWords, Bools, Grants, Ints, Snapshot
 
-_NEVER = np.iinfo(np.int64).max
+FORECASTS_MAX = 4
+"""Gangs that may have guests in one cycle, of those that began to collect first."""
 
 
-def forecasts(state: State, snapshot: Snapshot) -> dict[int, Forecast]:
-    """When the gangs that collect are expected to begin, as far as it is known."""
-    if not state.memory.durations.entries:
-        return {}
+class Forecasts(NamedTuple):
+    """When gangs are expected to begin, as far as it is known, by client.
+
+    `outlook`: what they rest on; None: nothing is learnt.
+    """
+
+    of_client: dict[int, Forecast]
+    outlook: Outlook | None
+
+
+def forecasts(state: State, snapshot: Snapshot) -> Forecasts:
+    """When the gangs that collect are expected to begin."""
+    assert snapshot.gangs is not None
+    collecting = list(state.clients.collecting.items())[:FORECASTS_MAX]
+    if not collecting or not state.memory.durations.entries:
+        return Forecasts({}, None)
+    outlook = look(state, np.setdiff1d(snapshot.tree.client, snapshot.gangs.client))
     every = {
-        client: forecast(state, snapshot, client, its)
-        for client, its in state.clients.collecting.items()
+        client: forecast(state, snapshot, outlook.holders, client, its)
+        for client, its in collecting
     }
-    return {client: found for client, found in every.items() if found is not None}
+    known = {client: found for client, found in every.items() if found is not None}
+    return Forecasts(known, outlook)
 
 
-def keep_forecasts(state: State, found: Mapping[int, Forecast]) -> None:
+def keep_forecasts(state: State, found: Forecasts) -> None:
     """Note the forecasts: the first one, or an earlier start."""
     collecting = state.clients.collecting
-    for client, (expected_ms, latest_ms) in found.items():
+    for client, (expected_ms, latest_ms) in found.of_client.items():
         its = collecting[client]
         if its.expected_ms < 0:
             collecting[client] = its._replace(expected_ms=expected_ms, latest_ms=latest_ms)
@@ -49,18 +63,18 @@ def keep_forecasts(state: State, found: Mapping[int, Forecast]) -> None:
             collecting[client] = its._replace(expected_ms=expected_ms)
 
 
-def with_guests(state: State, snapshot: Snapshot, found: Mapping[int, Forecast]) -> Snapshot:
+def with_guests(state: State, snapshot: Snapshot, found: Forecasts) -> Snapshot:
     """The snapshot that shows who may be offered what gangs keep.
 
     `found`: the forecasts of this cycle; a gang without one has no guests.
     """
-    gangs = snapshot.gangs
-    assert gangs is not None
-    left_ms = {client: _left_ms(state, state.clients.collecting[client]) for client in found}
-    if max(left_ms.values(), default=0) < EDGES_MS[0]:
+    gangs, outlook, collecting = snapshot.gangs, found.outlook, state.clients.collecting
+    left_ms = {client: _left_ms(state, collecting[client]) for client in found.of_client}
+    if outlook is None or gangs is None or max(left_ms.values(), default=0) < EDGES_MS[0]:
         return snapshot
     clients = np.setdiff1d(snapshot.tree.client, gangs.client)
-    within_ms = _ends_within_ms(state, clients)
+    known = {client: outlook.within_ms.get(topic) for client, topic in outlook.topic.items()}
+    within_ms = np.array([known.get(each) or NEVER for each in clients.tolist()], np.int64)
     guests = np.zeros((len(gangs.collects), len(snapshot.leaf_of_client)), np.bool_)
     for row, client in enumerate(gangs.collects.tolist()):
         guests[row, clients] = within_ms <= left_ms.get(client, -1)
@@ -71,37 +85,6 @@ def _left_ms(state: State, its: Collecting) -> int:
     """How long what a gang keeps is not needed yet."""
     until_ms = min(its.expected_ms, its.since_ms + state.settings.collect_ms)
     return until_ms - state.now_ms
-
-
-def _ends_within_ms(state: State, clients: Ints) -> Ints:
-    """The time after which tasks of clients (N,) have almost certainly ended, (N,)."""
-    memory, settings, known = state.memory, state.settings, dict[Topic, int]()
-    topics = [topic_of(state, each) for each in clients.tolist()]
-    running = _running(state)
-    for topic in dict.fromkeys(topics):
-        counts = topic and memory.durations.counts(settings, topic, memory.elapsed_ms)
-        if topic is None or counts is None:
-            continue
-        within_ms = ends_within_ms(counts, running.get(topic, np.zeros(BUCKETS, np.int64)))
-        if within_ms is not None:
-            known[topic] = within_ms
-    return np.array([known.get(topic, _NEVER) if topic else _NEVER for topic in topics], np.int64)
-
-
-def _running(state: State) -> dict[Topic, Ints]:
-    """Holdings in use by topic: how many have been for how long, (BUCKETS,)."""
-    books, rows = state.ledger.books, state.ledger.rows()
-    rows = rows[(books.held[rows] != books.offered[rows]).any(axis=1) & (books.used_ms[rows] >= 0)]
-    key = books.client[rows] * BUCKETS + bucket_of(state.now_ms - books.used_ms[rows])
-    key, times = np.unique(key, return_counts=True)
-    found: dict[Topic, Ints] = {}
-    for client in np.unique(key // BUCKETS).tolist():
-        topic = topic_of(state, client)
-        if topic is not None:
-            mine = key // BUCKETS == client
-            counts = found.setdefault(topic, np.zeros(BUCKETS, np.int64))
-            counts[key[mine] % BUCKETS] += times[mine]
-    return found
 
 
 def with_backfill(policy: Policy, snapshot: Snapshot, grants: Grants, seed: int) -> Grants:

@@ -130,22 +130,20 @@ def ends_within_ms(counts: Ints, running: Ints) -> int | None:
     return EDGES_MS[found[0]] if len(found) and found[0] < len(EDGES_MS) else None
 
 
-def ends_after_ms(counts: Ints, age_ms: Ints, percent: int, *, up: bool = False) -> Ints:
-    """After how long tasks of an age end, in milliseconds, (N,).
+def ends_after_ms(counts: Ints, percent: int, *, up: bool = False) -> Ints:
+    """After how long tasks end that have run for as long as each bucket says, (BUCKETS,).
 
-    `age_ms` (N,): how long they have run. Only longer durations are considered; if there are none,
-        they end now.
+    In milliseconds; 0: none was longer, so they end now. Only what lasted as long counts.
     `percent`: of those durations that are at most as long as the result.
     `up`: rounded up, by the bucket's upper edge (the last one has none); else down.
     """
-    at = bucket_of(age_ms)
     total = np.append(0, np.cumsum(counts))
-    before, left = total[at], total[-1] - total[at]
+    before, left = total[:-1], total[-1] - total[:-1]
     # The first bucket up to which there are enough.
     wanted = before + np.maximum(-(-left * percent // 100), 1)
     bucket = np.minimum(np.searchsorted(total[1:], wanted), BUCKETS - 1)
     edge = np.append(_EDGES, _EDGES[-1]) if up else np.append(0, _EDGES)
-    return np.where(left > 0, np.maximum(edge[bucket], age_ms), age_ms)
+    return np.where(left > 0, edge[bucket], 0)
 
 
 def _beyond(counts: Ints) -> Ints:
