@@ -31,6 +31,7 @@ from allocator.core.cycle.gangs import need_of, task_room, without_collected
 from allocator.core.cycle.minimums import reaches
 from allocator.core.cycle.snapshot_builder import frozen
 from allocator.core.demand.demand_memory import DemandMemory, Remembered
+from allocator.core.demand.durations import BUCKETS, EDGES_MS, SAMPLES_MIN, Lasted, StartRecord
 from allocator.core.demand.own_words import (
     CONSTRAINT_LABEL,
     DEMAND_LABEL,
@@ -133,9 +134,11 @@ from allocator.core.warm import GiveAll, warm
 
 __all__ = [
     "AMOUNT_MAX",
+    "BUCKETS",
     "CALLS",
     "CONSTRAINT_LABEL",
     "DEMAND_LABEL",
+    "EDGES_MS",
     "EVENT_OF_KIND",
     "GANG_LABEL",
     "LABELS_MAX",
@@ -145,6 +148,7 @@ __all__ = [
     "RECLAIMS_MAX",
     "ROWS_MAX",
     "ROW_TEXT_MAX",
+    "SAMPLES_MIN",
     "UNBOUNDED",
     "UNKNOWN",
     "WEIGHT_MAX",
@@ -195,6 +199,7 @@ __all__ = [
     "Ints",
     "InverseOffer",
     "Kind",
+    "Lasted",
     "Move",
     "Moves",
     "Names",
@@ -241,6 +246,7 @@ __all__ = [
     "Settings",
     "Snapshot",
     "SortedRule",
+    "StartRecord",
     "State",
     "Subtree",
     "Suppress",
