@@ -14,6 +14,7 @@ from allocator.core.books.quota import QuotaUse
 from allocator.core.books.resource_space import NOWHERE
 from allocator.core.books.special_resources import out_of_reach
 from allocator.core.books.state import SessionLimits, State
+from allocator.core.books.topics import ends_within
 from allocator.core.bounds import LABELS_MAX, ROW_TEXT_MAX, ROWS_MAX, harmless, quoted, refuse_long
 from allocator.core.checkpoint import Copied, Detached, nbytes_of
 from allocator.core.checkpoint.renaming import Renamer
@@ -269,6 +270,7 @@ __all__ = [
     "decide_by",
     "describe",
     "distinct_rows",
+    "ends_within",
     "format_amount",
     "format_quantities",
     "frozen",
