@@ -366,8 +366,8 @@ def test_a_gang_that_collects_and_who_waits_for_it():
     a.allocator.advance(a.now_ms)
     found = blockers(a)["gang"]
     assert found.cause == (
-        "collecting: 1 of 4 tasks for 40 s on agents h1; when it begins is not known: too few tasks "
-        "of those that hold its agents have ended, so its room is not lent"
+        "collecting: 1 of 4 tasks for 40 s on agents h1; when it begins is not known: too few"
+        " tasks of those that hold its agents have ended, so its room is not lent"
     )
     assert found.agents == 2
     found = blockers(a, "g")["gang"]
@@ -390,8 +390,8 @@ def test_a_gang_that_lends_says_when_it_begins_and_on_what_that_rests():
     (found,) = [each for each in gang.blockers if each.reason == "gang"]
     assert found.cause == (
         "collecting: 0 of 2 tasks for 1 s on agents h1; it is expected to begin in 81 to 113 s "
-        "(p50 to p95), by how long tasks like those on its agents ran; 1 agent lent to others until "
-        "then"
+        "(p50 to p95), by how long tasks like those on its agents ran; 1 agent lent to others"
+        " until then"
     )
     cluster.session.give_back(cluster.offers[0])
     (other,) = explain(take(allocator, "framework", "middle"), "framework", "middle").clients

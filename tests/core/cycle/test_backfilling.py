@@ -8,6 +8,7 @@ from allocator.core import (
     GANG_LABEL,
     PolicySpec,
     RemoveAgent,
+    Revive,
     SetConstraint,
     Suppress,
 )
@@ -183,6 +184,33 @@ def test_a_guest_that_runs_on_delays_the_gang_and_gets_no_more():
     assert cluster.got(GANG) == {1: 4, 2: 4}
     assert cluster.starts.late == 1
     assert cluster.starts.late_ms == 1000 * cluster.now_s - 97_000
+
+
+def test_a_guest_that_never_ends_costs_one_collection():
+    """It ran short tasks until it was trusted."""
+    cluster = Cluster(collect_ms=120_000)
+    cluster.gang_waits()
+    begun_ms = cluster.its.since_ms
+    cluster.cycle()
+    cluster.session.use(cluster.offers[0])
+    cluster.until(96)
+    cluster.end(LONG, 2, 4)
+    lent = cluster.starts.lent
+    while cluster.its:
+        cluster.cycle()
+    assert 1000 * cluster.now_s == begun_ms + 120_000
+    assert cluster.starts.missed == 1
+    assert cluster.got(SHORT) == {2: 4}, "what was kept is offered to all"
+    cluster.session.give_back(cluster.offers[0])
+    cluster.session.allocator.step(Suppress(SHORT, ()))
+    # The gang rests, for it needs more than half. Then agent 2 is not lent, as agent 1 still is.
+    while not cluster.its:
+        cluster.cycle()
+    assert cluster.its.tasks == (1,)
+    cluster.session.allocator.step(Revive(SHORT, ()))
+    cluster.until(cluster.now_s + 10)
+    assert not cluster.got(SHORT)
+    assert cluster.starts.lent == lent
 
 
 def test_what_a_guest_gives_back_is_kept_for_the_gang():
