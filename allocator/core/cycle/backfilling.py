@@ -102,7 +102,7 @@ def with_backfill(policy: Policy, snapshot: Snapshot, grants: Grants, seed: int)
     agents = agents[left.free_by_column[agents].any(axis=1)]
     if not len(agents):
         return grants
-    guests: Bools = gangs.guests[waits].any(axis=0)
+    guests: Bools = np.any(gangs.guests[waits], axis=0)
     excluded, excluding = _barred(left, agents)
     only = replace(among(left, guests), agents=agents, excluded=excluded, excluding=excluding)
     return joined(snapshot, [grants, ask(policy, only, seed)])

@@ -32,7 +32,7 @@ def forecast(
 ) -> Forecast | None:
     """When a gang begins; None: that is not known."""
     demand = snapshot.demand[client]
-    needed = holders.some((holders.amount[:, demand > 0] > 0).any(axis=1))
+    needed = holders.some(np.any(holders.amount[:, demand > 0] > 0, axis=1))
     own = _own_ends_ms(state, needed, demand, its)
     missing = need_of(snapshot, client) - sum(its.tasks)
     rest = (state.now_ms, state.now_ms)
