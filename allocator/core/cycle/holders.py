@@ -51,15 +51,15 @@ def look(state: State, clients: Ints) -> Outlook:
     used = (books.held[rows] != books.offered[rows]).any(axis=1)
     began_ms = np.where(used, books.used_ms[rows], state.now_ms)
     bucket = bucket_of(state.now_ms - began_ms)
-    holding = np.unique(client)
+    holding = np.flatnonzero(np.bincount(client))
     topic = _topics(state, np.union1d(holding, clients))
     number = {each: at for at, each in enumerate(dict.fromkeys(topic.values()))}
-    of_client = {each: number[its] for each, its in topic.items()}
-    of_holding = np.array([of_client.get(each, -1) for each in holding.tolist()], np.int64)
-    row = of_holding[np.searchsorted(holding, client)]
+    of_client = np.full(len(state.clients.framework), len(number))  # the last row: not known
+    of_client[list(topic)] = [number[each] for each in topic.values()]
+    row = of_client[client]
     # How many of each topic run, by how long.
-    running = np.zeros((len(number) + 1, BUCKETS), np.int64)
-    np.add.at(running, (row[used & (began_ms >= 0)], bucket[used & (began_ms >= 0)]), 1)
+    cell, size = row * BUCKETS + bucket, (len(number) + 1) * BUCKETS
+    running = np.bincount(cell[used & (began_ms >= 0)], minlength=size).reshape(-1, BUCKETS)
     # When what has run for the time of a bucket ends.
     middle, late = np.full((2, len(number) + 1, BUCKETS), -1)
     within_ms = dict[Topic, int]()

@@ -16,6 +16,10 @@ from allocator.core.cycle.gangs import need_of
 from allocator.core.cycle.holders import NEVER, Holders
 from allocator.core.snapshot import Ints, Snapshot
 
+ELSEWHERE_MAX = 20_000
+"""Holdings of a cluster that are looked at while a gang has not chosen enough agents. If there are
+more, there is no forecast yet; where so much runs, something comes back on enough agents soon."""
+
 
 class Forecast(NamedTuple):
     """When a gang begins, in milliseconds of the master's clock.
@@ -32,12 +36,13 @@ def forecast(
 ) -> Forecast | None:
     """When a gang begins; None: that is not known."""
     demand = snapshot.demand[client]
-    needed = holders.some(np.any(holders.amount[:, demand > 0] > 0, axis=1))
-    own = _own_ends_ms(state, needed, demand, its)
+    own = _own_ends_ms(state, holders, demand, its)
     missing = need_of(snapshot, client) - sum(its.tasks)
     rest = (state.now_ms, state.now_ms)
     if missing > 0 and own is not None:
-        rest = _rest_ends_ms(state, needed, demand, client, missing)
+        if len(holders.agent) > ELSEWHERE_MAX:
+            return None
+        rest = _rest_ends_ms(state, holders, demand, client, missing)
     if own is None or max(*own, *rest) == NEVER:
         return None
     expected_ms, latest_ms = (max(pair) for pair in zip(own, rest, strict=True))
@@ -51,6 +56,14 @@ def _room(free: Ints, demand: Ints) -> Ints:
     return room
 
 
+def _needed_on(state: State, holders: Holders, agent: Ints, demand: Ints) -> Holders:
+    """Holdings of something that is needed on agents (n,)."""
+    here = np.zeros(len(state.agents.bound), np.bool_)
+    here[agent] = True
+    held = holders.some(np.flatnonzero(here[holders.agent]))
+    return held.some(np.any(held.amount[:, demand > 0] > 0, axis=1))
+
+
 def _own_ends_ms(
     state: State, holders: Holders, demand: Ints, its: Collecting
 ) -> tuple[int, int] | None:
@@ -59,7 +72,7 @@ def _own_ends_ms(
     agent, tasks = np.array(its.agent, np.int64)[order], np.array(its.tasks, np.int64)[order]
     free = state.space.by_column(state.free_on(agent))
     lacks = np.flatnonzero(_room(free, demand) < tasks)
-    held = holders.some(np.isin(holders.agent, agent[lacks]))
+    held = _needed_on(state, holders, agent[lacks], demand)
     if (held.middle_ms == NEVER).any():
         return None
     found = []
@@ -87,7 +100,8 @@ def _rest_ends_ms(
     barred = bits(state.eligibility.excluded, agent, np.full(len(agent), client))
     agent = agent[~barred]
     free = state.space.by_column(state.free_on(agent))
-    held = holders.some(np.isin(holders.agent, agent) & (holders.middle_ms != NEVER))
+    held = _needed_on(state, holders, agent, demand)
+    held = held.some(held.middle_ms != NEVER)
     found = []
     for ends_ms in (held.middle_ms, held.late_ms):
         place, when_ms, room = _growth(held, ends_ms, agent, free, demand)
