@@ -6,13 +6,14 @@ whose tasks end before.
 """
 
 from bisect import bisect_left
+from collections import Counter
 from math import inf
 from random import Random
 
 import pytest
 
 from allocator.core import DEMAND_LABEL, GANG_LABEL, PolicySpec
-from allocator.core.demand.durations import BUCKETS, EDGES_MS, SAMPLES_MIN
+from allocator.core.demand.durations import EDGES_MS, SAMPLES_MIN
 from allocator.policies import POLICIES
 from tests.core.session import Session
 from tests.tiers import long
@@ -70,11 +71,9 @@ class Life:
         """What an earlier process learnt; of some it knows too little."""
         count = self.chance.choice([60, 60, SAMPLES_MIN - 1])
         lasted = [SECOND * self.task_s[framework]] * count
-        counts = [0] * BUCKETS
-        for each in lasted:
-            counts[bucket(each)] += 1
+        ends = Counter(map(bucket, lasted))
         topic = ("ab"[ROLE[framework] - 1], "name", NAMES[framework])
-        self.session.state.memory.durations.teach(self.session.state.settings, topic, counts, 0)
+        self.session.state.memory.durations.teach(self.session.state.settings, topic, ends, 0)
         return lasted
 
     def _add(self, framework: int, name: str) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 
 from allocator.core.books.state import State
 from allocator.core.books.topics import topic_of
-from allocator.core.demand.durations import BUCKETS, bucket_of
+from allocator.core.demand.durations import bucket_of
 from allocator.core.snapshot import Bools, Ints
 
 
@@ -18,14 +18,14 @@ def learn_durations(state: State, client: Ints, began_ms: Ints, ended: Bools) ->
     rows = np.flatnonzero(ended & (client > 0) & (began_ms >= 0))
     if not len(rows) or not state.settings.priors_max:
         return
-    lesson: dict[int, list[int]] = {}
+    lesson: dict[int, dict[int, int]] = {}
     buckets = bucket_of(state.now_ms - began_ms[rows])
     for one, bucket in zip(client[rows].tolist(), buckets.tolist(), strict=True):
-        counts = lesson.pop(one, None) or [0] * BUCKETS
-        counts[bucket] += 1
-        lesson[one] = counts  # who ended something last comes last
+        ends = lesson.pop(one, {})
+        ends[bucket] = ends.get(bucket, 0) + 1
+        lesson[one] = ends  # who ended something last comes last
     memory = state.memory
-    for one, counts in lesson.items():
+    for one, ends in lesson.items():
         topic = topic_of(state, one)
         if topic is not None:
-            memory.durations.teach(state.settings, topic, counts, memory.elapsed_ms)
+            memory.durations.teach(state.settings, topic, ends, memory.elapsed_ms)

@@ -10,7 +10,7 @@ stands for its edge that is less favourable: quantiles by which something has en
 and those before which it has not are rounded down.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -90,13 +90,14 @@ class Durations:
         return np.array(counts, np.int64) if sum(counts) >= SAMPLES_MIN else None
 
     def teach(
-        self, settings: Settings, topic: Topic, counts: Sequence[int], elapsed_ms: int
+        self, settings: Settings, topic: Topic, ends: Mapping[int, int], elapsed_ms: int
     ) -> None:
-        """Add ends by bucket, (BUCKETS,); in any order with the same result until `trim`."""
+        """Add ends, by bucket how many; in any order with the same result until `trim`."""
         entry = self.entries.pop(topic, None)
-        known = (0,) * BUCKETS if entry is None else _aged(settings, entry, elapsed_ms)
-        added = tuple(map(sum, zip(known, counts, strict=True)))
-        self.entries[topic] = Lasted(added, sum(added), elapsed_ms)
+        counts = [0] * BUCKETS if entry is None else list(_aged(settings, entry, elapsed_ms))
+        for bucket, count in ends.items():
+            counts[bucket] += count
+        self.entries[topic] = Lasted(tuple(counts), sum(counts), elapsed_ms)
 
     def trim(self, settings: Settings) -> None:
         """Keep memory and counts within bounds: `priors_max` topics, `SAMPLES_MAX` ends of each."""

@@ -12,7 +12,7 @@ from allocator.core import (
     SetConstraint,
     Suppress,
 )
-from allocator.core.demand.durations import BUCKETS, bucket_of
+from allocator.core.demand.durations import bucket_of
 from allocator.policies import POLICIES
 from tests.core.session import Offer, Session
 from tests.world.rows import given_back
@@ -43,11 +43,10 @@ class Cluster:
         self.learn("a", "short", 5)
 
     def learn(self, role: str, name: str, lasted_s: int, times: int = 30) -> None:
-        counts = np.zeros(BUCKETS, np.int64)
-        counts[bucket_of(np.array([1000 * lasted_s]))] = times
+        ends = {int(bucket_of(np.array([1000 * lasted_s]))[0]): times}
         memory = self.session.state.memory
         memory.durations.teach(
-            self.session.state.settings, (role, "name", name), counts.tolist(), memory.elapsed_ms
+            self.session.state.settings, (role, "name", name), ends, memory.elapsed_ms
         )
 
     def gang_waits(self, tasks: int = 2, others: tuple[str, ...] = ("short",)) -> None:

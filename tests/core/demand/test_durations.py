@@ -27,6 +27,11 @@ def counted(*lasted_ms: int) -> np.ndarray:
     return np.bincount(bucket_of(np.array(lasted_ms, np.int64)), minlength=BUCKETS)
 
 
+def ends(counts: np.ndarray) -> dict[int, int]:
+    """By bucket, how many."""
+    return {bucket: int(counts[bucket]) for bucket in np.flatnonzero(counts).tolist()}
+
+
 def learnt(session: Session, name: str = "job-#", role: str = "a") -> dict[int, int]:
     """Ends by the upper edge of their bucket."""
     entry = session.state.memory.durations.entries.get((role, "name", name))
@@ -128,8 +133,8 @@ def test_the_order_of_ends_does_not_matter_before_they_are_trimmed():
     settings, one, other = Settings(), Durations(), Durations()
     rows = [counted(each) for each in range(1000, 3_000_000, 1000)]
     for row in rows:
-        one.teach(settings, TOPIC, row.tolist(), 0)
-    other.teach(settings, TOPIC, np.sum(rows, axis=0).tolist(), 0)
+        one.teach(settings, TOPIC, ends(row), 0)
+    other.teach(settings, TOPIC, ends(np.sum(rows, axis=0)), 0)
     for each in (one, other):
         each.trim(settings)
     assert one.entries == other.entries
@@ -138,8 +143,8 @@ def test_the_order_of_ends_does_not_matter_before_they_are_trimmed():
 def test_memory_is_bounded():
     settings, durations = Settings(priors_max=3), Durations()
     for number in range(10):
-        durations.teach(settings, ("a", "name", f"job{number}"), counted(1000).tolist(), 0)
-    durations.teach(settings, ("a", "name", "job7"), (counted(1000) * 5000).tolist(), 0)
+        durations.teach(settings, ("a", "name", f"job{number}"), ends(counted(1000)), 0)
+    durations.teach(settings, ("a", "name", "job7"), ends(counted(1000) * 5000), 0)
     durations.trim(settings)
     assert [who for _, _, who in durations.entries] == ["job8", "job9", "job7"]
     assert sum(durations.entries["a", "name", "job7"].counts) <= SAMPLES_MAX
@@ -147,19 +152,19 @@ def test_memory_is_bounded():
 
 def test_few_ends_say_nothing_and_old_ones_less():
     settings, durations = Settings(prior_half_life_ms=1000), Durations()
-    durations.teach(settings, TOPIC, (counted(5000) * (SAMPLES_MIN - 1)).tolist(), 0)
+    durations.teach(settings, TOPIC, ends(counted(5000) * (SAMPLES_MIN - 1)), 0)
     assert durations.counts(settings, TOPIC, 0) is None
-    durations.teach(settings, TOPIC, (counted(5000) * 60).tolist(), 0)
-    for elapsed_ms, ends in ((1999, 40), (2000, 20)):
+    durations.teach(settings, TOPIC, ends(counted(5000) * 60), 0)
+    for elapsed_ms, left in ((1999, 40), (2000, 20)):
         counts = durations.counts(settings, TOPIC, elapsed_ms)
         assert counts is not None
-        assert counts.sum() == ends
+        assert counts.sum() == left
     assert durations.counts(settings, TOPIC, 3000) is None
 
 
 def test_halving_keeps_what_is_rare_and_long():
     settings, durations = Settings(), Durations()
-    durations.teach(settings, TOPIC, (counted(1000) * 5000 + counted(90_000)).tolist(), 0)
+    durations.teach(settings, TOPIC, ends(counted(1000) * 5000 + counted(90_000)), 0)
     durations.trim(settings)
     assert durations.entries[TOPIC].counts[int(bucket_of(np.array([90_000]))[0])] == 1
 

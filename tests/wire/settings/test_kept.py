@@ -152,8 +152,8 @@ def memory() -> DemandMemory:
     made.teach(Settings(), ("eng", "name", "job-#"), {"cpus": 2000}, times=8)
     made.advance(5_000)
     made.teach(Settings(), ("ops", "user", "u"), {"cpus": 1000, "mem": 4000}, times=4)
-    made.durations.teach(Settings(), ("eng", "name", "job-#"), [40, *[0] * 41, 2], 5_000)
-    made.durations.teach(Settings(), ("ops", "name", "cron"), [0, 30, *[0] * 41], 5_000)
+    made.durations.teach(Settings(), ("eng", "name", "job-#"), {0: 40, 42: 2}, 5_000)
+    made.durations.teach(Settings(), ("ops", "name", "cron"), {1: 30}, 5_000)
     made.advance(7_000)
     return made
 
