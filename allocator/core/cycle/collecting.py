@@ -249,7 +249,7 @@ def _places(
     """Choose agents (n,) on which a gang collects, and for how many tasks, (n,).
 
     `taken` (A,): agents on which another gang does, or that are chosen already.
-    `need`: so many tasks together.
+    `need`: their number of tasks in total.
     """
     demand = snapshot.demand[client]
     agents = agents_open_to(snapshot, client)

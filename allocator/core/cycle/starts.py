@@ -18,7 +18,7 @@ from allocator.core.snapshot import Ints, Snapshot
 
 ELSEWHERE_MAX = 20_000
 """Holdings of a cluster that are looked at while a gang has not chosen enough agents. If there are
-more, there is no forecast yet; where so much runs, something comes back on enough agents soon."""
+more, there is no forecast yet; in such a cluster something comes back on enough agents soon."""
 
 
 class Forecast(NamedTuple):

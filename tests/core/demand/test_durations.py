@@ -1,4 +1,4 @@
-"""How long tasks run is learnt from what comes back, and never from what anybody says."""
+"""How long tasks run is learnt from what comes back, and never from claims."""
 
 from random import Random
 
