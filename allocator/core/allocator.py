@@ -178,6 +178,8 @@ class Allocator:
         self.decided = None
         state = self.state
         state.filters.expire(now_ms)
+        if agents is None:
+            state.memory.durations.trim(state.settings)
         # Count cycles without decisions, too: seeds depend only on the number of cycles.
         if state.paused:
             self.last_cycle = cycles.CycleReport()

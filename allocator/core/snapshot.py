@@ -203,6 +203,8 @@ class Gangs(NamedTuple):
     `collects` (k,): those that collect, in the order of their turns.
     `collector`, `collects_on`, `collects_for` (m,): where: which of them, on which agent, for how
         many tasks; no two on one agent.
+    `guests` (k, C): which clients may be offered what each of `collects` keeps, for their tasks end
+        in time; None: none may.
     """
 
     client: Ints
@@ -211,6 +213,7 @@ class Gangs(NamedTuple):
     collector: Ints
     collects_on: Ints
     collects_for: Ints
+    guests: Bools | None = None
 
     @staticmethod
     def of(client: Ints, tasks: Ints) -> "Gangs":

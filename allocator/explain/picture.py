@@ -34,6 +34,7 @@ from allocator.core import (
     Trail,
     asked_rows,
     collectors,
+    ends_within,
     resting,
     see,
 )
@@ -121,6 +122,7 @@ class Subject:
     `filter_agent`, `filter_expires_ms` (n,): its filters in force.
     `filters`: how many there are.
     `unfit`: resources that it requests and no agent has.
+    `ends_within_ms`: within which time tasks of its like ended (p95); None: that is not known.
     """
 
     client: int
@@ -131,6 +133,7 @@ class Subject:
     filter_expires_ms: Ints
     filters: int
     unfit: frozenset[str]
+    ends_within_ms: int | None
 
 
 @dataclass(frozen=True)
@@ -369,6 +372,7 @@ def _subject(state: State, client: int) -> Subject:
         filter_expires_ms=expires_ms,
         filters=int(filters.rows.per_client[client]),
         unfit=state.clients.unfit.get(client, frozenset()),
+        ends_within_ms=ends_within(state, client),
     )
 
 

@@ -9,6 +9,7 @@ import pytest
 from allocator.core import (
     Allocator,
     DemandMemory,
+    Lasted,
     OperatorChange,
     PolicySpec,
     Remembered,
@@ -135,12 +136,24 @@ def test_a_remembered_demand_that_is_none_is_refused(kind):
         read_learnt(message, 0, 10)
 
 
+@pytest.mark.parametrize(
+    "ends", [{}, {1001: 1}, {1000: 0}, {1000: 2**40}, {1000: 1, -1: 2}], ids=str
+)
+def test_a_remembered_duration_that_is_none_is_refused(ends):
+    rows = [pb.KeptEnds(within_ms=edge, count=count) for edge, count in ends.items()]
+    message = pb.KeptDemands(durations=[pb.KeptDuration(role="eng", who="job", ends=rows)])
+    with pytest.raises(WireError, match=r"durations\[0\]: is not a valid learnt duration"):
+        read_learnt(message, 0, 10)
+
+
 def memory() -> DemandMemory:
     made = DemandMemory()
     made.advance(0)
     made.teach(Settings(), ("eng", "name", "job-#"), {"cpus": 2000}, times=8)
     made.advance(5_000)
     made.teach(Settings(), ("ops", "user", "u"), {"cpus": 1000, "mem": 4000}, times=4)
+    made.durations.teach(Settings(), ("eng", "name", "job-#"), {0: 40, 42: 2}, 5_000)
+    made.durations.teach(Settings(), ("ops", "name", "cron"), {1: 30}, 5_000)
     made.advance(7_000)
     return made
 
@@ -157,6 +170,11 @@ def test_what_was_learnt_comes_back_older():
     assert (away.weight(settings, eng), away.weight(settings, ops)) == (4, 2), "time went on"
     assert away.entries[ops] == Remembered({"cpus": 1000, "mem": 4000}, 4, -11_000)
     assert list(read_learnt(message, 1_000_000, 1).entries) == [ops], "the latest are kept"
+    cron = ("ops", "name", "cron")
+    assert list(again.durations.entries) == [("eng", "name", "job-#"), cron]
+    assert again.durations.entries["eng", "name", "job-#"] == Lasted((40, *[0] * 41, 2), 42, -2000)
+    assert away.durations.entries[cron].taught_ms == -11_000
+    assert list(read_learnt(message, 1_000_000, 1).durations.entries) == [cron]
     backwards = read_learnt(message, 0, 10)
     assert backwards.weight(settings, eng) == 8, "a clock that was set back"
 
