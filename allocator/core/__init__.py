@@ -15,6 +15,7 @@ from allocator.core.books.resource_space import NOWHERE
 from allocator.core.books.special_resources import out_of_reach
 from allocator.core.books.state import SessionLimits, State
 from allocator.core.books.topics import ends_within
+from allocator.core.books.usage_over_time import AGENTS, usage_of
 from allocator.core.bounds import LABELS_MAX, ROW_TEXT_MAX, ROWS_MAX, harmless, quoted, refuse_long
 from allocator.core.checkpoint import Copied, Detached, nbytes_of
 from allocator.core.checkpoint.renaming import Renamer
@@ -40,6 +41,7 @@ from allocator.core.demand.own_words import (
     clauses_of_label,
     read_words,
 )
+from allocator.core.demand.usage_memory import ABSENT_MAX
 from allocator.core.diagnostics.reallocation import Newcomer
 from allocator.core.diagnostics.second_opinion import DecisionRow, Dissent, second_opinion
 from allocator.core.diagnostics.shadow_comparison import Comparison, compare_beside
@@ -134,6 +136,8 @@ from allocator.core.task_counts import whole_above, whole_below
 from allocator.core.warm import GiveAll, warm
 
 __all__ = [
+    "ABSENT_MAX",
+    "AGENTS",
     "AMOUNT_MAX",
     "BUCKETS",
     "CALLS",
@@ -292,6 +296,7 @@ __all__ = [
     "see",
     "taken_back",
     "task_room",
+    "usage_of",
     "warm",
     "whole_above",
     "whole_below",

@@ -276,11 +276,9 @@ class Allocator:
 
         That session's allocator must not be used any more.
         """
+        end_session(before.state)
         self.state.memory = before.state.memory
         self.state.memory.begin_session()
-        end_session(before.state)
-        self.state.usage = before.state.usage
-        self.state.usage.begin_session()
 
     def copied(self, *, still: bool = False) -> Detached:
         """Copy the whole state, for hypothetical questions to another allocator.
@@ -336,7 +334,7 @@ class Allocator:
 
         That of clients that left is counted in equal parts for those of the same role.
         """
-        return used(self.state) if self.state.usage.half_life_ms else None
+        return used(self.state) if self.state.memory.usage.half_life_ms else None
 
     def check(self) -> None:
         """Verify every invariant of the books. Raises AssertionError."""

@@ -161,6 +161,7 @@ class Picture:
     `left_out`: clients of the role that are not among the subjects.
     `set_aside` (name, tuple of SetAside): input set aside of the first frameworks, or of the agent.
     `asked`: requests to leave agents: to the frameworks, or on the agent.
+    `used` (C, R), in thousandths: what clients held on average; None: no averages are kept.
     `collecting`: clients whose gangs collect, and what.
     `resting`: clients whose gangs must not collect yet, and until when, in milliseconds.
     """
@@ -193,6 +194,7 @@ class Picture:
     set_aside: tuple[tuple[str, Aside], ...]
     asked: tuple[AskedRow, ...] = ()
     collecting: Mapping[int, Collecting] = field(default_factory=dict)
+    used: Ints | None = None
     resting: Mapping[int, int] = field(default_factory=dict)
 
     @cached_property
@@ -301,6 +303,7 @@ def take(allocator: Allocator, kind: str, name: str) -> Picture:
         agents=_agents(state),
         traits=tuple(state.eligibility.traits),
         clients=_clients(state),
+        used=allocator.used(),
         subjects=tuple(_subject(state, row) for row in chosen),
         agent=agent,
         holdings=_holdings(state, agent) if agent else (),

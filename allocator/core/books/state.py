@@ -13,7 +13,6 @@ from allocator.core.books.open_decisions import OpenDecisions
 from allocator.core.books.resource_space import ResourceSpace
 from allocator.core.books.roles import RoleTable
 from allocator.core.books.tables import AgentTable, ClientTable, FrameworkTable
-from allocator.core.books.usage_memory import UsageMemory
 from allocator.core.demand.demand_memory import DemandMemory
 from allocator.core.events import Options, SetQuota
 from allocator.core.filters.table import FilterTable
@@ -50,8 +49,7 @@ class State:
 
     `now_ms`: the host's clock, as last reported.
     `paused_ms`: when the master last paused decisions, or resumed them.
-    `memory`: demands observed in frameworks, including those of earlier sessions.
-    `usage`: what clients used on average, and the clock of these averages; the same.
+    `memory`: what was observed in frameworks, including those of earlier sessions.
     `plan`: the plan in force, if the policy plans.
     `asked` (dict of (int, int) to Asked): requests to leave agents, by the handles of framework and
         agent.
@@ -84,7 +82,6 @@ class State:
         self.open_decisions = OpenDecisions()
         self.accepted = AcceptedOffers()
         self.memory = DemandMemory()
-        self.usage = UsageMemory()
         self.plan: Plan | None = None
         self.asked: dict[tuple[int, int], Asked] = {}
         self._total: Ints = np.zeros(0, np.int64)

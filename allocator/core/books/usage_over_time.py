@@ -11,7 +11,7 @@ AGENTS = ""
 
 def count_until(state: State, now_ms: int) -> None:
     """Let what is held count until `now_ms`, before anything changes."""
-    memory, clients = state.usage, state.clients
+    memory, clients = state.memory.usage, state.clients
     if memory.half_life_ms != state.settings.half_life_ms:
         memory.set_half_life(state.settings.half_life_ms)
         if not memory.half_life_ms:
@@ -35,7 +35,7 @@ def averages(state: State, inherited: Floats) -> tuple[Floats, Floats]:
 
     `inherited`: see there.
     """
-    memory, clients = state.usage, state.clients
+    memory, clients = state.memory.usage, state.clients
     used = clients.used[:, : len(state.space.names)]
     of_others = inherited * memory.scale
     amounts = (used + of_others[:, :-1]) * memory.norm
@@ -54,7 +54,7 @@ def inherited(state: State) -> Floats:
     rows = np.flatnonzero(clients.subscribed)
     of_role = np.bincount(clients.role[rows], minlength=len(roles.path))
     total = np.zeros((len(of_role), len(column)))
-    for path, amounts in state.usage.of_roles().items():
+    for path, amounts in state.memory.usage.of_roles().items():
         role = roles.row(path)
         if role is None or not of_role[role]:
             continue
@@ -83,12 +83,12 @@ def counted(state: State, held: Ints, inherited: Floats) -> tuple[Ints, Floats]:
 
 def come(state: State, client: int) -> None:
     """Give a client that subscribes what is known of it from before."""
-    if not state.usage.absent:
+    if not state.memory.usage.absent:
         return
     path, framework_id = _names(state, client)
     column = {name: index for index, name in enumerate(state.space.names)}
     known = column.keys() | {AGENTS}
-    for name, amount in state.usage.come(path, framework_id, known).items():
+    for name, amount in state.memory.usage.come(path, framework_id, known).items():
         if name == AGENTS:
             state.clients.used_agents[client] += amount
         else:
@@ -102,13 +102,32 @@ def leave(state: State, client: int) -> None:
     if len(columns):
         amounts = {state.space.names[column]: float(used[column]) for column in columns.tolist()}
         amounts[AGENTS] = float(state.clients.used_agents[client])
-        state.usage.leave(*_names(state, client), amounts)
+        state.memory.usage.leave(*_names(state, client), amounts)
 
 
 def end_session(state: State) -> None:
     """Keep what is known of all clients: a next session may have other rows and columns."""
     for client in np.flatnonzero(state.clients.used.any(axis=1)).tolist():
         leave(state, client)
+
+
+def usage_of(state: State) -> dict[tuple[str, str], dict[str, float]]:
+    """Averages by role path and framework id, then by name, of all clients, present or not."""
+    memory, clients, names = state.memory.usage, state.clients, state.space.names
+    if not memory.half_life_ms:
+        return {}
+    found = {
+        key: {name: amount * memory.scale * memory.norm for name, amount in amounts.items()}
+        for key, amounts in memory.absent.items()
+    }
+    for client in np.flatnonzero(clients.used.any(axis=1)).tolist():
+        used = clients.used[client] * memory.norm
+        its = found.setdefault(_names(state, client), {})
+        for column in np.flatnonzero(used).tolist():
+            its[names[column]] = its.get(names[column], 0.0) + float(used[column])
+        agents = float(clients.used_agents[client]) * memory.norm
+        its[AGENTS] = its.get(AGENTS, 0.0) + agents
+    return found
 
 
 def _names(state: State, client: int) -> tuple[str, str]:

@@ -175,7 +175,7 @@ class SnapshotBuilder:
 
     def _held(self, state: State, *, by_plan: bool) -> tuple[Ints, Ints | Floats]:
         """What counts as held by each client, (C, R), and on how many agents, (C,)."""
-        held, memory = state.held_by_column(), state.usage
+        held, memory = state.held_by_column(), state.memory.usage
         if by_plan or not (memory.half_life_ms and state.settings.usage_weight):
             return held, state.ledger.books.agents_held
         sizes = len(held), len(state.space.names)

@@ -12,6 +12,7 @@ from math import gcd
 
 from allocator.core.demand.durations import Durations
 from allocator.core.demand.topics import Topic
+from allocator.core.demand.usage_memory import UsageMemory
 from allocator.core.settings import Settings
 
 _CERTAINTY = 4
@@ -60,6 +61,7 @@ class DemandMemory:
     `entries` (dict of topic to Remembered): the latest lesson comes last.
     `elapsed_ms`: time that passed in sessions: masters' clocks need not agree.
     `durations`: how long tasks ran, by the same topics of names.
+    `usage`: what clients held on average before they left.
     `confirmed`, `refuted`, `probes`: priors that the first acceptance agreed with, or not; offers
         of all that is free to frameworks that had waited with a prior.
     """
@@ -68,6 +70,7 @@ class DemandMemory:
         self.entries: dict[Topic, Remembered] = {}
         self.elapsed_ms = 0
         self.durations = Durations()
+        self.usage = UsageMemory()
         self.confirmed = 0
         self.refuted = 0
         self.probes = 0
@@ -82,6 +85,7 @@ class DemandMemory:
     def begin_session(self) -> None:
         """Expect another clock."""
         self._clock_ms = -1
+        self.usage.begin_session()
 
     def weight(self, settings: Settings, topic: Topic) -> int:
         """The current certainty of a topic's demand; 0 if there is none."""

@@ -1,9 +1,20 @@
-"""Learnt demands and durations, read and written, so that they outlive the process."""
+"""What was learnt of frameworks, and what they used, read and written to outlive the process."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from math import inf
+from typing import Any, NamedTuple
 
-from allocator.core import BUCKETS, EDGES_MS, DemandMemory, Lasted, Remembered
+from allocator.core import (
+    ABSENT_MAX,
+    AGENTS,
+    BUCKETS,
+    EDGES_MS,
+    DemandMemory,
+    Lasted,
+    Remembered,
+    State,
+    usage_of,
+)
 from allocator.v1 import settings_pb2 as pb
 from allocator.wire.codec import proto_types
 from allocator.wire.codec.validation import reject
@@ -17,17 +28,34 @@ _COUNT_MAX = 2**31
 
 
 class Learnt(NamedTuple):
-    """A copy of the remembered demands and durations."""
+    """A copy of what is remembered."""
 
     entries: Mapping[tuple[str, str, str], Remembered]
     durations: Mapping[tuple[str, str, str], Lasted]
+    usage: Mapping[tuple[str, str], Mapping[str, float]]
+    """Averages, by role and framework id, in thousandths by name."""
     elapsed_ms: int
     """The memory's own clock."""
 
+    @property
+    def content(self) -> tuple[Mapping[Any, Any], ...]:
+        """All but the clock."""
+        return self.entries, self.durations, self.usage
 
-def copy_learnt(memory: DemandMemory) -> Learnt:
+
+NOTHING_LEARNT: tuple[Mapping[Any, Any], ...] = ({}, {}, {})
+"""The content if nothing is remembered."""
+
+
+def copy_learnt(state: State) -> Learnt:
     """Copy what is remembered; on the thread that updates it."""
-    return Learnt(dict(memory.entries), dict(memory.durations.entries), memory.elapsed_ms)
+    memory = state.memory
+    return Learnt(
+        entries=dict(memory.entries),
+        durations=dict(memory.durations.entries),
+        usage=usage_of(state),
+        elapsed_ms=memory.elapsed_ms,
+    )
 
 
 def write_learnt(learnt: Learnt, now_ms: int) -> pb.KeptDemands:
@@ -58,13 +86,24 @@ def write_learnt(learnt: Learnt, now_ms: int) -> pb.KeptDemands:
             )
             for (role, _, who), lasted in learnt.durations.items()
         ),
+        usage=(
+            pb.KeptUsage(
+                role=role,
+                framework_id=framework_id,
+                average=proto_types.write_quantities(
+                    {name: int(amount) for name, amount in amounts.items() if name}
+                ),
+                agents=amounts.get(AGENTS, 0.0),
+            )
+            for (role, framework_id), amounts in learnt.usage.items()
+        ),
     )
 
 
 def read_learnt(message: pb.KeptDemands, now_ms: int, most: int) -> DemandMemory:
-    """Read remembered demands and durations, aged by the time that has passed since.
+    """Read what is remembered; demands and durations are aged by the time that has passed since.
 
-    `now_ms` is since 1970. Of more than `most` of either, those learnt last are kept.
+    `now_ms` is since 1970. Of more than `most` demands or durations, those learnt last are kept.
 
     Raises WireError if one of them is invalid.
     """
@@ -85,6 +124,13 @@ def read_learnt(message: pb.KeptDemands, now_ms: int, most: int) -> DemandMemory
         taught_ms = -(lasted.age_ms + away_ms)
         topic = (lasted.role, "name", lasted.who)
         memory.durations.entries[topic] = Lasted(counts, sum(counts), taught_ms)
+    for index, used in enumerate(message.usage[-ABSENT_MAX:]):
+        place = f"usage[{index}]"
+        average = proto_types.part(used.average, proto_types.read_quantities, f"{place}.average")
+        if not 0 <= used.agents < inf:
+            reject(f"{place}.agents", "is not a number of agents")
+        named = {name: float(amount) for name, amount in average.items()}
+        memory.usage.leave(used.role, used.framework_id, {**named, AGENTS: used.agents})
     return memory
 
 

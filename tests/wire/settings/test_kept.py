@@ -7,6 +7,7 @@ from itertools import count
 import pytest
 
 from allocator.core import (
+    AGENTS,
     Allocator,
     DemandMemory,
     Lasted,
@@ -23,10 +24,12 @@ from allocator.core import (
     SetShadow,
     Settings,
     SetWeight,
+    State,
 )
 from allocator.policies import build
 from allocator.rule_kinds import KINDS
 from allocator.v1 import settings_pb2 as pb
+from allocator.v1.types_pb2 import Quantities
 from allocator.wire import WireError
 from allocator.wire.settings.learnt_demands import copy_learnt, read_learnt, write_learnt
 from allocator.wire.settings.overlay import (
@@ -36,6 +39,7 @@ from allocator.wire.settings.overlay import (
     read_overlay,
     write_overlay,
 )
+from tests.world.world import World
 
 BASE = Settings(
     demands={("a", ""): SetDemand("a", "", {"cpus": 1000})},
@@ -158,9 +162,45 @@ def memory() -> DemandMemory:
     return made
 
 
+def state_with(memory: DemandMemory) -> State:
+    state = State(Settings(), SessionLimits())
+    state.memory = memory
+    return state
+
+
+@pytest.mark.parametrize(
+    "used",
+    [
+        pb.KeptUsage(role="eng", agents=-1),
+        pb.KeptUsage(role="eng", agents=float("nan")),
+        pb.KeptUsage(role="eng", average=Quantities(name=["cpus"], amount=[-1])),
+    ],
+)
+def test_a_usage_that_is_none_is_refused(used):
+    with pytest.raises(WireError, match=r"usage\[0\]"):
+        read_learnt(pb.KeptDemands(usage=[used]), 0, 10)
+
+
+def test_what_was_used_comes_back_with_the_framework():
+    """Of one that is here, and of one that left; rounded down to thousandths."""
+    world = World(settings={"half_life_ms": 64_000})
+    agent = world.agent("cpus:8;mem:16")
+    here, left = (world.framework("eng", framework_id=name) for name in ("f-1", "f-2"))
+    for framework in (here, left):
+        world.hold(framework, "eng", agent, "cpus:2")
+    for now_ms in (0, 64_000):
+        world.allocator.advance(now_ms)
+    world.remove_framework(left)
+    learnt = copy_learnt(world.allocator.state)
+    again = read_learnt(write_learnt(learnt, 0), 0, 10)
+    for name in ("f-1", "f-2"):
+        back = again.usage.come("eng", name, {"cpus", AGENTS})
+        assert back == {"cpus": pytest.approx(1000, abs=1), AGENTS: pytest.approx(0.5)}
+
+
 def test_what_was_learnt_comes_back_older():
     settings = Settings(prior_half_life_ms=10_000)
-    learnt = copy_learnt(memory())
+    learnt = copy_learnt(state_with(memory()))
     message = write_learnt(learnt, now_ms=1_000_000)
     again = read_learnt(message, 1_000_000, 10)
     assert list(again.entries) == list(learnt.entries), "what is forgotten first stays so"

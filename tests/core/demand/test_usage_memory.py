@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocator.core.books.usage_memory import ABSENT_MAX, DECAY, SLOTS, UsageMemory
+from allocator.core.demand.usage_memory import ABSENT_MAX, DECAY, SLOTS, UsageMemory
 
 HALF_LIFE_MS = 6_400
 SLOT_MS = HALF_LIFE_MS // SLOTS
