@@ -679,3 +679,16 @@ def test_the_cycles_of_an_agent_are_told_as_long_as_there_is_time():
     assert (len(whole.cycles), len(part.cycles)) == (3, 1)
     assert part.cycles[0] == whole.cycles[0]
     assert part.verdict == whole.verdict
+
+
+def test_use_over_time_is_told_if_it_is_kept():
+    for half_life_ms in (0, 64_000):
+        a = world(settings={"half_life_ms": half_life_ms})
+        agent = a.agent("cpus:4;mem:4")
+        framework = a.framework("r", name="f")
+        a.hold(framework, "r", agent, "cpus:2")
+        for now_ms in (0, 64_000):
+            a.allocator.advance(now_ms)
+        (client,) = ask(a, "f").clients
+        assert client.HasField("used_share") == bool(half_life_ms)
+        assert client.used_share == pytest.approx(0.25 if half_life_ms else 0)
