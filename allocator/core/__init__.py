@@ -14,6 +14,8 @@ from allocator.core.books.quota import QuotaUse
 from allocator.core.books.resource_space import NOWHERE
 from allocator.core.books.special_resources import out_of_reach
 from allocator.core.books.state import SessionLimits, State
+from allocator.core.books.topics import ends_within
+from allocator.core.books.usage_over_time import AGENTS, usage_of
 from allocator.core.bounds import LABELS_MAX, ROW_TEXT_MAX, ROWS_MAX, harmless, quoted, refuse_long
 from allocator.core.checkpoint import Copied, Detached, nbytes_of
 from allocator.core.checkpoint.renaming import Renamer
@@ -31,6 +33,7 @@ from allocator.core.cycle.gangs import need_of, task_room, without_collected
 from allocator.core.cycle.minimums import reaches
 from allocator.core.cycle.snapshot_builder import frozen
 from allocator.core.demand.demand_memory import DemandMemory, Remembered
+from allocator.core.demand.durations import BUCKETS, EDGES_MS, SAMPLES_MIN, Lasted, StartRecord
 from allocator.core.demand.own_words import (
     CONSTRAINT_LABEL,
     DEMAND_LABEL,
@@ -38,6 +41,7 @@ from allocator.core.demand.own_words import (
     clauses_of_label,
     read_words,
 )
+from allocator.core.demand.usage_memory import ABSENT_MAX
 from allocator.core.diagnostics.reallocation import Newcomer
 from allocator.core.diagnostics.second_opinion import DecisionRow, Dissent, second_opinion
 from allocator.core.diagnostics.shadow_comparison import Comparison, compare_beside
@@ -132,10 +136,14 @@ from allocator.core.task_counts import whole_above, whole_below
 from allocator.core.warm import GiveAll, warm
 
 __all__ = [
+    "ABSENT_MAX",
+    "AGENTS",
     "AMOUNT_MAX",
+    "BUCKETS",
     "CALLS",
     "CONSTRAINT_LABEL",
     "DEMAND_LABEL",
+    "EDGES_MS",
     "EVENT_OF_KIND",
     "GANG_LABEL",
     "LABELS_MAX",
@@ -145,6 +153,7 @@ __all__ = [
     "RECLAIMS_MAX",
     "ROWS_MAX",
     "ROW_TEXT_MAX",
+    "SAMPLES_MIN",
     "UNBOUNDED",
     "UNKNOWN",
     "WEIGHT_MAX",
@@ -195,6 +204,7 @@ __all__ = [
     "Ints",
     "InverseOffer",
     "Kind",
+    "Lasted",
     "Move",
     "Moves",
     "Names",
@@ -241,6 +251,7 @@ __all__ = [
     "Settings",
     "Snapshot",
     "SortedRule",
+    "StartRecord",
     "State",
     "Subtree",
     "Suppress",
@@ -263,6 +274,7 @@ __all__ = [
     "decide_by",
     "describe",
     "distinct_rows",
+    "ends_within",
     "format_amount",
     "format_quantities",
     "frozen",
@@ -284,6 +296,7 @@ __all__ = [
     "see",
     "taken_back",
     "task_room",
+    "usage_of",
     "warm",
     "whole_above",
     "whole_below",

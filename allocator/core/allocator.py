@@ -15,6 +15,7 @@ from allocator.core.apply.moves import move
 from allocator.core.apply.settings import replace_settings, set_policy, set_shadow
 from allocator.core.books.quota import QuotaUse, consumed_in, quota_use
 from allocator.core.books.state import SessionLimits, State
+from allocator.core.books.usage_over_time import count_until, end_session, used
 from allocator.core.checkpoint import Copied, Detached, restore
 from allocator.core.cycle import cycle as cycles
 from allocator.core.cycle.collecting import renew, waiting
@@ -148,6 +149,7 @@ class Allocator:
         if now_ms < self.state.now_ms:
             message = f"{now_ms} is before {self.state.now_ms}; the clock must not run backwards"
             raise EventError("value", "clock_ms", message)
+        count_until(self.state, now_ms)
         self.state.now_ms = now_ms
         self.state.memory.advance(now_ms)
 
@@ -176,12 +178,14 @@ class Allocator:
         self.decided = None
         state = self.state
         state.filters.expire(now_ms)
+        if agents is None:
+            state.memory.durations.trim(state.settings)
         # Count cycles without decisions, too: seeds depend only on the number of cycles.
         if state.paused:
             self.last_cycle = cycles.CycleReport()
             return self._nothing()
         self._take_over(self.plan_source.here(self.planning_policy, agents, self.problem))
-        snapshot = self._snapshots.build(state, agents)
+        snapshot = self._snapshots.build(state, agents, by_plan=self._planning_policy is not None)
         candidates, clients = len(snapshot.agents), len(snapshot.tree.client)
         if not candidates or not clients:
             self.last_cycle = cycles.CycleReport(candidates, clients)
@@ -268,10 +272,11 @@ class Allocator:
         self.plan_source.renew()
 
     def remember(self, before: "Allocator") -> None:
-        """Take over the demands learnt in the previous session.
+        """Take over the demands learnt, and the use counted, in the previous session.
 
         That session's allocator must not be used any more.
         """
+        end_session(before.state)
         self.state.memory = before.state.memory
         self.state.memory.begin_session()
 
@@ -321,7 +326,15 @@ class Allocator:
         """
         if not self.state.live_clients().any():
             return None
-        return self._snapshots.build(self.state, None)
+        by_plan = self._planning_policy is not None
+        return self._snapshots.build(self.state, None, by_plan=by_plan)
+
+    def used(self) -> Ints | None:
+        """What each client held on average, (C, R), in thousandths; None: no averages are kept.
+
+        That of clients that left is counted in equal parts for those of the same role.
+        """
+        return used(self.state) if self.state.memory.usage.half_life_ms else None
 
     def check(self) -> None:
         """Verify every invariant of the books. Raises AssertionError."""

@@ -168,6 +168,10 @@ class Settings:
     """Part of the cluster, of any resource, that a framework may have on offer without using it, in
     all its roles together; then it is offered no more of what is neither reserved nor revocable. 1:
     no bound."""
+    half_life_ms: int = 0
+    """Of averages of what is held: after that time use counts half. 0: none are kept."""
+    usage_weight: float = 0.0
+    """How much averages count for shares, beside what is held: from 0 to 1."""
     limits: dict[str, Mapping[str, int]] = field(default_factory=dict)
     """By path of the role: the most that is granted in it and below it, besides the limits of the
     master's quotas.

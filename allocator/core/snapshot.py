@@ -203,6 +203,8 @@ class Gangs(NamedTuple):
     `collects` (k,): those that collect, in the order of their turns.
     `collector`, `collects_on`, `collects_for` (m,): where: which of them, on which agent, for how
         many tasks; no two on one agent.
+    `guests` (k, C): which clients may be offered what each of `collects` keeps, for their tasks end
+        in time; None: none may.
     """
 
     client: Ints
@@ -211,6 +213,7 @@ class Gangs(NamedTuple):
     collector: Ints
     collects_on: Ints
     collects_for: Ints
+    guests: Bools | None = None
 
     @staticmethod
     def of(client: Ints, tasks: Ints) -> "Gangs":
@@ -249,8 +252,9 @@ class Snapshot:
     - `minimum_rows` (C, 2): first row of each client, and the end; none: anything that is not empty
       is offered.
     - `bounds`: quotas.
-    - `held` (C, R), in thousandths: offered and used, of every client.
-    - `agents_held` (C,): on how many agents each client holds something.
+    - `held` (C, R), in thousandths: offered and used, of every client; with averages over time if
+      these count.
+    - `agents_held` (C,): on how many agents each client holds something; the same.
     - `demand` (C, R), in thousandths: one task's needs; zeros if unknown. Of tasks so small that
       thousands fit into an agent it is what a lot of them needs.
     - `characterised` (C,): True: the client is served in whole tasks of its demand. False: with all
@@ -281,7 +285,7 @@ class Snapshot:
     minimum_rows: Ints
     bounds: Bounds
     held: Ints
-    agents_held: Ints
+    agents_held: Ints | Floats
     demand: Ints
     characterised: Bools
     overdue: Bools

@@ -9,6 +9,7 @@ import numpy as np
 from allocator.core import (
     NOWHERE,
     Bools,
+    Collecting,
     Ints,
     Snapshot,
     bits,
@@ -194,6 +195,12 @@ def _of_pairs(work: _Work, checker: PairChecker) -> Barring:
         left = checker.barring(pairs)
         kept = work.by_handle(handles, barring.open & ~left.open)
         cause = "what is free there is kept for a gang of another framework, which collects"
+        if subject.ends_within_ms is None:
+            cause += "; too few tasks of this framework have ended to lend it some of that"
+        else:
+            cause += (
+                f"; 95 % of this framework's tasks end within {subject.ends_within_ms / 1000:g} s"
+            )
         work.mark("gang", cause, kept, "wait until it begins; starvation.collect_s limits the time")
         barring = left
     _of_gang(work, checker, barring)
@@ -389,8 +396,26 @@ def _of_collecting(work: _Work, snapshot: Snapshot, need: int) -> None:
     more = f" and {len(its.agent) - EXAMPLES} more" if len(its.agent) > EXAMPLES else ""
     since_s = (picture.now_ms - its.since_ms) // 1000
     on = f" on agents {names}{more}" if names else ""
-    cause = f"collecting: {found} of {need} tasks for {since_s} s{on}"
+    cause = f"collecting: {found} of {need} tasks for {since_s} s{on}{_forecast(picture, its)}"
     work.mark("gang", cause, picture.agents.ready, "wait: what becomes free is kept for it")
+
+
+def _forecast(picture: Picture, its: Collecting) -> str:
+    """When a gang is expected to begin, and what that rests on."""
+    if its.expected_ms < 0:
+        return (
+            "; when it begins is not known: too few tasks of those that hold its agents have ended,"
+            " so its room is not lent"
+        )
+    first_s, last_s = (
+        -(-max(until_ms - picture.now_ms, 0) // 1000)
+        for until_ms in (its.expected_ms, its.latest_ms)
+    )
+    lent = f"; {counted(len(its.lent), 'agent')} lent to others until then" if its.lent else ""
+    return (
+        f"; it is expected to begin in {first_s} to {last_s} s (p50 to p95), by how long tasks like"
+        f" those on its agents ran{lent}"
+    )
 
 
 def _of_size(work: _Work, checker: PairChecker, where: Bools) -> None:

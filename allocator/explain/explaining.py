@@ -133,7 +133,7 @@ def _client(
     ranked = [*found.blockers, *_outranked(history or [])]
     info = names.info[framework]
     full = any(each.reason == "full" for each in ranked)
-    share = picture.held_share[client]
+    share, used = picture.held_share[client], picture.used
     return ClientExplanation(
         framework_id=info.framework_id if info else "",
         framework_name=picture.framework_name(client),
@@ -141,6 +141,7 @@ def _client(
         verdict=_verdict(picture, client, ranked, found),
         share=float(share),
         offered_share=float(picture.offered_share[client]),
+        used_share=None if used is None else float(picture.shares(used[[client]])[0]),
         demand=write_quantities(_demand(picture, subject)),
         demand_source=rows.source[client],
         waited_cycles=int(rows.waited[client]),

@@ -34,6 +34,7 @@ from allocator.core import (
     Trail,
     asked_rows,
     collectors,
+    ends_within,
     resting,
     see,
 )
@@ -121,6 +122,7 @@ class Subject:
     `filter_agent`, `filter_expires_ms` (n,): its filters in force.
     `filters`: how many there are.
     `unfit`: resources that it requests and no agent has.
+    `ends_within_ms`: within which time tasks of its like ended (p95); None: that is not known.
     """
 
     client: int
@@ -131,6 +133,7 @@ class Subject:
     filter_expires_ms: Ints
     filters: int
     unfit: frozenset[str]
+    ends_within_ms: int | None
 
 
 @dataclass(frozen=True)
@@ -158,6 +161,7 @@ class Picture:
     `left_out`: clients of the role that are not among the subjects.
     `set_aside` (name, tuple of SetAside): input set aside of the first frameworks, or of the agent.
     `asked`: requests to leave agents: to the frameworks, or on the agent.
+    `used` (C, R), in thousandths: what clients held on average; None: no averages are kept.
     `collecting`: clients whose gangs collect, and what.
     `resting`: clients whose gangs must not collect yet, and until when, in milliseconds.
     """
@@ -190,6 +194,7 @@ class Picture:
     set_aside: tuple[tuple[str, Aside], ...]
     asked: tuple[AskedRow, ...] = ()
     collecting: Mapping[int, Collecting] = field(default_factory=dict)
+    used: Ints | None = None
     resting: Mapping[int, int] = field(default_factory=dict)
 
     @cached_property
@@ -298,6 +303,7 @@ def take(allocator: Allocator, kind: str, name: str) -> Picture:
         agents=_agents(state),
         traits=tuple(state.eligibility.traits),
         clients=_clients(state),
+        used=allocator.used(),
         subjects=tuple(_subject(state, row) for row in chosen),
         agent=agent,
         holdings=_holdings(state, agent) if agent else (),
@@ -369,6 +375,7 @@ def _subject(state: State, client: int) -> Subject:
         filter_expires_ms=expires_ms,
         filters=int(filters.rows.per_client[client]),
         unfit=state.clients.unfit.get(client, frozenset()),
+        ends_within_ms=ends_within(state, client),
     )
 
 

@@ -877,18 +877,26 @@ class KeptDemands(_message.Message):
 
     SAVED_AT_MS_FIELD_NUMBER: _builtins.int
     DEMANDS_FIELD_NUMBER: _builtins.int
+    DURATIONS_FIELD_NUMBER: _builtins.int
+    USAGE_FIELD_NUMBER: _builtins.int
     saved_at_ms: _builtins.int
     @_builtins.property
     def demands(self) -> _containers.RepeatedCompositeFieldContainer[Global___KeptDemand]: ...
+    @_builtins.property
+    def durations(self) -> _containers.RepeatedCompositeFieldContainer[Global___KeptDuration]: ...
+    @_builtins.property
+    def usage(self) -> _containers.RepeatedCompositeFieldContainer[Global___KeptUsage]: ...
     def __init__(
         self,
         *,
         saved_at_ms: _builtins.int = ...,
         demands: _abc.Iterable[Global___KeptDemand] | None = ...,
+        durations: _abc.Iterable[Global___KeptDuration] | None = ...,
+        usage: _abc.Iterable[Global___KeptUsage] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["demands", b"demands", "saved_at_ms", b"saved_at_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["demands", b"demands", "durations", b"durations", "saved_at_ms", b"saved_at_ms", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -930,3 +938,92 @@ class KeptDemand(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___KeptDemand: _TypeAlias = KeptDemand  # noqa: Y015
+
+@_typing.final
+class KeptUsage(_message.Message):
+    """What a framework held on average in a role."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROLE_FIELD_NUMBER: _builtins.int
+    FRAMEWORK_ID_FIELD_NUMBER: _builtins.int
+    AVERAGE_FIELD_NUMBER: _builtins.int
+    AGENTS_FIELD_NUMBER: _builtins.int
+    role: _builtins.str
+    framework_id: _builtins.str
+    """Empty: frameworks that are not named any more."""
+    agents: _builtins.float
+    """On how many agents."""
+    @_builtins.property
+    def average(self) -> _types_pb2.Quantities: ...
+    def __init__(
+        self,
+        *,
+        role: _builtins.str = ...,
+        framework_id: _builtins.str = ...,
+        average: _types_pb2.Quantities | None = ...,
+        agents: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["average", b"average"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "average", b"average", "framework_id", b"framework_id", "role", b"role"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___KeptUsage: _TypeAlias = KeptUsage  # noqa: Y015
+
+@_typing.final
+class KeptDuration(_message.Message):
+    """How long tasks of frameworks of one name ran."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROLE_FIELD_NUMBER: _builtins.int
+    WHO_FIELD_NUMBER: _builtins.int
+    AGE_MS_FIELD_NUMBER: _builtins.int
+    ENDS_FIELD_NUMBER: _builtins.int
+    role: _builtins.str
+    who: _builtins.str
+    """The pattern of the name."""
+    age_ms: _builtins.int
+    """Time since the latest observation."""
+    @_builtins.property
+    def ends(self) -> _containers.RepeatedCompositeFieldContainer[Global___KeptEnds]: ...
+    def __init__(
+        self,
+        *,
+        role: _builtins.str = ...,
+        who: _builtins.str = ...,
+        age_ms: _builtins.int = ...,
+        ends: _abc.Iterable[Global___KeptEnds] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["age_ms", b"age_ms", "ends", b"ends", "role", b"role", "who", b"who"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___KeptDuration: _TypeAlias = KeptDuration  # noqa: Y015
+
+@_typing.final
+class KeptEnds(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WITHIN_MS_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
+    within_ms: _builtins.int
+    """Upper edge of the bucket; 0: longer than all edges."""
+    count: _builtins.int
+    def __init__(
+        self,
+        *,
+        within_ms: _builtins.int = ...,
+        count: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "within_ms", b"within_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___KeptEnds: _TypeAlias = KeptEnds  # noqa: Y015

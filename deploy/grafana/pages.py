@@ -324,6 +324,30 @@ OFFERS = Page(
                 unit="percentunit",
             ),
             Panel(
+                "Backfill: what gangs keep is offered to others",
+                "Offers of agents on which a gang collects to frameworks whose tasks end before "
+                "it begins. None: no durations are learnt, or tasks run too long.",
+                (Query(rate("gang_backfills_total"), "offers"),),
+                unit="ops",
+            ),
+            Panel(
+                "Forecasts of gangs' starts",
+                "held: it began before the latest time that was forecast (p95), as most should. "
+                "late, missed: durations were misjudged; backfill then delays gangs.",
+                (Query(rate("gang_forecasts_total"), "{{result}}"),),
+                unit="ops",
+            ),
+            Panel(
+                "Error of gangs' expected starts",
+                "Seconds per second between the expected start and the start.",
+                (Query(rate("gang_start_error_seconds_total"), "{{side}}"),),
+            ),
+            Panel(
+                "Learnt durations",
+                "Names of frameworks. no: too few of their tasks have ended.",
+                (Query(metric("durations_remembered"), "known: {{known}}"),),
+            ),
+            Panel(
                 "Filters forgotten",
                 "limits.filters is reached: frameworks are offered again what they refused.",
                 (Query(rate("filters_forgotten_total"), "filters"),),
@@ -453,10 +477,11 @@ ROLE = Page(
             ),
             Panel(
                 "Share and weight",
-                "Dominant share, and the same divided by the weight.",
+                "Dominant share, the same divided by the weight, and that of use over time.",
                 (
                     Query(metric("role_dominant_share", role="$role"), "dominant share"),
                     Query(metric("role_weighted_share", role="$role"), "by weight"),
+                    Query(metric("role_used_share", role="$role"), "over time"),
                 ),
                 unit="percentunit",
             ),

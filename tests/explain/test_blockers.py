@@ -36,6 +36,7 @@ from allocator.policies.filling import servable_pairs
 from allocator.v1.explain_pb2 import Blocker, ExplainResponse
 from allocator.wire.codec.proto_types import read_quantities
 from allocator.wire.journal.checkpoint import mark
+from tests.core.cycle.test_backfilling import Cluster
 from tests.counting import count_calls
 from tests.world.nouns import Offer
 from tests.world.rows import given_back, holdings
@@ -364,13 +365,38 @@ def test_a_gang_that_collects_and_who_waits_for_it():
     a.now_ms += 40_000
     a.allocator.advance(a.now_ms)
     found = blockers(a)["gang"]
-    assert found.cause == "collecting: 1 of 4 tasks for 40 s on agents h1"
+    assert found.cause == (
+        "collecting: 1 of 4 tasks for 40 s on agents h1; when it begins is not known: too few"
+        " tasks of those that hold its agents have ended, so its room is not lent"
+    )
     assert found.agents == 2
     found = blockers(a, "g")["gang"]
     assert (
-        found.cause == "what is free there is kept for a gang of another framework, which collects"
+        found.cause
+        == "what is free there is kept for a gang of another framework, which collects; "
+        "too few tasks of this framework have ended to lend it some of that"
     )
     assert found.examples == ["h1"]
+
+
+def test_a_gang_that_lends_says_when_it_begins_and_on_what_that_rests():
+    cluster = Cluster()
+    cluster.gang_waits(others=("middle", "short"))
+    cluster.learn("a", "middle", 80)
+    cluster.cycle()
+    allocator = cluster.session.allocator
+    allocator.trail = Trail()
+    (gang,) = explain(take(allocator, "framework", "gang"), "framework", "gang").clients
+    (found,) = [each for each in gang.blockers if each.reason == "gang"]
+    assert found.cause == (
+        "collecting: 0 of 2 tasks for 1 s on agents h1; it is expected to begin in 81 to 113 s "
+        "(p50 to p95), by how long tasks like those on its agents ran; 1 agent lent to others"
+        " until then"
+    )
+    cluster.session.give_back(cluster.offers[0])
+    (other,) = explain(take(allocator, "framework", "middle"), "framework", "middle").clients
+    (found,) = [each for each in other.blockers if each.reason == "gang"]
+    assert found.cause.endswith("; 95 % of this framework's tasks end within 96 s")
 
 
 def test_agents_that_are_offered_to_nobody():
@@ -653,3 +679,16 @@ def test_the_cycles_of_an_agent_are_told_as_long_as_there_is_time():
     assert (len(whole.cycles), len(part.cycles)) == (3, 1)
     assert part.cycles[0] == whole.cycles[0]
     assert part.verdict == whole.verdict
+
+
+def test_use_over_time_is_told_if_it_is_kept():
+    for half_life_ms in (0, 64_000):
+        a = world(settings={"half_life_ms": half_life_ms})
+        agent = a.agent("cpus:4;mem:4")
+        framework = a.framework("r", name="f")
+        a.hold(framework, "r", agent, "cpus:2")
+        for now_ms in (0, 64_000):
+            a.allocator.advance(now_ms)
+        (client,) = ask(a, "f").clients
+        assert client.HasField("used_share") == bool(half_life_ms)
+        assert client.used_share == pytest.approx(0.25 if half_life_ms else 0)

@@ -81,6 +81,9 @@ def make(chance: random.Random, *, rules: bool) -> World:
         least = {role: chance.choice(MINIMUMS) for role in roles if chance.random() < 0.5}
         capable = [each for each in CAPABILITIES if chance.random() < 0.5]
         world.framework(*roles, labels=labels, minimum=least, capabilities=capable)
+    if len(world.allocator.state.agents) % 2:
+        world.allocator.settings.half_life_ms = 60_000
+        world.allocator.settings.usage_weight = 0.7
     if rules and chance.random() < 0.5:
         guarantee, limit = chance.choice([("", "cpus:2"), ("cpus:2", "cpus:5"), ("cpus:3", "")])
         world.quota(chance.choice("abd"), guarantee, limit)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from allocator.core.books import usage_over_time
 from allocator.core.books.agent_rules import AgentTraits
 from allocator.core.books.state import State
 from allocator.core.bounds import CAPACITY_MAX
@@ -175,6 +176,7 @@ def close_client_if_idle(state: State, client: int) -> None:
     state.eligibility.set_rule(client, None)
     state.accepted.forget(client=client)
     state.frameworks.clients[int(clients.framework[client])].discard(client)
+    usage_over_time.leave(state, client)
     clients.close(client)
     forget_client(state, client)
 

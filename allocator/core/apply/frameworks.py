@@ -10,6 +10,7 @@ import numpy as np
 from allocator.core.apply.agents import close_client_if_idle, holds_nothing
 from allocator.core.apply.clients import derive, note_aside, refit, take
 from allocator.core.apply.priors import begin_with_prior, teach_others
+from allocator.core.books import usage_over_time
 from allocator.core.books.roles import check_depth
 from allocator.core.books.state import State
 from allocator.core.books.turns import last_turn
@@ -184,6 +185,7 @@ def _subscribe(state: State, event: AddFramework | UpdateFramework, *, active: b
     for role in served:
         client = open_client(state, framework, role)
         if not clients.subscribed[client]:
+            usage_over_time.come(state, client)
             begin_with_prior(state, client, event.info)
             clients.changed_ms[client] = state.now_ms
         clients.subscribed[client] = True

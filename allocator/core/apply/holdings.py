@@ -6,6 +6,7 @@ Each function validates the whole event before it changes anything.
 import numpy as np
 
 from allocator.core.apply.agents import check_agent, close_client_if_idle, refresh_agents
+from allocator.core.apply.durations import learn_durations
 from allocator.core.apply.frameworks import (
     check_framework,
     check_framework_handle,
@@ -92,7 +93,9 @@ def release(state: State, event: Release) -> None:
     state.space.check_bound(holdings.kind.tolist(), "released.kind")
     # Unknown rows are zeros here, and the ledger passes over them.
     client, agent = known_rows(state, holdings)
-    failed = state.ledger.release(client, agent, holdings.kind, holdings.amount, event.allocated)
+    failed, began_ms = state.ledger.release(
+        client, agent, holdings.kind, holdings.amount, event.allocated
+    )
     if failed >= 0:
         message = (
             f"framework {holdings.framework[failed]} gives back more on agent "
@@ -108,6 +111,7 @@ def release(state: State, event: Release) -> None:
     taken = state.accepted.take(client, agent, over)
     np.add.at(state.clients.declines, client[whole & ~taken], 1)
     learn_from_ends(state, client, holdings, event.allocated)
+    learn_durations(state, client, began_ms, event.allocated & holdings.amount.any(axis=1))
     close_idle(state, client)
 
 
@@ -171,7 +175,7 @@ def transition(state: State, event: Transition) -> None:
     client, agent = known_rows(state, holdings)
     _find_offers(state, holdings, client, agent)
     here = state.ledger.uses_something(client, agent)
-    state.ledger.use(client, agent, holdings.kind, holdings.amount)
+    state.ledger.use(client, agent, holdings.kind, holdings.amount, now_ms=state.now_ms)
     some = (client > 0) & holdings.amount.any(axis=1)
     state.accepted.note(client, agent, some & state.ledger.is_offered_something(client, agent))
     learn_from_acceptances(state, client, holdings, here)

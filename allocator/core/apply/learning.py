@@ -7,7 +7,8 @@ import numpy as np
 
 from allocator.core.apply.clients import refresh_demands
 from allocator.core.books.state import State
-from allocator.core.demand.demand_memory import common_unit, name_topic
+from allocator.core.books.topics import topic_of
+from allocator.core.demand.demand_memory import common_unit
 from allocator.core.events import Holdings
 from allocator.core.numba.array_structures import some
 from allocator.core.snapshot import Bools, Floats, Ints
@@ -152,10 +153,8 @@ def _teach(
     state: State, client: int, amounts: list[int], *, times: int = 1, one_task: bool = False
 ) -> None:
     """Let the frameworks of the same name that come later know."""
-    clients = state.clients
-    info = state.frameworks.info[int(clients.framework[client])]
-    if info is not None:
-        topic = name_topic(state.roles.path[int(clients.role[client])], info)
+    topic = topic_of(state, client)
+    if topic is not None:
         every = zip(state.space.names, amounts, strict=True)
         named = {name: amount for name, amount in every if amount}
         state.memory.teach(state.settings, topic, named, times=times, one_task=one_task)

@@ -7,6 +7,7 @@ affect the ledger, so they are handled after the loop, in the same order.
 
 import numpy as np
 
+from allocator.core.apply.durations import learn_durations
 from allocator.core.apply.holdings import close_idle, keep_filters, known_rows
 from allocator.core.apply.learning import Taken, learn_from_acceptance, learn_from_end
 from allocator.core.books.ledger_loops import Rows
@@ -63,6 +64,7 @@ def _rows(state: State, moves: Moves) -> Rows:
         apart=apart,
         here=np.zeros(len(moves), np.bool_),
         offered=np.zeros(len(moves), np.bool_),
+        began_ms=np.full(len(moves), -1),
     )
 
 
@@ -79,6 +81,8 @@ def _follow(state: State, moves: Moves, rows: Rows) -> None:
     accepted = state.accepted.follow(client, agent, noted, back, over)
     declined = over & ~rows.allocated & (moves.refuse_ms >= 0) & ~accepted
     _learn(state, moves, rows, declined)
+    ended = back & rows.allocated & rows.amount.any(axis=1)
+    learn_durations(state, client, rows.began_ms, ended)
     if not state.clients.subscribed[client[-1]]:
         close_idle(state, client[-1:])
 

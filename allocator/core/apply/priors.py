@@ -1,7 +1,7 @@
 """Priors: demands that frameworks without a stated one start with, and leave for others."""
 
 from allocator.core.books.state import State
-from allocator.core.demand.demand_memory import name_topic, wide_topics
+from allocator.core.demand.topics import name_topic, wide_topics
 from allocator.core.events import FrameworkInfo
 
 

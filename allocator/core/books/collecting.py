@@ -8,11 +8,20 @@ class Collecting(NamedTuple):
 
     `since_ms`: when it began, by the master's clock.
     `agent`, `tasks`: handles, and for how many of its tasks it keeps room there.
+    `kept` (R,), in thousandths: what was free and kept at the start of the last full cycle.
+    `expected_ms`, `latest_ms`: when it begins by the medians of learnt durations, and by their p95.
+        Of several forecasts the first one counts; of the former, the earliest. -1: none was
+        possible yet.
+    `lent`: handles of those agents whose room was offered to others, who end before.
     """
 
     since_ms: int
     agent: tuple[int, ...] = ()
     tasks: tuple[int, ...] = ()
+    kept: tuple[int, ...] = ()
+    expected_ms: int = -1
+    latest_ms: int = -1
+    lent: tuple[int, ...] = ()
 
 
 class GangOffers(NamedTuple):

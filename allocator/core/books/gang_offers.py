@@ -15,8 +15,26 @@ def note_gang_offers(state: State, client: Ints) -> None:
         return
     for each in sorted(clients.gangs.keys() & set(client.tolist())):
         clients.gang_offers[each] = GangOffers(int(clients.accepts[each]), declined(state, each))
-        clients.collecting.pop(each, None)
+        if (its := clients.collecting.pop(each, None)) is not None:
+            note_start(state, its)
         clients.too_large.discard(each)
+
+
+def note_start(state: State, its: Collecting) -> None:
+    """Compare the forecast of a gang that collected with when it begins: now."""
+    record, now_ms = state.memory.durations.starts, state.now_ms
+    if its.expected_ms < 0:
+        return
+    record.held += now_ms <= its.latest_ms
+    record.late += now_ms > its.latest_ms
+    record.early_ms += max(its.expected_ms - now_ms, 0)
+    record.late_ms += max(now_ms - its.expected_ms, 0)
+
+
+def note_end(state: State, its: Collecting) -> None:
+    """Note that a gang collects no longer, for its time is over: it should have begun before."""
+    if 0 <= its.latest_ms <= state.now_ms:
+        state.memory.durations.starts.missed += 1
 
 
 def collectors(state: State) -> dict[int, Collecting]:

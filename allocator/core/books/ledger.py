@@ -88,26 +88,31 @@ class Ledger:
             self._close(rows)
         return done
 
-    def release(self, client: Ints, agent: Ints, kind: Ints, amount: Ints, used: Bools) -> int:
+    def release(
+        self, client: Ints, agent: Ints, kind: Ints, amount: Ints, used: Bools
+    ) -> tuple[int, Ints]:
         """Release amounts (N, K); rows with a client or agent below 1 are skipped.
 
-        Returns -1; or a row that releases more than is held, with nothing changed.
+        Returns -1; or a row that releases more than is held, with nothing changed. And (N,): since
+        when the client had used something on the agent, see `loops.release`.
         """
         rows = self.find(client, agent)
         # First look for rows that release what is not held at all: the loop skips these.
         nothing_held = (rows < 0) & (client > 0) & (agent > 0) & amount.any(axis=1)
         if nothing_held.any():
-            return int(np.argmax(nothing_held))
-        failed = int(loops.release(self.books, rows, kind, np.ascontiguousarray(amount), used))
+            return int(np.argmax(nothing_held)), np.full(len(rows), -1)
+        began_ms, amount = np.full(len(rows), -1), np.ascontiguousarray(amount)
+        failed = int(loops.release(self.books, rows, kind, amount, used, began_ms))
         if failed < 0:
             self._note(client)
             self._close(rows)
-        return failed
+        return failed, began_ms
 
-    def use(self, client: Ints, agent: Ints, kind: Ints, amount: Ints) -> None:
+    def use(self, client: Ints, agent: Ints, kind: Ints, amount: Ints, *, now_ms: int) -> None:
         """Move amounts (N, K) from offered to used, as far as they are offered."""
         self._note(client)
-        loops.use(self.books, self.find(client, agent), kind, np.ascontiguousarray(amount))
+        rows, amount = self.find(client, agent), np.ascontiguousarray(amount)
+        loops.use(self.books, rows, kind, amount, now_ms)
 
     def move(self, moves: Rows, role_of_client: Ints, subscribed: Bools, *, now_ms: int) -> int:
         """Apply moves row by row, see `ledger_loops.move`; returns how many were applied."""
@@ -135,7 +140,9 @@ class Ledger:
         self._note(books.client[rows])
         kind = np.arange(books.held.shape[1])
         # The same release for both parts: first all that is offered, then all that is used.
-        loops.release(books, rows, kind, books.held[rows], np.zeros(len(rows), np.bool_))
+        began_ms = np.full(len(rows), -1)  # nothing is learnt from what is lost
+        unused = np.zeros(len(rows), np.bool_)
+        loops.release(books, rows, kind, books.held[rows], unused, began_ms)
         self._close(rows)
 
     def rows_of_agent(self, agent: int) -> Ints:
@@ -256,6 +263,8 @@ class Ledger:
         since_ms = books.since_ms[books.offered.any(axis=1)]
         assert ((since_ms >= 0) & (since_ms <= now_ms)).all()
         assert (books.opened_ms[rows] <= now_ms).all()
+        used_ms = books.used_ms[rows[(books.held[rows] != books.offered[rows]).any(axis=1)]]
+        assert ((used_ms >= -1) & (used_ms <= now_ms)).all()
         offering = books.client_offered.any(axis=1)
         assert ((self.oldest_offer_ms() >= 0) == offering).all()
         # The sums by agent and by client, added up again.

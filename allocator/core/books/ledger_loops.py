@@ -19,6 +19,8 @@ class Books(NamedTuple):
     `since_ms` (H,): since when something of the holding has been on offer without a break; means
         nothing if nothing is.
     `opened_ms` (H,): since when the client has had something on the agent without a break.
+    `used_ms` (H,): since when the client has used something there without a break; -1: before the
+        session knew it. Means nothing if nothing is in use.
     `agent`, `client` (H,); `agent_held` (A, K); `client_held`, `client_offered` (C, K);
         `agents_held` (C,).
     `touched` (A,): set whenever what is held on the agent changes.
@@ -32,6 +34,7 @@ class Books(NamedTuple):
     offered: Ints
     since_ms: Ints
     opened_ms: Ints
+    used_ms: Ints
     agent: Ints
     client: Ints
     agent_held: Ints
@@ -54,6 +57,7 @@ COLUMNS = {
     "offered": Column(by="holding", across="kind"),
     "since_ms": Column(by="holding"),
     "opened_ms": Column(by="holding"),
+    "used_ms": Column(by="holding"),
     "agent": Column(by="holding"),
     "client": Column(by="holding"),
     "agent_held": Column(by="agent", across="kind"),
@@ -91,6 +95,15 @@ def _on_offer(books: Books, row: int) -> bool:
     return False
 
 
+@part()
+def _is_used(books: Books, row: int) -> bool:
+    """Return whether anything of a holding is in use."""
+    for k in range(books.held.shape[1]):
+        if books.held[row, k] != books.offered[row, k]:
+            return True
+    return False
+
+
 @loop
 def charge(books: Books, rows: Ints, kind: Ints, amount: Ints, as_offer: bool, now_ms: int) -> None:
     """Add amounts (N, K) to rows (N,)."""
@@ -98,6 +111,8 @@ def charge(books: Books, rows: Ints, kind: Ints, amount: Ints, as_offer: bool, n
         # The time counts from the moment at which something is on offer where nothing was before.
         if as_offer and not _on_offer(books, rows[i]):
             books.since_ms[rows[i]] = now_ms
+        if not as_offer and not _is_used(books, rows[i]):
+            books.used_ms[rows[i]] = -1
         for k in range(len(kind)):
             if amount[i, k] != 0:
                 _add_cell(books, rows[i], kind[k], amount[i, k], amount[i, k] if as_offer else 0)
@@ -149,10 +164,12 @@ def _give_back_row(books: Books, row: int, kind: Ints, amount: Ints, used: bool)
 
 
 @loop
-def release(books: Books, rows: Ints, kind: Ints, amount: Ints, used: Bools) -> int:
+def release(books: Books, rows: Ints, kind: Ints, amount: Ints, used: Bools, began_ms: Ints) -> int:
     """Release row by row; returns -1 when all went well.
 
     Otherwise returns the first row that releases more than is held, with nothing changed.
+    `began_ms` (N,): output: since when something of the holding was in use; -1: nothing was, or it
+        is not known.
     """
     before = np.zeros((len(rows), len(kind)), np.int64)
     for i in range(len(rows)):
@@ -174,13 +191,22 @@ def release(books: Books, rows: Ints, kind: Ints, amount: Ints, used: Bools) -> 
                     offered = before[undone, k] - books.offered[row, kind[k]]
                     _add_cell(books, row, kind[k], amount[undone, k], offered)
             return i
+        began_ms[i] = _used_since(books, row)
         _give_back_row(books, row, kind, amount[i], used[i])
     return -1
 
 
 @part()
-def _use_row(books: Books, row: int, kind: Ints, amount: Ints) -> None:
+def _used_since(books: Books, row: int) -> int:
+    """Since when something of a holding is in use; -1 if nothing is, or it is not known."""
+    return books.used_ms[row] if _is_used(books, row) else -1
+
+
+@part()
+def _use_row(books: Books, row: int, kind: Ints, amount: Ints, now_ms: int) -> None:
     """Move an amount from offered to used, as far as it is offered."""
+    if not _is_used(books, row):
+        books.used_ms[row] = now_ms
     for k in range(len(kind)):
         moved = min(amount[k], books.offered[row, kind[k]])
         if moved != 0:
@@ -188,11 +214,11 @@ def _use_row(books: Books, row: int, kind: Ints, amount: Ints) -> None:
 
 
 @loop
-def use(books: Books, rows: Ints, kind: Ints, amount: Ints) -> None:
+def use(books: Books, rows: Ints, kind: Ints, amount: Ints, now_ms: int) -> None:
     """Move amounts (N, K) from offered to used, as far as they are offered."""
     for i in range(len(rows)):
         if rows[i] >= 0:
-            _use_row(books, rows[i], kind, amount[i])
+            _use_row(books, rows[i], kind, amount[i], now_ms)
 
 
 @part()
@@ -357,6 +383,8 @@ class Rows(NamedTuple):
     `apart` (N,): the loop stops before these rows; they are applied as events.
     `here` (N,): output: whether the client used something on the agent before.
     `offered` (N,): output: whether something is on offer to it there afterwards.
+    `began_ms` (N,): output, of releases: since when the client used something there; -1: it did
+        not, or it is not known.
     """
 
     what: Ints
@@ -371,6 +399,7 @@ class Rows(NamedTuple):
     apart: Bools
     here: Bools
     offered: Bools
+    began_ms: Ints
 
     def first(self, count: int) -> "Rows":
         """Give the first rows."""
@@ -405,7 +434,7 @@ def move(
         elif moves.what[i] == _USE:
             if row >= 0:
                 moves.here[i] = _is_used(books, row)
-                _use_row(books, row, moves.kind, amount)
+                _use_row(books, row, moves.kind, amount, now_ms)
                 moves.offered[i] = _on_offer(books, row)
             continue
         else:
@@ -413,6 +442,7 @@ def move(
             if begins and not _is_held(books, spare, moves, i):
                 return i
             if row >= 0:
+                moves.began_ms[i] = _used_since(books, row)
                 _give_back_row(books, row, moves.kind, amount, moves.allocated[i])
                 moves.offered[i] = _on_offer(books, row)
                 if _is_empty(books.held, row):
@@ -420,15 +450,6 @@ def move(
         if client > 0 and not subscribed[client] and books.agents_held[client] == 0:
             return i + 1
     return len(moves.what)
-
-
-@part()
-def _is_used(books: Books, row: int) -> bool:
-    """Return whether anything of a holding is in use."""
-    for k in range(books.held.shape[1]):
-        if books.held[row, k] != books.offered[row, k]:
-            return True
-    return False
 
 
 @part()
@@ -466,6 +487,8 @@ def _hold_row(
             continue
         if row < 0:
             row = _open_row(books, spare, client, agent, now_ms)
+        if not _is_used(books, row):
+            books.used_ms[row] = -1
         _add_cell(books, row, kind[k], amount[k], 0)
 
 

@@ -44,11 +44,12 @@ class State:
 
     Events change it through `allocator.core.apply`; a cycle changes it in `Allocator.allocate` and
     `cycle.commit`: the clock, filters that expire, decisions that are charged,
-    which clients were served and which wait. Nothing else does.
+    which clients were served and which wait, what collects, and learnt durations beyond their
+    bounds. Nothing else does.
 
     `now_ms`: the host's clock, as last reported.
     `paused_ms`: when the master last paused decisions, or resumed them.
-    `memory`: demands observed in frameworks, including those of earlier sessions.
+    `memory`: what was observed in frameworks, including those of earlier sessions.
     `plan`: the plan in force, if the policy plans.
     `asked` (dict of (int, int) to Asked): requests to leave agents, by the handles of framework and
         agent.

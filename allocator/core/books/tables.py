@@ -225,6 +225,10 @@ class ClientTable(Table):
     declined."""
     probes: Ints = column()
     """Times that it was offered all that is free because of that."""
+    used: Floats = column(np.float64, wide=True)
+    """(C, R), in thousandths: what it held on average, see `usage_memory`; zeros if not kept."""
+    used_agents: Floats = column(np.float64)
+    """On how many agents it held something, on average."""
     weight: Floats = column(np.float64)
     """Beside that of its role; 0 if the row is free."""
     demand_source: list[str] = listed(str)

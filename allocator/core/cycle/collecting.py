@@ -21,11 +21,19 @@ import numpy as np
 
 from allocator.core.books.collecting import Collecting
 from allocator.core.books.eligibility import bits
-from allocator.core.books.gang_offers import collectors, patience_of, principal_of
+from allocator.core.books.gang_offers import collectors, note_end, patience_of, principal_of
 from allocator.core.books.state import State
+from allocator.core.cycle.backfilling import (
+    forecasts,
+    keep_forecasts,
+    kept_lent,
+    with_guests,
+)
 from allocator.core.cycle.gangs import (
     MANY,
     agents_open_to,
+    charge,
+    collected,
     need_of,
     task_room,
     within_limits,
@@ -63,13 +71,30 @@ def renew(state: State, snapshot: Snapshot, limit: Ints) -> Snapshot:
         if state.now_ms - its.since_ms >= state.settings.collect_ms
     ]
     for each in ended:
-        del going[each]
+        note_end(state, going.pop(each))
         clients.waited[each] = 0
     # What one gives up is offered to all before another gang may keep it.
     if not ended:
         _begin(state, snapshot, limit, going)
     clients.collecting = _chosen(state, snapshot, going)
-    return replace(snapshot, gangs=collected_on(state, gangs, snapshot.handle))
+    snapshot = replace(snapshot, gangs=collected_on(state, gangs, snapshot.handle))
+    _note_kept(state, snapshot)
+    found = forecasts(state, snapshot)
+    keep_forecasts(state, found)
+    return with_guests(state, snapshot, found)
+
+
+def _note_kept(state: State, snapshot: Snapshot) -> None:
+    """Note what each gang keeps."""
+    assert snapshot.gangs is not None
+    for client in snapshot.gangs.collects.tolist():
+        grants = collected(snapshot, client)
+        kept = grants.amount.sum(axis=0)
+        column = snapshot.specials.column[grants.special]
+        np.add.at(kept, column, grants.special_amount)
+        its = state.clients.collecting[client]
+        state.clients.collecting[client] = its._replace(kept=tuple(kept.tolist()))
+        snapshot = charge(snapshot, grants)
 
 
 def collected_on(state: State, gangs: Gangs, handle: Ints) -> Gangs:
@@ -199,22 +224,34 @@ def _chosen(
     state: State, snapshot: Snapshot, going: dict[int, Collecting]
 ) -> dict[int, Collecting]:
     """Choose where each gang collects, those that began first before the others."""
-    taken = np.zeros(len(snapshot.free), np.bool_)
+    lent = {each: kept_lent(state, each, its) for each, its in going.items() if its.lent}
+    taken = np.isin(snapshot.handle, [agent for places in lent.values() for agent in places])
     found = {}
     for client, its in going.items():
-        agent, tasks = _places(state, snapshot, client, taken)
-        taken[agent] = True
-        handles = snapshot.handle[agent]
-        found[client] = Collecting(its.since_ms, tuple(handles.tolist()), tuple(tasks.tolist()))
+        places = lent.get(client, {})
+        need = need_of(snapshot, client) - sum(places.values())
+        if need > 0:
+            agent, tasks = _places(state, snapshot, client, taken, need)
+            taken[agent] = True
+            handles = snapshot.handle[agent]
+            places |= dict(zip(handles.tolist(), tasks.tolist(), strict=True))
+        found[client] = its._replace(
+            agent=tuple(places),
+            tasks=tuple(places.values()),
+            lent=tuple(each for each in its.lent if each in places),
+        )
     return found
 
 
-def _places(state: State, snapshot: Snapshot, client: int, taken: Bools) -> tuple[Ints, Ints]:
+def _places(
+    state: State, snapshot: Snapshot, client: int, taken: Bools, need: int
+) -> tuple[Ints, Ints]:
     """Choose agents (n,) on which a gang collects, and for how many tasks, (n,).
 
-    `taken` (A,): agents on which another gang does.
+    `taken` (A,): agents on which another gang does, or that are chosen already.
+    `need`: their number of tasks in total.
     """
-    demand, need = snapshot.demand[client], need_of(snapshot, client)
+    demand = snapshot.demand[client]
     agents = agents_open_to(snapshot, client)
     agents = agents[~taken[agents]]
     room = np.minimum(task_room(snapshot, client)[agents], need)

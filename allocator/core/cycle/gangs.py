@@ -45,7 +45,7 @@ def allocate(policy: Policy, snapshot: Snapshot, seed: int) -> Grants:
     if snapshot.gangs is None:
         return policy.allocate(snapshot, seed)
     given, left = _to_collectors(policy, snapshot, seed)
-    return _joined(snapshot, [*given, *_to_others(policy, left, seed)])
+    return joined(snapshot, [*given, *_to_others(policy, left, seed)])
 
 
 def _to_collectors(policy: Policy, snapshot: Snapshot, seed: int) -> tuple[list[Grants], Snapshot]:
@@ -55,7 +55,7 @@ def _to_collectors(policy: Policy, snapshot: Snapshot, seed: int) -> tuple[list[
     for client in snapshot.gangs.collects.tolist():
         whole = _place(policy, snapshot, client, seed)
         if whole is None:
-            snapshot = _charge(snapshot, collected(snapshot, client))
+            snapshot = charge(snapshot, collected(snapshot, client))
         else:
             snapshot = after(snapshot, [whole])
             given.append(whole)
@@ -65,10 +65,10 @@ def _to_collectors(policy: Policy, snapshot: Snapshot, seed: int) -> tuple[list[
 def _to_others(policy: Policy, snapshot: Snapshot, seed: int) -> list[Grants]:
     """Grant gangs that do not collect at their turn, and then clients without one."""
     assert snapshot.gangs is not None
-    of_gang = _mask(snapshot.gangs.client, snapshot)
+    of_gang = mask(snapshot.gangs.client, snapshot)
     # Gangs without room have no turn, so they keep no other from it.
-    likely = _mask(_likely(snapshot, seed), snapshot)
-    grants = _ask(policy, _among(snapshot, likely | ~of_gang), seed)
+    likely = mask(_likely(snapshot, seed), snapshot)
+    grants = ask(policy, among(snapshot, likely | ~of_gang), seed)
     mine = of_gang[grants.client]
     if not mine.any():
         return [grants]
@@ -81,11 +81,11 @@ def _to_others(policy: Policy, snapshot: Snapshot, seed: int) -> list[Grants]:
         whole = _place(policy, room, int(grants.client[at]), seed)
         if whole is not None:
             placed.append(whole)
-    others = _ask(policy, _among(after(snapshot, placed), ~of_gang), seed)
+    others = ask(policy, among(after(snapshot, placed), ~of_gang), seed)
     return [*placed, others]
 
 
-def _ask(policy: Policy, snapshot: Snapshot, seed: int) -> Grants:
+def ask(policy: Policy, snapshot: Snapshot, seed: int) -> Grants:
     """Ask the policy, unless no client is served."""
     if not len(snapshot.tree.client):
         return Grants.none(len(snapshot.resources))
@@ -136,7 +136,7 @@ def _place(policy: Policy, snapshot: Snapshot, client: int, seed: int) -> Grants
     if not _may_fit(snapshot, client):
         return None
     need = need_of(snapshot, client)
-    alone = _among(snapshot, _mask(np.array([client]), snapshot))
+    alone = among(snapshot, mask(np.array([client]), snapshot))
     grants = policy.allocate(replace(alone, bounds=_capped(alone, client, need)), seed)
     tasks = tasks_of(snapshot, grants)
     kept = tasks > 0
@@ -244,15 +244,15 @@ def in_part(snapshot: Snapshot, grants: Grants, kept: Bools | None = None) -> Bo
 
 def after(snapshot: Snapshot, given: Sequence[Grants]) -> Snapshot:
     """The snapshot that would be taken with these grants charged; filters stay as they are."""
-    grants = _joined(snapshot, given)
+    grants = joined(snapshot, given)
     if not len(grants):
         return snapshot
-    charged = _charge(snapshot, grants)
+    charged = charge(snapshot, grants)
     served = _behind(snapshot, np.unique(grants.client))
     return replace(charged, tree=snapshot.tree._replace(served=read_only(served)))
 
 
-def _charge(snapshot: Snapshot, grants: Grants) -> Snapshot:
+def charge(snapshot: Snapshot, grants: Grants) -> Snapshot:
     """The snapshot with these grants held; no client had its turn by them."""
     free, held, specials = snapshot.free.copy(), snapshot.held.copy(), snapshot.specials
     np.subtract.at(free, grants.agent, grants.amount)
@@ -280,7 +280,7 @@ def without_collected(snapshot: Snapshot) -> Snapshot:
     """The snapshot without what gangs collected."""
     assert snapshot.gangs is not None
     for client in snapshot.gangs.collects.tolist():
-        snapshot = _charge(snapshot, collected(snapshot, client))
+        snapshot = charge(snapshot, collected(snapshot, client))
     return snapshot
 
 
@@ -414,7 +414,7 @@ def _capped(snapshot: Snapshot, client: int, need: int) -> Bounds:
     )
 
 
-def _among(snapshot: Snapshot, taking_part: Bools) -> Snapshot:
+def among(snapshot: Snapshot, taking_part: Bools) -> Snapshot:
     """The snapshot in which only some of the clients are served.
 
     `taking_part` (C,).
@@ -457,13 +457,14 @@ def _among(snapshot: Snapshot, taking_part: Bools) -> Snapshot:
     )
 
 
-def _mask(clients: Ints, snapshot: Snapshot) -> Bools:
-    mask = np.zeros(len(snapshot.leaf_of_client), np.bool_)
-    mask[clients] = True
-    return mask
+def mask(clients: Ints, snapshot: Snapshot) -> Bools:
+    """Which clients are among these, (C,)."""
+    found = np.zeros(len(snapshot.leaf_of_client), np.bool_)
+    found[clients] = True
+    return found
 
 
-def _joined(snapshot: Snapshot, several: Sequence[Grants]) -> Grants:
+def joined(snapshot: Snapshot, several: Sequence[Grants]) -> Grants:
     """Grants one after the other."""
     if not several:
         return Grants.none(len(snapshot.resources))

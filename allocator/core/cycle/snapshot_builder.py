@@ -11,6 +11,7 @@ from allocator.core.books.quota import QuotaTree, bounds_of, quota_tree, with_ro
 from allocator.core.books.special_resources import Reach, reach_of, specials_of, without_refusers
 from allocator.core.books.state import State
 from allocator.core.books.turns import turns_of
+from allocator.core.books.usage_over_time import counted, inherited
 from allocator.core.cycle.characterised import characterised
 from allocator.core.cycle.collecting import collected_on
 from allocator.core.cycle.minimums import MinimumRows, reaches
@@ -28,6 +29,7 @@ from allocator.core.snapshot import (
     AgentClasses,
     Bools,
     Filters,
+    Floats,
     Gangs,
     Ints,
     Snapshot,
@@ -49,10 +51,11 @@ class SnapshotBuilder:
         self._steady = StableArrays()
         self._minimums = MinimumRows()
 
-    def build(self, state: State, wanted: Ints | None) -> Snapshot:
+    def build(self, state: State, wanted: Ints | None, *, by_plan: bool = False) -> Snapshot:
         """Take a snapshot for a cycle.
 
         `wanted` (n,): the agents that the host asked a cycle for; None: all.
+        `by_plan`: the policy follows a plan, which is about what is held and not about the past.
         """
         space, steady = state.space, self._steady
         names = len(space.names)
@@ -78,6 +81,7 @@ class SnapshotBuilder:
         handle = np.arange(len(free)) if rows is None else rows
         specials = without_refusers(specials, handle, state.filters.rest_kinds)
         # Then the parts that do not depend on the candidate agents, and the snapshot itself.
+        held, agents_held = self._held(state, by_plan=by_plan)
         capacity = self._capacity(state)
         excluded, excluding = state.eligibility.excluded, state.eligibility.excluding
         demand = self._demand(state, capacity)
@@ -99,8 +103,8 @@ class SnapshotBuilder:
             minimum=minimum,
             minimum_rows=minimum_rows,
             bounds=bounds_of(state, self.quota_tree(state), first_grant),
-            held=state.held_by_column(),
-            agents_held=state.ledger.books.agents_held,
+            held=held,
+            agents_held=agents_held,
             demand=demand,
             characterised=known,
             overdue=steady("overdue", _overdue(state)),
@@ -168,6 +172,15 @@ class SnapshotBuilder:
             kept = make()
             self._kept[name] = (key, kept)
         return kept
+
+    def _held(self, state: State, *, by_plan: bool) -> tuple[Ints, Ints | Floats]:
+        """What counts as held by each client, (C, R), and on how many agents, (C,)."""
+        held, memory = state.held_by_column(), state.memory.usage
+        if by_plan or not (memory.half_life_ms and state.settings.usage_weight):
+            return held, state.ledger.books.agents_held
+        sizes = len(held), len(state.space.names)
+        key = (state.clients.version, state.roles.version, memory.version, sizes)
+        return counted(state, held, self._keep("inherited", key, lambda: inherited(state)))
 
     def _tree_shape(self, state: State) -> Shape:
         flat = state.settings.policy.flat

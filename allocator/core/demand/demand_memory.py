@@ -6,43 +6,17 @@ principal, with the user. A new framework without a stated demand starts with th
 its *prior*, until its acceptances confirm or refute it.
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from math import gcd
-from typing import TypeAlias
 
-from allocator.core.events import FrameworkInfo
+from allocator.core.demand.durations import Durations
+from allocator.core.demand.topics import Topic
+from allocator.core.demand.usage_memory import UsageMemory
 from allocator.core.settings import Settings
 
-Topic: TypeAlias = tuple[str, str, str]
-"""Path of a role; ``name``, ``principal`` or ``user``; and which."""
-
-_NUMBERS = re.compile(r"[0-9]+(?:[-_.:/ ]?[0-9]+)*")
 _CERTAINTY = 4
 """Maximum certainty of a demand, in units of what it needs to count: so it can be unlearned."""
-
-
-@lru_cache(maxsize=4096)
-def name_pattern(name: str) -> str:
-    """Return the part of a name that similar jobs share.
-
-    >>> name_pattern("pi-2-17"), name_pattern("report 2026-11-22")
-    ('pi-#', 'report #')
-    """
-    return _NUMBERS.sub("#", name)
-
-
-def name_topic(role: str, info: FrameworkInfo) -> Topic:
-    """The topic of frameworks with the same name."""
-    return role, "name", name_pattern(info.name)
-
-
-def wide_topics(role: str, info: FrameworkInfo) -> list[Topic]:
-    """The topics of frameworks of any name, by the same principal or user."""
-    both = (("principal", info.principal), ("user", info.user))
-    return [(role, kind, who) for kind, who in both if who]
 
 
 def common_unit(one: Sequence[int], other: Sequence[int]) -> tuple[int, ...] | None:
@@ -86,6 +60,8 @@ class DemandMemory:
 
     `entries` (dict of topic to Remembered): the latest lesson comes last.
     `elapsed_ms`: time that passed in sessions: masters' clocks need not agree.
+    `durations`: how long tasks ran, by the same topics of names.
+    `usage`: what clients held on average before they left.
     `confirmed`, `refuted`, `probes`: priors that the first acceptance agreed with, or not; offers
         of all that is free to frameworks that had waited with a prior.
     """
@@ -93,6 +69,8 @@ class DemandMemory:
     def __init__(self) -> None:
         self.entries: dict[Topic, Remembered] = {}
         self.elapsed_ms = 0
+        self.durations = Durations()
+        self.usage = UsageMemory()
         self.confirmed = 0
         self.refuted = 0
         self.probes = 0
@@ -107,6 +85,7 @@ class DemandMemory:
     def begin_session(self) -> None:
         """Expect another clock."""
         self._clock_ms = -1
+        self.usage.begin_session()
 
     def weight(self, settings: Settings, topic: Topic) -> int:
         """The current certainty of a topic's demand; 0 if there is none."""

@@ -43,6 +43,7 @@ from allocator.server.config.checks import (
     short,
     spec_that_builds,
 )
+from allocator.server.config.fairness import FairnessSection
 from allocator.server.config.schema import Count, Section
 from allocator.server.config.starvation import StarvationSection
 from allocator.server.system.addresses import is_local, target
@@ -710,6 +711,7 @@ class OptionSections(Section):
     metrics: MetricsSection = Field(default_factory=MetricsSection)
     learn: LearnSection = Field(default_factory=LearnSection)
     starvation: StarvationSection = Field(default_factory=StarvationSection)
+    fairness: FairnessSection = Field(default_factory=FairnessSection)
 
 
 class Config(RuleSections, OptionSections):
@@ -772,6 +774,8 @@ class Config(RuleSections, OptionSections):
             patience_cycles=self.starvation.patience_cycles,
             collect_ms=self.starvation.collect_s * 1000,
             outstanding_max=self.starvation.outstanding_max,
+            half_life_ms=self.fairness.half_life_s * 1000,
+            usage_weight=self.fairness.usage_weight if self.fairness.half_life_s else 0.0,
             shadow=self.shadow.spec(self.policy.mode),
         )
         for kind in RULES:

@@ -346,6 +346,29 @@ CLUSTER: Families[Scrape] = (
         "Amount that is free and kept for gangs that collect",
         lambda now: _whole(now.report, now.report.gangs.kept),
     ),
+    counter(
+        "gang_backfills",
+        "Offers of agents on which a gang collects to frameworks whose tasks end before it begins.",
+        lambda now: now.report.gangs.starts.lent,
+    ),
+    counter(
+        "gang_forecasts{result}",
+        "Forecasts of when a gang that collects begins at the latest (p95): it began before (held),"
+        " after it (late), or not at all while it collected (missed).",
+        lambda now: {
+            result: getattr(now.report.gangs.starts, result)
+            for result in ("held", "late", "missed")
+        },
+    ),
+    counter(
+        "gang_start_error_seconds{side}",
+        "Time between the expected start of gangs that collected and their start, added up: before"
+        " it (early) and after it (late).",
+        lambda now: {
+            "early": now.report.gangs.starts.early_ms / 1000,
+            "late": now.report.gangs.starts.late_ms / 1000,
+        },
+    ),
     gauge(
         "set_aside{reason}",
         "Inputs of frameworks and agents that are ignored now, by reason; see explain.",
@@ -406,6 +429,12 @@ ROLES: Families[Selection] = (
         lambda shown: shown.each(shown.report.role_share),
     ),
     gauge(
+        "role_used_share{role}",
+        "Dominant share that the role and its descendants held on average, if fairness.half_life_s"
+        " is set.",
+        lambda shown: () if (used := shown.report.role_used_share) is None else shown.each(used),
+    ),
+    gauge(
         "role_weighted_share{role}",
         "Dominant share of the role, divided by its weight.",
         lambda shown: shown.each(shown.report.role_weighted_share),
@@ -463,6 +492,11 @@ DEMANDS: Families[Report] = (
         "demands_remembered{certain}",
         "Remembered demands, by whether they are certain enough for new frameworks to begin with.",
         _by_certainty,
+    ),
+    gauge(
+        "durations_remembered{known}",
+        "Names of frameworks whose tasks' durations are learnt, by whether enough have ended.",
+        lambda report: dict(zip(("yes", "no"), report.remembered.durations, strict=True)),
     ),
     counter(
         "priors{result}",

@@ -27,7 +27,7 @@ from allocator.server.system.lasting import LastingThread
 from allocator.v1 import settings_pb2 as pb
 from allocator.wire import WireError
 from allocator.wire.settings.history import History, read_history
-from allocator.wire.settings.learnt_demands import Learnt, read_learnt, write_learnt
+from allocator.wire.settings.learnt_demands import NOTHING_LEARNT, Learnt, read_learnt, write_learnt
 from allocator.wire.settings.overlay import Overlay, read_overlay
 
 VERSION = 1
@@ -331,11 +331,9 @@ class StateStore:
         except TimeoutError:
             asked.cancel()
             return  # The core is busy: try again the next time.
-        if self._saved is None or learnt.entries != self._saved.entries:
-            if not learnt.entries and self._saved is None:
-                return
-            if self._write(LEARNT, write_learnt(learnt, _now_ms())):
-                self._saved = learnt
+        before = self._saved.content if self._saved else NOTHING_LEARNT
+        if learnt.content != before and self._write(LEARNT, write_learnt(learnt, _now_ms())):
+            self._saved = learnt
 
     def _write(self, name: str, content: Message) -> bool:
         try:

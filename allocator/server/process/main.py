@@ -201,7 +201,7 @@ class Server:
             return None
 
         def learnt() -> Future[Learnt]:
-            return self.loop.call(lambda: copy_learnt(self.loop.allocator.state.memory))
+            return self.loop.call(lambda: copy_learnt(self.loop.allocator.state))
 
         return StateStore(kept.directory, learnt, config.state.save_s)
 

@@ -5,6 +5,7 @@ The books' thread makes the copy; the thread of the request computes shares from
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -14,6 +15,7 @@ import numpy as np
 
 from allocator import measures
 from allocator.core import (
+    SAMPLES_MIN,
     UNKNOWN,
     Allocator,
     AskedRow,
@@ -22,6 +24,7 @@ from allocator.core import (
     FrameworkInfo,
     Ints,
     PolicySpec,
+    StartRecord,
     State,
     asked_rows,
     collectors,
@@ -51,12 +54,16 @@ class RememberedRow:
 
 @dataclass(frozen=True)
 class RememberedDemands:
-    """A copy of the memory: the demands, and the record of priors so far."""
+    """A copy of the memory: the demands, and the record of priors so far.
+
+    `durations`: for how many names durations are known, and for how many there are too few ends.
+    """
 
     rows: tuple[RememberedRow, ...]
     confirmed: int
     refuted: int
     probes: int
+    durations: tuple[int, int]
 
 
 def read_remembered(state: State) -> RememberedDemands:
@@ -68,7 +75,15 @@ def read_remembered(state: State) -> RememberedDemands:
         rows.append(
             RememberedRow(*topic, dict(entry.amounts), weight, weight >= settings.learn_after)
         )
-    return RememberedDemands(tuple(rows), memory.confirmed, memory.refuted, memory.probes)
+    durations = memory.durations.entries.values()
+    known = sum(each.total >= SAMPLES_MIN for each in durations)
+    return RememberedDemands(
+        tuple(rows),
+        memory.confirmed,
+        memory.refuted,
+        memory.probes,
+        (known, len(durations) - known),
+    )
 
 
 def dumped_demands(remembered: RememberedDemands) -> Iterator[dict[str, Any]]:
@@ -166,22 +181,25 @@ class GangCounts:
     `collecting`: those for which room is kept; `too_large`: those that did not fit even on empty
         agents when their turn came.
     `kept` (R,), in thousandths: what is free and kept for the former.
+    `starts`: a copy of what came of forecasts.
     """
 
     collecting: int
     too_large: int
     kept: Ints
+    starts: StartRecord
 
 
 def read_gangs(state: State) -> GangCounts:
     """Count the gangs that wait for room; on the books' thread."""
-    kept = np.zeros(len(state.space.names), np.int64)
-    gangs = collectors(state)
-    for client, its in gangs.items():
-        free = state.space.by_column(state.free_on(np.array(its.agent, np.int64)))
-        wanted = np.array(its.tasks, np.int64)[:, None] * state.clients.demand[client]
-        kept += np.minimum(free, wanted).sum(axis=0)
-    return GangCounts(len(gangs), len(state.clients.too_large), kept)
+    gangs, kept = collectors(state), np.zeros(len(state.space.names), np.int64)
+    for its in gangs.values():
+        # What was lent since is not free any more.
+        free = state.space.by_column(state.free_on(np.array(its.agent, np.int64))).sum(axis=0)
+        noted = np.array(its.kept, np.int64)  # columns may have been added
+        kept[: len(noted)] += np.minimum(noted, free[: len(noted)])
+    starts = copy(state.memory.durations.starts)
+    return GangCounts(len(gangs), len(state.clients.too_large), kept, starts)
 
 
 COMMON_MAX = 24
@@ -195,6 +213,7 @@ class ClientRows:
     `framework`, `role` (n,): handles.
     `info`: None if the framework holds something but was not added yet.
     `held`, `offered`, `demand` (n, R), in thousandths; `active`, `suppressed` (n,).
+    `used` (n, R), in thousandths: held on average; None: no averages are kept.
     `live` (n,): may be offered something.
     `agents`, `filters` (n,).
     `offer_age_s` (n,): how long something has been on offer to it without a break; 0 if nothing
@@ -218,6 +237,7 @@ class ClientRows:
     offer_age_s: Floats
     waited: Ints
     weight: Floats
+    used: Ints | None
 
 
 @dataclass(frozen=True)
@@ -354,6 +374,15 @@ class Report:
         return measures.dominant_share(self.role_held, self.total, self.counted)
 
     @cached_property
+    def role_used_share(self) -> Floats | None:
+        """Dominant share of what each role held on average, (m,); None: no averages are kept."""
+        if self.clients.used is None:
+            return None
+        return measures.dominant_share(
+            self._up_the_tree(self.clients.used), self.total, self.counted
+        )
+
+    @cached_property
     def role_weighted_share(self) -> Floats:
         """Dominant share of each role by its weight, (m,); 0 of rows that are free."""
         weight = self.roles.weight
@@ -443,7 +472,7 @@ def read(allocator: Allocator) -> Report:
         frameworks_active=int((state.frameworks.bound & state.frameworks.active).sum()),
         filters=len(state.filters),
         open_decisions=len(state.open_decisions),
-        clients=_clients(state),
+        clients=_clients(allocator),
         roles=_roles(state),
         quotas=quota_rows,
         overdue=overdue,
@@ -522,7 +551,8 @@ def _agents(state: State) -> AgentCounts:
     )
 
 
-def _clients(state: State) -> ClientRows:
+def _clients(allocator: Allocator) -> ClientRows:
+    state, used = allocator.state, allocator.used()
     clients, books = state.clients, state.ledger.books
     rows = np.flatnonzero(clients.framework)
     framework = clients.framework[rows]
@@ -544,6 +574,7 @@ def _clients(state: State) -> ClientRows:
         offer_age_s=np.where(since_ms >= 0, state.now_ms - since_ms, 0) / 1000,
         waited=clients.waited[rows],
         weight=clients.weight[rows],
+        used=None if used is None else used[rows],
     )
 
 

@@ -1,9 +1,20 @@
-"""Learnt demands, read and written, so that they outlive the process."""
+"""What was learnt of frameworks, and what they used, read and written to outlive the process."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from math import inf
+from typing import Any, NamedTuple
 
-from allocator.core import DemandMemory, Remembered
+from allocator.core import (
+    ABSENT_MAX,
+    AGENTS,
+    BUCKETS,
+    EDGES_MS,
+    DemandMemory,
+    Lasted,
+    Remembered,
+    State,
+    usage_of,
+)
 from allocator.v1 import settings_pb2 as pb
 from allocator.wire.codec import proto_types
 from allocator.wire.codec.validation import reject
@@ -12,21 +23,43 @@ TOPICS = ("name", "principal", "user")
 """Kinds of keys under which learnt demands are remembered."""
 
 
+_EDGES_MS = (*EDGES_MS, 0)
+_COUNT_MAX = 2**31
+
+
 class Learnt(NamedTuple):
-    """A copy of the remembered demands."""
+    """A copy of what is remembered."""
 
     entries: Mapping[tuple[str, str, str], Remembered]
+    durations: Mapping[tuple[str, str, str], Lasted]
+    usage: Mapping[tuple[str, str], Mapping[str, float]]
+    """Averages, by role and framework id, in thousandths by name."""
     elapsed_ms: int
     """The memory's own clock."""
 
+    @property
+    def content(self) -> tuple[Mapping[Any, Any], ...]:
+        """All but the clock."""
+        return self.entries, self.durations, self.usage
 
-def copy_learnt(memory: DemandMemory) -> Learnt:
-    """Copy the remembered demands; on the thread that updates them."""
-    return Learnt(dict(memory.entries), memory.elapsed_ms)
+
+NOTHING_LEARNT: tuple[Mapping[Any, Any], ...] = ({}, {}, {})
+"""The content if nothing is remembered."""
+
+
+def copy_learnt(state: State) -> Learnt:
+    """Copy what is remembered; on the thread that updates it."""
+    memory = state.memory
+    return Learnt(
+        entries=dict(memory.entries),
+        durations=dict(memory.durations.entries),
+        usage=usage_of(state),
+        elapsed_ms=memory.elapsed_ms,
+    )
 
 
 def write_learnt(learnt: Learnt, now_ms: int) -> pb.KeptDemands:
-    """Write the remembered demands; `now_ms` is since 1970."""
+    """Write what is remembered; `now_ms` is since 1970."""
     return pb.KeptDemands(
         saved_at_ms=now_ms,
         demands=(
@@ -40,13 +73,37 @@ def write_learnt(learnt: Learnt, now_ms: int) -> pb.KeptDemands:
             )
             for (role, kind, who), entry in learnt.entries.items()
         ),
+        durations=(
+            pb.KeptDuration(
+                role=role,
+                who=who,
+                age_ms=learnt.elapsed_ms - lasted.taught_ms,
+                ends=(
+                    pb.KeptEnds(within_ms=edge, count=count)
+                    for edge, count in zip(_EDGES_MS, lasted.counts, strict=True)
+                    if count
+                ),
+            )
+            for (role, _, who), lasted in learnt.durations.items()
+        ),
+        usage=(
+            pb.KeptUsage(
+                role=role,
+                framework_id=framework_id,
+                average=proto_types.write_quantities(
+                    {name: int(amount) for name, amount in amounts.items() if name}
+                ),
+                agents=amounts.get(AGENTS, 0.0),
+            )
+            for (role, framework_id), amounts in learnt.usage.items()
+        ),
     )
 
 
 def read_learnt(message: pb.KeptDemands, now_ms: int, most: int) -> DemandMemory:
-    """Read remembered demands, aged by the time that has passed since.
+    """Read what is remembered; demands and durations are aged by the time that has passed since.
 
-    `now_ms` is since 1970. Of more than `most`, those learnt last are kept.
+    `now_ms` is since 1970. Of more than `most` demands or durations, those learnt last are kept.
 
     Raises WireError if one of them is invalid.
     """
@@ -61,4 +118,29 @@ def read_learnt(message: pb.KeptDemands, now_ms: int, most: int) -> DemandMemory
             reject(place, "is not a valid learnt demand")
         taught_ms = -(each.age_ms + away_ms)
         memory.entries[each.role, each.kind, each.who] = Remembered(amounts, each.weight, taught_ms)
+    kept_durations = message.durations[max(len(message.durations) - most, 0) :]
+    for index, lasted in enumerate(kept_durations):
+        counts = _read_ends(lasted, f"durations[{index}]")
+        taught_ms = -(lasted.age_ms + away_ms)
+        topic = (lasted.role, "name", lasted.who)
+        memory.durations.entries[topic] = Lasted(counts, sum(counts), taught_ms)
+    for index, used in enumerate(message.usage[-ABSENT_MAX:]):
+        place = f"usage[{index}]"
+        average = proto_types.part(used.average, proto_types.read_quantities, f"{place}.average")
+        if not 0 <= used.agents < inf:
+            reject(f"{place}.agents", "is not a number of agents")
+        named = {name: float(amount) for name, amount in average.items()}
+        memory.usage.leave(used.role, used.framework_id, {**named, AGENTS: used.agents})
     return memory
+
+
+def _read_ends(message: pb.KeptDuration, place: str) -> tuple[int, ...]:
+    """Read how many tasks ended within which time, (BUCKETS,)."""
+    counts = [0] * BUCKETS
+    for each in message.ends:
+        if each.within_ms not in _EDGES_MS or not 0 < each.count <= _COUNT_MAX:
+            reject(place, "is not a valid learnt duration")
+        counts[_EDGES_MS.index(each.within_ms)] = each.count
+    if message.age_ms < 0 or not any(counts):
+        reject(place, "is not a valid learnt duration")
+    return tuple(counts)

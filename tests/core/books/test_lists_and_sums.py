@@ -24,7 +24,7 @@ def ledgers(draw) -> Ledger:
         agent = np.array([draw(st.integers(1, AGENTS - 1))])
         row = ledger.find(client, agent)
         if row[0] >= 0 and draw(st.booleans()):
-            assert ledger.release(client, agent, kind, ledger.books.held[row], none) < 0
+            assert ledger.release(client, agent, kind, ledger.books.held[row], none)[0] < 0
         else:
             amount = np.array([[draw(st.integers(0, 3)) for _ in range(KINDS)]])
             as_offer = draw(st.booleans())

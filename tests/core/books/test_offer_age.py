@@ -73,7 +73,7 @@ def test_a_refused_release_leaves_the_age_as_it_was():
     ledger = session.state.ledger
     client, agent = np.array([1, 1]), np.array([1, 2])
     amount = np.vstack([good.amount, bad.amount])
-    assert ledger.release(client, agent, good.kind, amount, np.zeros(2, np.bool_)) == 1
+    assert ledger.release(client, agent, good.kind, amount, np.zeros(2, np.bool_))[0] == 1
     assert oldest_ms(session) == 1000
 
 
@@ -130,7 +130,7 @@ def test_the_ledger_agrees_with_a_dictionary(steps):
                 since[key] = now_ms
             lies, runs = (lies + some, runs) if verb == "offer" else (lies, runs + some)
         elif verb == "use":
-            ledger.use(*row, kind, wide)
+            ledger.use(*row, kind, wide, now_ms=now_ms)
             moved = np.minimum(some, lies)
             lies, runs = lies - moved, runs + moved
         else:
@@ -138,7 +138,7 @@ def test_the_ledger_agrees_with_a_dictionary(steps):
             if (some > first).any():
                 continue
             ended = np.array([verb == "end"])
-            assert ledger.release(*row, kind, wide, ended) == -1
+            assert ledger.release(*row, kind, wide, ended)[0] == -1
             lies, runs = (lies - some, runs) if verb == "decline" else (lies, runs - some)
         offered[key], used[key] = lies, runs
         ledger.check(now_ms)

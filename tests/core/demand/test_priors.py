@@ -21,7 +21,8 @@ from allocator.core import (
     Settings,
     Transition,
 )
-from allocator.core.demand.demand_memory import DemandMemory, common_unit, name_pattern
+from allocator.core.demand.demand_memory import DemandMemory, common_unit
+from allocator.core.demand.topics import name_pattern
 from allocator.policies import build
 from tests.core.session import KINDS, Offer, Session
 

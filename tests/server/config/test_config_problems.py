@@ -172,6 +172,8 @@ def test_a_file_that_is_no_toml_is_reported_and_not_more(tmp_path, text, found):
         ("[state]\ndirectory = 'here'", "must be an absolute path"),
         ("[journal]\nbytes_max = 1.5", "journal.bytes_max = 1.5: must be a whole number"),
         ("[starvation]\noutstanding_max = 0", "outstanding_max = 0: must be above 0, up to 1"),
+        ("[fairness]\nusage_weight = 1.5", "fairness.usage_weight = 1.5: must be from 0 to 1"),
+        ("[fairness]\nhalf_life_s = -1", "fairness.half_life_s = -1: must be from 0 to"),
         ("[starvation]\noutstanding_max = '1'", "must be a number, as in outstanding_max = 1.0"),
         ("[http]\nhost = 2026-01-01", 'http.host = "2026-01-01": must be text in quotes'),
         (f"[http]\nhost = ['{'a' * 500}']", "aaa...: must be text in quotes"),

@@ -84,6 +84,21 @@ def test_a_role_has_what_those_below_it_have():
     assert value(found, "roles") == 3
 
 
+def test_use_over_time_is_shown_if_it_is_kept():
+    allocator = nsdi()
+    assert not series(scrape(allocator), "role_used_share")
+    settings = allocator.settings.copied()
+    settings.half_life_ms = 64_000
+    allocator.reconfigure(settings)
+    now_ms = allocator.state.now_ms
+    for later_ms in (0, 64_000):
+        allocator.advance(now_ms + later_ms)
+    found = scrape(allocator)
+    for role in ("eng", "eng/ads"):
+        share = value(found, "role_dominant_share", role=role)
+        assert value(found, "role_used_share", role=role) == pytest.approx(share / 2)
+
+
 def test_fairness_in_one_number():
     found = scrape(nsdi())
     # Weighted shares of 1/6 and 2/3: (5/6)**2 / (2 * (1/36 + 16/36)) = 25/34.

@@ -1,8 +1,9 @@
 """Metrics of one scrape: gangs that collect room, and those that never fit."""
 
-from allocator.core import SetGang
+from allocator.core import DEMAND_LABEL, GANG_LABEL, PolicySpec, SetGang
 from allocator.server.reports import report
 from allocator.server.views import status_warnings
+from tests.core.cycle.test_backfilling import LONG, SHORT, Cluster
 from tests.core.cycle.test_collecting import PATIENCE, Busy, gang
 from tests.server.metrics.metering import scrape
 from tests.server.metrics.scraping import value
@@ -21,6 +22,50 @@ def test_gangs_that_collect_and_what_is_kept_for_them():
     assert value(found, "gangs_kept", resource="cpus", unit="core") == 3
     # It has its turn, so it counts as collecting alone.
     assert value(found, "clients_overdue", kept_by="nothing") == 0
+
+
+def test_whole_agents_count_as_kept_in_oblivious_mode():
+    busy = Busy(PolicySpec("drf", mode="oblivious"))
+    busy.session.framework(2, 1, labels=gang(3, cpus=3))
+    busy.churn(PATIENCE)
+    busy.end(1, 4)
+    busy.cycle()
+    assert value(scrape(busy.session.allocator), "gangs_kept", resource="cpus", unit="core") == 4
+
+
+def test_tiny_tasks_count_in_lots():
+    busy = Busy(size=4096)
+    labels = {DEMAND_LABEL: "cpus:0.001;mem:1", GANG_LABEL: "tasks:12000"}
+    busy.session.framework(2, 1, labels=labels)
+    for _ in range(PATIENCE + 1):
+        busy.end(1)
+        busy.cycle()
+    (its,) = busy.session.state.clients.collecting.values()
+    assert sum(its.tasks) < 12_000, "they are lots"
+    found = scrape(busy.session.allocator)
+    free = busy.session.state.free[1].tolist()
+    assert value(found, "gangs_kept", resource="mem", unit="byte") == free[1] / 1000 * 2**20
+
+
+def test_backfill_and_the_error_of_forecasts():
+    cluster = Cluster()
+    cluster.gang_waits()
+    cluster.cycle()
+    allocator = cluster.session.allocator
+    assert value(scrape(allocator), "gang_backfills_total") == 1
+    assert value(scrape(allocator), "gangs_kept", resource="cpus", unit="core") == 0
+    assert value(scrape(allocator), "durations_remembered", known="yes") == 2
+    cluster.session.use(cluster.offers[0])
+    allocator.advance(110_000)
+    cluster.now_s = 110
+    cluster.end(LONG, 2, 4)
+    cluster.end(SHORT, 1, 4)
+    cluster.cycle()
+    found = scrape(allocator)
+    assert value(found, "gang_forecasts_total", result="held") == 1
+    assert value(found, "gang_forecasts_total", result="late") == 0
+    assert value(found, "gang_start_error_seconds_total", side="late") == 14
+    assert value(found, "gang_start_error_seconds_total", side="early") == 0
 
 
 def test_gangs_that_never_fit():

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from allocator.core import DemandMemory, Remembered
+from allocator.core import Remembered, SessionLimits, Settings, State
 from allocator.server.config import Config
 from allocator.server.config.sections import JournalSection, StateSection
 from allocator.server.operators import state_store
@@ -38,10 +38,10 @@ def derived(path: Path) -> Config:
 
 
 def learnt() -> Future[Learnt]:
-    memory = DemandMemory()
-    memory.entries["eng", "name", "job"] = Remembered({"cpus": 1000}, 1, 0)
+    state = State(Settings(), SessionLimits())
+    state.memory.entries["eng", "name", "job"] = Remembered({"cpus": 1000}, 1, 0)
     future: Future[Learnt] = Future()
-    future.set_result(copy_learnt(memory))
+    future.set_result(copy_learnt(state))
     return future
 
 

@@ -281,6 +281,8 @@ class Meddled(Followed):
         settings.patience_cycles = random.choice((0, 2, 60))
         settings.outstanding_max = random.choice((0.3, 1.0))
         settings.learn_patience_cycles = random.choice((1, 30))
+        settings.half_life_ms = {0: 0, 2: 500, 60: 60_000}[settings.patience_cycles]
+        settings.usage_weight = settings.outstanding_max
         yield settings
 
     def _adopt(self) -> None:

@@ -7,8 +7,10 @@ from itertools import count
 import pytest
 
 from allocator.core import (
+    AGENTS,
     Allocator,
     DemandMemory,
+    Lasted,
     OperatorChange,
     PolicySpec,
     Remembered,
@@ -22,10 +24,12 @@ from allocator.core import (
     SetShadow,
     Settings,
     SetWeight,
+    State,
 )
 from allocator.policies import build
 from allocator.rule_kinds import KINDS
 from allocator.v1 import settings_pb2 as pb
+from allocator.v1.types_pb2 import Quantities
 from allocator.wire import WireError
 from allocator.wire.settings.learnt_demands import copy_learnt, read_learnt, write_learnt
 from allocator.wire.settings.overlay import (
@@ -35,6 +39,7 @@ from allocator.wire.settings.overlay import (
     read_overlay,
     write_overlay,
 )
+from tests.world.world import World
 
 BASE = Settings(
     demands={("a", ""): SetDemand("a", "", {"cpus": 1000})},
@@ -135,19 +140,67 @@ def test_a_remembered_demand_that_is_none_is_refused(kind):
         read_learnt(message, 0, 10)
 
 
+@pytest.mark.parametrize(
+    "ends", [{}, {1001: 1}, {1000: 0}, {1000: 2**40}, {1000: 1, -1: 2}], ids=str
+)
+def test_a_remembered_duration_that_is_none_is_refused(ends):
+    rows = [pb.KeptEnds(within_ms=edge, count=count) for edge, count in ends.items()]
+    message = pb.KeptDemands(durations=[pb.KeptDuration(role="eng", who="job", ends=rows)])
+    with pytest.raises(WireError, match=r"durations\[0\]: is not a valid learnt duration"):
+        read_learnt(message, 0, 10)
+
+
 def memory() -> DemandMemory:
     made = DemandMemory()
     made.advance(0)
     made.teach(Settings(), ("eng", "name", "job-#"), {"cpus": 2000}, times=8)
     made.advance(5_000)
     made.teach(Settings(), ("ops", "user", "u"), {"cpus": 1000, "mem": 4000}, times=4)
+    made.durations.teach(Settings(), ("eng", "name", "job-#"), {0: 40, 42: 2}, 5_000)
+    made.durations.teach(Settings(), ("ops", "name", "cron"), {1: 30}, 5_000)
     made.advance(7_000)
     return made
 
 
+def state_with(memory: DemandMemory) -> State:
+    state = State(Settings(), SessionLimits())
+    state.memory = memory
+    return state
+
+
+@pytest.mark.parametrize(
+    "used",
+    [
+        pb.KeptUsage(role="eng", agents=-1),
+        pb.KeptUsage(role="eng", agents=float("nan")),
+        pb.KeptUsage(role="eng", average=Quantities(name=["cpus"], amount=[-1])),
+    ],
+)
+def test_a_usage_that_is_none_is_refused(used):
+    with pytest.raises(WireError, match=r"usage\[0\]"):
+        read_learnt(pb.KeptDemands(usage=[used]), 0, 10)
+
+
+def test_what_was_used_comes_back_with_the_framework():
+    """Of one that is here, and of one that left; rounded down to thousandths."""
+    world = World(settings={"half_life_ms": 64_000})
+    agent = world.agent("cpus:8;mem:16")
+    here, left = (world.framework("eng", framework_id=name) for name in ("f-1", "f-2"))
+    for framework in (here, left):
+        world.hold(framework, "eng", agent, "cpus:2")
+    for now_ms in (0, 64_000):
+        world.allocator.advance(now_ms)
+    world.remove_framework(left)
+    learnt = copy_learnt(world.allocator.state)
+    again = read_learnt(write_learnt(learnt, 0), 0, 10)
+    for name in ("f-1", "f-2"):
+        back = again.usage.come("eng", name, {"cpus", AGENTS})
+        assert back == {"cpus": pytest.approx(1000, abs=1), AGENTS: pytest.approx(0.5)}
+
+
 def test_what_was_learnt_comes_back_older():
     settings = Settings(prior_half_life_ms=10_000)
-    learnt = copy_learnt(memory())
+    learnt = copy_learnt(state_with(memory()))
     message = write_learnt(learnt, now_ms=1_000_000)
     again = read_learnt(message, 1_000_000, 10)
     assert list(again.entries) == list(learnt.entries), "what is forgotten first stays so"
@@ -157,6 +210,11 @@ def test_what_was_learnt_comes_back_older():
     assert (away.weight(settings, eng), away.weight(settings, ops)) == (4, 2), "time went on"
     assert away.entries[ops] == Remembered({"cpus": 1000, "mem": 4000}, 4, -11_000)
     assert list(read_learnt(message, 1_000_000, 1).entries) == [ops], "the latest are kept"
+    cron = ("ops", "name", "cron")
+    assert list(again.durations.entries) == [("eng", "name", "job-#"), cron]
+    assert again.durations.entries["eng", "name", "job-#"] == Lasted((40, *[0] * 41, 2), 42, -2000)
+    assert away.durations.entries[cron].taught_ms == -11_000
+    assert list(read_learnt(message, 1_000_000, 1).durations.entries) == [cron]
     backwards = read_learnt(message, 0, 10)
     assert backwards.weight(settings, eng) == 8, "a clock that was set back"
 

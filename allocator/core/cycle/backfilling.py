@@ -1,0 +1,159 @@
+"""Backfill: room that a gang collects is offered to clients whose tasks end before it begins.
+
+Until the last of its tasks fits, what a gang keeps is idle. Its guests are the clients without a
+gang whose tasks end, almost certainly (p95 of what is learnt of their like), before the gang is
+expected to begin, and before its collection ends. They are offered what is left of its agents after
+all others had their turns. Agents that are lent stay the gang's: what comes back there is kept.
+
+Nothing that a client says counts. If its tasks run longer than those before, the gang begins later;
+it expects nothing more of later guests then, for the first forecasts stand.
+"""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from allocator.core.books.collecting import Collecting
+from allocator.core.books.state import State
+from allocator.core.cycle.gangs import after, among, ask, joined
+from allocator.core.cycle.holders import NEVER, Outlook, look
+from allocator.core.cycle.starts import Forecast, forecast
+from allocator.core.demand.durations import EDGES_MS
+from allocator.core.policy import Policy
+from allocator.core.snapshot import BitWords, Bools, Grants, Ints, Snapshot
+
+FORECASTS_MAX = 4
+"""Gangs that may have guests in one cycle, of those that began to collect first."""
+
+
+class Forecasts(NamedTuple):
+    """When gangs are expected to begin, as far as it is known, by client.
+
+    `outlook`: what they rest on; None: nothing is learnt.
+    """
+
+    of_client: dict[int, Forecast]
+    outlook: Outlook | None
+
+
+def forecasts(state: State, snapshot: Snapshot) -> Forecasts:
+    """When the gangs that collect are expected to begin."""
+    assert snapshot.gangs is not None
+    collecting = list(state.clients.collecting.items())[:FORECASTS_MAX]
+    if not collecting or not state.memory.durations.entries:
+        return Forecasts({}, None)
+    outlook = look(state, np.setdiff1d(snapshot.tree.client, snapshot.gangs.client))
+    every = {
+        client: forecast(state, snapshot, outlook.holders, client, its)
+        for client, its in collecting
+    }
+    known = {client: found for client, found in every.items() if found is not None}
+    return Forecasts(known, outlook)
+
+
+def keep_forecasts(state: State, found: Forecasts) -> None:
+    """Note the forecasts: the first one, or an earlier start."""
+    collecting = state.clients.collecting
+    for client, (expected_ms, latest_ms) in found.of_client.items():
+        its = collecting[client]
+        if its.expected_ms < 0:
+            collecting[client] = its._replace(expected_ms=expected_ms, latest_ms=latest_ms)
+        elif expected_ms < its.expected_ms:
+            collecting[client] = its._replace(expected_ms=expected_ms)
+
+
+def with_guests(state: State, snapshot: Snapshot, found: Forecasts) -> Snapshot:
+    """The snapshot that shows who may be offered what gangs keep.
+
+    `found`: the forecasts of this cycle; a gang without one has no guests.
+    """
+    gangs, outlook, collecting = snapshot.gangs, found.outlook, state.clients.collecting
+    left_ms = {client: _left_ms(state, collecting[client]) for client in found.of_client}
+    if outlook is None or gangs is None or max(left_ms.values(), default=0) < EDGES_MS[0]:
+        return snapshot
+    clients = np.setdiff1d(snapshot.tree.client, gangs.client)
+    known = {client: outlook.within_ms.get(topic) for client, topic in outlook.topic.items()}
+    within_ms = np.array([known.get(each) or NEVER for each in clients.tolist()], np.int64)
+    guests = np.zeros((len(gangs.collects), len(snapshot.leaf_of_client)), np.bool_)
+    for row, client in enumerate(gangs.collects.tolist()):
+        guests[row, clients] = within_ms <= left_ms.get(client, -1)
+    return replace(snapshot, gangs=gangs._replace(guests=guests)) if guests.any() else snapshot
+
+
+def _left_ms(state: State, its: Collecting) -> int:
+    """How long what a gang keeps is not needed yet."""
+    until_ms = min(its.expected_ms, its.since_ms + state.settings.collect_ms)
+    return until_ms - state.now_ms
+
+
+def with_backfill(policy: Policy, snapshot: Snapshot, grants: Grants, seed: int) -> Grants:
+    """Let the policy decide also about what gangs keep, among their guests.
+
+    `grants`: all others of the cycle.
+    """
+    gangs = snapshot.gangs
+    if gangs is None or gangs.guests is None:
+        return grants
+    waits = gangs.guests.any(axis=1) & ~np.isin(gangs.collects, grants.client)
+    lends = np.isin(gangs.collector, gangs.collects[waits])
+    agents = np.intersect1d(gangs.collects_on[lends], snapshot.agents)
+    left = after(snapshot, [grants])
+    agents = agents[left.free_by_column[agents].any(axis=1)]
+    if not len(agents):
+        return grants
+    guests: Bools = np.any(gangs.guests[waits], axis=0)
+    excluded, excluding = _barred(left, agents)
+    only = replace(among(left, guests), agents=agents, excluded=excluded, excluding=excluding)
+    return joined(snapshot, [grants, ask(policy, only, seed)])
+
+
+def _barred(snapshot: Snapshot, agents: Ints) -> tuple[BitWords, Bools]:
+    """Exclusions that keep all but a gang's guests from its agents (n,)."""
+    gangs = snapshot.gangs
+    assert gangs is not None
+    assert gangs.guests is not None
+    words = snapshot.excluded.shape[1]
+    padded = np.ones((len(gangs.collects), 64 * words), np.bool_)
+    padded[:, : gangs.guests.shape[1]] = ~gangs.guests[:, : 64 * words]
+    others = np.packbits(padded, axis=1, bitorder="little").view("<u8").astype(np.uint64)
+    excluded, excluding = snapshot.excluded.copy(), snapshot.excluding.copy()
+    mine = np.isin(gangs.collects_on, agents)
+    row = {client: at for at, client in enumerate(gangs.collects.tolist())}
+    owner = np.array([row[each] for each in gangs.collector[mine].tolist()], np.int64)
+    excluded[gangs.collects_on[mine]] |= others[owner]
+    excluding[gangs.collects_on[mine]] = True
+    return excluded, excluding
+
+
+def note_lent(state: State, snapshot: Snapshot, grants: Grants) -> None:
+    """Record on which of their agents gangs that still collect had guests in this cycle."""
+    gangs = snapshot.gangs
+    if gangs is None or gangs.guests is None:
+        return
+    for row, client in enumerate(gangs.collects.tolist()):
+        its = state.clients.collecting.get(client)
+        if its is None:
+            continue
+        mine = gangs.collects_on[gangs.collector == client]
+        given = np.isin(grants.agent, mine) & gangs.guests[row, grants.client]
+        lent = np.unique(snapshot.handle[grants.agent[given]]).tolist()
+        if lent:
+            lent = tuple(sorted({*its.lent, *lent}))
+            state.clients.collecting[client] = its._replace(lent=lent)
+            state.memory.durations.starts.lent += len(np.unique(_pairs(grants)[given]))
+
+
+def _pairs(grants: Grants) -> Ints:
+    """A number for the pair of agent and client of each grant, (G,)."""
+    return (grants.agent << np.int64(32)) | grants.client
+
+
+def kept_lent(state: State, client: int, its: Collecting) -> dict[int, int]:
+    """Agents that a gang lent and still keeps, by handle, and for how many tasks."""
+    lent = np.array(its.lent, np.int64)
+    lent = lent[state.agents.ready[lent]]
+    barred = state.eligibility.excluded[lent, client // 64] >> np.uint64(client % 64)
+    usable = set(lent[(barred & np.uint64(1)) == 0].tolist())
+    places = zip(its.agent, its.tasks, strict=True)
+    return {agent: tasks for agent, tasks in places if agent in usable}

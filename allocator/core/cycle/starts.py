@@ -1,0 +1,130 @@
+"""When a gang that collects is expected to begin: by how long those run that hold its agents.
+
+It begins when on each of its agents enough has come back for the tasks that it keeps room for. As
+long as these are not all of its tasks, enough for the others must come back elsewhere: agents on
+which nothing is free are not chosen yet. A holding is taken to end as a whole.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from allocator.core.books.collecting import Collecting
+from allocator.core.books.eligibility import bits
+from allocator.core.books.state import State
+from allocator.core.cycle.gangs import need_of
+from allocator.core.cycle.holders import NEVER, Holders
+from allocator.core.snapshot import Ints, Snapshot
+
+ELSEWHERE_MAX = 20_000
+"""Holdings of a cluster that are looked at while a gang has not chosen enough agents. If there are
+more, there is no forecast yet; in such a cluster something comes back on enough agents soon."""
+
+
+class Forecast(NamedTuple):
+    """When a gang begins, in milliseconds of the master's clock.
+
+    `expected_ms`, `latest_ms`: by the medians, and by the p95, of what its holders need.
+    """
+
+    expected_ms: int
+    latest_ms: int
+
+
+def forecast(
+    state: State, snapshot: Snapshot, holders: Holders, client: int, its: Collecting
+) -> Forecast | None:
+    """When a gang begins; None: that is not known."""
+    demand = snapshot.demand[client]
+    own = _own_ends_ms(state, holders, demand, its)
+    missing = need_of(snapshot, client) - sum(its.tasks)
+    rest = (state.now_ms, state.now_ms)
+    if missing > 0 and own is not None:
+        if len(holders.agent) > ELSEWHERE_MAX:
+            return None
+        rest = _rest_ends_ms(state, holders, demand, client, missing)
+    if own is None or max(*own, *rest) == NEVER:
+        return None
+    expected_ms, latest_ms = (max(pair) for pair in zip(own, rest, strict=True))
+    return Forecast(expected_ms, max(expected_ms, latest_ms))
+
+
+def _room(free: Ints, demand: Ints) -> Ints:
+    """How many tasks fit into amounts (n, R), (n,)."""
+    column = demand > 0
+    room: Ints = (free[:, column] // demand[column]).min(axis=1)
+    return room
+
+
+def _needed_on(state: State, holders: Holders, agent: Ints, demand: Ints) -> Holders:
+    """Holdings of something that is needed on agents (n,)."""
+    here = np.zeros(len(state.agents.bound), np.bool_)
+    here[agent] = True
+    held = holders.some(np.flatnonzero(here[holders.agent]))
+    return held.some(np.any(held.amount[:, demand > 0] > 0, axis=1))
+
+
+def _own_ends_ms(
+    state: State, holders: Holders, demand: Ints, its: Collecting
+) -> tuple[int, int] | None:
+    """When there is room for its tasks on each agent of a gang; None: a holder is not known."""
+    order = np.argsort(np.array(its.agent, np.int64))
+    agent, tasks = np.array(its.agent, np.int64)[order], np.array(its.tasks, np.int64)[order]
+    free = state.space.by_column(state.free_on(agent))
+    lacks = np.flatnonzero(_room(free, demand) < tasks)
+    held = _needed_on(state, holders, agent[lacks], demand)
+    if (held.middle_ms == NEVER).any():
+        return None
+    found = []
+    for ends_ms in (held.middle_ms, held.late_ms):
+        place, when_ms, room = _growth(held, ends_ms, agent, free, demand)
+        enough = np.flatnonzero(room >= tasks[place])
+        done, first = np.unique(place[enough], return_index=True)
+        all_done = np.array_equal(done, lacks)
+        begins_ms = int(when_ms[enough][first].max(initial=state.now_ms))
+        found.append(begins_ms if all_done else NEVER)
+    return found[0], found[1]
+
+
+def _rest_ends_ms(
+    state: State, holders: Holders, demand: Ints, client: int, missing: int
+) -> tuple[int, int]:
+    """When there is room for the missing tasks on agents that no gang has chosen.
+
+    Holders that are not known count as if they never ended.
+    """
+    chosen = [agent for each in state.clients.collecting.values() for agent in each.agent]
+    usable = state.agents.ready.copy()
+    usable[chosen] = False
+    agent = np.flatnonzero(usable)
+    barred = bits(state.eligibility.excluded, agent, np.full(len(agent), client))
+    agent = agent[~barred]
+    free = state.space.by_column(state.free_on(agent))
+    held = _needed_on(state, holders, agent, demand)
+    held = held.some(held.middle_ms != NEVER)
+    found = []
+    for ends_ms in (held.middle_ms, held.late_ms):
+        place, when_ms, room = _growth(held, ends_ms, agent, free, demand)
+        before = np.append(0, room[:-1])
+        begins = np.append(True, place[1:] != place[:-1])[: len(place)]
+        before[: len(place)][begins] = _room(free, demand)[place[begins]]
+        order = np.argsort(when_ms, kind="stable")
+        total = np.cumsum((room - before[: len(place)])[order])
+        at = int(np.searchsorted(total, missing))
+        found.append(int(when_ms[order][at]) if at < len(total) else NEVER)
+    return found[0], found[1]
+
+
+def _growth(
+    held: Holders, ends_ms: Ints, agent: Ints, free: Ints, demand: Ints
+) -> tuple[Ints, Ints, Ints]:
+    """How room for tasks on agents (A,) grows with each holding that ends, n of them.
+
+    Returns, (n,): which of the agents, ascending; when; how many tasks there is room for then.
+    """
+    order = np.lexsort((ends_ms, held.agent))
+    place = np.searchsorted(agent, held.agent[order])
+    total = np.cumsum(held.amount[order], axis=0)
+    first = np.searchsorted(place, place)
+    before = np.vstack([np.zeros_like(demand), total])[first]
+    return place, ends_ms[order], _room(free[place] + total - before, demand)
