@@ -3,10 +3,11 @@
 Until the last of its tasks fits, what a gang keeps is idle. Its guests are the clients without a
 gang whose tasks end, almost certainly (p95 of what is learnt of their like), before the gang is
 expected to begin, and before its collection ends. They are offered what is left of its agents after
-all others had their turns. Agents that are lent stay the gang's: what comes back there is kept.
+all others had their turns. Agents that are lent stay the gang's until then: what comes back there
+is kept.
 
-Nothing that a client says counts. If its tasks run longer than those before, the gang begins later;
-it expects nothing more of later guests then, for the first forecasts stand.
+Nothing that a client says counts. If its tasks run longer than those before, the gang begins later,
+but lends nothing more after the time at which it was expected to begin.
 """
 
 from dataclasses import replace
@@ -150,7 +151,12 @@ def _pairs(grants: Grants) -> Ints:
 
 
 def kept_lent(state: State, client: int, its: Collecting) -> dict[int, int]:
-    """Agents that a gang lent and still keeps, by handle, and for how many tasks."""
+    """Agents that a gang lent and still keeps, by handle, and for how many tasks.
+
+    It does not wait for guests that run on after the expected start: then it chooses from all agents again.
+    """
+    if state.now_ms > its.expected_ms:
+        return {}
     lent = np.array(its.lent, np.int64)
     lent = lent[state.agents.ready[lent]]
     barred = state.eligibility.excluded[lent, client // 64] >> np.uint64(client % 64)

@@ -224,7 +224,7 @@ def _chosen(
     state: State, snapshot: Snapshot, going: dict[int, Collecting]
 ) -> dict[int, Collecting]:
     """Choose where each gang collects, those that began first before the others."""
-    lent = {each: kept_lent(state, each, its) for each, its in going.items() if its.lent}
+    lent = {client: kept_lent(state, client, its) for client, its in going.items() if its.lent}
     taken = np.isin(snapshot.handle, [agent for places in lent.values() for agent in places])
     found = {}
     for client, its in going.items():

@@ -198,7 +198,7 @@ def test_a_gang_larger_than_the_cluster_collects_nothing():
     [
         SetLimit("a", {"cpus": 7000}),
         SetQuota("a", {}, {"cpus": 7000}),
-        SetConstraint("a", "", "hostname:UNLIKE:h2"),
+        SetConstraint("a", "", "hostname!=h2"),
     ],
 )
 def test_a_gang_larger_than_its_rules_allow_collects_nothing(rule):
