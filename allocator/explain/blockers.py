@@ -195,6 +195,7 @@ def _of_pairs(work: _Work, checker: PairChecker) -> Barring:
         left = checker.barring(pairs)
         kept = work.by_handle(handles, barring.open & ~left.open)
         cause = "what is free there is kept for a gang of another framework, which collects"
+        cause += _until(picture, kept)
         if subject.ends_within_ms is None:
             cause += "; too few tasks of this framework have ended to lend it some of that"
         else:
@@ -400,6 +401,20 @@ def _of_collecting(work: _Work, snapshot: Snapshot, need: int) -> None:
     work.mark("gang", cause, picture.agents.ready, "wait: what becomes free is kept for it")
 
 
+def _until(picture: Picture, kept: Bools) -> str:
+    """When the gangs that collect on some agents, by handle, are expected to have begun."""
+    gangs = [its for its in picture.collecting.values() if kept[list(its.agent)].any()]
+    if not gangs or any(its.expected_ms < 0 for its in gangs):
+        return ""
+    first_s = _in_s(picture, min(its.expected_ms for its in gangs))
+    last_s = _in_s(picture, max(its.latest_ms for its in gangs))
+    return f" and is expected to begin in {first_s} to {last_s} s (p50 to p95)"
+
+
+def _in_s(picture: Picture, when_ms: int) -> int:
+    return max(-(-(when_ms - picture.now_ms) // 1000), 0)
+
+
 def _forecast(picture: Picture, its: Collecting) -> str:
     """When a gang is expected to begin, and what that rests on."""
     if its.expected_ms < 0:
@@ -407,10 +422,7 @@ def _forecast(picture: Picture, its: Collecting) -> str:
             "; when it begins is not known: too few tasks of those that hold its agents have ended,"
             " so its room is not lent"
         )
-    first_s, last_s = (
-        -(-max(until_ms - picture.now_ms, 0) // 1000)
-        for until_ms in (its.expected_ms, its.latest_ms)
-    )
+    first_s, last_s = _in_s(picture, its.expected_ms), _in_s(picture, its.latest_ms)
     lent = f"; {counted(len(its.lent), 'agent')} lent to others until then" if its.lent else ""
     return (
         f"; it is expected to begin in {first_s} to {last_s} s (p50 to p95), by how long tasks like"

@@ -153,7 +153,8 @@ def _pairs(grants: Grants) -> Ints:
 def kept_lent(state: State, client: int, its: Collecting) -> dict[int, int]:
     """Agents that a gang lent and still keeps, by handle, and for how many tasks.
 
-    It does not wait for guests that run on after the expected start: then it chooses from all agents again.
+    It does not wait for guests that run on after the expected start: then it chooses from all
+    agents again.
     """
     if state.now_ms > its.expected_ms:
         return {}

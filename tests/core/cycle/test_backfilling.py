@@ -290,3 +290,22 @@ def test_learnt_durations_change_nothing_where_no_gang_collects(collect_ms):
         return [cluster.cycle() for _ in range(10)]
 
     assert offers(known=True) == offers(known=False)
+
+
+def test_a_checkpoint_keeps_what_backfill_rests_on():
+    """A restored core lends the same, and forecasts the same."""
+    cluster = Cluster()
+    cluster.gang_waits()
+    cluster.cycle()
+    cluster.session.use(cluster.offers[0])
+    cluster.end(SHORT, 1, 2)
+    copied = cluster.session.allocator.copied()
+    its, offers = cluster.its, cluster.cycle()
+    again = Cluster()
+    again.session.allocator.suppose(copied)
+    again.now_s = cluster.now_s - 1
+    assert again.its == its
+    assert again.cycle() == offers
+    assert offers == [(SHORT, 1, 1, {"cpus": 2, "mem": 2})]
+    assert again.its == cluster.its
+    assert vars(again.starts) == vars(cluster.starts)
