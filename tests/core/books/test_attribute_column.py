@@ -107,7 +107,7 @@ def test_what_rules_name_is_looked_up_once_however_many_clients_there_are(monkey
     assert len(entries) == 500
     found = count_calls(monkeypatch, AttributeColumn, "find")
     named: dict = {}
-    for block in (range(0, 4), range(4, 8)):
+    for block in (range(4), range(4, 8)):
         bars = index.barred_on(None, block, entries, named)
         for client in range(64 * block.start, min(64 * block.stop, 500)):
             bit = bars[:, client // 64 - block.start] >> np.uint64(client % 64) & np.uint64(1)
