@@ -1,5 +1,6 @@
 """One attribute of agents, in a column that takes little memory however many values there are."""
 
+from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
@@ -13,6 +14,8 @@ VALUE_BYTES = 24
 
 _LATE_BYTES = 100
 """What a value takes in addition if it came after the others were sorted."""
+
+_FEW = 4
 
 _IDLE_MAX = 64
 """Up to this many stale values a column is not rebuilt."""
@@ -58,6 +61,9 @@ class AttributeColumn:
 
     def put(self, agents: Ints, values: Sequence[str | None]) -> None:
         """Give some agents (n,) their values; None: they lack it."""
+        if len(values) <= _FEW:  # where arrays cost more than they save
+            self.of[agents] = [self._code_for(value) for value in values]
+            return
         distinct = [value for value in dict.fromkeys(values) if value is not None]
         codes = self.find(distinct)
         fresh, size = np.flatnonzero(codes < 0), len(self._texts)
@@ -76,6 +82,26 @@ class AttributeColumn:
             self._sort()
         else:
             self._late.update(zip(added, range(size, size + len(added)), strict=True))
+
+    def _code_for(self, value: str | None) -> int:
+        """The code of one value, which is added if it is new."""
+        if value is None:
+            return 0
+        if (code := self._late.get(value)) is not None:
+            return code
+        if count := len(self._hash):
+            wanted = int(hashes_of((value,), self._salt)[0])
+            place = bisect_left(self._hash, wanted)
+            if place < count and self._hash[place] == wanted:
+                code = int(self._code[place])
+                if self._texts[code] == value:
+                    return code
+        code = self._late[value] = len(self._texts)
+        self._texts.append(value)
+        self._added_bytes += len(value)
+        if len(self._late) > _IDLE_MAX + count // 8:
+            self._sort()
+        return code
 
     def _sort(self) -> None:
         """Find all values by their hashes from now on."""

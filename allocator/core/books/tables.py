@@ -15,7 +15,7 @@ from allocator.core.numba.wide_tables import copied
 from allocator.core.resources import format_amount
 from allocator.core.snapshot import Bools, Floats, Ints
 
-_FEW_PAIRS = 64
+_FEW_PAIRS = 512
 """Up to this many pairs are looked up one by one, as are handles that no row has."""
 
 REVOCABLE, SHARED, REFINED = 1, 2, 4

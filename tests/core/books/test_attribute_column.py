@@ -57,6 +57,8 @@ def test_values_with_the_same_hash_are_told_apart(monkeypatch):
     assert (column.of == codes).all()
     column = _column(["a" * row for row in range(1, 200)])
     assert column.find(["b", "aa", "cc"]).tolist() == [-1, 2, -1]
+    column.put(np.array([0]), ["b"])
+    assert column.find(["b", "a"]).tolist() == [len(column) - 1, 1]
 
 
 def test_a_column_in_which_each_agent_has_its_own_value_takes_little_memory():
