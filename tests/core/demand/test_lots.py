@@ -54,7 +54,7 @@ def test_who_needs_nothing_that_makes_an_offer_keeps_nothing_from_others():
 
 
 def test_a_cycle_ends_after_so_many_grants_and_the_next_one_goes_on():
-    made = cluster(5000, 1, PolicySpec("drf", "listed", "characterised"), roles=1)
+    made = cluster(1250, 1, PolicySpec("drf", "listed", "characterised"), roles=1)
     made.step(AddFramework(2, FrameworkInfo("tiny", labels={"allocator.demand": "mem:1"}), (1,)))
     grants = []
     for now_ms in (1000, 2000, 3000):

@@ -155,8 +155,9 @@ def grant(scene: Scene, log: Log, place: int, agent: int) -> bool:
     return known or left
 
 
-GRANTS_MAX = 2**20
-"""Maximum grants per cycle; the next cycle continues. They take about a second, and 100 MB."""
+GRANTS_MAX = 2**18
+"""Maximum grants per cycle; the next cycle continues. They take about a second, and 100 MB, if each
+is a decision of its own: tenants with tiny tasks can cause that on all agents."""
 
 
 @hot
