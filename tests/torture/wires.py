@@ -188,7 +188,7 @@ class Cable:
     """
 
     def __init__(self) -> None:
-        number = os.getpid() % (NETWORK.num_addresses // 4)  # unique, so that rigs can run in parallel
+        number = os.getpid() % (NETWORK.num_addresses // 4)  # rigs run in parallel
         near, far = NETWORK[4 * number + 1], NETWORK[4 * number + 2]
         self.address = str(near)
         self._far_address = str(far)
