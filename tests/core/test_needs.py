@@ -34,7 +34,7 @@ MIB = 1000
 
 
 def snapshot_of(info: FrameworkInfo) -> Snapshot:
-    """Many agents, and a framework in many roles; only agent 1 has many CPUs, only others memory."""
+    """Many agents, a framework in many roles; agent 1 has many CPUs, the others much memory."""
     session = Session(PolicySpec("drf", "listed"))
     session.allocator.step(Define(roles={role: f"many-{role}" for role in range(10, 10 + ROLES)}))
     session.agent(1, 64, 1)
@@ -91,7 +91,7 @@ amounts = st.integers(0, 6)
 
 @st.composite
 def wanted(draw: Any) -> tuple[Needs, np.ndarray]:
-    """Needs of clients in several words of bits, some with several rows, and the clients asked for."""
+    """Needs of clients in several words, some with several rows, and the clients asked for."""
     columns, clients = draw(st.integers(1, 3)), draw(st.integers(1, 90))
     rows = draw(st.lists(st.lists(amounts, min_size=columns, max_size=columns), min_size=1))
     row = np.array(rows, np.int64)

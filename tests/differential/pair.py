@@ -298,7 +298,7 @@ class Pair:
         self.core.advance(self.model.now_ms)
 
     def cycle(self, agents: Iterable[int] | None = None, fate: Fate = whole) -> Offers:
-        """Run a cycle; `fate` gives the part of each decision that becomes an offer, None for none."""
+        """Run a cycle; `fate` gives the part of each decision that becomes an offer, or None."""
         wanted = None if agents is None else np.array(sorted(agents), np.int64)
         made = self.core.allocate(self.model.now_ms, wanted)
         assert self.core.last_cycle.policy_error == ""

@@ -132,7 +132,7 @@ def comes_with_large_rules(
 
 
 def comes_back_to_large_rules(allocator: Allocator, agents: int) -> Iterator[int]:
-    """With the frameworks of comes-with-large-rules, an agent returns as another one each interval."""
+    """As comes-with-large-rules; then an agent returns as another one each interval."""
     yield from comes_with_large_rules(allocator, agents)
     for number in range(min(100, agents - 5)):
         allocator.step(RemoveAgent(5 + number))
@@ -151,7 +151,7 @@ def names_hosts(allocator: Allocator, _: int = 0, frameworks: int = FRAMEWORKS) 
 
 
 def comes_back_to_named_hosts(allocator: Allocator, agents: int) -> Iterator[int]:
-    """With the frameworks of names-hosts, twenty agents with named hosts return each interval."""
+    """As names-hosts; then twenty agents with named hosts return each interval."""
     yield from names_hosts(allocator)
     for interval in range(50):
         for number in range(min(20, agents - 5)):
@@ -172,7 +172,7 @@ def has_many_pairs(allocator: Allocator, _: int) -> Iterator[int]:
 
 
 def bars_half_in_many_roles(allocator: Allocator, _: int) -> Iterator[int]:
-    """The same, but each excludes half of the agents, and the honest framework refuses all agents."""
+    """The same, but each excludes half of the agents, and the honest one refuses all."""
     roles, info = tuple(range(2, 1002)), _tenant("tenant", "a0=v0|v2|v4|v6")
     for number in range(60):
         allocator.step(AddFramework(HOSTILE + number, info, roles))
@@ -242,7 +242,7 @@ def cluster(agents: int) -> Allocator:
 
 
 def _cycle(allocator: Allocator, refuse_ms: int = -1) -> int:
-    """Run a cycle, and release all offers; returns the number of agents offered to the honest one."""
+    """Run a cycle, and release all offers; returns the number of offers to the honest one."""
     made = allocator.allocate(allocator.state.now_ms + INTERVAL_MS)
     allocator.step(settled(made))
     for rows in made.groups:  # one event per group, as a module reports them

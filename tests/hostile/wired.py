@@ -122,7 +122,7 @@ def play(
 
 
 def _with_tenants(master: EmulatedMaster, honest: Honest, tenants: Tenants, intervals: int) -> int:
-    """Return the maximum number of consecutive intervals without an offer to the honest framework."""
+    """Return the maximum of consecutive intervals without an offer to the honest framework."""
     waits = longest = 0
     tenants.arrive()
     for interval in range(intervals):

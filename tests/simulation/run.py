@@ -24,7 +24,7 @@ AUDIT_EVERY = 1000
 
 
 def play(seed: int, acts: int, library: Path) -> tuple[int, str, int, int, str]:
-    """Run one seed; returns it, the violation, event count, fault count and the hash of the trace."""
+    """Run one seed; returns it, the violation, numbers of events and faults, the trace's hash."""
     simulation = Simulation(seed, library)
     try:
         for _ in range(0, acts, AUDIT_EVERY):

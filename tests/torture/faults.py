@@ -49,7 +49,7 @@ class Scene:
     later: Callable[[int, Callable[[], None]], None]
 
     def afterwards(self, between_s: tuple[float, float], undo: Callable[[], None]) -> None:
-        """Undo something after some real time; world time may stand still while the master waits."""
+        """Undo something after some real time, since world time stops while the master waits."""
         timer = threading.Timer(self.rig.chance.uniform(*between_s), undo)
         timer.daemon = True
         timer.start()

@@ -165,7 +165,7 @@ class TorturedLink:
             self._guard(lambda stream: stream.settle())
 
     def exchange(self, batch: Batch) -> Decisions:
-        """Exchange a cycle with the sidecar; without one, run the cycle alone, and reconnect later."""
+        """Run a cycle with the sidecar; without one, run it alone, and reconnect later."""
         if self._stream is not None:
             begin_s = time.perf_counter()
             decisions = self._guard(lambda stream: stream.exchange(batch))

@@ -31,7 +31,7 @@ PAGES_MAX = 256 * 1024
 
 @pytest.fixture
 def allocator() -> Allocator:
-    """A cluster with one framework, and another one with sixteen thousand pairs of role and agent."""
+    """A cluster with one framework, and another one with sixteen thousand (role, agent) pairs."""
     allocator = Allocator(build, Settings(policy=PolicySpec("drf")))
     allocator.step(Options())
     roles = {handle: f"role-{handle}" for handle in range(1, ROLES + 2)}

@@ -222,7 +222,7 @@ sizes = st.tuples(st.integers(1, 8), st.integers(1, 8))
 def test_whatever_is_remembered_a_framework_soon_gets_what_some_agent_has(
     prior, need, agents, rival, selection
 ):
-    """The prior may be too large, too small or of another shape; patience and declines correct it."""
+    """The prior may be too large, too small or of another shape; patience and declines fix it."""
     policy = PolicySpec("drf", selection, "characterised")
     session = Session(policy, learn_after=1, probe_after=2, learn_patience_cycles=3)
     for index, has in enumerate(agents, 1):
