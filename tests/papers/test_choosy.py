@@ -139,7 +139,7 @@ def test_section_4_2_1_weights() -> None:
 @pytest.mark.parametrize("name", list(EXAMPLES))
 @pytest.mark.parametrize("seed", seeds(1, 3))
 def test_choosy_comes_to_the_examples(name: str, seed: int) -> None:
-    """If machines become free one by one, the result is the optimum itself, well within Theorem 4."""
+    """If machines become free one by one, the result is the optimum, well within Theorem 4."""
     example = EXAMPLES[name]
     ended = choosy.run(example.eligible, seed)
     assert sorted(ended.machines.tolist()) == sorted(example.whole)

@@ -1,4 +1,4 @@
-"""Changes by operators and by the configuration: validated, reported, logged, applied atomically."""
+"""Changes by operators and the configuration: validated, reported, logged, applied atomically."""
 
 import getpass
 import json

@@ -1,4 +1,4 @@
-"""Usage accounting of a real sidecar: what it reports, what it keeps, and what its journal yields."""
+"""Usage accounting of a real sidecar: its reports, its state file, and its journal."""
 
 import json
 import os

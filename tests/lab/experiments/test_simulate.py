@@ -205,7 +205,7 @@ def test_the_same_cell_gives_the_same_result():
 
 @pytest.mark.parametrize("mode", ["oblivious", "characterised"])
 def test_a_gang_begins_when_it_is_complete(mode):
-    """Two agents with room for two tasks each, one of which comes 20 s later: then four can start."""
+    """Two agents with room for two tasks each; the second comes 20 s later, and four can start."""
     agents = [
         {"name": "a", "capacity": "cpus:2;mem:8192"},
         {"name": "b", "capacity": "cpus:2;mem:8192", "arrives_s": 20.0},
