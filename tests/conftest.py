@@ -67,7 +67,7 @@ loop_cache.prepare()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Compile once before tests run in parallel: otherwise each worker would compile everything."""
+    """Compile once before tests run in parallel; otherwise each worker would."""
     if getattr(config.option, "numprocesses", None) and not loop_cache.is_complete():
         subprocess.run([sys.executable, "-m", "allocator", "warm"], check=True, cwd=ROOT)
 

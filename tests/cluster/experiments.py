@@ -1,4 +1,4 @@
-"""The long experiments: every policy, a storm of faults, a hostile sidecar; each returns figures."""
+"""The long experiments: every policy, a storm of faults, a hostile sidecar."""
 
 import itertools
 import random

@@ -128,7 +128,7 @@ class World:
 
 
 class HostileCounts(NamedTuple):
-    """Counts of a hostile sidecar: streams, rows of decisions, resulting offers, answers by manner."""
+    """Counts of a hostile sidecar: streams, rows, resulting offers, answers by manner."""
 
     streams: int
     rows: int

@@ -50,7 +50,7 @@ def scenario(**needs: Any) -> Callable[[Callable[[World], Outcome]], Callable[[W
 
 
 def observe(mesos: Mesos, name: str, allocator: str) -> Outcome:
-    """Run a scenario in a cluster of its own; the master must survive, without double allocation."""
+    """Run a scenario in its own cluster; the master must survive, without double allocation."""
     scenario = SCENARIOS[name]
     options: dict[str, Any] = {
         "interval": f"{INTERVAL_S * 1000:.0f}ms",

@@ -149,7 +149,7 @@ def _estimator(world: World) -> dict[str, str]:
 
 @scenario(agents=1)
 def what_is_lent_is_for_who_can_give_it_back(world: World) -> Outcome:
-    """Oversubscribed cpus are added to an agent later, revocable, for frameworks that accept them."""
+    """Oversubscribed cpus are added to an agent later, revocable, for capable frameworks."""
     agent_id = _add(world, "agent-lends", **_estimator(world))
     plain = world.framework("plain", "eng")
     until(lambda: out([plain], agent_id), 20, "it is offered")

@@ -38,7 +38,7 @@ class Sidecar:
         return self._child
 
     def start(self, *options: str) -> None:
-        """Start it with additional options, such as ``policy.name=tsf``, and wait until it serves."""
+        """Start it with options such as ``policy.name=tsf``, and wait until it serves."""
         command = [sys.executable, "-m", "allocator", "serve", "--config", self._config]
         command += [word for option in options for word in ("--set", option)]
         self._child = Child(command, self.log, {"PYTHONPATH": str(ROOT)})

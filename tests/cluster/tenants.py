@@ -40,7 +40,7 @@ from tests.cluster.sidecar import START_S
 from tests.cluster.world import World
 
 FRAMEWORKS_MAX, AGENTS_MAX, CALLS_MAX = 30, 3, 200
-"""Limits at a time, and per interval: each framework takes two connections, each agent a process.
+"""Limits in total and per interval: a framework takes two connections, an agent a process.
 """
 
 RESERVED_AT_ONCE = VOLUMES_AT_ONCE = 50

@@ -97,7 +97,7 @@ def random_life(
 
 @pytest.mark.parametrize("spec", specs())
 def test_a_follower_knows_the_same_after_each_record(spec):
-    """The same for followers that join later, with operators' changes, plans and unknown clients."""
+    """So have followers that join later, with operators' changes, plans and unknown clients."""
     followed = random_life(spec, seed=3)
     assert followed.gangs
     assert followed.collected or spec != specs()[0]  # in most histories gangs collect

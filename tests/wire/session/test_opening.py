@@ -35,7 +35,7 @@ def unpack(chunks) -> list:
 
 
 def flat(events) -> list:
-    """Events split into their smallest parts, in order, so that the place of cuts does not matter."""
+    """Events split into their smallest parts, in order, so that cuts do not matter."""
     parts: list[object] = []
     for event in events:
         match event:

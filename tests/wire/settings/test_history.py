@@ -1,4 +1,4 @@
-"""The history of changes: numbered, bounded; previous values are known, or an error says why not."""
+"""The history of changes: numbered, bounded; a previous value is known or an error says why."""
 
 import pytest
 
