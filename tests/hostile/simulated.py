@@ -75,9 +75,7 @@ class Stage(Simulation):
         return figures
 
     def play_on(self, intervals: range) -> int:
-        """Play intervals; returns the maximum number in a row without an offer to the honest
-        framework.
-        """
+        """Play intervals; returns the maximum in a row without an offer to the honest framework."""
         waits = longest = 0
         for interval in intervals:
             served = self.world.served

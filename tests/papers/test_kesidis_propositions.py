@@ -19,9 +19,7 @@ def test_every_agent_is_booked_and_nobody_gains_on_balance(exponent):
 
 
 def test_what_is_not_optimal_is_seen():
-    """Half of everything can be doubled; from an optimum for other weights, the net change is a
-    gain.
-    """
+    """Half of everything can be doubled; from an optimum for other weights there is a net gain."""
     rng = np.random.default_rng(4)
     cluster = paper.draw(rng)
     best = paper.optimum(cluster, 1.0)

@@ -131,9 +131,7 @@ def test_a_task_that_is_larger_than_the_bound_is_offered_one_at_a_time():
 
 
 def test_the_tasks_that_reach_the_minimum_are_offered_together():
-    """One task is within the bound, but below the minimum: without the others it would never be
-    offered.
-    """
+    """One task is within the bound, but below the minimum, so it would never be offered alone."""
     world = World(PolicySpec("drf", mode="characterised"), settings={"outstanding_max": 0.1})
     for _ in range(4):
         world.agent("cpus:4;mem:4096")

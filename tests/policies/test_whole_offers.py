@@ -146,9 +146,7 @@ def test_it_counts_towards_the_minimum():
 
 
 def test_it_is_not_tested_alone_against_what_was_refused():
-    """An agent gets a volume after the framework refused a task there: together they are a new
-    offer.
-    """
+    """The agent gets a volume after the framework refused a task there: both are a new offer."""
     w = world()
     agent = w.agent("cpus:1;mem:128")
     f = w.framework("r1", labels={DEMAND_LABEL: "cpus:1;mem:128"})

@@ -153,9 +153,7 @@ def kill_observer(scene: Scene) -> None:
 
 @fault("observer killed over a plan", 3)
 def kill_planner(scene: Scene) -> None:
-    """SIGKILL to the observer while it may be computing a plan: the plan is lost, decisions
-    continue.
-    """
+    """SIGKILL to the observer during a plan: the plan is lost, decisions continue."""
     _set_planning_policy(scene)
     kill_observer.strike(scene)
 
@@ -736,8 +734,7 @@ TURNS = 5
 BELOW = "tenants"
 
 COUNTED_MAX = 2**43
-"""The most that a module accepts of one object, in thousandths; at this size the sidecar must
-count everything.
+"""The maximum amount of an object, as in a module, so that the sidecar caps nothing further.
 """
 
 

@@ -282,9 +282,7 @@ class Liveness:
         return f"{identity.name} in role {self._scene.master.ledger.path[role]}"
 
     def _could_have(self, client: Client, quotas: QuotaBook) -> bool:
-        """Whether some agent has room for one of its tasks; without a demand, anything free will
-        do.
-        """
+        """Whether some agent has room for one of its tasks; without a demand, any room will do."""
         master = self._scene.master
         framework, role = client
         demand = master.members[framework].framework.identity.demand

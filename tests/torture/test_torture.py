@@ -199,9 +199,7 @@ def test_a_clock_is_set_for_a_process_and_for_no_other(tmp_path):
 
 @pytest.mark.long
 def test_a_sidecar_has_the_clock_that_is_set(tmp_path):
-    """The clock is ahead from the second start on: gRPC must not wait for the machine's to catch
-    up.
-    """
+    """The clock is ahead after the restart: gRPC must not wait for the machine's to catch up."""
     http, target = free_port(), f"unix:{tmp_path}/a.sock"
     config = tmp_path / "config.toml"
     config.write_text(f'[listen]\ntargets = ["{target}"]\n[http]\nport = {http}\n')

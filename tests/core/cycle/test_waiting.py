@@ -44,9 +44,7 @@ def bit(words: np.ndarray, agent: int, client: int) -> bool:
 
 
 def is_servable(snapshot: Snapshot, client: int) -> bool:
-    """Naive implementation: whether an agent has a permitted offer for a client, regardless of
-    quotas.
-    """
+    """Naive implementation: whether an agent has a permitted offer for a client, without quotas."""
     free = Bounds.none(len(snapshot.demand), len(snapshot.total))
     none = np.full_like(snapshot.filters.head, -1)
     filters = snapshot.filters._replace(head=none)

@@ -56,9 +56,7 @@ def settle(session, made, given):
 
 
 def asked(session, now_ms, given=0):
-    """Frameworks offered the rest of agent 1 in one cycle; what did not become an offer is
-    returned.
-    """
+    """Frameworks offered the rest of agent 1 in one cycle; unused decisions are returned."""
     made = session.allocator.allocate(now_ms)
     assert session.allocator.last_cycle.policy_error == ""
     columns = made.kind.tolist()

@@ -67,9 +67,7 @@ def mark_of(books: FollowedBooks, position: int) -> Mark:
 
 
 def marks(loop: CoreLoop, *followers: FollowedBooks) -> set[Mark]:
-    """Checkpoints of the core's state, and of all books at that point: a single one if all are
-    equal.
-    """
+    """Checkpoints of the core's state, and of all books then: a single one if all are equal."""
     of_core = loop.call(lambda: mark(to_columns(loop._sidecar.kept()))).result(WAIT_S)
     return {of_core, *(mark_of(each, loop.feed.position) for each in followers)}
 

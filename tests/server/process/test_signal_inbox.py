@@ -93,9 +93,7 @@ print("heard")
 
 @pytest.mark.long
 def test_a_signal_that_another_thread_gets_is_heard():
-    """The system may choose any thread, for example when the main one is about to handle another
-    signal.
-    """
+    """The system may choose any thread, for example if the main one is handling another signal."""
     done = subprocess.run(
         [sys.executable, "-c", ELSEWHERE], capture_output=True, text=True, timeout=60, check=True
     )
