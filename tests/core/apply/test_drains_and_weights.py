@@ -49,7 +49,7 @@ def test_a_drained_agent_is_given_to_nobody_until_it_is_taken_back():
 
 
 def test_what_is_free_on_a_drained_agent_meets_no_guarantee():
-    """Role two has a guarantee of 4 CPUs and no framework: one of two agents of 4 may be offered."""
+    """Role two has a guarantee of 4 CPUs, no framework: one of two agents of 4 may be offered."""
     for drained, given in ((False, 4), (True, 0)):
         made = Session(DRF)
         made.framework(1, 1, labels=TASK)
