@@ -1,4 +1,4 @@
-"""What every test shares: Hypothesis profiles, where compiled loops are cached, needed tools."""
+"""Shared set-up: Hypothesis profiles, the cache of compiled loops, required tools."""
 
 import contextvars
 import functools
@@ -30,7 +30,7 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-# The runner rebuilds the tree of commands for each call, which costs more than most calls.
+# The runner rebuilds the tree of commands for each call, which takes longer than most calls.
 _once = functools.cache(typer.testing._get_command)  # type: ignore[attr-defined]
 typer.testing._get_command = _once  # type: ignore[attr-defined]
 
@@ -39,7 +39,7 @@ _invoke = typer.testing.CliRunner.invoke
 
 @functools.wraps(_invoke)
 def _invoke_apart(*args: Any, **options: Any) -> typer.testing.Result:
-    """Run a command in a context of its own: what it sets there ends with it, as in a process."""
+    """Run a command in a context of its own: its context variables end with it, as in a process."""
     return contextvars.copy_context().run(_invoke, *args, **options)
 
 
@@ -48,9 +48,9 @@ typer.testing.CliRunner.invoke = _invoke_apart  # type: ignore[method-assign]
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Collect no garbage while modules are imported, and never look at what they made.
+    """Disable garbage collection during imports, and exempt their objects from it.
 
-    Later look seldom: a worker has memory, and no time.
+    Later collections are rare: a worker has enough memory, and little time.
     """
     gc.disable()
     try:
@@ -67,16 +67,16 @@ loop_cache.prepare()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Compile once before tests run side by side: each of them would compile everything."""
+    """Compile once before tests run in parallel; otherwise each worker would."""
     if getattr(config.option, "numprocesses", None) and not loop_cache.is_complete():
         subprocess.run([sys.executable, "-m", "allocator", "warm"], check=True, cwd=ROOT)
 
 
-# A first call compiles, so no example has a deadline; pytest-timeout bounds the test.
+# A first call compiles, so examples have no deadline; pytest-timeout bounds the test.
 _common = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 # `make test`: the same examples in every run of continuous integration.
 settings.register_profile("quick", _common, max_examples=20, derandomize="CI" in os.environ)
-# `make test-all`: others every time.
+# `make test-all`: random ones.
 settings.register_profile("all", _common, max_examples=100)
 settings.register_profile("nightly", _common, max_examples=3000, stateful_step_count=200)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
@@ -86,7 +86,7 @@ TOOLS = ROOT / ".ci" / "tools.txt"
 
 
 def declared_tools() -> dict[str, str]:
-    """The programs that tests may start, each with the package that has it."""
+    """The programs that tests may start, each with its Debian package."""
     rows = (line.split() for line in TOOLS.read_text("utf-8").splitlines())
     return {row[0]: row[1] for row in rows if row and row[0] != "#"}
 
@@ -110,7 +110,7 @@ def tool() -> Callable[[str], str]:
 
 @pytest.fixture(scope="session")
 def brain_library() -> Path:
-    """The module's brain as a library."""
+    """The module's brain as a shared library."""
     found = library_path()
     if found is None:
         fail_or_skip = pytest.fail if os.environ.get("CI") else pytest.skip

@@ -1,4 +1,4 @@
-"""Counts calls and memory, where a test says how much work something may be."""
+"""Counts calls and memory, for tests that bound the work of something."""
 
 from collections import Counter
 from pathlib import Path
@@ -12,7 +12,7 @@ import pytest
 def count_calls(
     monkeypatch: pytest.MonkeyPatch, module: ModuleType | type, *names: str
 ) -> Counter[str]:
-    """Count from now on how often functions of a module, or a class, are called by their names."""
+    """Count calls of functions of a module or a class, by their names."""
     count: Counter[str] = Counter()
 
     def counted(name: str) -> Any:

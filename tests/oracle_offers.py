@@ -1,6 +1,6 @@
-"""What one client would be offered on one agent, slowly: the twin of `filling.rules.offers`.
+"""The offer to one client on one agent, computed slowly: the oracle for `filling.rules.offers`.
 
-Straight from `docs/explanation/filling.md`, with dictionaries.
+Follows `docs/explanation/filling.md` directly, with dictionaries.
 """
 
 from typing import NamedTuple
@@ -13,7 +13,7 @@ TASKS_MAX = 128
 
 
 class Offer(NamedTuple):
-    """What is offered: plain amounts by column, special amounts by special kind; tasks of it."""
+    """An offer: plain amounts by column, special amounts by special kind, and its tasks."""
 
     plain: tuple[int, ...]
     special: dict[int, int]
@@ -21,7 +21,7 @@ class Offer(NamedTuple):
 
 
 def opening_of(demand: list[int], minimum: list[list[int]]) -> int:
-    """The fewest tasks that reach a row of a minimum, 0 if too many would be needed."""
+    """The minimum number of tasks that reach a row of a minimum, 0 if too many would be needed."""
     if not any(demand):
         return 0
     for tasks in range(1, TASKS_MAX + 1):
@@ -34,7 +34,7 @@ def opening_of(demand: list[int], minimum: list[list[int]]) -> int:
 
 
 class Supply:
-    """What is free, and what quotas leave of it."""
+    """Free resources, and what quotas leave of them."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         s = self.snapshot = snapshot
@@ -45,7 +45,7 @@ class Supply:
             {int(x.row[e]): int(x.free[e]) for e in range(x.start[a], x.start[a + 1])}
             for a in range(len(self.free))
         ]
-        # Shared volumes by who was given them in this cycle, and offers in tasks that stand.
+        # Holders of shared volumes in this cycle, and clients whose offers in tasks are valid.
         self.taken: dict[tuple[int, int], tuple[int, int]] = {}
         self.standing: set[tuple[int, int]] = set()
         self.left = s.bounds.left.tolist()
@@ -63,12 +63,12 @@ class Supply:
         return result
 
     def bounds_of(self, client: int) -> list[int]:
-        """All bounds that a client is under: those of its roles, and its framework's own."""
+        """All bounds that apply to a client: those of its roles, and its framework's own."""
         own = int(self.snapshot.bounds.of_framework[client])
         return [*self.chain(client), *([own] if own >= 0 else [])]
 
     def ceiling(self, client: int, stage: int) -> list[int]:
-        """The most that may be given of what counts against quota."""
+        """The maximum amount that may be granted of resources that count against quota."""
         if not self.bounded:
             return [UNBOUNDED] * self.resources
         result = []
@@ -86,7 +86,7 @@ class Supply:
         return bool(int(self.snapshot.specials.reach[special, client // 64]) >> client % 64 & 1)
 
     def offer(self, client: int, agent: int, demand: list[int] | None, stage: int) -> Offer | None:
-        """What the client would be offered, or what is added to its offer; None: nothing."""
+        """The client's offer, or an addition to it; None: nothing."""
         basket = Basket(self, client, agent, self.ceiling(client, stage))
         stands = demand is not None and (client, agent) in self.standing
         tasks = 0
@@ -114,7 +114,7 @@ class Supply:
         return basket.offer(tasks)
 
     def _may_begin(self, client: int, agent: int, basket: "Basket") -> bool:
-        """Whether an offer may begin with this: no less than a minimum, and not refused."""
+        """Whether an offer may start with this: it reaches a minimum, and is not refused."""
         return self._reaches(client, basket) and not self.is_refused(client, agent, basket.offer())
 
     def _reaches(self, client: int, basket: "Basket") -> bool:
@@ -145,7 +145,7 @@ class Supply:
     def take(
         self, client: int, agent: int, offer: Offer, stage: int, *, known: bool = False
     ) -> list[int]:
-        """Give an offer away; returns its amounts by column."""
+        """Grant an offer; returns its amounts by column."""
         if known:
             self.standing.add((client, agent))
         counted, whole = list(offer.plain), list(offer.plain)
@@ -233,7 +233,7 @@ class Basket:
         return wanted
 
     def take_task(self, demand: list[int]) -> bool:
-        """Add a task; if there is no room for it, nothing."""
+        """Add a task, if there is room for it."""
         before = list(self.plain), dict(self.special), list(self.counted)
         for r, needed in enumerate(demand):
             if needed and not self.take_column(r, needed):
@@ -242,9 +242,9 @@ class Basket:
         return True
 
     def take_column(self, r: int, needed: int) -> bool:
-        """One column of a task: reserved, plain, other open kinds; or the last ones first.
+        """One column of a task: reserved, plain, other open kinds; or in reverse order.
 
-        Or all of it is revocable, or there are shared volumes, which no task uses up.
+        A task has revocable amounts only, or none; shared volumes are not used up.
         """
         ways = (
             [Tier.RESERVED, None, Tier.OPEN],
@@ -264,7 +264,7 @@ class Basket:
         return needed <= self.shared(r)
 
     def shared(self, r: int) -> int:
-        """Take all shared volumes of a column; how much there is, with what was given before."""
+        """Take all shared volumes of a column; returns their sum, with those granted before."""
         kinds, found = self.supply.snapshot.specials, 0
         for special in self.supply.special[self.agent]:
             if kinds.column[special] != r or kinds.tier[special] != Tier.SHARED:

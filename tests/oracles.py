@@ -1,8 +1,8 @@
-"""Slow and obvious twins of the fast code: plain loops over lists, straight from the definitions.
+"""Naive implementations of the fast code: plain loops over lists, straight from the definitions.
 
 `fill` is progressive filling as `docs/explanation/filling.md` defines it. It draws the same
 random numbers and writes scores in the same order of operations as the compiled loops, so that it
-gives the same grants, ties and all.
+gives the same grants, including ties.
 """
 
 import math
@@ -48,7 +48,7 @@ class Grant(NamedTuple):
 
 @dataclass
 class Cluster:
-    """A snapshot as lists, and what the filling has changed since."""
+    """A snapshot as lists, and the filling's changes to it."""
 
     snapshot: Snapshot
     grants: list[Grant] = field(default_factory=list)
@@ -92,7 +92,7 @@ class Cluster:
         return node in above or node == leaf
 
     def held_at(self, node: int, counts: Callable[[int], bool]) -> list[int]:
-        """What the clients below a node hold, of those that count."""
+        """Holdings of the clients below a node, as far as they count."""
         clients = [c for c in range(len(self.held)) if counts(c) and self.counts_at(c, node)]
         return [sum(self.held[c][r] for c in clients) for r in range(self.resources)]
 
@@ -106,7 +106,7 @@ class Cluster:
         return self.stage == USUAL or self.known[client]
 
     def offer(self, client: int, agent: int) -> Offer | None:
-        """What the client would be offered; None if it cannot be served."""
+        """The client's offer; None if it cannot be served."""
         word = int(self.snapshot.excluded[agent, client // 64])
         if word >> client % 64 & 1:
             return None
@@ -126,18 +126,18 @@ class Cluster:
 
 @dataclass
 class Criterion:
-    """A criterion in words of one client, one agent.
+    """A criterion in terms of one client and one agent.
 
     Attributes
     ----------
-    counts_amounts : client -> whether what it holds counts
-    count : what each client has in the column that counts
+    counts_amounts : client -> whether its holdings count
+    count : each client's value in the counting column
     gain : (client, tasks, whether the agent is new to it) -> what a grant adds there
-    denominator : agent -> one number a resource
-    count_denominator : of the column that counts
+    denominator : agent -> one number per resource
+    count_denominator : of the counting column
     additive : the parts are added up
-    priority : client -> what its weight is multiplied by
-    preference : (client, agent) -> how much it likes the agent
+    priority : client -> factor of its weight
+    preference : (client, agent) -> how much it prefers the agent
     weight_power : power of all weights
     """
 
@@ -157,19 +157,19 @@ def everybody(_client: int) -> bool:
 
 
 def totals(cluster: Cluster) -> list[float]:
-    """The whole cluster's amounts; infinite for what does not count or is not there."""
+    """The whole cluster's amounts; infinite for resources that do not count or do not exist."""
     s = cluster.snapshot
     return [float(t) if c and t else math.inf for t, c in zip(s.total, s.counted, strict=True)]
 
 
 def of_totals(cluster: Cluster, *, additive: bool = False) -> Criterion:
-    """What is held, of the whole cluster."""
+    """Holdings relative to the whole cluster."""
     total = totals(cluster)
     return Criterion(everybody, lambda agent: total, [0.0] * len(cluster.held), additive=additive)
 
 
 def of_prices(cluster: Cluster) -> Criterion:
-    """What is held, at the prices of the fluid optimum."""
+    """Holdings at the prices of the fluid optimum."""
     price = prices(cluster.snapshot).tolist()
     at_price = [
         math.inf if t and not p else (t / p if t else 0.0)
@@ -180,7 +180,7 @@ def of_prices(cluster: Cluster) -> Criterion:
 
 
 def of_agent(cluster: Cluster, against: list[list[int]]) -> Criterion:
-    """What is held, of what the agent has, or has left."""
+    """Holdings relative to the agent's capacity, or to its free resources."""
     s = cluster.snapshot
     counted, capacity = s.counted.tolist(), s.capacity.tolist()
 
@@ -194,7 +194,7 @@ def of_agent(cluster: Cluster, against: list[list[int]]) -> Criterion:
 
 
 def of_tasks_alone(cluster: Cluster) -> Criterion:
-    """Tasks, of those that would run alone; what is held, where the demand is unknown."""
+    """Tasks relative to those that would run alone; holdings, if the demand is unknown."""
     total, clients = totals(cluster), range(len(cluster.held))
     alone = [max(tasks_alone(cluster, client), 1) for client in clients]
     whole = math.lcm(*(n for n, known in zip(alone, cluster.known, strict=True) if known))
@@ -208,7 +208,7 @@ def of_tasks_alone(cluster: Cluster) -> Criterion:
 
 
 def of_counts(cluster: Cluster, unit: str) -> Criterion:
-    """Agents or tasks, one like the other; or what is held."""
+    """The number of agents or tasks; or holdings."""
     if unit == "dominant_share":
         return of_totals(cluster)
     infinite = [math.inf] * cluster.resources
@@ -235,7 +235,7 @@ CRITERIA: dict[str, Callable[[Cluster, str], Criterion]] = {
     "tsf": lambda cluster, _: of_tasks_alone(cluster),
     "choosy": of_counts,
 }
-"""Every criterion of the registry, spelled out: of a cluster, and the value of its parameter."""
+"""Every criterion of the registry, spelled out: a function of a cluster and a parameter."""
 
 
 def define(cluster: Cluster, name: str, unit: str = "agents") -> Criterion:
@@ -278,7 +278,7 @@ class Filling:
         self.criteria += [define(self.cluster, other) for other in others]
         self.selection = selection
         self.random = SplitMix64(seed)
-        # Of every node, kept up as the product does.
+        # Of every node, updated incrementally as the product does.
         self.counts = [self.count_at_nodes(criterion) for criterion in self.criteria]
 
     def count_at_nodes(self, criterion: Criterion) -> list[float]:
@@ -341,7 +341,7 @@ class Filling:
                 count[node] += gain
 
     def serve(self, agent: int) -> bool:
-        """Serve the best client for an agent; returns whether it may have something left."""
+        """Serve the best client for an agent; returns whether the agent may have something left."""
         cluster = self.cluster
         node = cluster.root
         while node >= cluster.leaves:
@@ -372,7 +372,7 @@ class Filling:
         return True
 
     def nearest(self, leaf: int) -> int:
-        """The agent whose free amounts are nearest in proportion to what the leaf needs."""
+        """The agent whose free amounts are closest in proportion to the leaf's needs."""
         cluster = self.cluster
         client = int(cluster.snapshot.tree.client[leaf])
         need = (cluster.demand if cluster.known[client] else cluster.held)[client]

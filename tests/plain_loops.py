@@ -18,7 +18,7 @@ def plain_sidecar(
 ) -> Iterator[SidecarProcess]:
     """Run a sidecar with plain loops, which logs warnings only.
 
-    Only its start sees `PLAIN`: this process may compile loops meanwhile.
+    `PLAIN` is set only while it starts: this process may compile loops at the same time.
     """
     process = SidecarProcess(directory, {"log.level": "warning", **(settings or {})})
     with mock.patch.dict(os.environ, PLAIN):

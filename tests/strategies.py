@@ -20,15 +20,15 @@ WEIGHTS = (1.0, 1.0, 2.0, 0.5, 3.0)
 
 
 def arrays_of(shape: tuple[int, ...] | int, values: Sequence[Any], dtype: type = np.int64):
-    """Arrays of values out of a few; the first is what failing examples shrink to.
+    """Arrays with few distinct values; failing examples shrink to the first.
 
-    They are drawn as bytes: one draw for an array, where a draw for each entry took most of the
+    They are drawn as bytes: one draw for an array, because a draw for each entry took most of the
     time of the tests.
     """
     return _arrays_of(shape, tuple(values), dtype)
 
 
-@cache  # Hypothesis validates each new strategy, which costs more than a draw.
+@cache  # Hypothesis validates each new strategy, which takes longer than a draw.
 def _arrays_of(shape: tuple[int, ...] | int, values: tuple[Any, ...], dtype: type):
     size = int(np.prod(shape))
     options: np.ndarray = np.array(values, dtype)
@@ -192,7 +192,7 @@ def covered_bits(
                 if word >> client % 64 & 1:
                     covers &= bool(refused[specials.kind[specials.row[e]]] >= specials.free[e])
             if characterised[client] and opening[client] != 1 and rows:
-                covers = False  # how much is offered depends on what is special
+                covers = False  # the width of an offer depends on the special kinds
             covered[agent, client] |= covers
             row = filters.next[row]
     return pack_bits(covered)
@@ -215,7 +215,7 @@ def bits_of_filters(snapshot: Snapshot) -> np.ndarray:
 def snapshots(
     draw, *, agents_max: int = 5, clients_max: int = 6, several: bool = False
 ) -> Snapshot:
-    """Small snapshots in which everything occurs that a cycle may meet.
+    """Small snapshots with every situation that a cycle may meet.
 
     Equal agents and clients, empty agents, resources that some lack or that do not count, known and
     unknown demands, weights, deep trees, refusals, exclusions, a minimum, holdings.
@@ -294,7 +294,7 @@ def _shift_clients(tree: dict[str, Any], absent: int) -> dict[str, Any]:
 
 
 def after_grants(snapshot: Snapshot, grants: Grants) -> Snapshot:
-    """Charge grants: the snapshot as it would be taken after them, but for `served`."""
+    """Charge grants: the snapshot as it would be taken after them, except for `served`."""
     free, held = snapshot.free.copy(), snapshot.held.copy()
     np.subtract.at(free, grants.agent, grants.amount)
     np.add.at(held, grants.client, grants.amount)

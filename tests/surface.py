@@ -43,7 +43,7 @@ _PARAMETER = re.compile(r'\{"(\w+)",\s')
 
 
 def surface() -> str:
-    """Give the list as text, a line for each thing."""
+    """Return the list as text, one line per item."""
     rows = [*_commands(), *_settings(), *_metrics(), *_parameters(), *_names()]
     for each in _FILES:
         rows += _protocol(each.DESCRIPTOR)
@@ -63,7 +63,7 @@ def _settings() -> Iterator[str]:
 
 
 def _metrics() -> Iterator[str]:
-    """Read the reference, which a test compares with a scrape."""
+    """Parse the reference, which a test compares with a scrape."""
     text = (ROOT / "docs" / "reference" / "metrics.md").read_text("utf-8")
     for name, kind, labels in _METRIC.findall(text):
         yield f"metric {name} {kind} {{{labels}}}"

@@ -1,4 +1,4 @@
-"""Measures: what each number promises, on values computed by hand and on random arrays."""
+"""Measures: the properties of each, on values computed by hand and on random arrays."""
 
 import numpy as np
 import pytest

@@ -24,7 +24,7 @@ UPPER = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)*")
 
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory):
-    """Descriptors of every proto file, and what protoc had to say about them."""
+    """Descriptors of every proto file, and protoc's output about them."""
     out = tmp_path_factory.mktemp("descriptors") / "set.binpb"
     protoc = [sys.executable, "-m", "grpc_tools.protoc", "--proto_path", str(ROOT)]
     process = subprocess.run(
@@ -133,5 +133,5 @@ def test_each_method_has_its_own_request_and_response(files):
 
 
 def test_every_file_is_compiled():
-    """A proto file outside the tree that `make proto` reads would never reach the package."""
+    """The package must contain every proto file; `make proto` reads only this tree."""
     assert {Path(name).parent.as_posix() for name in FILES} == {"allocator/v1"}

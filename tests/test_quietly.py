@@ -1,4 +1,4 @@
-"""Set-up prints what its programs say only where they fail, and then everything."""
+"""Set-up prints the output of its programs only if they fail, and then all of it."""
 
 import re
 import subprocess

@@ -1,11 +1,11 @@
 """Readable scripts with golden output: `tests/scenarios/**/*.txt`.
 
-A file holds one scenario, or several that each begin with `=== what it shows`. Below that may stand
-`Mesos: NAME, ...` (which of Mesos's own tests or bugs it answers to), and `policies: NAME, ...` (it
-is played with each of them, or with `every` one, and all print the same). The rest are blocks:
-commands, `----`, what they print, a blank line. `tests.world.script` lists the commands.
+A file holds one scenario, or several that each begin with `=== title`. Two header lines may follow:
+`Mesos: NAME, ...` names Mesos's own tests or bugs that it corresponds to; `policies: NAME, ...` has
+it played with each of them, or with `every` one, all of which must print the same. The rest are
+blocks: commands, `----`, their output, a blank line. `tests.world.script` lists the commands.
 
-Run with `REWRITE=1` in the environment to write what is printed now into the files; commit the
+Run with `REWRITE=1` in the environment to write the current output into the files; commit the
 change only when you understand it.
 """
 
@@ -24,10 +24,10 @@ from tests.world.script import Script
 HERE = Path(__file__).parent / "scenarios"
 FILES = sorted(HERE.rglob("*.txt"))
 EVERY = [*(name for name in POLICIES if name != "ceei"), "drf in tasks", "tsf in tasks"]
-"""Where no demand is known, a policy of whole tasks offers all that is free, too."""
+"""Without known demands, a policy of whole tasks offers all that is free, too."""
 
 FEW = ("drf", "choosy", "ps-dsf", "tsf in tasks")
-"""Of a scenario for every policy the first tier plays these."""
+"""The policies of the first tier, for a scenario for every policy."""
 
 MODE = re.compile(r"(?P<name>\S+)(?: in (?P<unit>tasks))?")
 
@@ -39,9 +39,9 @@ class Scenario:
     Attributes
     ----------
     title : str
-        Empty where the file holds only this one.
+        Empty if the file holds only this one.
     head : list of str
-        Lines before the first block: what it answers to, and its policies.
+        Lines before the first block: Mesos's tests, and its policies.
     blocks : list of (list of str, list of str)
         Commands with comments, and printed lines.
     """
@@ -52,7 +52,7 @@ class Scenario:
 
     @property
     def policies(self) -> list[str]:
-        """The policies it is played with; one empty name: what it says itself."""
+        """The policies it is played with; a single empty name: the one that its commands set."""
         for line in self.head:
             if line.startswith("policies:"):
                 names = [name.strip() for name in line.removeprefix("policies:").split(",")]
@@ -60,7 +60,7 @@ class Scenario:
         return [""]
 
     def text(self, printed: list[list[str]]) -> str:
-        """Write it with what was printed."""
+        """Format it with new output."""
         lines = [f"=== {self.title}"] if self.title else []
         parts = ["\n".join([*lines, *self.head])] if lines or self.head else []
         for (said, _), answers in zip(self.blocks, printed, strict=True):
@@ -69,7 +69,7 @@ class Scenario:
 
 
 def read(text: str) -> Iterator[Scenario]:
-    """Read the scenarios of a file."""
+    """Parse the scenarios of a file."""
     for piece in re.split(r"^(?==== )", text, flags=re.MULTILINE):
         if not piece.strip():
             continue
@@ -85,7 +85,7 @@ def read(text: str) -> Iterator[Scenario]:
 
 
 def spec_of(name: str) -> PolicySpec:
-    """Read the name of a policy in a header, such as `tsf in tasks`."""
+    """Parse the name of a policy in a header, such as `tsf in tasks`."""
     match = MODE.fullmatch(name)
     assert match, name
     selection = "best_fit" if match["name"] == "bf-drf" else "listed"
@@ -94,7 +94,7 @@ def spec_of(name: str) -> PolicySpec:
 
 
 def play(scenario: Scenario, policy: str) -> list[list[str]]:
-    """Play a scenario; returns what each block prints."""
+    """Play a scenario; returns the output of each block."""
     script = Script(spec_of(policy) if policy else None)
     printed = []
     for said, _ in scenario.blocks:
@@ -136,7 +136,7 @@ def prints_the_same(scenario: Scenario, policies: Iterable[str]) -> None:
 
 
 def rewrite(file: Path, title: str) -> None:
-    """Write what one scenario prints now into its file."""
+    """Write the current output of one scenario into its file."""
     scenarios = list(read(file.read_text()))
     texts = []
     for each in scenarios:

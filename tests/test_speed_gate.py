@@ -1,4 +1,4 @@
-"""The speed gate: its counts are exact, and it sees regressions that are planted."""
+"""The speed gate: its counts are exact, and it detects planted regressions."""
 
 import os
 import subprocess
@@ -25,13 +25,13 @@ for work in (one_agent, launches):
 
 @pytest.fixture(scope="module")
 def recorded():
-    """What one freed agent costs."""
+    """The counts of a cycle over one freed agent."""
     return gate.count(SMALL)
 
 
 @pytest.fixture
 def planted(recorded, monkeypatch):
-    """Say what the gate finds where each cycle does more."""
+    """The findings of the gate if each cycle does more work."""
     allocate = Allocator.allocate
 
     def find(more: Callable[[Allocator], object]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Rules about the code itself, which tests enforce."""
+"""Rules about the code itself, enforced by tests."""
 
 import ast
 import builtins
@@ -21,7 +21,7 @@ FUNCTION_LINES_MAX = 70
 FILE_LINES_MAX = 800
 COLUMNS_MAX = 100
 
-# Broken in two, for this file is read by the rules it holds.
+# Split in two, because this file must satisfy its own rules.
 OLD_NAME_OF_AGENT = "sla" + "ve"
 UNFINISHED = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 REGISTRY = re.compile(
@@ -123,10 +123,10 @@ def protocol_methods() -> set[str]:
     }
 
 
-# Policies stand side by side in allocator/policies/; what is below it is machinery they share.
+# Policies are siblings in allocator/policies/; packages below it are shared code.
 POLICY_DEPTH = 2
 
-# What a function returns that says who is served next.
+# Return types of functions that rank clients.
 RANKING = {"Criterion", "CriterionFunction"}
 
 
@@ -161,7 +161,7 @@ def test_a_policy_cites_its_source():
 
 
 def test_an_agent_is_called_an_agent():
-    """Mesos's older word for an agent occurs only in the adapter and its drivers."""
+    """Mesos's former word for an agent occurs only in the adapter and its drivers."""
     own = ("mesos-module/adapter/", "mesos-module/tests/adapter/")
     names = [name for name in tracked() if not name.startswith(own)]
     assert not matches(re.compile(OLD_NAME_OF_AGENT, re.IGNORECASE), names)
@@ -182,7 +182,7 @@ def test_nothing_names_a_registry_or_a_path_of_one_machine():
     "name", ["requirements.lock", "requirements-dev.lock", "requirements-engines.lock"]
 )
 def test_a_lock_is_complete_and_says_what_not_where(name):
-    """The user chooses the index; hashes ensure that the choice does not matter."""
+    """The user chooses the package index; hashes ensure that the choice does not matter."""
     requirements = re.split(r"^(?=[a-z0-9])", text(name), flags=re.MULTILINE)[1:]
     assert requirements
     assert not [each for each in requirements if "--hash=sha256:" not in each]
@@ -192,7 +192,7 @@ def test_a_lock_is_complete_and_says_what_not_where(name):
 def imported_names(name: str) -> Iterator[str]:
     """Yield every module a file may import; for `from a import b` both a and a.b.
 
-    A dotted name in a string counts too, for that is how a lazy import is spelled.
+    A dotted name in a string counts too, because lazy imports are written that way.
     """
     package = module_name(name).split(".")
     if not name.endswith("/__init__.py"):
@@ -220,7 +220,7 @@ def test_no_file_is_dead():
 
 
 def public_names(name: str) -> set[str]:
-    """List what a module offers: its own definitions, and for a package what it re-exports."""
+    """List the public names of a module: its own definitions, or the re-exports of a package."""
     names = set()
     for node in tree(name).body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -277,7 +277,7 @@ def prose_of(name: str) -> Iterator[tuple[int, str]]:
 
 
 def leads_nowhere(dotted: str) -> bool:
-    """Whether a dotted name begins with our modules but names nothing in them."""
+    """Whether a dotted name begins with our modules but does not exist in them."""
     at, parts = ROOT / "allocator", dotted.removeprefix("allocator.").split(".")
     for number, part in enumerate(parts):
         if (at / part).is_dir():
@@ -329,7 +329,7 @@ FINDS = ("shutil.which", "tool")
 
 
 def first_words(node: ast.expr, name: str) -> set[str]:
-    """The names of programs in an expression for a command, as far as they are literals."""
+    """The names of programs in a command expression, as far as they are literals."""
     match node:
         case ast.Constant(value=str(word)):
             return {word} if re.fullmatch(r"[a-z][\w.+-]*", word) else set()
@@ -337,7 +337,7 @@ def first_words(node: ast.expr, name: str) -> set[str]:
             return first_words(value, name)
         case ast.List(elts=[first, *others]) | ast.Tuple(elts=[first, *others]):
             found = first_words(first, name)
-            # What stands before the program may be left out.
+            # Words before the program may be omitted.
             optional = isinstance(first, ast.Starred) and others
             return found | (first_words(others[0], name) if optional else set())
         case ast.Name(id=bound):
@@ -364,7 +364,7 @@ def programs(name: str, functions: tuple[str, ...]) -> set[str]:
 
 def test_what_tests_start_is_what_make_tools_brings():
     """A program that is missing on some machines must not fail a test there without a reason."""
-    # A real Mesos brings programs of its own; tests/cluster says what lacks.
+    # A real Mesos brings programs of its own; tests/cluster reports missing ones.
     users = [name for name in PYTHON if not name.startswith("tests/cluster/")]
     used = {name: programs(name, STARTS + FINDS) for name in users}
     found = set().union(*used.values())

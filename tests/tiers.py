@@ -1,4 +1,4 @@
-"""Two tiers of tests: `make test` answers in minutes, `make test-all` also runs what takes long.
+"""Two tiers of tests: `make test` takes minutes, `make test-all` also runs slow tests.
 
 A test of the second tier has the marker `long`. `long`, `seeds` and `examples` move some of the
 parameters or examples of a test there.
@@ -14,7 +14,7 @@ EVERYTHING = os.environ.get("HYPOTHESIS_PROFILE", "quick") != "quick"
 
 
 def examples(quick: int, everything: int) -> settings:
-    """Settings for a property whose examples cost more than those of others."""
+    """Settings for a property whose examples take longer than those of others."""
     return settings(max_examples=everything if EVERYTHING else quick)
 
 

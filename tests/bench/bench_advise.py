@@ -1,9 +1,9 @@
-"""How long advice takes on a recorded day of a large cluster: 1,000 agents, 75,000 tasks, 24 hours.
+"""Time of advice on a recorded day of a large cluster: 1,000 agents, 75,000 tasks, 24 hours.
 
-The day is made once and kept: an emulated master plays it against a sidecar's session in this
-process, which writes its journal. Then the command itself runs on it, in a process of its own. Run
-by hand: ``python -m tests.bench.bench_advise``. Prints a table in Markdown: wall time, processor
-time of all processes together, and the largest process.
+The day is recorded once and kept: an emulated master plays it against a sidecar's session in this
+process, which writes its journal. Then the command itself runs on it as a separate process. Run by
+hand: ``python -m tests.bench.bench_advise``. Prints a table in Markdown: wall time, processor time
+of all processes together, and the memory of the largest process.
 """
 
 import argparse
@@ -36,10 +36,10 @@ HEADER = ("| part | wall s | processor s | largest process MiB |", "|---|---|---
 
 
 class BusyDay:
-    """Services that run all day, and batch frameworks whose jobs come in heaps, most by day.
+    """Services that run all day, and batch frameworks whose jobs come in bursts, mostly by day.
 
-    A job is some equal tasks that are wanted at once: mostly few, now and then a thousand. Tasks
-    last minutes, some hours.
+    A job is some equal tasks that are wanted at once: mostly few, sometimes a thousand. Tasks take
+    minutes, some hours.
     """
 
     kinds = ("cpus", "mem")
@@ -63,7 +63,7 @@ class BusyDay:
             cpus, gib = TASKS[number % len(TASKS)]
             need = {"cpus": round(cpus * 1000), "mem": gib * GIB * 1000}
             tasks = list(self._service(need) if number % 5 == 0 else self._batch(need, number))
-            # A third says what its tasks need; of the others it is learnt.
+            # A third states what its tasks need; for the others it is learned.
             identity = Identity(f"framework-{number}", (role,), need if number % 3 == 0 else {})
             left = partial(stage.ended, role)
             # Spark and Marathon decline for two minutes; a quarter keeps the default of Mesos.
@@ -74,7 +74,7 @@ class BusyDay:
             stage.at(number * 1000, partial(stage.submit, player))
 
     def _service(self, need: dict[str, int]) -> Iterator[Wanted]:
-        """Three tenths of the cluster, all services together, until long after the end."""
+        """All services together use three tenths of the cluster, until long after the end."""
         services = -(-self.jobs // 5)
         count = round(0.3 * self._cpus * 1000 / services / need["cpus"])
         for _ in range(count):
@@ -84,7 +84,7 @@ class BusyDay:
         chance = np.random.default_rng(number)
         batches = self.jobs - -(-self.jobs // 5)
         count = self._tasks // batches
-        # Together they want two fifths of the cluster's processors, as a mean over the day.
+        # Together they want two fifths of the cluster's processors, on average over the day.
         mean_s = 0.4 * self._cpus * self._span_s / batches / count / (need["cpus"] / 1000)
         sigma = 1.3
         while count > 0:
@@ -122,7 +122,7 @@ def timed(name: str, command: list[str]) -> None:
 
 
 def main() -> None:
-    """Make the day unless it is there, and time the advice on it."""
+    """Record the day if it does not exist, and measure the advice on it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--agents", type=int, default=1000)
     parser.add_argument("--frameworks", type=int, default=40)

@@ -1,4 +1,4 @@
-"""What a checkpoint costs: the time that the core waits, and what the writing thread does.
+"""Cost of a checkpoint: the time that the core waits, and the work of the writing thread.
 
 python tests/bench/bench_checkpoint.py [AGENTS FRAMEWORKS HOLDINGS FILTERS]
 """
@@ -32,7 +32,7 @@ def measured(name: str, work: Callable[[], _T]) -> _T:
 
 
 def pairs(agents: int, frameworks: int, count: int, roles: int) -> tuple[np.ndarray, ...]:
-    """Different (framework, role, agent), spread over all."""
+    """Distinct (framework, role, agent), spread over all."""
     chosen = np.random.default_rng(0).choice(agents * frameworks, count, replace=False)
     framework = 1 + chosen // agents
     return framework, 1 + framework % roles, 1 + chosen % agents

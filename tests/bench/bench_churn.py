@@ -1,10 +1,9 @@
-"""Memory over a day of churn: millions of events, with everything that can come coming and going.
+"""Memory over a day of churn: millions of events, in which agents, frameworks and tasks change.
 
 Offers, acceptances, refusals and ended tasks; frameworks in roles of their own that come and go;
-agents that leave and join again. An event here is one row: one offer that is declined, one task
-that ends, one framework that comes. Prints the resident memory after every tenth of the events;
-with ``--traced`` what Python has allocated, too, and at the end where it grew since the first
-tenth.
+agents that leave and return. An event here is one row: one offer declined, one task ended, one
+framework added. Prints the resident memory after every tenth of the events; with ``--traced`` also
+the memory that Python has allocated, and at the end where it grew since the first tenth.
 """
 
 import argparse
@@ -35,19 +34,19 @@ MIB = 2**20
 
 
 def resident_mib() -> float:
-    """Memory of this process that is in use now."""
+    """Resident memory of this process now."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * 4096 / MIB
 
 
 def allocated_kib() -> float:
-    """What Python has allocated and not released; 0 if that is not traced."""
+    """Memory that Python has allocated and not released; 0 if that is not traced."""
     gc.collect()
     return tracemalloc.get_traced_memory()[0] / 1024
 
 
 class Churn:
-    """One allocator, and everything that happens to it."""
+    """One allocator, and all its events."""
 
     def __init__(self, agents: int, frameworks: int, seed: int) -> None:
         self.allocator: Allocator = cluster(agents, frameworks, PolicySpec("drf"))
@@ -58,7 +57,7 @@ class Churn:
         self.born = 0
 
     def round(self) -> None:
-        """One interval: a cycle, what becomes of its offers, and some that come and go."""
+        """One interval: a cycle, the outcomes of its offers, and some arrivals and departures."""
         self.now_ms += 1000
         made = self.allocator.allocate(self.now_ms)
         settle(self.allocator, made)
@@ -80,7 +79,7 @@ class Churn:
         self.allocator.step(back)
 
     def _replace_framework(self) -> None:
-        """A framework goes with its role, and another one comes in a role of its own."""
+        """A framework leaves with its role, and another one comes in a role of its own."""
         framework = int(self.random.integers(1, self.frameworks + 1))
         self.allocator.step(RemoveFramework(framework))
         self.born += 1

@@ -1,4 +1,4 @@
-"""How long one full cycle of the core takes, by size of the cluster and policy.
+"""Time of one full cycle of the core, by size of the cluster and policy.
 
 The cycle is `Allocator.allocate`: snapshot, policy, verification, booking, decisions. Everything is
 free before it and offered after it; then all is declined and the cycle repeats. Prints a table in

@@ -1,4 +1,4 @@
-"""How long the whole path takes: an emulated master, a stream, a sidecar process.
+"""Time of the whole path: an emulated master, a stream, a sidecar process.
 
 Run by hand: ``python -m tests.bench.bench_demo``. Prints a table in Markdown.
 """
@@ -23,7 +23,7 @@ HEADER = (
 
 
 def scenarios(scale: float) -> dict[str, Scenario]:
-    """What is played."""
+    """The scenarios."""
     return {
         "section V": experiment(0, jobs=max(1, round(50 * scale))),
         "SWIM, 1,000 agents": catalogue.swim(0, 1_000, 21, scale)[0],

@@ -1,7 +1,7 @@
-"""How many events a second a real sidecar takes through a real stream, and how fast it starts.
+"""Events per second of a real sidecar through a real stream, and its start-up time.
 
-The messages are made before the clock starts; the time runs from the first message to the last
-answer. A row of a column counts as an event, as each could have come by itself. Prints a table in
+Messages are made before the clock starts; the time runs from the first message to the last answer.
+A row of a column counts as an event, because each could be an event of its own. Prints a table in
 Markdown.
 """
 
@@ -42,7 +42,7 @@ from tests.server.sidecar_process import METHOD, SidecarProcess
 
 AGENTS, FRAMEWORKS, ROLES = 10_000, 1_000, 20
 WINDOW = 32
-"""Batches that may be under way: about what a module has between two answers."""
+"""Batches in flight: about the number that a module has between two answers."""
 
 State = list[Event]
 Batches = Iterator[list[Event]]
@@ -77,18 +77,18 @@ def rows(number: np.ndarray) -> Holdings:
 
 
 def release(number: np.ndarray, *, allocated: bool = True) -> Release:
-    """The same come back; nothing is refused."""
+    """Release them; nothing is refused."""
     none = np.full(len(number), -1)
     return Release(rows(number), none, np.full(len(number), allocated))
 
 
 def each(number: np.ndarray) -> Iterator[np.ndarray]:
-    """Rows one by one."""
+    """The same rows, one event each."""
     return (number[row : row + 1] for row in range(len(number)))
 
 
 def tasks(size: int) -> Batches:
-    """Tasks that are learned of, then end: a batch of the one, a batch of the other."""
+    """Tasks that are added, then end: batches of either in turn."""
     for batch in itertools.count():
         number = np.arange(size) + batch * size
         yield [Hold(rows(one)) for one in each(number)]
@@ -96,7 +96,7 @@ def tasks(size: int) -> Batches:
 
 
 def accepts(size: int) -> Batches:
-    """Use and return by turns; no two neighbours are alike, and none is about an offer."""
+    """Use and release in turn; no two neighbours are alike, and none is about an offer."""
     for batch in itertools.count():
         number = np.arange(size // 3) + batch * size
         yield [
@@ -107,7 +107,7 @@ def accepts(size: int) -> Batches:
 
 
 def calls(size: int) -> Batches:
-    """Calls without resources, by turns."""
+    """Alternating calls without resources."""
     for batch in itertools.count():
         yield [
             event
@@ -161,7 +161,7 @@ class Peer:
         return time.perf_counter() - begun_s
 
     def play(self, messages: list[bytes]) -> float:
-        """Send all, and hear all answers; returns the seconds it took."""
+        """Send all messages, and receive all answers; returns the seconds it took."""
         begun_s = time.perf_counter()
         for index, message in enumerate(messages):
             self._said.put(message)
@@ -172,7 +172,7 @@ class Peer:
         return time.perf_counter() - begun_s
 
     def pace(self, messages: list[bytes], every_s: float) -> float:
-        """Send one message every few seconds, and hear all answers; gives the seconds."""
+        """Send one message every few seconds, and receive all answers; returns the seconds."""
         heard = threading.Thread(target=lambda: [next(self._answers) for _ in messages])
         heard.start()
         begun_s = time.perf_counter()

@@ -1,9 +1,9 @@
-"""How long a policy takes to decide one cycle, by size, criterion, selection and mode.
+"""Time of a policy's decisions in one cycle, by size, criterion, selection and mode.
 
 Only `Policy.allocate`, on a synthetic snapshot: agents of ten shapes, partly used; frameworks in a
-hundred roles, or all below the root. Run it as a program; it prints a table in Markdown with the
-smallest and the median of the repetitions, in milliseconds of processor time (the loops use one
-core), so that what else runs on the machine counts less.
+hundred roles, or all below the root. Prints a table in Markdown with the smallest and the median of
+the repetitions, in milliseconds of processor time (the loops use one core), which other work on the
+machine affects less.
 """
 
 import argparse
@@ -57,7 +57,7 @@ def synthetic(
     tasks : int
         Approximate number of whole tasks that fit, if characterised.
     filters : float
-        Refusals that bar a client from an agent, over the number of pairs.
+        Refusals that exclude a client from an agent, relative to the number of pairs.
     excluded : float
         Fraction of the pairs that is excluded.
     """
@@ -92,7 +92,7 @@ def synthetic(
 
 
 def _refuse(snapshot: Snapshot, count: int, random: np.random.Generator) -> Snapshot:
-    """Refusals of random pairs, large enough to bar them."""
+    """Refusals of random pairs, large enough to exclude them."""
     agents, clients = len(snapshot.free) - 1, len(snapshot.demand)
     return with_refusals(
         snapshot,
@@ -120,7 +120,7 @@ def measure(label: str, snapshot: Snapshot, spec: PolicySpec, repeats: int) -> N
 
 
 def main() -> None:
-    """Measure what the command line asks for; everything by default."""
+    """Measure the selected policies; all by default."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--policies", nargs="*", default=different_policies())

@@ -1,10 +1,10 @@
-"""Processor time of following records, against that of deciding them, in one process.
+"""Processor time of following records, relative to that of deciding them, in one process.
 
 python -m tests.bench.bench_following
 
-A recorder writes the stream of a session into memory; then a follower takes it. Both begin with the
-same cluster, whose snapshot is not counted. Cycles give everything out, and all of it is given
-back; of these one in sixteen is decided again.
+A recorder writes the stream of a session into memory; then a follower reads it. Both start with the
+same cluster, whose snapshot is not counted. Cycles offer everything, and all of it is released; one
+cycle in sixteen is decided again.
 """
 
 import itertools
@@ -30,7 +30,7 @@ EVENTS = {
     "calls by turns": (1000, 60),
     "tasks in columns": (10_000, 40),
 }
-"""Events of a batch, and batches."""
+"""Number of events per batch, and of batches."""
 
 CYCLES = 12
 
@@ -71,7 +71,7 @@ class Recorded:
 
 
 def followed_s(recorded: Recorded) -> float:
-    """Follow what was recorded; gives the processor time."""
+    """Follow the records; returns the processor time."""
     follower = Follower(
         policies.build,
         verify_every=16,

@@ -1,11 +1,11 @@
-"""How far the observer is behind while events come at a rate, and what it costs both processes.
+"""Lag of the observer at a given rate of events, and the cost for both processes.
 
 python -m tests.bench.bench_lag [--rate 100000] [--seconds 5]
 
 An operator asks for the policy, again and again: the answer comes once the books have every record
-that was written before the question. So its time is the lag, and the way of the question, which the
-first row shows alone. Times of the processes are processor time, from /proc, of all of their
-threads; the load of the machine is printed below.
+that was written before the question. So its time is the lag plus the round trip, which the first
+row shows alone. Times of the processes are processor time, from /proc, of all of their threads; the
+load of the machine is printed below.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from tests.bench.bench_observer import OPTIONS, cpu_s
 from tests.server.sidecar_process import SidecarProcess
 
 SIZE = 1000
-"""Events of a batch."""
+"""Events per batch."""
 
 PAUSE_S = 0.01
 """Between two questions."""

@@ -1,9 +1,9 @@
-"""What constrained max-min fairness costs, over the sizes of Choosy's Figure 15.
+"""Cost of constrained max-min fairness, for the sizes of Choosy's Figure 15.
 
 ``python -m tests.bench.bench_max_min [--users 100 1000 5000] [--seeds 3]`` prints a table. All
 times are processor time of one thread, in ms, with certificates; a change (median, and largest) is
-one user that joins or leaves; the baseline is a bisection of each level over the
-maximum flows of SciPy on the coalesced graph, in the same run, and its shares are compared.
+one user that joins or leaves. The baseline finds each level by bisection over SciPy's maximum flows
+on the coalesced graph, in the same run; its shares are compared.
 """
 
 import argparse
@@ -24,7 +24,7 @@ CHANGES = 10
 
 
 def flow(graph: Graph, claim: np.ndarray, unit: int) -> tuple[bool, np.ndarray]:
-    """Whether claims can be met, and which classes stand on the source's side of the cut."""
+    """Whether claims are feasible, and which classes are on the source's side of the cut."""
     classes, groups = graph.eligible.shape
     rows, columns = np.nonzero(graph.eligible)
     tails = [np.full(classes, classes + groups), rows, classes + np.arange(groups)]
@@ -34,7 +34,7 @@ def flow(graph: Graph, claim: np.ndarray, unit: int) -> tuple[bool, np.ndarray]:
     size = classes + groups + 2
     network = coo_array((room.astype(np.int32), ends), (size, size)).tocsr()
     found = maximum_flow(network, size - 2, size - 1)
-    # What the source still reaches is its side of the cut.
+    # The nodes that the source still reaches are its side of the cut.
     left = (network - found.flow).tocsr()
     left.eliminate_zeros()
     side = breadth_first_order(left, size - 2, return_predecessors=False)
@@ -44,7 +44,7 @@ def flow(graph: Graph, claim: np.ndarray, unit: int) -> tuple[bool, np.ndarray]:
 
 
 def bisection(eligible: np.ndarray, count: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Machines of each user: bisect the level of all that rise, stop those in the cut, go on."""
+    """Machines of each user: bisect the level of all active users, fix those in the cut, repeat."""
     graph = coalesce(eligible, count, weight)
     level, unit = np.zeros(len(graph.size)), LARGEST // int(graph.count.sum())
     rising = graph.eligible.any(axis=1)

@@ -1,9 +1,9 @@
-"""What Quincy's network costs to solve, again and again, while tasks end and others come.
+"""Cost of solving Quincy's network repeatedly, while tasks end and others come.
 
 ``python -m tests.bench.bench_min_cost_flow [--computers 243 2500 12500] [--steps 50]`` prints a
-table. All times are processor time of one thread, in ms, certificate included, building the
-network left out; the baseline is HiGHS (SciPy's linear programs) on the same networks, in the same
-run. The costs agree.
+table. All times are processor time of one thread, in ms, including the certificate but not the
+construction of the network. The baseline is HiGHS (SciPy's linear programs) on the same networks,
+in the same run; the costs agree.
 """
 
 import argparse

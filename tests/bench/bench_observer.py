@@ -1,11 +1,11 @@
-"""What questions cost the deciding process, and how far its observer is behind.
+"""Cost of questions for the deciding process, and the lag of its observer.
 
 python -m tests.bench.bench_observer [--agents 50000] [--frameworks 1000]
 
-A real sidecar has a session with a large cluster. A module has everything offered again
-and again, first alone, then beside eight operators who ask the dearest questions there are: why a
-tenant that excludes every agent in ten roles gets nothing, fair shares, dumps, dry runs. Times of
-the processes are processor time, from /proc.
+A real sidecar has a session with a large cluster. A module has everything offered again and again,
+first alone, then while eight operators ask the most expensive questions: why a tenant that excludes
+every agent in ten roles gets nothing, fair shares, dumps, dry runs. Times of the processes are
+processor time, from /proc.
 """
 
 import argparse
@@ -36,13 +36,13 @@ def cpu_s(pid: int) -> float:
 
 
 def memory_mib(pid: int) -> float:
-    """What a process has in memory, with its part of what processes share."""
+    """Memory of a process, including its part of shared memory."""
     text = Path(f"/proc/{pid}/smaps_rollup").read_text()
     return int(text.partition("\nPss:")[2].split(maxsplit=1)[0]) / 1024
 
 
 def begun(module: GrpcModule, agents: int, frameworks: int) -> None:
-    """Tell of the cluster in batches, and of a tenant whose constraint excludes every agent."""
+    """Send the cluster in batches, with a tenant whose constraint excludes every agent."""
     module.begin(())
     waiting = list(arrivals(agents, frameworks))
     for at in range(0, len(waiting), 2000):
@@ -55,7 +55,7 @@ def begun(module: GrpcModule, agents: int, frameworks: int) -> None:
 
 
 def cycles(module: GrpcModule, sidecar: SidecarProcess) -> tuple[list[float], float]:
-    """Give everything that a cycle offers back; times of the answers, and of the processor."""
+    """Release everything that a cycle offers; returns times of the answers, and processor time."""
     took_s, before_s = [], cpu_s(sidecar.process.pid)
     for _ in range(ROUNDS):
         begun_s = time.monotonic()
@@ -84,7 +84,7 @@ def questions(stub: admin_pb2_grpc.AdminServiceStub) -> list[Callable[[], object
 def beside_eight(
     stub: admin_pb2_grpc.AdminServiceStub, module: GrpcModule, sidecar: SidecarProcess
 ) -> None:
-    """Ask all questions on and on, and look meanwhile how long cycles and the status take."""
+    """Ask all questions repeatedly, and measure cycles and the status meanwhile."""
     over = threading.Event()
     short_s: list[float] = []
 

@@ -1,7 +1,7 @@
-"""How long a cycle over one freed agent takes, by how much is held in the cluster.
+"""Time of a cycle over one freed agent, by the number of holdings in the cluster.
 
-50,000 agents and 6,000 frameworks; everything is held, and then one agent falls free. The cycle is
-`Allocator.allocate` for that agent: snapshot, policy, verification, booking, decisions. Prints a
+50,000 agents and 6,000 frameworks; everything is held, and then one agent becomes free. The cycle
+is `Allocator.allocate` for that agent: snapshot, policy, verification, booking, decisions. Prints a
 table in Markdown, in milliseconds: the smallest, the median and the largest of the repetitions, and
 the median of the processor time, which other work on the machine disturbs less.
 """
@@ -43,7 +43,7 @@ def hold_everything(allocator: Allocator, holdings: int, agents: int, frameworks
 
 
 def release_all(allocator: Allocator, agent: int) -> None:
-    """Have all that runs on an agent end."""
+    """End everything that runs on an agent."""
     state = allocator.state
     books, rows = state.ledger.books, state.ledger.rows_of_agent(agent)
     client, held = books.client[rows], books.held[rows]
@@ -68,7 +68,7 @@ def measure(
     filled = hold_everything(allocator, holdings, agents, frameworks)
     now_ms = 1000
     chance = np.random.default_rng(1)
-    # As a sidecar does: what has been loaded is none of the collector's business.
+    # As a sidecar does: exempt loaded objects from garbage collection.
     gc.freeze()
     for spec in specs:
         allocator.settings.policy = spec

@@ -1,8 +1,8 @@
-"""What policies that plan cost on the openb cluster: their plans, and cycles that go by them.
+"""Cost of planning policies on the openb cluster: their plans, and cycles that follow these.
 
-``python -m tests.bench.bench_planners [--frameworks 100] [--repeats 20]`` prints a table: of each
-policy the processor time of a plan, of a cycle over all agents while everything is free, and of one
-over a single agent that fell free; medians, in ms. Where the trace is not there, its stand-in.
+``python -m tests.bench.bench_planners [--frameworks 100] [--repeats 20]`` prints a table: for each
+policy the processor time of a plan, of a cycle over all agents while everything is free, and of a
+cycle over a single freed agent; medians, in ms. Without the trace, its stand-in is used.
 """
 
 import argparse
@@ -48,7 +48,7 @@ POLICIES = (
 
 
 def cluster(policy: PolicySpec, frameworks: int) -> tuple[Allocator, str]:
-    """All nodes of openb, and frameworks that want pods of it, GPUs and models as they ask."""
+    """All nodes of openb, and frameworks whose tasks are its pods, with their GPUs and models."""
     nodes_path, pods_path = trace_directory() / NODES_FILE, trace_directory() / PODS_FILE
     there = nodes_path.is_file() and pods_path.is_file()
     nodes = read_nodes(nodes_path) if there else traces.openb_nodes(1523)
@@ -74,7 +74,7 @@ def cluster(policy: PolicySpec, frameworks: int) -> tuple[Allocator, str]:
 
 
 def taken(allocator: Allocator, made: Decisions) -> Holdings:
-    """Let all that was decided come into use."""
+    """Use everything that was decided."""
     allocator.step(Outcomes.all_or_nothing(made.first_decision, np.ones(len(made), np.bool_)))
     used = Holdings(made.framework, made.role, made.agent, made.kind, made.amount)
     allocator.step(Transition(used))
@@ -82,7 +82,7 @@ def taken(allocator: Allocator, made: Decisions) -> Holdings:
 
 
 def measure(policy: PolicySpec, frameworks: int, repeats: int) -> tuple[float, float, float, int]:
-    """Give the times of a plan, a full cycle and one over an agent; and the cycle's offers."""
+    """Return the times of a plan, a full cycle and a cycle over one agent; and the offers."""
     allocator, _ = cluster(policy, frameworks)
     problem = allocator.problem()
     assert problem is not None

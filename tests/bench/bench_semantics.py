@@ -1,6 +1,6 @@
-"""What Mesos's rules cost a cycle: quotas of thousands of roles, and millions of filters in force.
+"""Cost of Mesos's rules in a cycle: quotas of thousands of roles, millions of active filters.
 
-And what tenants cost that are in a thousand roles each.
+Also the cost of tenants with a thousand roles each.
 
 Each row is `Allocator.allocate` on a cluster with the rule beside the same cluster without it, in
 the same run. Prints a table in Markdown, in milliseconds of processor time.
@@ -47,7 +47,7 @@ def measure(allocator: Allocator, repeats: int) -> tuple[float, float, int]:
 
 
 def quotas(spec: PolicySpec, size: int) -> Allocator:
-    """As many roles, frameworks and agents, each role with a guarantee and a limit."""
+    """As many roles as frameworks and agents, each role with a guarantee and a limit."""
     allocator = cluster(size, size, spec, roles=size)
     for role in range(1, size + 1):
         guarantee = {"cpus": 2000, "mem": 4096_000}
@@ -57,7 +57,7 @@ def quotas(spec: PolicySpec, size: int) -> Allocator:
 
 
 ROLES = 600
-"""Of a large cluster, each with a guarantee and a limit; all limits together are half of it."""
+"""A large cluster; each role has a guarantee and a limit, and the limits add up to half of it."""
 
 
 def used_up(spec: PolicySpec) -> Allocator:

@@ -1,9 +1,9 @@
-"""What the account of usage costs beside following.
+"""Cost of usage accounting, relative to that of following.
 
 python -m tests.bench.bench_usage [--agents 50000] [--frameworks 1000]
 
 The records of a session with a large cluster are followed twice in this process: without an account
-and with one. First everything is offered and given back again and again, then one agent at a time.
+and with one. First everything is offered and released again and again, then one agent at a time.
 Times are processor time of the thread that follows.
 """
 
@@ -33,7 +33,7 @@ def with_trail(*arguments, **options) -> Allocator:
 
 
 class Recorded(Recorder):
-    """A sidecar whose records are kept as bytes, as the stream has them."""
+    """A sidecar whose records are kept as bytes, as in the stream."""
 
     def __init__(self) -> None:
         spec = PolicySpec("drf", mode="characterised")
@@ -47,13 +47,13 @@ class Recorded(Recorder):
         self.head = [record.SerializeToString() for record in beginning(sidecar)]
 
     def taken(self) -> list[bytes]:
-        """Give the records since the last time."""
+        """Return the records since the last call."""
         records, self.records[:] = list(self.records), []
         return records
 
 
 def lived(agents: int, frameworks: int) -> tuple[list[bytes], dict[str, list[bytes]]]:
-    """Give the records up to the whole cluster, and those of either part."""
+    """Return the records up to the whole cluster, and those of either part."""
     recorded = Recorded()
     module = Module(recorded)  # type: ignore[arg-type]  # which it stands for
     # Each answer in one part.

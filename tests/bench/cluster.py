@@ -57,7 +57,7 @@ def cluster(
 
 
 def arrivals(agents: int, frameworks: int, roles: int = 100) -> Iterator[Event]:
-    """How agents and frameworks come."""
+    """Add agents and frameworks, as a master does."""
     kinds = {0: Kind("cpus"), 1: Kind("mem"), 2: Kind("disk")}
     roles = min(roles, frameworks)
     yield Define(kinds=kinds, roles={handle: f"role-{handle}" for handle in range(1, roles + 1)})
@@ -83,7 +83,7 @@ def decline(allocator: Allocator, made: Decisions) -> None:
 
 
 def different_policies() -> list[str]:
-    """The policies of the registry; of several that rank clients alike, the first."""
+    """The policies of the registry; of several with the same ranking, the first."""
     ranks: dict[object, str] = {}
     for name, entry in POLICIES.items():
         ranks.setdefault(entry.criterion() if entry.criterion else name, name)

@@ -1,9 +1,9 @@
-"""Whether the sidecar does more work than before, counted: a busy machine changes nothing.
+"""Counts the work of the sidecar, and fails if it grew; a busy machine makes no difference.
 
 Each gauge runs in three small clusters: one, one with twice the agents, one with twice the
 frameworks. Loops run interpreted, so their steps are counted like all other Python. A gauge fails
-where a count exceeds the recorded one by more than `TOLERANCE`, or grows faster than the gauge
-allows when the cluster doubles.
+if a count exceeds the recorded one by more than `TOLERANCE`, or grows faster than the gauge allows
+when the cluster doubles.
 
 `counts.toml` has the recorded counts; `--record` writes it. `times.py` measures processor time.
 """
@@ -35,11 +35,11 @@ class Counts(NamedTuple):
     Attributes
     ----------
     steps : int
-        Lines of Python that were executed, and calls and returns.
+        Executed lines of Python, and calls and returns.
     calls : int
-        Calls of functions from Python, those written in C included.
+        Calls of functions from Python, including those written in C.
     allocated : int
-        Bytes, where at least a KiB was allocated between two calls or returns.
+        Bytes, as far as at least a KiB was allocated between two calls or returns.
     answered : int
         Decisions, or bytes of answers.
     """
@@ -62,7 +62,7 @@ def count(gauge: Gauge) -> Found:
 
 
 def count_one(gauge: Gauge, agents: int, frameworks: int) -> Counts:
-    """Count one turn's steps, and the memory of the next, once a few have filled the caches."""
+    """Count one turn's steps, and the next one's memory, after a few turns that fill caches."""
     measure = _nothing
 
     def meter(*call: Any) -> tuple[Any, Any]:
@@ -126,7 +126,7 @@ def _memory(call: Callable[..., Any], *arguments: Any) -> tuple[Any, Any]:
 
 @contextmanager
 def _watched(trace: Any, profile: Any) -> Iterator[None]:
-    """Have this thread report to these functions, and then to those it reported to before."""
+    """Install profiling functions for this thread, and restore the previous ones."""
     before = sys.gettrace(), sys.getprofile()
     sys.setprofile(profile)
     sys.settrace(trace)
@@ -138,7 +138,7 @@ def _watched(trace: Any, profile: Any) -> Iterator[None]:
 
 
 def faults(gauge: Gauge, found: Found, recorded: Found) -> list[str]:
-    """Say where a gauge does more than recorded, or grows too fast with the cluster."""
+    """List gauges that do more than recorded, or grow too fast with the cluster."""
     said = []
     for size, counts in found.items():
         for unit, now, before in zip(
@@ -155,7 +155,7 @@ def faults(gauge: Gauge, found: Found, recorded: Found) -> list[str]:
 
 
 def read() -> dict[str, Found]:
-    """The recorded counts; none where another Python recorded them, which has other steps."""
+    """The recorded counts; None if another version of Python recorded them, as steps differ."""
     kept = tomllib.loads(RECORDED.read_text()) if RECORDED.exists() else {}
     if kept.pop("python", PYTHON) != PYTHON:
         print("Recorded with another Python: only growth is judged.\n")
@@ -164,7 +164,7 @@ def read() -> dict[str, Found]:
 
 
 def write(recorded: dict[str, Found]) -> None:
-    """Keep counts."""
+    """Store the counts."""
     lines = ["# Written by `make gate ARGS=--record`: " + ", ".join(Counts._fields)]
     lines.append(f'python = "{PYTHON}"')
     for name, found in recorded.items():
@@ -174,12 +174,12 @@ def write(recorded: dict[str, Found]) -> None:
 
 
 def cell(now: int, before: int) -> str:
-    """Write a count, and by how much it differs from the recorded one."""
+    """Format a count, and its difference from the recorded one."""
     return f"{now:,}" if now == before else f"{now:,} ({now / max(before, 1) - 1:+.2%})"
 
 
 def main() -> None:
-    """Count, print a table, and fail where there is a fault."""
+    """Count, print a table, and fail if a gauge fails."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--record", action="store_true", help="keep these counts from now on")
     parser.add_argument("--gauges", nargs="*", default=list(GAUGES), choices=list(GAUGES))

@@ -1,6 +1,6 @@
 """Small pieces of work that show whether the sidecar has become slower; the gate runs them.
 
-Each is a real part of what a sidecar does, small enough to be done some thousand times a minute.
+Each is a real part of a sidecar's work, small enough to run some thousand times a minute.
 """
 
 from collections.abc import Callable, Iterator
@@ -36,12 +36,12 @@ from tests.hostile import at_scale
 from tests.world.rows import given_back, holdings_of, settled
 
 OFFERS = 128
-"""Launches in a batch, with as many ends of tasks: these are most of what a module sends."""
+"""Launches in a batch, and as many ends of tasks: these are most of a module's messages."""
 
 WELCOME = pb.Welcome(protocol_version=PROTOCOL_VERSION, sidecar_id="bench", kinds_max=512)
 
 Turns = Iterator[Any]
-"""Does the same work again and again; yields what the meter says of each turn."""
+"""Does the same work repeatedly; yields the meter's result of each turn."""
 
 
 class Gauge(NamedTuple):
@@ -50,8 +50,8 @@ class Gauge(NamedTuple):
     Attributes
     ----------
     work : callable
-        Takes the size of the cluster and a meter. Where one agent has many kinds, their number is
-        taken for that of frameworks.
+        Takes the size of the cluster and a meter. In `one agent has many kinds`, the second size is
+        the number of kinds.
     timed, counted : tuple of int
         Sizes at which its time is measured, and at which its steps are counted.
     growth : tuple of float
@@ -104,7 +104,7 @@ def used_up(agents: int, frameworks: int, meter: Meter) -> Turns:
 
 
 def one_agent(agents: int, frameworks: int, meter: Meter) -> Turns:
-    """One agent is freed where all others are full."""
+    """One agent is freed while all others are full."""
     allocator = cluster(agents, frameworks, PolicySpec("drf"))
     filled = hold_everything(allocator, 20_000, agents, frameworks)
     chance = np.random.default_rng(1)
@@ -118,7 +118,7 @@ def one_agent(agents: int, frameworks: int, meter: Meter) -> Turns:
 
 
 def events(agents: int, frameworks: int, meter: Meter) -> Turns:
-    """A batch of single events of three sorts by turns, read and applied."""
+    """A batch of single events of three types in turn, read and applied."""
     session, client = _session(bench_events.cluster(agents, frameworks))
     for batch in bench_events.accepts(300):
         data = client.batch(1, batch).SerializeToString()
@@ -126,11 +126,11 @@ def events(agents: int, frameworks: int, meter: Meter) -> Turns:
 
 
 def launches(agents: int, frameworks: int, meter: Meter) -> Turns:
-    """What a module says of ACCEPT calls that launch a task, and of tasks that end, in one batch.
+    """A module's batch of ACCEPT calls that launch a task, and of tasks that end.
 
-    A master tells of an ACCEPT that the rest of the offer comes back, and then that the task's part
-    comes into use. Where nothing else waits, a module sends both as they are: a row an event, the
-    part in use first, or last where it was faster than the master. Offers are made in between.
+    For an ACCEPT the master reports the release of the rest of the offer, and then the use of the
+    task's part. If no other events wait, a module sends both as single rows: the used part first,
+    or last if it was faster than the master. Offers are made in between.
     """
     session, client = _session(bench_events.cluster(agents, frameworks, disk=2**30))
     ended: list[Event] = []
@@ -157,7 +157,7 @@ def launches(agents: int, frameworks: int, meter: Meter) -> Turns:
 def _offered(
     session: SidecarSession, client: ModuleSession, now_ms: int, agents: np.ndarray
 ) -> Holdings:
-    """Have some agents offered, each as a whole."""
+    """Offer some agents, each as a whole."""
     asked = client.batch(now_ms, cycle=True, agents=agents.tolist())
     made = client.receive(_answered(session, asked.SerializeToString()))
     assert isinstance(made, Decisions)
@@ -180,7 +180,7 @@ def arrivals(agents: int, frameworks: int, meter: Meter) -> Turns:
 
 
 def agent_returns(agents: int, frameworks: int, meter: Meter) -> Turns:
-    """An agent returns with another name, beside tenants that name 128 of them each."""
+    """An agent returns with another name, while tenants name 128 hosts each."""
     allocator = at_scale.cluster(agents)
     for _ in at_scale.names_hosts(allocator, agents, frameworks):
         assert allocator.state.eligibility.excluded.any()
@@ -197,7 +197,7 @@ def agent_returns(agents: int, frameworks: int, meter: Meter) -> Turns:
 
 
 def made_up_kinds(agents: int, kinds: int, meter: Meter) -> Turns:
-    """Everything is offered again, where one agent has many kinds that no other one has."""
+    """Everything is offered again, with an agent that has many kinds of its own."""
     allocator = at_scale.cluster(agents)
     for _ in at_scale.makes_up_kinds(allocator, agents, kinds):
         made, cost = meter(allocator.allocate, allocator.state.now_ms + 1000)

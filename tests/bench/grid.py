@@ -1,10 +1,11 @@
-"""What the core takes on the grid of clusters that Mesos measures its own allocator with.
+"""Times of the core on the grid of clusters that Mesos uses to measure its own allocator.
 
-Agents by frameworks, and for each size what those benchmarks do: agents are added, everything is
-declined and offered again, with filters too, half or 99 % of the frameworks suppress offers, some
-roles have guarantees and limits; and what matters every second: one agent is freed, or nothing is.
-A turn is the cycle alone (`Allocator.allocate`), where agents are added the events, too. Prints a
-table in Markdown: processor time in milliseconds, the least of the repetitions.
+Agents by frameworks, and for each size the steps of those benchmarks: agents are added, everything
+is declined and offered again, with and without filters, half or 99 % of the frameworks suppress
+offers, some roles have guarantees and limits; and the usual steps of every second: one agent is
+freed, or nothing is. A turn is the cycle alone (`Allocator.allocate`); when agents are added it
+includes the events. Prints a table in Markdown: processor time in milliseconds, the minimum of the
+repetitions.
 """
 
 import argparse
@@ -37,7 +38,7 @@ class Bench:
         self.allocator = cluster(agents, frameworks, spec)
 
     def cycle(self, agents: np.ndarray | None = None) -> tuple[Decisions, Any]:
-        """Decide, and make offers of it; what the meter says of the decision."""
+        """Run a cycle, and turn decisions into offers; returns the meter's result of the cycle."""
         self.now_ms += EVERY_CYCLE_MS
         made, cost = self.meter(self.allocator.allocate, self.now_ms, agents)
         assert not self.allocator.last_cycle.policy_error, self.allocator.last_cycle.policy_error
@@ -45,7 +46,7 @@ class Bench:
         return made, cost
 
     def give_back(self, made: Decisions, refuse_ms: int = -1) -> None:
-        """Decline what was offered."""
+        """Decline the offers."""
         if len(made):
             self.allocator.step(given_back(holdings_of(made), refuse_ms))
 
@@ -71,12 +72,12 @@ def filters(bench: Bench, repeats: int) -> Turns:
 
 
 def half_suppressed(bench: Bench, repeats: int) -> Turns:
-    """Every other framework wants no offers."""
+    """Every other framework suppresses offers."""
     return _suppressed(bench, repeats, range(1, bench.frameworks, 2))
 
 
 def most_suppressed(bench: Bench, repeats: int) -> Turns:
-    """99 of 100 frameworks want no offers."""
+    """99 of 100 frameworks suppress offers."""
     some = (each for each in range(1, bench.frameworks + 1) if each % 100)
     return _suppressed(bench, repeats, some)
 
@@ -98,7 +99,7 @@ def quota(bench: Bench, repeats: int) -> Turns:
 
 
 def one_freed(bench: Bench, repeats: int) -> Turns:
-    """All is used; then one agent is not."""
+    """Everything is used; then one agent is freed."""
     made, _ = bench.cycle()
     took = []
     for _ in range(repeats):
@@ -114,7 +115,7 @@ def one_freed(bench: Bench, repeats: int) -> Turns:
 
 
 def nothing(bench: Bench, repeats: int) -> Turns:
-    """All is offered already."""
+    """Everything is on offer already."""
     bench.cycle()
     return [bench.cycle()[1] for _ in range(repeats)]
 

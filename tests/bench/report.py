@@ -1,8 +1,8 @@
-"""All benchmarks in one run, and one report of them: tables, plots, and what they ran on.
+"""All benchmarks in one run, and a report of them: tables, plots, and the machine.
 
-Each section is a process of its own, so that none pays for what another has loaded. Before and
-after each the yardstick is measured: where it moved, the machine was busy with something else, and
-the section's wall times say little. `report.md` and the plots land under ``--out``.
+Each section is a process of its own, so that sections do not share loaded code. The yardstick is
+measured before and after each: if it moved, the machine was busy with other work, and the section's
+wall times are unreliable. `report.md` and the plots are written to ``--out``.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from tests.bench.yardstick import processor, yardstick_ms
 
 
 class Section(NamedTuple):
-    """A benchmark, and what it is about.
+    """A benchmark, and its description.
 
     Attributes
     ----------
@@ -91,14 +91,14 @@ BUILT = {
     "brain_bench": Path(".cache/module/shipped/tests/brain_bench"),
     "driver": Path(".cache/module/mesos/adapter/driver"),
 }
-"""Benchmarks that are built: by ``make cpp-all``, and by ``make module MESOS_ROOT=...``."""
+"""Compiled benchmarks: by ``make cpp-all``, and by ``make module MESOS_ROOT=...``."""
 
 VERBATIM = {*BUILT, "bench_checkpoint"}
-"""Those whose text is no Markdown."""
+"""Benchmarks whose output is not Markdown."""
 
 
 class Outcome(NamedTuple):
-    """What a section said, what it took, and how fast the machine was before and after."""
+    """Output and times of a section, and the speed of the machine before and after."""
 
     section: Section
     text: str
@@ -131,7 +131,7 @@ def run(section: Section, out: Path) -> Outcome:
 
 @contextmanager
 def busy(count: int) -> Iterator[None]:
-    """Let this number of processes consume time meanwhile."""
+    """Run this number of processes that consume time meanwhile."""
     with ExitStack() as stack:
         for _ in range(count):
             child = subprocess.Popen([sys.executable, "-c", "while True: pass"])
@@ -141,7 +141,7 @@ def busy(count: int) -> Iterator[None]:
 
 
 def facts() -> list[str]:
-    """What the figures were measured on."""
+    """The machine and the software versions."""
     memory_mib = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 20
     commit = subprocess.run(
         ["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False
@@ -157,7 +157,7 @@ def facts() -> list[str]:
 
 
 def write(out: Path, outcomes: Sequence[Outcome], head: Sequence[str]) -> None:
-    """Write the report as far as it goes."""
+    """Write the report of the sections so far."""
     lines = ["# Benchmarks", "", *head, ""]
     for each in outcomes:
         before, after = each.yard_ms
@@ -209,7 +209,7 @@ def draw_grid(out: Path) -> Path:
 
 
 def main() -> None:
-    """Run all sections, or those that are named; the report grows with each."""
+    """Run all sections, or the named ones; the report grows with each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("bench-out"))
     parser.add_argument(

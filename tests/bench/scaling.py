@@ -1,9 +1,9 @@
-"""How cost grows with the cluster; `--out tools/docs/data/scaling.json` keeps it for the page.
+"""How cost grows with the cluster; `--out tools/docs/data/scaling.json` stores it for the page.
 
-Each size is measured in a process of its own. A new master tells the sidecar's side of a session of
+Each size is measured in a process of its own. A new master sends the sidecar's side of a session
 its whole cluster; everything is offered, declined, and offered again; then nothing is free. Bytes
-are those on the wire. Times are processor time of the sidecar's side, with reading and writing its
-messages, the least of the repetitions. `make docs` makes a page of the figures.
+are those on the wire. Times are processor time of the sidecar's side, including decoding and
+encoding of its messages, the minimum of the repetitions. `make docs` makes a page of the figures.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from tests.world.rows import given_back, holdings_of, settled
 AGENTS = (1_000, 5_000, 10_000, 20_000, 50_000, 100_000)
 FRAMEWORKS = (100, 1_000, 6_000)
 SMALLEST = (10, 10)
-"""Its memory is that of a sidecar that knows nothing."""
+"""Base memory: that of an empty sidecar."""
 
 WITH_MODULE = ((1_000, 100), (10_000, 1_000), (10_000, 6_000))
 REPEATS = 5
@@ -57,7 +57,7 @@ class Master:
         self._now_ms = 1
 
     def cycle(self, events: Sequence[Event] = ()) -> tuple[list[Decisions], Row]:
-        """Tell events, and have a cycle; what was decided, and what it took."""
+        """Send events, and run a cycle; returns the decisions, and the cost."""
         self._now_ms += 1000
         request = self._module.batch(self._now_ms, events, cycle=True).SerializeToString()
         answers, took_ms = clock_ms(self._say, request)
@@ -69,7 +69,7 @@ class Master:
         }
 
     def settle(self, made: Sequence[Decisions]) -> list[Event]:
-        """What tells that all decisions became offers."""
+        """The outcomes if all decisions became offers."""
         for each in made:
             self._module.settle(len(each))
         return [settled(each) for each in made if len(each)]
@@ -102,7 +102,7 @@ def measure(agents: int, frameworks: int) -> Row:
 
 
 def with_module() -> list[Row]:
-    """What the driver finds where a module was built; whole re-offers, in seconds."""
+    """Results of the C++ driver, if a module was built; whole re-offers, in seconds."""
     if not BUILT["driver"].exists():
         return []
     sidecar = str(Path(sys.executable).with_name("mesos-allocator"))
@@ -117,7 +117,7 @@ def with_module() -> list[Row]:
 
 
 def main() -> None:
-    """Measure one size, or all of them and keep them."""
+    """Measure one size, or measure and store all of them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--one", type=int, nargs=2, metavar=("AGENTS", "FRAMEWORKS"))
     parser.add_argument("--agents", type=int, nargs="*", default=AGENTS)

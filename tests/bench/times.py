@@ -1,10 +1,10 @@
-"""Processor times of the gauges, beside those of an earlier commit in the same run.
+"""Processor times of the gauges, compared with those of an earlier commit in the same run.
 
-The tree of that commit is laid out in `.cache/gate`, with its own gauges and its own compiled
-loops. A process of either tree runs each gauge, by turns: what else the machine does slows both. A
-gauge fails where it takes more than `LIMIT` times as long, twice, in new processes.
+The tree of that commit is checked out to `.cache/gate`, with its own gauges and its own compiled
+loops. A process of each tree runs each gauge in turn, so that other work on the machine slows both.
+A gauge fails if it takes more than `LIMIT` times as long, twice, in new processes.
 
-`baseline.txt` names the commit; `--record` names the present one.
+`baseline.txt` names the commit; `--record` writes the current one.
 """
 
 import argparse
@@ -27,7 +27,7 @@ BASELINE = Path(__file__).with_name("baseline.txt")
 LIMIT = 2.0
 BLOCKS, BLOCK_MS = 8, 20.0
 
-# Loads all loops, as the measured process does; the first one also compiles what is not cached.
+# Loads all loops, as the measured process does; the first one also compiles missing ones.
 _COMPILE = """
 import json, sys
 from tests.bench.gauges import GAUGES
@@ -35,7 +35,7 @@ for name in json.loads(sys.argv[1]):
     if name in GAUGES:
         next(GAUGES[name]())
 """
-# Runs a gauge for some turns whenever a line asks for it; null where the tree has no such gauge.
+# Runs a gauge for some turns on each input line; null if the tree has no such gauge.
 _MEASURE = """
 import itertools, json, sys
 from tests.bench.gauges import GAUGES
@@ -65,7 +65,7 @@ def started(tree: Path, code: str, *words: str) -> subprocess.Popen[str]:
 
 @contextmanager
 def opened(tree: Path) -> Iterator[Clock]:
-    """Begin to measure a tree."""
+    """Start a process that measures a tree."""
     with started(tree, _MEASURE) as process:
 
         def clock(name: str, turns: int) -> float | None:
@@ -77,7 +77,7 @@ def opened(tree: Path) -> Iterator[Clock]:
 
 
 def compare(name: str, before: Clock, now: Clock) -> tuple[float, float | None, float]:
-    """Run a gauge in both trees by turns: milliseconds now and before, and the median ratio."""
+    """Run a gauge in both trees in turn: milliseconds now and before, and the median ratio."""
     first_ms = now(name, 2) or 0.0
     if before(name, 2) is None:
         return first_ms, None, 1.0
@@ -104,7 +104,7 @@ def slower(before: Path, names: list[str]) -> list[str]:
 
 
 def git(*words: str) -> bytes:
-    """What git says of this repository."""
+    """Output of a git command in this repository."""
     return subprocess.run(["git", *words], cwd=ROOT, check=True, capture_output=True).stdout
 
 
@@ -118,7 +118,7 @@ def laid_out(commit: str) -> Path:
     except subprocess.CalledProcessError:
         sys.exit(f"no commit {commit} here: clone without --depth")
     fresh = tree.with_suffix(".new")
-    # Python 3.11.2, which Debian has, knows no filters.
+    # Python 3.11.2, which Debian has, lacks extraction filters.
     checked: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         archive.extractall(fresh, **checked)

@@ -1,8 +1,8 @@
-"""How fast this machine is just now, in processor time of work that is always the same.
+"""The current speed of this machine: processor time of a constant piece of work.
 
-A figure in seconds says little where neighbours share the caches and clocks change. The ratio to
-work of the same kind, done in the same moment, says whether the program has changed. The kinds are
-those that the sidecar lives on: the interpreter, arrays, and compiled loops.
+A time in seconds is unreliable if neighbours share the caches and clock rates change. The ratio to
+work of the same type at the same moment shows whether the program has changed. The types of work
+are those of the sidecar: the interpreter, arrays, and compiled loops.
 """
 
 import math
@@ -23,20 +23,20 @@ loop_cache.prepare()
 Answer = TypeVar("Answer")
 
 Meter = Callable[..., tuple[Any, Any]]
-"""Calls a function; returns its answer and what that cost, as `clock_ms` does."""
+"""Calls a function; returns its result and its cost, as `clock_ms` does."""
 
 ROUNDS = 3
 
 
 def clock_ms(call: Callable[..., Answer], *arguments: object) -> tuple[Answer, float]:
-    """Call something; returns its answer, and the processor time that it took in this process."""
+    """Call something; returns its result, and the processor time that it took in this process."""
     begun = time.process_time()
     answer = call(*arguments)
     return answer, (time.process_time() - begun) * 1000
 
 
 def yardstick_ms() -> float:
-    """The geometric mean of the kinds of work, the least of a few rounds of each."""
+    """The geometric mean over the types of work, of the minimum of a few rounds of each."""
     least = [min(clock_ms(work)[1] for _ in range(ROUNDS)) for work in _warm()]
     return math.prod(least) ** (1 / len(least))
 
@@ -73,7 +73,7 @@ def _chase() -> int:
 
 @njit(cache=True)
 def _walk(numbers, steps):
-    """Jump from entry to entry, each of which says which comes next."""
+    """Follow a chain of entries, each of which names the next."""
     at, total = 0, 0
     for _ in range(steps):
         total += at & 7
@@ -82,7 +82,7 @@ def _walk(numbers, steps):
 
 
 def processor() -> str:
-    """What this machine computes with, as far as it says."""
+    """The processor of this machine, as far as it is known."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""The commands that there are, as a tree that tests walk."""
+"""The tree of commands, for tests that visit all of them."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,12 +10,12 @@ from allocator.cli.app import app
 
 
 def commands() -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Give the path and the command of each command, groups as well."""
+    """Yield the path and the command of each command, including groups."""
     yield from _below((), typer.main.get_command(app))
 
 
 def leaves() -> dict[tuple[str, ...], Any]:
-    """Commands that do something; a group that also runs by itself counts, too."""
+    """Commands that do something, including groups that also run by themselves."""
     return {
         path: command
         for path, command in commands()

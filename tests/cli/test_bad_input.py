@@ -1,6 +1,6 @@
-"""What each command says of bad input: one line on standard error, and the right exit code.
+"""The reaction of each command to bad input: one line on standard error, and the exit code.
 
-Commands are taken from the tree: one that stands in no table here fails.
+Commands are taken from the tree: a command without an entry in a table fails.
 """
 
 import json
@@ -21,7 +21,7 @@ from tests.tiers import long
 
 LEAVES = leaves()
 
-# What is right, but for a place that stands for each of the sidecar's commands.
+# Valid commands; a place holder stands for each of the sidecar's commands.
 RIGHT: dict[str, str] = {
     "status": "",
     "shares": "",
@@ -68,7 +68,7 @@ RIGHT: dict[str, str] = {
     "usage reset": "--yes",
 }
 
-# Command, what is wrong, exit code, and a part of the line.
+# Command, error, exit code, and a part of the line.
 WRONG: list[tuple[str, str, int, str]] = [
     ("observe", "", 78, "observer.sources"),
     ("serve", "--config {tmp}/none.toml", 2, "none.toml"),
@@ -215,7 +215,7 @@ NO_OTHER = {
     "status", "dump", "policy show", "demand list", "constraint list", "limit list",
     "weight list", "gang list", "drain list", "shadow show", "shadow stop", "settings show",
 }  # fmt: skip
-"""Commands of a sidecar that take nothing of their own that could be wrong."""
+"""Commands of a sidecar without parameters of their own that could be wrong."""
 
 
 def call(words: str, tmp: Path, *more: str) -> Result:
@@ -223,11 +223,11 @@ def call(words: str, tmp: Path, *more: str) -> Result:
 
 
 def is_one_line(done: Result, code: int, part: str) -> str:
-    """Check the code and the line, JSON under --json; give what was printed beside it."""
+    """Check the code and the line, JSON under --json; returns the standard output."""
     problem = done.exception
     assert problem is None or isinstance(problem, SystemExit), problem
     assert done.exit_code == code, done.output
-    # How far it is may stand before what is wrong.
+    # Progress may be printed before the error.
     (line,) = (line for line in done.stderr.splitlines() if not line.startswith("reading "))
     if line.startswith("{"):
         error = json.loads(line)["error"]
@@ -256,7 +256,7 @@ def sidecar(tmp_path_factory):
 
 @pytest.fixture
 def files(tmp_path) -> Path:
-    """A directory of what is no journal and no scenario."""
+    """A directory with a file that is neither a journal nor a scenario."""
     (tmp_path / "empty").mkdir()
     (tmp_path / "nothing").touch()
     (tmp_path / "corrupt").write_bytes(b"this is no journal " * 99)
@@ -266,7 +266,7 @@ def files(tmp_path) -> Path:
 
 @pytest.fixture(scope="module")
 def pems(tmp_path_factory, tool) -> Path:
-    """An authority, and certificates of its own: one that is valid, and one that has expired."""
+    """A certificate authority with a valid and an expired certificate."""
     directory = tmp_path_factory.mktemp("pems")
     authority = Authority(tool("openssl"), directory)
     authority.sign("valid")
@@ -322,7 +322,7 @@ def test_a_certificate_that_is_wanted_is_asked_for(pems, wants_certificates, tmp
 
 
 def test_grpc_adds_no_lines_of_its_own(pems, with_expired):
-    """They come from its library in C, past Python's standard error."""
+    """The C library prints them, bypassing Python's standard error."""
     words = ["status", "--target", with_expired.targets[0], "--tls-ca", f"{pems}/ca.pem"]
     environment = {name: value for name, value in os.environ.items() if name != "GRPC_VERBOSITY"}
     done = subprocess.run(
@@ -421,7 +421,7 @@ def test_nobody_there_is_said(command, tmp_path):
     part = f"no sidecar answers at {target}; is it running?"
     words = f"{command} {RIGHT[command]}"
     assert not is_one_line(call(words, tmp_path, "--target", target), 3, part)
-    if command != "settings export":  # it writes TOML alone
+    if command != "settings export":  # it writes TOML only
         is_one_line(call(words, tmp_path, "--target", target, "--json"), 3, part)
 
 

@@ -1,4 +1,4 @@
-"""`bundle`: one file with all that a report needs, of a real sidecar; without names if wanted."""
+"""`bundle`: one file with all information for a bug report, with or without names."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""`status --check`: the codes of monitoring, and one line, before real sidecars."""
+"""`status --check`: exit codes for monitoring, and one line of output, on real sidecars."""
 
 import json
 import re
@@ -31,7 +31,7 @@ STATUS: dict[str, Any] = {
 }
 
 PERFORMANCE = re.compile(r"'[^'=|]+'=[\d.]+(s|ms|c)?(;;;0;[\d.]+)?")
-"""One number, as the guidelines for monitoring plugins have it."""
+"""One number, in the format of the guidelines for monitoring plugins."""
 
 
 def one_line(result: Result) -> str:
@@ -43,7 +43,7 @@ def one_line(result: Result) -> str:
 def test_a_sidecar_is_judged_by_what_it_says_of_itself():
     with SidecarProcess(compiled=True) as sidecar, sidecar.channel() as channel:
         target = sidecar.targets[0]
-        # Until the observer has heard that the loops are loaded it says so.
+        # Until the observer has received the news that the loops are loaded it says so.
         await_true(lambda: one_line(check(target)).startswith("WARNING: no session: no master"))
         assert check(target).exit_code == Check.WARNING
         # Without the option the code says whether there was an answer, as before.
@@ -75,7 +75,7 @@ def test_that_decisions_are_not_what_was_set_is_critical(what):
 
 
 def test_numbers_for_monitoring_follow_behind_a_bar():
-    names = ["cpus", "a' b=|c"]  # an agent may call a resource anything
+    names = ["cpus", "a' b=|c"]  # an agent may give a resource any name
     resources = [{"name": name, "total": 8, "held": 2.5, "offered": 1} for name in names]
     warnings = [{"what": "unknown name", "text": "zone=a|b"}]
     data = {**STATUS, "resources": resources, "warnings": warnings}

@@ -1,4 +1,4 @@
-"""The command line, some of it as a process: what it prints, what it ends with, how quickly."""
+"""The command line, partly as a process: output, exit codes, speed."""
 
 import json
 import os
@@ -47,7 +47,7 @@ def test_help_lists_all_commands_and_what_the_exit_codes_mean():
 
 
 def imported_by(*arguments: str) -> set[str]:
-    """The packages that a command loads."""
+    """The packages that a command imports."""
     program = f"""
 import sys
 sys.argv = ["mesos-allocator", *{arguments!r}]
@@ -135,7 +135,7 @@ main()
 
 
 def test_warm_has_nothing_to_do_twice(tmp_path):
-    """A complete cache is left as it is."""
+    """A complete cache is left unchanged."""
     program = """
 from allocator.server.system import loop_cache
 loop_cache.prepare()
@@ -166,7 +166,7 @@ PLAYS = [
 
 @pytest.mark.long
 def test_who_plays_compiles_ahead_and_says_so(tmp_path):
-    """Before anything is played: here the compiler fails, and so does the command."""
+    """Loops are compiled first: here the compiler fails, and so does the command."""
     (tmp_path / "journal").touch()
     examples = Path(__file__).parents[2] / "examples" / "scenarios"
     shutil.copy(examples / "one_greedy_framework.toml", tmp_path / "scenario.toml")
@@ -361,7 +361,7 @@ def test_flags_of_serve_are_options_of_the_configuration():
 
 
 def test_the_manual_names_options_that_there_are():
-    """What docs/how-to/install.md sets is known to the configuration."""
+    """The configuration knows all settings in docs/how-to/install.md."""
     deploy = Path(__file__).parents[2] / "deploy"
     tree = tomllib.loads((deploy / "config.example.toml").read_text())
     known = {f"{section}.{key}" for section, table in tree.items() for key in table}

@@ -1,4 +1,4 @@
-"""What a shell completes, asked as shells ask; a real sidecar knows the names."""
+"""Shell completion, requested as shells do; a real sidecar provides the names."""
 
 import os
 import subprocess
@@ -30,12 +30,12 @@ def sidecar():
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch):
-    """Let no machine be too slow to complete."""
+    """Disable the time limit of completion, for slow machines."""
     monkeypatch.setattr(completing, "TIMEOUT_S", 60.0)
 
 
 def asking(line: str, target: str, **more: str) -> dict[str, str]:
-    """Make the environment that bash asks with, the cursor at the end of the line."""
+    """Make the environment that bash sets, the cursor at the end of the line."""
     return {
         "_MESOS_ALLOCATOR_COMPLETE": "complete_bash",
         "COMP_WORDS": line,

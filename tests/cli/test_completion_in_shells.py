@@ -24,7 +24,7 @@ pytestmark = pytest.mark.long
 
 PROGRAM = Path(sys.executable).with_name("mesos-allocator")
 MARK = "stranger-was-here"
-"""A file that is there only where a shell ran what a framework is named."""
+"""A file that exists only if a shell executed a framework's name."""
 
 HONEST = "zz-honest_1.2:a/b@c"
 ALONE = f"yy$(touch${{IFS}}{MARK})"
@@ -39,7 +39,7 @@ HOSTILE = (
     f"zz\ntouch {MARK}\n",
     f"zz'$(touch {MARK})'",
     f'zz"$(touch {MARK})"',
-    # Where a shell escapes dollars and not backslashes, this one ends up with a dollar.
+    # A shell that escapes dollars but not backslashes would turn this into a dollar.
     f"zz\\$(touch${{IFS}}{MARK})",
     f"zz<(touch {MARK})",
     f"zz{{a,$(touch {MARK})}}",
@@ -106,7 +106,7 @@ def test_only_harmless_names_are_completed(sidecar, monkeypatch, shell, begun):
 
 @pytest.mark.parametrize(("begun", "found"), [("cpus:2\\;m", []), ("'cpus:2;m", ["cpus:2;mem:"])])
 def test_bash_is_given_a_semicolon_only_in_quotes(sidecar, monkeypatch, begun, found):
-    """It joins amounts, and ends a command: what follows could be ``PATH=/elsewhere``."""
+    """It separates amounts, and ends a command: the rest could be ``PATH=/elsewhere``."""
     monkeypatch.setattr(completing, "TIMEOUT_S", 60.0)
     environment = {
         "_MESOS_ALLOCATOR_COMPLETE": "complete_bash",
@@ -151,7 +151,7 @@ class Terminal:
         os.write(self._terminal, text.encode())
 
     def await_shown(self, wanted: str, again: str = "", within_s: float = 120.0) -> None:
-        """Wait until the terminal shows something; now and then press a key again."""
+        """Wait until the terminal shows something; press a key again from time to time."""
         until_s = time.monotonic() + within_s
         while wanted not in self.shown:
             assert time.monotonic() < until_s, self.shown
@@ -173,7 +173,7 @@ class Terminal:
 def on_terminal(
     shell: str, path: str, setsid: str, directory: Path, target: str
 ) -> Iterator[Terminal]:
-    """Have a shell that completes our commands."""
+    """Start a shell that completes our commands."""
     source = {"_MESOS_ALLOCATOR_COMPLETE": f"source_{shell}"}
     script = subprocess.run(
         [PROGRAM], env={**os.environ, **source}, capture_output=True, text=True, check=True
@@ -193,7 +193,7 @@ def on_terminal(
 def test_no_shell_runs_what_a_framework_is_named(sidecar, tmp_path, tool, shell):
     path = tool("bash") if shell == "bash" else found_or_skipped(shell)
     with on_terminal(shell, path, tool("setsid"), tmp_path, sidecar.targets[0]) as terminal:
-        # Nothing but the honest one is left to be completed, so what is typed becomes its name.
+        # Only the honest one is left as a completion, so the typed word becomes its name.
         terminal.type("mesos-allocator explain framework zz-\t")
         terminal.await_shown("zz-honest_1.2", again="\t")
         terminal.type("\n")

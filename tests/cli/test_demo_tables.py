@@ -1,4 +1,4 @@
-"""The demo's tables: eighty columns suffice, and no number is torn apart."""
+"""The demo's tables fit in eighty columns, without breaking a number."""
 
 import io
 
@@ -11,7 +11,7 @@ from allocator.lab.experiments.claims import CLAIMS, ClaimVerdict
 
 @pytest.fixture
 def printed(monkeypatch) -> io.StringIO:
-    """What is printed on a terminal of eighty columns."""
+    """The output on a terminal of eighty columns."""
     text = io.StringIO()
     console = Console(file=text, width=80, highlight=False)
     for module in (demo_tables, terminal):

@@ -1,4 +1,4 @@
-"""Tables on narrow terminals: what is left out, what is cut, and that nothing is broken."""
+"""Tables on narrow terminals: which columns are left out or cut, without broken values."""
 
 from hypothesis import given
 from hypothesis import strategies as st

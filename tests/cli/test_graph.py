@@ -1,4 +1,4 @@
-"""`graph`: the constraint graph of a recorded cluster, in files that networkx reads again."""
+"""`graph`: the constraint graph of a recorded cluster, in files that networkx can read."""
 
 import json
 from pathlib import Path
@@ -81,7 +81,7 @@ def test_what_cannot_be_written_is_said(journal: Path, tmp_path: Path) -> None:
 
 
 def test_what_strangers_are_named_breaks_no_picture_and_no_file(tmp_path: Path) -> None:
-    """To who draws, what stands between dollars is a formula; XML has no control characters."""
+    """The library draws text between dollars as a formula; XML has no control characters."""
     graph: nx.Graph = nx.Graph()
     graph.add_node(r"a$\frac{$ in eng", side=0)
     graph.add_node("h1", side=1)

@@ -44,7 +44,7 @@ def test_what_takes_arguments_has_an_example_that_is_right(path, tmp_path):
         return
     words = shlex.split(example)
     assert tuple(words[: len(path)]) == path
-    if path[0] in {"advise", "graph", "replay"}:  # they want a journal that is there
+    if path[0] in {"advise", "graph", "replay"}:  # they need an existing journal
         words = [word.replace("/var/lib/mesos-allocator", str(tmp_path)) for word in words]
     command.make_context(path[-1], words[len(path) :])
 

@@ -1,4 +1,4 @@
-"""Several sidecars, of which one has a master's session: it leads, and is the one that is asked."""
+"""Of several sidecars, commands ask the leader: the one with a master's session."""
 
 import json
 
@@ -33,7 +33,7 @@ def test_the_one_that_leads_is_asked(sidecars):
     assert done.exit_code == 0, done.stderr
     assert "eng" in run(second, "limit", "list").stdout
     assert "eng" not in run(first, "limit", "list").stdout
-    # One is asked, whether or not it leads.
+    # A single one is asked, whether or not it leads.
     assert run(first, "limit", "list").exit_code == 0
 
 

@@ -1,4 +1,4 @@
-"""What commands make of a response: plain data, and tables."""
+"""Formatting of responses by commands: plain data, and tables."""
 
 import json
 from pathlib import Path
@@ -215,7 +215,7 @@ def test_rules_are_tables(capsys):
 
 @pytest.mark.parametrize("dry_run", [True, False])
 def test_a_reset_says_that_something_was_taken_back(capsys, dry_run):
-    """`nothing is set` alone reads as if nothing had been."""
+    """`nothing is set` alone would suggest that nothing had been set before."""
     change = spb.Change(dry_run=dry_run)
     setting_tables.settings(plain(pb.ResetSettingsResponse(change=change)))
     text = capsys.readouterr().out

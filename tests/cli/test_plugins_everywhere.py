@@ -54,7 +54,7 @@ POLICIES = {{"mine": Entry(lambda spec: {made})}}
 
 @pytest.fixture(autouse=True)
 def registry():
-    """Leave the registry as it was."""
+    """Restore the registry afterwards."""
     before = dict(POLICIES)
     yield
     POLICIES.replace(before)
@@ -68,7 +68,7 @@ def scenario(tmp_path):
 
 
 def failing(tmp_path: Path, when: str = "True", made: str = "Mine()") -> str:
-    """A policy that fails; it is tried out with the seed 1."""
+    """A policy that fails; its trial has the seed 1."""
     file = tmp_path / "mine.py"
     file.write_text(FAILING.format(when=when, made=made))
     return str(file)

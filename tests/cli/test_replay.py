@@ -1,4 +1,4 @@
-"""`mesos-allocator replay`: what it says of whole journals, torn ones, damaged ones and others."""
+"""`mesos-allocator replay`: its output on complete, truncated, damaged and invalid journals."""
 
 import io
 import json
@@ -27,7 +27,7 @@ BATCHES = 120
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory) -> tuple[dict[str, bytes], int]:
-    """The files of a journal by name, the oldest first, and how many answers were heard."""
+    """The files of a journal by name, the oldest first, and the number of answers received."""
     directory = tmp_path_factory.mktemp("recorded")
     heard = long_play(directory / "journal", BATCHES)
     names = sorted(names_in(directory), key=age)
@@ -72,7 +72,7 @@ def test_a_directory_is_replayed_from_the_oldest_file(directory, recorded):
 
 @pytest.mark.long
 def test_as_a_process_it_says_so_in_words(directory):
-    """Another process lays its sets out in another way, and comes to the same."""
+    """Another process orders its sets differently, and must give the same results."""
     command = [sys.executable, "-m", "allocator", "replay", str(directory)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=280)
     assert (done.returncode, done.stderr) == (0, "")
@@ -94,7 +94,7 @@ def worked(tmp_path_factory) -> Path:
     (directory / "journals").mkdir()
     with SidecarProcess(flag, listen=[socket]) as sidecar:
         play(Replay(("cpus", "mem"), agents, arrivals), StreamLink(socket, 1), tell_demand=True)
-        # In order: a sidecar that is killed may not have written down what it answered last.
+        # A regular stop: a killed sidecar may lack records of its last answers.
         assert sidecar.terminate() == 0
     return directory / "journals"
 
@@ -120,9 +120,9 @@ def test_another_policy_is_played_beside_the_one_in_force(worked, tmp_path):
 def test_what_still_ran_counts_alike_whether_or_not_its_session_was_closed(
     worked, closed, tmp_path
 ):
-    """Whether the sidecar heard of the end of its last session before its own end is chance."""
+    """The sidecar may end before it notices the end of its last session, depending on timing."""
     with (worked / "journal").open("rb") as file:
-        # There is one session. What its end is answered with goes with its end.
+        # There is one session; the answer to its end may be missing with the end itself.
         records = list(takewhile(lambda each: not each.HasField("closed"), read_records(file)))
     if closed:
         session = max(each.session for each in records)
@@ -171,7 +171,7 @@ def test_later_files_alone_are_enough(directory, recorded):
 
 @pytest.mark.parametrize("count", [1, *long(2, 3), 4])
 def test_records_that_stand_in_two_files_count_once(directory, recorded, count):
-    """A process that was killed between two steps may leave them, with their answers or without."""
+    """A process that was killed between two steps may leave them with or without their answers."""
     first, second = list(recorded[0])[:2]
     more = list(read_records(io.BytesIO(recorded[0][second])))[3 : 3 + count]
     with (directory / first).open("ab") as file:
@@ -239,7 +239,7 @@ def test_other_answers_than_then_are_told(directory, recorded):
 
 
 def test_another_state_than_then_is_told(directory, recorded):
-    """Something was done that is not in the journal; from the next file on all is well."""
+    """A change is missing from the journal; from the next file on it is consistent."""
     first, second = list(recorded[0])[:2]
 
     def change(records: list[journal_pb2.JournalRecord]) -> None:

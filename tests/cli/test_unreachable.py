@@ -1,4 +1,4 @@
-"""What is said where no sidecar answers: what is wrong, and what to do about it."""
+"""Messages if no sidecar answers: the cause, and the remedy."""
 
 import getpass
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +16,7 @@ from tests.server.grpc.certificates import Authority
 
 
 def told(*words: str) -> str:
-    """The line of a command that reaches no sidecar."""
+    """The error line of a command that reaches no sidecar."""
     done = CliRunner().invoke(app, list(words))
     assert done.exit_code == 3, done.output
     (line,) = done.stderr.splitlines()
@@ -25,7 +25,7 @@ def told(*words: str) -> str:
 
 @pytest.fixture
 def tls_target(tool, tmp_path):
-    """An address that wants TLS."""
+    """An address that requires TLS."""
     Authority(tool("openssl"), tmp_path).sign("sidecar")
     pair = ((tmp_path / "sidecar.key").read_bytes(), (tmp_path / "sidecar.pem").read_bytes())
     server = grpc.server(ThreadPoolExecutor(1))
@@ -50,7 +50,7 @@ def test_that_tls_is_wanted_is_said(command, tls_target):
 
 
 def test_a_socket_that_others_may_not_use_is_not_taken_for_a_missing_sidecar():
-    # What gRPC says of a socket with mode 0600, to another user.
+    # gRPC's error for a socket with mode 0600 that belongs to another user.
     details = (
         "failed to connect to all addresses; last error: FAILED_PRECONDITION: unix:/run/a.sock:"
         " connect failed: addr: unix:/run/a.sock error: Permission denied"

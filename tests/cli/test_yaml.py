@@ -1,4 +1,4 @@
-"""What is written as YAML is read as what it was."""
+"""YAML output can be read back without changes."""
 
 import yaml
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""How often Mesos's own allocator does what a policy would, measured in its shadow.
+"""How often Mesos's own allocator decides as a policy does, which runs in its shadow.
 
 `python -m tests.cluster.storm --shadow-s 60` prints it.
 """
@@ -23,7 +23,7 @@ class Agreement:
     same, other, none : int
         Decisions: to the same framework, to others only, to none within the interval.
     share : float
-        The same, of all decisions that were compared.
+        `same` as a fraction of all decisions compared.
     misfits : int
     finished : int
         Tasks.
@@ -42,10 +42,10 @@ class Agreement:
 
 
 def agree(mesos: Mesos, policy: str, mode: str, agents: int, seconds: float) -> Agreement:
-    """Let three roles with six frameworks work under Mesos's own allocator, one policy beside it.
+    """Run six frameworks in three roles under Mesos's own allocator, with a policy in its shadow.
 
     Both serve agents in random order, so with several agents even the same policy gives them to
-    others. All books agree in the end.
+    others. All books must agree at the end.
     """
     with World(mesos, agents=agents, parameters={"shadow": "true"}) as world:
         world.sidecar.set_policy(policy, mode)

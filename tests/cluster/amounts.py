@@ -1,4 +1,4 @@
-"""Amounts of resources as Mesos writes them in JSON, in thousandths and by kind."""
+"""Amounts of Mesos's resources in JSON, in thousandths and by kind."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ def milli(value: float) -> int:
 
 
 def kind_of(resource: Any) -> str:
-    """What must be equal for two amounts to be added up."""
+    """The key under which equal kinds add up."""
     text: str = resource["name"]
     reservations = resource.get("reservations", [])
     if reservations:
@@ -32,13 +32,13 @@ def kind_of(resource: Any) -> str:
 
 
 def ranges_of(resource: Any) -> list[tuple[int, int]]:
-    """First and last number of each range; none where the resource has none."""
+    """First and last number of each range; empty if the resource has none."""
     ranges = resource.get("ranges", {}).get("range", [])
     return [(each["begin"], each["end"]) for each in ranges]
 
 
 def amounts_of(resources: Iterable[Any]) -> Amounts:
-    """Add up; ranges count their numbers."""
+    """Add amounts; ranges count their numbers."""
     amounts: Amounts = Counter()
     for resource in resources:
         if resource["type"] == "SCALAR":
@@ -54,7 +54,7 @@ def without_zeros(amounts: Amounts) -> Amounts:
 
 
 def scalar(name: str, value: float, role: str | None = None, **more: object) -> dict[str, Any]:
-    """A resource, allocated to a role where one is given."""
+    """A resource; allocated to a role if one is given."""
     resource: dict[str, Any] = {"name": name, "type": "SCALAR", "scalar": {"value": value}, **more}
     if role is not None:
         resource["allocation_info"] = {"role": role}

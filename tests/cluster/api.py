@@ -6,7 +6,7 @@ from typing import Any
 
 TIMEOUT_S = 30.0
 OLD_AGENTS = "sla" + "ves"
-"""The older word for agents, which `/state` and the metrics still use."""
+"""Mesos's former word for agents, which `/state` and the metrics still use."""
 
 
 class CallFailedError(Exception):
@@ -15,7 +15,7 @@ class CallFailedError(Exception):
     Attributes
     ----------
     status : int
-        Of HTTP.
+        The HTTP status.
     """
 
     def __init__(self, status: int, text: str) -> None:
@@ -24,13 +24,13 @@ class CallFailedError(Exception):
 
 
 class Operator:
-    """Calls of operators to one master, or agent, at host:port."""
+    """Operators' calls to the master or agent at host:port."""
 
     def __init__(self, address: str) -> None:
         self.address = address
 
     def request(self, method: str, path: str, body: object = None) -> Any:
-        """Send a request; returns what the JSON of the answer says, None if it is empty."""
+        """Send a request; returns the parsed JSON of the answer, None if it is empty."""
         connection = http.client.HTTPConnection(self.address, timeout=TIMEOUT_S)
         headers = {"Accept": "application/json", "Content-Type": "application/json"}
         try:
@@ -53,14 +53,14 @@ class Operator:
         return answer.get(kind.lower(), {}) if answer else {}
 
     def state(self) -> Any:
-        """Agents, frameworks with their offers, tasks and executors, all of one instant."""
+        """Agents, frameworks with their offers, tasks and executors, at one instant."""
         return self.call("GET_STATE")
 
     def metrics(self) -> dict[str, float]:
         return self.request("GET", "/metrics/snapshot")
 
     def old_state(self) -> Any:
-        """What `/state` says; its agents are under `OLD_AGENTS`."""
+        """The `/state` page; its agents are under `OLD_AGENTS`."""
         return self.request("GET", "/state")
 
     def try_call(self, kind: str, **fields: object) -> int:

@@ -1,6 +1,6 @@
-"""Who holds what where: as the master sees it, and as the sidecar does.
+"""Holdings by framework, role and agent: as the master sees them, and as the sidecar does.
 
-All that the sidecar knows comes from the module: after a snapshot its books are the module's.
+The sidecar's information comes from the module only: after a snapshot its books are the module's.
 """
 
 import re
@@ -20,7 +20,7 @@ Place = tuple[str, str, str]
 
 @dataclass
 class Books:
-    """What there is and who holds it, in thousandths by kind.
+    """Totals and holdings, in thousandths by kind.
 
     Attributes
     ----------
@@ -36,10 +36,10 @@ class Books:
     offered: dict[Place, Amounts] = field(default_factory=dict)
 
     def differences(self, other: "Books") -> list[str]:
-        """Say where the two differ.
+        """List the differences between the two.
 
-        A snapshot does not tell what of the holdings is offered, so `other` may know of less. Nor
-        need it know what makes no difference to a decision.
+        A snapshot does not say which holdings are only offered, so `other` may have fewer of these.
+        Nor must it distinguish what makes no difference to a decision.
         """
         found = []
         for name in ("total", "held"):
@@ -54,14 +54,14 @@ class Books:
         return found
 
     def by_role(self) -> dict[str, Amounts]:
-        """What each role holds."""
+        """Holdings by role."""
         roles: dict[str, Amounts] = {}
         for (_, role, _), amounts in self.held.items():
             roles.setdefault(role, Counter()).update(amounts)
         return roles
 
     def by_agent(self) -> dict[str, Amounts]:
-        """What is held of each agent."""
+        """Holdings by agent."""
         agents: dict[str, Amounts] = {}
         for (_, _, agent_id), amounts in self.held.items():
             agents.setdefault(agent_id, Counter()).update(amounts)
@@ -69,10 +69,10 @@ class Books:
 
 
 def _coarse(amounts: Mapping[str, int]) -> Amounts:
-    """Add up what decisions do not tell apart.
+    """Merge kinds that decisions do not distinguish.
 
-    Volumes of a reservation are alike, and so are stacks of reservations by their last role and
-    their height.
+    Volumes of one reservation are alike, and so are stacks of reservations with the same last role
+    and depth.
     """
     sums: Amounts = Counter()
     for kind, amount in amounts.items():
@@ -89,7 +89,7 @@ def _by_role(resources: Iterable[Any]) -> dict[str, list[Any]]:
 
 
 def of_master(state: Any) -> Books:
-    """Read the answer to GET_STATE."""
+    """Parse the answer to GET_STATE."""
     books = Books()
 
     def hold(framework: str, agent: str, resources: Iterable[Any], offered: bool) -> None:
@@ -124,7 +124,7 @@ def _tidy(books: Books) -> Books:
 
 
 def _kind_text(kind: Any) -> str:
-    """A kind of the sidecar in the words of `amounts.kind_of`."""
+    """A kind of the sidecar in the terms of `amounts.kind_of`."""
     text: str = kind["name"]
     if kind["depth"]:
         text += "(" + "_, " * (kind["depth"] - 1) + kind["reserved_role"] + ")"
@@ -137,7 +137,7 @@ def _kind_text(kind: Any) -> str:
 
 
 def of_sidecar(dump: Any) -> Books:
-    """Read the sidecar's dump."""
+    """Parse the sidecar's dump."""
     kinds = [_kind_text(kind) if kind else "" for kind in dump["kinds"]]
     roles = {row["role"]: row["path"] for row in dump["roles"]}
     agents = {row["agent"]: row["agent_id"] for row in dump["agents"]}
@@ -166,7 +166,7 @@ def of_sidecar(dump: Any) -> Books:
 
 
 def over_committed(state: Any) -> list[str]:
-    """Say which agent has more offered and in use than it has, by the master's GET_STATE."""
+    """List agents whose offers and tasks exceed their total, by the master's GET_STATE."""
     books, found = of_master(state), []
     for agent_id, held in books.by_agent().items():
         total = books.total.get(agent_id, Counter())
@@ -179,7 +179,7 @@ def over_committed(state: Any) -> list[str]:
 
 
 def _twice_given(agent: Any) -> list[str]:
-    """Say which numbers of ranges (ports) are given twice, or are not the agent's."""
+    """List numbers of ranges (ports) that are given twice, or are not the agent's."""
     agent_id = agent["agent_info"]["id"]["value"]
     given: dict[str, list[int]] = {}
     for name in ("allocated_resources", "offered_resources"):
@@ -198,9 +198,9 @@ def _twice_given(agent: Any) -> list[str]:
 
 
 def all_differences(operator: Operator, sidecar: Sidecar) -> list[str]:
-    """Compare what the sidecar, the state (v1 and older) and the metrics of the master say.
+    """Compare the sidecar with the master's state (v1 and older) and metrics.
 
-    Nothing must change meanwhile: the frameworks have to keep what they are offered.
+    Nothing may change meanwhile: the frameworks have to keep their offers.
     """
     state, old = operator.state(), operator.old_state()
     metrics, dump = operator.metrics(), sidecar.dump()
@@ -212,12 +212,12 @@ def all_differences(operator: Operator, sidecar: Sidecar) -> list[str]:
 
 
 def _of_name(amounts: Amounts, name: str) -> int:
-    """All kinds of a name, reserved ones and volumes among them."""
+    """Sums by name over all kinds, including reservations and volumes."""
     return sum(each for kind, each in amounts.items() if re.split(r"[(\[ ]", kind)[0] == name)
 
 
 def _old_state_differences(books: Books, old: Any) -> list[str]:
-    """`/state` adds the amounts in use up by agent, by name of scalars."""
+    """`/state` has sums of the amounts in use for each agent, by name of scalars."""
     found = []
     for agent in old[OLD_AGENTS]:
         held = books.by_agent().get(agent["id"], Counter())

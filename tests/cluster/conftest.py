@@ -1,4 +1,4 @@
-"""A Mesos for the tests that need one: ``pytest tests/cluster --mesos-root=DIR``."""
+"""A Mesos installation for the tests that need one: ``pytest tests/cluster --mesos-root=DIR``."""
 
 import functools
 from collections.abc import Callable
@@ -16,7 +16,7 @@ def pytest_addoption(parser):
 
 @pytest.fixture(scope="session")
 def mesos(request) -> Mesos:
-    """Programs and module, or the test is skipped."""
+    """Mesos's programs and our module; without them the test is skipped."""
     options = request.config
     root = options.getoption("--mesos-root", default=None)
     module = options.getoption("--mesos-module", default=None)
@@ -28,7 +28,7 @@ def mesos(request) -> Mesos:
 
 @pytest.fixture
 def quorum(mesos) -> Callable[..., Quorum]:
-    """Three masters with a ZooKeeper, made by calling this with options of `World`."""
+    """A function that starts three masters with a ZooKeeper; takes the options of `World`."""
     try:
         find_zookeeper()
     except NotFoundError as error:

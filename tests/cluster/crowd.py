@@ -20,10 +20,10 @@ SMALL = {
     "gc_delay": "1weeks",
 }
 AT_ONCE = 10
-"""Number of agents that are started at a time."""
+"""Number of agents that start at the same time."""
 
 WORKERS_AMONG = 10
-"""One in this number of frameworks runs tasks, because executors are processes, too."""
+"""One in this many frameworks runs tasks, because executors are processes, too."""
 
 CROWD_S = 300.0
 
@@ -41,7 +41,7 @@ class CrowdFigures:
     usual_gap_s, without_sidecar_gap_s : float
         The longest time without any offer, with a sidecar and after it was killed.
     fewest, most : int
-        Agents that a framework of one role had in the end, when all kept what they were offered.
+        Final agents per framework with a single role, when all kept their offers.
     """
 
     agents: int
@@ -59,7 +59,7 @@ class CrowdFigures:
 
 
 def crowd(mesos: Mesos, agents: int, frameworks: int, seconds: float) -> CrowdFigures:
-    """Let them decline and work, kill the sidecar and start it again, then share all evenly."""
+    """Run frameworks, kill the sidecar and restart it; finally all keep offers and share evenly."""
     figures, begun_s = CrowdFigures(agents, frameworks), time.monotonic()
     with World(mesos, agents=0) as world:
         figures.agents_s = _gather(world, agents)
@@ -105,7 +105,7 @@ def _gather(world: World, count: int) -> float:
 
 
 def _roles(number: int) -> tuple[str, ...]:
-    """A role of its own, and every other one shares a second role with others."""
+    """A role of its own; every other framework also has a second role, shared with others."""
     own = f"team-{number}"
     return (own, f"floor-{number % 8}") if number % 2 else (own,)
 
@@ -135,7 +135,7 @@ def _share(world: World, members: list[Framework], figures: CrowdFigures) -> Non
     whole = figures.agents * milli(CPUS)
     until(lambda: _offered_cpus(world) == whole, CROWD_S, "all is offered", 1.0)
     world.wait_for_agreement(CROWD_S)
-    # Who has one role only: for each role is served alike.
+    # Only frameworks with a single role: each role is served alike.
     kept = [len(member.offers) for member in members if len(member.roles) == 1]
     figures.fewest, figures.most = min(kept), max(kept)
 

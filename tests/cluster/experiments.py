@@ -1,4 +1,4 @@
-"""The long experiments: every policy, a storm of faults, a hostile sidecar; each gives figures."""
+"""The long experiments: every policy, a storm of faults, a hostile sidecar."""
 
 import itertools
 import random
@@ -17,7 +17,7 @@ from tests.cluster.sent import offers_sent
 from tests.cluster.world import RESOURCES, Sampler, World, run
 
 FINE_STATES = {"STAGED", "STAGING", "STARTING", "RUNNING", "FINISHED"}
-"""States of a task whose agent is not lost and that is not killed."""
+"""Bad ends of a task whose agent was not lost and that was not killed."""
 
 INTERVAL_S = 1.0
 WITNESS = "cpus(witness):0.5;mem(witness):64"
@@ -25,7 +25,7 @@ PREFIX = "allocator/sidecar/"
 
 
 def freeze(world: World, frameworks: list[Framework], within_s: float = 120.0) -> None:
-    """Let all books be compared while the frameworks keep their offers, then let them go on."""
+    """Compare all books while the frameworks keep their offers, then let them continue."""
     manners = [framework.manner for framework in frameworks]
     for framework in frameworks:
         framework.manner = keep
@@ -39,7 +39,7 @@ def freeze(world: World, frameworks: list[Framework], within_s: float = 120.0) -
 
 
 def lost_tasks(frameworks: list[Framework]) -> dict[str, list[str]]:
-    """Tasks that reached a state without a cause."""
+    """Tasks that reached a bad end without a cause."""
     return {
         task: states
         for framework in frameworks
@@ -49,7 +49,7 @@ def lost_tasks(frameworks: list[Framework]) -> dict[str, list[str]]:
 
 
 def unanswered(frameworks: list[Framework]) -> list[str]:
-    """Tasks that never reached a state, though they had half a minute."""
+    """Tasks without any state after half a minute."""
     try:
         until(lambda: not any(each.states()["STAGED"] for each in frameworks), 30, "tasks start")
     except AssertionError:
@@ -58,7 +58,7 @@ def unanswered(frameworks: list[Framework]) -> list[str]:
 
 
 def told(metrics: dict[str, float], prefix: str) -> Counter[str]:
-    """The counters below a prefix; it lists those that are not zero, and knows all."""
+    """The counters below a prefix: iterates over those that are not zero, and looks up any."""
     return Counter(
         {
             name.removeprefix(PREFIX + prefix): int(value)
@@ -73,7 +73,7 @@ def told(metrics: dict[str, float], prefix: str) -> Counter[str]:
 
 @dataclass
 class PolicyFigures:
-    """What one policy did in its time."""
+    """The results of one policy."""
 
     policy: str
     mode: str
@@ -152,7 +152,7 @@ class Fault:
 
 @dataclass
 class StormFigures:
-    """What happened in a storm."""
+    """The results of a storm."""
 
     faults: list[Fault] = field(default_factory=list)
     usual_gap_s: float = 0.0
@@ -182,8 +182,8 @@ def longest_gaps(times: list[float], first: float, last: float, count: int = 8) 
 def storm(mesos: Mesos, rounds: int, seed: int = 1, fallback_after_ms: int = 500) -> StormFigures:
     """Kill, stop and restart the sidecar while frameworks work.
 
-    After each fault the sidecar's books, which begin with a snapshot of the module's, are
-    compared with what the master reports.
+    After each fault the sidecar's books, which begin with a snapshot of the module's, are compared
+    with the master's state.
     """
     chance, figures, begun_s = random.Random(seed), StormFigures(), time.monotonic()
     parameters = {"fallback_after_ms": str(fallback_after_ms)}
@@ -223,7 +223,7 @@ def storm(mesos: Mesos, rounds: int, seed: int = 1, fallback_after_ms: int = 500
 
 
 def _fault(world: World, frameworks: list[Framework], kind: str, chance: random.Random) -> Fault:
-    """Let one fault happen, under a policy drawn at random, and see it healed."""
+    """Inject one fault under a random policy, and wait for recovery."""
     world.sidecar.set_policy(chance.choice(sorted(POLICIES)), chance.choice(MODES))
     time.sleep(2 * INTERVAL_S + chance.random())
     sessions = world.operator.metrics()[PREFIX + "sessions"]
@@ -292,7 +292,7 @@ class HostileFigures:
 def be_hostile(mesos: Mesos, seconds: float, seed: int = 1) -> HostileFigures:
     """Answer a master with nonsense while frameworks reserve, make volumes and run tasks.
 
-    Afterwards a real sidecar finds the module's books in order.
+    Afterwards a real sidecar must find the module's books consistent.
     """
     figures = HostileFigures()
     parameters = {
@@ -307,7 +307,7 @@ def be_hostile(mesos: Mesos, seconds: float, seed: int = 1) -> HostileFigures:
         interval="300ms",
         sidecar=False,
         parameters=parameters,
-        # What is over would make each look at the master's state longer.
+        # Completed frameworks and tasks would make each query of the master's state slower.
         flags={"max_completed_tasks_per_framework": "5"},
         agent_flags={"resources": f"{RESOURCES};{WITNESS}"},
     ) as world:
@@ -318,8 +318,8 @@ def be_hostile(mesos: Mesos, seconds: float, seed: int = 1) -> HostileFigures:
             for number, (steward, each) in enumerate(zip(stewards, roles, strict=True))
         ]
         frameworks.append(world.framework("worker", "ops", manner=work(0.3, 48, 5, at_once=3)))
-        # The others may hold or refuse everything for a while. One that has resources of its own,
-        # and refuses nothing for longer, tells how long there were no offers at all.
+        # The others may hold or refuse everything for a while. A framework with resources of its
+        # own and short refusals shows for how long there were no offers at all.
         frameworks.append(world.framework("witness", "witness", manner=refuse(0.0)))
         with Sampler(world.operator) as sampler:
             time.sleep(5)
@@ -329,7 +329,7 @@ def be_hostile(mesos: Mesos, seconds: float, seed: int = 1) -> HostileFigures:
             figures.usual_gaps_s = longest_gaps(_sent(world), alone_s, time.time())
             with HostileProcess(world.sidecar.target, seed) as hostile:
                 assert world.master is not None
-                # Its log grows long; a look at all of it would hold the frameworks up.
+                # Its log grows long; reading all of it would slow the frameworks down.
                 while time.monotonic() - begun_s < seconds and world.master.alive:
                     time.sleep(2)
                     assert not sampler.found, sampler.found[:5]

@@ -1,7 +1,7 @@
 """A framework on Mesos's v1 scheduler API.
 
-One thread reads events; a manner, a function, says what becomes of each offer. What happened is
-kept: when offers came, through which states tasks went, what was rescinded.
+One thread reads events; a function, the manner, handles each offer. It records when offers came,
+the states of tasks, and rescinded offers.
 """
 
 import base64
@@ -47,11 +47,11 @@ class Framework:
     Attributes
     ----------
     offers : dict of str to offer
-        Those that are out, by id.
+        Outstanding ones, by id.
     offered_at : list of float
         When offers came, monotonic, in seconds.
     seen : list of offer
-        All that came.
+        All offers so far.
     tasks : dict of str to list of str
         The states of each task in order, without ``TASK_``; empty before the first.
     counts : Counter
@@ -111,14 +111,14 @@ class Framework:
     # The session.
 
     def start(self) -> "Framework":
-        """Subscribe, and wait until the master has agreed."""
+        """Subscribe, and wait for the master's confirmation."""
         self._reader.start()
         until(self._is_answered, 60, f"{self.name} is answered")
         assert self._subscribed.is_set(), f"{self.name} is not subscribed: {self.errors}"
         return self
 
     def _is_answered(self) -> bool:
-        """Whether the master has agreed, or closed the stream."""
+        """Whether the master has confirmed, or closed the stream."""
         return self._subscribed.is_set() or not self._reader.is_alive()
 
     @property
@@ -126,7 +126,7 @@ class Framework:
         return self._subscribed.is_set() and self._reader.is_alive()
 
     def disconnect(self) -> None:
-        """Close the stream as a scheduler does that dies."""
+        """Close the stream, as a crash of the scheduler would."""
         self._closing = True
         if self._socket is not None:
             with contextlib.suppress(OSError):
@@ -247,7 +247,7 @@ class Framework:
     # What a framework does with offers.
 
     def take(self, offer: Offer) -> bool:
-        """Remove an offer from those that are out; False where it is gone."""
+        """Remove an outstanding offer; False if it is gone."""
         with self.lock:
             return self.offers.pop(offer["id"]["value"], None) is not None
 
@@ -257,7 +257,7 @@ class Framework:
             self.call("DECLINE", offer_ids=ids, filters={"refuse_seconds": refuse_s})
 
     def accept(self, offer: Offer, operations: list[Any], refuse_s: float = 0.0) -> bool:
-        """Use an offer, giving the rest back; False where it is gone."""
+        """Use an offer, and release the rest; False if it is gone."""
         if not self.take(offer):
             return False
         self.call(
@@ -303,7 +303,7 @@ class Framework:
         self.call("UPDATE_FRAMEWORK", framework_info=info, suppressed_roles=list(suppressed))
 
     def states(self) -> Counter[str]:
-        """How many tasks are in which state; ``STAGED`` before the first one."""
+        """Number of tasks in each state; ``STAGED`` before the first one."""
         with self.lock:
             return Counter(each[-1] if each else "STAGED" for each in self.tasks.values())
 

@@ -1,4 +1,4 @@
-"""What frameworks do with their offers."""
+"""Manners of frameworks: how they handle offers."""
 
 import itertools
 import random
@@ -16,7 +16,7 @@ def role_of(offer: Offer) -> str:
 
 
 def free_scalars(offer: Offer) -> dict[str, float]:
-    """What is unreserved in an offer, by name."""
+    """Unreserved resources in an offer, by name."""
     free: dict[str, float] = {}
     for resource in offer["resources"]:
         if plain(resource):
@@ -41,7 +41,7 @@ def refuse(seconds: float = 0.0) -> Manner:
 def work(
     cpus: float, mem_mib: float, seconds: float, at_once: int, refuse_s: float = 0.0
 ) -> Manner:
-    """Run one task out of an offer while fewer than `at_once` run; decline what is left."""
+    """Run one task on an offer while fewer than `at_once` run; decline the rest."""
 
     def manner(framework: Framework, offer: Offer) -> None:
         resources = task_resources(offer, cpus, mem_mib)
@@ -54,7 +54,7 @@ def work(
 
 
 def fickle(seed: int, cpus: float, mem_mib: float, seconds: float, at_once: int) -> Manner:
-    """Work, and now and then keep, refuse for a while, suppress and revive."""
+    """Work, and occasionally keep, refuse for a while, suppress and revive."""
     chance = random.Random(seed)
     working = work(cpus, mem_mib, seconds, at_once)
 
@@ -93,7 +93,7 @@ class Steward:
         self.done: Counter[str] = Counter()
 
     def __call__(self, framework: Framework, offer: Offer) -> None:
-        """Do one thing with the offer that can be done with it, or decline."""
+        """Apply one possible operation to the offer, or decline."""
         ways = list(self._ways(offer))
         if not ways or self._random.random() < 0.15:
             framework.decline(offer, self._random.choice((0.0, 0.0, 1.0)))
@@ -124,7 +124,8 @@ class Steward:
             yield "DESTROY", {"volumes": [volume]}
             for addition in space:
                 yield "GROW_VOLUME", {"volume": volume, "addition": self._part(addition, 0.5)}
-            # Beside free space of its reservation Mesos itself loses what a volume is shrunk by.
+            # If its reservation also has free space, Mesos itself loses the space of a shrunk
+            # volume.
             if volume["scalar"]["value"] > 2 and not space:
                 yield "SHRINK_VOLUME", {"volume": volume, "subtract": {"value": 1}}
             task = task_resources(offer, 0.1, 32)
@@ -132,7 +133,7 @@ class Steward:
                 yield "LAUNCH", {"resources": [*task, volume]}
 
     def _part(self, resource: Any, most: float) -> dict[str, Any]:
-        """Some of a resource, up to a part of it."""
+        """Some of a resource, up to a fraction of it."""
         value = resource["scalar"]["value"]
         part = value if most == 1.0 and self._random.random() < 0.5 else value * most
         part = round(part * self._random.choice((1.0, 0.5, 0.25)), 3)

@@ -1,9 +1,9 @@
-"""A server that speaks the protocol and decides nonsense.
+"""A server that speaks the protocol and makes nonsensical decisions.
 
-It learns every handle there is, as a sidecar does, so that most of its decisions get past the
-first look: they name agents, frameworks, roles and kinds that exist. And it learns from outcomes,
-so that a part of its decisions become offers, and what comes after that is tried as well. What
-cannot be believed (columns of unequal length, answers twice, noise) ends sessions, and so is rarer.
+It learns all handles, as a sidecar does, so that most of its decisions pass the first checks: they
+name existing agents, frameworks, roles and kinds. It also learns from outcomes, so that some of its
+decisions become offers, which tests the code behind the gates, too. Invalid answers (columns of
+unequal length, repeated answers, random bytes) end sessions, so they are rarer.
 """
 
 import multiprocessing
@@ -24,17 +24,17 @@ from allocator.wire import PROTOCOL_VERSION
 
 SERVICE, METHOD = "allocator.v1.SessionService", "Session"
 ROWS_MAX = 60_000
-"""Rows of a huge answer, about three MiB, which comes once in four times as many."""
+"""Rows of a huge answer of about three MiB; it is four times as rare."""
 
 ROWS_MANY = 500
 """Rows of an oversized answer."""
 
 OFFERED_PART = 0.3
-"""Of all rows; while no more have become offers, decisions are modest."""
+"""Required fraction of rows that become offers; below it, decisions are modest."""
 
 OFFERED = (pb.OUTCOME_REASON_OFFERED, pb.OUTCOME_REASON_PARTIAL)
 MODEST = {"cpus": 100, "mem": 48_000}
-"""What is always worth an offer, in thousandths."""
+"""Amounts that always make a valid offer, in thousandths."""
 
 INT64_MAX = 2**63 - 1
 UINT32_MAX = 2**32 - 1
@@ -46,7 +46,7 @@ Place = tuple[int, int, int]
 
 
 class World:
-    """What a session has received: handles, capacities of agents by kind, outcomes.
+    """The state of a session: handles, capacities of agents by kind, outcomes.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class World:
     welcome : dict of Place to None
         Where the latest decision became an offer.
     offered, last_offered : int
-        Decisions that became offers, in all and of the latest batch of outcomes.
+        Decisions that became offers, in total and in the latest batch of outcomes.
     """
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class World:
         self.agents: dict[int, dict[int, int]] = {}
 
     def hear(self, request: Any) -> None:
-        """Remember what a message tells."""
+        """Record the contents of a message."""
         chunk = request.snapshot
         self._define(chunk)
         for agent in chunk.agents:
@@ -128,7 +128,7 @@ class World:
 
 
 class HostileCounts(NamedTuple):
-    """What a hostile sidecar did: streams, rows of decisions, offers of them, answers by manner."""
+    """Counts of a hostile sidecar: streams, rows, resulting offers, answers by manner."""
 
     streams: int
     rows: int
@@ -137,7 +137,7 @@ class HostileCounts(NamedTuple):
 
 
 class HostileProcess:
-    """A hostile sidecar in a process of its own, so that it takes no time of the frameworks'."""
+    """A hostile sidecar in its own process, so that it does not slow the frameworks down."""
 
     def __init__(self, target: str, seed: int) -> None:
         context = multiprocessing.get_context("spawn")
@@ -153,7 +153,7 @@ class HostileProcess:
         self._child.join()
 
     def figures(self) -> HostileCounts:
-        """What it did so far."""
+        """Its counts so far."""
         self._asked.send(None)
         return HostileCounts(*self._asked.recv())
 
@@ -174,7 +174,7 @@ class HostileSidecar:
         Where it listens, such as ``unix:PATH``.
     seed : int
     ended : float
-        Part of the answers that a module must end the session for.
+        Fraction of answers for which a module must end the session.
 
     Attributes
     ----------
@@ -211,7 +211,7 @@ class HostileSidecar:
 
     @property
     def figures(self) -> "HostileCounts":
-        """What it did so far."""
+        """Its counts so far."""
         return HostileCounts(self.streams, self.rows, self.offered, dict(self.said))
 
     def _session(self, requests: Iterator[bytes], _context: object) -> Iterator[bytes]:
@@ -257,10 +257,10 @@ class HostileSidecar:
         last.append(honest)
         del last[:-20]
 
-    # Answers that a module has to take row by row.
+    # Answers that a module must process row by row.
 
     def _believed(self, answer: Any, world: World) -> None:
-        """Add a group of rows of some manner about the world, in any order."""
+        """Add a group of rows of some manner, in any order."""
         if not world.agents or not world.clients:
             return
         too_few = self.offered <= OFFERED_PART * self.rows
@@ -280,14 +280,14 @@ class HostileSidecar:
             grants.amount.extend(amounts)
 
     def _count(self, manner: str, world: World) -> int:
-        """How many rows an answer of some manner has."""
+        """The number of rows of an answer of some manner."""
         match manner:
             case "oversized" if self.rows >= self._huge_at:
                 self._huge_at += 4 * ROWS_MAX
                 return ROWS_MAX
             case "oversized":
                 return min(ROWS_MANY, self.rows + 41)
-            case "modest":  # as many as became offers the last time, and some more
+            case "modest":  # the number that became offers last time, and some more
                 return min(40, 2 * world.last_offered + 2)
             case _:
                 return self._random.randint(1, 40)
@@ -345,7 +345,7 @@ class HostileSidecar:
         yield self._random.randbytes(self._random.choice((1, 40, 4000)))
 
     def _not_a_number(self, answer, honest, last):
-        """An amount that is a double, where an integer belongs (field 5 of `grants`)."""
+        """A double amount in place of an integer (field 5 of `grants`)."""
         grants = b"\x29" + NAN
         decisions = answer.decisions.SerializeToString() + b"\x22" + bytes([len(grants)]) + grants
         yield pb.SessionResponse(decisions=pb.DecisionBatch()).SerializeToString()[:1] + _length(
@@ -372,7 +372,7 @@ class HostileSidecar:
         yield answer.SerializeToString()
 
     def _more_of_nothing(self, answer, honest, last):
-        """A part without a decision that says that another follows."""
+        """A part without a decision that announces a further part."""
         del answer.decisions.grants[:]
         answer.decisions.more = True
         yield answer.SerializeToString()
@@ -397,7 +397,7 @@ class HostileSidecar:
 
 
 def _rows(answer: Any) -> Any:
-    """The only group of an answer; an empty one where it has none."""
+    """The only group of an answer; adds an empty one if it has none."""
     groups = answer.decisions.grants
     return groups[0] if groups else types.Holdings()
 

@@ -1,10 +1,10 @@
-"""The crew of hostile tenants before one real master and one sidecar, one manner after the other.
+"""The crew of hostile tenants against one real master and one sidecar, one manner after the other.
 
     python -m tests.cluster.hour --seconds 3600 [--built-in] [MANNER...] > crew.jsonl
 
-`test_tenants` gives each manner a master of its own; here all meet in one master's life, beside one
-honest framework that declines what it is offered. Each line of the output says what a manner did,
-the last one what the whole run came to. Memory is in MiB, of the master and of the sidecar.
+`test_tenants` starts a new master for each manner; here all manners run during one master's life,
+beside one honest framework that declines its offers. Each line of the output has the results of a
+manner, the last one those of the whole run. Memory is in MiB, of the master and of the sidecar.
 """
 
 import argparse
@@ -31,7 +31,7 @@ from tests.cluster.world import World
 def hour(
     mesos: Mesos, crew: list[Manner], seconds: float, *, built_in: bool, flags: dict[str, str]
 ) -> Iterator[dict[str, Any]]:
-    """Play manner after manner, round after round, until the time is up; returns a row for each."""
+    """Play manners in rounds until the time is up; returns a row for each."""
     with World(mesos, agents=2, built_in=built_in, flags=flags) as world:
         honest = world.framework("honest", "honest", manner=refuse(0.0))
         until(lambda: honest.counts["offers"], SERVED_S, "the honest framework is served")
@@ -76,7 +76,7 @@ def _memory(world: World) -> list[float]:
 
 
 def main() -> None:
-    """Play, and write each row as it comes."""
+    """Play, and write each row as it is finished."""
     parser = argparse.ArgumentParser(description="hostile tenants before one real master")
     parser.add_argument("manners", nargs="*", metavar="MANNER", help="all where none is named")
     parser.add_argument("--seconds", type=float, default=3600.0)

@@ -1,8 +1,9 @@
-"""Frameworks of others beside each other, under each policy, with the sidecar killed in the middle.
+"""Third-party frameworks side by side, under each policy; the sidecar is killed half-way.
 
     python -m tests.cluster.live >> tools/docs/data/frameworks.jsonl
 
-Each line is one policy in one mode: what each framework did with a sidecar, and after its death.
+Each line is one policy in one mode: the results of each framework with a sidecar, and after its
+death.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from tests.cluster.processes import Child, until
 from tests.cluster.world import World
 
 PACKAGES = {"pymesos": "pymesos", "tfmesos2": "tfmesos2", "airflow": "avmesos_airflow_provider"}
-"""The package that a framework needs, by the framework's name."""
+"""The package that each framework needs, by the framework's name."""
 
 DRIVER = Path(__file__).with_name("live_frameworks.py")
 TASKS_S = 240.0
@@ -31,9 +32,9 @@ TERMINAL = "/tasks/terminal/task_"
 
 @dataclass(frozen=True)
 class Counts:
-    """What a framework did: tasks that finished and that ended otherwise, offers, subscriptions.
+    """Results of a framework: finished tasks, tasks with other ends, offers, subscriptions.
 
-    Each of these frameworks launches one task with an offer that it accepts.
+    Each of these frameworks launches one task for each offer that it accepts.
     """
 
     finished: int
@@ -50,7 +51,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Row:
-    """One policy in one mode: by framework what it did with a sidecar, and without."""
+    """One policy in one mode: results by framework with a sidecar, and without."""
 
     policy: str
     mode: str
@@ -64,7 +65,7 @@ def interpreter(name: str, below: str | None = None) -> Path:
     Raises
     ------
     NotFoundError
-        Where the framework's package is not there.
+        If the framework's package is not installed.
     """
     below = below or os.environ.get("MESOS_FRAMEWORKS")
     if not below:
@@ -77,7 +78,7 @@ def interpreter(name: str, below: str | None = None) -> Path:
 def live(
     mesos: Mesos, names: Sequence[str], ways: Sequence[tuple[str, str]], tasks: int = 3
 ) -> Iterator[Row]:
-    """Run the frameworks through all ways, pairs of a policy and a mode; returns a row for each.
+    """Run the frameworks in all ways, pairs of a policy and a mode; returns a row for each.
 
     A way ends when each framework has launched and finished this number of tasks with the sidecar,
     and as many without it.
@@ -112,7 +113,7 @@ def _way(world: World, names: Sequence[str], policy: str, mode: str, tasks: int)
 
 
 def _stretch(world: World, names: Sequence[str], tasks: int) -> dict[str, Counts]:
-    """Wait until each has launched and finished this number of tasks; returns what they did."""
+    """Wait until each has launched and finished this number of tasks; returns the results."""
     before = {name: _counted(world, name) for name in names}
 
     def done() -> dict[str, Counts] | None:
@@ -130,7 +131,7 @@ def _counted(world: World, name: str) -> Counts:
 
 
 def _counts(world: World, name: str) -> Counts | None:
-    """The master's own counters of a framework, which is known by its role."""
+    """The master's own counters of a framework, which is identified by its role."""
     rows = world.operator.call("GET_FRAMEWORKS").get("frameworks", [])
     infos = [row["framework_info"] for row in rows]
     roles = [(each["id"]["value"], [each.get("role"), *each.get("roles", [])]) for each in infos]

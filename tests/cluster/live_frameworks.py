@@ -1,4 +1,4 @@
-"""Frameworks of others, by their own libraries: ``PYTHON live_frameworks.py NAME MASTER``.
+"""Third-party frameworks by their own libraries: ``PYTHON live_frameworks.py NAME MASTER``.
 
 Runs in the interpreter of the framework's packages, so it imports nothing of ours. Each keeps two
 tasks of half a CPU and 64 MiB wanted or running, which sleep a second, until it is killed.
@@ -63,7 +63,7 @@ def _task(offer: Any) -> dict[str, object]:
 
 
 def tfmesos2(master: str) -> None:
-    """Run workers of tfmesos2; where one has ended another is queued, as after a failure."""
+    """Run workers of tfmesos2; when one has ended another is queued, as after a failure."""
     os.environ["MESOS_MASTER"] = master
     os.environ["MESOS_FRAMEWORK_ROLE"] = "tfmesos2"
     _without_images(COMMAND)
@@ -115,7 +115,7 @@ def airflow(master: str) -> None:
 
     def ended(update: Any) -> None:
         identity = update["status"]["task_id"]["value"]
-        # What it acknowledges late, agents say again.
+        # If acknowledgements are late, agents send updates again.
         if update["status"]["state"] == "TASK_FINISHED" and identity not in known:
             known.add(identity)
             _queue()
@@ -143,7 +143,7 @@ def _queue() -> None:
 
 
 def _without_images(command: str | None = None) -> None:
-    """Launch what is in avmesos's tasks without their containers, for want of images here."""
+    """Launch avmesos's tasks without their containers, as no images are available here."""
     offer = importlib.import_module("avmesos.offers").Offer
     accept = offer.accept
 

@@ -1,4 +1,4 @@
-"""Where a Mesos is: its programs, in an install prefix or a build tree, and our module for it."""
+"""Locates a Mesos: its programs, in an install prefix or a build tree, and our module for it."""
 
 import os
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ MODULE_NAME = "org_mesosallocator_SidecarAllocator"
 
 
 class NotFoundError(Exception):
-    """What is missing, and which variable would say where it is."""
+    """Names the missing file, and the variable that sets its place."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Mesos:
         Raises
         ------
         NotFoundError
-            Where this Mesos was built without it.
+            If this Mesos was built without it.
         """
         prefix = self.master.parent.parent
         for below in ("src/.libs", "lib/mesos/modules", "lib"):
@@ -53,7 +53,7 @@ def find(root: str | None = None, module: str | None = None) -> Mesos:
     Raises
     ------
     NotFoundError
-        Where something is missing.
+        If something is missing.
     """
     root = root or os.environ.get("MESOS_ROOT")
     module = module or os.environ.get("MESOS_ALLOCATOR_MODULE")

@@ -1,4 +1,4 @@
-"""Child processes that end with us, whatever happens."""
+"""Child processes that end with this process, whatever happens."""
 
 import os
 import shutil
@@ -23,13 +23,13 @@ class Child:
     log : Path
         Appended to.
     environment : mapping of str to str
-        Added to ours.
+        In addition to ours.
     """
 
     def __init__(
         self, command: Sequence[object], log: Path, environment: Mapping[str, str] | None = None
     ) -> None:
-        # Should this process be killed, the kernel ends the child.
+        # If this process is killed, the kernel kills the child.
         setpriv = shutil.which("setpriv")
         guard = [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []
         self.log = log
@@ -62,13 +62,13 @@ class Child:
         return self._process.wait()
 
     def kill(self) -> None:
-        """End the whole group at once."""
+        """Kill the whole group."""
         if self.alive:
             os.killpg(self.pid, signal.SIGKILL)
         self._process.wait()
 
     def stop(self, within_s: float = STOP_S) -> None:
-        """Ask the process to end, then make it."""
+        """Terminate the process, then kill it if necessary."""
         if self.alive:
             self._process.send_signal(signal.SIGCONT)
             self._process.terminate()
@@ -78,7 +78,7 @@ class Child:
                 self.kill()
 
     def said(self) -> str:
-        """All it has written."""
+        """The log so far."""
         return self.log.read_text("utf-8", "replace")
 
 
@@ -102,10 +102,10 @@ def end_all_below(directory: Path) -> int:
 
 
 class Patience:
-    """A time to wait, which passes as fast as this machine has processors for all who want one.
+    """A timeout that runs slower on an overloaded machine.
 
-    Where ten times as many want to run, everything takes ten times as long, and so does this; how
-    long a test may take in all is bounded by pytest.
+    If ten times as many tasks want to run as there are processors, everything takes ten times as
+    long, and so does this. pytest bounds the total time of a test.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -113,7 +113,7 @@ class Patience:
 
     @property
     def over(self) -> bool:
-        """Whether it has passed."""
+        """Whether the time is over."""
         now_s = time.monotonic()
         self._left_s -= (now_s - self._seen_s) * share_of_processors()
         self._seen_s = now_s
@@ -121,7 +121,7 @@ class Patience:
 
 
 def share_of_processors() -> float:
-    """How much of a processor each has, now, who wants to run; at most 1."""
+    """The fraction of a processor available to each runnable task now; at most 1."""
     running = Path("/proc/loadavg").read_text("ascii").split()[3].partition("/")[0]
     return min(1.0, (os.cpu_count() or 1) / max(1, int(running)))
 
@@ -134,7 +134,7 @@ def rest(seconds: float) -> None:
 
 
 def until(condition: Callable[[], T], within_s: float, what: str, every_s: float = 0.1) -> T:
-    """Wait until a condition holds; returns what it gave."""
+    """Wait until a condition holds; returns its value."""
     patience = Patience(within_s)
     while not (result := condition()):
         assert not patience.over, f"not within {within_s:g} s: {what}"

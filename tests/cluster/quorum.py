@@ -15,19 +15,19 @@ from tests.cluster.processes import Child, until
 from tests.cluster.world import START_S, World, leads
 
 JAR = Path("/usr/share/java/zookeeper.jar")
-"""Where Debian's package `zookeeper` has it; its manifest names all else that is needed."""
+"""Debian's package `zookeeper` installs it here; its manifest names all its dependencies."""
 
 SESSION_S = 4.0
-"""ZooKeeper's session timeout: after it, a silent master or agent counts as gone."""
+"""ZooKeeper's session timeout, after which a silent master or agent counts as gone."""
 
 
 def find_zookeeper() -> str:
-    """The path of Java, where the package is there, too.
+    """The path of Java, if ZooKeeper is installed, too.
 
     Raises
     ------
     NotFoundError
-        Where one of them is missing.
+        If one of them is missing.
     """
     java = shutil.which("java")
     if java is None or not JAR.is_file():
@@ -67,7 +67,7 @@ class ZooKeeper:
 class Quorum(World):
     """Three masters with a replicated registry; `address`, `operator`, `master` are the leader's.
 
-    One sidecar serves the master that leads.
+    One sidecar serves the leading master.
     """
 
     MASTERS = 3
@@ -88,7 +88,7 @@ class Quorum(World):
         self.wait_for_leader()
 
     def restart(self, address: str) -> None:
-        """Start the master that has this address; it stands by where another one leads."""
+        """Start the master with this address; it is a standby if another one leads."""
         number = self._addresses.index(address)
         flags: Mapping[str, str] = {
             **self._flags,
@@ -121,7 +121,7 @@ class Quorum(World):
         return self._masters[self.address]
 
     def successor(self, framework: Framework) -> Framework:
-        """Subscribe the same framework with the present leader; its tasks continue."""
+        """Resubscribe a framework with the current leader; its tasks continue."""
         framework.disconnect()
         heir = Framework(
             self.address,

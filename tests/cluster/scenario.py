@@ -1,7 +1,7 @@
-"""Scenarios: what operators and frameworks do to a cluster, and what is seen of it.
+"""Scenarios: actions of operators and frameworks on a cluster, and observations.
 
-A scenario is a function of a running cluster that gives what was observed. It is run with Mesos's
-own allocator and with ours, and must give the same.
+A scenario is a function of a running cluster that returns observations. It runs with Mesos's own
+allocator and with ours, and both must give the same.
 """
 
 import time
@@ -18,11 +18,11 @@ from tests.cluster.processes import Patience, rest, until
 from tests.cluster.world import World
 
 Outcome = dict[str, object]
-"""What was observed, by what it is called."""
+"""Observations by name."""
 
 INTERVAL_S = 0.5
 RESCINDED_S = 5.0
-"""How long resources that an operator rescinded are not offered to the same frameworks."""
+"""How long resources that an operator rescinded are withheld from the same frameworks."""
 
 ALLOCATORS = ("built-in", "sidecar", "fallback", "shadow")
 """Mesos's own; ours with a sidecar; ours without one; Mesos's own with ours in its shadow."""
@@ -30,7 +30,7 @@ ALLOCATORS = ("built-in", "sidecar", "fallback", "shadow")
 
 @dataclass(frozen=True)
 class Scenario:
-    """A function, and what it needs of the cluster beside the usual."""
+    """A function, and the additional options of its cluster."""
 
     function: Callable[[World], Outcome]
     needs: dict[str, Any] = field(default_factory=dict)
@@ -50,7 +50,7 @@ def scenario(**needs: Any) -> Callable[[Callable[[World], Outcome]], Callable[[W
 
 
 def observe(mesos: Mesos, name: str, allocator: str) -> Outcome:
-    """Run a scenario in a cluster of its own; the master must survive, with nothing given twice."""
+    """Run a scenario in its own cluster; the master must survive, without double allocation."""
     scenario = SCENARIOS[name]
     options: dict[str, Any] = {
         "interval": f"{INTERVAL_S * 1000:.0f}ms",
@@ -66,7 +66,7 @@ def observe(mesos: Mesos, name: str, allocator: str) -> Outcome:
     return outcome
 
 
-# What scenarios are made of.
+# Steps of scenarios.
 
 
 def settle(intervals: float = 4.0) -> None:
@@ -75,21 +75,21 @@ def settle(intervals: float = 4.0) -> None:
 
 
 def forget(*frameworks: Framework) -> None:
-    """Forget which offers came, and give those back that are out."""
+    """Forget offers so far, and decline the outstanding ones."""
     for framework in frameworks:
         framework.decline_all()
         framework.seen.clear()
 
 
 def retire(framework: Framework) -> None:
-    """Have a framework want nothing any more, not even what is on its way to it."""
+    """Make a framework suppress offers, and wait for those still in transit."""
     framework.manner = refuse()
     framework.call("SUPPRESS")
     framework.decline_all()
 
 
 def seen(framework: Framework, agent_id: str | None = None, role: str | None = None) -> int:
-    """How many offers came since, from an agent or to a role."""
+    """Number of later offers, of an agent or to a role."""
     return sum(
         (agent_id is None or offer["agent_id"]["value"] == agent_id)
         and (role is None or role_of(offer) == role)
@@ -107,7 +107,7 @@ def comes(framework: Framework, agent_id: str | None = None, role: str | None = 
 
 
 def reaches(framework: Framework, task_id: str, state: str, within_s: float = 40.0) -> bool:
-    """Whether a task's newest state becomes this one."""
+    """Whether a task's latest state becomes this one."""
     try:
         until(lambda: framework.tasks[task_id][-1:] == [state], within_s, state, 0.05)
     except AssertionError:
@@ -116,7 +116,7 @@ def reaches(framework: Framework, task_id: str, state: str, within_s: float = 40
 
 
 def out(frameworks: Iterable[Framework], agent_id: str | None = None) -> Amounts:
-    """What is in the offers that are out to these frameworks."""
+    """The contents of the outstanding offers to these frameworks."""
     sums: Amounts = Amounts()
     for framework in frameworks:
         with framework.lock:
@@ -129,7 +129,7 @@ def out(frameworks: Iterable[Framework], agent_id: str | None = None) -> Amounts
 def all_out(
     frameworks: Iterable[Framework], agent_id: str | None = None, steady_s: float = 2.0
 ) -> Amounts:
-    """What is out to frameworks that keep their offers, once nothing more has come for a while."""
+    """Offers to frameworks that keep them, once no more have come for a while."""
     settle(2)
     last, steady, enough = out(frameworks, agent_id), Patience(steady_s), Patience(40)
     while not (steady.over or enough.over):

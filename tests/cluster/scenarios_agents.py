@@ -55,7 +55,7 @@ def an_agent_is_lost_and_comes_back(world: World) -> Outcome:
 
 @scenario()
 def an_agent_restarts_quickly(world: World) -> Outcome:
-    """Restarted before the master misses it: its task never ends."""
+    """Restarted before the master misses it: its task continues."""
     agent = world.agents[0]
     agent_id = agent.id()
     framework = world.framework("one", "eng", manner=refuse())
@@ -89,7 +89,7 @@ def _active(world: World, agent_id: str) -> bool:
 
 @scenario()
 def an_agent_is_drained(world: World) -> Outcome:
-    """Its task is killed, no offer names it until it is activated again."""
+    """Its task is killed, and no offer names it until it is activated again."""
     agent_id = world.agents[0].id()
     framework = world.framework("one", "eng", manner=refuse())
     task = run_on(framework, agent_id)
@@ -123,7 +123,7 @@ def an_agent_is_drained(world: World) -> Outcome:
 
 @scenario()
 def an_agent_is_deactivated(world: World) -> Outcome:
-    """Its task continues, but nothing of it is offered."""
+    """Its task continues, but none of its resources are offered."""
     agent_id = world.agents[0].id()
     framework = world.framework("one", "eng", manner=refuse())
     task = run_on(framework, agent_id)
@@ -162,7 +162,7 @@ def an_agent_is_gone(world: World) -> Outcome:
 
 
 def _schedule(world: World, *names: str) -> int:
-    """Schedule maintenance for agents, in an hour; none: no maintenance."""
+    """Schedule maintenance for agents, in an hour; without agents, cancel it."""
     start = {"nanoseconds": int((time.time() + 3600) * 1e9)}
     machines = [{"hostname": name, "ip": "127.0.0.1"} for name in names]
     window = {"machine_ids": machines, "unavailability": {"start": start}}
@@ -171,7 +171,7 @@ def _schedule(world: World, *names: str) -> int:
 
 
 def _inverse(world: World) -> list[str]:
-    """What frameworks answered to inverse offers."""
+    """Answers of frameworks to inverse offers."""
     status = world.operator.call("GET_MAINTENANCE_STATUS")["status"]
     machines = status.get("draining_machines", [])
     return [each["status"] for machine in machines for each in machine.get("statuses", [])]
@@ -179,7 +179,7 @@ def _inverse(world: World) -> list[str]:
 
 @scenario()
 def maintenance_is_scheduled_and_taken_back(world: World) -> Outcome:
-    """Exactly the frameworks that hold something there get an inverse offer."""
+    """Exactly the frameworks with holdings there get an inverse offer."""
     agent_id = world.agents[0].id()
     holder = world.framework("holder", "eng", manner=refuse())
     other = world.framework("other", "ads", suppressed=["ads"])

@@ -1,4 +1,4 @@
-"""Frameworks that fail over, are torn down, change roles, suppress, refuse, constrain."""
+"""Frameworks that fail over, are torn down, change roles, suppress, refuse, use constraints."""
 
 import time
 from itertools import pairwise
@@ -33,7 +33,7 @@ def _known(world: World, framework: Framework) -> Any:
 
 @scenario()
 def a_framework_fails_over(world: World) -> Outcome:
-    """Its scheduler dies with offers out; another one takes over, while a task runs."""
+    """Its scheduler dies with outstanding offers; another one takes over, while a task runs."""
     agent_id = world.agents[0].id()
     first = world.framework("one", "eng")
     task = run_on(first, agent_id)
@@ -71,7 +71,7 @@ def a_framework_subscribes_again_while_connected(world: World) -> Outcome:
 
 @scenario()
 def a_framework_is_torn_down(world: World) -> Outcome:
-    """Its tasks end, all that it held goes to the other."""
+    """Its tasks end, and everything it held goes to the other."""
     agent_id = world.agents[0].id()
     doomed = world.framework("doomed", "eng")
     run_on(doomed, agent_id)
@@ -86,7 +86,7 @@ def a_framework_is_torn_down(world: World) -> Outcome:
 
 @scenario()
 def a_framework_leaves_for_good(world: World) -> Outcome:
-    """Without a failover timeout it is removed when its scheduler goes, tasks and all."""
+    """Without a failover timeout it is removed with its tasks when its scheduler disconnects."""
     agent_id = world.agents[0].id()
     doomed = world.framework("doomed", "eng", failover_timeout_s=0)
     run_on(doomed, agent_id)
@@ -99,7 +99,7 @@ def a_framework_leaves_for_good(world: World) -> Outcome:
 
 @scenario()
 def a_role_is_added_and_removed(world: World) -> Outcome:
-    """Offers come to a new role; those of a role that is left are rescinded, its tasks go on."""
+    """Offers come to a new role; those of a role that is left are rescinded, its tasks continue."""
     agent_id = world.agents[0].id()
     framework = world.framework("one", "eng")
     task = run_on(framework, agent_id)
@@ -155,7 +155,7 @@ def a_role_is_left_with_a_task_in_it_that_ends(world: World) -> Outcome:
 
 @scenario()
 def offers_are_suppressed_and_revived(world: World) -> Outcome:
-    """Nothing comes while suppressed; everything after revival; each role for itself."""
+    """No offers while suppressed; everything after a revive; each role separately."""
     framework = world.framework("one", "eng", "ads", manner=refuse())
     both = comes(framework, role="eng"), comes(framework, role="ads")
     framework.call("SUPPRESS", roles=["eng"])
@@ -181,7 +181,7 @@ def offers_are_suppressed_and_revived(world: World) -> Outcome:
 
 @scenario()
 def refusals_are_kept(world: World) -> Outcome:
-    """A refused agent stays away for its time, goes to others, and returns upon revival."""
+    """A refused agent stays away for its time, goes to others, and returns after a revive."""
     framework = world.framework("one", "eng", manner=refuse(3600))
     until(lambda: len({each["agent_id"]["value"] for each in framework.seen}) == 2, 20, "offers")
     settle(2)
@@ -208,7 +208,7 @@ def refusals_are_kept(world: World) -> Outcome:
         60,
         "each agent comes back after a short refusal",
     )
-    # What was refused before the revival comes back at once.
+    # Everything refused before the revive is offered at once.
     gaps_s = [
         later - earlier for each in refused_s.values() for earlier, later in pairwise(each[1:])
     ]

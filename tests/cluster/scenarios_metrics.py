@@ -1,4 +1,4 @@
-"""What the master's metrics say of roles and frameworks."""
+"""The master's metrics of roles and frameworks."""
 
 import re
 import time
@@ -13,7 +13,7 @@ OF_ROLES = re.compile(
     r"allocator/mesos/(quota|roles|offer_filters|resources)/|master/frameworks/.*/suppressed$"
 )
 QUEUE_MAX = 8
-"""Gauges of Mesos's own allocator that are queued in its actor by each scrape, without any role."""
+"""Gauges of Mesos's own allocator that each scrape queues in its actor, even without roles."""
 
 
 def _shown(world: World) -> dict[str, float]:
@@ -38,14 +38,14 @@ def _steady(world: World) -> dict[str, float]:
 
 
 def _shortest_queue(world: World) -> float:
-    """The shortest queue of the allocator's actor in some scrapes."""
+    """The shortest queue of the allocator's actor in several scrapes."""
     name = "allocator/mesos/event_queue_dispatches"
     return min(world.operator.metrics()[name] for _ in range(10))
 
 
 @scenario()
 def metrics_show_roles_and_frameworks(world: World) -> Outcome:
-    """What roles consume, with and without quota, and what stays of a framework that is gone."""
+    """Consumption of roles, with and without quota, and metrics of a framework that is gone."""
     queue = _shortest_queue(world)
     agent_id = world.agents[0].id()
     set_quota(world, "vip", {"cpus": 1}, {"cpus": 3, "mem": 2048})

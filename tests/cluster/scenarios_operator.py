@@ -1,4 +1,4 @@
-"""What operators do through the HTTP interface: quota, weights, reservations, volumes."""
+"""Operators' requests by the HTTP interface: quota, weights, reservations, volumes."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ MIB_PER_TASK = 64
 
 
 def set_quota(world: World, role: str, guarantees: Any = None, limits: Any = None) -> int:
-    """Set amounts by name; none of either: no quota."""
+    """Set a quota by name; without amounts, remove it."""
     config: dict[str, Any] = {"role": role}
     for name, amounts in (("guarantees", guarantees), ("limits", limits)):
         if amounts:
@@ -58,7 +58,7 @@ def quota_limits_a_role(world: World) -> Outcome:
 
 @scenario()
 def quota_guarantees_a_role(world: World) -> Outcome:
-    """What is guaranteed to an absent role is kept from others, and given when it comes."""
+    """The guarantee of an absent role is withheld from others, and given when it comes."""
     status = set_quota(world, "vip", {"cpus": 6, "mem": 2048}, {"cpus": 6, "mem": 2048})
     greedy = world.framework("greedy", "eng")
     kept = all_out([greedy])
@@ -74,7 +74,7 @@ def quota_guarantees_a_role(world: World) -> Outcome:
 
 @scenario()
 def weights_divide_the_cluster(world: World) -> Outcome:
-    """Changed weights rescind offers, and change who gets how much."""
+    """Changed weights rescind offers, and change the allocation."""
     waiting = world.framework("waiting", "a")
     until(lambda: waiting.offers, 20, "offers")
     all_out([waiting])
@@ -103,7 +103,7 @@ def reserve(world: World, agent_id: str, *resources: Any, undo: bool = False) ->
 
 @scenario()
 def an_operator_reserves_and_unreserves(world: World) -> Outcome:
-    """Also what is out in offers, but never what is in use; others never see it."""
+    """Includes resources on offer, but never those in use; others never see them."""
     agent_id = world.agents[0].id()
     engineer = world.framework("engineer", "eng")
     other = world.framework("other", "ads", suppressed=["ads"])
@@ -151,7 +151,7 @@ def volume(disk_mib: float, role: str = "eng", name: str = "data") -> dict[str, 
 
 @scenario()
 def an_operator_makes_grows_shrinks_and_destroys_a_volume(world: World) -> Outcome:
-    """Each step is seen in the next offers."""
+    """Each step shows in the next offers."""
     agent_id = world.agents[0].id()
     framework = world.framework("one", "eng")
     operator: Operator = world.operator
@@ -162,7 +162,7 @@ def an_operator_makes_grows_shrinks_and_destroys_a_volume(world: World) -> Outco
     answers.append(operator.try_call("CREATE_VOLUMES", agent_id=agent, volumes=[volume(400)]))
 
     def offered(kind: str, amount: int) -> Amounts:
-        # A decision that was on its way may have left too little to be offered by itself.
+        # A decision in transit may have left too little for an offer of its own.
         settle(2)
         framework.decline_all()
         until(lambda: out([framework], agent_id)[kind] == amount, 30, f"{amount} of {kind}")
@@ -238,7 +238,7 @@ def a_framework_reserves_makes_a_volume_and_runs_on_it(world: World) -> Outcome:
 
 @scenario(agent_flags={"resources": "cpus:2;mem:1024;cpus(eng):1;mem(eng):256;disk:100"})
 def static_reservations_are_kept(world: World) -> Outcome:
-    """They are offered to their role, and to roles below it, only."""
+    """They are offered only to their role, and to its descendants."""
     agent_id = world.agents[0].id()
     other = world.framework("other", "ads")
     others = all_out([other], agent_id)
@@ -267,7 +267,7 @@ def a_whitelist_is_obeyed(world: World) -> Outcome:
 
 @scenario(flags={"agent_ping_timeout": "1secs", "max_agent_ping_timeouts": "2"})
 def the_master_fails_over(world: World) -> Outcome:
-    """A new master learns what runs from agents and frameworks; nothing is offered twice."""
+    """A new master learns running tasks from agents and frameworks; nothing is offered twice."""
     agent_id = world.agents[0].id()
     framework = world.framework("one", "eng", manner=refuse())
     task = run_on(framework, agent_id)

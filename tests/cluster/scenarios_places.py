@@ -27,7 +27,7 @@ EVERYWHERE = (*CAPABILITIES, "REGION_AWARE")
 
 
 def _add(world: World, name: str, **flags: str) -> str:
-    """Start one more agent, and wait until it is known; returns its id."""
+    """Start one more agent, and wait until it is registered; returns its id."""
     world.add_agent(name, **flags)
     world.wait_for_agents(len(world.agents))
     return world.agents[-1].id()
@@ -53,7 +53,7 @@ def _run_on_gpu(framework: Framework, agent_id: str) -> str:
 
 @scenario(agents=1)
 def gpus_are_for_those_who_can_use_them(world: World) -> Outcome:
-    """Nothing of an agent with GPUs is offered to a framework that does not say it uses them."""
+    """Agents with GPUs are not offered to frameworks without the capability."""
     agent_id = _add(world, "agent-gpu", resources=GPUS)
     plain = world.framework("plain", "eng", manner=refuse())
     settle()
@@ -76,7 +76,7 @@ def gpus_are_for_those_who_can_use_them(world: World) -> Outcome:
 
 @scenario(agents=1, flags={"filter_gpu_resources": "false"})
 def gpus_are_for_all_where_the_master_says_so(world: World) -> Outcome:
-    """Who cannot use GPUs is offered them none the less."""
+    """Frameworks without the capability are offered them nevertheless."""
     agent_id = _add(world, "agent-gpu", resources=GPUS)
     plain = world.framework("plain", "eng")
     until(lambda: out([plain], agent_id), 20, "it is offered")
@@ -102,13 +102,13 @@ def _domain(region: str, zone: str) -> str:
     return json.dumps(text)
 
 
-# World formats what the master's flags say.
+# World formats the master's flags.
 HERE = _domain("here", "a").replace("{", "{{").replace("}", "}}")
 
 
 @scenario(agents=1, flags={"domain": HERE})
 def regions_are_for_those_who_know_them(world: World) -> Outcome:
-    """Other zones are for all, other regions for who is aware of regions."""
+    """Other zones are for all, other regions for region-aware frameworks."""
     near = _add(world, "agent-near", domain=_domain("here", "b"))
     far = _add(world, "agent-far", domain=_domain("there", "a"))
     none = world.agents[0].id()
@@ -134,7 +134,7 @@ def regions_are_for_those_who_know_them(world: World) -> Outcome:
 
 
 def _estimator(world: World) -> dict[str, str]:
-    """Flags of an agent that says of two of its cpus that others may use them meanwhile."""
+    """Flags of an agent that oversubscribes two of its cpus."""
     parameter = {"key": "resources", "value": "cpus:2"}
     name = "org_apache_mesos_FixedResourceEstimator"
     module = {"name": name, "parameters": [parameter]}
@@ -149,7 +149,7 @@ def _estimator(world: World) -> dict[str, str]:
 
 @scenario(agents=1)
 def what_is_lent_is_for_who_can_give_it_back(world: World) -> Outcome:
-    """Oversubscribed cpus are added to an agent later, revocable, for frameworks that take them."""
+    """Oversubscribed cpus are added to an agent later, revocable, for capable frameworks."""
     agent_id = _add(world, "agent-lends", **_estimator(world))
     plain = world.framework("plain", "eng")
     until(lambda: out([plain], agent_id), 20, "it is offered")
@@ -174,7 +174,7 @@ def _cpus_by_role(*frameworks: Framework) -> dict[str, float]:
 
 
 def _work_by_role(framework: Framework, offer: Any) -> None:
-    """Run what fits, half a cpu a task, under a name that tells the role."""
+    """Run tasks of half a cpu while they fit; their names contain the role."""
     resources = task_resources(offer, 0.5, 64)
     if resources is None:
         framework.decline(offer)
@@ -196,7 +196,7 @@ def frameworks_of_several_roles_share_them(world: World) -> Outcome:
     until(lambda: _cpus_by_role(*frameworks) == limits, 60, f"{limits} in use", 0.2)
     settle(6)
     steady = _cpus_by_role(*frameworks)
-    # For long: it has the smaller share now, so all would come to it first each time.
+    # For a long time: it has the smaller share now, so it would be offered everything first.
     frameworks[0].manner = refuse(600)
     for task_id in frameworks[0].running():
         frameworks[0].call("KILL", task_id={"value": task_id})
@@ -209,7 +209,7 @@ def frameworks_of_several_roles_share_them(world: World) -> Outcome:
 
 @scenario(agents=1)
 def each_role_refuses_for_itself(world: World) -> Outcome:
-    """What a framework refused in one role still comes to it in the other; until it revives."""
+    """Resources refused in one role are still offered in the other; until it revives."""
     agent_id = world.agents[0].id()
     framework = world.framework("one", "eng", "ads", manner=refuse())
     until(lambda: comes(framework, role="eng") and comes(framework, role="ads"), 20, "both roles")

@@ -1,7 +1,7 @@
-"""Whole tasks where they meet minimums, shared volumes and reservations.
+"""Whole tasks together with minimums, shared volumes and reservations.
 
-The sidecar decides in tasks whose size a label states. Mesos's own allocator knows no tasks, so
-what is compared is what must hold with either.
+The sidecar decides in tasks whose size a label states. Mesos's own allocator does not, so these
+scenarios compare properties that hold with either.
 """
 
 from typing import Any
@@ -24,7 +24,7 @@ def at_least(cpus: float, role: str) -> dict[str, Any]:
 
 
 def _least(framework: Framework, name: str) -> int:
-    """The least of a resource that any offer had."""
+    """The minimum of a resource over all offers."""
     return min(amounts_of(offer["resources"])[name] for offer in list(framework.seen))
 
 
@@ -39,7 +39,7 @@ def what_is_too_little_for_one_is_for_another(world: World) -> Outcome:
 
 @scenario(configuration=MODE, agents=1, agent_flags={"resources": "cpus:6;mem:4096;disk:100"})
 def who_takes_only_much_is_served(world: World) -> Outcome:
-    """Beside a framework that takes every task, and gives it back at once."""
+    """Beside a framework that accepts every task, and releases it at once."""
     world.framework("hungry", "ads", labels=TASK, manner=refuse())
     picky = world.framework("picky", "eng", labels=TASK, info=at_least(4, "eng"), manner=refuse())
     served = comes(picky)
@@ -48,7 +48,7 @@ def who_takes_only_much_is_served(world: World) -> Outcome:
 
 @scenario(configuration=MODE, agents=1)
 def a_shared_volume_comes_with_a_task(world: World) -> Outcome:
-    """Though the task needs as much disk as the volume has: it is not used up."""
+    """Although the task needs as much disk as the volume has: it is not used up."""
     agent_id = world.agents[0].id()
     shared = {**volume(2048), "shared": {}}
     answers = (
@@ -71,7 +71,7 @@ def a_shared_volume_comes_with_a_task(world: World) -> Outcome:
     agent_flags={"resources": "cpus:4;mem:4096;disk:100;disk(eng):1000;ports(eng):[31000-31004]"},
 )
 def what_is_reserved_comes_though_it_is_no_task(world: World) -> Outcome:
-    """With the offer of unreserved resources of the same agent."""
+    """Together with the unreserved resources of the same agent."""
     framework = world.framework("one", "eng", labels=TASK)
     comes(framework)
     settle()

@@ -1,6 +1,6 @@
-"""When a master sent offers, by its own log.
+"""The times at which a master sent offers, from its own log.
 
-What frameworks see of it is later by what their processes wait for a processor.
+Frameworks see offers later, by the time that their processes wait for a processor.
 """
 
 import re
@@ -12,7 +12,7 @@ _SENT = re.compile(r"^I\d{4} (\d\d):(\d\d):(\d\d\.\d+) .*\] Sending offers ", re
 
 
 def offers_sent(log: str, now_s: float | None = None) -> list[float]:
-    """Give the moments, on the clock of `time.time`; of the last 24 hours until `now_s`."""
+    """Return the times, on the clock of `time.time`; of the last 24 hours until `now_s`."""
     now_s = time.time() if now_s is None else now_s
     local = time.localtime(now_s)
     midnight_s = now_s - now_s % 1 - (local.tm_hour * 60 + local.tm_min) * 60 - local.tm_sec
@@ -20,5 +20,5 @@ def offers_sent(log: str, now_s: float | None = None) -> list[float]:
         midnight_s + int(hour) * 3600 + int(minute) * 60 + float(second)
         for hour, minute, second in _SENT.findall(log)
     )
-    # The log tells the time of day only. What seems to come was yesterday.
+    # The log has the time of day only. Times that seem to be in the future were yesterday.
     return [moment - DAY_S if moment > now_s + 1 else moment for moment in moments]

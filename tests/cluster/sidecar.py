@@ -12,7 +12,7 @@ from allocator.v1 import admin_pb2, admin_pb2_grpc
 from tests.cluster.processes import Child, until
 
 START_S = 300.0
-"""A cold cache compiles first."""
+"""With a cold cache it compiles first."""
 
 ADMIN_S = 20.0
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,7 +22,7 @@ class Sidecar:
     """`mesos-allocator serve` on a Unix socket below a directory."""
 
     def __init__(self, directory: Path, configuration: str = "") -> None:
-        """Write its configuration; `configuration`: more of it."""
+        """Write its configuration; `configuration`: additional lines."""
         self.target = f"unix:{directory / 'sidecar.sock'}"
         self.log = directory / "sidecar.log"
         self._config = directory / "sidecar.toml"
@@ -38,7 +38,7 @@ class Sidecar:
         return self._child
 
     def start(self, *options: str) -> None:
-        """Start it with more options, such as ``policy.name=tsf``, and wait until it serves."""
+        """Start it with options such as ``policy.name=tsf``, and wait until it serves."""
         command = [sys.executable, "-m", "allocator", "serve", "--config", self._config]
         command += [word for option in options for word in ("--set", option)]
         self._child = Child(command, self.log, {"PYTHONPATH": str(ROOT)})
@@ -77,14 +77,14 @@ class Sidecar:
         return bool(self.status().loops_state == "compiled")
 
     def dump(self) -> Any:
-        """The whole state."""
+        """A dump of its state."""
         with self._channel() as channel:
             stub = admin_pb2_grpc.AdminServiceStub(channel)
             pieces = stub.Dump(admin_pb2.DumpRequest(), timeout=ADMIN_S)
             return json.loads(b"".join(piece.json for piece in pieces))
 
     def set_policy(self, name: str, mode: str = "oblivious") -> None:
-        """Decide otherwise from the next cycle on, by the command an operator types."""
+        """Change the policy from the next cycle on, by an operator's command."""
         words = ["policy", "set", name, "--mode", mode, "--target", self.target, "--timeout", "20"]
         self._command(*words)
 

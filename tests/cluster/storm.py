@@ -16,7 +16,7 @@ from tests.cluster.mesos import find
 
 
 def main() -> None:
-    """Run what was asked for, and print tables."""
+    """Run the requested experiments, and print tables."""
     parser = argparse.ArgumentParser(description="Long experiments on a real Mesos cluster.")
     parser.add_argument("--mesos-root")
     parser.add_argument("--mesos-module")

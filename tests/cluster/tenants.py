@@ -40,30 +40,31 @@ from tests.cluster.sidecar import START_S
 from tests.cluster.world import World
 
 FRAMEWORKS_MAX, AGENTS_MAX, CALLS_MAX = 30, 3, 200
-"""At a time, and in an interval: each framework takes two connections, each agent a process."""
+"""Limits in total and per interval: a framework takes two connections, an agent a process.
+"""
 
 RESERVED_AT_ONCE = VOLUMES_AT_ONCE = 50
 AGENT = "hostile-"
 INTERVALS = 8
 SERVED_S = 120.0
 RUNS = ("allocator/mesos/allocation_runs", "allocator/sidecar/cycles")
-"""Intervals, as the built-in allocator counts them and as the module does."""
+"""Intervals, counted in cycles of the built-in allocator or of the module."""
 
 
 @dataclass
 class TenantFigures:
-    """What a manner did to a master.
+    """The effects of a manner on a master.
 
     Attributes
     ----------
     wait : int
-        The most intervals in which the honest framework was offered nothing.
+        Maximum number of intervals without an offer to the honest framework.
     master_mib, sidecar_mib : float
-        How much more memory was taken at most.
+        Growth of peak memory.
     ends : dict of str to int
-        Sessions that ended since the tenants came, by how.
+        Sessions that ended since the tenants came, by reason.
     refused : Counter of str
-        What the master refused to hear.
+        Requests that the master refused.
     """
 
     manner: str
@@ -87,12 +88,12 @@ class Tenants:
         self._answers = itertools.count()
 
     def arrive(self) -> None:
-        """Let them come."""
+        """Add them."""
         for role, amounts in self._manner.guarantees.items():
             set_quota(self._world, role, amounts)
         for number, words in enumerate(itertools.islice(self._manner.agents(), AGENTS_MAX)):
             name = f"{AGENT}{number}"
-            # In a file, for what an agent has may be longer than an argument can be.
+            # By a file, as an agent's resources may exceed the length of an argument.
             resources = self._world.directory / f"{name}.json"
             resources.write_text(json.dumps(_resources_of(words)), encoding="ascii")
             self._world.add_agent(name, resources=f"file://{resources}", **_flags(words))
@@ -100,7 +101,7 @@ class Tenants:
             self._join(info)
 
     def turn(self, interval: int) -> None:
-        """Let them say what they say in this interval."""
+        """Play their requests of this interval."""
         said: Said = self._manner.turn(interval)
         for number, call in itertools.islice(said, CALLS_MAX):
             if isinstance(call, Join):
@@ -114,9 +115,9 @@ class Tenants:
                 self._say(member, number, call)
 
     def visit(self, honest: Framework, intervals: int = INTERVALS) -> int:
-        """Come and say all; returns the most intervals in which an honest framework waited.
+        """Play all intervals; returns the maximum number that an honest framework waited.
 
-        Raises AssertionError if it is not served in the end, or the master is gone.
+        Raises AssertionError if it is not served at the end, or the master has exited.
         """
         self.arrive()
         wait, served, last_run, last = 0, honest.counts["offers"], _runs(self._world), -1
@@ -125,7 +126,7 @@ class Tenants:
             time.sleep(1.0)
             now, run = honest.counts["offers"], _runs(self._world)
             if now == served:
-                # Calls make cycles of their own, and a busy master has fewer than intervals.
+                # Requests trigger cycles of their own, and a busy master runs fewer periodic ones.
                 wait = max(wait, min(run - last_run, interval - last))
             else:
                 served, last_run, last = now, run, interval
@@ -134,7 +135,7 @@ class Tenants:
         return wait
 
     def leave(self) -> None:
-        """Let all of them go."""
+        """Remove all of them."""
         for member in filter(None, self._members):
             with contextlib.suppress(OSError, http.client.HTTPException, AssertionError):
                 member.call("TEARDOWN")
@@ -156,7 +157,7 @@ class Tenants:
                 self._members[number] = None
             case Update():
                 info = {**member._info, **_info(call.info), "id": {"value": member.framework_id}}
-                # Who says no constraints has none any more.
+                # A framework whose update has no constraints loses them.
                 more = {"offer_constraints": _constraints(call.info)} if call.info.excludes else {}
                 member.call("UPDATE_FRAMEWORK", framework_info=info, suppressed_roles=[], **more)
             case Request():
@@ -209,7 +210,7 @@ class Tenants:
 def play(
     mesos: Mesos, manner: Manner, *, built_in: bool, intervals: int = INTERVALS
 ) -> TenantFigures:
-    """Play a manner beside an honest framework; returns what it did."""
+    """Play a manner beside an honest framework; returns the effects."""
     figures = TenantFigures(manner.name, built_in)
     with World(mesos, agents=2, built_in=built_in) as world:
         honest = world.framework("honest", "honest", manner=refuse(0.0))
@@ -235,7 +236,7 @@ def _runs(world: World) -> int:
 
 
 def ends_of(world: World) -> dict[str, int]:
-    """Sessions that ended, by how."""
+    """Sessions that ended, by reason."""
     metrics, prefix = world.operator.metrics(), "allocator/sidecar/ends/"
     return {
         name.removeprefix(prefix): int(n) for name, n in metrics.items() if name.startswith(prefix)
@@ -243,12 +244,12 @@ def ends_of(world: World) -> dict[str, int]:
 
 
 def more_ends(before: dict[str, int], after: dict[str, int]) -> dict[str, int]:
-    """What has been added."""
+    """The increase of each counter."""
     return {how: n - before.get(how, 0) for how, n in after.items() if n > before.get(how, 0)}
 
 
 def _info(info: Info) -> dict[str, Any]:
-    """The fields of a `FrameworkInfo` that are said."""
+    """The fields of a `FrameworkInfo` that are set."""
     found: dict[str, Any] = {
         "user": info.user,
         "name": info.name,
@@ -265,7 +266,7 @@ def _info(info: Info) -> dict[str, Any]:
 
 
 def _quantities(amounts: Amounts) -> dict[str, Any]:
-    # JSON has no numbers for what is none.
+    # JSON has no numbers that are not finite.
     sound = {name: each for name, each in amounts.items() if math.isfinite(each)}
     return {"quantities": {name: {"value": each} for name, each in sound.items()}}
 
@@ -322,7 +323,7 @@ def _volumes(numbers: Sequence[int], role: str) -> list[dict[str, Any]]:
 
 
 def _resources_of(words: AgentWords) -> list[dict[str, Any]]:
-    """What an agent has."""
+    """The resources of an agent."""
     found = _resources(words.resources)
     found += [
         {**_resources({"cpus": each})[0], "reservations": [{"type": "STATIC", "role": role}]}
@@ -344,7 +345,7 @@ def _source(disk: Disk) -> dict[str, Any]:
 
 
 def _flags(words: AgentWords) -> dict[str, str]:
-    """More flags of an agent; what no argument can have in it is left out."""
+    """Further flags of an agent; values that no argument can contain are left out."""
     flags = {}
     if words.hostname:
         flags["hostname"] = words.hostname

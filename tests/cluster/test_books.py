@@ -1,4 +1,4 @@
-"""What the cluster tests look with can see: it is tried on states made by hand, without a Mesos."""
+"""Tests of the comparisons used by cluster tests, on handmade states, without a Mesos."""
 
 import time
 from dataclasses import asdict
@@ -67,7 +67,7 @@ def test_an_over_committed_agent_is_seen(offered, used, found):
 
 
 def dump(held: int, offered: int) -> Any:
-    """A sidecar's, of the same agent and framework."""
+    """A sidecar's books, of the same agent and framework."""
     kind = asdict(Kind("cpus"))
     place = {"framework": 1, "role": 1, "agent": 1}
     return {

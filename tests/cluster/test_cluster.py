@@ -1,6 +1,6 @@
-"""A real master with our module: every policy, faults of the sidecar, a hostile one. In short.
+"""A real master with our module: every policy, faults of the sidecar, a hostile one; short runs.
 
-`python -m tests.cluster.storm` does the same for as long as is asked for.
+`python -m tests.cluster.storm` does the same for any length of time.
 """
 
 import pytest
@@ -12,7 +12,7 @@ from tests.cluster.experiments import be_hostile, storm, try_policies
 pytestmark = pytest.mark.long
 
 
-@pytest.mark.timeout(3600)  # 26 ways, half a minute each on two busy processors
+@pytest.mark.timeout(3600)  # 26 combinations, half a minute each on two busy processors
 def test_books_agree_under_every_policy(mesos):
     figures = try_policies(mesos, seconds=4)
     assert len(figures) == len(POLICIES) * len(MODES)
@@ -23,7 +23,7 @@ def test_a_storm_of_faults_harms_nobody(mesos):
     figures = storm(mesos, rounds=6)
     assert figures.samples > 50
     assert figures.states["FINISHED"] > 10
-    # A batch that a stopped sidecar does not answer is lost; the next is the module's own.
+    # A batch that a stopped sidecar does not answer is lost; the next cycle is the module's own.
     assert max(each.gap_s for each in figures.faults) < 2.5
 
 
@@ -31,7 +31,7 @@ def test_a_hostile_sidecar_harms_nobody(mesos):
     figures = be_hostile(mesos, seconds=40)
     assert figures.rows > 500
     assert figures.samples > 50
-    # A tenth and more gets past every gate, so that what comes behind them is tried as well.
+    # A tenth or more passes all gates, so that the code behind them is tested, too.
     assert figures.outcomes["offered"] + figures.outcomes["partial"] > figures.rows / 10
     assert sum(figures.ends.values()) > 1
     asked_for = {"RESERVE", "UNRESERVE", "CREATE", "DESTROY", "GROW_VOLUME", "SHRINK_VOLUME"}

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.long
 AGENTS = 3
 
 STEPPED_DOWN = re.compile(r"Lost leadership|Lost candidacy as a leader")
-"""What a master says that finds another one in its place: which, hangs on what it hears first."""
+"""Messages of a master that has lost its leadership; which one depends on timing."""
 
 
 def frameworks_at_work(world: Quorum) -> list[Framework]:
@@ -37,7 +37,7 @@ def wait_until_it_decides(world: Quorum) -> None:
 
 
 def go_on_with(world: Quorum, frameworks: list[Framework]) -> list[Framework]:
-    """See the cluster at work under its new leader, by what the sidecar decides."""
+    """Check that the cluster works under its new leader, by the sidecar's decisions."""
     ran = {each.name: each.running() for each in frameworks}
     world.wait_for_agents(AGENTS)
     heirs = [world.successor(each) for each in frameworks]
@@ -66,7 +66,7 @@ def go_on_with(world: Quorum, frameworks: list[Framework]) -> list[Framework]:
 
 
 def started_and_lost(frameworks: list[Framework]) -> dict[str, list[str]]:
-    """Tasks that ran and then met a bad end; what a dying master never read is not among them."""
+    """Tasks that ran and then ended badly, except those whose launch a dying master never read."""
     return {task: each for task, each in lost_tasks(frameworks).items() if "RUNNING" in each}
 
 
@@ -92,7 +92,7 @@ def test_leaders_die_while_the_sidecar_decides(quorum: Callable[..., Quorum]) ->
 def test_a_leader_that_was_stopped_decides_nothing_any_more(
     quorum: Callable[..., Quorum],
 ) -> None:
-    """It comes back when another one leads with the same sidecar, and steps down."""
+    """It resumes when another one leads with the same sidecar, and steps down."""
     with quorum(agents=AGENTS, interval="300ms") as world:
         frameworks = frameworks_at_work(world)
         address, old = world.address, world.leader

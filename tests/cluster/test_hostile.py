@@ -1,4 +1,4 @@
-"""The hostile sidecar is as hostile as it says, and only where a session may survive it, lawful."""
+"""The hostile sidecar is as hostile as intended, and valid where the session should survive."""
 
 import random
 
@@ -33,7 +33,7 @@ def world():
 @pytest.mark.parametrize("manner", sorted(set(BELIEVED)))
 def test_every_manner_makes_whole_rows(hostile, world, manner, monkeypatch):
     monkeypatch.setattr(random.Random, "choice", _prefer(manner))
-    hostile.offered = 1  # enough of them, so that any manner will do
+    hostile.offered = 1  # many enough for any manner
     answer = pb.DecisionBatch()
     hostile._believed(answer, world)
     (grants,) = answer.grants
@@ -46,7 +46,7 @@ def test_every_manner_makes_whole_rows(hostile, world, manner, monkeypatch):
 
 
 def _prefer(manner):
-    """Choose the manner where it is to choose from, else the first."""
+    """Choose the manner if the choice is among manners, else the first item."""
     return lambda self, options: manner if manner in options else options[0]
 
 

@@ -1,4 +1,4 @@
-"""A framework that keeps its offers does not take what makes those of others useful."""
+"""A framework that keeps its offers does not make others' offers useless."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Preemption on a real master: which framework is asked to leave which agents, and its answers.
+"""Preemption on a real master: the requests to leave agents, and frameworks' answers.
 
 Red runs sixteen tasks on four agents, which leave less than a task free on each; then blue comes.
 Quincy's plan gives blue two agents: red is asked to leave two, whatever it answers.
@@ -28,7 +28,7 @@ SILENT_S = 30
 
 
 class Red:
-    """A framework that keeps sixteen tasks running, and knows where."""
+    """A framework that keeps sixteen tasks running, and knows their agents."""
 
     def __init__(self) -> None:
         self.there: defaultdict[str, list[str]] = defaultdict(list)
@@ -44,14 +44,14 @@ class Red:
             self.there[offer["agent_id"]["value"]].append(task)
 
     def leave(self, framework: Framework, agent: str) -> None:
-        """Kill what runs on an agent."""
+        """Kill its tasks on an agent."""
         for task in self.there.pop(agent, []):
             framework.call("KILL", task_id={"value": task}, agent_id={"value": agent})
             self.killed.append(task)
 
 
 def schedule(world: World) -> None:
-    """Schedule maintenance of all agents, in a year: that is the leave to ask."""
+    """Schedule maintenance of all agents, in a year: this permits the requests."""
     start = {"nanoseconds": int((time.time() + YEAR_S) * 1e9)}
     machines = [{"hostname": agent.name, "ip": "127.0.0.1"} for agent in world.agents]
     windows = [{"machine_ids": machines, "unavailability": {"start": start}}]
@@ -60,14 +60,14 @@ def schedule(world: World) -> None:
 
 
 def asked(framework: Framework) -> list[str]:
-    """The agents that it was asked to leave, one after the other."""
+    """The agents that it was asked to leave, in order."""
     with framework.lock:
         return [each["agent_id"]["value"] for each in framework.inverse_offers]
 
 
 @pytest.fixture
 def crowded(mesos):
-    """Red on all four agents; returns the world, red, and what it runs where."""
+    """Start red on all four agents; returns the world, red, and its tasks by agent."""
     parameters = {"inverse_offers_within_ms": str(WEEK_MS)}
     with World(mesos, agents=4, parameters=parameters) as world:
         assert world.sidecar is not None
@@ -82,7 +82,7 @@ def crowded(mesos):
 
 
 def comes(world: World) -> Framework:
-    """Blue comes, and wants half of the cluster; what is less than a task it refuses in turns."""
+    """Blue comes, and wants half of the cluster; it refuses offers below a task."""
     refuse_s = itertools.cycle((1.0, 2.5, 4.0))
     working = work(CPUS, MEM_MIB, LASTS_S, PART)
 

@@ -1,4 +1,4 @@
-"""What operators and frameworks see of our allocator is what they see of Mesos's own."""
+"""Operators and frameworks observe the same with our allocator as with Mesos's own."""
 
 import pytest
 
@@ -28,7 +28,7 @@ _usual: dict[str, Outcome] = {}
 
 
 def usual(mesos: Mesos, name: str) -> Outcome:
-    """What is seen of Mesos's own allocator."""
+    """Observations with Mesos's own allocator."""
     if name not in _usual:
         _usual[name] = observe(mesos, name, "built-in")
     return _usual[name]

@@ -1,6 +1,6 @@
-"""Mesos's own allocator decides; our module is in its shadow: it tells and compares, no more.
+"""Mesos's own allocator decides; our module runs in its shadow: it only reports and compares.
 
-Beside this, `test_scenarios` finds what operators and frameworks see alike with and without it.
+`test_scenarios` also checks that operators and frameworks see the same with and without it.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ SHADOW = {"shadow": "true"}
 
 
 def compared(world: World) -> Counter[str]:
-    """Count decisions by whom Mesos's own allocator gave the agent to, as the master has it."""
+    """Decisions by whether Mesos's own allocator agreed, from the master's metrics."""
     return told(world.operator.metrics(), "shadow/")
 
 
@@ -29,7 +29,7 @@ def warnings(world: World) -> set[str]:
 
 
 def more_compared(world: World, before: int) -> None:
-    """Wait until Mesos's own allocator has done more of what the sidecar decided."""
+    """Wait until Mesos's own allocator has agreed with more of the sidecar's decisions."""
     until(lambda: compared(world)["same"] > before, 60, "comparisons")
 
 
@@ -70,7 +70,7 @@ def test_mesos_decides_and_the_sidecar_is_compared(world):
     assert not metrics["allocator/sidecar/fallback_cycles"]
     # Its own metrics are there, and count.
     assert metrics["allocator/mesos/allocation_runs"] > 5
-    # The sidecar says the same of it, a few seconds later.
+    # The sidecar reports the same, a few seconds later.
     until(lambda: "in shadow" in warnings(world), 20, "the status tells of it")
     world.check_master()
 

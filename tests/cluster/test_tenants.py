@@ -24,13 +24,13 @@ def test_tenants_harm_nobody(mesos, manner):
     assert not ours.ends
     # A framework with ten thousand roles has ten thousand turns in Mesos, too.
     assert ours.wait <= max(WAIT_MAX, theirs.wait + 1 if theirs else 0)
-    # Where the built-in allocator does not get through, there is nothing to compare memory with.
+    # If the built-in allocator does not survive, there is no memory to compare with.
     assert theirs is None or ours.master_mib <= theirs.master_mib + MEMORY_MIB_MAX
     assert ours.sidecar_mib <= MEMORY_MIB_MAX
 
 
 def with_built_in(mesos, manner) -> TenantFigures | None:
-    """What the manner does to the built-in allocator; nothing if that does not survive it."""
+    """The effects on the built-in allocator; none if it does not survive the manner."""
     try:
         return play(mesos, manner, built_in=True)
     except (AssertionError, OSError, http.client.HTTPException):

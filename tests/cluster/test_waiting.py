@@ -1,4 +1,4 @@
-"""Waiting for a cluster: patience passes as fast as the machine has processors for all."""
+"""Timeouts of cluster tests run slower when more tasks want to run than there are processors."""
 
 import time
 

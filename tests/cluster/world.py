@@ -1,4 +1,4 @@
-"""A small cluster on this machine: a real master, real agents, a sidecar where one is wanted."""
+"""A small cluster on this machine: a real master, real agents, and optionally a sidecar."""
 
 import json
 import re
@@ -26,7 +26,7 @@ WORKERS = {"LIBPROCESS_NUM_WORKER_THREADS": "3"}
 
 
 def leads(operator: Operator) -> bool:
-    """Whether a master is elected, and has read its registry."""
+    """Whether the master is elected, and has read its registry."""
     try:
         elected = bool(operator.metrics().get("master/elected"))
     except (OSError, CallFailedError):
@@ -35,7 +35,7 @@ def leads(operator: Operator) -> bool:
 
 
 class Agent:
-    """One agent; started again it is the same one, for its work directory stays."""
+    """One agent; a restart keeps its identity, because its work directory stays."""
 
     def __init__(self, world: "World", name: str, flags: Mapping[str, str]) -> None:
         self.name, self._world = name, world
@@ -89,7 +89,7 @@ class Agent:
 
 
 class World:
-    """A master, agents and what else was started; all of it ends with the context.
+    """A master, agents and other processes; all of them end with the context.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ class World:
     configuration : str
         More of the sidecar's.
     flags : mapping of str to str
-        More of the master's; ``{directory}`` is where all of it lives.
+        More of the master's; ``{directory}`` is the directory of the cluster.
     """
 
     def __init__(
@@ -197,7 +197,7 @@ class World:
         return leads(self.operator)
 
     def add_agent(self, name: str, **flags: str) -> Agent:
-        """Start an agent with more flags of Mesos."""
+        """Start an agent with further flags of Mesos."""
         agent = Agent(self, name, {**self._agent_flags, **flags}).start()
         self.agents.append(agent)
         return agent
@@ -239,7 +239,7 @@ class World:
         return Child(words, self.directory / f"{name}.log", {"LIBPROCESS_IP": "127.0.0.1"})
 
     def check_master(self) -> None:
-        """Fail where the master is gone, or said something fatal."""
+        """Fail if the master is gone, or logged a fatal error."""
         assert self.master is not None
         said = self.master.said()
         bad = FATAL.findall(said)
@@ -259,7 +259,7 @@ class World:
             time.sleep(0.2)
 
     def close(self) -> None:
-        """End everything; the directory stays where something went wrong."""
+        """End everything; the directory stays if something went wrong."""
         for framework in self.frameworks:
             framework.disconnect()
         for agent in self.agents:
@@ -275,13 +275,13 @@ class World:
 
 
 class Sampler:
-    """Looks at the master again and again, and keeps what must never be seen.
+    """Polls the master, and records violations.
 
     Attributes
     ----------
     samples : int
     found : list of str
-        Agents with more given than they have.
+        Agents whose offers and tasks exceed their total.
     """
 
     def __init__(self, operator: Operator, every_s: float = 0.2) -> None:
@@ -312,9 +312,9 @@ class Sampler:
 
 
 def _without_cgroup2_aside() -> list[str]:
-    """How to start an agent where cgroups v2 are mounted beside v1.
+    """Wrapper command for agents on machines with cgroups v2 mounted beside v1.
 
-    Agents from 1.12 on refuse such a machine, though none of ours uses cgroups: they get a mount
+    Agents from 1.12 on refuse such a machine, although ours use no cgroups: they get a mount
     namespace without that mount.
     """
     mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
@@ -326,7 +326,7 @@ def _without_cgroup2_aside() -> list[str]:
 
 
 def run(child: Child, within_s: float = 120.0) -> str:
-    """Wait for a command's good end; returns what it said."""
+    """Wait for a command to succeed; returns its output."""
     try:
         code = child.wait(within_s)
     except AssertionError:

@@ -1,4 +1,4 @@
-"""What the scenarios share: a world for every policy."""
+"""Shared fixtures: a world for every policy."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from allocator.policies import POLICIES
 from tests.tiers import long
 from tests.world.world import World
 
-# Where no demand is known, a policy of whole tasks offers all that is free, too.
+# Without known demands, a policy of whole tasks offers all that is free, too.
 SPECS = {
     **{name: PolicySpec(name) for name in POLICIES if name != "ceei"},  # pf by another name
     "drf in tasks": PolicySpec("drf", mode="characterised"),
@@ -15,16 +15,16 @@ SPECS = {
 }
 
 QUICK = ("drf", "ps-dsf", "cmmf", "tsf in tasks")
-"""One of each sort: a global criterion, one of each agent, a plan, whole tasks."""
+"""One of each type: a global criterion, one per agent, a plan, whole tasks."""
 
 
 @pytest.fixture(params=[*QUICK, *long(*(name for name in SPECS if name not in QUICK))])
 def policy(request) -> PolicySpec:
-    """Choose a policy: what is tested with it holds whichever decides."""
+    """Parametrize a test with policies: it holds for each of them."""
     return SPECS[request.param]
 
 
 @pytest.fixture
 def world(policy: PolicySpec) -> World:
-    """Make a world in which some policy decides."""
+    """Make a world with one of the policies."""
     return World(policy)

@@ -1,4 +1,4 @@
-"""Which of Mesos's tests, or of its bugs, a test of ours answers to."""
+"""Marks tests with the tests or bugs of Mesos that they correspond to."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -7,9 +7,9 @@ Test = TypeVar("Test", bound=Callable[..., object])
 
 
 def mesos(*names: str) -> Callable[[Test], Test]:
-    """Say what a test answers to, such as ``OfferFilter`` or ``MESOS-4302``.
+    """State the corresponding test or bug, such as ``OfferFilter`` or ``MESOS-4302``.
 
-    The table reads the names from the source, so that it needs no test to be imported.
+    The table reads the names from the source, so that it does not have to import tests.
     """
     assert names
 

@@ -1,7 +1,7 @@
-"""Make the order visible in which roles are served.
+"""Makes the order visible in which roles are served.
 
-A client of Mesos's sorter is a role with one framework here. What it is allocated is in use on an
-agent that is not offered; a second, small agent is offered to one after the other, and each
+A client of Mesos's sorter is a role with one framework here. Its allocation is in use on an agent
+that is not offered. A second, small agent is offered to one framework after the other, and each
 declines it.
 """
 
@@ -14,7 +14,7 @@ HOUR_S = 3600
 
 
 class Ranking:
-    """A cluster of which all but a little is spoken for."""
+    """A cluster with one large agent in use, and a small one to offer."""
 
     def __init__(self, has: Text = "cpus:100;mem:100") -> None:
         self.world = World(minimum=())
@@ -25,7 +25,7 @@ class Ranking:
         self._away: set[str] = set()
 
     def resize(self, has: Text) -> None:
-        """Change what the cluster has."""
+        """Change the capacity of the cluster."""
         self.world.update_agent(self.stock, _without_probe(has))
 
     def add(self, role: str, what: Text = "", weight: float = 1.0) -> None:
@@ -49,19 +49,19 @@ class Ranking:
         self.world.remove_framework(self.clients.pop(role))
 
     def deactivate(self, *roles: str) -> None:
-        """Let frameworks want no offers."""
+        """Suppress offers to frameworks."""
         for role in roles:
             self.world.suppress(self.clients[role])
             self._away.add(role)
 
     def activate(self, *roles: str) -> None:
-        """Let frameworks want offers again."""
+        """Revive offers to frameworks."""
         for role in roles:
             self.world.revive(self.clients[role])
             self._away.discard(role)
 
     def serve(self, role: str, times: int) -> None:
-        """Offer to one role alone, so that it was served more often."""
+        """Offer to one role only, to increase the number of its turns."""
         others = [each for each in self.clients if each != role and each not in self._away]
         self.deactivate(*others)
         for _ in range(times):
@@ -71,7 +71,7 @@ class Ranking:
         self.activate(*others)
 
     def order(self) -> list[str]:
-        """Offer the small agent until no framework wants it."""
+        """Offer the small agent until no framework accepts offers."""
         order = []
         while offers := self.world.cycle():
             (offer,) = offers

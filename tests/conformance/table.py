@@ -1,4 +1,4 @@
-"""The table of what answers to each of Mesos's tests.
+"""The table of Mesos's tests and their counterparts here.
 
 Run ``python -m tests.conformance.table`` to write it.
 """
@@ -45,7 +45,7 @@ class Subject(NamedTuple):
 
 
 class Elsewhere(NamedTuple):
-    """What shows it, if no scenario does, and why."""
+    """The test that covers it, if no scenario does, and why."""
 
     tests: tuple[str, ...]
     why: str
@@ -62,7 +62,7 @@ def read_subjects() -> list[Subject]:
 
 
 def read_elsewhere() -> dict[str, Elsewhere]:
-    """Read what is shown elsewhere or not applicable, by name."""
+    """Read what other tests cover or what does not apply, by name."""
     content = tomllib.loads((HERE / "elsewhere.toml").read_text(encoding="utf-8"))
     return {
         name: Elsewhere(tuple(entry["tests"]), entry["why"])
@@ -72,13 +72,13 @@ def read_elsewhere() -> dict[str, Elsewhere]:
 
 
 def read_differences() -> dict[str, str]:
-    """Read where the outcome is another one on purpose, by name."""
+    """Read the deliberate differences, by name."""
     content = tomllib.loads((HERE / "elsewhere.toml").read_text(encoding="utf-8"))
     return {name: entry["how"] for entry in content["differs"] for name in entry["names"]}
 
 
 def scenarios() -> dict[str, list[str]]:
-    """Find our scripts and tests by what they answer to, as heads and decorators say."""
+    """Find our scripts and tests by their marks, in heads and decorators."""
     found: dict[str, list[str]] = {}
     for file, scenario in SCENARIOS:
         for line in scenario.head:

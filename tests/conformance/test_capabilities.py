@@ -1,4 +1,4 @@
-"""What frameworks and agents must be able to do before they meet."""
+"""Capabilities that frameworks and agents need for offers."""
 
 import pytest
 

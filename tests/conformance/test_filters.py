@@ -1,4 +1,4 @@
-"""Refusals: how long they last, what they cover, and what ends them."""
+"""Refusals: their duration, extent and end."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Frameworks from their subscription to their end, as the master tells of it."""
+"""Frameworks from their subscription to their end, as the master reports it."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def test_what_is_no_role_is_refused(world, path):
 
 @mesos("ResourceOffersTest.Request")
 def test_a_request_is_what_one_task_needs(policy):
-    """The built-in does nothing with requests; nor does a policy that offers all that is free."""
+    """The built-in ignores requests; so does a policy that offers all that is free."""
     world = World(policy)
     agent = world.agent("cpus:2;mem:1024")
     framework = world.framework("*")
@@ -38,6 +38,6 @@ def test_a_role_is_kept_while_something_names_it(world):
     world.update_framework(framework, [])
     assert all(roles.is_bound(handle) for handle in handles)
     world.decline(offer)
-    # What is not named any more is left out of the next snapshot; until then it stays.
+    # A role that is not named any more is missing from the next snapshot; until then it stays.
     assert all(roles.is_bound(handle) for handle in handles)
     world.allocator.check()

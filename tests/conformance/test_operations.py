@@ -1,4 +1,4 @@
-"""Operations on what is offered, or free: reservations, volumes, conversions."""
+"""Operations on offered or free resources: reservations, volumes, conversions."""
 
 from tests.world.amounts import (
     mount_disk,
@@ -11,7 +11,7 @@ SHARED = ("SHARED_RESOURCES",)
 
 
 def test_a_persistent_volume_is_offered_whole_or_not_at_all():
-    """A limit of 8 leaves room for a part of the second disk, which cannot be parted."""
+    """A limit of 8 leaves room for a part of the second disk, which is indivisible."""
     world = World()
     world.quota("role", "", "disk:8")
     agent = world.agent(resources("cpus:2;mem:64") + volume("5") + mount_disk("5"))

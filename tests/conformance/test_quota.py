@@ -1,4 +1,4 @@
-"""Guarantees are met first and limits never passed, whichever policy ranks."""
+"""Guarantees are met first and limits never exceeded, under every policy."""
 
 import pytest
 
@@ -58,7 +58,7 @@ def test_the_largest_quotas_are_held_like_any_other(world):
 @pytest.mark.parametrize("amount", [AMOUNT_MAX + 1, 2**63 - 1, -1])
 @pytest.mark.parametrize("part", ["guarantee", "limit"])
 def test_larger_quotas_are_refused_and_change_nothing(amount, part):
-    """On the wire, where each value is checked; the next session has the quotas as they were."""
+    """On the wire, where each value is checked; the next session has the previous quotas."""
     sidecar = new_sidecar()
     module = Module(sidecar).begin()
     module.batch(SetQuota("eng", {}, {"cpus": 1000}))
@@ -91,7 +91,7 @@ def test_a_mount_disk_is_laid_aside_whole_for_a_guarantee(world, whole):
 
 
 def test_a_role_at_its_limit_gets_what_is_reserved_to_it(world):
-    """The reservation fills the limit, and what else is free stays free."""
+    """The reservation fills the limit, and other free resources stay free."""
     world.quota("role", "", "cpus:1;mem:512")
     framework = world.framework("role")
     own = reserved(HALF, "role")

@@ -1,4 +1,4 @@
-"""What is reserved counts against a quota, used or not, and is never laid aside for another."""
+"""Reservations count against a quota, used or not, and are never held back for another role."""
 
 import pytest
 
@@ -9,7 +9,7 @@ ONE = "cpus:1;mem:1024"
 
 
 def test_guarantees_are_of_roles_at_the_top():
-    """So it is in Mesos, whose master refuses others."""
+    """As in Mesos, whose master refuses others."""
     world = World()
     with pytest.raises(EventError):
         world.quota("a/b", ONE)

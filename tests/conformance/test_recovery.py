@@ -1,6 +1,6 @@
-"""A new master with quotas to keep: it holds back, and tells the sidecar that it pauses.
+"""A new master with quotas holds offers back, and tells the sidecar that it pauses.
 
-That is the module's part, which the emulated master plays.
+The emulated master plays this part of the module.
 """
 
 import pytest
@@ -23,21 +23,21 @@ class Waiting:
         self.offers: list[Offer] = []
 
     def subscribed(self, master: Master) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
     def offered(self, offers: list[Offer]) -> None:
         self.offers += offers
 
     def lost(self, tasks: list[Task]) -> None:
-        """It has none."""
+        """It has no tasks."""
 
     def cpus(self) -> int:
-        """What is offered to it, in thousandths."""
+        """The amount offered to it, in thousandths."""
         return sum(offer.amount[0] for offer in self.offers if offer.live)
 
 
 def elected(agents: int, *, quotas: bool, back: int, timeout_ms: int = 600_000):
-    """A master after another one: of its agents one comes back each second, `back` of them."""
+    """A master after a failover: one of its agents returns each second, `back` of them in total."""
     master = EmulatedMaster(wire_link(), recovery=Recovery(timeout_ms=timeout_ms))
     master.open()
     handles = [
@@ -57,7 +57,7 @@ def elected(agents: int, *, quotas: bool, back: int, timeout_ms: int = 600_000):
 @mesos("MasterQuotaTest.RecoverQuotaEmptyCluster")
 @pytest.mark.parametrize("agents", [0, 1])
 def test_a_new_master_that_expects_no_agents_holds_nothing_back(agents):
-    """Four fifths of one agent are none."""
+    """Four fifths of one agent round down to none."""
     master, framework = elected(agents, quotas=True, back=0)
     master.add_agent(AgentSpec("new", {"cpus": 2000, "mem": 1_024_000}))
     run(master, 12 * SECOND_MS)
@@ -70,7 +70,7 @@ def test_a_new_master_with_quotas_waits_for_most_of_its_agents(quotas):
     for count in range(1, 5):
         run(master, (9 + count) * SECOND_MS + 500)
         assert bool(framework.cpus()) == (not quotas or count == 4)
-    # Of eight cpus one is laid aside.
+    # One of eight cpus is held back.
     assert framework.cpus() == (7000 if quotas else 8000)
 
 

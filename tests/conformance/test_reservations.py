@@ -1,4 +1,4 @@
-"""Who is offered what is reserved."""
+"""Frameworks that are offered reserved resources."""
 
 import pytest
 

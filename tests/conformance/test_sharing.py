@@ -1,4 +1,4 @@
-"""Hierarchical dominant resource fairness, with whole agents, as the built-in does it."""
+"""Hierarchical dominant resource fairness, with whole agents, as in the built-in allocator."""
 
 from collections import Counter
 
@@ -10,7 +10,7 @@ FULL = "cpus:2;mem:1024"
 
 @mesos("MESOS-5377")
 def test_scarce_gpus_make_no_dominant_share_unless_they_count():
-    """The first framework holds the only GPU; counted, that is all of it, and it is served last."""
+    """The first framework holds the only GPU; if it counted, its share would be 1."""
     taken = {}
     for excluded in (frozenset({"gpus"}), frozenset()):
         world = World(fairness_excluded=excluded)
@@ -25,7 +25,7 @@ def test_scarce_gpus_make_no_dominant_share_unless_they_count():
 
 
 def agents_by_role(world: World) -> list[int]:
-    """Count who gets how many agents, and take them all back."""
+    """Count the agents offered to each, and release them all."""
     offers = world.cycle()
     assert len(offers) == 6
     for offer in offers:

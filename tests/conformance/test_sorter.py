@@ -1,4 +1,4 @@
-"""The order in which roles are served, as Mesos's tests of its sorter have it."""
+"""The order in which roles are served, as in Mesos's tests of its sorter."""
 
 import pytest
 
@@ -295,7 +295,7 @@ def test_a_shared_volume_counts_for_each_who_holds_it():
     ranking.add("b", "cpus:6;mem:6")
     assert ranking.order() == ["b", "a"]
     ranking.add("c", resources("cpus:1;mem:1") + disk)
-    # Among equal shares the newcomer, which has had no offer, comes first.
+    # Among equal shares the newcomer, which has had no offer, is served first.
     assert ranking.order() == ["b", "c", "a"]
     ranking.remove("a")
     ranking.free("b", "cpus:4;mem:4")

@@ -1,11 +1,11 @@
-"""Random cycles in which roles lack their guarantees, and what the module's gates would cut off.
+"""Random cycles with unmet guarantees: do the module's gates reduce any decision?
 
 ``python -m tests.core.random_gates [--cycles 1000000] [--seconds 1500] [--first 0]`` plays small
-clusters, ten cycles each, and counts. It ends at the first decision that a gate would make smaller,
-and says which cluster that was: ``--first N`` begins with it.
+clusters, ten cycles each, and prints counts. It stops at the first decision that a gate would
+reduce, and prints the number of that cluster; ``--first N`` starts with it.
 
-Agents hold more than they have: a client is given what it is owed, and later in the cycle more of
-the same agent. In between offers come back or are used, and quotas change.
+Agents hold more than they have: a client receives its guarantee, and later in the cycle more of the
+same agent. Between cycles offers are returned or used, and quotas change.
 """
 
 import argparse
@@ -28,13 +28,13 @@ ROLES = ("a", "b", "c")
 
 
 def some(chance: np.random.Generator, least: int, most: int) -> str:
-    """Amounts of both resources, from `least` to `most`."""
+    """Random amounts of both resources, from `least` to `most`."""
     cpus, mem = chance.integers(least, most + 1, 2)
     return f"cpus:{cpus};mem:{mem}"
 
 
 def random_world(chance: np.random.Generator, spec: PolicySpec) -> World:
-    """Few agents, three roles, guarantees that are met or not, agents that shrank."""
+    """Few agents, three roles, guarantees met or unmet, agents that shrank."""
     world = World(spec)
     agents = [world.agent(some(chance, 1, 15)) for _ in range(chance.integers(1, 4))]
     shrunk = world.agent("cpus:12;mem:12")
@@ -55,9 +55,9 @@ def random_world(chance: np.random.Generator, spec: PolicySpec) -> World:
 
 
 def cut_off(made: Decisions, before: dict) -> list[str]:
-    """Judge decisions one after the other, as the module's gates do: which would be made smaller?
+    """Decisions that the module's gates would reduce, judged one after the other.
 
-    The slow obvious twin: the guarantees of Mesos are for roles at the top.
+    A naive implementation; guarantees of Mesos apply to roles at the top.
     """
     names, free, lacks = before["names"], before["free"].copy(), before["lacks"]
     found = []
@@ -78,7 +78,7 @@ def cut_off(made: Decisions, before: dict) -> list[str]:
 
 
 def books(world: World) -> dict:
-    """What gates know before the first decision."""
+    """State of the gates before the first decision."""
     state = world.allocator.state
     tree, columns = quota_tree(state), list(state.space.names)
     bounds = bounds_of(state, tree, unknown_demands(state))
@@ -94,14 +94,14 @@ def books(world: World) -> dict:
 
 
 def several_lack(before: dict) -> bool:
-    """Whether guarantees of two roles or more are not met."""
+    """Whether the guarantees of several roles are unmet."""
     return sum(any(owed.values()) for owed in before["lacks"].values()) > 1
 
 
 def cycles(seed: int) -> Iterator[tuple[bool, Decisions, list[str]]]:
-    """Play a cluster; returns of each cycle whether several roles lacked something, and its result.
+    """Play a cluster; returns for each cycle whether several guarantees were unmet, and its result.
 
-    A result is the decisions, and which of them a gate would make smaller.
+    A result consists of the decisions, and those of them that a gate would reduce.
     """
     chance = np.random.default_rng(seed)
     mode, name = MODES[seed % 2], POLICIES[seed // 2 % len(POLICIES)]

@@ -1,7 +1,7 @@
-"""A world in numbers.
+"""A world in numbers, for tests of the core.
 
-Tests of the core use handles, which are its rows, and whole units of two resources, so that an
-offer is a tuple that can be compared. A `World` records what happens.
+Names are handles, which are also the core's rows, and amounts are whole units of two resources, so
+that offers are tuples that can be compared. A `World` records its events instead.
 """
 
 from collections.abc import Mapping
@@ -82,7 +82,7 @@ class Session:
         return holdings((framework, role, agent, cpus * 1000, mem * 1000))
 
     def use(self, offer: Offer) -> None:
-        """All of an offer comes into use."""
+        """Start using all of an offer."""
         framework, role, agent, units = offer
         used = self.holdings(framework, role, agent, units.get("cpus", 0), units.get("mem", 0))
         self.allocator.step(Transition(used))

@@ -1,4 +1,4 @@
-"""The same events give the same decisions, whatever happened before in the process."""
+"""Equal events give equal decisions, whatever happened before in the process."""
 
 import numpy as np
 import pytest

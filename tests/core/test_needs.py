@@ -1,4 +1,4 @@
-"""Who could be served anywhere: many clients that no agent suits are turned down together."""
+"""Servable clients: many that no agent suits are rejected together."""
 
 from dataclasses import replace
 from typing import Any
@@ -34,7 +34,7 @@ MIB = 1000
 
 
 def snapshot_of(info: FrameworkInfo) -> Snapshot:
-    """Many agents, and one framework in many roles; the first agent has many CPUs, others mem."""
+    """Many agents, a framework in many roles; agent 1 has many CPUs, the others much memory."""
     session = Session(PolicySpec("drf", "listed"))
     session.allocator.step(Define(roles={role: f"many-{role}" for role in range(10, 10 + ROLES)}))
     session.agent(1, 64, 1)
@@ -45,7 +45,7 @@ def snapshot_of(info: FrameworkInfo) -> Snapshot:
 
 
 def minimums(step: int, alternatives: int = 1) -> dict[int, tuple[dict[str, int], ...]]:
-    """For each role more CPUs than most agents have, and more memory than the others."""
+    """Each minimum needs more CPUs than the other agents have, and more memory than agent 1 has."""
     return {
         10 + role: tuple(
             {"cpus": 60_000 - step * role - each, "mem": 60 * MIB + step * role + each}
@@ -75,7 +75,7 @@ def test_roles_that_no_agent_suits_are_not_looked_for_one_by_one(info, monkeypat
 
 
 def test_one_agent_among_many_that_suits_a_few_roles_is_found():
-    """The last agent alone has what the roles with a smaller minimum want."""
+    """Only the last agent suits the roles with a smaller minimum."""
     few = minimums(0) | {10 + role: ({"cpus": 4000, "mem": 64 * MIB},) for role in (3, 70)}
     snapshot = snapshot_of(FrameworkInfo("few", minimum=few))
     only = np.flatnonzero(snapshot.free[:, 0] == 4000)[-1]
@@ -91,7 +91,7 @@ amounts = st.integers(0, 6)
 
 @st.composite
 def wanted(draw: Any) -> tuple[Needs, np.ndarray]:
-    """What clients of some words want, each one row or several, and which of them are asked for."""
+    """Needs of clients in several words, some with several rows, and the clients asked for."""
     columns, clients = draw(st.integers(1, 3)), draw(st.integers(1, 90))
     rows = draw(st.lists(st.lists(amounts, min_size=columns, max_size=columns), min_size=1))
     row = np.array(rows, np.int64)
@@ -118,7 +118,7 @@ def test_the_index_leaves_out_no_client_and_adds_few(steps, made, have):
         enough = suffices(needs, client, amount)
         assert found or not enough
         assert some or not found
-        # With as many steps as amounts, no client is between two steps.
+        # If steps are as many as amounts, the index is exact.
         if steps > len(clients) and amount[0 if needs.known[client] else 1].any():
             assert found == enough
 
@@ -140,7 +140,7 @@ def test_few_stand_on_a_step_unless_they_want_the_same(wanted, count):
 
 
 def test_the_loops_are_compiled_for_one_type_whoever_asks():
-    """What `warm` compiles is what looks; another type would be compiled within a cycle."""
+    """`warm` must compile the type used in cycles; another one would be compiled within a cycle."""
     snapshot = snapshot_of(FrameworkInfo("each-too-much", minimum=minimums(7, alternatives=3)))
     looking.servable(snapshot, snapshot.tree.client)
     warm(build)

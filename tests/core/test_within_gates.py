@@ -1,4 +1,4 @@
-"""No decision is larger than the module's gates let it be, which judge one after the other."""
+"""No decision exceeds the module's gates, which judge decisions one after the other."""
 
 import os
 
@@ -7,7 +7,7 @@ import pytest
 from tests.core.random_gates import MODES, POLICIES, cycles
 
 CLUSTERS = int(os.environ.get("GATE_CLUSTERS", "9"))
-"""Of each policy in each mode, in the second tier."""
+"""All policies in each mode, in the second tier."""
 
 
 @pytest.mark.parametrize("clusters", [2, pytest.param(CLUSTERS, marks=pytest.mark.long)])

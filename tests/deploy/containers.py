@@ -1,4 +1,4 @@
-"""Containers of the tests: docker or podman, whichever works here, by its command line."""
+"""Containers for tests: docker or podman, whichever works here, by its command line."""
 
 import os
 import subprocess
@@ -12,11 +12,11 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 WAIT_S = 240.0
-"""For what a container does, on a machine that may be busy."""
+"""Time limit of a container's step, on a busy machine."""
 
 
 def run(*words: str | Path, text: str | None = None, **environment: str) -> str:
-    """Run a command in the checkout; returns what it printed, and fails with it."""
+    """Run a command in the checkout; returns its output; raises if it fails."""
     done = subprocess.run(
         words,
         cwd=ROOT,
@@ -31,7 +31,7 @@ def run(*words: str | Path, text: str | None = None, **environment: str) -> str:
 
 
 def until(condition: Callable[[], bool], about: Callable[[], str]) -> None:
-    """Wait for something; `about` says what is wrong where it does not come."""
+    """Wait for a condition; `about` is the error if it does not become true."""
     deadline = time.monotonic() + WAIT_S
     while not condition():
         assert time.monotonic() < deadline, about()
@@ -39,7 +39,7 @@ def until(condition: Callable[[], bool], about: Callable[[], str]) -> None:
 
 
 class Container:
-    """One container, which may be stopped and started again."""
+    """One container, which may be stopped and restarted."""
 
     def __init__(self, engine: str, name: str) -> None:
         self._engine = engine
@@ -61,7 +61,7 @@ class Container:
         ).stdout
 
     def is_healthy(self) -> bool:
-        if self._engine == "podman":  # whose checks are timers of systemd, where it runs
+        if self._engine == "podman":  # its health checks are systemd timers, if systemd runs
             command = [self._engine, "healthcheck", "run", self.name]
             subprocess.run(command, capture_output=True, check=False)
         return self.state("Health.Status") == "healthy"
@@ -72,7 +72,7 @@ class Container:
 
 
 class Engine:
-    """What works here of docker and podman; skips a test where that is neither."""
+    """The engine that works here, docker or podman; skips a test if neither does."""
 
     def __init__(self) -> None:
         found = subprocess.run(
@@ -95,7 +95,7 @@ class Engine:
 
     @contextmanager
     def running(self, image: str, *options: str) -> Iterator[Container]:
-        """Run an image in the background, until the end."""
+        """Run an image in the background, for the duration of the context."""
         name = f"test-{uuid4().hex}"
         run(self.program, "run", "--detach", "--name", name, *options, image)
         try:

@@ -1,6 +1,6 @@
-"""The demo's file of compose, started: the sidecar gets its master, and Prometheus scrapes it.
+"""The demo's compose file, started: the sidecar gets its master, and Prometheus scrapes it.
 
-Grafana is left out: its dashboards are asked for in `tests/integration/metrics`.
+Grafana is left out: `tests/integration/metrics` tests its dashboards.
 """
 
 import json
@@ -20,7 +20,7 @@ STARTED = ("sidecar", "master", "prometheus")
 
 
 def composer(program: str) -> list[str]:
-    """What reads files of compose for an engine; skips the test where there is none."""
+    """The compose command of an engine; skips the test if there is none."""
     name = "podman-compose" if program == "podman" else f"{program} compose"
     asked = f"{name} version".split()
     if shutil.which(asked[0]) is None or subprocess.run(asked, check=False).returncode != 0:
@@ -30,7 +30,7 @@ def composer(program: str) -> list[str]:
 
 @pytest.fixture
 def demo(engine, image, tmp_path) -> Iterator[dict[str, Container]]:
-    """Start it without ports on this machine, which others may use; gives containers by service."""
+    """Start it without published ports, which others may use; returns containers by service."""
     command = composer(engine.program)
     file = yaml.safe_load((DEPLOY / "demo.compose.yaml").read_text())
     file["name"] = f"test-{uuid4().hex}"

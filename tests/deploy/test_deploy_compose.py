@@ -1,4 +1,4 @@
-"""The two files of compose in deploy/: as far as they can be checked without a container engine."""
+"""The two compose files in deploy/, as far as they can be checked without a container engine."""
 
 import json
 import os
@@ -32,7 +32,7 @@ def of_kind(kind: str) -> dict[str, dict[str, Any]]:
 
 
 def mounts(service: dict[str, Any]) -> list[tuple[str, str]]:
-    """Where each mount comes from, and where it goes."""
+    """Source and target of each mount."""
     parts = (text.split(":") for text in service.get("volumes", []))
     return [(each[0], each[1]) for each in parts]
 
@@ -44,9 +44,9 @@ def settings_of_the_image() -> dict[str, str]:
 
 
 def composed(tool, tmp_path, file, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Have compose read a file and say what it makes of it; that needs no engine.
+    """Have compose parse a file and print the result, which needs no engine.
 
-    Debian's is the first one, in Python, which does not know `name` yet.
+    Debian's first version, in Python, does not know `name` yet.
     """
     deploy = tmp_path / "deploy"
     deploy.mkdir()
@@ -114,7 +114,7 @@ def test_what_a_service_refers_to_exists(file, name):
     assert set(before) <= services.keys()
     for each in before if isinstance(before, dict) else ():
         assert before[each] == {"condition": "service_healthy"}
-        # The sidecar's image has a check of its own.
+        # The sidecar's image has a health check of its own.
         assert services[each]["image"] == "mesos-allocator" or "healthcheck" in services[each]
 
 
@@ -135,7 +135,7 @@ def test_a_sidecar_takes_its_settings_and_is_reached_by_its_master(name):
     (target,) = (each for each in config.listen.targets if each.startswith("unix:"))
     directory = str(Path(target.removeprefix("unix:")).parent)
     (socket,) = (source for source, place in mounts(service) if place == directory)
-    # The journal, and what operators set, outlive the container.
+    # The journal and operators' settings outlive the container.
     assert str(Path(config.journal.path).parent) in {place for _, place in mounts(service)}
 
     master = SERVICES[name.replace("sidecar", "master")]
@@ -182,7 +182,7 @@ def test_mesos_knows_the_flags(kind):
 def test_prometheus_asks_every_sidecar_and_grafana_prometheus(tool, tmp_path):
     config = yaml.safe_load((DEPLOY / "compose" / "prometheus.yml").read_text())
     (job,) = config["scrape_configs"]
-    # The alert for a sidecar that is gone asks for this job.
+    # The alert for a missing sidecar refers to this job.
     assert job["job_name"] == "mesos-allocator"
     targets = job["static_configs"][0]["targets"]
     assert targets == [f"{name}:{HTTP_PORT}" for name in of_kind("sidecar")]

@@ -1,4 +1,4 @@
-"""The manifest and the page for operators of the module say what the module's sources say."""
+"""The manifest and the page for operators of the module agree with the module's sources."""
 
 import json
 import re

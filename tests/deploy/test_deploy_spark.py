@@ -1,4 +1,4 @@
-"""The page for operators of Spark says what the sidecar and the models of Spark do."""
+"""The page for operators of Spark agrees with the sidecar and the models of Spark."""
 
 import re
 import shlex
@@ -31,7 +31,7 @@ def settings_of(text: str) -> dict[str, str]:
 
 
 def mib(memory: str) -> int:
-    """Memory as Spark writes it."""
+    """Memory in Spark's format."""
     return int(memory[:-1]) * {"g": 1024, "m": 1}[memory[-1]]
 
 
@@ -44,7 +44,7 @@ COMMANDS = [
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_of_the_page_is_one(command: str, tmp_path: Path):
-    """There is no sidecar here; a wrong argument would give another exit code."""
+    """No sidecar runs here; a wrong argument would give another exit code."""
     done = called(*shlex.split(command), MESOS_ALLOCATOR_TARGET=f"unix:{tmp_path}/nobody")
     assert done.exit_code == Exit.UNREACHABLE, done.stderr
 
@@ -86,14 +86,14 @@ def test_every_setting_of_the_examples_is_explained():
 
 
 def columns(*, wide: bool) -> set[str]:
-    """Headings of `shares`, of frameworks."""
+    """Column headings of `shares`, for frameworks."""
     head = share_tables._wide(False) if wide else share_tables._narrow(False)
     more = share_tables._MORE_WIDE if wide else share_tables._MORE
     return {each.removeprefix(">") for each in (*head, *more)}
 
 
 def quoted(text: str) -> set[str]:
-    """Words between backticks that could be headings."""
+    """Words in backticks that could be headings."""
     return {each for each in re.findall(r"`([^`]+)`", text) if re.fullmatch(r"[a-z ]+", each)}
 
 

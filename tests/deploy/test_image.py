@@ -1,4 +1,4 @@
-"""The sidecar's image, built and run by a container engine: locked down, and its state lasts."""
+"""The sidecar's image, built and run by a container engine: unprivileged, with durable state."""
 
 import json
 
@@ -41,6 +41,6 @@ def status(sidecar: Container) -> dict:
 
 
 def compiled_since_start(sidecar: Container) -> list[str]:
-    """Loops that were not taken as the image has them; the socket is there before they are."""
+    """Files of loops compiled since the start; the socket is created before any compilation."""
     places = ("/tmp", "/dev/shm", "/var/lib/mesos-allocator")
     return sidecar.exec("find", *places, "-name", "*.nb[ci]", "-newer", SOCKET).split()

@@ -1,4 +1,4 @@
-"""CMake takes the libraries of a Mesos so that programs find them when they run."""
+"""CMake links the libraries of a Mesos so that programs find them at run time."""
 
 import subprocess
 from pathlib import Path
@@ -18,7 +18,7 @@ NEEDED = (
 
 
 class Prefix:
-    """As much of what mesos-root makes as CMake looks at; the libraries are built elsewhere."""
+    """The part of mesos-root's prefix that CMake reads; the libraries are built elsewhere."""
 
     def __init__(self, at: Path, tool) -> None:
         self.at, self.tool = at, tool
@@ -31,7 +31,7 @@ class Prefix:
         self.built.mkdir()
 
     def library(self, name: str, code: str, *needed: Path) -> Path:
-        """Build a library as CMake does: its plain name is a link to that with its version."""
+        """Build a library as CMake does: its plain name is a symbolic link to the versioned one."""
         library, source = self.built / f"{name}.0", self.built / f"{name}.cpp"
         source.write_text(code)
         command = [self.tool("c++"), "-shared", "-fPIC", f"-Wl,-soname,{library.name}"]
@@ -78,7 +78,7 @@ def test_a_program_finds_a_library_by_the_name_that_its_builder_gave_it(prefix):
 
 
 def test_a_program_may_call_a_library_that_only_grpc_names(prefix):
-    """Headers of gRPC 1.51 call Abseil, whose libraries a prefix does not have."""
+    """Headers of gRPC 1.51 call Abseil, whose libraries a prefix does not contain."""
     absl = prefix.library("libabsl_synchronization.so", "int lock() { return 42; }\n")
     code = "int lock();\nint call() { return lock(); }\n"
     prefix.library("libgrpc++_unsecure.so", code, absl)

@@ -31,7 +31,7 @@ SHARED = "libprotobuf.so", "libgpr.so", "libgrpc_unsecure.so", "libgrpc++_unsecu
 
 @pytest.fixture(autouse=True)
 def headers_of_the_system(tmp_path_factory, monkeypatch) -> None:
-    """Stand in for the headers that mesos-root asks the compiler for, so that none must be here."""
+    """Stand-ins for the headers that mesos-root looks for, so that none must be installed."""
     place = tmp_path_factory.mktemp("headers")
     needed = re.findall(r'"([\w/]+\.h)": "[\w-]+-dev ', PROGRAM.read_text("utf-8"))
     assert len(needed) == 3
@@ -48,7 +48,7 @@ def lay(path: Path, text: str = "", *, runs: bool = False) -> Path:
 
 
 class Trees:
-    """The sources of a Mesos, and where it was built."""
+    """The sources of a Mesos, and its build directory."""
 
     def __init__(self, at: Path, layout: str, version: str = "1.11.0") -> None:
         self.layout = layout
@@ -77,7 +77,7 @@ class Trees:
             self.bring(name)
 
     def home(self, library: str, built: str = "") -> Path:
-        """Where Mesos unpacks or builds a library."""
+        """The directory in which Mesos unpacks or builds a library."""
         versioned = f"{library}-{VERSIONS[library]}"
         home = self.build / "3rdparty" / versioned
         return home if self.layout == "autotools" else home / "src" / (versioned + built)
@@ -110,7 +110,7 @@ class Trees:
                     lay(self.home("protobuf" if "protobuf" in name else "grpc", "-build") / name)
 
     def protobuf(self, include: Path, programs: Path, version: str = "3.5.0") -> None:
-        """Put headers and the compiler of a protobuf somewhere."""
+        """Create headers and the compiler of a protobuf."""
         major, minor, patch = map(int, version.split("."))
         number = major * 1_000_000 + minor * 1000 + patch
         common = f"#define GOOGLE_PROTOBUF_VERSION {number}\n"
@@ -119,7 +119,7 @@ class Trees:
         lay(programs / "protoc", f'#!/bin/sh\necho "libprotoc {version}"\n', runs=True)
 
     def configure(self, *, system: tuple[str, ...] = (), ssl: bool = False, **given: str) -> None:
-        """Write what cmake or configure leaves behind."""
+        """Write the files that cmake or configure leaves behind."""
         if self.layout == "cmake":
             cache = {"CMAKE_PROJECT_NAME": "Mesos", "CMAKE_HOME_DIRECTORY": str(self.source)}
             cache |= {
@@ -142,7 +142,7 @@ class Trees:
 
 
 def gather(*arguments: Path, **environment: str) -> tuple[int, str]:
-    """Run the program; returns its status and what it says."""
+    """Run the program; returns its status and its output."""
     done = subprocess.run(
         [sys.executable, str(PROGRAM), *map(str, arguments)],
         capture_output=True,
@@ -214,7 +214,7 @@ def test_cmake_takes_the_prefix(trees, tmp_path, tool, ssl):
     if ssl and trees.layout == "cmake":
         for name in ("libgrpc.so", "libgrpc++.so"):
             lay(trees.home("grpc", "-build") / name)
-    (trees.build / "src/.libs/libmesos.so").unlink()  # else CMake looks for GoogleTest
+    (trees.build / "src/.libs/libmesos.so").unlink()  # otherwise CMake looks for GoogleTest
     status, said = gather(trees.build, tmp_path / "root")
     assert status == 0, said
     assert "no libmesos.so yet" in said
@@ -270,7 +270,7 @@ def test_a_fork_may_have_another_name(tmp_path, tool):
 
 
 class System:
-    """The module that reads trees, with directories of the test's in place of the machine's."""
+    """The module that reads trees, with directories of the test in place of the machine's."""
 
     def __init__(self, at: Path, monkeypatch) -> None:
         self.at = at
@@ -289,7 +289,7 @@ def system(tmp_path, monkeypatch) -> System:
 
 
 def test_what_a_finished_build_left_empty_is_the_systems(system, tmp_path):
-    """CMake makes directories for Mesos's own libraries before it knows what is built."""
+    """CMake creates directories for Mesos's own libraries before it knows which are built."""
     trees = Trees(tmp_path, "cmake")
     trees.configure()
     for library in ("boost", "glog", "grpc", "protobuf"):
@@ -443,7 +443,7 @@ def test_only_its_own_prefix_is_replaced(trees, tmp_path):
 
 
 def test_the_image_has_all_that_the_module_is_built_from(trees, tmp_path, tool):
-    """What the Dockerfile copies, and no more, is enough for mesos-root and for CMake."""
+    """The files that the Dockerfile copies are enough for mesos-root and for CMake."""
     text = (ROOT / "deploy/mesos/Dockerfile").read_text("utf-8")
     admitted = (ROOT / "deploy/mesos/Dockerfile.dockerignore").read_text("utf-8").splitlines()
     image = tmp_path / "src"

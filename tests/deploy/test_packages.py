@@ -1,4 +1,4 @@
-"""The packages, through their lives: in a bare Debian 12 whose systemd runs in a container."""
+"""The packages, from installation to removal: in a bare Debian 12 with systemd in a container."""
 
 import json
 import re
@@ -43,7 +43,7 @@ def test_scripts_and_contents_agree_with_the_unit():
 
 @pytest.fixture(scope="module")
 def packages() -> Path:
-    """Make those of two versions, which differ in what they say of themselves."""
+    """Build packages of two versions, which report different versions."""
     run("make", "packages", f"SITE_URL={SITE}", SOURCE_DATE_EPOCH=RELEASED_S)
     (code,) = (ROOT / ".cache/packages/root").rglob("site-packages/allocator/__init__.py")
     code.write_text(code.read_text().replace(f'"{VERSION}"', f'"{NEWER}"'))
@@ -118,7 +118,7 @@ def test_installed_started_upgraded_removed_and_purged(debian):
 
 
 def restarted_observer(debian: Container, decider: str) -> str:
-    """Have the sidecar start another observer; returns its version."""
+    """Make the sidecar start another observer; returns its version."""
 
     def children() -> str:
         return debian.exec("sh", "-c", f"pgrep --parent {decider} || true")
@@ -130,7 +130,7 @@ def restarted_observer(debian: Container, decider: str) -> str:
 
 
 def version_of_the_observer(debian: Container) -> str:
-    """The observer answers for itself; requests wait until it does."""
+    """The observer reports its own version; requests wait until it can."""
     ask = "import urllib.request as r; print(r.urlopen('http://127.0.0.1:5057/metrics').read())"
     said = debian.exec("python3.11", "-c", ask)
     return re.findall(r'mesos_allocator_build_info{version="([^"]+)"}', said)[0]

@@ -1,4 +1,4 @@
-"""What a tag publishes: notes from the changelog, and a site that has all versions."""
+"""A tag publishes notes from the changelog, and a site with all versions."""
 
 import json
 import re

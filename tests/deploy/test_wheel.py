@@ -1,7 +1,7 @@
 """The wheel, installed alone in a new environment: it serves, explains and plays the demo.
 
-For each Python from the oldest that we take to the newest that numba takes, where this machine has
-it. Nothing of the checkout is on its path. What only the demo needs is installed before the demo.
+For each Python from our oldest to numba's newest that this machine has. Nothing of the checkout is
+on its path. Packages that only the demo needs are installed before the demo.
 """
 
 import json
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.long
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory) -> Path:
-    """Build it from a copy, for a build leaves things beside its sources."""
+    """Build it from a copy, because a build leaves files beside its sources."""
     copy = tmp_path_factory.mktemp("sources")
     for name in SOURCES:
         source = ROOT / name
@@ -45,7 +45,7 @@ def wheel(tmp_path_factory) -> Path:
             shutil.copytree(source, copy / name, ignore=left_out)
         else:
             shutil.copy(source, copy / name)
-    # Without isolation: what builds is locked, and installed beside us.
+    # Without isolation: the build tools are locked, and installed beside us.
     command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", "made"]
     subprocess.run([*command, "."], cwd=copy, check=True, capture_output=True, text=True)
     (made,) = (copy / "made").glob("*.whl")
@@ -77,7 +77,7 @@ def runs(python: str) -> bool:
 
 
 class Installed:
-    """The program in an environment of its own, which says nothing of the checkout."""
+    """The program in an environment of its own, without the checkout."""
 
     def __init__(self, python: str, place: Path) -> None:
         ours = {"PYTHONPATH", "VIRTUAL_ENV", "MESOS_ALLOCATOR_BRAIN"}
@@ -93,14 +93,14 @@ class Installed:
             "MESOS_ALLOCATOR_TARGET": self.target,
         }
         if python == sys.executable:
-            # All other tests run what this one compiles, and it takes a minute.
+            # All other tests run the loops compiled here, which takes a minute.
             self.environment["NUMBA_DISABLE_JIT"] = "1"
         self.log = place / "log"
 
     def install(self, wheel: Path, extra: str = "") -> None:
-        """Install the wheel and what it needs, at the locked versions.
+        """Install the wheel and its dependencies, at the locked versions.
 
-        One that is there already stays, so the loops that are compiled from its files do, too.
+        Installed packages stay, and with them the loops compiled from their files.
         """
         versions = self.place / "locked.txt"
         versions.write_text("\n".join(locked()), encoding="utf-8")
@@ -129,7 +129,7 @@ class Installed:
 
     @contextmanager
     def serving(self, *flags: str) -> Iterator[subprocess.Popen]:
-        """Have it serve meanwhile."""
+        """Run a sidecar for the duration of the context."""
         command = [self.program, "serve", "--set", f"listen.targets={self.target}", *flags]
         with beside(command, self.log, env=self.environment, cwd=self.place) as running:
             yield running
@@ -139,7 +139,7 @@ class Installed:
 def beside(
     command: list[str], log: Path, cwd: Path, env: dict[str, str] | None = None
 ) -> Iterator[subprocess.Popen]:
-    """Have a command run meanwhile."""
+    """Run a command for the duration of the context."""
     with log.open("ab") as out:
         running = subprocess.Popen(command, stdout=out, stderr=out, env=env, cwd=cwd)
     try:
@@ -172,7 +172,7 @@ def it_is_the_wheel_that_runs(installed: Installed, wheel: Path) -> None:
 
 
 def it_compiles_its_loops_once(installed: Installed) -> None:
-    """Ahead, as in an image."""
+    """Ahead of time, as in an image."""
     if "NUMBA_DISABLE_JIT" in installed.environment:
         assert "none is compiled" in installed.run("warm")
         return

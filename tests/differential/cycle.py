@@ -1,4 +1,7 @@
-"""One cycle of the model: two stages over agents, then roles, then their frameworks."""
+"""One allocation cycle of the model: a guarantee stage and a fair-share stage.
+
+Each stage visits agents, then roles, then their frameworks.
+"""
 
 from collections.abc import Iterable
 
@@ -22,7 +25,7 @@ GUARANTEED, USUAL = 1, 2
 
 
 class Cycle:
-    """What is known, and changes, while a cycle runs."""
+    """State of a running cycle."""
 
     def __init__(self, model: Model, candidates: Iterable[int]) -> None:
         self.model = model
@@ -42,7 +45,7 @@ class Cycle:
                 self.available[name] = self.available.get(name, 0) + unheld
 
     def run(self) -> Offers:
-        """Serve guarantees first, then all clients."""
+        """Run the guarantee stage, then the fair-share stage."""
         for stage in (GUARANTEED, USUAL):
             for agent in self.agents:
                 self._visit(stage, agent)
@@ -54,7 +57,7 @@ class Cycle:
         return self.offers
 
     def adopt(self, offers: Offers) -> None:
-        """Book what another policy offers, and judge it: each offer is allowed, nothing is left."""
+        """Book and check the offers of another policy: all permitted, nothing offerable left."""
         live = self.model.live_clients()
         for key, offer in offers.items():
             assert key[2] in self.agents, f"{key}: the agent is not to be offered"
@@ -73,7 +76,7 @@ class Cycle:
         self.model.served_now = []
 
     def _visit(self, stage: int, agent: int) -> None:
-        """Give each framework what it may have of an agent, in order of shares."""
+        """Offer an agent's free resources to frameworks in order of shares."""
         served = set()
         in_order = self._in_order(stage)
         while True:
@@ -103,7 +106,7 @@ class Cycle:
         )
 
     def _may_meet(self, key: Key) -> bool:
-        """Constraints and capabilities, which do not depend on what is free."""
+        """Whether constraints and capabilities permit a pair, regardless of free resources."""
         agent, framework = self.model.agents[key[2]], self.model.frameworks[key[0]]
         return (
             key not in self.model.excluded
@@ -119,7 +122,7 @@ class Cycle:
         return gpus or (remote and "REGION_AWARE" not in has)
 
     def _reachable(self, key: Key) -> Bag:
-        """What is free and may be offered to this framework in this role."""
+        """Free resources of the agent that the framework may be offered in this role."""
         framework, role, agent = key
         has = self.model.frameworks[framework].capabilities
 
@@ -137,7 +140,7 @@ class Cycle:
         return {resource: amount for resource, amount in free.items() if may_have(resource)}
 
     def _try(self, stage: int, key: Key) -> bool:
-        """Offer what the stage allows, unless it is too little or was refused."""
+        """Offer what the stage permits, unless it is below the minimum or refused."""
         if not self._may_meet(key):
             return False
         reachable = self._reachable(key)
@@ -169,7 +172,7 @@ class Cycle:
         self.available = subtract(self.available, charged)
 
     def _is_enough(self, key: Key, offer: Bag) -> bool:
-        """Whether an offer reaches the minimum: of this framework in this role, or of all."""
+        """Whether an offer reaches the minimum of this framework and role, or the global one."""
         minimum = self.model.frameworks[key[0]].minimum.get(key[1], self.model.minimum)
         has = quantities(offer)
         return bool(offer) and (
@@ -178,7 +181,7 @@ class Cycle:
         )
 
     def _consumed(self, role: str) -> Quantities:
-        """What counts against a role's quota: reservations below it, and what is held besides."""
+        """Amounts charged to a role's quota: reservations to its subtree, and other holdings."""
         result: Quantities = {}
         for agent in self.model.agents.values():
             for resource, amount in agent.total.items():
@@ -197,7 +200,7 @@ class Cycle:
         return subtract(self.model.quotas[role].guarantees, self.consumed[role])
 
     def _owed_on_path(self, role: str) -> Quantities:
-        """What guarantees of the role and of those above it still lack."""
+        """The unmet guarantees of the role and its ancestors."""
         result: Quantities = {}
         for above in path_of(role):
             if above in self.model.quotas:
@@ -206,7 +209,7 @@ class Cycle:
         return result
 
     def _limits_left(self, role: str, charged: Bag) -> Quantities:
-        """What limits of the role and of those above it leave of a bag's amounts."""
+        """Amounts of a bag, cut to what the limits of the role and its ancestors leave."""
         result = scalars(charged)
         for above in path_of(role):
             if above in self.model.quotas:
@@ -217,7 +220,7 @@ class Cycle:
 
 
 def charged_part(bag: Bag) -> Bag:
-    """The part of an offer, or of what is held, that counts against quotas."""
+    """The part of a bag that counts against quotas."""
     return {resource: amount for resource, amount in bag.items() if resource.counts_against_quota}
 
 
@@ -227,6 +230,6 @@ def add(left: Quantities, right: Quantities) -> Quantities:
 
 
 def subtract(left: Quantities, right: Quantities) -> Quantities:
-    """Subtract, and keep what is above zero."""
+    """Subtract, and keep positive amounts."""
     rest = {name: amount - right.get(name, 0) for name, amount in left.items()}
     return {name: amount for name, amount in rest.items() if amount > 0}

@@ -1,7 +1,7 @@
-"""Random histories: each event is a verb and a number, which all its choices come from.
+"""Random histories: each event is a verb and a number that seeds all its choices.
 
-So a history is a short list, and any part of it is a history, too. Few roles, agents and amounts,
-so that ties, exact fits, refusals and exhausted agents are common.
+So a history is a short list, and any sublist is a valid history, too. Roles, agents and amounts
+are few, so that ties, exact fits, refusals and exhausted agents are common.
 """
 
 from collections.abc import Mapping, Sequence
@@ -70,20 +70,20 @@ Item = TypeVar("Item")
 
 
 class History:
-    """A small cluster that things happen to; `told` says what, an event a line.
+    """A small cluster for random events; `told` is their log, one line per event.
 
     Attributes
     ----------
     pair : Pair
     told : list of str
     offers : int
-        Made so far.
+        Number of offers so far.
     """
 
     def __init__(self, seed: int, *, special: bool, any_policy: bool = False) -> None:
-        """Begin with a cluster drawn from a seed, with plain resources only, or with all kinds.
+        """Start a cluster drawn from a seed, with plain resources only or with all kinds.
 
-        The policy is the built-in allocator's, or any.
+        Uses the policy of the built-in allocator, or a given one.
         """
         self.random = Random(seed)
         self.special = special
@@ -105,11 +105,11 @@ class History:
             self.tell("add_agent", number, Agent(self.a_capacity(), "host-1", capabilities=usual))
 
     def play(self, verb: str, seed: int) -> None:
-        """Let something happen, if it is possible now."""
+        """Apply an event, if it is possible now."""
         self.random = Random(seed)
         getattr(self, verb)()
 
-    # Chance.
+    # Random choices.
 
     def one(self, *items: Item) -> Item:
         return self.random.choice(items)
@@ -157,7 +157,7 @@ class History:
         )
 
     def a_quota(self) -> tuple[str, Quota]:
-        """Guarantees for roles at the top only, and for what can be divided."""
+        """Set guarantees for top-level roles only, and for divisible resources only."""
         role = self.one(*PATHS)
         limits = {name: self.random.randint(0, 8) for name in self.some(("cpus", "mem", "disk"), 3)}
         guarantees = {name: self.random.randint(0, 6) for name in self.some(("cpus", "mem"), 2)}
@@ -179,7 +179,7 @@ class History:
         return self.one(*sorted(self.model.held)) if self.model.held else None
 
     def tell(self, verb: str, *arguments: Any) -> None:
-        """Tell both, and note what it was."""
+        """Log an event, and apply it to both."""
         self.told.append(f"{verb}{arguments}")
         getattr(self.pair, verb)(*arguments)
         self.pair.check()
@@ -237,10 +237,10 @@ class History:
             self.tell("activate_framework", number, self.chance(0.7))
 
     def drop_out_and_return(self) -> None:
-        """A framework releases most it holds, before it goes or when it is away, and returns.
+        """A framework releases most of its holdings before it leaves or while away, and returns.
 
-        It may disconnect, or leave all of its roles. No refusal counts that came before it is back,
-        not even where the role still holds something on another agent.
+        It disconnects, or leaves all of its roles. Refusals from before its return must not count,
+        even where the role still holds something on another agent.
         """
         clients = sorted(key[:2] for key in self.model.held if key[0] in self.model.frameworks)
         several = [each for each in clients if clients.count(each) > 1]
@@ -266,7 +266,7 @@ class History:
         self._cycle()
 
     def _decline_most(self, number: int) -> None:
-        """Decline what a framework holds, but for what one role has on one agent."""
+        """Decline all that a framework holds, except for one role on one agent."""
         keys = sorted(key for key in self.model.held if key[0] == number)
         if len(keys) > 1:
             keys.remove(self.one(*keys))
@@ -297,7 +297,7 @@ class History:
     # Resources.
 
     def hold(self) -> None:
-        """Book resources in use, maybe of a framework that is not known yet."""
+        """Book resources in use, possibly of a framework that is not known yet."""
         key = self.a_framework_number(), self.one(*ROLES), self.an_agent()
         if key[2] in self.model.agents:
             free = self.model.free(key[2])
@@ -307,19 +307,19 @@ class History:
                 self.tell("hold", key, taken)
 
     def use(self) -> None:
-        """Tasks start on part of what some hold, in one event."""
+        """Start tasks on part of several holdings, in one event."""
         keys = self.some(sorted(self.model.held), 3)
         if keys:
             self.tell("use", [(key, self._part(key, self.one(1, 1, 2, 0))) for key in keys])
 
     def give_back(self) -> None:
-        """Offers are declined, or tasks end, in one event."""
+        """Decline offers or end tasks, in one event."""
         keys = self.some(sorted(self.model.held), 3)
         if keys:
             self._give_back(*((key, self.one(1, 1, 2, 0), self.one(*REFUSE_MS)) for key in keys))
 
     def _give_back(self, *rows: tuple[Key, int, int | None]) -> None:
-        """Decline offers or end tasks: all of each, a half, or nothing."""
+        """Decline offers or end tasks: all of each holding, half or none."""
         self.tell(
             "release",
             [
@@ -335,7 +335,7 @@ class History:
         return {each: n if each.whole else -(-n // part) for each, n in held}
 
     def convert_held(self) -> None:
-        """Reserve or unreserve part of what a framework holds, or let it vanish."""
+        """Reserve, unreserve or remove part of what a framework holds."""
         key = self.a_held_key()
         if not key or key[1] == "*":
             return
@@ -349,7 +349,7 @@ class History:
             self.tell("convert", key[2], {before: amount}, after, key)
 
     def convert_free(self) -> None:
-        """An operator reserves or unreserves what is free."""
+        """Reserve or unreserve free resources, as an operator."""
         agent, role = self.an_agent(), self.one(*PATHS[1:])
         free = self.model.free(agent) if agent in self.model.agents else {}
         parts = [each for each in free if self._may_convert(each)]
@@ -368,7 +368,7 @@ class History:
     # Cycles.
 
     def cycle(self) -> None:
-        """Run a cycle, on all agents or, as an event causes it, on some."""
+        """Run a cycle on all agents, or on some as after an event."""
         self._advance()
         if self.chance(0.1):
             self.tell("set_paused", True)
@@ -377,7 +377,7 @@ class History:
         self._cycle()
 
     def answer_and_cycle(self) -> None:
-        """Tasks start on half of some holdings; all are declined, ended or kept; then a cycle."""
+        """Use half of some holdings; decline, end or keep each holding; then run a cycle."""
         started = [key for key in sorted(self.model.held) if self.chance(0.4)]
         self.tell("use", [(key, self._part(key, 2)) for key in started])
         parts = {key: self.one(1, 1, 2, 0) for key in sorted(self.model.held)}
@@ -386,7 +386,7 @@ class History:
         self._cycle()
 
     def decline_and_cycle(self) -> None:
-        """All holdings are declined; then there is a cycle."""
+        """Decline all holdings, then run a cycle."""
         refuse_ms = self.one(*REFUSE_MS)
         for key in sorted(self.model.held):
             self._give_back((key, 1, refuse_ms))
@@ -399,10 +399,10 @@ class History:
         self.pair.advance(later_ms)
 
     def _return_shared(self) -> None:
-        """Release shared volumes of clients that could be offered them once more.
+        """Release shared volumes of clients that could be offered another copy.
 
-        In our allocator a second copy counts towards a share in the cycle that offers it, and not
-        afterwards; by the rules it never does.
+        Our allocator counts a second copy towards the share during the cycle that offers it, and
+        not afterwards; the rules never count it.
         """
         live = set(self.model.live_clients())
         for key, bag in sorted(self.model.held.items()):
@@ -420,7 +420,7 @@ class History:
         self.offers += len(self.pair.cycle(wanted, fate))
 
     def _fate(self, bag: Bag) -> Bag | None:
-        """A decision becomes an offer, or a part of it does, or it does not."""
+        """Turn a decision into an offer of all of it, of a part, or of none."""
         if self.chance(0.2):
             return None
         return bag if self.chance(0.7) else {each: n for each, n in bag.items() if self.chance(0.5)}
@@ -445,7 +445,7 @@ VERBS: Mapping[str, int] = {
     "use": 1,
     "give_back": 2,
 }
-"""How often each event happens, plain resources only."""
+"""Relative frequency of each event, plain resources only."""
 
 SPECIAL_VERBS: Mapping[str, int] = {
     **VERBS,

@@ -1,28 +1,28 @@
-"""The built-in allocator of Mesos, from its documented rules: slow, obvious, and independent.
+"""A model of Mesos's built-in allocator, from its documented rules: slow, simple, independent.
 
-It uses dictionaries, integers and fractions, and nothing of the core: one method per event,
+It uses dictionaries, integers and fractions, and no code of the core: one method per event,
 `cycle`, which returns offers, and `adopt`, which checks another policy's offers. `held` is what
 each framework has in a role on an agent, `offered` the part of it that is not in use yet.
 
-Agents are visited in the order of their numbers, where the built-in shuffles them; equals are
-served in the order of `tie_name`, where it compares identifiers.
+Agents are visited in the order of their numbers, where the built-in shuffles them; ties are broken
+by `tie_name`, where it compares identifiers.
 
-Where our allocator deliberately decides otherwise the model takes our rule:
+Where our allocator deliberately differs from the built-in one, the model follows ours:
 
-- A quota binds along the whole path of a role: a limit bounds all descendants, and a guarantee is
-  served in the first stage to frameworks of descendants, too. The built-in looks at the role alone.
-- Among equal shares, the client whose framework had its last turn longest ago, in any role, comes
-  first, and a new framework counts as having just had one (`Sorter`). One role of a framework is in
-  front, the others are a turn behind each other. The built-in counts how often each node of the
-  tree was served, from zero, so that a framework that keeps reregistering is always first.
+- A quota applies along the whole path of a role: a limit bounds all descendants, and a guarantee
+  also serves frameworks of descendants in the first stage. The built-in looks at the role alone.
+- Among equal shares, the client whose framework had its last turn longest ago, in any role, is
+  served first; a new framework counts as having just had one (`Sorter`). The roles of one framework
+  follow each other one turn apart. The built-in counts how often each node of the tree was served,
+  from zero, so that a framework that keeps reregistering is always first.
 - Holdings count towards a role's share as soon as they are known. The built-in waits for the
   framework to be added.
-- After each offer the order is computed again. The built-in keeps, for the rest of an agent, the
-  order from before its first offer.
+- The order is recomputed after each offer. The built-in keeps the order from before an agent's
+  first offer for the rest of that agent.
 - A shared volume counts once in the share of each client that holds it. The built-in counts it
   once at every node of the tree, so that two holders in a role count once for the role.
-- A weight is in force at once. The built-in keeps the old one of a role that has no frameworks of
-  its own for as long as there are some below it.
+- A weight takes effect at once. The built-in keeps the old weight of a role that has no frameworks
+  of its own while there are some below it.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -40,7 +40,7 @@ Minimum: TypeAlias = Sequence[Mapping[str, int]]
 
 @dataclass
 class Agent:
-    """An agent; all of it is free but for what `Model.held` says."""
+    """An agent; its free resources are those that `Model.held` does not list."""
 
     total: Bag
     hostname: str = ""
@@ -56,7 +56,7 @@ class Agent:
 
 @dataclass
 class Framework:
-    """A framework; `minimum` replaces the cluster's for the roles that it names."""
+    """A framework; `minimum` replaces the cluster's minimum for the roles it names."""
 
     roles: set[str]
     suppressed: set[str] = field(default_factory=set)
@@ -67,7 +67,7 @@ class Framework:
 
 @dataclass
 class Quota:
-    """What a role is sure to get, and what it never exceeds."""
+    """The guarantee and the limit of a role."""
 
     guarantees: Quantities = field(default_factory=dict)
     limits: Quantities = field(default_factory=dict)
@@ -75,7 +75,7 @@ class Quota:
 
 @dataclass
 class Filter:
-    """What a framework refused, when, and for how long."""
+    """A refusal by a framework, with its time and duration."""
 
     key: Key
     refused: Bag
@@ -83,14 +83,14 @@ class Filter:
     refuse_ms: int
 
     def is_in_force(self, now_ms: int, interval_ms: int) -> bool:
-        """Until its time is up, and in the next batch in any case (MESOS-4302)."""
+        """Expires at its time, but covers the next cycle in any case (MESOS-4302)."""
         age_ms = now_ms - self.since_ms
         return age_ms < self.refuse_ms or age_ms <= interval_ms
 
 
 @dataclass
 class Model:
-    """Everything that the rules look at."""
+    """The state that the rules look at."""
 
     interval_ms: int = 1000
     fairness_excluded: frozenset[str] = frozenset()
@@ -115,14 +115,14 @@ class Model:
     filters: list[Filter] = field(default_factory=list)
     excluded: set[Key] = field(default_factory=set)
 
-    # What can be asked.
+    # Queries.
 
     def tracked_clients(self) -> list[Client]:
         """Frameworks in the roles to which they subscribe, or in which they hold something."""
         return list(self.served)
 
     def live_clients(self) -> list[Client]:
-        """Who may be offered something."""
+        """Clients that may be offered something."""
         return [
             (number, role)
             for number, framework in self.frameworks.items()
@@ -138,7 +138,7 @@ class Model:
         return result
 
     def free(self, agent: int) -> Bag:
-        """What no framework holds; shared resources are always completely free."""
+        """Resources that no framework holds; shared ones are always completely free."""
         total = self.agents[agent].total
         shared = {resource: amount for resource, amount in total.items() if resource.shared}
         return plus(minus(minus(total, shared), self.held_on(agent)), shared)
@@ -149,7 +149,7 @@ class Model:
         self.agents[number] = agent
 
     def update_agent(self, number: int, agent: Agent) -> None:
-        """Replace what is known of an agent; other attributes make all filters on it void."""
+        """Update an agent; a change of attributes removes all filters on it."""
         if agent.attributes != self.agents[number].attributes:
             self._drop_filters(lambda key: key[2] == number)
         self.agents[number] = agent
@@ -176,7 +176,7 @@ class Model:
         capabilities: frozenset[str],
         minimum: Mapping[str, Minimum],
     ) -> None:
-        """Subscribe again; a role that is left, or no longer suppressed, loses its filters."""
+        """Update a framework; a role that is left or no longer suppressed loses its filters."""
         framework = self.frameworks[number]
         left = framework.roles - set(roles)
         revived = framework.suppressed - set(suppressed)
@@ -200,7 +200,7 @@ class Model:
             self._drop_filters(lambda key: key[0] == number)
 
     def suppress(self, number: int, roles: Iterable[str]) -> None:
-        """Stop offers in these roles, or in all where none is named; filters stay."""
+        """Stop offers in these roles, or in all if none is named; filters stay."""
         framework = self.frameworks[number]
         framework.suppressed |= set(roles) or framework.roles
 
@@ -213,32 +213,32 @@ class Model:
     # Resources.
 
     def hold(self, key: Key, bag: Bag) -> None:
-        """Book what is in use."""
+        """Book resources in use."""
         self.served.setdefault(key[:2], 0)
         self.held[key] = plus(self.held.get(key, {}), bag)
         self._forget_idle()
 
     def offer(self, key: Key, bag: Bag) -> None:
-        """Book an offer, or what is added to one."""
+        """Book an offer, or an addition to one."""
         self.held[key] = plus(self.held.get(key, {}), bag)
         self.offered[key] = plus(self.offered.get(key, {}), bag)
 
     def withdraw(self, key: Key, bag: Bag) -> None:
-        """Take back what was decided and never became an offer."""
+        """Take back a decision, or part of it, that did not become an offer."""
         self.held[key] = minus(self.held[key], bag)
         self.offered[key] = minus(self.offered[key], bag)
         self._forget_idle()
 
     def use(self, key: Key, bag: Bag) -> None:
-        """Start tasks: as far as it was on offer it no longer is."""
+        """Start tasks: what they use is no longer on offer."""
         self.offered[key] = minus(self.offered.get(key, {}), bag)
         self._forget_idle()
 
     def release(self, key: Key, bag: Bag, refuse_ms: int | None = None, *, used: bool) -> None:
-        """Take back what was held, and keep what the framework refused.
+        """Take back holdings, and record the refusal.
 
-        If a task ended, what is in use goes first; otherwise what is on offer. Filters are for
-        active frameworks, in the roles to which they subscribe.
+        A task that ends releases what is in use first; a decline, what is on offer. Only active
+        frameworks get filters, in the roles to which they subscribe.
         """
         offered = self.offered.get(key, {})
         in_use = minus(self.held[key], offered)
@@ -250,16 +250,16 @@ class Model:
         self._forget_idle()
 
     def convert(self, agent: int, consumed: Bag, converted: Bag, key: Key | None = None) -> None:
-        """Turn resources of an agent into others: held by a client, or free ones.
+        """Convert an agent's resources, held by a client or free, into others.
 
-        The result is on offer if all of what it was made from was on offer.
+        The result is on offer if all of the input was.
         """
         if key is not None:
             offered = self.offered.get(key, {})
             whole = covers(offered, consumed)
             turn = self.served[key[:2]]
             self.release(key, consumed, used=not whole)
-            self.served.setdefault(key[:2], turn)  # for a moment it may have held nothing
+            self.served.setdefault(key[:2], turn)  # the framework may have held nothing meanwhile
             self.held[key] = plus(self.held.get(key, {}), converted)
             if whole:
                 self.offered[key] = plus(self.offered.get(key, {}), converted)
@@ -269,13 +269,13 @@ class Model:
     # The cluster.
 
     def set_quota(self, role: str, quota: Quota) -> None:
-        """Set a role's quota; one without numbers is none."""
+        """Set a role's quota; one without amounts removes it."""
         self.quotas[role] = quota
         if not quota.guarantees and not quota.limits:
             del self.quotas[role]
 
     def cycle(self, candidates: Iterable[int] | None = None) -> Offers:
-        """Offer what is free on these agents, or on all, and book it."""
+        """Offer free resources on these agents, or on all, and book the offers."""
         from tests.differential.cycle import Cycle
 
         self._expire_filters()
@@ -286,7 +286,7 @@ class Model:
     def adopt(self, offers: Offers, candidates: Iterable[int] | None = None) -> None:
         """Book the offers of another policy; AssertionError if one breaks a rule.
 
-        No policy may leave resources free that a client may have.
+        No policy may leave resources free that a client may be offered.
         """
         from tests.differential.cycle import Cycle
 
@@ -296,7 +296,7 @@ class Model:
             Cycle(self, self.agents if candidates is None else candidates).adopt(offers)
 
     def is_filtered(self, key: Key, offer: Bag) -> bool:
-        """Whether a filter in force covers all of an offer."""
+        """Whether an active filter covers all of an offer."""
         return any(each.key == key and covers(each.refused, offer) for each in self.filters)
 
     def _expire_filters(self) -> None:

@@ -1,9 +1,9 @@
-"""Our allocator and the model side by side: each verb tells both, `check` compares their books.
+"""Our allocator and the model side by side: each verb drives both, `check` compares their books.
 
-A cycle compares their offers where the policy is the built-in allocator's; what another policy
-offers is judged by the model, and booked. It speaks to the core without `tests.world`, for its
-words are the model's: `Resource` and `Bag` keep whole stacks of reservations, which Mesos's rules
-look at and the core never sees.
+With the built-in allocator's policy a cycle compares the offers of both; offers of another policy
+are checked by the model, and booked. This drives the core directly rather than by `tests.world`,
+because it needs the model's terms: `Resource` and `Bag` keep whole stacks of reservations, which
+Mesos's rules look at and the core never sees.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -60,7 +60,7 @@ BUILT_IN = PolicySpec("drf", selection="listed", mode="oblivious")
 
 
 def kind_of(resource: Resource) -> Kind:
-    """Say the same in the core's words."""
+    """Convert a resource to the core's kind."""
     return Kind(
         name=resource.name,
         scalar=resource.scalar,
@@ -77,12 +77,12 @@ Fate: TypeAlias = Callable[[Bag], Bag | None]
 
 
 def whole(bag: Bag) -> Bag:
-    """Every decision becomes an offer as it was meant."""
+    """Turn every decision into an offer of all of it."""
     return bag
 
 
 class Returned(NamedTuple):
-    """What a framework releases of what it holds, and for how long it refuses it."""
+    """Holdings that a framework releases, and the duration of its refusal."""
 
     key: Key
     bag: Bag
@@ -93,8 +93,8 @@ class Returned(NamedTuple):
 class Pair:
     """The core with a policy, and the model of the rules.
 
-    Roles get their handles in the order of their paths, and of frameworks in the same role the
-    core's lower row comes first: so equals come in one order.
+    Handles of roles follow the order of their paths, and frameworks of one role follow the core's
+    rows, so that both sides break ties alike.
     """
 
     def __init__(self, roles: Iterable[str], options: Options, policy: PolicySpec) -> None:
@@ -120,7 +120,7 @@ class Pair:
             ),
         )
 
-    # In the core's words.
+    # Conversion to the core's terms.
 
     def _amounts(self, bag: Bag) -> dict[int, int]:
         for resource in bag:
@@ -130,7 +130,7 @@ class Pair:
         return {self.kinds[resource]: amount for resource, amount in bag.items()}
 
     def _holdings(self, rows: Iterable[tuple[Key, Bag]]) -> Holdings:
-        """Make rows of one event, over the kinds of all of them."""
+        """Make the rows of one event, over the union of their kinds."""
         rows = list(rows)
         kinds = sorted({kind for _, bag in rows for kind in self._amounts(bag)})
         where = [(framework, self.handle[role], agent) for (framework, role, agent), _ in rows]
@@ -211,7 +211,7 @@ class Pair:
         self.model.add_framework(number, framework)
 
     def update_framework(self, number: int, framework: Framework) -> None:
-        """Subscribe again; an inactive framework stays inactive."""
+        """Resubscribe a framework; an inactive one stays inactive."""
         roles, suppressed = self._handles(framework.roles), self._handles(framework.suppressed)
         info = self._info(number, framework)
         self.core.step(UpdateFramework(number, info, roles, suppressed))
@@ -258,13 +258,13 @@ class Pair:
         self.model.hold(key, bag)
 
     def use(self, rows: Iterable[tuple[Key, Bag]]) -> None:
-        """Offered resources come into use, in one event."""
+        """Start using offered resources, in one event."""
         self.core.step(Transition(self._holdings(rows)))
         for key, bag in rows:
             self.model.use(key, bag)
 
     def release(self, rows: Iterable[Returned]) -> None:
-        """Give back in one event."""
+        """Give resources back, in one event."""
         back = self._holdings((each.key, each.bag) for each in rows)
         refuse_ms = np.array([-1 if each.refuse_ms is None else each.refuse_ms for each in rows])
         used = np.array([each.used for each in rows], np.bool_)
@@ -273,7 +273,7 @@ class Pair:
             self.model.release(key, bag, refused_ms, used=was_used)
 
     def convert(self, agent: int, consumed: Bag, converted: Bag, key: Key | None = None) -> None:
-        """An operation on what a client holds, or by an operator on what is free."""
+        """Apply an operation to what a client holds, or an operator's to free resources."""
         framework, role = (key[0], self.handle[key[1]]) if key else (0, 0)
         amounts = self._amounts(consumed), self._amounts(converted)
         self.core.step(UpdateAllocation(framework, role, agent, *amounts))
@@ -298,7 +298,7 @@ class Pair:
         self.core.advance(self.model.now_ms)
 
     def cycle(self, agents: Iterable[int] | None = None, fate: Fate = whole) -> Offers:
-        """Run a cycle; `fate` says what each decision becomes: as much of it, or None for none."""
+        """Run a cycle; `fate` gives the part of each decision that becomes an offer, or None."""
         wanted = None if agents is None else np.array(sorted(agents), np.int64)
         made = self.core.allocate(self.model.now_ms, wanted)
         assert self.core.last_cycle.policy_error == ""
@@ -313,7 +313,7 @@ class Pair:
         return ours
 
     def _settle(self, made: Decisions, ours: Offers, fates: list[Bag | None]) -> None:
-        """Tell both what became of decisions."""
+        """Report the outcomes of decisions to both."""
         if all(became == bag for became, bag in zip(fates, ours.values(), strict=True)):
             self.core.step(settled(made))
             return
@@ -333,7 +333,7 @@ class Pair:
         self.core.step(Outcomes(made.first_decision, reason, told.kind, told.amount))
 
     def check(self) -> None:
-        """Compare the books, and the core's with itself."""
+        """Compare the books of both, and check the core's invariants."""
         self.core.check()
         state, books = self.core.state, self.core.state.ledger.books
         held: Offers = {}
@@ -349,7 +349,7 @@ class Pair:
         assert offered == self.model.offered, differences(offered, self.model.offered)
         for agent in self.model.agents:
             assert self._bag(state.free[agent]) == self.model.free(agent), agent
-        # Between two looks several events have changed them.
+        # Not after each event: incremental updates must also be right after several.
         if next(self._checks) % 3 == 0:
             self._check_filters()
 
@@ -369,7 +369,7 @@ class Pair:
 
 
 def differences(ours: Offers, offers: Offers) -> str:
-    """Say where two sets of offers differ, a line each."""
+    """List the differences between two sets of offers, one line each."""
     lines = [
         f"{key}: {told(ours.get(key, {}))} by us, {told(offers.get(key, {}))} by the model"
         for key in sorted(ours.keys() | offers.keys())
@@ -379,7 +379,7 @@ def differences(ours: Offers, offers: Offers) -> str:
 
 
 def told(bag: Bag) -> str:
-    """A bag in Mesos's way of writing."""
+    """Write a bag in Mesos's syntax."""
     parts = []
     for each, amount in bag.items():
         flags = [each.disk, "revocable" * each.revocable, "shared" * each.shared]

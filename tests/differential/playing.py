@@ -1,4 +1,4 @@
-"""Playing histories: one that fails is made as short as it goes, and printed."""
+"""Plays histories; shortens a failing one as far as possible, and prints it."""
 
 from collections.abc import Callable, Mapping
 
@@ -10,8 +10,8 @@ from tests.differential.history import History
 SEEDS = st.integers(0, 2**32 - 1)
 Happening = list[tuple[str, int]]
 
-# New histories every time, in continuous integration, too. Shorter ones are found here: Hypothesis
-# would go on to simplify numbers that mean nothing.
+# Every run plays new histories, also in continuous integration. A failing one is shortened here:
+# Hypothesis would go on to simplify its numbers, which are mere seeds.
 fresh = settings(derandomize=False, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 
 
@@ -23,7 +23,7 @@ def happenings(verbs: Mapping[str, int]) -> st.SearchStrategy[Happening]:
 def play(
     begin: Callable[[], History], happening: Happening
 ) -> tuple[History | None, Exception | None]:
-    """Play a history as far as it goes."""
+    """Play a history up to its first failure."""
     history = None
     try:
         history = begin()
@@ -35,7 +35,7 @@ def play(
 
 
 def shortest(begin: Callable[[], History], happening: Happening) -> Happening:
-    """Leave out whatever is not needed for a failure, in ever smaller pieces."""
+    """Leave out events that a failure does not need, in ever smaller pieces."""
     piece = len(happening)
     while piece := piece // 2:
         start = 0

@@ -1,26 +1,28 @@
-"""Resources of the model: objects with metadata, and how much of each.
+"""Resources of the model: objects with metadata, and their amounts.
 
-A *bag* maps each resource to an amount in thousandths; it holds no zeros.
+A *bag* maps each resource to an amount in thousandths, without zeros.
 """
 
 from typing import NamedTuple, TypeAlias
 
 
 class Resource(NamedTuple):
-    """What must be equal for two amounts to be one.
+    """A resource; amounts of equal resources add up.
 
     Attributes
     ----------
     name : str
     reservations : tuple of str
-        Roles, each below the one before; the last is who may have it. Empty where unreserved.
+        The stack of reserved roles, each below the one before; the last is the role that may use
+        it.
+        Empty if unreserved.
     scalar : bool
-        False: ports and the like, of which the amount is a count.
+        False: a range such as ports; its amount is a count.
     revocable, shared : bool
     disk : str
-        What form of disk it is; empty if it is none, or space.
+        The type of disk; empty for other resources and for plain space.
     whole : bool
-        It cannot be split.
+        Whether it is indivisible.
     """
 
     name: str
@@ -33,12 +35,12 @@ class Resource(NamedTuple):
 
     @property
     def reserved_to(self) -> str:
-        """The role that may have it; empty if any may."""
+        """The role that may use it; empty for any."""
         return self.reservations[-1] if self.reservations else ""
 
     @property
     def counts_against_quota(self) -> bool:
-        """Whether an offer of it is charged to quotas: reservations are charged before."""
+        """Whether an offer of it is charged to quotas: reservations were charged before."""
         return self.scalar and not self.reservations and not self.revocable
 
 
@@ -54,7 +56,7 @@ def plus(left: Bag, right: Bag) -> Bag:
 
 
 def minus(left: Bag, right: Bag) -> Bag:
-    """Subtract what is there; more than that is not missed."""
+    """Subtract, with zero as the lower bound."""
     rest = {resource: amount - right.get(resource, 0) for resource, amount in left.items()}
     return {resource: amount for resource, amount in rest.items() if amount > 0}
 
@@ -64,7 +66,7 @@ def covers(larger: Bag, smaller: Bag) -> bool:
 
 
 def quantities(bag: Bag) -> Quantities:
-    """Amounts by name, whatever the metadata."""
+    """Amounts by name, regardless of the metadata."""
     result: Quantities = {}
     for resource, amount in bag.items():
         result[resource.name] = result.get(resource.name, 0) + amount
@@ -76,10 +78,10 @@ def scalars(bag: Bag) -> Quantities:
 
 
 def shrink(bag: Bag, target: Quantities) -> Bag:
-    """Cut a bag down to amounts by name; what the target does not name is dropped.
+    """Reduce a bag to target amounts by name; names without a target are dropped.
 
-    Where a name has several objects the result depends on their order, which the built-in
-    allocator draws by lot; here, as in ours, what can be split comes first.
+    If several objects have one name, the result depends on their order, which the built-in
+    allocator shuffles; the model, like our allocator, takes divisible ones first.
     """
     left, result = dict(target), {}
     for resource, amount in sorted(bag.items(), key=lambda each: each[0].whole):
@@ -92,11 +94,11 @@ def shrink(bag: Bag, target: Quantities) -> Bag:
 
 
 def is_below(role: str, ancestor: str) -> bool:
-    """Whether a role is strictly below another one."""
+    """Whether a role is a strict descendant of another one."""
     return role.startswith(ancestor + "/")
 
 
 def path_of(role: str) -> list[str]:
-    """The role and all above it, innermost first."""
+    """The role and its ancestors, innermost first."""
     parts = role.split("/")
     return ["/".join(parts[:end]) for end in range(len(parts), 0, -1)]

@@ -1,6 +1,6 @@
 """The order in which roles, and the frameworks of each, are served.
 
-Written over and over again from the holdings, so that nothing can be out of date.
+Computed from the holdings each time, so that no state can be stale.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 VIRTUAL = "."
 
 Turn = tuple[int, int, int]
-"""Who was served in this cycle already comes last, in the order of that."""
+"""Order among equal shares; clients served in this cycle come last, in the order of service."""
 
 Key = tuple[Fraction, Turn, str | int]
 
 
 class Sorter:
-    """Reads the order off the model's books as they are at this moment."""
+    """Computes the order from the current books of the model."""
 
     def __init__(self, model: "Model") -> None:
         self.model = model
@@ -82,9 +82,10 @@ class Sorter:
         return max(shares, default=Fraction(0)) / weight, self._turn(below, node), name
 
     def _turn(self, below: "list[Client]", node: str) -> Turn:
-        """Say whose turn it is: that of the framework that waits for longest, if so does the node.
+        """Say when a node had its turn: with the framework that has waited longest, or later
+        itself.
 
-        The node is a role, or a role's own frameworks, or else a single client.
+        The node is a role, a role's own frameworks, or a single client.
         """
         model = self.model
         for place, client in reversed(list(enumerate(model.served_now))):
@@ -105,7 +106,7 @@ class Sorter:
         return 0, max(own, min(waiting, default=own)), own
 
     def _behind(self, client: "Client", live: "set[Client]") -> int:
-        """How many turns a role stands behind that of its framework which waits for longest."""
+        """Number of turns by which a client's role follows its framework's longest waiting role."""
         frameworks = {framework for framework, _ in live}
         own = [each for each in live if each[0] == client[0]]
         if len(own) == 1 or len(live) == len(frameworks):
@@ -113,7 +114,7 @@ class Sorter:
         return min(sorted(own, key=self._waits_since).index(client), len(frameworks))
 
     def _waits_since(self, client: "Client") -> tuple[int, int, str]:
-        """The last turn of the role at the top, and of the client; then its name."""
+        """Sort key: last turn of the top-level role, last turn of the client, name."""
         top = client[1].split("/")[0]
         at_top = self._last(lambda each: each[1] == top or is_below(each[1], top))
         return at_top, self.model.served[client], client[1]
@@ -123,14 +124,14 @@ class Sorter:
         return max(self.model.came[framework], served)
 
     def _last(self, is_meant: "Callable[[Client], bool]") -> int:
-        """The last turn of the clients in question."""
+        """The last turn of any client that satisfies the predicate."""
         for number, clients in reversed(list(enumerate(self.model.turns, start=1))):
             if any(map(is_meant, clients)):
                 return number
         return 0
 
     def held(self, below: "set[Client]") -> Quantities:
-        """What these clients hold together; of a shared resource one copy each, on an agent."""
+        """Sum of these clients' holdings; a shared resource counts once per agent."""
         result: Quantities = {}
         for (framework, role, agent), bag in self.model.held.items():
             if (framework, role) not in below:

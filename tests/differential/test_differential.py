@@ -1,8 +1,8 @@
-"""Long random histories through our allocator, and through a model of the built-in one's rules.
+"""Long random histories for our allocator and for a model of the built-in one's rules.
 
-Both receive the same events, and must have the same books after each. After every cycle of the
-built-in's policy both must have made the same offers. Offers of another policy must be allowed,
-and no policy may leave resources free that a client may have.
+Both receive the same events, and must have equal books after each. With the built-in's policy both
+must make the same offers in every cycle. Offers of another policy must be permitted, and no policy
+may leave resources free that a client may be offered.
 The second tier plays 100 of each; `HYPOTHESIS_PROFILE=nightly` plays 3000.
 """
 

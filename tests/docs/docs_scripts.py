@@ -1,4 +1,4 @@
-"""The scripts that generate pages: no package, so they are loaded by path."""
+"""The scripts that generate pages are not a package, so this loads them by path."""
 
 import importlib.util
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The prose of the repository: what pages, comments and messages say, and phrases to avoid."""
+"""The prose of the repository: pages, comments and messages, and phrases to avoid."""
 
 import ast
 import io
@@ -53,7 +53,7 @@ def phrases(text: str) -> list[str]:
 
 
 def prose_of_page(text: str) -> str:
-    """Drop code, addresses of links, and tests that are named behind statements."""
+    """Drop code, link targets, and the names of tests after statements."""
     text = re.sub(r"(?ms)^ *```.*?^ *```$", "", text)
     text = re.sub(r"(?m)^(    (?! *[-*\d])|\[\w+\]: |<).*$", "", text)
     text = re.sub(r"\[held\s+by\s[^\]]*\]", "", text)

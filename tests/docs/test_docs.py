@@ -1,4 +1,4 @@
-"""The pages in docs/ that are generated: what the code says now."""
+"""The generated pages in docs/ are up to date with the code."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""The page about frameworks of others: what it says follows from the rows that were kept."""
+"""The statements of the page about third-party frameworks follow from the stored rows."""
 
 import json
 

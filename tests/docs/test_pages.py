@@ -69,12 +69,12 @@ def test_pages_agree_on_how_long_the_demo_takes():
 
 
 def anchors(page: Path) -> set[str]:
-    """Names by which links find the headings of a page."""
+    """Anchors of the headings of a page."""
     headings = re.findall(r"(?m)^#+ (.*)$", page.read_text("utf-8"))
     return {re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings}
 
 
-# `mkdocs build` asks the same of the pages of the site.
+# `mkdocs build` checks the same for the pages of the site.
 @pytest.mark.parametrize("page", [each for each in PAGES if DOCS not in each.parents], ids=name_of)
 def test_links_outside_the_site_lead_somewhere(page: Path):
     text = re.sub(r"(?ms)^ *```.*?^ *```$|`[^`]*`", "", page.read_text("utf-8"))
@@ -111,7 +111,7 @@ def test_a_page_has_none_of_the_phrases(page: Path):
 @pytest.mark.parametrize("page", WRITTEN_BY_US, ids=name_of)
 def test_lines_fit_a_screen(page: Path):
     lines = page.read_text("utf-8").splitlines()
-    # Rows of tables are lines, and so are commands and headings: they cannot be broken.
+    # Rows of tables, commands and headings cannot be broken.
     free = re.compile(r" *(\||\$ |# [a-z]|##+ |    |\S+$)")
     long = [line for line in lines if len(line) > COLUMNS_MAX and not free.match(line)]
     assert not long, "\n".join(long)

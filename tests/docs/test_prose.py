@@ -84,10 +84,10 @@ def test_names_in_backticks_are_no_prose():
 
 
 def linted(page: str) -> list[str]:
-    """Findings of proselint in a page: in its prose, without headings, code and links."""
+    """Findings of proselint in the prose of a page, without headings, code and links."""
     text = prose_of_page(re.sub(r"(?m)^#+ .*$", "", page))
     found = LintFile("page", text).lint({"max_errors": 100, "checks": PROSELINT})
-    # It counts from a line break that it adds before the text.
+    # Its offsets include a line break that it adds before the text.
     whats = [f"\n{text}"[slice(*each.check_result.span)].strip() for each in found]
     results = zip(whats, (each.check_result for each in found), strict=True)
     return [f"{what}: {each.message}" for what, each in results if "NAME" not in what]

@@ -1,4 +1,4 @@
-"""The page "how far one sidecar goes": what it says of larger clusters follows from its figures."""
+"""The page "how far one sidecar goes": its estimates for larger clusters follow from figures."""
 
 import json
 from pathlib import Path
@@ -55,7 +55,7 @@ def test_the_page_says_where_it_gives_out(scaling, tmp_path):
     }
     (tmp_path / "kept.json").write_text(json.dumps(kept), encoding="utf-8")
     page = scaling.page(tmp_path / "kept.json")
-    # A hundredth of a millisecond for each agent, above ten of them: 99,000 agents in a second.
+    # A hundredth of a millisecond for each agent above ten: 99,000 agents in a second.
     assert "takes the interval of 1 s | 99,000 | 99,000 | 99,000 |" in page
     assert "| 1,000 x 100 | 50.0 ms | 200 ms | 0.25 | 20,000 |" in page
     # Half the agents, half the time.

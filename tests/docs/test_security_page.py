@@ -1,4 +1,4 @@
-"""The page on security: each statement names a test that holds it, and the test is there."""
+"""The page on security: each statement names an existing test that holds it."""
 
 import re
 from functools import cache

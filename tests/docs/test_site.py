@@ -1,4 +1,4 @@
-"""The site: what is published, under which names, and what each page links to."""
+"""The site: published pages, their names, and their links."""
 
 import os
 import re
@@ -40,7 +40,7 @@ def test_docs_holds_pages_pictures_and_their_figures():
     ],
 )
 def test_the_header_has_the_version(address, name, menu):
-    """By its name, or by the theme's menu where versions lie side by side."""
+    """By its name, or by the theme's menu if several versions are published."""
     config = SimpleNamespace(site_name="mesos-allocator", site_url=address, extra={})
     load("site_hooks").on_config(config)
     assert config.site_name == name

@@ -1,4 +1,4 @@
-"""The page "which policy for which cluster": what it says follows from the figures it shows."""
+"""The page "which policy for which cluster": its statements follow from the figures it shows."""
 
 import json
 from pathlib import Path
@@ -35,7 +35,7 @@ def test_who_is_as_good_as_the_best_is_named_with_it(guide):
         "The last job ended first under `ps-dsf` (oblivious) and `ps-dsf` (characterised) (100 s,"
         " or at most 2% more); it was 130 s under `drf` oblivious."
     )
-    assert not more  # all waited as long
+    assert not more  # all waited for the same time
 
 
 def test_only_who_ended_most_jobs_is_compared(guide):

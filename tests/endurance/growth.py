@@ -1,11 +1,11 @@
-"""How much memory a session keeps: the core, the wire and the emulated master under steady load.
+"""Memory growth of a session: the core, the wire and the emulated master under steady load.
 
     python -m tests.endurance.growth --events 10000000
 
-A steady cluster plays on and on in one process: agents and frameworks come and go, offers are
-accepted and declined, tasks end, filters expire, sessions are cut and begin again. What Python has
-allocated is looked at when everything has happened often enough, and at the end. It counts bytes,
-not resident pages, so the figure is the program's and not the allocator's of the C library.
+A steady cluster runs in one process: agents and frameworks come and go, offers are accepted and
+declined, tasks end, filters expire, sessions are cut and reopened. Memory allocated by Python is
+measured after a warm-up and at the end. It counts bytes, not resident pages, so the C library's
+allocator makes no difference.
 """
 
 import argparse
@@ -34,14 +34,14 @@ KIB = 1024
 
 @dataclass(frozen=True)
 class Growth:
-    """What was kept.
+    """Memory at both times.
 
     Attributes
     ----------
     events : int
-        Told to the sidecar, from the beginning.
+        Sent to the sidecar, from the beginning.
     warm_bytes, end_bytes : int
-        Allocated when the warm-up was over, and at the end.
+        Allocated after the warm-up, and at the end.
     top : list of str
         Where most of the difference was allocated.
     """
@@ -53,7 +53,7 @@ class Growth:
 
     @property
     def bytes(self) -> int:
-        """How much more there is at the end."""
+        """Growth from the warm-up to the end."""
         return self.end_bytes - self.warm_bytes
 
 
@@ -89,7 +89,7 @@ class Load:
             self._forget()
 
     def _forget(self) -> None:
-        """What a run writes down grows by design, for its report; here there is none."""
+        """The records of a run grow by design, for its report; here they are dropped."""
         record = self.master.record
         for written in (record.time_ms, record.used, record.total, record.latency_s):
             if len(written) > 1_000:
@@ -113,15 +113,15 @@ class Load:
 
 
 def measure(seed: int, warm_up: int, events: int, policy: PolicySpec | None = None) -> Growth:
-    """Play, and say what was kept.
+    """Play, and return the memory.
 
     Parameters
     ----------
     seed : int
     warm_up : int
-        Events before the first look.
+        Events before the first measurement.
     events : int
-        Events in all.
+        Events in total.
     policy : PolicySpec
     """
     settings = Settings(policy=policy or PolicySpec("drf", mode="characterised"))

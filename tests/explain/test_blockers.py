@@ -1,4 +1,4 @@
-"""Each thing that can keep agents from a framework is named, counted and told how to mend."""
+"""Each cause that keeps agents from a framework is named and counted, with its fix."""
 
 from collections import Counter
 from typing import Any
@@ -85,7 +85,7 @@ def test_whoever_wants_no_offers_is_told_since_when():
 
 
 def test_a_cause_is_counted_with_what_it_alone_keeps_back():
-    """One agent is barred by a rule, one by that and by its GPUs, one by nothing."""
+    """One agent is excluded by a rule, one by that and by its GPUs, one by nothing."""
     a = world()
     a.agent("cpus:4;mem:4", attributes={"zone": "b"})
     a.agent("cpus:4;mem:4;gpus:1", attributes={"zone": "b"})
@@ -220,7 +220,7 @@ def test_a_bound_on_what_lies_on_offer_is_a_cap():
 
 
 def test_a_bound_below_the_minimum_of_an_offer_says_so():
-    """Nothing is on offer, so nothing would be won if it answered."""
+    """Nothing is on offer, so answering would not help."""
     a = world(settings={"outstanding_max": 0.1}, minimum=({"cpus": 1000},))
     a.agent("cpus:4;mem:4")
     a.framework("r", name="f")
@@ -269,7 +269,7 @@ def test_reserved_and_revocable_resources_are_out_of_reach():
 
 
 def test_reservations_below_the_minimum_are_no_fault_of_the_other_role():
-    """Only both together would reach the minimum; what the other role has would not, either."""
+    """Only both together would reach the minimum; the other role's holdings would not, either."""
     a = world()
     a.agent("cpus(r1):3;cpus(r2):3")
     a.framework("r1", name="f", minimum={"r1": ["cpus:4"]})
@@ -339,7 +339,7 @@ def test_a_gang_that_collected_more_than_its_share():
     kept = 0
     while not (offers := a.cycle()):
         kept += 1
-    assert kept == 10  # then what was kept is offered to others
+    assert kept == 10  # then the held amounts are offered to others
     for offer in offers:
         a.decline(offer)
     assert blockers(a)["gang"].cause.endswith("; gangs of its principal may collect again in 10 s")
@@ -417,7 +417,7 @@ def test_agents_that_are_offered_to_nobody():
 
 
 def test_whoever_was_outranked_is_told_by_whom_and_with_which_scores():
-    """DRF: g holds nothing, f half of the cluster; the agent that falls free goes to g."""
+    """DRF: g holds nothing, f half of the cluster; the freed agent goes to g."""
     a = world()
     one = a.agent("cpus:4;mem:4")
     a.agent("cpus:4;mem:4")
@@ -439,7 +439,7 @@ def test_whoever_was_outranked_is_told_by_whom_and_with_which_scores():
 
 
 def test_of_many_that_came_first_the_rest_is_told_together():
-    """An answer stays short, however many frameworks the agents of a cycle went to."""
+    """An answer stays short, however many frameworks got the agents of a cycle."""
     a = world()
     f = a.framework("r", name="f")
     one = a.agent("cpus:4;mem:4")
@@ -514,7 +514,7 @@ def test_a_framework_in_several_roles_is_one_framework():
 
 
 def test_frameworks_in_several_roles_are_counted_and_named_once():
-    """Of an agent that two frameworks in three roles each want."""
+    """One agent, wanted by two frameworks in three roles each."""
     a = world()
     a.agent("cpus:4;mem:4")
     for name in ("tenant-6", "tenant-7"):
@@ -574,7 +574,7 @@ def test_whoever_asks_changes_nothing_but_what_a_look_does(kind, name):
 
 
 def test_an_offer_that_was_accepted_is_told_so_though_its_rest_comes_back_first():
-    """As a master does: it releases the rest, with the framework's refusal; then it books the task.
+    """As a master does: it releases the rest with the refusal, and then books the task.
 
     Between the two, the task's resources are unknown.
     """
@@ -621,7 +621,7 @@ def test_words_that_are_set_aside_are_told():
 
 
 def crowd(agents: int, roles: int) -> World:
-    """A framework in many roles whose label asks for much, and excludes every agent."""
+    """A framework in many roles whose long label excludes every agent."""
     a = world()
     for agent in range(agents):
         a.agent("cpus:4;mem:4", attributes={"rack": f"r{agent % 5}"})
@@ -635,7 +635,7 @@ def crowd(agents: int, roles: int) -> World:
 
 
 def test_conditions_are_judged_by_value_and_not_agent_by_agent(monkeypatch):
-    """Else one question about such a framework keeps all others waiting."""
+    """Otherwise one question about such a framework delays all others."""
     a = crowd(200, 10)
     picture = take(a.allocator, "framework", "f")
     agents = count_calls(monkeypatch, Rule, "allows")
@@ -664,7 +664,7 @@ def test_what_was_found_is_told_when_the_time_is_up():
     assert part.left_out == 8 - len(part.clients)
     (note,) = part.notes
     assert note.startswith(f"there was time to look at {len(part.clients)} of 8;")
-    # Something is always told.
+    # There is always an explanation.
     assert len(explain(picture, "framework", "f", 10, lambda: False).clients) == 1
 
 

@@ -1,4 +1,4 @@
-"""What is explained is what cycles do: in random clusters, and in each case of Mesos's rules."""
+"""Explanations agree with cycles: in random clusters, and in each case of Mesos's rules."""
 
 from collections.abc import Mapping
 
@@ -54,7 +54,7 @@ def explained(allocator: Allocator) -> dict[Key, ClientExplanation]:
 
 
 def made_in(allocator: Allocator, now_ms: int) -> set[Key]:
-    """Run a cycle over all agents, of which everything is offered; returns who was served."""
+    """Run a cycle over all agents, whose decisions become offers; returns the clients served."""
     decisions = allocator.allocate(now_ms)
     assert allocator.last_cycle.policy_error == ""
     yes = np.ones(len(decisions), np.bool_)
@@ -97,7 +97,7 @@ def agrees_with_the_cycle(
     if served:
         assert before.open_agents, about
         return
-    # Every agent that it does not get is blocked, or went to others whom the cycle names.
+    # Every agent that it does not get is blocked, or went to others named by the cycle.
     assert sum(each.agents for each in blocked) >= before.agents - before.open_agents, about
     if before.open_agents:
         cycle = after.cycles[0]
@@ -110,7 +110,7 @@ def agrees_with_the_cycle(
     ids=[name for name, (_, case) in zip(NAMES, CASES, strict=True) if case.wants_all],
 )
 def test_each_rule_is_explained_as_it_is_applied(case: Case):
-    """An explanation gives a reason exactly if nothing is decided for a case's client and agent."""
+    """An explanation gives a reason exactly if a case's client is not offered the agent."""
     master = SmallMaster(case)
     allocator = begun(master)
     wish = master.decision

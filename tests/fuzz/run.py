@@ -1,8 +1,8 @@
 """Fuzz a target for a while, guided by coverage: ``python -m tests.fuzz.run wire --seconds 60``.
 
-Needs atheris, which `make fuzz` brings. Inputs that reach something new are kept in the directory
-``.cache/fuzz/TARGET``; one that fails is written beside it, and belongs into the corpus when its
-defect is mended.
+Needs atheris, which `make fuzz` installs. Inputs with new coverage are kept in
+``.cache/fuzz/TARGET``; an input that fails is written beside it, and should be added to the corpus
+once its defect is fixed.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def main() -> None:
         "-rss_limit_mb=4096",
     ]
 
-    # Numba cannot compile what is instrumented; and what is compiled could not be looked into.
+    # Numba cannot compile instrumented code, and compiled code has no coverage.
     interpret(True)
 
     def one(data: bytes) -> None:

@@ -1,7 +1,7 @@
-"""Write the inputs that fuzzing begins with: ``python -m tests.fuzz.seed_corpus``.
+"""Write the seed inputs of fuzzing: ``python -m tests.fuzz.seed_corpus``.
 
-They are small and proper, one for each thing that a target tells apart; what fuzzing found stands
-beside them, under names that begin with ``found-``.
+They are small and valid, one for each variant that a target distinguishes. Inputs found by fuzzing
+are stored beside them, under names that begin with ``found-``.
 """
 
 from collections.abc import Iterator
@@ -53,7 +53,7 @@ SCENARIO = Path(__file__).parents[2] / "examples/scenarios/one_greedy_framework.
 
 
 def wire() -> Iterator[tuple[str, bytes]]:
-    """A beginning, batches, and what became of decisions."""
+    """The beginning of a session, batches, and outcomes of decisions."""
     yield "opening", b"\x00" + SEPARATOR.join(OPENING)
     sidecar = new_sidecar()
     module = Module(sidecar).begin()
@@ -69,7 +69,7 @@ def wire() -> Iterator[tuple[str, bytes]]:
 
 
 def config() -> Iterator[tuple[str, bytes]]:
-    """A file with all sorts of sections, and one that is none."""
+    """A file with all types of sections, and an invalid one."""
     yield "sections", CONFIG
     yield "broken", b"[learn\n"
 

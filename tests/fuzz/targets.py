@@ -1,6 +1,6 @@
-"""What is fuzzed: each target takes any bytes, and lets through none but the errors with a name.
+"""Fuzz targets: each takes any bytes, and raises only unexpected errors.
 
-A target returns whether it took the bytes for good ones. What it raises is a finding.
+A target returns whether it accepted the input. Any exception is a finding.
 """
 
 import io
@@ -34,16 +34,16 @@ from tests.wire.codec.test_fuzz import OPENING, well_formed
 from tests.wire.dialogue import POLICY, WELCOME
 
 SMALL = SessionLimits(agents=64, frameworks=64, roles=64, clients=128, kinds=16, filters=256)
-"""So that what is large is refused, and not laid out."""
+"""Small limits, so that large input is refused instead of allocated."""
 
 SEPARATOR = b"\xff\xfe\xfd"
-"""Between two messages of one input."""
+"""Separates the messages of one input."""
 
 ANSWER_S = 30.0
 
 
 def wire(data: bytes) -> bool:
-    """Messages of a module: its first byte says how many of a proper beginning go before."""
+    """Messages of a module: the first byte is the number of valid messages that precede them."""
     sidecar = Sidecar(lambda each: Allocator(build, each, SMALL), Settings(policy=POLICY), WELCOME)
     number = sidecar.open()
     session = sidecar.sessions[number]
@@ -59,7 +59,7 @@ def wire(data: bytes) -> bool:
 
 
 def config(data: bytes) -> bool:
-    """A configuration file; one that names plugins would have them run, so it is passed over."""
+    """A configuration file; one that names plugins is skipped, as it would execute them."""
     if b"plugins" in data:
         return False
     try:
@@ -73,7 +73,7 @@ def config(data: bytes) -> bool:
 
 
 def journal(data: bytes) -> bool:
-    """A journal: cut off anywhere, damaged anywhere, or of records that make no sense."""
+    """A journal: truncated or damaged anywhere, or with nonsensical records."""
     try:
         for _ in replay(read_records(io.BytesIO(data)), build, policies.substitute()):
             pass
@@ -83,7 +83,7 @@ def journal(data: bytes) -> bool:
 
 
 def records(data: bytes) -> bool:
-    """Records of a journal whose checksums fit."""
+    """Records of a journal with valid checksums."""
     parts = []
     for part in data.split(SEPARATOR):
         try:
@@ -94,7 +94,7 @@ def records(data: bytes) -> bool:
 
 
 def traces(data: bytes) -> bool:
-    """A trace, of the kind that its first byte says, or a scenario."""
+    """A trace of the type given by the first byte, or a scenario."""
     kind, text = (data[0] % 4, data[1:]) if data else (0, b"")
     read: Callable[[Path], object] = (read_nodes, read_pods, read_swim, read_scenario)[kind]
     try:
@@ -105,7 +105,7 @@ def traces(data: bytes) -> bool:
 
 
 def admin(data: bytes) -> bool:
-    """A request of an operator: its first byte says which call it is for."""
+    """An operator's request; the first byte selects the call."""
     methods = admin_pb2.DESCRIPTOR.services_by_name["AdminService"].methods
     method = methods[data[0] % len(methods)] if data else methods[0]
     module = import_module(f"allocator.v1.{Path(method.input_type.file.name).stem}_pb2")

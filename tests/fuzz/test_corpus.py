@@ -1,4 +1,4 @@
-"""Every input that fuzzing began with, or found, is taken or refused by name."""
+"""Every seed input and every finding of fuzzing is accepted, or refused with a named error."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ def test_the_corpus_raises_nothing(name):
 
 @pytest.mark.parametrize("name", sorted(TARGETS))
 def test_some_of_the_corpus_is_taken(name):
-    """Else a target would refuse at the door, and nothing behind it would be fuzzed."""
+    """Otherwise a target would refuse all input early, and the code behind would not be fuzzed."""
     assert any(TARGETS[name](path.read_bytes()) for path in inputs(name))
 
 
@@ -39,7 +39,7 @@ def test_the_corpus_is_small():
 
 
 def test_a_target_lets_other_errors_through(monkeypatch):
-    """A defect behind the door is seen."""
+    """A defect behind the first checks is found."""
 
     def broken(*_arguments: object) -> None:
         raise KeyError("planted")

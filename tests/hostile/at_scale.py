@@ -1,12 +1,12 @@
 """Hostile tenants in a large cluster: `python -m tests.hostile.at_scale [--agents 50000]`.
 
-Prints a table in Markdown. Each scenario plays some allocation intervals on the core, beside an
-honest framework that wants everything and gives it back: all that the tenant says in an interval,
-then a cycle. A scenario has a process of its own, so that memory can be compared.
+Prints a table in Markdown. Each scenario plays some allocation intervals on the core: the tenant's
+events, then a cycle. An honest framework takes everything and releases it. Each scenario runs in
+its own process, so that their memory can be compared.
 
-``--keep now`` keeps the figures for `docs/explanation/hostile-tenants.md`, which `make docs`
-writes. ``--keep before`` keeps those of another checkout, with this file in it, which
-``PYTHONSAFEPATH=1 PYTHONPATH=CHECKOUT`` plays.
+``--keep now`` stores the figures for `docs/explanation/hostile-tenants.md`, which `make docs`
+writes. ``--keep before`` stores those of another checkout: copy this file into it, and set
+``PYTHONSAFEPATH=1 PYTHONPATH=CHECKOUT``.
 """
 
 import argparse
@@ -46,31 +46,32 @@ from allocator.server.system import loop_cache
 from tests.world.rows import given_back, settled
 
 KEPT = Path("tools", "docs", "data", "hostile-at-scale.json")
-"""In the directory that it is called in."""
+"""Relative to the working directory."""
 
 AGENTS, FRAMEWORKS, ROLES, ATTRIBUTES = 20_000, 3000, 1024, 20
 UPDATES = 8000
-"""A module lets through this many changes of one tenant in an interval."""
+"""Maximum updates of one tenant that a module forwards in an interval."""
 
 HONEST, HOSTILE = 1, 2
 INTERVAL_MS = 1000
 
 Scenario = Callable[[Allocator, int], Iterator[int]]
-"""Says what a tenant says in each interval; yields for how many milliseconds the honest framework
-refuses what it releases, -1 where it does not."""
+"""Applies a tenant's events of each interval; yields how long the honest framework refuses what it
+releases, in milliseconds, -1 if it does not.
+"""
 
 
 class Cost(NamedTuple):
-    """What a scenario costs.
+    """The cost of a scenario.
 
     Attributes
     ----------
     core_s : float
-        Processor seconds of the core, beside what cycles cost without the tenant.
+        Processor seconds of the core, without the usual cost of cycles.
     wait_s : float
-        The longest of them from one offer to the honest framework to the next.
+        The longest time between two offers to the honest framework, in processor seconds.
     grown_mib : float
-        By how much the most memory that was taken grew.
+        Growth of peak memory.
     """
 
     core_s: float
@@ -79,7 +80,7 @@ class Cost(NamedTuple):
 
 
 def agent_of(agent: int, number: int) -> AddAgent:
-    """An agent; its number says which attributes it has."""
+    """An agent; its number determines its attributes."""
     attributes = {f"a{name}": f"v{(number >> name) % 8}" for name in range(ATTRIBUTES)}
     capabilities = frozenset({"MULTI_ROLE"})
     info = AgentInfo(f"agent-{agent}", f"host-{number}", attributes, capabilities=capabilities)
@@ -92,13 +93,13 @@ def _tenant(name: str, label: str) -> FrameworkInfo:
 
 
 def _label(number: int, clauses: int = 128) -> str:
-    """It asks for what agents have, and for much that no agent has."""
+    """A label with clauses on attributes of agents, and many on unknown attributes."""
     known = [f"a{name}!=v{(number + name) % 9}" for name in range(ATTRIBUTES)]
     return ";".join([*known, *(f"!x{number}-{name}" for name in range(clauses - len(known)))])
 
 
 def leaves_its_roles(allocator: Allocator, _: int) -> Iterator[int]:
-    """A thousand roles are left and joined, eight times an interval."""
+    """Leaves and joins a thousand roles, eight times an interval."""
     info, roles = _tenant("leaver", "hostname!=host-1"), tuple(range(2, ROLES + 1))
     allocator.step(AddFramework(HOSTILE, info, roles))
     yield -1
@@ -110,7 +111,7 @@ def leaves_its_roles(allocator: Allocator, _: int) -> Iterator[int]:
 
 
 def changes_its_constraint(allocator: Allocator, _: int) -> Iterator[int]:
-    """Another constraint with each of 8,000 updates an interval."""
+    """Changes its constraint 8,000 times an interval."""
     allocator.step(AddFramework(HOSTILE, _tenant("changer", ""), (2,)))
     yield -1
     for interval in range(3):
@@ -123,7 +124,7 @@ def changes_its_constraint(allocator: Allocator, _: int) -> Iterator[int]:
 def comes_with_large_rules(
     allocator: Allocator, _: int, frameworks: int = FRAMEWORKS
 ) -> Iterator[int]:
-    """3,000 frameworks come at once, each with 128 clauses of its own."""
+    """3,000 frameworks register at once, each with 128 clauses of its own."""
     for number in range(frameworks):
         info = _tenant(f"tenant-{number}", _label(number))
         allocator.step(AddFramework(HOSTILE + number, info, (2 + number % 100,)))
@@ -131,7 +132,7 @@ def comes_with_large_rules(
 
 
 def comes_back_to_large_rules(allocator: Allocator, agents: int) -> Iterator[int]:
-    """A hundred agents come back as others, one an interval, beside these."""
+    """As comes-with-large-rules; then an agent returns as another one each interval."""
     yield from comes_with_large_rules(allocator, agents)
     for number in range(min(100, agents - 5)):
         allocator.step(RemoveAgent(5 + number))
@@ -140,7 +141,7 @@ def comes_back_to_large_rules(allocator: Allocator, agents: int) -> Iterator[int
 
 
 def names_hosts(allocator: Allocator, _: int = 0, frameworks: int = FRAMEWORKS) -> Iterator[int]:
-    """3,000 frameworks name 128 hosts each, of which the next one names a half, too."""
+    """3,000 frameworks name 128 hosts each, half of which the next framework names, too."""
     for number in range(frameworks):
         hosts = "|".join(f"host-{64 * number + name}" for name in range(128))
         label = f"a0!=v{number % 9};hostname!={hosts}"
@@ -150,7 +151,7 @@ def names_hosts(allocator: Allocator, _: int = 0, frameworks: int = FRAMEWORKS) 
 
 
 def comes_back_to_named_hosts(allocator: Allocator, agents: int) -> Iterator[int]:
-    """Twenty agents an interval come back with such names, beside these."""
+    """As names-hosts; then twenty agents with named hosts return each interval."""
     yield from names_hosts(allocator)
     for interval in range(50):
         for number in range(min(20, agents - 5)):
@@ -161,7 +162,7 @@ def comes_back_to_named_hosts(allocator: Allocator, agents: int) -> Iterator[int
 
 
 def has_many_pairs(allocator: Allocator, _: int) -> Iterator[int]:
-    """60 frameworks are in a thousand roles each, and say nothing of any agent."""
+    """60 frameworks subscribe to a thousand roles each, without constraints."""
     roles, capabilities = tuple(range(2, 1002)), frozenset({"MULTI_ROLE"})
     for number in range(60):
         info = FrameworkInfo(f"tenant-{number}", capabilities=capabilities)
@@ -171,7 +172,7 @@ def has_many_pairs(allocator: Allocator, _: int) -> Iterator[int]:
 
 
 def bars_half_in_many_roles(allocator: Allocator, _: int) -> Iterator[int]:
-    """The same, and each may not go to half of the agents; the honest one refuses all of them."""
+    """The same, but each excludes half of the agents, and the honest one refuses all."""
     roles, info = tuple(range(2, 1002)), _tenant("tenant", "a0=v0|v2|v4|v6")
     for number in range(60):
         allocator.step(AddFramework(HOSTILE + number, info, roles))
@@ -180,7 +181,7 @@ def bars_half_in_many_roles(allocator: Allocator, _: int) -> Iterator[int]:
 
 
 def makes_up_kinds(allocator: Allocator, _: int, kinds: int = 512) -> Iterator[int]:
-    """There are 510 more kinds of resources, of which one agent has something."""
+    """Agents have 510 additional kinds of resources, all on one of them."""
     more = range(2, kinds)
     allocator.step(Define({kind: Kind(f"made-up-{kind}") for kind in more}, {}))
     allocator.step(UpdateAgent(1, capacity={0: 8000, 1: 8000, **dict.fromkeys(more, 1000)}))
@@ -189,7 +190,7 @@ def makes_up_kinds(allocator: Allocator, _: int, kinds: int = 512) -> Iterator[i
 
 
 def needs_a_thousandth(allocator: Allocator, _: int, frameworks: int = 300) -> Iterator[int]:
-    """300 frameworks whose tasks need a thousandth of a CPU, where whole tasks are granted."""
+    """300 frameworks have tasks of a thousandth of a CPU, and the mode grants whole tasks."""
     allocator.step(SetPolicy(PolicySpec("drf", mode="characterised")))
     for number in range(frameworks):
         info = FrameworkInfo(f"tenant-{number}", labels={DEMAND_LABEL: "cpus:0.001"})
@@ -199,7 +200,7 @@ def needs_a_thousandth(allocator: Allocator, _: int, frameworks: int = 300) -> I
 
 
 def is_asked_about(allocator: Allocator, agents: int) -> Iterator[int]:
-    """An explanation of a tenant that excludes every agent in ten roles, in each interval."""
+    """Each interval asks for an explanation of a tenant that excludes every agent in ten roles."""
     barring = ";".join(f"a0!=v{value}" for value in range(8))
     info = _tenant("barred", f"{barring};{';'.join(f'x{name}' for name in range(120))}")
     allocator.step(AddFramework(HOSTILE, info, tuple(range(2, 12))))
@@ -241,18 +242,18 @@ def cluster(agents: int) -> Allocator:
 
 
 def _cycle(allocator: Allocator, refuse_ms: int = -1) -> int:
-    """Decide, and have all offers released; returns on how many agents the honest one has one."""
+    """Run a cycle, and release all offers; returns the number of offers to the honest one."""
     made = allocator.allocate(allocator.state.now_ms + INTERVAL_MS)
     allocator.step(settled(made))
-    for rows in made.groups:  # as a module says it: in as many columns as each has
+    for rows in made.groups:  # one event per group, as a module reports them
         allocator.step(given_back(rows, refuse_ms))
     return int(np.count_nonzero(made.framework == HONEST))
 
 
 def play(name: str, agents: int) -> Cost:
-    """Play a scenario."""
+    """Measure a scenario."""
     allocator = cluster(agents)
-    for _ in range(2):  # the first one loads loops
+    for _ in range(2):  # the first cycle loads compiled loops
         usual_s, begun_s = 0.0, time.process_time()
         assert _cycle(allocator) == agents
         usual_s = time.process_time() - begun_s
@@ -271,7 +272,7 @@ def play(name: str, agents: int) -> Cost:
 
 
 def _keep(name: str, cost: Cost, agents: int, when: str) -> None:
-    """Put a row among those that are kept."""
+    """Store a row in the data file."""
     kept = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
     kept["agents"] = agents
     kept["does"] = {name: (each.__doc__ or "").splitlines()[0] for name, each in SCENARIOS.items()}

@@ -1,4 +1,4 @@
-"""What a manner costs: processor time, memory, lines; and a sidecar that can be asked for pages."""
+"""Measures the cost of a manner: processor time, memory, page lines; and serves pages."""
 
 import json
 import re
@@ -24,10 +24,10 @@ from allocator.server.web.page import page_routes
 from tests.server.in_process import observed, running
 
 AGENTS = 8
-"""Honest ones."""
+"""Number of honest agents."""
 
 BEFORE, INTERVALS = 3, 6
-"""Intervals before the tenants come, and with them."""
+"""Number of intervals before the tenants come, and with them."""
 
 _NEGATIVE = re.compile(r"[} ]-[\d.]+(?:e[+-]?\d+)?$")
 
@@ -41,29 +41,29 @@ _T = TypeVar("_T")
 
 @dataclass
 class Figures:
-    """What a manner did.
+    """The effects of a manner.
 
     Attributes
     ----------
     core_s, brain_s : float
-        Processor time, from when the tenants came.
+        Processor time since the tenants came.
     core_most_s, brain_most_s : float
-        The same for the dearest message or line.
+        Maximum processor time of one message or line.
     memory_mib : float
-        How much more memory was taken at most than before they came.
+        Growth of peak memory since the tenants came.
     ended : int
         Sessions that ended.
     wait : int
-        The most intervals in a row in which the honest framework was offered nothing.
+        Maximum number of consecutive intervals without an offer to the honest framework.
     lines : dict of str to int
-        Of the status page, of /metrics, and of the page that explains a tenant.
+        Lines of the status page, of /metrics, and of the page that explains a tenant.
     page_s : float
-        Processor time of all of them together.
+        Processor time of all pages together.
     negative : list of str
-        Metrics below zero: sums that went over.
+        Metrics below zero, which overflowing sums would cause.
     set_aside : dict of str to int
-        Frameworks and agents of whose words some are not taken, by reason; values that were
-        mended, by field; and what sessions ended by.
+        Counts by reason or field: frameworks and agents with ignored input, corrected values, and
+        errors that ended sessions.
     """
 
     core_s: float = 0.0
@@ -80,17 +80,17 @@ class Figures:
 
 
 class Meter:
-    """Processor time of what is called, all together and at most."""
+    """Processor time of calls, total and maximum."""
 
     def __init__(self) -> None:
         self.begin()
 
     def begin(self) -> None:
-        """Count from now on."""
+        """Start from zero."""
         self.whole_s = self.most_s = 0.0
 
     def metered(self, act: Callable[_P, _T]) -> Callable[_P, _T]:
-        """The same, metered."""
+        """Measure a call."""
 
         def metered(*words: _P.args, **options: _P.kwargs) -> _T:
             begun_s = time.process_time()
@@ -105,7 +105,7 @@ class Meter:
 
 
 class PlanningLoop(CoreLoop):
-    """The core as the server has it, except that it plans by itself."""
+    """The core as the server sets it up, except that it computes plans itself."""
 
     def _new_allocator(self, settings: Settings) -> Allocator:
         allocator = super()._new_allocator(settings)
@@ -125,9 +125,9 @@ def new_loop(manner: Manner) -> CoreLoop:
 
 
 def look(loop: CoreLoop, figures: Figures, tenant: str) -> None:
-    """Ask for the status page, the metrics and why a tenant gets nothing, as an operator does.
+    """Request the status page, the metrics and an explanation of a tenant, as an operator does.
 
-    The whole state can be dumped, too, as JSON.
+    Also dumps the whole state as JSON.
     """
     with running(loop), observed(loop) as views:
         _look(views, figures, tenant)
@@ -160,7 +160,7 @@ def _look(views: Views, figures: Figures, tenant: str) -> None:
 
 
 def _asked(url: str) -> str:
-    """Ask until there is an answer; a busy machine may say first that it takes longer."""
+    """Repeat a request until it succeeds; a busy machine may first report a timeout."""
     while True:  # pytest-timeout bounds it
         try:
             with urllib.request.urlopen(url, timeout=60) as answer:
@@ -172,13 +172,13 @@ def _asked(url: str) -> str:
 
 
 def begin_peak() -> float:
-    """Have the peak of memory counted from now on; returns what is taken now, in MiB."""
+    """Reset the peak of memory; returns the current usage in MiB."""
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     return _status_mib("VmRSS")
 
 
 def peak_mib() -> float:
-    """The most that was taken since."""
+    """The peak of memory since then, in MiB."""
     return _status_mib("VmHWM")
 
 

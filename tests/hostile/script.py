@@ -1,4 +1,4 @@
-"""What tenants say, as lines of the brain's script: any byte may stand in a text."""
+"""Actions of tenants as lines of the brain's script; texts may contain any byte."""
 
 from collections.abc import Iterable, Mapping
 from urllib.parse import quote_from_bytes
@@ -26,19 +26,19 @@ _SAFE = "/-_."
 
 
 def quoted(text: str) -> str:
-    """A text as it may stand anywhere in a line."""
+    """Quote a text for use anywhere in a line."""
     return quote_from_bytes(text.encode("utf-8", "surrogateescape"), _SAFE)
 
 
 def amounts(words: Amounts) -> str:
-    """Amounts by name."""
+    """Write amounts by name."""
     return ";".join(
         f"{quoted(name)}:{format_amount(thousandths(each))}" for name, each in words.items()
     )
 
 
 def framework(framework_id: str, info: Info) -> str:
-    """What a framework says of itself, behind the command."""
+    """Arguments of a framework's registration."""
     capabilities = [_CAPABILITIES[each] for each in info.capabilities]
     roles = info.roles[:1] or ("*",) if info.old else info.roles
     words = [
@@ -60,14 +60,14 @@ def framework(framework_id: str, info: Info) -> str:
 
 
 def agent(agent_id: str, words: AgentWords) -> str:
-    """What an agent registers with, behind the command."""
+    """Arguments of an agent's registration."""
     reserved = {f"cpus({quoted(role)})": each for role, each in words.reserved.items()}
     total = [
         *filter(None, [amounts(words.resources)]),
         *_raw(reserved),
         *(f"{quoted(name)}:[{_ranges(spans)}]" for name, spans in words.ranges.items()),
         *(f"{quoted(name)}:{{{_listed(items)}}}" for name, items in words.sets.items()),
-        # What it is and all that tells it from others: to the brain it is opaque.
+        # The type and identity of an object, opaque to the brain.
         *(f"disk[{each.source.lower()}:{quoted(f'{each.which}:{each.profile}')}]:1"
           for each in words.disks),
     ]  # fmt: skip
@@ -84,7 +84,7 @@ def agent(agent_id: str, words: AgentWords) -> str:
 
 
 def call(framework_id: str, said: Request | Suppress | Revive) -> str:
-    """A call, as a line."""
+    """A scheduler call, as a line."""
     match said:
         case Request():
             return " ".join(["request", framework_id, *map(amounts, said.needs)])
@@ -95,7 +95,7 @@ def call(framework_id: str, said: Request | Suppress | Revive) -> str:
 
 
 def exclude(framework_id: str, places: Iterable[tuple[str, str]], *, excluded: bool) -> str:
-    """Offer constraints that have come to bar roles from agents, or bar them no more."""
+    """A line by which offer constraints exclude roles from agents, or no longer do."""
     way = "on" if excluded else "off"
     rows = (f"{quoted(role)} {agent_id} {way}" for role, agent_id in places)
     return " ".join(["exclude", framework_id, *rows])

@@ -1,7 +1,7 @@
-"""A manner played in the simulation of module and core.
+"""Plays a manner in the simulation of module and core.
 
-The brain is the module's own, the session and the core are the sidecar's, in one process without
-clock, thread or socket.
+The module's brain and the sidecar's session and core run in one process, without real time, threads
+or sockets.
 """
 
 from pathlib import Path
@@ -29,15 +29,15 @@ STEP_MS = 20
 
 
 class Stage(Simulation):
-    """The cluster of an honest framework, until the tenants come.
+    """A cluster with an honest framework, before the tenants come.
 
     Parameters
     ----------
     manner : Manner
     library : Path
-        Of the brain.
+        The brain's shared library.
     agents : int
-        Honest ones.
+        Number of honest agents.
     guarantee : bool
         As in `Tenanted`.
     """
@@ -52,7 +52,7 @@ class Stage(Simulation):
         super().__init__(0, library, Faults.none())
 
     def play(self, intervals: int = INTERVALS, *, pages: bool = True) -> Figures:
-        """Play intervals with the tenants, and request pages; returns their effects."""
+        """Play intervals with the tenants, and request pages; returns the effects."""
         for _ in range(BEFORE):
             self._interval()
         assert self.link.connected
@@ -75,7 +75,7 @@ class Stage(Simulation):
         return figures
 
     def play_on(self, intervals: range) -> int:
-        """Play intervals; returns the most in a row in which the honest one was offered nothing."""
+        """Play intervals; returns the maximum in a row without an offer to the honest framework."""
         waits = longest = 0
         for interval in intervals:
             served = self.world.served
@@ -86,7 +86,7 @@ class Stage(Simulation):
         return longest
 
     def close(self) -> None:
-        """End the brain's life."""
+        """Close the brain."""
         self.brain.close()
 
     def _interval(self) -> None:

@@ -1,11 +1,11 @@
-"""A table of the cost of each manner of the crew: one process each, with bounded resources.
+"""Prints the cost of each manner of the crew, measured in its own process with limits.
 
     python -m tests.hostile.table
     python -m tests.hostile.table --stage wired --agents 100 roles-many filter-deep
     python -m tests.hostile.table --keep now
 
 The last one stores the measurements for `docs/explanation/hostile-tenants.md`, which `make docs`
-writes. A manner that exceeds these bounds is reported as a finding.
+writes. A manner that exceeds the limits is reported as a finding.
 """
 
 import argparse
@@ -35,7 +35,7 @@ COLUMNS = (
 
 
 def main() -> None:
-    """Play those that are named, or all, and print a row for each."""
+    """Measure the named manners, or all, and print a row for each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--stage", choices=("simulated", "wired"), default="simulated")
@@ -48,7 +48,7 @@ def main() -> None:
         parser.error(f"set {LIBRARY} to the brain's library; `make module` builds it")
     crew = [each for each in (NOBODY, *CREW) if not given.names or each.name in given.names]
     loop_cache.prepare()
-    play(NOBODY, library, given)  # so that all of it is loaded, and forked
+    play(NOBODY, library, given)  # load everything before processes are forked
     _say(COLUMNS)
     _say("---" for _ in COLUMNS)
     for manner in crew:
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def play(manner: Manner, library: Path | None, given: argparse.Namespace) -> Figures:
-    """Play a manner on the stage that was asked for."""
+    """Play a manner on the chosen stage."""
     if given.stage == "wired":
         return wired.play(manner, given.agents, given.intervals)
     assert library is not None
@@ -68,7 +68,7 @@ def play(manner: Manner, library: Path | None, given: argparse.Namespace) -> Fig
 
 
 def _measure(manner: Manner, library: Path | None, given: argparse.Namespace) -> dict[str, Any]:
-    """Play a manner in a process of its own; returns its figures, or ``failed`` and why."""
+    """Play a manner in its own process; returns its figures, or ``failed`` and the reason."""
     fork = multiprocessing.get_context("fork")
     receiver, sender = fork.Pipe(duplex=False)
     process = fork.Process(target=_one, args=(manner, library, given, sender))
@@ -85,7 +85,7 @@ def _measure(manner: Manner, library: Path | None, given: argparse.Namespace) ->
 def _one(
     manner: Manner, library: Path | None, given: argparse.Namespace, sender: Connection
 ) -> None:
-    """Play a manner with bounded means, and send its figures."""
+    """Play a manner under resource limits, and send its figures."""
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MIB * 2**20, MEMORY_MIB * 2**20))
     try:
@@ -95,7 +95,7 @@ def _one(
 
 
 def _row(name: str, figures: dict[str, Any]) -> Iterator[str]:
-    """A row of the table; where it did not come to its end, why."""
+    """Format a row of the table: the figures, or the reason of a failure."""
     yield name
     if "failed" in figures:
         yield figures["failed"]
@@ -111,7 +111,7 @@ def _row(name: str, figures: dict[str, Any]) -> Iterator[str]:
 
 
 def _keep(name: str, figures: dict[str, Any], given: argparse.Namespace) -> None:
-    """Put figures among those that are kept."""
+    """Store figures in the data file."""
     kept = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
     row = figures
     if "failed" not in figures:

@@ -1,6 +1,6 @@
-"""No manner of the crew does harm: sessions stay, honest tenants are served, costs are bounded.
+"""No manner of the crew does harm: sessions stay, honest tenants are served, cost is bounded.
 
-In the simulation of module and core, and against the sidecar alone.
+Played in the simulation of module and core, and against the sidecar alone.
 """
 
 import resource
@@ -15,20 +15,23 @@ from tests.hostile.measuring import INTERVALS, Figures
 from tests.hostile.simulated import Stage
 
 MORE_BYTES = 2 * 2**30
-"""Additional address space allowed, so that unbounded growth fails the test, not the machine."""
+"""Address space limit, so that unbounded growth fails the test instead of the machine."""
 
 WAIT_MAX = 3
 MEMORY_MIB_MAX = 100
 ALONE_MIB_MAX = 300
-"""Before the sidecar alone: 70,000 roles come in, of which a module lets through 7,000 at most."""
+"""For the sidecar alone, which receives 70,000 roles; a module forwards 7,000 at most."""
 
 LINES_MAX = 20_000
 CORE_S_MAX = 10.0
-"""Of a processor, for six intervals with the tenants; the dearest take a sixth of it."""
+"""Limit of processor time for six intervals with the tenants; the most expensive manners take a
+sixth of it.
+"""
 
 PAGES_S_MAX = 15.0
-"""Of a processor, for the status page, `/metrics` and an explanation; the dearest take a sixth, on
-a slow and busy machine two fifths. What has no bound takes minutes."""
+"""Limit of processor time for the status page, `/metrics` and an explanation; the most expensive
+take a sixth, on a slow and busy machine two fifths. Unbounded ones take minutes.
+"""
 
 FEW_AGENTS, LONGER = 2, 12
 """Number of agents, too few for all frameworks, and number of intervals."""
@@ -42,7 +45,9 @@ DEAR = frozenset(
         "roles-reserved", "update-constraints", "update-roles",
     }
 )  # fmt: skip
-"""Each costs half a second of a processor or more; the first tier plays `roles-many` for them."""
+"""Manners that cost half a second of processor time or more; in the first tier `roles-many`
+represents them.
+"""
 
 ALONE = frozenset(
     {
@@ -51,11 +56,11 @@ ALONE = frozenset(
         "role-long",
     }
 )  # fmt: skip
-"""What the sidecar alone bears in the first tier: one manner for each kind of words."""
+"""Manners of the first tier against the sidecar alone: one for each type of input."""
 
 
 def each_of(crew: Iterable[Manner], first: Container[str]) -> pytest.MarkDecorator:
-    """Play these manners; all but the first named are of the second tier."""
+    """Parametrize a test with manners; all but the named ones are of the second tier."""
     rows = [
         pytest.param(each, id=each.name, marks=[] if each.name in first else [pytest.mark.long])
         for each in crew
@@ -110,7 +115,7 @@ OWED = [each for each in CREW if each.guarantees]
 
 @pytest.mark.parametrize("manner", OWED, ids=lambda manner: manner.name)
 def test_it_has_its_turns_beside_guarantees_that_are_never_met(manner: Manner, brain_library: Path):
-    """What is kept back for them is no more than they are owed, however much there is in all."""
+    """Headroom for them must not exceed the unmet guarantees, whatever the total."""
     stage = Stage(manner, brain_library, guarantee=False)
     assert stage.play(pages=False).wait <= WAIT_MAX
     stage.close()
@@ -122,7 +127,7 @@ GREEDY = [each for each in CREW if "reserv" in each.name or "kinds" in each.name
 
 @each_of(GREEDY, {"agent-reservations", "reserve-labelled"})
 def test_who_reserves_beside_it_is_served_as_ever(manner: Manner, brain_library: Path):
-    """What is reserved when the tenants have come is kept apart, and offered with all else."""
+    """A reservation made after the tenants came stays a separate kind, and is offered as usual."""
     stage = Stage(manner, brain_library)
     _hold(stage.play())
     stage.world.reserves_honestly = True

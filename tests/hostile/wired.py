@@ -1,6 +1,6 @@
-"""A manner played by an emulated master against a sidecar: the whole protocol, without a module.
+"""Plays a manner by an emulated master against a sidecar, by the full protocol without a module.
 
-Only the sidecar itself bounds its input here.
+So the sidecar's own bounds must suffice.
 """
 
 from allocator.core import MILLI, Decisions
@@ -32,7 +32,7 @@ HONEST = Identity("honest", ("honest",), demand={"cpus": MILLI, "mem": GIB // 2}
 
 
 class Honest:
-    """It declines everything, without a filter.
+    """An honest framework that declines everything, without a filter.
 
     Attributes
     ----------
@@ -53,16 +53,16 @@ class Honest:
         self._master.decline(offers, 0)
 
     def lost(self, tasks: list[Task]) -> None:
-        """It has none."""
+        """It has no tasks."""
 
 
 class Link(WireLink):
-    """A link to the sidecar of a loop.
+    """A link to a sidecar in this process.
 
     Attributes
     ----------
     ended : list of str
-        What sessions ended by.
+        Errors that ended sessions.
     """
 
     def __init__(self, loop: CoreLoop) -> None:
@@ -87,12 +87,12 @@ def play(
     guarantee: bool = True,
     pages: bool = True,
 ) -> Figures:
-    """Play intervals with the tenants, and request pages; returns their effects."""
+    """Play intervals with the tenants, and request pages; returns the effects."""
     core, loop = Meter(), new_loop(manner)
     loop._sidecar.receive = core.metered(loop._sidecar.receive)  # type: ignore[method-assign]
     link = Link(loop)
     master = EmulatedMaster(link, ("cpus", "mem", "disk"))
-    master.session.patience_s = -1.0  # a session that cannot begin is a finding
+    master.session.patience_s = -1.0  # a session that cannot start is a finding
     if guarantee:
         master.set_quota("honest", Quota({"cpus": 2 * MILLI, "mem": GIB}))
     honest = Honest()
@@ -122,7 +122,7 @@ def play(
 
 
 def _with_tenants(master: EmulatedMaster, honest: Honest, tenants: Tenants, intervals: int) -> int:
-    """Give the most intervals in a row in which the honest framework was offered nothing."""
+    """Return the maximum of consecutive intervals without an offer to the honest framework."""
     waits = longest = 0
     tenants.arrive()
     for interval in range(intervals):

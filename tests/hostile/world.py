@@ -1,4 +1,4 @@
-"""A master's world with an honest framework, and the tenants of one manner beside it."""
+"""A master's world with an honest framework, and the tenants of one manner."""
 
 import re
 from collections import Counter
@@ -22,7 +22,7 @@ HONEST = Info(name="honest", roles=("honest",), labels=(("allocator.demand", "cp
 VOLUMES_AT_ONCE = 200
 
 Offer = Held[str]
-"""What a framework was offered, as the brain wrote it."""
+"""An offer to a framework, as the brain wrote it."""
 
 
 class Tenanted(World[str]):
@@ -31,13 +31,13 @@ class Tenanted(World[str]):
     Attributes
     ----------
     guarantee : bool
-        The honest framework has a guarantee, which is served first; else only its turn.
+        Whether the honest framework has a guarantee, which is served first.
     served : int
         Offers to the honest framework so far.
     reserved : int
-        Those of them with what it reserved.
+        Those that include its reservation.
     reserves_honestly : bool
-        It reserves a CPU of its next offer.
+        Whether it reserves a CPU of its next offer.
     refused : Counter of str
         Lines that the brain refused, by verb.
     """
@@ -45,7 +45,7 @@ class Tenanted(World[str]):
     def __init__(
         self, manner: Manner, tell: Callable[[str], list[str]], agents: int, *, guarantee: bool
     ) -> None:
-        """Begin empty; the brain receives lines."""
+        """Start empty; the brain receives lines."""
         super().__init__(tell)
         self.manner, self.agents, self.guarantee = manner, agents, guarantee
         self.served = self.reserved = 0
@@ -87,7 +87,7 @@ class Tenanted(World[str]):
         self._tell(f"add-framework honest {_behind(script.framework('', HONEST))}")
 
     def arrive(self) -> None:
-        """Let the tenants come."""
+        """Add the tenants."""
         for words in self.manner.agents():
             agent_id = f"H{len(self._machines)}"
             self._machines.append(agent_id)
@@ -96,7 +96,7 @@ class Tenanted(World[str]):
             self._join(info)
 
     def turn(self, interval: int) -> None:
-        """Let them say what they say in this interval."""
+        """Play the tenants' actions of this interval."""
         for number, call in self.manner.turn(interval):
             match call:
                 case Join():
@@ -112,7 +112,7 @@ class Tenanted(World[str]):
                     self._tell(script.call(self._ids[number], call))
 
     def answer(self) -> None:
-        """Give all offers back; the honest framework without a filter."""
+        """Decline all offers; the honest framework without a filter."""
         offers, self.offers = self.offers, []
         for offer in offers:
             if offer.framework == "honest":
@@ -126,7 +126,7 @@ class Tenanted(World[str]):
                 waits = self.manner.refuse_s
                 self.give_back(offer, refusal_ms(waits[next(self._declined) % len(waits)]))
 
-    # What the brain does.
+    # Effects of the brain.
 
     def on_offer(self, offer: Offer) -> None:
         self.served += offer.framework == "honest"
@@ -142,7 +142,7 @@ class Tenanted(World[str]):
         self._introduce("add", framework_id, info)
 
     def _introduce(self, verb: str, framework_id: str, info: Info) -> None:
-        # Offers in roles that it leaves come back, as in Mesos.
+        # Offers in roles that it leaves are rescinded, as in Mesos.
         self._rescind(framework_id)
         before = self._infos.get(framework_id)
         self._infos[framework_id] = info
@@ -164,7 +164,7 @@ class Tenanted(World[str]):
     def _reserve(self, offer: Offer) -> None:
         """Reserve a thousandth of a CPU again and again.
 
-        The labels make an object each in Mesos; here they are of one piece, as what is alike is.
+        In Mesos each set of labels makes a separate object; here equal ones add up.
         """
         whole = re.search(r"(?:^|;)cpus:([\d.]+)", offer.amounts)
         for _ in range(min(self._left, 200) if whole else 0):
@@ -172,7 +172,7 @@ class Tenanted(World[str]):
             self._reserve_part(offer, self._infos[offer.framework].principal)
 
     def _make_volumes(self, offer: Offer) -> None:
-        """Make persistent volumes, many with one call: each is an object of its own."""
+        """Make persistent volumes, many with one call: each is a separate object."""
         has_space = re.search(r"(?:^|;)disk:([\d.]+)", offer.amounts)
         several = min(self._volumes_left, VOLUMES_AT_ONCE) if has_space else 0
         if not several:
@@ -193,17 +193,17 @@ class Tenanted(World[str]):
 
 
 def _behind(text: str) -> str:
-    """Without the empty id."""
+    """Drop the empty id."""
     return text.lstrip()
 
 
 def _reserved(amounts: str, mine: str, cpus: float) -> str:
-    """What an offer is once some of its CPUs are reserved."""
+    """The resources of an offer after some of its CPUs are reserved."""
     return _less(_less(amounts, "cpus", cpus), mine, -cpus)
 
 
 def _less(amounts: str, name: str, value: float) -> str:
-    """An offer reduced by this amount of a scalar, which it may lack."""
+    """An offer minus this amount of a scalar, as far as it has it."""
     parts = dict(each.rsplit(":", 1) for each in filter(None, amounts.split(";")))
     left = float(parts.pop(name, 0)) - value
     if left > 0.0005:

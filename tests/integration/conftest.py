@@ -18,7 +18,7 @@ __all__ = ["process", "query", "sidecar"]
 
 @pytest.fixture
 def query(sidecar, tool, tmp_path) -> Iterator[Callable[[str], list[dict]]]:
-    """Run the Prometheus of deploy/ against the sidecar; returns a function that asks it."""
+    """Run the Prometheus of deploy/ against the sidecar; returns a function for queries."""
     for file in ("prometheus.yml", "alerts.yaml"):
         shutil.copy(DEPLOY / file, tmp_path)
     config = tmp_path / "prometheus.yml"

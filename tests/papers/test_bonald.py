@@ -34,7 +34,7 @@ def test_four_classes_are_served_by_pf_at_least_as_fast():
 
 @pytest.mark.parametrize("policy", EACH)
 def test_traffic_beyond_the_capacity_region_grows_without_bound(policy):
-    """At a load of 1.2 a sixth of what comes is left over."""
+    """At a load of 1.2 a sixth of the arriving work stays behind."""
     over = traffic.demand_at(1.2, traffic.FIG_2, (1.0, 1.0))
     under = traffic.demand_at(0.8, traffic.FIG_2, (1.0, 1.0))
     assert traffic.simulate(policy, traffic.FIG_2, over, 1, 10_000).last_jobs > 200
@@ -72,7 +72,7 @@ def test_figure_5_a_class_that_lies_loses(monkeypatch, policy):
         traffic._class_rate(policy, claim, 0.4)
         for claim in (traffic.ALPHA, *sorted(map(traffic.best_claim, traffic.BEST_FOR)))
     ]
-    # A small claim gains a thousandth at this load; the larger ones lose far more.
+    # A job with small demands gains a thousandth at this load; larger ones lose far more.
     assert all(later < before + 0.002 for before, later in pairwise(rates))
     assert rates[-1] < rates[0] - 0.05
 

@@ -38,7 +38,7 @@ def test_proposition_7_no_other_listed_utility_does() -> None:
 
 
 def test_a_share_is_that_of_the_solver() -> None:
-    """Alpha 2, x = 4: parts as the roots of what tasks need, 2 to 1."""
+    """Alpha 2, x = 4: shares are proportional to the square roots of task needs, 2 to 1."""
     demand = np.array([[1 / 2], [1 / 8]])
     tasks = paper.POLICIES["alpha 2"](demand, np.ones(1))
     assert paper.share(paper.UTILITIES["alpha 2"], 4.0) == pytest.approx(2 / 3)
@@ -57,7 +57,7 @@ def test_three_resources_few_simulations_show_the_gain_at_half_load() -> None:
 
 
 def test_three_resources_the_contrary_would_differ() -> None:
-    """Rates the other way round are no agreement."""
+    """Rates in reverse order do not agree."""
     fast = np.array([[0.5, 0.8, 0.9], [0.51, 0.81, 0.91]])
     slow = np.array([[0.5, 0.6, 0.6], [0.51, 0.62, 0.62]])
     good = [cell.verdict for cell in three.unbalanced_cells(slow, fast, 0.5)]

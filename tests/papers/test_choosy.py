@@ -87,7 +87,7 @@ def test_theorem_1_independent_allocation_has_no_sharing_incentive() -> None:
 
 @given(arrays(np.bool_, (4, 12)), st.lists(st.integers(0, 3), min_size=12, max_size=12))
 def test_theorem_2_sharing_incentive_is_weighted_max_min(more, owner) -> None:
-    """User i brings k_i machines, which it can use; with weight k_i it gets k_i, and so do all."""
+    """User i contributes k_i machines, which it can use; with weight k_i it gets k_i, as do all."""
     owner = np.array([0, 1, 2, 3, *owner[4:]])
     eligible = more.copy()
     eligible[owner, np.arange(12)] = True
@@ -99,7 +99,7 @@ def test_theorem_2_sharing_incentive_is_weighted_max_min(more, owner) -> None:
 
 @given(arrays(np.bool_, (3, 6)), arrays(np.bool_, 6))
 def test_theorem_3_strategy_proofness(eligible, claim) -> None:
-    """User 1 gets no more machines that it can use by claiming another set."""
+    """User 1 gets no more usable machines by claiming another set."""
     lie = eligible.copy()
     lie[0] = claim
     honest = max_min.solve(eligible, ones(eligible))
@@ -118,7 +118,7 @@ def test_section_4_2_2_claiming_too_much_can_hurt() -> None:
 
 @given(arrays(np.bool_, (3, 6)), arrays(np.bool_, 6))
 def test_theorem_5_independent_allocation_is_strategy_proof(eligible, claim) -> None:
-    """It is additive: what user 1 gets of a machine does not depend on what it says of others."""
+    """It is additive: what user 1 gets of a machine does not depend on its other claims."""
     lie = eligible.copy()
     lie[0] = claim
     honest = independent.solve(eligible, ones(eligible))
@@ -139,7 +139,7 @@ def test_section_4_2_1_weights() -> None:
 @pytest.mark.parametrize("name", list(EXAMPLES))
 @pytest.mark.parametrize("seed", seeds(1, 3))
 def test_choosy_comes_to_the_examples(name: str, seed: int) -> None:
-    """Freed one by one, the machines come to the optimum itself, well within Theorem 4."""
+    """If machines become free one by one, the result is the optimum, well within Theorem 4."""
     example = EXAMPLES[name]
     ended = choosy.run(example.eligible, seed)
     assert sorted(ended.machines.tolist()) == sorted(example.whole)
@@ -151,7 +151,7 @@ def test_choosy_comes_to_the_examples(name: str, seed: int) -> None:
     arrays(np.bool_, (4, 12)), arrays(np.float64, (4, 12), elements=st.floats(0, 1)), st.integers(0)
 )
 def test_theorem_4_from_any_allocation(eligible, greed, seed) -> None:
-    """Within 2 n machines of an optimum, whatever it starts with, and never a step back."""
+    """Within 2 n machines of an optimum from any start, and without a step back."""
     holder = np.where(eligible.any(axis=0), np.where(eligible, greed, -1).argmax(axis=0), -1)
     ended = choosy.run(eligible, seed % 2**32, holder)
     best = max_min_whole.solve(eligible, ones(eligible)).machines
@@ -191,7 +191,7 @@ def test_the_report_on_theorem_4_holds() -> None:
 
 
 def remaining(x: np.ndarray, alpha: float) -> np.ndarray:
-    """Distribution function of the time that a running task still takes; the shortest is 1."""
+    """Distribution function of the remaining time of a running task; the shortest task takes 1."""
     x = np.asarray(x, np.float64)
     late = 1 - np.maximum(x, 1.0) ** (1 - alpha) / alpha
     return np.where(x < 1, (alpha - 1) / alpha * x, late)
@@ -206,7 +206,7 @@ def test_section_6_2_the_inverse_inverts_the_distribution(alpha: float) -> None:
 
 
 def test_section_6_2_the_printed_exponent_does_not() -> None:
-    """Printed: m * (alpha * (1 - x)) ** (1 - alpha). The exponent's inverse is meant."""
+    """Printed: m * (alpha * (1 - x)) ** (1 - alpha). The inverse exponent is meant."""
     alpha, part = 1.9, np.array(0.9)
     printed = (alpha * (1 - part)) ** (1 - alpha)
     assert abs(remaining(printed, alpha) - part) > 0.02
@@ -271,7 +271,7 @@ def test_figure_14_offline_shares() -> None:
     ],
 )
 def test_figure_14_online_shares(timeline, from_s, to_s, cores) -> None:
-    """Means within 3 of 160 cores: now and then a core is lent for the length of a task."""
+    """Means within 3 of 160 cores: occasionally a core is lent for the duration of a task."""
     during = (timeline.time_ms >= from_s * 1000) & (timeline.time_ms < to_s * 1000)
     assert (np.abs(timeline.cores[during].mean(axis=0) - cores) <= 3).all()
 
@@ -298,7 +298,7 @@ def test_figure_14_no_core_is_used_twice_and_none_is_idle_for_long(timeline) -> 
 
 
 def test_figure_15_the_optimum_is_found_at_its_largest_size() -> None:
-    """5000 users, 100,000 machines, 100 types; how long that takes is for `reproduce` to say."""
+    """5000 users, 100,000 machines, 100 types; `reproduce` measures the time."""
     report = choosy_times.figure_15(seed=5, trials=1)
     assert "5000 users, 100000 machines, 100 types" in [row.name for row in report.rows]
 

@@ -1,4 +1,4 @@
-"""Choosy's ideals: optimal at each moment, and apart from Choosy as far as the paper says."""
+"""Choosy's ideals are optimal at each moment, and differ from Choosy as in the paper."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from allocator.solvers.max_min import whole as max_min_whole
 from tests.tiers import seeds
 
 FREE = ("migration", "preemption")
-"""Those that may move what runs."""
+"""The ideals that may move running tasks."""
 
 
 def endless(types, at=0.0, leaves=None, seed=0):
@@ -27,7 +27,7 @@ def random_users(seed, users=5, types=6):
 @pytest.mark.parametrize("seed", seeds(5, 25))
 @pytest.mark.parametrize("scheduler", ["migration", "preemption"])
 def test_ideals_reach_the_optimum_as_users_come(scheduler, seed):
-    """The solver of whole machines is the oracle; no task ends before that moment."""
+    """The whole-machine solver is the oracle; no task ends before that moment."""
     count, able = random_users(seed)
     users = [
         Coming(float(number), tuple(np.flatnonzero(row).tolist()), [1e6] * 100, 100)
@@ -44,7 +44,7 @@ def test_ideals_reach_the_optimum_as_users_come(scheduler, seed):
 
 @pytest.mark.parametrize("seed", seeds(5, 15))
 def test_restricted_gives_out_an_empty_cluster_optimally(seed):
-    """All users there, then all machines free at once: a blocker that holds everything leaves."""
+    """All users wait while a blocker holds everything; then it frees all machines at once."""
     count, able = random_users(seed)
     blocker = Coming(0.0, tuple(range(len(count))), [1e6] * 1000, 1000, leaves=5.0)
     users = [Coming(1.0, tuple(np.flatnonzero(row).tolist()), [1e6] * 100, 100) for row in able]
@@ -71,11 +71,11 @@ def test_alone_a_job_takes_as_long_as_its_waves(scheduler):
 
 
 def test_paused_tasks_go_on_from_where_they_left_off():
-    """One machine each after the second comes; the first's second task waits from 4 to 14 s."""
+    """One machine each after the second arrives; the first's second task waits from 4 to 14 s."""
     first = Coming(0.0, (0,), (10.0, 10.0), 2)
     second = Coming(4.0, (0,), (10.0,), 1)
     stay = Machines([2], "preemption", 0).play([first, second], []).stay
-    # One task ends at 10 s; then the paused one, of which 6 s are left.
+    # One task ends at 10 s; then the paused one, with 6 s left.
     assert stay.tolist() == [16.0, 10.0]
 
 
@@ -87,7 +87,7 @@ def test_the_distance_of_a_run_from_itself_is_zero():
 
 @pytest.mark.long
 def test_freer_schedulers_are_farther_from_choosy():
-    """Figure 8: restricted below the others."""
+    """Figure 8: the restricted user has less than the others."""
     off: dict[str, list[float]] = {name: [] for name in macro.IDEALS}
     for seed in range(3):
         hour = macro.draw_hour(seed, machines=100)

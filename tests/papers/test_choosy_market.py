@@ -9,7 +9,7 @@ from allocator.lab.papers.report import NONE_FOUND, REFUSED, counter_examples
 
 
 def proportional_response(graph: paper.Graph, rounds: int = 3000) -> np.ndarray:
-    """A slow twin: users bid for types in proportion to what these last gave them, (U,)."""
+    """Naive implementation: users bid for types in proportion to their last gains, (U,)."""
     bids = graph.eligible * graph.budget[:, None] / graph.eligible.sum(axis=1, keepdims=True)
     for _ in range(rounds):
         given = bids / bids.sum(axis=0) * graph.count
@@ -37,7 +37,7 @@ def test_bids_come_to_the_same_market() -> None:
 
 
 def test_machines_given_away_first_change_the_shares() -> None:
-    """Figure 1: each user bargains for one machine more than it has alone: 1, 0, 1 and 3."""
+    """Figure 1: the machines that each user gains by bargaining, beyond those it has alone."""
     graph = paper.example("Fig. 1")
     assert paper.bargained(graph) == pytest.approx([2, 1, 2, 5], rel=paper.NEAR)
     assert paper.cmmf(graph) == pytest.approx([1.5, 1.5, 3, 4])

@@ -1,4 +1,4 @@
-"""Choosy's Theorems 1 to 3 on random clusters that users brought together."""
+"""Choosy's Theorems 1 to 3 on random clusters to which users contributed machines."""
 
 import numpy as np
 import pytest

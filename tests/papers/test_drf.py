@@ -1,4 +1,4 @@
-"""Dominant Resource Fairness, NSDI 2011, and what it is compared with there."""
+"""Dominant Resource Fairness, NSDI 2011, and the policies compared with it there."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def test_section_4_1_equal_dominant_shares_of_two_thirds() -> None:
 
 
 def test_section_4_1_order_of_grants() -> None:
-    """Table 1 of the paper: B, A, B, A, A; B comes first there, ties are the row's here."""
+    """Table 1 of the paper: B, A, B, A, A; there B starts, here the lower row wins ties."""
     snapshot = static_snapshot(capacity=[drf.CAPACITY], demand=drf.DEMAND)
     spec = PolicySpec("drf", "listed", mode="characterised", flat=True)
     grants = build(spec).allocate(snapshot, 0)

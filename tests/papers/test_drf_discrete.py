@@ -8,7 +8,7 @@ from allocator.lab.papers import drf_discrete as paper
 
 @pytest.mark.parametrize("selection", ["joint", "best_fit"])
 def test_two_users_differ_by_a_maximal_task_at_most(selection: str) -> None:
-    """While every user's next task fits somewhere, and the user is taken first."""
+    """While every user's next task fits somewhere, and the user is served first."""
     for agents in (1, 2, 5):
         apart = [each.while_all_can for each in paper.found(selection, agents, 3, 8)]
         assert max(apart) <= 1 + 1e-9
@@ -23,7 +23,8 @@ def test_shares_are_followed_grant_by_grant() -> None:
     cluster = paper.DiscreteCluster(np.array([[1, 1], [2, 1]]), np.array([[3, 9], [3, 9]]))
     order = [(0, 0), (1, 0), (0, 1), (1, 1)]
     found = paper.follow(cluster, order)
-    # Of 6 CPUs in all A ends with 2, and B with 4; the maximal task has 2. Both fit until the end.
+    # Of 6 CPUs in total A ends with 2, and B with 4; the maximal task has 2. Both fit until the
+    # end.
     assert found.while_all_can == pytest.approx(1)
     assert found.at_the_end == pytest.approx(1)
 

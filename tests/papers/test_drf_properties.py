@@ -9,7 +9,7 @@ from allocator.lab.papers import drf as paper
 @pytest.mark.parametrize("policy", paper.POLICIES)
 @pytest.mark.parametrize("name", paper.PROPERTIES)
 def test_each_cell_of_the_table(name, policy):
-    """What is promised holds on all random clusters; what is refused fails on some."""
+    """Properties granted by the table hold on all random clusters; those denied fail on some."""
     test, refused = paper.PROPERTIES[name]
     rng = np.random.default_rng(0)
     failed = [test(paper.POLICIES[policy], paper.draw(rng)) > 1e-6 for _ in range(60)]

@@ -24,12 +24,12 @@ def trials(criterion: str, selection: str) -> np.ndarray:
 
 
 def certain(criterion: str, selection: str) -> list[int]:
-    """The one outcome of a scheduler without chance."""
+    """The only outcome of a deterministic scheduler."""
     return kesidis.tasks(criterion, selection, 1, SEED)[0].reshape(4).tolist()
 
 
-# Table I. Where agents are drawn at random, a mean of 200 trials whose deviation is s lies within
-# 3 * s / sqrt(200) = 0.21 s of the expectation, and so does the paper's: 0.3 s between the two.
+# Table I. For randomly drawn agents, the mean of 200 trials with deviation s is within
+# 3 * s / sqrt(200) = 0.21 s of the expectation, and so is the paper's: 0.3 s between the two.
 
 
 @pytest.mark.parametrize("name", ["DRF", "TSF", "RRR-PS-DSF"])
@@ -62,7 +62,7 @@ def test_table_1_the_two_frameworks_are_treated_alike() -> None:
 
 
 # Table II. The standard error of a deviation s of 200 trials is s * sqrt((kurtosis - 1) / 800):
-# 0.05 s to 0.06 s for DRF and TSF. PS-DSF strays far in one trial of a few hundred.
+# 0.05 s to 0.06 s for DRF and TSF. PS-DSF has an outlier in one trial of a few hundred.
 
 
 @pytest.mark.parametrize("name", ["DRF", "TSF"])
@@ -82,7 +82,7 @@ def test_table_2_deviations_of_ps_dsf_come_from_rare_trials() -> None:
 
 
 def test_permuted_rounds_are_not_what_the_tables_show() -> None:
-    """Section IV words it so ("randomly permuted in each round"); the deviations are far off."""
+    """The wording of Section IV ("randomly permuted in each round"); the deviations are far off."""
     found = trials("drf", "round_robin").std(axis=0, ddof=1)
     assert (found > 1.15 * np.array(kesidis.DEVIATION["DRF"])).all()
 
@@ -106,7 +106,7 @@ def test_ps_dsf_under_rrr_is_comparable_to_joint_selection() -> None:
 
 
 def test_rps_dsf_under_rrr_performs_just_as_rps_dsf() -> None:
-    """'RRR-rPS-DSF performed just as rPS-DSF over 200 trials': here all but the odd trial."""
+    """'RRR-rPS-DSF performed just as rPS-DSF over 200 trials': here all but a rare trial."""
     found = trials("rps-dsf", "random")
     same = (found == [19, 2, 2, 19]).all(axis=1)
     assert same.mean() >= 0.99
@@ -123,7 +123,7 @@ def test_best_fit_improves_drf() -> None:
 
 
 def test_a_server_ends_with_a_resource_that_nobody_can_use_more_of() -> None:
-    """Proposition 1, for whole tasks: on every agent no task fits any more."""
+    """Proposition 1, for whole tasks: no further task fits on any agent."""
     capacity, demand = np.array(kesidis.CAPACITY), np.array(kesidis.DEMAND)
     for policy, selection in (("drf", "random"), ("ps-dsf", "joint"), ("rps-dsf", "best_fit")):
         snapshot = static_snapshot(capacity=capacity, demand=demand)

@@ -40,7 +40,7 @@ def test_where_tasks_lie_matters_where_the_criterion_differs() -> None:
 
 
 def test_what_is_not_optimal_is_seen() -> None:
-    """From half of the optimum all can gain as much again."""
+    """From half of the optimum all can double."""
     rng = np.random.default_rng(4)
     cluster = draw(rng)
     given = paper.problem(cluster, paper.drawn(cluster, rng))

@@ -17,7 +17,7 @@ FIGURES = {
 
 @pytest.fixture
 def made_up(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
-    """Runs without jobs: makespans by policy and mode, all else from these."""
+    """Runs without jobs: makespans by policy and mode, from which everything else follows."""
     makespan = {
         "drf oblivious": 130.0,
         "ps-dsf oblivious": 120.0,

@@ -1,4 +1,4 @@
-"""Proportional fairness over agents (Kesidis et al., eq. 8): how far `pf` falls short of it."""
+"""Proportional fairness over agents (Kesidis et al., eq. 8): the distance of `pf` from it."""
 
 import numpy as np
 import pytest

@@ -19,7 +19,7 @@ def test_every_agent_is_booked_and_nobody_gains_on_balance(exponent):
 
 
 def test_what_is_not_optimal_is_seen():
-    """Half of everything leaves half; from an optimum for other weights, the balance is a gain."""
+    """Half of everything can be doubled; from an optimum for other weights there is a net gain."""
     rng = np.random.default_rng(4)
     cluster = paper.draw(rng)
     best = paper.optimum(cluster, 1.0)
@@ -38,7 +38,7 @@ def test_drawn_allocations_are_feasible():
 
 
 def test_priorities_matter():
-    """Proportional fairness on one agent: shares of the only resource as the weights."""
+    """Proportional fairness on one agent: shares of the only resource equal the weights."""
     cluster = paper.FluidCluster(
         np.array([[1.0, 0.1], [1.0, 0.1]]),
         np.array([[30.0, 30.0]]),

@@ -1,4 +1,4 @@
-"""Section V of Kesidis et al.: each modelling choice is a parameter, and does what it says."""
+"""Section V of Kesidis et al.: each modelling choice is a parameter with the expected effect."""
 
 from dataclasses import replace
 
@@ -84,7 +84,7 @@ def test_executors_are_released_when_no_task_is_left_for_them():
 
 
 def test_hoarded_offers_come_back_later():
-    """The second job gets its offer when the first lets go of what it cannot use."""
+    """The second job gets its offer when the first releases what it cannot use."""
     full = replace(spark_job(), executors_max=1)
     at_once = played(full, spark_job(), cpus=4000)
     hoarding = replace(full, habits=Habits(hoard_ms=5_000))

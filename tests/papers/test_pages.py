@@ -1,4 +1,4 @@
-"""The generated pages: nothing on them is typed, and what was kept has today's form."""
+"""The generated pages: all figures come from stored results in the current format."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""PS-DSF (Khamse-Ashari et al., Definition 1): how far fillings are from it."""
+"""PS-DSF (Khamse-Ashari et al., Definition 1): the distance of fillings from it."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from allocator.lab.papers.kesidis.per_server_fluid import (
 
 
 def test_with_one_agent_a_filling_meets_the_definition() -> None:
-    """Then it is DRF, whose filling is exact but for a task."""
+    """Then it equals DRF, whose filling is exact up to a task."""
     cluster = np.array([[1, 4], [3, 1]]), np.array([[900, 1800]]), np.ones((2, 1), np.bool_)
     for selection in ("random", "joint"):
         found = gap(*cluster, "ps-dsf", selection, seed=0)
@@ -21,7 +21,7 @@ def test_with_one_agent_a_filling_meets_the_definition() -> None:
 
 
 def test_who_lacks_most_is_named_in_parts_of_its_own_tasks() -> None:
-    """Under DRF the first framework has too little, the second too much, on the exact scale."""
+    """Under DRF the first framework has too little, and the second too much."""
     cluster = (
         np.array([[5, 1], [1, 5]]),
         np.array([[1000, 300], [300, 1000]]),

@@ -1,4 +1,4 @@
-"""Quincy: the jobs are the paper's, its measures by hand, its claims at small size."""
+"""Quincy: the paper's jobs, its measures computed by hand, its claims at small size."""
 
 import numpy as np
 import pytest
@@ -168,7 +168,7 @@ def wide():
 
 @pytest.mark.long
 def test_only_preemption_kills(wide):
-    """Roots of jobs may take a computer from a task under the greedy ones."""
+    """Under the greedy schedulers, roots of jobs may take a computer from a task."""
     runs, _ = wide
     killed = {name: each[0].outcome.killed for name, each in runs.items()}
     assert killed["Q"] == killed["QF"] == 0
@@ -221,7 +221,7 @@ def test_the_report_of_the_unconstrained_network_has_what_the_page_shows(open_ne
         "Use under QFP",
     ]
     assert {len(line.x) for line in report.panels[0].lines} == {30}
-    # Each claim says what came of it, with its interval.
+    # Each claim has a verdict, with its interval.
     claims = [row.cells[0] for row in report.rows[10:-1]]
     assert {cell.outcome for cell in claims} <= {"holds", "contrary", "not shown"}
     assert all(cell.half is not None for cell in claims)
@@ -232,17 +232,17 @@ def test_the_departures_are_made_one_at_a_time():
     report = departures(trials=2, shrink=12)
     assert [row.name for row in report.rows] == list(CHOICES)
     core = {row.name: [cell.computed for cell in row.cells[:2]] for row in report.rows}
-    # What Sort redistributes crosses the core under any scheduler.
+    # The data that Sort redistributes crosses the core under any scheduler.
     for scheduler in (0, 1):
         moved_all = core["Sort redistributes all"][scheduler]
         assert moved_all > core["as on this page"][scheduler]
-    # How often is decided changes a run.
+    # The frequency of decisions changes a run.
     assert core["decided at every event"] != core["as on this page"]
     assert core["both as in the text"] != core["Sort redistributes all"]
 
 
 def test_how_often_is_decided_is_bounded(monkeypatch):
-    """A scheduler is asked at every event, or when the time since it was asked has passed."""
+    """A scheduler is called at every event, or at least after a fixed time."""
 
     def times_asked(decide_s):
         topology = runs.cluster(shrink=SHRINK)

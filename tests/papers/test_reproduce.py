@@ -21,7 +21,7 @@ def call(*arguments: str):
 
 
 def made_up(*rows: Row) -> PaperReport:
-    """A report about nothing."""
+    """An empty report."""
     return PaperReport("made-up", "Title", "Somebody, sec. 1", ("a", "b"), rows, ("A note.",))
 
 
@@ -102,7 +102,7 @@ def test_a_cell_agrees_within_its_tolerance(cell: TableCell, agrees: bool) -> No
     ("half", "verdict"), [(0.01, "agrees"), (0.2, "not shown"), (1e9, "not shown")]
 )
 def test_an_interval_that_is_wider_than_the_effect_shows_nothing(half, verdict) -> None:
-    """However near the mean is: few seeds never agree by their noise."""
+    """However close the mean: the noise of few seeds is no agreement."""
     assert TableCell(1.02, 1.0, 0.05, half=half).verdict == verdict
     assert TableCell(0.9, 1.0, at_most=True, half=half).verdict == verdict
 
@@ -114,7 +114,7 @@ def test_a_mean_far_from_what_is_published_differs() -> None:
 
 
 def test_two_trials_of_the_macrobenchmark_show_nothing_of_short_jobs() -> None:
-    """Its tolerance grew with the noise, up to 1.8: whatever came out agreed."""
+    """Its tolerance grew with the noise, up to 1.8: any result agreed."""
     cell = macro._slowdown([1.0, 1.4], 1.07)
     assert cell.tolerance == macro._TOLERANCE
     assert cell.verdict == "not shown"
@@ -138,7 +138,7 @@ def test_a_wide_table_comes_in_parts_and_loses_nothing(capsys) -> None:
     assert all(cell.computed_text().split()[0] in words for cell in cells)
     assert all(words.count(column) == 1 for column in columns)
     assert all(word in words for word in name.split())
-    assert words.count("[1]") == 2  # the row, and why
+    assert words.count("[1]") == 2  # the row, and the reason
     assert "Title," in words
 
 

@@ -71,7 +71,7 @@ def test_heavy_load_of_the_busy_resource_is_processor_sharing() -> None:
 def derived_light_traffic(policy: str, profile: paper.Profile) -> np.ndarray:
     """The coefficients by hand, (2, 2).
 
-    Up to two jobs matter. With phi the allocation to one job of each class, the balance of the
+    At most two jobs matter. With phi the allocation to one job of each class, the balance of the
     states (0, 0), (1, 0), (0, 1) and (1, 1) gives ``2 (1 - phi[k]) / (phi[0] + phi[1])`` for the
     other class, and two jobs of the same class halve each other's rate: 1.
     """
@@ -119,7 +119,7 @@ def test_heavy_traffic_is_as_derived_and_not_as_printed() -> None:
 
 
 def test_more_jobs_do_not_change_the_rates() -> None:
-    """The bound on the number of jobs is high enough, at the worst of the loads shown."""
+    """The bound on the number of jobs is high enough at the highest loads shown."""
     demand = paper.demand_at(0.8, paper.FIG_1, (1.0, 1.0))
     few = paper.service_rates(DRF, paper.FIG_1, demand)
     np.testing.assert_allclose(few, paper.service_rates(DRF, paper.FIG_1, demand, 80), atol=1e-4)

@@ -25,7 +25,7 @@ from tests.pictures.terminal import capture
 PICTURES = Path(__file__).resolve().parents[2] / "docs" / "pictures"
 
 WIDTH, SCALE = 1280, 1.5
-"""Size of the page in its own pixels, and the number of the picture's pixels for one of them."""
+"""Size of the page in CSS pixels, and the picture's pixels per CSS pixel."""
 
 ROWS = 8
 """Number of visible frameworks; the page continues below."""
@@ -36,7 +36,7 @@ EXPLAINED = "graph-rank"
 
 
 def main() -> None:
-    """Make all that are made."""
+    """Make all generated pictures."""
     PICTURES.mkdir(parents=True, exist_ok=True)
     with at_work() as scene:
         words = ("explain", "framework", EXPLAINED, "--cycles", "2")
@@ -68,7 +68,7 @@ def photograph(scene: Scene, path: Path) -> None:
 
 
 def compare(path: Path) -> None:
-    """Play the demo under two policies, and draw what it says of them, with gain and price."""
+    """Play the demo under two policies, and draw its results, with gain and price."""
     with tempfile.TemporaryDirectory() as out:
         command = [sys.executable, "-m", "allocator", "demo", "--policies", "drf,ps-dsf"]
         subprocess.run([*command, "--modes", "oblivious", "--out", out], check=True)
@@ -77,7 +77,7 @@ def compare(path: Path) -> None:
 
 
 def draw_comparison(out: Path, path: Path) -> None:
-    """Draw the runs that stand in a directory of the demo, and write their figures beside it."""
+    """Draw the runs in a directory of the demo, and write their figures beside it."""
     played = json.loads((out / "runs.json").read_text("utf-8"))["runs"]
     figures = {
         run["policy"]: {name: round(run[name], 1) for name in ("makespan_s", "wait_max_s")}
@@ -102,7 +102,7 @@ def draw_comparison(out: Path, path: Path) -> None:
 
 
 def smaller(path: Path) -> None:
-    """Write a picture again with its commonest colours alone; flat ground stays as it is."""
+    """Reduce a picture to its most frequent colours; areas of one colour stay unchanged."""
     with Image.open(path) as picture:
         full = picture.convert("RGB")
     colours, counts = np.unique(np.asarray(full).reshape(-1, 3), axis=0, return_counts=True)

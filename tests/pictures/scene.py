@@ -1,7 +1,7 @@
-"""A cluster at work for the pictures: an emulated master with a real sidecar process.
+"""A busy cluster for the pictures: an emulated master with a real sidecar process.
 
-The master plays `scene.toml` as fast as the sidecar answers, up to a moment at which there is much
-to see. From then on it runs in real time, as a master does, until the pictures are taken.
+The master plays `scene.toml` as fast as the sidecar answers, up to a chosen moment. From then on it
+runs in real time, as a master does, until the pictures are taken.
 """
 
 import tempfile
@@ -25,14 +25,14 @@ SCENE = Path(__file__).with_name("scene.toml")
 SEED = 3
 
 AT_S = 420
-"""The moment of the pictures, in the scene's time; a multiple of what `watch` is called in."""
+"""The moment of the pictures, in the scene's time; a multiple of the interval of `watch`."""
 
 WATCH_S = 10
 SETTINGS = ("policy.name=ps-dsf", "policy.mode=characterised")
 
 
 class Scene(NamedTuple):
-    """Where the sidecar is.
+    """The addresses of the sidecar.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Scene(NamedTuple):
 
 @contextmanager
 def at_work() -> Iterator[Scene]:
-    """Have the cluster work in the background, from the moment of the pictures on."""
+    """Run the cluster in the background, from the moment of the pictures on."""
     with tempfile.TemporaryDirectory() as state:
         settings = (*SETTINGS, f"state.directory={state}")
         with SidecarProcess(*settings, compiled=True) as sidecar:
@@ -59,7 +59,7 @@ def at_work() -> Iterator[Scene]:
 
 
 class _Over(Exception):  # noqa: N818 - no error: how the play is left
-    """The pictures are taken."""
+    """Stops the play once the pictures are taken."""
 
 
 class _Player(threading.Thread):
@@ -90,7 +90,7 @@ class _Player(threading.Thread):
             self._ready.set()
 
     def _watch(self, _progress: JobProgress) -> None:
-        """Every ten seconds of the scene: after its moment wait as long by the wall."""
+        """Called every ten seconds of the scene: after its moment wait as long in real time."""
         self._looked += 1
         if self._looked * WATCH_S >= AT_S:
             self._ready.set()
@@ -105,6 +105,6 @@ class _Player(threading.Thread):
         time.sleep(0.5)
 
     def end(self) -> None:
-        """Leave the play, and wait for its end."""
+        """Stop the play, and wait for its end."""
         self._enough.set()
         self.join()

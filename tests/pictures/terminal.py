@@ -1,4 +1,4 @@
-"""What a command prints on a real terminal, as an SVG."""
+"""Renders a command's output on a real terminal as SVG."""
 
 import fcntl
 import os
@@ -15,7 +15,7 @@ from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
 MARGIN = 2
-"""Characters that stay free at the right, so that nothing touches the edge."""
+"""Columns left free at the right, so that no text touches the edge."""
 
 THEME = TerminalTheme(
     background=(27, 31, 39),
@@ -30,7 +30,7 @@ THEME = TerminalTheme(
     ],
 )
 
-# As rich's own form, without a font from elsewhere: each run of text is as long as it says.
+# Like rich's own template, without a remote font: each run of text states its length.
 FORM = """\
 <svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
 <title>What a terminal showed</title>
@@ -56,7 +56,7 @@ FORM = """\
 
 
 def printed(command: Sequence[str], columns: int, environment: dict[str, str]) -> str:
-    """Run a command on a terminal of its own; returns what it printed, escapes included."""
+    """Run a command on a terminal of its own; returns its output, including escapes."""
     ours, its = pty.openpty()
     fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     told = {**os.environ, "TERM": "xterm-256color", **environment}
@@ -68,7 +68,7 @@ def printed(command: Sequence[str], columns: int, environment: dict[str, str]) -
         while True:
             try:
                 part = os.read(ours, 65536)
-            except OSError:  # the last one who had the terminal open has ended
+            except OSError:  # the last process that had the terminal open has ended
                 break
             if not part:
                 break
@@ -80,7 +80,7 @@ def printed(command: Sequence[str], columns: int, environment: dict[str, str]) -
 
 
 def capture(words: Sequence[str], columns: int, environment: dict[str, str], path: Path) -> None:
-    """Run ``mesos-allocator WORDS`` on a terminal, and draw the prompt and what was printed."""
+    """Run ``mesos-allocator WORDS`` on a terminal, and draw the prompt and the output."""
     text = printed([sys.executable, "-m", "allocator", *words], columns, environment)
     shown = " ".join(("mesos-allocator", *words))
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere:

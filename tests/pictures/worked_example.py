@@ -1,4 +1,4 @@
-"""The worked example of unequal agents: what is in use under two policies, as the policies decide.
+"""The worked example of unequal agents: use under two policies, computed by the policies.
 
 The cluster is the one of `docs/explanation/policies.md`.
 """
@@ -23,7 +23,7 @@ POLICIES = {"drf": "DRF", "ps-dsf": "PS-DSF"}
 def draw(path: Path) -> None:
     """Draw a panel for each policy: a bar for each resource of each agent, a colour a client."""
     cluster = static_snapshot(capacity=CAPACITY, demand=DEMAND)
-    # The same bytes each time.
+    # Makes the file the same, byte for byte, each time.
     with mpl.rc_context({"font.size": 10, "svg.hashsalt": "policies", "svg.fonttype": "none"}):
         figure = Figure(figsize=(8.6, 2.7), layout="constrained")
         figures = figure.subplots(1, len(POLICIES), sharey=True)

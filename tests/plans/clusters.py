@@ -1,7 +1,7 @@
-"""Random small clusters on which plans are to be reached, and what is best on them.
+"""Random small clusters for plans, and the optima on them.
 
-Two to five frameworks, two to four agents of some 3,000 tasks each, weights, and who may go where.
-The optima come from slow and independent ways: linear programs, cones, and definitions.
+Two to five frameworks, two to four agents of some 3,000 tasks each, weights, and eligibility. The
+optima come from slow and independent methods: linear programs, conic programs, and definitions.
 """
 
 from dataclasses import dataclass
@@ -72,6 +72,6 @@ def fairest(cluster: Cluster) -> np.ndarray:
 
 
 def proportional(cluster: Cluster) -> np.ndarray:
-    """The numbers of tasks, (F,), of the largest weighted sum of logarithms."""
+    """The numbers of tasks, (F,), with the maximum weighted sum of logarithms."""
     demand, capacity = cluster.demand.astype(float), cluster.capacity.astype(float)
     return clarabel_tasks(demand, capacity, cluster.eligible, cluster.weight, 1.0)

@@ -1,11 +1,11 @@
-"""Choosy's macrobenchmark under the policies themselves: an hour of jobs on the allocator.
+"""Choosy's macrobenchmark with the policies themselves: an hour of jobs on the allocator.
 
-``python -m tests.plans.macro [--trials 5] [--machines 200]`` prints, of each policy, by how much
+``python -m tests.plans.macro [--trials 5] [--machines 200]`` prints for each policy by how much
 jobs stay longer than under Choosy (percent, the mean over jobs of each seed, and over seeds with a
-95 % interval), and how far the numbers of machines are from those of the ideal with preemption.
+95 % interval), and the distance of machine counts from those of the ideal with preemption.
 
 Whole machines are offered once a second, as Mesos does; plans are made after each cycle, as by the
-sidecar, so that they are a second old when they are gone by.
+sidecar, so that they are a second old when they are used.
 """
 
 import argparse
@@ -86,7 +86,7 @@ class Played:
                 self.running[user] -= 1
 
     def _offer(self, now: int) -> None:
-        """Offer what is free, until no user is offered more than it can use."""
+        """Offer free machines until no user is offered more than it can use."""
         allocator = self.online.allocator
         while self.left:
             taken = self.online.allocate(1000 * now)

@@ -1,4 +1,4 @@
-"""How far an allocation is from what its policy promises, by independent oracles."""
+"""The distance of allocations from the definitions of policies, by independent oracles."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ import numpy as np
 
 from tests.plans.clusters import Cluster, fairest, of_slots, of_two_resources, proportional
 
-_SOME = 2e-3  # of an agent: a smaller part of it counts as none
+_SOME = 2e-3  # of an agent: smaller fractions count as zero
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Measure:
     bound : float
         The permitted deviation, because tasks are whole.
     turns : int
-        Number of complete turnovers after which to measure.
+        Number of complete turnovers before the measurement.
     """
 
     unit: str
@@ -35,12 +35,12 @@ class Measure:
 
 
 def tasks_from_max_min(cluster: Cluster, tasks: np.ndarray) -> float:
-    """By how many tasks any framework is off, by linear programs."""
+    """The maximum deviation of any framework in tasks, by linear programs."""
     return float(np.abs(tasks.sum(axis=1) - fairest(cluster)).max())
 
 
 def percent_from_proportional(cluster: Cluster, tasks: np.ndarray) -> float:
-    """By how many percent the weighted mean of what frameworks get is below the best, by cones."""
+    """The weighted mean utility relative to the optimum, in percent below it, by conic programs."""
     best, got = proportional(cluster), np.maximum(tasks.sum(axis=1), 1e-9)
     return float(100 * np.average(np.log(best / got), weights=cluster.weight))
 
@@ -67,7 +67,7 @@ def _needed(cluster: Cluster, framework: int) -> list[int]:
 def _missed(
     cluster: Cluster, tasks: np.ndarray, framework: int, agent: int, resource: int
 ) -> float:
-    """By how much the definition is missed if it rests on this resource of the agent."""
+    """The violation of the definition if this resource of the agent is the bottleneck."""
     capacity = float(cluster.capacity[agent, resource])
     held = [
         int(count) * int(demand) / capacity
@@ -82,7 +82,7 @@ def _missed(
 
 
 def _virtual_share(cluster: Cluster, tasks: np.ndarray, framework: int, agent: int) -> float:
-    """Its tasks everywhere, by its weight and those that it could run alone on the agent."""
+    """Its tasks everywhere, by its weight and the number that it could run alone on the agent."""
     alone = min(
         float(cluster.capacity[agent, each] / cluster.demand[framework, each])
         for each in _needed(cluster, framework)

@@ -1,8 +1,9 @@
-"""How near plans come to what their policies promise, on as many random clusters as wanted.
+"""The distance of plans from their policies' definitions, on any number of random clusters.
 
 ``python -m tests.plans.table [--instances 1000] [--first 0] [--policies cmmf pf-exact ...]`` prints
 a table. Each cluster is played twice on a real sidecar, through a real stream: from empty, and
-after all that DRF gave has turned over once. The seed of the farthest one is named.
+after everything that DRF granted has turned over once. The table names the seed with the largest
+distance.
 """
 
 import argparse
@@ -19,7 +20,7 @@ from tests.plans.turnover import SETTINGS, await_compiled, mended, planned
 
 
 def measured(name: str, seeds: Sequence[int], sidecar: SidecarProcess) -> dict[str, np.ndarray]:
-    """How far each cluster is off, by how it began."""
+    """The deviations of each cluster, by initial state."""
     measure, spec = MEASURES[name], PolicySpec(name, mode="characterised")
     found: dict[str, list[float]] = {"from empty": [], "before": [], "turned over": []}
     for seed in seeds:

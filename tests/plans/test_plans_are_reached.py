@@ -48,7 +48,7 @@ def test_the_example_is_reached_at_once_and_from_whatever_was_there(sidecar) -> 
 
 
 def test_without_a_plan_the_first_offers_miss_it(hasty) -> None:
-    """So the wait makes the difference, and the distance is no formality."""
+    """So the wait makes the difference, and the measure detects it."""
     tasks = planned(clusters.EXAMPLE, hasty, spec("cmmf"), turns=0)[0]
     assert off("cmmf", clusters.EXAMPLE, tasks) > 50
 
@@ -65,7 +65,7 @@ def test_an_empty_cluster_waits_for_its_plan(sidecar, name: str, seed: int) -> N
 @pytest.mark.parametrize("name", MEASURES)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_cluster_that_turns_over_comes_to_its_plan(sidecar, name: str, seed: int) -> None:
-    """Whatever held it before."""
+    """Whatever the cluster ran before."""
     measure = MEASURES[name]
     cluster = measure.draw(seed)
     tasks = mended(cluster, sidecar, spec(name), turns=measure.turns)[-1]

@@ -1,7 +1,7 @@
 """In a tree of roles a plan is reached at once from an empty cluster, with any weights and limits.
 
 A plan has a target for each client. When roles were ranked by the sums of their clients' targets, a
-client that was alone in its role on an agent got all that was meant for the role.
+client alone in its role on an agent received the targets of the whole role.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ from tests.plans.trees import Roles, draw, filled, placing_costs, shares
 from tests.solvers.oracles import exact_shares
 
 FEW = range(40)
-"""Seeds of clusters that cost little; `make test-all` plays ten times as many."""
+"""Seeds of small clusters; `make test-all` plays ten times as many."""
 
 
 def played(name: str, cluster: Cluster, roles: Roles, seed: int, **more) -> np.ndarray:
@@ -27,7 +27,7 @@ def limits_of(cluster: Cluster, roles: Roles) -> list[int]:
 
 
 def test_one_role_of_little_weight_leaves_the_others_theirs() -> None:
-    """The role `b` weighs 1/40 of the others; its client is alone in it on the first agent."""
+    """The role `b` has 1/40 of the others' weight; its client is alone in it on the first agent."""
     cluster = Cluster(
         np.ones((4, 1), np.int64),
         np.array([[300], [372]]),
@@ -43,9 +43,9 @@ def test_one_role_of_little_weight_leaves_the_others_theirs() -> None:
 
 
 def off_max_min(seed: int, tasks: tuple[int, int]) -> tuple[float, int]:
-    """By how many tasks a framework misses the optimum, and how many are to have less than one.
+    """The deviation of a framework from the optimum in tasks, and the number with less than one.
 
-    The optimum is that of all sets of frameworks, in fractions.
+    The optimum is computed over all sets of frameworks, in fractions.
     """
     cluster, roles = draw(seed, 1, tasks, limits=0.3)
     got = played("cmmf", cluster, roles, seed).sum(axis=1)
@@ -62,7 +62,7 @@ def test_cmmf_comes_within_a_task_of_the_optimum(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", FEW)
 def test_cmmf_comes_near_where_tasks_are_few(seed: int) -> None:
-    """If not every client can have one and none has three, clients without any come first."""
+    """If not every client can have one and none has three, clients without any are served first."""
     off, with_none = off_max_min(seed, (1, 14))
     assert off < 1 + with_none
 
@@ -86,7 +86,7 @@ def test_quincy_places_tasks_as_the_cheapest_flow_does(seed: int) -> None:
 
 
 def percent_off(name: str, seed: int) -> float:
-    """With weights that give every client many tasks, because tasks are whole."""
+    """With weights that give every client many tasks, so that whole tasks matter little."""
     cluster, roles = draw(seed, 2, (2_000, 4_000), weights=(0.5, 1.0, 1.5, 2.0))
     tasks = played(name, cluster, roles, seed)
     off = {"pf-exact": percent_from_proportional, "ps-dsf-exact": percent_from_definition}

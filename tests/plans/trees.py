@@ -1,6 +1,6 @@
-"""Small clusters with roles below roles, weights, constraints and limits, and what plans promise.
+"""Small clusters with a tree of roles, weights, constraints and limits, and the optima of plans.
 
-From an empty cluster: what clients hold after one cycle is compared with independent optima.
+The clients' holdings after one cycle on an empty cluster are compared with independent optima.
 """
 
 from collections.abc import Sequence
@@ -18,20 +18,21 @@ from tests.world.world import World
 WEIGHTS = (1.0, 1.0, 1.5, 2.0, 0.025, 40.0)
 NAMES = ("cpus", "mem")
 FAR, WAITS, BELOW_LEAST = 200, 300, 1_000_000
-"""Quincy's costs by default: of a task far from its data, of one without a place, and more below
-the lower bound."""
+"""Quincy's costs by default: of a task away from its data, of a task without a place, and the
+surcharge below the lower bound.
+"""
 
 
 @dataclass(frozen=True)
 class Roles:
-    """Who is where, and what bounds a role.
+    """Frameworks with their roles, and the rules of the roles.
 
     Attributes
     ----------
     path : sequence of str
         The role of each framework.
     weight : dict of str to float
-        Of roles; 1 where a role is not named.
+        Of roles; 1 if a role is not named.
     limit : dict of str to int
         Tasks that a role may have; each limited role has one framework.
     """
@@ -58,9 +59,9 @@ def draw_roles(
 
 
 def shares(roles: Roles) -> list[Fraction]:
-    """Part of the whole that each framework has by the weights along its branch, exactly.
+    """The exact fraction of the cluster for each framework, by the weights along its branch.
 
-    A role with frameworks of its own and roles below has one more child, of weight 1, for those.
+    The frameworks of a role that also has child roles form one more child, of weight 1.
     """
     weight = {each: Fraction(value) for each, value in roles.weight.items()}
 
@@ -145,9 +146,9 @@ def filled(
 def placing_costs(
     cluster: Cluster, share: Sequence[Fraction], limit: Sequence[int], near: np.ndarray, within=None
 ) -> float:
-    """What the cheapest placing of Quincy's tasks costs: an integer program over all pairs.
+    """The minimum cost of placing Quincy's tasks: an integer program over all pairs.
 
-    Tasks are all of one unit. `within` (F, A): no more places than these.
+    All tasks need one unit. `within` (F, A): upper bounds on places.
     """
     frameworks, agents = cluster.eligible.shape
     places = cluster.capacity[:, 0]

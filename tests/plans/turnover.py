@@ -1,7 +1,7 @@
 """A cluster that is played on a real sidecar, through a real stream, until all has turned over.
 
-Frameworks take whatever they are offered, in blocks of tasks. While the cluster turns over each
-block that was there ends once, at a moment of chance; what is offered instead goes by the policy.
+Frameworks accept every offer, in blocks of tasks. During a turnover each existing block ends once,
+at a random moment; the policy decides to whom its resources are offered.
 """
 
 import time
@@ -22,8 +22,8 @@ from allocator.lab.resources import AgentSpec
 from allocator.v1 import admin_pb2, admin_pb2_grpc
 from tests.plans.clusters import Cluster
 
-# A plan takes a few milliseconds here. On a starved machine it may take longer than the 200 ms that
-# are waited by default, and what is looked at is where plans lead, not how fast the machine is.
+# A plan takes a few milliseconds here, but may take longer than the default wait of 200 ms on a
+# starved machine; these tests are about the results of plans, not about speed.
 SETTINGS = {
     "log.level": "warning",
     "policy.plan_interval_ms": "0",
@@ -34,10 +34,10 @@ BLOCKS = 30
 """Approximate number of blocks of tasks on a full agent."""
 
 TURN_MS = 20_000
-"""How long it takes until all has turned over."""
+"""Duration of a turnover."""
 
 COMPILED_S = 300.0
-"""How long the loops may take to compile."""
+"""Maximum time for compiling the loops."""
 
 _NAMES = ("cpus", "mem")
 _started_us = count(1)
@@ -45,7 +45,7 @@ _started_us = count(1)
 
 @dataclass(eq=False)
 class Greedy:
-    """A framework that runs as many tasks as it is offered room for, in blocks."""
+    """A framework that fills its offers with tasks, in blocks."""
 
     identity: Identity
     need: dict[str, int]
@@ -101,14 +101,14 @@ class Played:
         self.go_on(1_500)
 
     def go_on(self, for_ms: int) -> None:
-        """Let time pass."""
+        """Advance time."""
         until_ms = self.master.event_heap.now_ms + for_ms
         self.master.event_heap.at(until_ms, lambda: None, Priority.OBSERVE)
         while self.master.step(until_ms):
             pass
 
     def turn_over(self) -> None:
-        """End each block that is there once, at some moment, and what comes back is offered."""
+        """End each existing block once, at a random moment; its resources are offered again."""
         now_ms, heap = self.master.event_heap.now_ms, self.master.event_heap
         for framework in self.frameworks:
             for task in sorted(framework.running, key=lambda each: (each.agent, each.amount)):
@@ -127,13 +127,13 @@ class Played:
 
 
 def planned(cluster: Cluster, sidecar: SidecarProcess, policy: PolicySpec, turns: int = 1):
-    """Begin with an empty cluster; tasks (F, A) at once, and after each time all turned over."""
+    """Start with an empty cluster; returns tasks (F, A) at once, and after each turnover."""
     set_policy(sidecar.target, policy)
     return _played(cluster, sidecar, turns)
 
 
 def mended(cluster: Cluster, sidecar: SidecarProcess, policy: PolicySpec, turns: int = 1):
-    """Begin with a cluster that DRF dealt out, then switch; tasks as in `planned`."""
+    """Start with DRF's allocation, then switch; returns tasks as in `planned`."""
     set_policy(sidecar.target, PolicySpec("drf", mode="characterised"))
     return _played(cluster, sidecar, turns, policy)
 

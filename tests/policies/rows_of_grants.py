@@ -1,11 +1,11 @@
-"""Grants as the slow twin writes them."""
+"""Grants in the form of the naive implementation."""
 
 from allocator.core import Grants
 from tests import oracles
 
 
 def rows(grants: Grants) -> list[oracles.Grant]:
-    """One tuple for each grant, its special parts sorted."""
+    """One tuple per grant, with its special parts sorted."""
     parts: list[list[tuple[int, int]]] = [[] for _ in range(len(grants))]
     for grant, kind, amount in zip(
         grants.special_grant, grants.special, grants.special_amount, strict=True

@@ -1,4 +1,4 @@
-"""Gangs in random lives of small clusters, against a plain count of what would fit."""
+"""Gangs in random histories of small clusters, against a direct count of what would fit."""
 
 from collections import Counter
 from random import Random
@@ -14,16 +14,16 @@ MODES = ("characterised", "oblivious")
 PATIENCE = 2
 COLLECT_S = 12
 GANGS = (2, 3)
-"""Frameworks with a gang; framework 1 fills whatever it gets with tasks of one CPU."""
+"""Frameworks with a gang; framework 1 uses all its offers for tasks of one CPU."""
 
 TASK_S = 6
-"""No task runs longer."""
+"""Maximum duration of a task."""
 
 
 class Life:
-    """Agents, a framework of small tasks that wants everything, and two with gangs.
+    """Agents, a framework of small tasks that takes everything, and two with gangs.
 
-    `running`: framework, role, agent, CPUs, and when they end.
+    `running`: framework, role, agent, CPUs, and end time.
     """
 
     def __init__(self, spec: PolicySpec, chance: Random) -> None:
@@ -70,7 +70,7 @@ class Life:
         }
 
     def cycle(self) -> None:
-        """Let tasks end, decide, check against a plain count, and let tasks begin."""
+        """End tasks, run a cycle, check it against a direct count, and start tasks."""
         self.now_s += 1
         for each in [each for each in self.running if each[-1] <= self.now_s]:
             self.running.remove(each)
@@ -96,9 +96,10 @@ class Life:
         return {agent: has["cpus"] for who, _, agent, has in offers if who == framework}
 
     def _check_kept(self, free: dict[int, int], *, begins: bool) -> None:
-        """No two gangs collect on one agent, and no other client is offered what they keep.
+        """Check that no two gangs collect on one agent, and that no other client is offered their
+        room.
 
-        `begins`: a gang was offered room, perhaps what a later one would have kept.
+        `begins`: a gang was offered room, possibly room that a later gang had collected.
         """
         collecting, left = self.collecting(), self.free()
         places = [agent for where in collecting.values() for agent in where]
@@ -122,7 +123,7 @@ class Life:
 
 
 def live(spec: PolicySpec, seed: int) -> None:
-    """Two gangs that can fit begin again and again, and one that cannot never collects."""
+    """Two gangs that can fit start again and again; one that cannot never collects."""
     life = Life(spec, Random(seed))
     for _ in range(80):
         life.cycle()

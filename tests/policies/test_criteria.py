@@ -27,7 +27,7 @@ NSDI: dict[str, Any] = {
 
 
 def order(snapshot: Snapshot, name: str = "drf", selection: str = "listed", **parameters) -> str:
-    """Who is served, in order: client 0 is a, client 1 is b, ..."""
+    """The clients served, in order: client 0 is a, client 1 is b, ..."""
     spec = PolicySpec(name, selection, parameters=parameters)
     return "".join(chr(ord("a") + c) for c in build(spec).allocate(snapshot, 0).client)
 
@@ -51,7 +51,7 @@ def test_drf_divides_shares_by_weights():
 
 
 def test_a_resource_that_does_not_count_makes_no_share():
-    """By memory alone A's task weighs 4/18 and B's 1/18: B comes again until it fits no more."""
+    """In memory A's task is 4/18 and B's 1/18: B is served until its next task does not fit."""
     assert order(static_snapshot(**NSDI)) == "ababa"
     assert order(static_snapshot(**NSDI, counted=np.array([False, True]))) == "abbaa"
 
@@ -70,7 +70,7 @@ def test_roles_compete_first_then_their_clients():
 
 
 def test_role_weights_count_at_every_level():
-    """Role 1 weighs 3 against 1; below it, role 3 weighs 2 against 1: 4 + 2 and 2 of 8 tasks."""
+    """Role 1 has weight 3 against 1; below it, role 3 has 2 against 1: 4 + 2 and 2 of 8 tasks."""
     cluster = static_snapshot(
         capacity=[[8]],
         demand=[[1]] * 3,
@@ -82,7 +82,7 @@ def test_role_weights_count_at_every_level():
 
 
 def test_what_a_role_holds_through_a_client_that_is_not_served_counts():
-    """Client a, not served now, holds 2 for role 1; so role 2 gets two tasks more."""
+    """Client a, which is not served, holds 2 for role 1; so role 2 gets two tasks more."""
     cluster = static_snapshot(
         capacity=[[8]],
         demand=[[1]] * 3,
@@ -113,7 +113,7 @@ def test_the_minimum_holds_for_all_that_is_free_and_for_whole_tasks():
 
 @pytest.mark.parametrize(("refused", "served"), [([1, 4], "bb"), ([9, 9], "bb"), ([1, 3], "ab")])
 def test_a_filter_bars_what_it_covers(refused, served):
-    """A's task needs <1, 4>: to have refused as much bars it, to have refused less does not."""
+    """A's task needs <1, 4>: an equal refusal excludes the agent, a smaller one does not."""
     cluster = static_snapshot(capacity=[[4, 5]], demand=[[1, 4], [2, 1]])
     assert order(with_refusals(cluster, client=[0], agent=[1], refused=[refused])) == served
 
@@ -125,13 +125,13 @@ def test_constraints_keep_a_client_to_its_agents():
 
 
 def test_tsf_counts_whole_tasks_on_each_agent_and_ignores_constraints():
-    """Three CPUs twice: tasks of two CPUs fit once each; constraints are not asked."""
+    """Three CPUs twice: a task of two CPUs fits once each; constraints are ignored."""
     cluster = static_snapshot([[3], [3]], [[2], [1]], allowed=[[True, False], [True, True]])
     assert tasks_alone(cluster).tolist() == [2, 6]
 
 
 def test_tsf_knows_that_equal_parts_are_equal():
-    """Two of six is one of three, though 1/6 + 1/6 of float64 need not be 1/3."""
+    """Two of six equals one of three, although 1/6 + 1/6 in float64 may differ from 1/3."""
     cluster = static_snapshot([[6, 6]], [[1, 1], [2, 1]])
     measure = tsf(cluster)
     assert tasks_alone(cluster).tolist() == [6, 3]
@@ -149,7 +149,7 @@ def test_tsf_counts_a_client_of_unknown_demand_by_its_dominant_share():
 
 
 def test_ps_dsf_measures_against_the_agent_that_is_filled():
-    """Both hold <4, 4>. On an agent short of memory, memory decides, and the other way round."""
+    """Both hold <4, 4>. On an agent short of memory, memory decides, and vice versa."""
     cluster = static_snapshot(
         capacity=[[8, 4], [4, 8]],
         demand=[[1, 1], [1, 1]],
@@ -162,7 +162,7 @@ def test_ps_dsf_measures_against_the_agent_that_is_filled():
 
 
 def test_ps_dsf_puts_nobody_off_an_agent_for_what_the_agent_never_had():
-    """a holds all the GPUs, and less of the rest: it comes first if there are none."""
+    """a holds all the GPUs, and less of the rest: it is served first on an agent without GPUs."""
     cluster = static_snapshot(
         capacity=[[4, 0], [4, 2]],
         demand=[[1, 0], [1, 0]],
@@ -188,7 +188,7 @@ def test_rps_dsf_follows_what_is_left():
 
 
 def test_choosy_counts_agents_once_however_often_they_serve():
-    """a holds something on agent 1 already, so a task more there adds no machine."""
+    """a already holds something on agent 1, so another task there adds no machine."""
     cluster = static_snapshot(
         capacity=[[9]],
         demand=[[1], [1]],
@@ -197,7 +197,7 @@ def test_choosy_counts_agents_once_however_often_they_serve():
         holder=np.array([1 << 32]),
         free=np.array([[0], [6000]]),
     )
-    assert order(cluster, "choosy") == "bababa"  # after the first, only turns decide
+    assert order(cluster, "choosy") == "bababa"  # only turns decide after the first
     assert order(cluster, "choosy", unit="tasks") == "bababa"
     heavier = replace(cluster, held=np.array([[3000], [0]]))
     assert order(heavier, "choosy", unit="tasks") == "bbbaba"
@@ -322,7 +322,8 @@ def test_the_order_and_the_units_of_resources_do_not_matter(name, selection, sna
         },
         filters=snapshot.filters._replace(
             amount=refused,
-            largest=np.full_like(snapshot.filters.largest, UNBOUNDED),  # need not be tight
+            # this price need not be tight
+            largest=np.full_like(snapshot.filters.largest, UNBOUNDED),
         ),
         specials=specials._replace(
             free=specials.free * scale[specials.column[specials.row]],
@@ -344,7 +345,7 @@ def test_the_order_and_the_units_of_resources_do_not_matter(name, selection, sna
 
 
 def test_a_criterion_does_not_depend_on_the_loop():
-    """A score is measure over denominator over weight, at leaves and at roles."""
+    """A score is the measure over denominator and weight, at leaves and at roles."""
     cluster = static_snapshot(
         capacity=[[10, 20]],
         demand=[[1, 1]] * 3,

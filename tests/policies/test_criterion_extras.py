@@ -1,4 +1,4 @@
-"""What a criterion may carry beside its measure: priorities, preferences, a power of the weights.
+"""Optional parts of a criterion: priorities, preferences, a power of the weights.
 
 Equations are those of Kesidis et al., "Scheduling Distributed Resources in Heterogeneous Private
 Clouds", MASCOTS 2018.
@@ -34,7 +34,7 @@ def with_extras(criterion: Callable, **extras) -> Callable:
 
 
 def has_mixed_siblings(snapshot) -> bool:
-    """Whether somewhere clients compete with roles."""
+    """Whether clients compete with roles at some node."""
     tree, leaves = snapshot.tree, len(snapshot.tree.client)
     return bool(set(tree.parent[:leaves].tolist()) & set(tree.parent[leaves:-1].tolist()))
 
@@ -48,7 +48,7 @@ def grades(draw, shape) -> np.ndarray:
 @examples(13, 40)
 @given(data=st.data(), snapshot=snapshots(), seed=st.integers(0, 2**64 - 1))
 def test_the_compiled_loops_give_what_the_twin_gives(name, selection, data, snapshot, seed):
-    """The twin knows the definitions only: weight ** power * priority, denominator * preference."""
+    """The naive one uses definitions: weight ** power * priority, denominator * preference."""
     clients, agents = len(snapshot.held), len(snapshot.capacity)
     priority = grades(data.draw, (clients,))
     power = data.draw(st.sampled_from([0.0, 0.5, 1.0, 2.0]))
@@ -122,7 +122,7 @@ def test_it_is_the_optimum_of_the_equation():
 
 @pytest.mark.parametrize("selection", ["joint", "listed", "random"])
 def test_clients_settle_where_they_like_it(selection):
-    """Two equal agents, two equal clients, each of which likes one ten times as much: eq. 2."""
+    """Two equal agents and clients, each of which prefers another agent ten times: eq. 2."""
     liked = np.array([[1.0, 10.0, 1.0], [1.0, 1.0, 10.0]])
     cluster = static_snapshot([[100, 100]] * 2, [[1, 1]] * 2)
     policy = Filling(with_extras(drf, preference=liked), selection)
@@ -190,7 +190,7 @@ REFUSED = {
 @pytest.mark.parametrize("case", list(REFUSED))
 @pytest.mark.parametrize("selection", ["joint", "random"])
 def test_what_the_loops_cannot_go_by_is_refused_with_a_reason(case, selection):
-    """The loops look at no bounds: a wrong shape would read what is not theirs."""
+    """The loops check no bounds: an array of a wrong shape would be read beyond its end."""
     change, said = REFUSED[case]
     cluster = static_snapshot([[4], [4]], [[1], [1]])
     with pytest.raises(CriterionError) as caught:

@@ -1,4 +1,4 @@
-"""The compiled loops against their slow twin, and what every filling promises."""
+"""The compiled loops against a naive implementation, and properties of every filling."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -39,7 +39,7 @@ from tests.tiers import examples
 
 
 def different_criteria() -> Iterator[tuple[str, str]]:
-    """Every criterion of the registry once, with each value of its parameter."""
+    """Every criterion of the registry, and each value of its parameter, once."""
     seen = set()
     for name, entry in POLICIES.items():
         if entry.criterion is None:
@@ -74,10 +74,10 @@ def policy(name: str, unit: str, selection: str) -> Filling:
 
 @given(snapshots(clients_max=12), SEEDS)
 def test_coarse_thresholds_change_nothing(snapshot, seed):
-    """On a step stand some who want a little more: they are asked, and turned down."""
+    """A step contains clients that need a little more: these are tested, and rejected."""
     at_once = replace(policy("drf", "", "random"), effort=Effort(tries=1, thresholds_from=0))
     expected = at_once.allocate(snapshot, seed)
-    # Other arrays of the same values, so that the scales are made again.
+    # Distinct arrays of equal values, so that the scales are computed again.
     same = replace(snapshot, minimum=snapshot.minimum.copy())
     with mock.patch.object(needs, "_STEPS_MAX", 2):
         assert rows(at_once.allocate(same, seed)) == rows(expected)
@@ -88,7 +88,7 @@ def test_coarse_thresholds_change_nothing(snapshot, seed):
 @examples(8, 100)
 @given(snapshot=snapshots(), seed=SEEDS, effort=EFFORTS)
 def test_the_compiled_loop_gives_what_its_twin_gives(name, unit, selection, snapshot, seed, effort):
-    """However little effort it makes, so that every way through the loops is taken."""
+    """Limits on the effort vary, so that every path through the loops is taken."""
     fast = replace(policy(name, unit, selection), effort=effort).allocate(snapshot, seed)
     assert rows(fast) == oracles.fill(snapshot, name, selection, seed, unit)
 
@@ -131,10 +131,10 @@ def test_another_policy_may_decide_below_a_role(selection, snapshot, seed, outer
 
 
 def test_of_the_few_that_are_kept_one_may_have_become_as_bad_as_one_that_is_not():
-    """Client 0 keeps agents 3 (5/6) and 1 (5/4); agent 2 (5/4 too) is not kept.
+    """Client 0 keeps agents 3 (5/6) and 1 (5/4); agent 2 (5/4, too) is not kept.
 
-    Then client 1 fills agent 3 down to 4, and agent 1 to 2. Of agents 2 and 3, now equal, the lower
-    is better. Agent 4, where neither may be, makes client 0 be looked at in time.
+    Then client 1 fills agent 3 down to 4, and agent 1 to 2. Agents 2 and 3 are now equal, and the
+    lower number wins. Agent 4 excludes both, which makes client 0 be looked at in time.
     """
     cluster = static_snapshot(
         capacity=[[4], [4], [6], [100]],
@@ -152,9 +152,10 @@ def test_of_the_few_that_are_kept_one_may_have_become_as_bad_as_one_that_is_not(
 @pytest.mark.parametrize("selection", SELECTIONS)
 @pytest.mark.parametrize("name", ["drf", "ps-dsf", "rps-dsf"])
 def test_who_refused_one_kind_is_offered_another_once_the_first_is_gone(name, selection):
-    """Client 0 refused a task of the reserved kind; client 1, in unknown tasks, takes that kind.
+    """Client 0 refused a task of the reserved kind; client 1, whose demand is unknown, takes that
+    kind.
 
-    Only then client 0 would get its task from the other kind, which it did not refuse.
+    Afterwards client 0 would get its task from the other kind, which it did not refuse.
     """
     cluster = static_snapshot(
         capacity=[[1]], demand=[[1], [0]], characterised=np.array([True, False])
@@ -210,7 +211,8 @@ def test_who_came_no_nearer_to_a_guarantee_does_so_once_what_is_reserved_is_gone
 def test_a_refused_task_is_offered_with_a_kind_that_was_not_refused(selection):
     """The client refused a plain task on agent 1; another kind there makes it a new offer.
 
-    The task uses the limit up, so nothing is left for agent 2. The other kind counts against none.
+    The task uses up the limit, so nothing is left for agent 2. The other kind counts against no
+    limit.
     """
     cluster = static_snapshot(capacity=[[1], [1]], demand=[[1]])
     kinds = Specials(
@@ -262,7 +264,7 @@ def test_a_filling_keeps_within_bounds_and_ends_when_nothing_more_fits(
         grants.special_amount,
     )
     assert columns.any(axis=1).all()
-    # What is shared is not used up: it may count for tasks that were given before.
+    # Shared resources are not used up: they may belong to earlier tasks, too.
     if not (snapshot.specials.tier == Tier.SHARED).any():
         tasks = grants.tasks[:, None] * snapshot.demand[grants.client]
         apart = ~snapshot.specials.whole.any()
@@ -279,7 +281,7 @@ def test_a_filling_keeps_within_bounds_and_ends_when_nothing_more_fits(
 @pytest.mark.parametrize("selection", SELECTIONS)
 @given(snapshot=snapshots(), seed=SEEDS)
 def test_every_grant_was_allowed_when_it_was_given(selection, snapshot, seed):
-    """Stage after stage, each grant is what the client was to be offered there and then."""
+    """At each stage, every grant is what the client was entitled to at that moment."""
     grants = rows(policy("drf", "", selection).allocate(snapshot, seed))
     cluster = oracles.Cluster(snapshot)
     stages = iter((GUARANTEED, OVERDUE, USUAL, LEFT_OVER))
@@ -338,7 +340,7 @@ def test_a_draw_is_uniform():
 
 @given(snapshot=snapshots())
 def test_the_bits_of_filters_say_which_pairs_are_barred(snapshot):
-    """Those that the table of filters computes, against the definition."""
+    """The bits computed by the table of filters, against their definition."""
     filters = snapshot.filters
     rows = [
         (int(filters.client[row]), agent, filters.amount[row] / 1000)

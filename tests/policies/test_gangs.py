@@ -1,4 +1,4 @@
-"""Gangs in random worlds in which everything occurs together, and exactly in small ones."""
+"""Gangs in random worlds with all features, and exact results in small ones."""
 
 import random
 
@@ -18,10 +18,10 @@ MODES = ("characterised", "oblivious")
 
 
 def room(seen: Seen, client: int) -> int:
-    """Whole tasks in what a client was granted, agent by agent, by resource name.
+    """Whole tasks in a client's grants, agent by agent, by resource name.
 
-    Of each resource a task has only what is revocable, or nothing of that; or of what is shared,
-    which it does not use up.
+    Of each resource a task has either revocable amounts only or none. Shared resources are not used
+    up by a task.
     """
     snapshot, grants, specials = seen.snapshot, seen.grants, seen.snapshot.specials
     demand, tasks = snapshot.demand[client].tolist(), 0
@@ -77,7 +77,7 @@ def test_a_gang_is_never_offered_in_part(seeds, monkeypatch):
     tasks=st.integers(2, 8),
 )
 def test_a_gang_alone_is_offered_exactly_if_it_fits(policy, mode, sizes, demand, tasks):
-    """The sum of whole tasks by agent decides: tasks are alike, so no placement does better."""
+    """The sum of whole tasks over agents decides: tasks are alike, so no placement does better."""
     world = World(PolicySpec(policy, mode=mode), minimum=())
     for cpus, mem in sizes:
         world.agent(f"cpus:{cpus};mem:{mem}")

@@ -1,8 +1,8 @@
-"""Properties of every cycle, in random worlds in which everything occurs together.
+"""Properties of every cycle, in random worlds with all features together.
 
-No grant is dropped; nothing stays free that a client could be offered; and waiting clients are
+No grant is dropped; no resource stays free that a client could be offered; and waiting clients are
 served. Whether a client could be offered something is computed from the master's view: amounts by
-resource name, without the rules of the filling.
+resource name, without the code of the filling.
 """
 
 import random
@@ -92,7 +92,7 @@ def make(chance: random.Random, *, rules: bool) -> World:
 
 @dataclass
 class Seen:
-    """A cycle: what there was, and what was granted."""
+    """A cycle: the free resources, and the grants."""
 
     snapshot: Snapshot
     grants: Grants
@@ -101,7 +101,7 @@ class Seen:
 def play(
     world: World, chance: random.Random, monkeypatch: pytest.MonkeyPatch, cycles_run: int
 ) -> Iterator[Seen]:
-    """Run cycles, of which offers are used in part, refused or released."""
+    """Run cycles, whose offers are partly used, refused or released."""
     seen: list[Seen] = []
     real = cycles.commit
 
@@ -124,13 +124,13 @@ def play(
 
 
 def dropped(seen: Seen) -> list[tuple[int, int]]:
-    """Pairs that were granted something, and are offered nothing."""
+    """Pairs with a grant that did not become an offer."""
     merged, _, enough = cycles.offers_of(seen.snapshot, seen.grants)
     return [(int(merged.client[i]), int(merged.agent[i])) for i in np.flatnonzero(~enough)]
 
 
 class Left:
-    """What a cycle left, by resource name."""
+    """Resources left by a cycle, by resource name."""
 
     def __init__(self, seen: Seen) -> None:
         self.snapshot, grants = seen.snapshot, seen.grants
@@ -167,7 +167,7 @@ class Left:
         return bool(int(bits[row, client // 64]) >> client % 64 & 1)
 
     def is_out(self, client: int, agent: int) -> bool:
-        """Whether something else than room may keep them apart: exclusions, filters, quotas."""
+        """Whether something besides room may exclude the pair: exclusions, filters, quotas."""
         snapshot = self.snapshot
         if self.has(snapshot.excluded, agent, client):
             return True
@@ -176,14 +176,14 @@ class Left:
             if snapshot.filters.client[row] == client:
                 return True
             row = int(snapshot.filters.next[row])
-        # A bound that leaves as much as there still is on the agent keeps nothing back.
+        # A bound that is at least the free amount has no effect.
         most = self.free[agent].copy()
         np.add.at(most, snapshot.specials.column, self.special[agent])
         tight = any((self.bound_left[bound] < most).any() for bound in self.bounds(client))
         return tight or bool(snapshot.bounds.required.any())
 
     def amounts(self, client: int, agent: int) -> dict[str, np.ndarray]:
-        """What the client may have of what is left, by how a task may use it."""
+        """Resources left that the client may use, grouped by how a task may use them."""
         specials = self.snapshot.specials
         zeros = np.zeros((5, self.columns), np.int64)
         found = dict(zip(("open", "revocable", "shared", "reserved", "beside"), zeros, strict=True))
@@ -210,7 +210,7 @@ class Left:
         return found
 
     def could_be_offered(self, client: int, agent: int) -> bool:
-        """Whether more could be offered to a client; where that is in doubt it is not."""
+        """Whether more could be offered to a client; false in doubtful cases."""
         if self.is_out(client, agent):
             return False
         snapshot, have = self.snapshot, self.amounts(client, agent)
@@ -228,7 +228,7 @@ class Left:
             return bool(have["beside"].any()) or (tasks > 0 and consumes)
         kinds = snapshot.specials.whole & (self.special[agent] > 0)
         if needed[snapshot.specials.column[kinds]].any():
-            tasks = min(tasks, 1)  # whether others fit beside what is indivisible is not looked at
+            tasks = min(tasks, 1)  # ignores whether others fit beside what is indivisible
         if not tasks:
             return False
         used = np.minimum(np.minimum(tasks, 100), room) * demand
@@ -241,7 +241,7 @@ class Left:
         return bool(amount.any()) and (not len(rows) or bool((amount >= rows).all(axis=1).any()))
 
     def pairs(self) -> list[tuple[int, int]]:
-        """Pairs that could be offered something still."""
+        """Pairs that could still be offered something."""
         return [
             (client, agent)
             for client in self.snapshot.tree.client.tolist()
@@ -251,7 +251,7 @@ class Left:
 
 
 def find_faults(numbers: range, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Play worlds; say what was dropped, or left though it could have been offered."""
+    """Play worlds; list dropped grants, and resources left that could have been offered."""
     for number in numbers:
         chance = random.Random(number)
         world = make(chance, rules=True)
@@ -262,10 +262,10 @@ def find_faults(numbers: range, monkeypatch: pytest.MonkeyPatch) -> Iterator[str
 
 
 def may_wait_in_vain(world: World, client: int) -> bool:
-    """Whether `servable` may count a client as waiting though no offer can be made to it.
+    """Whether `servable` may count a client as waiting although no offer can be made to it.
 
-    It does not know that the tasks with which an offer begins may not share an indivisible disk,
-    nor that less may be on offer to a framework than the minimum, if it is not served in tasks.
+    It ignores that the first tasks of an offer may not share an indivisible disk, and that a
+    framework may have less on offer than the minimum if it is not served in tasks.
     """
     snapshot = SnapshotBuilder().build(world.allocator.state, None)
     bounds, (first, end) = snapshot.bounds, snapshot.minimum_rows[client].tolist()
@@ -300,8 +300,9 @@ def test_all_that_is_granted_is_offered_and_nothing_is_left(monkeypatch):
 
 
 WHOLE_ALONE = (236, 818, 1005)
-"""Worlds where an indivisible disk is all that a framework may have on offer: the plain disk beside
-it must not be put into the same task."""
+"""Worlds where a framework's bound on outstanding offers equals an indivisible disk: plain disk on
+the same agent must not be part of the same task.
+"""
 
 
 @pytest.mark.parametrize("numbers", [range(16), WHOLE_ALONE, *long(range(16, FEW // 2))])
@@ -317,7 +318,7 @@ def test_so_it_is_in_many_worlds(first, monkeypatch):
 
 
 def one_task_each(patch: pytest.MonkeyPatch) -> None:
-    """As if one task were always an offer."""
+    """As if one task were always enough for an offer."""
     patch.setattr(Snapshot, "opening", property(lambda self: np.ones(len(self.demand), np.int64)))
 
 
@@ -328,7 +329,7 @@ def nothing_joins(patch: pytest.MonkeyPatch) -> None:
 
 
 def caps_know_one_task(patch: pytest.MonkeyPatch) -> None:
-    """As if what one may have on offer reached for its first task, and not for its first offer."""
+    """As if the bound on outstanding offers allowed for a first task instead of a first offer."""
 
     def of_one_task(state: State, tree: QuotaTree, _: np.ndarray) -> Bounds:
         return bounds_of(state, tree, state.clients.demand)

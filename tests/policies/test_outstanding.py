@@ -1,4 +1,4 @@
-"""What a framework may have on offer and not in use: one bound for all its roles together."""
+"""The bound on a framework's outstanding offers, over all its roles."""
 
 import numpy as np
 import pytest
@@ -84,7 +84,7 @@ def test_a_policy_that_passes_the_bound_is_found_out():
 
 
 def on_offer(world: World, framework: Framework) -> dict[str, int]:
-    """What lies with a framework, in thousandths."""
+    """Outstanding amounts of a framework, in thousandths."""
     clients = world.allocator.state.clients
     rows = np.flatnonzero(clients.framework == framework.handle)
     state = world.allocator.state
@@ -93,7 +93,7 @@ def on_offer(world: World, framework: Framework) -> dict[str, int]:
 
 @pytest.mark.parametrize("mode", ["oblivious", "characterised"])
 def test_a_hoarder_leaves_the_others_ports(mode):
-    """Otherwise all others after it would have CPUs and memory without ports."""
+    """Otherwise all frameworks after it would get CPUs and memory without ports."""
     world = World(PolicySpec("drf", "listed", mode), settings={"outstanding_max": 0.25})
     world.agent("cpus:16;mem:32768;ports:1000")
     hoarder = world.framework("a", labels={DEMAND_LABEL: "cpus:0.1;mem:8;ports:100"})
@@ -107,7 +107,7 @@ def test_a_hoarder_leaves_the_others_ports(mode):
 
 @pytest.mark.parametrize("mode", ["oblivious", "characterised"])
 def test_gpus_are_not_cut(mode):
-    """A fifth of four GPUs is 0.8 of one; it is given one."""
+    """A fifth of four GPUs is 0.8 of one; it is granted one."""
     settings = {"outstanding_max": 0.2}
     world = World(PolicySpec("drf", "listed", mode), settings=settings)
     for _ in range(4):
@@ -131,7 +131,7 @@ def test_a_task_that_is_larger_than_the_bound_is_offered_one_at_a_time():
 
 
 def test_the_tasks_that_reach_the_minimum_are_offered_together():
-    """One task is within the bound, but no offer: without the others it would wait forever."""
+    """One task is within the bound, but below the minimum, so it would never be offered alone."""
     world = World(PolicySpec("drf", mode="characterised"), settings={"outstanding_max": 0.1})
     for _ in range(4):
         world.agent("cpus:4;mem:4096")

@@ -1,4 +1,4 @@
-"""Groups of agents in plans: untrusted attributes cannot make many groups."""
+"""Groups of agents in plans: untrusted attributes must not make many groups."""
 
 from dataclasses import replace
 
@@ -28,7 +28,7 @@ WITH_PARTS = ("cmmf", "pf-exact", "ps-dsf-exact")
 
 
 def shattered(tenants: int = TENANTS):
-    """An honest client; and tenants, each of which may use half of the agents, one bit's worth."""
+    """An honest client; and tenants, each allowed on the half of the agents given by one bit."""
     number = np.arange(2**tenants)
     allowed = np.array([number >= 0, *(number >> bit & 1 for bit in range(tenants))])
     clients = len(allowed)
@@ -52,7 +52,7 @@ def test_strangers_constraints_do_not_make_more_groups_than_there_may_be(name: s
 
 
 def passes(snapshot, monkeypatch, name: str = "ps-dsf-exact") -> tuple[int, np.ndarray]:
-    """How many passes a cycle makes, and what each client gets."""
+    """The number of passes of a cycle, and the result of each client."""
     count = [0]
     fill = Filling._fill
 
@@ -73,7 +73,7 @@ def test_a_cycle_makes_a_bounded_number_of_passes_and_gives_everything(monkeypat
     made, tasks = passes(snapshot, monkeypatch)
     assert made <= 2 * GROUPS_MAX + 1
     assert tasks.sum() == 80 * AGENTS
-    # The honest one has what its weight says, near enough.
+    # The honest client gets about the share of its weight.
     assert tasks[0] == pytest.approx(80 * AGENTS * 10 / (10 + TENANTS), rel=0.05)
 
 
@@ -97,7 +97,7 @@ def test_nobody_has_a_place_where_it_may_not_be() -> None:
 
 @given(st.integers(1, 40), st.integers(1, 5), st.integers(1, 20), st.randoms())
 def test_where_groups_are_few_agents_of_one_are_equal(agents, clients, most, random) -> None:
-    """Otherwise as many are distinguished as possible, and no client is forgotten."""
+    """Otherwise as many agents as possible are distinguished, and no client is left out."""
     rng = np.random.default_rng(random.getrandbits(32))
     capacity = rng.integers(1, 4, (agents, 2)) * 1000
     allowed = rng.random((agents, clients)) < 0.5
@@ -129,7 +129,7 @@ def test_whoever_weighs_most_and_whoever_sets_few_agents_apart_are_looked_at_fir
 
 
 def test_sizes_that_hardly_differ_are_taken_together_first() -> None:
-    """A thousand sizes between 64 and 65 GiB, and one of half of it."""
+    """A thousand sizes between 64 and 65 GiB, and one agent with half of that."""
     capacity = np.linspace(64_000, 65_000, 1000).astype(np.int64)[:, None]
     capacity = np.append(capacity, [[32_000]], axis=0)
     first, which = sorts_of(capacity, np.ones((1001, 1), np.bool_), np.ones(1))
@@ -149,15 +149,15 @@ def test_as_many_groups_are_told_apart_as_a_solver_can_pay_for() -> None:
         return float(groups)
 
     assert len(affordable(problem, cost, 100).count) == 64
-    # Tenants who are not looked at are of one sort with the honest client.
+    # Tenants beyond the limit are in one group with the honest client.
     assert asked == [(9, 256), (8, 128), (7, 64)]
-    # A few are told apart whatever it costs: then it is the solver that gives up.
+    # Few agents are always distinguished: at worst the solver gives up.
     assert len(affordable(problem, cost, 0).count) == 16
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=12), st.randoms())
 def test_what_clients_were_given_by_a_plan_is_added_up_over_their_roles(role, random) -> None:
-    """A stage by a plan knows no roles; the ones after it rank them by all that is below."""
+    """A planned stage ignores roles; later stages rank them by all holdings in their subtree."""
     rng = np.random.default_rng(random.getrandbits(32))
     parents = [-1, *(int(rng.integers(0, role)) for role in range(1, 6))]
     clients = len(role)
@@ -175,7 +175,7 @@ def test_what_clients_were_given_by_a_plan_is_added_up_over_their_roles(role, ra
     standing.served[leaf] = turn
     standing.served[-1] = turn.max()
     filling._add_up(scene, *before)
-    # Each place has what the leaves below it have, and the latest of their turns.
+    # Each node has the sum of its leaves, and the latest of their turns.
     for place in range(len(scene.places.parent)):
         mine = [each for each in leaf if place in path_of(scene.places.parent, int(each))]
         added = standing.measure[:, place] - before[0][:, place]
@@ -184,7 +184,7 @@ def test_what_clients_were_given_by_a_plan_is_added_up_over_their_roles(role, ra
 
 
 def path_of(parent: np.ndarray, place: int) -> list[int]:
-    """A place and all above it."""
+    """A node and its ancestors."""
     found = [int(place)]
     while parent[found[-1]] >= 0:
         found.append(int(parent[found[-1]]))

@@ -1,4 +1,4 @@
-"""Policies that plan: what they come to, and that a plan is a target and breaks no rule."""
+"""Policies that plan: their results, and that a plan is a target and breaks no rule."""
 
 from dataclasses import replace
 
@@ -29,7 +29,7 @@ ALLOWED = [[machine in those for machine in range(1, 11)] for those in CAN_USE]
     st.randoms(use_true_random=False),
 )
 def test_rows_are_taken_together_exactly_if_they_are_equal(numbers, width, random) -> None:
-    """By numbers and bits; fewer bits than a word, as many, and more."""
+    """As numbers and as bits, for widths below, at and above a word."""
     patterns = [[random.random() < 0.5 for _ in range(width)] for _ in range(2)]
     bits = [random.choice(patterns) for _ in numbers]
     rows = [(one, tuple(other)) for one, other in zip(numbers, bits, strict=True)]
@@ -57,7 +57,7 @@ def test_cmmf_hands_machines_out_as_the_optimum_does(steer: str, selection: str)
 
 
 def test_greedy_choosy_does_not() -> None:
-    """So the plan makes the difference: in order, user 4 takes a machine that 3 has to have."""
+    """The plan makes the difference: by turns, user 4 takes a machine that 3 needs."""
     cluster = static_snapshot([[1]] * 10, clients=4, allowed=ALLOWED)
     grants = build(PolicySpec("choosy", "listed")).allocate(cluster, seed=1)
     assert np.bincount(grants.client).tolist() == [2, 1, 2, 5]
@@ -90,7 +90,7 @@ def test_exact_proportional_fairness_comes_near_the_optimum(seed: int, selection
 
 @given(snapshots(), st.sampled_from(PLANNING), st.sampled_from(SELECTIONS), st.randoms())
 def test_a_plan_breaks_no_rule(snapshot, name: str, selection: str, random) -> None:
-    """Whatever a plan says: what is given is free, allowed, and nothing lies idle for its sake."""
+    """Any plan: grants are free and permitted, and no resource stays idle for the plan."""
     clients, agents = len(snapshot.demand), len(snapshot.free)
     groups = 3
     rng = np.random.default_rng(random.getrandbits(32))
@@ -148,7 +148,7 @@ def test_solvers_loops_are_warmed_by_planning() -> None:
 
 @pytest.mark.parametrize(("times", "given"), [(1, 0), (100, 0), (0.05, 3)])
 def test_parts_of_small_tasks_are_kept_together(times: float, given: int) -> None:
-    """The first lacks tasks of five, three is free: the second gets it where five is much."""
+    """The first lacks tasks of five, and three are free: the second, with small tasks, gets it."""
     capacity = np.array([[1000, 1000]]) * times
     cluster = static_snapshot(capacity=capacity, demand=[[1, 5], [1, 1]])
     policy = build(PolicySpec("ps-dsf-exact"))
@@ -163,7 +163,7 @@ def test_parts_of_small_tasks_are_kept_together(times: float, given: int) -> Non
 
 
 def _steered(demand, free):
-    """An agent of 1,000 of each, in one cycle by a plan whose first client lacks a task."""
+    """An agent of 1,000 of each resource, in a planned cycle whose first client lacks a task."""
     cluster = static_snapshot(capacity=[[1000, 1000]], demand=demand)
     plan = planned(cluster, build(PolicySpec("ps-dsf-exact"))).plan
     assert plan is not None
@@ -176,9 +176,9 @@ def _steered(demand, free):
 @pytest.mark.parametrize(
     ("free", "given"),
     [
-        ((50, 0), [[50_000, 0]]),  # there is no part of a task: nothing to keep
-        ((50, 3), [[50_000, 3_000]]),  # more than a part is free
-        ((0, 3), []),  # a part, and nothing else
+        ((50, 0), [[50_000, 0]]),  # less than a task is free: nothing to keep
+        ((50, 3), [[50_000, 3_000]]),  # more than the partial task is free
+        ((0, 3), []),  # the partial task, and nothing else
     ],
 )
 def test_who_takes_all_is_barred_only_from_agents_where_all_is_a_part(free, given) -> None:
@@ -197,14 +197,14 @@ def test_who_takes_all_is_barred_only_from_agents_where_all_is_a_part(free, give
     ],
 )
 def test_no_more_than_a_little_lies_idle_beside_a_part(free, task, tasks) -> None:
-    """Who needs the part a little, and much of something else, is not barred for its sake."""
+    """A client that needs little of the part, and much of something else, is not excluded."""
     snapshot = _steered([[1, 5], task], free)
     grants = build(PolicySpec("ps-dsf-exact")).allocate(snapshot, seed=0)
     assert grants.tasks.sum() == tasks
 
 
 def test_nothing_lies_idle_for_a_client_that_lacks_another_resource_altogether() -> None:
-    """The first can use one agent alone, and uses up its memory: what CPUs are left are others'."""
+    """The first can use one agent only, and uses up its memory: others get the remaining CPUs."""
     cluster = static_snapshot(
         capacity=[[150, 300], [200, 150]],
         demand=[[1, 1], [0, 0]],
@@ -223,7 +223,7 @@ def test_whole_agents_of_single_owners_are_refused_where_they_are_too_few() -> N
         planned(tasks, policy)
     many = static_snapshot([[100]] * 100, [[1], [1]], weight=[1, 1.5])
     assert planned(many, policy).plan is not None
-    # Where whole agents are offered, nothing is lost.
+    # When whole agents are offered, nothing is lost.
     whole = static_snapshot([[100]] * 3, clients=2, weight=[1, 1.5])
     assert planned(whole, policy).plan is not None
 

@@ -1,4 +1,4 @@
-"""Who cannot be served costs little, however many roles it is in."""
+"""A client that cannot be served costs little, in any number of roles."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ from tests.counting import count_calls
 
 @pytest.fixture
 def calls(monkeypatch):
-    """How often a client is tried alone."""
+    """Number of times a client is tried individually."""
     return count_calls(monkeypatch, offers, "can_serve")
 
 
@@ -41,7 +41,7 @@ def test_many_roles_that_no_agent_suits_are_not_tried_one_by_one(info, selection
 
 @pytest.mark.parametrize("selection", SELECTIONS)
 def test_where_only_what_is_reserved_is_left_nobody_else_is_tried(selection, calls):
-    """Each agent has a little that no client may have, and is given to one of many clients."""
+    """Each agent has a little that no client may use, and is granted to one of many clients."""
     cluster = static_snapshot([[4]] * AGENTS, clients=ROLES)
     agents, words = len(cluster.free), cluster.excluded.shape[1]
     reserved = Specials(

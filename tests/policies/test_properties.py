@@ -1,4 +1,4 @@
-"""Which policy promises what: every promise tested, every refusal shown by a counter-example.
+"""Which policy has which property; every property it lacks is shown by a counter-example.
 
 One pool of resources (one agent), where the papers state their theorems. Sources of the entries:
 
@@ -9,16 +9,16 @@ One pool of resources (one agent), where the papers state their theorems. Source
 - PF is CEEI (the same optimum). Sharing incentive, no strategy-proofness, scale invariance and
   local fairness are also Propositions 4 to 6 and equation 5 of [2]_; of DRF, Propositions 1 to 3.
 - TSF, PS-DSF and BF-DRF are DRF on one pool, which is tested as such.
-- rPS-DSF: no paper promises any of these; only what holds for every policy is tested.
+- rPS-DSF: no paper claims any of these; only properties of every policy are tested.
 - CMMF (Choosy's optimum): sharing incentive and strategy-proofness, Theorems 2 and 3 of [3]_, are
   tested with its other claims in ``tests/papers/test_choosy.py``.
 
 Several agents: footnote 2 of [4]_ denies DRF the sharing incentive and PS-DSF Pareto efficiency,
-and grants PS-DSF bottleneck fairness. What it says of fluid DRF and TSF (Pareto efficiency; for
-TSF strategy-proofness and envy-freeness) is of their optimum, to which filling agents one by one
-only comes near: that filling does not keep it is shown, too.
+and grants PS-DSF bottleneck fairness. Its claims about fluid DRF and TSF (Pareto efficiency; for
+TSF strategy-proofness and envy-freeness) are about their optimum. Filling agents one by one only
+approximates it, and tests show that it lacks these properties.
 
-The properties hold of the fluid optimum exactly, and of the policy's whole tasks up to a few.
+The properties hold exactly for the fluid optimum, and up to a few tasks for the policy.
 
 References
 ----------
@@ -55,7 +55,7 @@ NEED_MAX = 6
 
 @dataclass(frozen=True)
 class Instance:
-    """Users of one pool, and what changes.
+    """Users of one pool, and changes to it.
 
     Attributes
     ----------
@@ -63,9 +63,9 @@ class Instance:
     capacity : (R,)
     weight : (n,)
     claim : (R,)
-        What user 0 says that it needs, where it lies.
+        The demand that user 0 claims when it lies.
     growth : (R,)
-        What is added to the capacity, where it grows.
+        The addition to the capacity when it grows.
     """
 
     demand: np.ndarray
@@ -81,7 +81,7 @@ class Instance:
 
 
 Tasks = Callable[[Instance], np.ndarray]
-"""An engine: how many tasks each user gets."""
+"""An engine: computes the number of tasks of each user."""
 
 
 def fluid(policy: str) -> Tasks:
@@ -112,7 +112,7 @@ def whole(policy: str, selection: str = "listed") -> Tasks:
     return tasks
 
 
-# How far an allocation is from having a property, in dominant shares; 0 or less: it has it.
+# Distance of an allocation from having a property, in dominant shares; at most 0 if it has it.
 
 
 def sharing_incentive(tasks: Tasks, case: Instance) -> float:
@@ -171,7 +171,7 @@ def resource_monotonicity(tasks: Tasks, case: Instance) -> float:
 
 
 def scale_invariance(tasks: Tasks, case: Instance) -> float:
-    """Shares do not depend on how large a task is: two tasks may as well be one."""
+    """Shares do not depend on task size: a task may be split into two equal ones."""
     factor = np.ones(len(case.demand), np.int64)
     factor[0] = 2
     scaled = replace(case, demand=case.demand * factor[:, None])
@@ -179,7 +179,7 @@ def scale_invariance(tasks: Tasks, case: Instance) -> float:
 
 
 def permutation_equivariance(tasks: Tasks, case: Instance) -> float:
-    """The order of the list makes no difference."""
+    """The order of users makes no difference."""
     order = np.roll(np.arange(len(case.demand)), 1)
     moved = replace(case, demand=case.demand[order], weight=case.weight[order])
     return float((np.abs(tasks(case)[order] - tasks(moved)) * case.task[order]).max())
@@ -230,12 +230,12 @@ REFUSED: Mapping[tuple[str, str], Instance] = {
         [[1, 4, 1], [3, 1, 1], [5, 2, 5]], [8, 10, 16], growth=[11, 0, 0]
     ),
     # Twice the first resource halves user 0's dominant share of a task: it runs more, and user 1
-    # less, for they meet at the second and third.
+    # less, because they compete for the second and third.
     ("drf", "resource_monotonicity"): example(
         [[6, 3, 1], [1, 4, 6]], [12, 12, 12], growth=[12, 0, 0]
     ),
 }
-"""Table 2 of [1]_: what is not promised. Everything else is."""
+"""The properties that Table 2 of [1]_ denies; it grants all others."""
 
 TABLE = {
     (policy, name): (policy, name) not in REFUSED
@@ -254,7 +254,7 @@ ELSEWHERE = {
     "quincy": "no paper promises any; where it places tasks, tests/policies/test_quincy.py",
     "ps-dsf-exact": "drf on one pool; that it comes to its definition, test_planning",
 }
-"""Policies without rows of their own, and where what they promise is tested."""
+"""Policies without rows of their own, and where their properties are tested."""
 
 
 def test_every_policy_has_its_rows() -> None:
@@ -271,7 +271,7 @@ PROMISED = [entry for entry, promised in TABLE.items() if promised]
 
 @st.composite
 def instances(draw: st.DrawFn) -> Instance:
-    """Two to four users of two or three resources, all of which all of them need."""
+    """Two to four users of two or three resources, each of which all users need."""
     users, resources = draw(st.integers(2, 4)), draw(st.integers(2, 3))
     need = st.integers(1, NEED_MAX)
     row = st.lists(need, min_size=resources, max_size=resources).map(np.array)
@@ -287,10 +287,10 @@ def instances(draw: st.DrawFn) -> Instance:
 
 
 def few_tasks(case: Instance) -> float:
-    """What whole tasks may cost: the leftover of the largest task, used up by the smallest ones.
+    """Tolerance for whole tasks: the leftover of the largest task, used up by the smallest ones.
 
-    Of some resource less than `NEED_MAX` units are left when the first user is stuck; the others
-    may turn them into as many tasks, of at most the largest dominant share, and their lies and
+    Less than `NEED_MAX` units of some resource are left when the first user is blocked. The others
+    may turn them into as many tasks, each of at most the largest dominant share. False demands and
     doubled tasks are twice as large.
     """
     return 2 * NEED_MAX * 2 * float(case.task.max()) / FINE
@@ -334,21 +334,21 @@ def test_population_monotonicity_is_about_users_who_need_everything() -> None:
     assert abs(whole("drf")(before)[0] - 9) <= 0.01
 
 
-# What holds for whole tasks of every policy.
+# Properties of whole tasks under every policy.
 
 
 @pytest.mark.parametrize("policy", ["ps-dsf", "bf-drf"])
 @examples(7, 20)
 @given(case=instances())
 def test_on_one_agent_it_is_drf(policy: str, case: Instance) -> None:
-    """One agent's capacity is the total; where there is one agent, it is the best fit."""
+    """With one agent its capacity is the total, and it is always the best fit."""
     assert (whole(policy, "")(case) == whole("drf")(case)).all()
 
 
 @examples(7, 20)
 @given(case=instances())
 def test_on_one_agent_tsf_is_drf_up_to_rounding(case: Instance) -> None:
-    """Tasks alone are whole, so task shares differ from dominant shares by less than 1/1000."""
+    """Only tasks are whole, so task shares differ from dominant shares by less than 1/1000."""
     off = np.abs(whole("tsf")(case) - whole("drf")(case)) * case.task
     alone = FINE / case.task
     assert off.max() <= few_tasks(case) + 1 / (alone.min() - 1)
@@ -397,9 +397,9 @@ def filled(policy: str, selection: str, capacity, demand, weight=None, seed=0) -
 def test_drf_on_several_agents_has_no_sharing_incentive(selection: str) -> None:
     """[4]_, footnote 2. Half of each agent would run 100 + 5 tasks of user 1; it gets fewer.
 
-    User 0 needs <1, 1>, user 1 <1, 10>. Agent 1 has <200, 2000>, agent 2 <1800, 100>: user 1 can
-    use little but agent 1. Of the whole cluster's memory a task of it is 10/2100, of a task of
-    user 0 the larger part is 1/2000 of the CPUs.
+    User 0 needs <1, 1>, user 1 <1, 10>. Agent 1 has <200, 2000>, agent 2 <1800, 100>: user 1
+    depends on agent 1. A task of user 1 is 10/2100 of the cluster's memory; for a task of user 0
+    the larger part is 1/2000 of the CPUs.
     """
     capacity, demand = [[200, 2000], [1800, 100]], [[1, 1], [1, 10]]
     alone = sum(min(c // 2, m // 2 // 10) for c, m in capacity)
@@ -409,7 +409,7 @@ def test_drf_on_several_agents_has_no_sharing_incentive(selection: str) -> None:
 
 
 def gives_everybody_more(better, tasks: np.ndarray, capacity, demand) -> bool:
-    """Whether another placement fits and every user has more tasks in it."""
+    """Whether another placement fits and gives every user more tasks."""
     fits = (np.array(better).T @ demand <= np.array(capacity)).all()
     return bool(fits and (np.sum(better, axis=1) > tasks.sum(axis=1)).all())
 
@@ -417,8 +417,8 @@ def gives_everybody_more(better, tasks: np.ndarray, capacity, demand) -> bool:
 def test_ps_dsf_on_several_agents_is_not_pareto_efficient() -> None:
     """[4]_, footnote 2: 'PS-DSF is not necessarily Pareto optimal'.
 
-    Two agents nearly alike: it gives each user one of them, where both together would fill both.
-    On each agent 300 * <4, 1> + 170 * <2, 6> = <1540, 1320> fits.
+    Two agents are nearly alike: it gives each user one of them, although a mix would fill both. On
+    each agent 300 * <4, 1> + 170 * <2, 6> = <1540, 1320> fits.
     """
     capacity, demand = [[1900, 1400], [1900, 1500]], [[4, 1], [2, 6]]
     tasks = filled("ps-dsf", "joint", capacity, demand)
@@ -429,8 +429,8 @@ def test_ps_dsf_on_several_agents_is_not_pareto_efficient() -> None:
 def test_filling_agents_in_random_order_is_not_pareto_efficient(policy: str) -> None:
     """Table I of [4]_: mostly (5, 5, 5, 5), where (19, 2, 2, 19) would give both twice as much.
 
-    The fluid optimum of DRF and TSF is Pareto efficient (footnote 2); their filling under random
-    selection only keeps shares equal.
+    The fluid optimum of DRF and TSF is Pareto efficient (footnote 2); filling with random selection
+    only keeps shares equal.
     """
     capacity, demand = [[100, 30], [30, 100]], [[5, 1], [1, 5]]
     tasks = filled(policy, "random", capacity, demand)
@@ -449,7 +449,7 @@ def test_bottleneck_fairness_on_several_agents(policy, selection, demands, sizes
     """[4]_, footnote 2, for PS-DSF: what all users need most on every agent is shared equally."""
     demand, capacity = np.array(demands), np.array([[size, size] for size in sizes])
     held = filled(policy, selection, capacity, demand, seed=seed).sum(axis=1) * demand[:, 0]
-    # On each agent less than one task of the largest is left, for the others to take.
+    # Each agent has less than one of the largest tasks left, which the others may take.
     assert np.ptp(held) <= 6 * (len(sizes) + 1)
 
 
@@ -457,7 +457,7 @@ def test_bottleneck_fairness_on_several_agents(policy, selection, demands, sizes
 @examples(7, 20)
 @given(case=instances(), seed=st.integers(0, 2**32))
 def test_equal_agents_are_one_pool_up_to_a_few_tasks_each(policy, case: Instance, seed) -> None:
-    """No envy, and each user has its part, up to what does not fit at the edges of agents."""
+    """No envy, and each user has its part, except for leftovers on agents."""
     equal, agents = replace(case, weight=np.ones(len(case.demand))), 4
     scale = FINE // agents
     tasks = filled(policy, "joint", [equal.capacity * scale] * agents, equal.demand, seed=seed)

@@ -1,4 +1,4 @@
-"""Quincy live: whose place each agent is, by data, racks, waiting and fair bounds."""
+"""Quincy live: placement on agents by data, racks, waiting and fair bounds."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -49,7 +49,7 @@ def plan(asked: PlanProblem, **parameters: str) -> Plan:
 
 
 def places(asked: PlanProblem, **parameters: str) -> list[list[int]]:
-    """The clients of each agent."""
+    """The clients on each agent."""
     made, clients = plan(asked, **parameters), np.arange(len(asked.client))
     there = bits_of(np.vstack([made.allowed, 0 * asked.excluded[:1]]), clients)
     return [np.flatnonzero(there[group]).tolist() for group in made.group[1:]]
@@ -61,7 +61,7 @@ def test_tasks_run_where_their_data_are() -> None:
 
 
 def test_next_best_is_the_rack_of_the_data() -> None:
-    """Both want agent 3; one gets agent 4 beside it rather than one of the other rack."""
+    """Both want agent 3; one gets agent 4 in the same rack rather than one of the other rack."""
     there = places(problem({0: "hostname=host3", 1: "hostname=host3"}))
     assert sorted(there[2] + there[3]) == [0, 1]
 
@@ -120,7 +120,7 @@ def test_unknown_demands_take_an_agent() -> None:
 
 
 def bounded(asked: PlanProblem, limit: dict[int, int], guarantee: dict[int, int]) -> PlanProblem:
-    """Bound some clients, by what they may have, and what they are owed, of each resource."""
+    """Set upper and lower bounds for some clients, of each resource."""
     made = replace(asked, limit=asked.limit.copy(), guarantee=asked.guarantee.copy())
     for row, amount in limit.items():
         made.limit[row] = amount
@@ -135,14 +135,14 @@ def counts(asked: PlanProblem, **parameters: str) -> list[int]:
 
 
 def test_a_limit_bounds_its_client_alone() -> None:
-    """A task takes 4 of both: who may have 7 has one place, who may have 3 none."""
+    """A task takes 4 of both: a limit of 7 gives one place, a limit of 3 none."""
     asked = bounded(problem(clients=2), {0: 7_000}, {})
     assert counts(asked, most="4") == [1, 3]
     assert counts(bounded(asked, {0: 3_000}, {}), most="4") == [0, 4]
 
 
 def test_a_guarantee_gives_its_client_more_than_a_fair_share() -> None:
-    """Three of four places, though a fair share is two, and the other waited for an hour."""
+    """Three of four places, although a fair share is two, because the other waited for an hour."""
     asked = bounded(problem(clients=2), {}, {0: 12_000})
     asked = replace(asked, waiting_s=np.array([0.0, 3600.0]))
     assert counts(asked) == [3, 1]
@@ -154,7 +154,7 @@ def test_a_limit_comes_before_a_guarantee() -> None:
 
 
 def test_whoever_wants_no_more_keeps_its_part_and_others_are_not_counted_on_it() -> None:
-    """Client 0 holds three of four agents, and wants nothing; with client 1 two are its part."""
+    """Client 0 holds three of four agents, and wants nothing; with client 1 its part is two."""
     holder = np.array([1 << 32 | 0, 2 << 32 | 0, 3 << 32 | 0])
     held = np.zeros((2, 2), np.int64)
     held[0] = 12_000
@@ -181,7 +181,7 @@ TASK = {DEMAND_LABEL: "cpus:1;mem:1"}
 
 
 def first_cycle(world: World) -> np.ndarray:
-    """Tasks of each framework on each agent, (F, A), of a cluster of tasks of one CPU."""
+    """Tasks of each framework on each agent, (F, A), in a cluster of one-CPU tasks."""
     world.allocator.plan_source.plans_here = True
     made = world.allocator.allocate(1000)
     tasks = np.zeros((len(world.frameworks), len(world.agents)), np.int64)
@@ -199,7 +199,7 @@ def quincy_world(agents: list[str]) -> World:
 
 @pytest.mark.parametrize("count", [2, 3, 7, 11])
 def test_equal_frameworks_have_equally_many_places(count: int) -> None:
-    """On as many agents of exactly two tasks; 2 / 1.0000000000000002 is not one place."""
+    """As many agents with room for exactly two tasks; 2 / 1.0000000000000002 is not one place."""
     world = quincy_world(["cpus:2;mem:2"] * count)
     for _ in range(count):
         world.framework("r", labels=TASK)
@@ -207,7 +207,7 @@ def test_equal_frameworks_have_equally_many_places(count: int) -> None:
 
 
 def misplaced(count: int) -> int:
-    """Frameworks of one role, with a limit of a task each, that are not where their data are."""
+    """Frameworks of one role, with a limit of a task each, whose data are elsewhere."""
     agents = 2 * count
     snapshot = static_snapshot([[1, 1]] * agents, [[1, 1]] * count)
     info = (None, *(AgentInfo(f"a{n}", f"host{n}") for n in range(1, agents + 1)))
@@ -237,9 +237,10 @@ def test_a_limit_of_a_task_for_each_lets_any_number_have_its_place() -> None:
 @pytest.mark.parametrize("selection", ["random", "joint", "round_robin"])
 @pytest.mark.parametrize("seed", range(8))
 def test_the_first_filling_gives_what_the_plan_says(selection: str, seed: int) -> None:
-    """Four places for the first, two for the second, of half the weight, on the second agent alone.
+    """Four places for the first client, two for the second, which has half the weight and may use
+    the second agent only.
 
-    What the first takes there beyond its one place the second does not get: it was (5, 1).
+    Places that the first takes there beyond its one are lost to the second: the result was (5, 1).
     """
     policy = PolicySpec("quincy", selection, "characterised")
     settings = {"learn_demand": False, "seed": seed}
@@ -255,7 +256,7 @@ def test_the_first_filling_gives_what_the_plan_says(selection: str, seed: int) -
 
 
 def test_in_a_tree_of_roles_places_are_ranked_by_client() -> None:
-    """Alone in its role on the first agent, a framework took what the whole role was to have."""
+    """Alone in its role on the first agent, a framework took the share of the whole role."""
     world = quincy_world(["cpus:60;mem:60", "cpus:60;mem:60"])
     world.framework("a/x", labels=TASK | {CONSTRAINT_LABEL: "hostname=host1"})
     for _ in range(3):

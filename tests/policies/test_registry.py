@@ -1,4 +1,4 @@
-"""The policies by name, and what is said of a wrong specification."""
+"""The policies by name, and the errors of a wrong specification."""
 
 import re
 import subprocess
@@ -61,7 +61,7 @@ def test_an_error_names_the_key_the_value_and_the_mend(spec, said):
 
 
 def test_to_know_the_policies_nothing_is_compiled():
-    """Configuration is checked at every start; loops and solvers come with the first cycle."""
+    """Every start checks the configuration; the first cycle imports loops and solvers."""
     program = """
 import sys
 from allocator.core.policy import PolicySpec

@@ -1,6 +1,6 @@
 """No starvation: a client that could be served gets an offer within a bounded number of cycles.
 
-The bound is `patience_cycles`, plus the number of clients that wait as long over the number of them
+The bound is `patience_cycles` plus the number of clients that wait as long, divided by the number
 that a cycle can serve. It holds for every policy, because waiting is counted outside the policy.
 """
 
@@ -15,11 +15,11 @@ from tests.core.session import Session
 PATIENCE = 5
 TASK = {DEMAND_LABEL: "cpus:1;mem:2"}
 GREEDY = 4
-"""Frameworks that hold nothing, and decline whatever they are offered, without a filter."""
+"""Frameworks that hold nothing, and decline every offer, without a filter."""
 
 
 def crowded(spec: PolicySpec, *, patience: int, agents: int = 1) -> Session:
-    """Framework 1 holds much already; the greedy ones nothing, so every criterion prefers them."""
+    """Framework 1 holds much; the greedy ones hold nothing, so every criterion prefers them."""
     session = Session(spec, patience_cycles=patience)
     session.agent(90, 64, 64)
     for agent in range(1, agents + 1):
@@ -57,7 +57,7 @@ def test_the_one_that_holds_most_is_offered_something_in_time(name, selection, m
 
 @pytest.mark.parametrize("selection", SELECTIONS)
 def test_without_patience_it_starves(selection):
-    """What Mesos's own allocator does, too: so it is patience that helps."""
+    """Mesos's own allocator starves it, too: so patience makes the difference."""
     session = crowded(PolicySpec("drf", selection), patience=0)
     for cycle in range(3 * (PATIENCE + GREEDY)):
         assert 1 not in decline_all(session, 2000 + 1000 * cycle, keep=1)
@@ -83,7 +83,7 @@ def test_cycles_for_some_agents_do_not_count():
 
 
 def test_a_framework_that_hoards_offers_is_offered_no_more():
-    """With a quarter of 16 CPUs and 32 GiB out on offer, the rest is for others."""
+    """With a quarter of 16 CPUs and 32 GiB on offer to it, the rest goes to others."""
     session = Session(PolicySpec("drf", "listed"), outstanding_max=0.25)
     for agent in range(1, 5):
         session.agent(agent, 4, 8)

@@ -1,4 +1,4 @@
-"""What is granted stands as an offer: minimums, tasks, shared volumes and what is left over."""
+"""Grants remain valid as offers: minimums, tasks, shared volumes and leftovers."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ EVERY = pytest.mark.parametrize(
 
 
 def world(name: str = "drf", selection: str = "", **settings) -> World:
-    """A world in which policies that plan do so before each cycle."""
+    """A world in which planning policies make a plan before each cycle."""
     made = World(PolicySpec(name, selection, TASKS), settings=settings)
     made.allocator.plan_source = PlanSource(None, plans_here=True)
     return made
@@ -45,7 +45,7 @@ def test_who_can_reach_its_minimum_nowhere_keeps_nothing_from_others(name, selec
 
 @EVERY
 def test_it_is_given_as_many_tasks_as_it_must_have_and_no_more(name, selection):
-    """Of eight CPUs, where both are to have the same."""
+    """Of eight CPUs, with equal shares."""
     w = world(name, selection)
     w.agent("cpus:8;mem:8000")
     labels = {DEMAND_LABEL: "cpus:1;mem:100"}
@@ -54,13 +54,13 @@ def test_it_is_given_as_many_tasks_as_it_must_have_and_no_more(name, selection):
     offers = {offer.framework: offer for offer in w.cycle()}
     assert offers[f].resources >= resources("cpus:4;mem:400")
     assert total(offers.values()) == resources("cpus:8;mem:800")
-    if name != "choosy":  # which counts agents, of which there is one
+    if name != "choosy":  # it counts agents, of which there is one
         assert offers[f].resources == offers[g].resources
 
 
 @EVERY
 def test_who_waits_is_given_enough_for_an_offer(name, selection):
-    """Six CPUs come back each time; the others hold nothing, and want them all."""
+    """Six CPUs are released each time; the others hold nothing, and want them all."""
     w = world(name, selection, patience_cycles=PATIENCE)
     big, small = w.agent("cpus:32;mem:32000"), w.agent("cpus:6;mem:6000")
     labels = {DEMAND_LABEL: "cpus:1;mem:100"}
@@ -135,7 +135,7 @@ def test_what_is_reserved_and_makes_no_task_goes_with_the_offer(selection, left)
 
 
 def test_it_counts_towards_the_minimum():
-    """One task fits. With what else is reserved to its role that is as much as it wants."""
+    """One task fits. With the resources reserved to its role that is as much as it wants."""
     w = world()
     w.agent("cpus:1;mem:2048;cpus(r1):4")
     labels = {DEMAND_LABEL: "cpus:1;mem:2048"}
@@ -146,7 +146,7 @@ def test_it_counts_towards_the_minimum():
 
 
 def test_it_is_not_tested_alone_against_what_was_refused():
-    """A volume comes to an agent of which the framework refused a task: together they are new."""
+    """The agent gets a volume after the framework refused a task there: both are a new offer."""
     w = world()
     agent = w.agent("cpus:1;mem:128")
     f = w.framework("r1", labels={DEMAND_LABEL: "cpus:1;mem:128"})
@@ -161,7 +161,7 @@ def test_it_is_not_tested_alone_against_what_was_refused():
 
 
 def test_a_demand_that_needs_very_many_tasks_for_an_offer_says_too_little():
-    """Such a framework is served with all that is free."""
+    """Such a framework is offered everything free."""
     w = world()
     w.agent("cpus:8;mem:8000")
     tiny = {DEMAND_LABEL: "cpus:0.01;mem:1"}
@@ -171,7 +171,7 @@ def test_a_demand_that_needs_very_many_tasks_for_an_offer_says_too_little():
 
 
 def test_minimums_are_tested_on_what_is_granted_together(monkeypatch):
-    """Nothing that the filling grants is dropped afterwards."""
+    """No grant of the filling is dropped afterwards."""
     seen = []
     real = cycles.commit
 

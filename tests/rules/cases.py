@@ -1,6 +1,6 @@
-"""Mesos's rules as cases in text: reading and writing them. `README.md` tells the form.
+"""Mesos's rules as cases in text: parsing and formatting. `README.md` describes the format.
 
-What the lines mean is said where they are carried out, in `small_master.py`.
+`small_master.py` implements the meaning of each line.
 """
 
 from collections.abc import Iterable
@@ -20,21 +20,21 @@ Wish = dict[Kind, int]
 
 @dataclass
 class Case:
-    """A state, a wish, and what comes of it.
+    """A state, a wish, and the verdict on it.
 
     Attributes
     ----------
     title : str
     comments : list of str
-        Above it, with their signs.
+        Comment lines above it, with their signs.
     state : list of list of str
-        Lines, word by word.
+        Lines, split into words.
     wish : list of str
         Framework, role, agent; then amounts, or ``all``.
     verdict : list of str
-        A reason; with what is offered where something is. Empty: not known yet.
+        A reason, followed by the offer if there is one. Empty: not known yet.
     core : list of str or None
-        What the sidecar offers where that is something else than the verdict says.
+        The sidecar's offer, if it differs from the verdict.
     """
 
     title: str
@@ -46,21 +46,21 @@ class Case:
 
     @property
     def wants_all(self) -> bool:
-        """Whether the wish is all that is free on the agent."""
+        """Whether the wish is for all free resources of the agent."""
         return self.wish[3:] == [ALL]
 
     @property
     def offered(self) -> Wish:
-        """What the verdict says is offered."""
+        """The offer according to the verdict."""
         return amounts_of(self.verdict[1:])
 
     @property
     def decided(self) -> Wish:
-        """What the sidecar offers."""
+        """The offer that the sidecar should make."""
         return self.offered if self.core is None else amounts_of(self.core)
 
     def text(self) -> str:
-        """Write it."""
+        """Format it."""
         lines = [*self.comments, f"case {self.title}", *(" ".join(line) for line in self.state)]
         lines.append(" ".join(["wish", *self.wish]))
         if self.verdict:
@@ -71,7 +71,7 @@ class Case:
 
 
 def read_cases(text: str) -> list[Case]:
-    """Read a file; ValueError where a line stands in the wrong place."""
+    """Read a file; ValueError for a misplaced line."""
     cases: list[Case] = []
     comments: list[str] = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -102,7 +102,7 @@ def write_cases(cases: Iterable[Case]) -> str:
 
 
 def object_of(word: str) -> tuple[Resource, int]:
-    """Read an object: ``name:amount``, each ``@role`` it is reserved to, each ``+property``."""
+    """Parse an object: ``name:amount``, each ``@role`` it is reserved to, each ``+property``."""
     first, *properties = word.split("+")
     named, *roles = first.split("@")
     name, _, amount = named.partition(":")
@@ -130,7 +130,7 @@ def object_of(word: str) -> tuple[Resource, int]:
 
 
 def objects_of(words: Iterable[str]) -> dict[Resource, int]:
-    """Read objects; equal ones add up."""
+    """Parse objects; equal ones add up."""
     objects: dict[Resource, int] = {}
     for resource, amount in map(object_of, words):
         objects[resource] = objects.get(resource, 0) + amount
@@ -138,13 +138,13 @@ def objects_of(words: Iterable[str]) -> dict[Resource, int]:
 
 
 def quantities_of(words: Iterable[str]) -> dict[str, int]:
-    """Read amounts by name."""
+    """Parse amounts by name."""
     pairs = (word.partition(":") for word in words)
     return {name: parse_amount(amount) for name, _, amount in pairs}
 
 
 def amounts_of(words: Iterable[str]) -> Wish:
-    """Read amounts by kind: of an object all that makes no difference is left out."""
+    """Parse amounts by kind; properties of objects that do not distinguish kinds are dropped."""
     amounts: Wish = {}
     for word in words:
         if word != NOTHING:
@@ -154,14 +154,14 @@ def amounts_of(words: Iterable[str]) -> Wish:
 
 
 def words_of(amounts: Wish) -> list[str]:
-    """Write amounts by kind; of a stack of reservations the last one, as often as it is deep."""
+    """Format amounts by kind; a stack of reservations as its last role, repeated."""
     words = []
     for kind, amount in sorted(amounts.items(), key=lambda each: str(each[0])):
         word = f"{kind.name}:{format_amount(amount)}"
         word += f"@{kind.reserved_role}" * kind.depth
         word += "+ranges" * (not kind.scalar) + "+revocable" * kind.revocable
         form = f"+{kind.form}" if kind.form else ""
-        # A raw or block disk with an id is one piece; without an id it is space.
+        # A raw or block disk with an id is indivisible; without an id it is plain space.
         form += "=any" * (kind.form in {"raw", "block"} and kind.indivisible)
         words.append(word + form + "+shared" * kind.shared)
     return words or [NOTHING]

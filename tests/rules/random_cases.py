@@ -1,4 +1,4 @@
-"""Random cases: any state that a small master may be in, and a wish for all of an agent."""
+"""Random cases: any state of a small master, and a wish for all of an agent."""
 
 from itertools import zip_longest
 from typing import Any
@@ -53,7 +53,7 @@ AMOUNTS = st.sampled_from([1000, 2000, 500, 3000, 7000])
 
 @st.composite
 def cases(draw: Any) -> Case:
-    """A case whose verdict is not known."""
+    """A case without a verdict."""
     case = Case("A difference")
     agents = {f"a{n}": draw(some_objects()) for n in range(1, draw(st.integers(1, 2)) + 1)}
     frameworks = {
@@ -96,13 +96,13 @@ def cases(draw: Any) -> Case:
 
 
 def few() -> Any:
-    """True now and then, and never in the smallest case."""
+    """True occasionally, and false in a minimized case."""
     return st.integers(0, 3).map(lambda number: number == 3)
 
 
 @st.composite
 def some_objects(draw: Any) -> list[str]:
-    """Objects of an agent, each once."""
+    """Distinct objects of an agent."""
     forms = draw(st.lists(st.sampled_from(OBJECTS), min_size=1, max_size=5, unique=True))
     amounts = [draw(ELEMENTS if "ranges" in form else AMOUNTS) for form in forms]
     return [form.format(format_amount(amount)) for form, amount in zip(forms, amounts, strict=True)]
@@ -123,7 +123,7 @@ def properties(draw: Any, line: str, name: str, words: tuple[str, ...]) -> list[
 
 @st.composite
 def quotas(draw: Any) -> list[list[str]]:
-    """Guarantees of roles at the top, limits of any; no guarantee is above its limit."""
+    """Guarantees of top-level roles, limits of any; no guarantee exceeds its limit."""
     lines = []
     for role in ROLES:
         for name in NAMES:
@@ -138,7 +138,7 @@ def quotas(draw: Any) -> list[list[str]]:
 
 @st.composite
 def part_of(draw: Any, word: str) -> str:
-    """An object or a part of it; more than there is where an agent may have shrunk."""
+    """An object or part of it; more than its amount simulates an agent that shrank."""
     resource, amount = object_of(word)
     if resource.indivisible or resource.shared or not resource.scalar:
         return word
@@ -147,11 +147,13 @@ def part_of(draw: Any, word: str) -> str:
 
 
 def is_coarse(case: Case) -> bool:
-    """Whether the sidecar, which knows kinds and no objects, may offer less than the gates allow.
+    """Whether the sidecar, which sees kinds instead of objects, may offer less than the gates
+    allow.
 
-    A filter of one object covers others of its kind; and of what is indivisible all of a kind is
-    given or nothing. Where a filter may cover one way to keep to a quota, another way passes. While
-    a guarantee is owed, what agents are short of bounds all resources there, and not here.
+    A filter on one object covers all of its kind, and indivisible objects of a kind are offered
+    together or not at all. If a filter covers one choice of objects within a quota, another choice
+    may pass. While a guarantee is unmet, the overuse of an agent limits its other resources, too,
+    but not in the gates.
     """
     objects = _objects(case)
     refused = any(line[0] == "refused" for line in case.state)
@@ -163,14 +165,14 @@ def is_coarse(case: Case) -> bool:
 
 
 def has_quotas(case: Case) -> bool:
-    """Whether anything is guaranteed or limited."""
+    """Whether the case has guarantees or limits."""
     return any(line[0] in {"guarantee", "limit"} for line in case.state)
 
 
 def by_quota(case: Case, offered: Wish) -> dict[object, int]:
-    """What is offered, as far as the rules say what it must be.
+    """An offer in terms that the rules determine.
 
-    A quota bounds what there is of a name, and does not say of which kind that must be.
+    Quotas bound the total of a name, and leave open which kinds make it up.
     """
     bounded = has_quotas(case)
     sums: dict[object, int] = {}
@@ -181,7 +183,7 @@ def by_quota(case: Case, offered: Wish) -> dict[object, int]:
 
 
 def _is_short(case: Case) -> bool:
-    """Whether more is held on an agent than it has."""
+    """Whether holdings on an agent exceed its capacity."""
     rows = SmallMaster(case).ledger.agents.values()
     return any(
         there < held

@@ -1,4 +1,4 @@
-"""The state of a case in the books of the module's brain, and its gates' verdict on the wish."""
+"""Sets up the module's brain with the state of a case; its gates judge the wish."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -25,16 +25,13 @@ _NO_KIND = 999
 
 
 def is_of_a_master(case: Case) -> bool:
-    """Say whether Mesos allows such a state: it refuses quotas below the top."""
+    """Whether Mesos allows the state: it refuses quotas below top-level roles."""
     quotas = (line for line in case.state if line[0] in {"limit", "guarantee"})
     return not any("/" in line[1] for line in quotas)
 
 
 class SmallBrain:
-    """A brain in the state of a case, whose sidecar sends the case's wish.
-
-    The sidecar of its session sends nothing else.
-    """
+    """A brain in the state of a case; its sidecar sends only the case's wish."""
 
     def __init__(self, case: Case, library: Path) -> None:
         self._brain = Brain(library)
@@ -45,12 +42,12 @@ class SmallBrain:
         self._agents: dict[str, int] = {}
         self._mark = 0
         self._refused: list[list[str]] = []
-        # Of each piece on each agent, which numbers of ranges are taken.
+        # For each object on each agent, the range numbers in use.
         self._taken: dict[tuple[str, str], int] = defaultdict(int)
         self._build()
 
     def verdict(self) -> list[str]:
-        """What the gates say of the wish, as a case writes it."""
+        """The verdict of the gates, formatted as in a case."""
         master = SmallMaster(self._case)
         decision, known = master.decision, master.ledger.kinds
         batch, group = pb.DecisionBatch(sequence=1, cycle=1, first_decision=1), types_pb.Holdings()
@@ -90,9 +87,9 @@ class SmallBrain:
         region = f" region={lines['region'][0][0]}" if lines["region"] else ""
         gpus = " filter-gpus=0" if "gpus-for-everybody" in lines else ""
         some = f" minimum={minimum}" if minimum else ""
-        # A filter lasts for an interval at least, so that is short.
+        # A filter lasts for an interval at least, so the interval is short.
         self._tell(f"initialize interval=1 fallback=0{some}{region}{gpus}")
-        # Either way nothing is offered for now. Without a guarantee nothing would be recovered.
+        # Both settings prevent offers for now. With guarantees the brain would recover offers.
         expected = lines["recovering"][0][0] if lines["recovering"] else "0"
         expected = "1000" if "paused" in lines else expected
         self._tell(f"recover agents={expected} guarantee.nobody=cpus:0")
@@ -141,7 +138,7 @@ class SmallBrain:
         return ";".join(f"{name}:{format_amount(amount)}" for name, amount in amounts.items())
 
     def _any_of(self, rows: list[list[str]]) -> str:
-        """Write what one of must be reached; a row of nothing is reached by anything."""
+        """Write alternatives for the minimum; an empty one is always reached."""
         return "|".join(map(self._quantities, rows)) if all(rows) else ""
 
     def _quotas(self, lines: dict[str, list[list[str]]]) -> None:
@@ -181,7 +178,7 @@ class SmallBrain:
             for framework, role, agent, *held in lines[word]:
                 if agent == name:
                     used[f"{framework}@{role}"].append(self._pieces(name, held))
-        # A framework that refuses something must have had it before.
+        # A framework must hold something to refuse it.
         for framework, role, agent, _, *objects in lines["refused"]:
             if agent == name:
                 pieces = self._pieces(f"refused on {name}", objects)
@@ -199,7 +196,7 @@ class SmallBrain:
             self._tell(f"unavailable {name} 0")
 
     def _in_order(self) -> None:
-        """Let refusals come and time pass."""
+        """Apply refusals, and let time pass."""
         for word, *rest in self._case.state:
             if word == "later":
                 self._tell(f"pass {rest[0]}")
@@ -228,7 +225,7 @@ class SmallBrain:
     def _piece(self, place: str, resource: Resource, amount: int) -> str:
         stack = "+".join(each.role for each in resource.reservations)
         flags = [flag for flag in ("revocable", "shared") if getattr(resource, flag)]
-        # What makes no difference to a kind keeps pieces apart nevertheless.
+        # Properties that do not distinguish kinds still distinguish objects.
         for each in resource.reservations:
             flags += [f"{name}={value}" for name, value in each.labels]
             flags += ["static"] if each.static else []

@@ -1,4 +1,4 @@
-"""What the core offers to the client of a case if all others are suppressed."""
+"""The offer of the core to a case's client while all other clients are suppressed."""
 
 import numpy as np
 
@@ -30,7 +30,7 @@ def offered(case: Case) -> Wish:
 
 
 def begun(master: SmallMaster) -> Allocator:
-    """An allocator that knows what the master does."""
+    """An allocator in the state of the master."""
     ledger = master.ledger
     settings = Settings(
         policy=POLICY, limits=dict(master.limits), outstanding_max=master.outstanding_max
@@ -47,7 +47,7 @@ def begun(master: SmallMaster) -> Allocator:
 
 
 def _put_on_offer(allocator: Allocator, master: SmallMaster) -> None:
-    """A snapshot says who holds what; what of it is only on offer is told apart here."""
+    """A snapshot contains holdings; the part that is only on offer is set separately."""
     state, kinds = allocator.state, master.ledger.kinds.kinds
     for framework, role, agent, amounts in master.offered:
         row = np.array([state.clients.row(framework, role)]), np.array([agent])

@@ -1,4 +1,4 @@
-"""The state of a case as an emulated master's books, and the gates' verdict on its wish."""
+"""Sets up an emulated master's books with the state of a case; its gates judge the wish."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from tests.rules.cases import ALL, OFFERING, Case, Wish, amounts_of, objects_of,
 from tests.rules.cases import words_of as words
 
 SEQUENCE = 5
-"""The batch that a wish answers; what is `rebound` was bound after it."""
+"""The sequence number of the wish's batch; handles in `rebound` were bound later."""
 
 NEVER_MS = 2**53
 
@@ -22,7 +22,7 @@ NOBODY = 999
 
 
 class SmallMaster:
-    """A master as a case describes it.
+    """A master in the state of a case.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class SmallMaster:
         self.ledger.path = self._paths
         for line in case.state:
             self._lines()[line[0]](line[1:])
-        # All kinds of the state are known to the sidecar, and those that are wished for.
+        # The sidecar knows all kinds of the state and of the wish.
         for row in range(len(self.ledger.table)):
             self.ledger.kinds.handle(self.ledger.table[row])
         self.decision = self._decision(case.wish)
@@ -206,7 +206,7 @@ class SmallMaster:
 
     @property
     def identities(self) -> dict[int, Identity]:
-        """Of the frameworks, by handle."""
+        """Names of the frameworks, by handle."""
         return {
             handle: Identity(
                 row.framework_id, tuple(self._paths[role] for role in sorted(row.roles))
@@ -215,13 +215,13 @@ class SmallMaster:
         }
 
     def verdict(self) -> list[str]:
-        """What the gates say of the wish, as a case writes it."""
+        """The verdict of the gates, formatted as in a case."""
         verdict = judge(self.ledger, self.decision, SEQUENCE, self.now_ms)
         name = verdict.reason.name
         return [name, *words(self.given(verdict.amount))] if name in OFFERING else [name]
 
     def given(self, amount: tuple[int, ...]) -> Wish:
-        """A row of objects by kind."""
+        """Amounts of objects, by kind."""
         kinds = self.ledger.kinds
         given: Counter[int] = Counter(dict(enumerate(kinds.by_kind(amount))))
         return {kinds.kinds[kind]: value for kind, value in given.items() if value}

@@ -1,6 +1,6 @@
-"""The core, the emulated master's gates and the module's brain against each other, at random.
+"""The core, the emulated master's gates and the module's brain agree on random cases.
 
-What differs is printed, shrunk, as a case that can be put into a file here.
+A difference is printed as a minimized case, ready for a file in this directory.
 """
 
 from pathlib import Path
@@ -16,7 +16,7 @@ from tests.rules.small_master import SmallMaster
 
 
 def told(case: Case, offered: Wish) -> str:
-    """The case with what both say."""
+    """The case with both results."""
     case.verdict = SmallMaster(case).verdict()
     case.core = words_of(offered)
     return f"\n{case.text()}"

@@ -1,9 +1,9 @@
 """Mesos's rules, one case each.
 
-They are run by the emulated master's gates, by the gates of the module's brain, and by the core.
+The emulated master's gates, the gates of the module's brain, and the core run them.
 
-`README.md` tells the form of the files. With `REWRITE=1` in the environment verdicts that are
-missing are written; commit them when you understand every line.
+`README.md` describes the format of the files. With `REWRITE=1` in the environment, missing verdicts
+are written; commit them only if you understand every line.
 """
 
 import os

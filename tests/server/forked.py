@@ -1,7 +1,7 @@
 """Commands of the product as forks of a process that has imported everything.
 
-Importing costs more processor time than all else that a small sidecar does, and most tests do not
-care how Python begins. Loops are not compiled.
+Importing takes more processor time than the rest of a small sidecar's work, and most tests do not
+depend on the start of Python. Loops are not compiled.
 """
 
 import multiprocessing
@@ -26,7 +26,7 @@ _PRELOADED = [
 
 @cache
 def _context() -> ForkServerContext:
-    """The process to fork from: it begins with the first command."""
+    """The process to fork from; started by the first command."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(_PRELOADED)
     return context
@@ -41,7 +41,7 @@ def _run(words: Sequence[str], environment: Mapping[str, str], stderr: Any) -> N
 
 
 class Forked:
-    """What tests use of a `subprocess.Popen`, of a command of ``python -m allocator``."""
+    """The part of a `subprocess.Popen` that tests use, for a command of ``python -m allocator``."""
 
     def __init__(self, words: Sequence[str], environment: Mapping[str, str]) -> None:
         read, write = os.pipe()

@@ -44,12 +44,12 @@ TryPolicy = Callable[[PolicySpec, float], None]
 
 
 def _no_trial(_spec: PolicySpec, _within_s: float) -> None:
-    """Try nothing."""
+    """Skip the trial of a policy."""
 
 
 @contextmanager
 def running(loop: CoreLoop) -> Iterator[CoreLoop]:
-    """Have the core work meanwhile."""
+    """Run the core's thread for the duration of the context."""
     loop.start()
     yield loop
     loop.feed.end()
@@ -94,14 +94,14 @@ _modules: "WeakKeyDictionary[CoreLoop, InProcess]" = WeakKeyDictionary()
 
 
 def module_of(loop: CoreLoop) -> InProcess:
-    """The module that tells a loop what `tell` says; its session begins with empty books."""
+    """A module that sends a loop what `tell` says; its session starts with empty books."""
     if loop not in _modules:
         _modules[loop] = InProcess(loop).begin(())
     return _modules[loop]
 
 
 def tell(loop: CoreLoop, *events: Event) -> None:
-    """Have a module say what is its to say, and operators set the rest."""
+    """Apply events: a module sends its own, operators set the rest."""
     for event in events:
         if isinstance(event, OperatorChange):
             loop.call(partial(loop.step, event)).result(60)
@@ -132,14 +132,14 @@ def books_of(
 
 @contextmanager
 def kept(books: FollowedBooks) -> Iterator[FollowedBooks]:
-    """Have the thread of such books work meanwhile."""
+    """Run the thread of such books for the duration of the context."""
     books.start()
     yield books
     books.stop()
 
 
 def decider_of(loop: CoreLoop, operators: Operators | None = None) -> Decider:
-    """Gather what a core's process says of itself."""
+    """Collect the figures that a core's process reports about itself."""
     calls = Calls(Access(Config().access))
     return Decider(
         loop,
@@ -153,7 +153,7 @@ def decider_of(loop: CoreLoop, operators: Operators | None = None) -> Decider:
 
 @contextmanager
 def observed(loop: CoreLoop, operators: Operators | None = None) -> Iterator[Views]:
-    """Have books follow a loop that runs; returns what can be asked of them."""
+    """Have books follow a running loop; returns the interface for questions to them."""
     decider = decider_of(loop, operators)
 
     def connect() -> Iterator[records_pb2.FollowResponse]:
@@ -186,7 +186,7 @@ def observed(loop: CoreLoop, operators: Operators | None = None) -> Iterator[Vie
 
 @contextmanager
 def asking(loop: CoreLoop, try_policy: TryPolicy = _no_trial) -> Iterator[AdminServiceStub]:
-    """Serve operators' calls meanwhile; returns what makes them.
+    """Serve operators' calls meanwhile; returns a client stub.
 
     `try_policy`: as for `Operators`.
     """

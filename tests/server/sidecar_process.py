@@ -1,4 +1,4 @@
-"""A real sidecar process, and a module that speaks to it over a real channel."""
+"""A real sidecar process, and a module that talks to it over a real channel."""
 
 import json
 import os
@@ -29,7 +29,7 @@ from tests.wire.dialogue import STATE
 
 METHOD = "/allocator.v1.SessionService/Session"
 READY_S = 240.0
-"""A cold cache compiles first."""
+"""With a cold cache it compiles first."""
 
 
 def _executed(words: Sequence[str]) -> subprocess.Popen[str]:
@@ -44,12 +44,13 @@ def _executed(words: Sequence[str]) -> subprocess.Popen[str]:
 
 
 class SidecarProcess:
-    """``python -m allocator serve`` as a child; ends with the context.
+    """``python -m allocator serve`` as a child process; ends with the context.
 
     `command`: another command of the same options.
-    `compiled`: with a Python of its own and compiled loops. Loading them costs more than all else
-        that most tests do, and plain Python decides the same. Without, it is a fork, see `Forked`.
-    `until`: what its log says when it is waited for no longer; by default, that it takes sessions.
+    `compiled`: with a Python of its own and compiled loops. Loading them takes longer than the rest
+    of
+        most tests, and plain Python decides the same. Otherwise it is a fork, see `Forked`.
+    `until`: the log event that ends the wait for its start; by default, that it accepts sessions.
 
     Attributes
     ----------
@@ -102,11 +103,11 @@ class SidecarProcess:
         self.process.stderr.close()
 
     def said(self, event: str) -> list[dict]:
-        """Entries of the log with this event."""
+        """Log entries with this event."""
         return [entry for entry in self.log if entry.get("event") == event]
 
     def await_said(self, event: str, within_s: float = 60.0, **fields: object) -> dict:
-        """Wait for an entry of the log."""
+        """Wait for a log entry."""
         deadline = time.monotonic() + within_s
         while time.monotonic() < deadline:
             for entry in self.said(event):
@@ -132,18 +133,18 @@ class SidecarProcess:
         return self.process.poll() is None
 
     def catch_up(self) -> None:
-        """Wait until the observer's books have all that the sidecar has answered so far."""
+        """Wait until the observer's books include all that the sidecar has answered so far."""
         with suppress(grpc.RpcError), self.channel() as channel:
             stub = admin_pb2_grpc.AdminServiceStub(channel)
             stub.ListNames(admin_pb2.ListNamesRequest(of="role"), timeout=30, wait_for_ready=True)
 
     def page(self, path: str) -> tuple[int, str]:
-        """Ask by HTTP once the observer has caught up; returns the status and the text."""
+        """Send an HTTP request once the observer has caught up; returns the status and the text."""
         self.catch_up()
         return self.page_now(path)
 
     def page_now(self, path: str) -> tuple[int, str]:
-        """Ask by HTTP, whatever the observer knows by now."""
+        """Send an HTTP request, whatever the observer knows by now."""
         try:
             with urllib.request.urlopen(f"http://{self.http}{path}", timeout=60) as answer:
                 return answer.status, answer.read().decode()
@@ -151,7 +152,7 @@ class SidecarProcess:
             return error.code, error.read().decode()
 
     def scraped(self) -> Samples:
-        """What a scrape finds now."""
+        """The metrics of a scrape now."""
         status, text = self.page("/metrics")
         assert status == 200, text
         return samples(text)
@@ -175,7 +176,7 @@ class SidecarProcess:
 
 
 def await_true(found: Callable[[], bool]) -> None:
-    """Ask again and again; what must come may take a minute."""
+    """Repeat a request; the expected answer may take a minute."""
     until_s = time.monotonic() + 60
     while not found():
         assert time.monotonic() < until_s
@@ -183,7 +184,7 @@ def await_true(found: Callable[[], bool]) -> None:
 
 
 class GrpcModule:
-    """A module on a channel: says bytes or requests, hears responses."""
+    """A module on a channel: sends bytes or requests, receives responses."""
 
     def __init__(
         self,
@@ -210,11 +211,11 @@ class GrpcModule:
         return next(self.call)
 
     def heard(self) -> Iterator[pb.SessionResponse]:
-        """Everything until the stream ends."""
+        """All responses until the stream ends."""
         yield from self.call
 
     def leave(self) -> None:
-        """Say no more; the sidecar ends the stream."""
+        """Close the sending side; the sidecar ends the stream."""
         self._said.put(None)
 
     def begin(self, state=STATE, sequence: int = 0) -> "GrpcModule":

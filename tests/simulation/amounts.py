@@ -1,14 +1,14 @@
-"""Amounts of pieces as the brain's scripts write them: ``cpus:1.5;mem(eng):64;ports:[1-3,7-7]``."""
+"""Resources in the syntax of the brain's scripts: ``cpus:1.5;mem(eng):64;ports:[1-3,7-7]``."""
 
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 Amounts: TypeAlias = dict[str, "int | frozenset[int]"]
-"""By the name of a piece: thousandths, or the numbers of a range."""
+"""By resource: thousandths of a scalar, or the set of numbers of a range."""
 
 
 def parse(text: str) -> Amounts:
-    """Read amounts."""
+    """Parse amounts."""
     found: Amounts = {}
     for item in filter(None, text.split(";")):
         name, _, value = item.rpartition(":")
@@ -22,7 +22,7 @@ def parse(text: str) -> Amounts:
 
 
 def write(amounts: Mapping[str, int | frozenset[int]]) -> str:
-    """Write amounts down."""
+    """Format amounts."""
     return ";".join(f"{name}:{_value(amount)}" for name, amount in sorted(amounts.items()))
 
 
@@ -33,12 +33,12 @@ def _value(amount: int | frozenset[int]) -> str:
 
 
 def add(one: Amounts, other: Amounts) -> Amounts:
-    """Add up; the numbers of a range must be different ones.
+    """Add amounts; sets of numbers must be disjoint.
 
     Raises
     ------
     AssertionError
-        Where two have the same number of a range.
+        If two ranges share a number.
     """
     result = dict(one)
     for name, amount in other.items():
@@ -56,7 +56,7 @@ def add(one: Amounts, other: Amounts) -> Amounts:
 
 
 def subtract(one: Amounts, other: Amounts) -> Amounts:
-    """Take away what must be there."""
+    """Subtract amounts, which must be contained."""
     result = dict(one)
     for name, amount in other.items():
         before = result[name]
@@ -76,7 +76,7 @@ def subtract(one: Amounts, other: Amounts) -> Amounts:
 
 
 def total(many: Iterable[Amounts]) -> Amounts:
-    """Add up all of them."""
+    """Add any number of amounts."""
     result: Amounts = {}
     for each in many:
         result = add(result, each)
@@ -84,7 +84,7 @@ def total(many: Iterable[Amounts]) -> Amounts:
 
 
 def contains(one: Amounts, other: Amounts) -> bool:
-    """Whether there is this amount of everything."""
+    """Whether the first amounts contain the second."""
     try:
         subtract(one, other)
     except (AssertionError, KeyError):

@@ -9,7 +9,7 @@ LIBRARY = "MESOS_ALLOCATOR_BRAIN"
 
 
 def library_path() -> Path | None:
-    """Where the library is; None if there is none."""
+    """The path of the library; None if the variable is not set."""
     given = os.environ.get(LIBRARY)
     return Path(given) if given and Path(given).exists() else None
 
@@ -29,27 +29,27 @@ def _load(path: Path) -> ctypes.CDLL:
 
 
 class Brain:
-    """One brain; its messages are given as bytes in hexadecimal."""
+    """One brain; its messages are bytes in hexadecimal."""
 
     def __init__(self, path: Path) -> None:
-        """Begin a master's life."""
+        """Start a master."""
         self._library = _load(path)
         self._brain = self._library.allocator_brain_new()
         assert self._brain, "no memory"
         self.run("bytes")
 
     def run(self, lines: str) -> list[str]:
-        """Run lines of a script; returns what the brain did.
+        """Run lines of a script; returns the brain's effects.
 
         Raises
         ------
         AssertionError
-            Where a line is no command: the simulation is wrong, not the brain.
+            If a line is not a command: a defect of the simulation, not of the brain.
         """
         text, size = lines.encode(), ctypes.c_size_t()
         said = self._library.allocator_brain_run(self._brain, text, len(text), ctypes.byref(size))
         assert said, "no memory"
-        # It may contain untrusted roles, which need not be UTF-8, and may have a line separator.
+        # Untrusted role names need not be UTF-8, and may contain line separators.
         answer = ctypes.string_at(said, size.value).decode("utf-8", "surrogateescape").split("\n")
         del answer[-1]
         wrong = [each for each in answer if each.startswith("error:")]
@@ -57,6 +57,6 @@ class Brain:
         return answer
 
     def close(self) -> None:
-        """Forget everything: the master is dead."""
+        """Close it: the master is dead."""
         self._library.allocator_brain_delete(self._brain)
         self._brain = None

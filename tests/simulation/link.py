@@ -1,7 +1,7 @@
 """The module's side of a session, between a brain and a stream that may fail.
 
-It frames what the brain says as the session library does: events gather in batches, a cycle takes
-all of them along and waits for the answer to the one before.
+It frames messages as the session library does: events are batched, and a cycle flushes them and
+waits for the answer to the previous cycle.
 """
 
 from collections import deque
@@ -25,15 +25,15 @@ class Link:
     Attributes
     ----------
     wanted : bool
-        The brain wants sessions.
+        Whether the brain wants a session.
     connected : bool
-        The sidecar has answered in this session.
+        Whether the sidecar has answered in this session.
     agents : dict of str to int
         Handles of agents in the session.
     """
 
     def __init__(self, tell: Callable[[str], object], send: Callable[[bytes], None]) -> None:
-        """Tell the brain lines, and send the sidecar messages."""
+        """Takes two callbacks: to pass lines to the brain, and messages to the sidecar."""
         self.wanted = False
         self.connected = False
         self.agents: dict[str, int] = {}
@@ -49,11 +49,11 @@ class Link:
 
     @property
     def open(self) -> bool:
-        """Whether a session is under way."""
+        """Whether a session is open or being opened."""
         return self._session is not None
 
     def connect(self, greeting: Greeting) -> None:
-        """Say hello on a new stream."""
+        """Send a hello on a new stream."""
         self._session = ModuleSession(greeting)
         self._events, self._marks, self._cycle = [], deque(), None
         self._asked.clear()
@@ -61,7 +61,7 @@ class Link:
         self._say(self._session.hello())
 
     def end(self, why: str) -> None:
-        """The stream is gone."""
+        """Handle the end of the stream."""
         if self._session is None:
             return
         was = self.connected
@@ -69,7 +69,7 @@ class Link:
         self._tell(f"ended {why} connected={int(was)} retry=50")
 
     def receive(self, data: bytes) -> None:
-        """Take a message of the sidecar."""
+        """Handle a message of the sidecar."""
         session = self._session
         if session is None:
             return
@@ -99,7 +99,7 @@ class Link:
         self._flush_cycle()
 
     def snapshot(self, chunk: pb.SnapshotChunk, mark: int) -> None:
-        """Send a part of the snapshot."""
+        """Send a chunk of the snapshot."""
         session = self._session
         if session is None or session.state is not ModuleState.WELCOME:
             return
@@ -109,10 +109,10 @@ class Link:
         self._say(session.chunk(chunk))
         if chunk.last:
             self._mark = mark
-            self._flush(cycle=False)  # the answer to it says that the snapshot is applied
+            self._flush(cycle=False)  # its answer acknowledges the snapshot
 
     def event(self, event: pb.Event, mark: int) -> None:
-        """Send an event with one of the next batches."""
+        """Queue an event for the next batch."""
         if not self._streaming():
             return
         if event.HasField("add_agent"):
@@ -123,7 +123,7 @@ class Link:
             self._flush(cycle=False)
 
     def outcomes(self, outcomes: pb.Outcomes) -> None:
-        """Send what became of decisions."""
+        """Send the outcomes of decisions."""
         if self._streaming():
             assert self._session is not None
             first = self._session.settle(len(outcomes.reason))
@@ -131,7 +131,7 @@ class Link:
             self._events.append(pb.Event(outcomes=outcomes))
 
     def cycle(self, agents: list[str]) -> None:
-        """Ask for a cycle over some agents; none: all."""
+        """Ask for a cycle over some agents; an empty list means all."""
         if not self._streaming():
             return
         handles = {self.agents[agent] for agent in agents}
@@ -140,7 +140,7 @@ class Link:
         self._flush_cycle()
 
     def tick(self) -> None:
-        """Send what waits."""
+        """Send queued messages that are due."""
         if self._streaming() and self._events:
             self._flush(cycle=False)
 

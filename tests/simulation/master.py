@@ -1,7 +1,7 @@
-"""A master's world: agents, frameworks and tasks that come and go, and what is true of them.
+"""An honest master's world: agents, frameworks and tasks that come and go, and the true holdings.
 
-It tells the brain what happens, and checks each offer against its own account of who holds what,
-which shares nothing with the brain's or the sidecar's books.
+It reports events to the brain, and checks each offer against its own account of holdings, which
+shares nothing with the brain's or the sidecar's books.
 """
 
 import random
@@ -20,7 +20,7 @@ _ASK = re.compile(r"ask (\S+) to leave (\S+)")
 
 @dataclass
 class Agent:
-    """What an agent has."""
+    """The capacity of an agent."""
 
     total: Amounts
     active: bool = True
@@ -29,7 +29,7 @@ class Agent:
 
 @dataclass
 class Framework:
-    """Where a framework takes offers."""
+    """A framework's role or roles."""
 
     roles: set[str]
     suppressed: set[str] = field(default_factory=set)
@@ -37,14 +37,14 @@ class Framework:
 
 
 class Master(World[Amounts]):
-    """The world, and one life of its master after another."""
+    """The world, across several lives of its master."""
 
     INITIALIZE = (
         "initialize minimum=cpus:0.01|mem:32 interval=300 fallback-after=500 slice-decisions=7"
     )
 
     def __init__(self, chance: random.Random, tell: Callable[[str], list[str]]) -> None:
-        """Begin empty; the brain receives lines."""
+        """Start empty; the brain receives lines."""
         super().__init__(tell)
         self.agents: dict[str, Agent] = {}
         self.frameworks: dict[str, Framework] = {}
@@ -61,7 +61,7 @@ class Master(World[Amounts]):
     def write(self, amounts: Amounts) -> str:
         return write(amounts)
 
-    # What the brain does.
+    # Effects of the brain.
 
     def on_other(self, line: str) -> None:
         if found := _ASK.fullmatch(line):
@@ -80,7 +80,7 @@ class Master(World[Amounts]):
             reserved = name[name.find("(") + 1 : -1] if "(" in name else ""
             inside = offer.role == reserved or offer.role.startswith(reserved + "/")
             assert not reserved or inside, f"{name} offered in {offer.role}"
-        # The one thing that must never be: more is held than there is.
+        # The central invariant: holdings never exceed the capacity.
         together = self.held_on(offer.agent)
         assert contains(agent.total, together), f"{offer}: {together} are held in all"
         self._check_limit(offer)
@@ -97,7 +97,7 @@ class Master(World[Amounts]):
             assert not gained or amount <= most, f"{top}: {amount} of {name}, limited to {most}"
 
     def _consumed(self, top: str) -> Amounts:
-        """What a role and its descendants hold, and what is reserved for them."""
+        """What a role and its descendants hold, plus reservations to them."""
 
         def inside(role: str) -> bool:
             return role == top or role.startswith(top + "/")
@@ -115,7 +115,7 @@ class Master(World[Amounts]):
                     result = add(result, {bare: amount})
         return result
 
-    # What is true.
+    # The true state.
 
     def held(self) -> Iterator[Held[Amounts]]:
         """All offers and tasks."""
@@ -123,11 +123,11 @@ class Master(World[Amounts]):
         yield from self.tasks
 
     def held_on(self, agent: str) -> Amounts:
-        """What is held on an agent."""
+        """Holdings on an agent."""
         return total(each.amounts for each in self.held() if each.agent == agent)
 
     def by_holder(self) -> dict[tuple[str, str, str], Amounts]:
-        """What each framework holds in each role on each agent."""
+        """Holdings of each framework, by role and agent."""
         result: dict[tuple[str, str, str], Amounts] = {}
         for each in self.held():
             key = each.agent, each.framework, each.role
@@ -137,10 +137,10 @@ class Master(World[Amounts]):
     def _allows(self, agent: str) -> bool:
         return self.allowed is None or agent in self.allowed
 
-    # One life of the master after another.
+    # Lives of the master.
 
     def begin(self) -> None:
-        """Start a master: what runs is found again, and what was on offer is not."""
+        """Start a master: running tasks are reported again, outstanding offers are lost."""
         self.offers.clear()
         self._paused = False
         self._tell(self.INITIALIZE)
@@ -148,8 +148,8 @@ class Master(World[Amounts]):
         self.limits = {}
         for framework in self.frameworks.values():
             framework.active, framework.suppressed = True, set()
-        # Quotas and the number of agents come from the registry; agents and frameworks come back
-        # one by one, in any order.
+        # The registry holds quotas and the number of agents; agents and frameworks reregister in
+        # random order.
         self._tell("recover agents=0")
         back: list[tuple[str, str]] = [("agent", name) for name in self.agents]
         back += [("framework", name) for name in self.frameworks]
@@ -174,16 +174,16 @@ class Master(World[Amounts]):
         roles = ",".join(sorted(self.frameworks[name].roles))
         self._tell(f"add-framework {name} roles={roles}")
 
-    # What happens in it.
+    # Events of the world.
 
     def act(self) -> None:
-        """Let one thing happen."""
+        """Play one random event."""
         before = self.facts
-        while self.facts == before:  # what is not possible now is no act
+        while self.facts == before:  # an event that is not possible now does not count
             self._chance.choices(list(_ACTIONS), list(_ACTIONS.values()))[0](self)
 
     def rest(self) -> None:
-        """Leave nothing that keeps offers from being made: for an audit."""
+        """Remove what blocks offers, so that an audit sees a session at rest."""
         self._tell("resume")
         self._paused = False
         for name, framework in self.frameworks.items():
@@ -218,7 +218,7 @@ class Master(World[Amounts]):
         self.offers = [each for each in self.offers if each.agent != name]
         self.tasks = [each for each in self.tasks if each.agent != name]
         self._tell(f"remove-agent {name}")
-        # The master releases what ran there, though the agent is gone.
+        # The master recovers these resources although the agent is gone.
         for each in gone[:2]:
             self._release(each, allocated=True)
 
@@ -331,7 +331,7 @@ class Master(World[Amounts]):
                     owner.total = now
 
     def _operate_on_free(self) -> None:
-        """An operator reserves or unreserves what is free."""
+        """An operator reserves or unreserves free resources."""
         name = self._pick(self.agents) if self.agents else ""
         if not name:
             return
@@ -341,7 +341,7 @@ class Master(World[Amounts]):
         )
         pair = ["cpus", f"cpus({role})"]
         self._chance.shuffle(pair)
-        # The brain rejects what is not free; random choices may ask for more.
+        # The brain rejects what is not free; the random choice may ask for more.
         free = subtract(agent.total, self.held_on(name))
         possible = contains(free, {pair[0]: 1000})
         lines = self._tell(f"convert-free {name} {pair[0]}:1->{pair[1]}:1")
@@ -418,4 +418,4 @@ _ACTIONS: dict[Callable[[Master], None], int] = {
     Master._set_whitelist: 1,
     Master._bracket: 2,
 }
-"""What may happen, and how often beside the others."""
+"""Events with their relative frequencies."""

@@ -1,9 +1,9 @@
-"""Many seeds of the simulation, beside each other; the first violation of each is printed.
+"""Runs many seeds of the simulation in parallel, and prints the first violation of each.
 
     python -m tests.simulation.run --seeds 0-99 --acts 10000
 
-A seed that failed is repeated by itself with ``--seeds N``, and kept in `FOUND` of the tests once
-its defect is mended.
+Repeat a failed seed with ``--seeds N``, and add it to `FOUND` of the tests once its defect is
+fixed.
 """
 
 import argparse
@@ -24,7 +24,7 @@ AUDIT_EVERY = 1000
 
 
 def play(seed: int, acts: int, library: Path) -> tuple[int, str, int, int, str]:
-    """Run one seed; returns it, what went wrong, events, faults and the trace's hash."""
+    """Run one seed; returns it, the violation, numbers of events and faults, the trace's hash."""
     simulation = Simulation(seed, library)
     try:
         for _ in range(0, acts, AUDIT_EVERY):
@@ -37,7 +37,7 @@ def play(seed: int, acts: int, library: Path) -> tuple[int, str, int, int, str]:
 
 
 def main() -> int:
-    """Run the seeds; 1 where one found something."""
+    """Run the seeds; returns 1 if one found a violation."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", default="0-9", help="one, or a range: 3, 0-99")
     parser.add_argument("--acts", type=int, default=10_000, help="of the world, for each seed")

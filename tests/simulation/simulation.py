@@ -1,12 +1,11 @@
 """A master's world, the brain, a session and the sidecar's core under one seeded scheduler.
 
-Nothing here has a thread, a socket or a clock: messages wait in a queue until their time has come,
-and all chance is drawn from the seed. So a seed replays exactly, and whatever goes wrong can be
-looked at again, and again.
+There are no threads, sockets or clocks: messages wait in a queue for their time, and all random
+choices come from the seed. So a seed replays exactly, and any violation can be reproduced.
 
-Faults: streams break, so that each side hears of it at another time, with messages under way, cut
-in two or given twice; one side reads slowly; the sidecar dies with all it knows; the master dies
-and another takes over; clocks jump; operators change the policy.
+Faults: streams break, and each side notices at a different time, while messages in transit are
+truncated or duplicated; one side reads slowly; the sidecar dies and loses its state; the master
+dies and another takes over; clocks jump; operators change the policy.
 """
 
 import hashlib
@@ -37,7 +36,7 @@ _POLICIES = ("drf", "choosy", "ps-dsf", "rps-dsf", "tsf")
 
 @dataclass
 class Faults:
-    """How often each fault comes, for each act; and a defect, for tests of the tests."""
+    """Probability of each fault per act, and a planted defect for tests of the simulation."""
 
     cut: float = 0.01
     stall: float = 0.01
@@ -55,7 +54,7 @@ class Faults:
 
 @dataclass(eq=False)
 class _Stream:
-    """A stream: its number at the sidecar, and until when each direction is held up."""
+    """A stream: its number at the sidecar, and until when each direction is delayed."""
 
     number: int
     sidecar: Sidecar
@@ -66,19 +65,19 @@ class _Stream:
 
 
 class Simulation:
-    """One world, from its seed.
+    """One world, determined by its seed.
 
     Attributes
     ----------
     deliveries, faulted : int
-        Messages that arrived so far, and faults.
+        Messages delivered and faults injected so far.
     """
 
     SILENCE_MS = 5000
-    """How long an answer may take before the session ends."""
+    """Maximum wait for an answer before the session ends."""
 
     def __init__(self, seed: int, library: Path, faults: Faults | None = None) -> None:
-        """Begin with a master and a sidecar that know nothing."""
+        """Start with an empty master and an empty sidecar."""
         self.faults = faults or Faults()
         self.deliveries = self.faulted = 0
         self.now_ms = 1_000_000
@@ -87,7 +86,7 @@ class Simulation:
         self._trace = hashlib.sha256()
         self._queue: list[tuple[int, int, Callable[[], None]]] = []
         self._order = count()
-        self._skew_ms = 0  # of the master's clock
+        self._skew_ms = 0  # offset of the master's clock
         self._wake_at: int | None = None
         self._stream: _Stream | None = None
         self._lives = count(1)
@@ -100,15 +99,15 @@ class Simulation:
 
     @property
     def events(self) -> int:
-        """What happened so far: facts of the master, offers, messages that arrived."""
+        """Events so far: facts of the master, offers, delivered messages."""
         return self.master.facts + self.master.offers_made + self.deliveries
 
     def digest(self) -> str:
-        """A hash of all that was said so far."""
+        """A hash of the trace so far."""
         return self._trace.hexdigest()
 
     def run(self, acts: int) -> None:
-        """Let the world act so often, with faults; then heal it, and audit all books."""
+        """Play a number of acts with faults; then let all messages arrive, and audit the books."""
         for _ in range(acts):
             self._pass(self._chance.randrange(0, 40))
             self.master.act()
@@ -131,7 +130,7 @@ class Simulation:
         self._watch()
 
     def _watch(self) -> None:
-        """Do what the session library does as time goes by."""
+        """Do what the session library does periodically."""
         self.link.clock_ms = max(self.link.clock_ms, self.now_ms + self._skew_ms)
         self.link.tick()
         since = self.link.awaited_since_ms
@@ -143,7 +142,7 @@ class Simulation:
     # The brain.
 
     def tell(self, line: str) -> list[str]:
-        """Run a line, and do what the brain says."""
+        """Run a line, and carry out the brain's effects."""
         now = self.now_ms + self._skew_ms
         self.link.clock_ms = max(self.link.clock_ms, now)
         said = self.brain.run(f"at {now}\n{line}\ntimers")
@@ -206,14 +205,14 @@ class Simulation:
         self.link.connect(self._greeting)
 
     def _drop(self, why: str) -> None:
-        """End the stream from the module's side; the sidecar hears of it later."""
+        """End the stream from the module's side; the sidecar notices later."""
         stream, self._stream = self._stream, None
         if stream is not None:
             stream.cut = True
             late = self._chance.choice((0, 5, 200, 3000))
             self._at(late, partial(self._close, stream))
             if stream.last and self._chance.random() < 0.5:
-                # What was under way arrives in two pieces, or twice.
+                # The last message arrives again, truncated or whole.
                 cut = self._chance.randrange(len(stream.last) + 1)
                 self._at(late // 2, partial(self._deliver, stream, stream.last[:cut]))
         self.link.end(why)
@@ -233,7 +232,7 @@ class Simulation:
 
     def _deliver(self, stream: _Stream, data: bytes) -> None:
         if stream.sidecar is not self.sidecar:
-            return  # it is dead
+            return  # that sidecar is dead
         self.deliveries += 1
         for number, answer in stream.sidecar.receive(stream.number, data):
             self._answer(number, answer)
@@ -272,7 +271,7 @@ class Simulation:
                 strike()
 
     def _stall(self) -> None:
-        """Have one side read slowly for a while."""
+        """Delay one direction for a while."""
         if self._stream is not None:
             until = self.now_ms + self._chance.choice((300, 900, 1500, 7000))
             if self._chance.random() < 0.5:
@@ -375,7 +374,7 @@ class Simulation:
 
 
 def _counted(amounts: Amounts) -> dict[str, int]:
-    """Ranges as how many numbers they have, in thousandths."""
+    """Amounts in thousandths; a range counts its numbers."""
     return {
         name: amount if isinstance(amount, int) else 1000 * len(amount)
         for name, amount in amounts.items()

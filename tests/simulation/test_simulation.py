@@ -1,4 +1,4 @@
-"""The simulation finds nothing, repeats itself, and would find something if it were there."""
+"""The simulation finds no violation, is reproducible, and finds planted defects."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from tests.simulation.simulation import Faults, Simulation
 
 SEEDS = range(8)
 FOUND: tuple[int, ...] = ()
-"""Seeds that found something once."""
+"""Seeds that once found a defect."""
 ACTS = 4000
 
 RUNS = [

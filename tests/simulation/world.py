@@ -1,8 +1,8 @@
-"""A master's world as the brain's script knows it: lines go in, offers come out.
+"""The interface of a world to the brain's script: lines go in, offers come out.
 
-What happens in it is added by behaviours: `Master` plays an honest, busy cluster and checks every
-offer against its own account of who holds what; `tests.hostile.world` plays tenants that say
-whatever might do harm. Each has its own amounts, for those of tenants may be too large to count.
+Subclasses add behaviour: `Master` plays an honest, busy cluster and checks every offer against its
+own account of holdings; `tests.hostile.world` plays tenants that send harmful input. Each has its
+own type of amounts, because those of tenants may be too large to count.
 """
 
 import re
@@ -26,7 +26,7 @@ class Held(Generic[A]):
 
 
 class World(Generic[A]):
-    """The interface of a world for the simulation.
+    """A world, as the simulation uses it.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class World(Generic[A]):
     """
 
     def __init__(self, tell: Callable[[str], list[str]]) -> None:
-        """Begin empty; the brain receives lines."""
+        """Start empty; the brain receives lines."""
         self.offers: list[Held[A]] = []
         self.facts = self.offers_made = 0
         self._run = tell
@@ -47,15 +47,15 @@ class World(Generic[A]):
         raise NotImplementedError
 
     def read(self, text: str) -> A:
-        """Amounts as the brain wrote them."""
+        """Parse amounts from the brain."""
         raise NotImplementedError
 
     def write(self, amounts: A) -> str:
-        """Amounts as the brain reads them."""
+        """Format amounts for the brain."""
         raise NotImplementedError
 
     def on_line(self, line: str) -> None:
-        """Take an effect of the brain; anything that must never be is an AssertionError."""
+        """Handle an effect of the brain; AssertionError if an invariant is violated."""
         assert not line.startswith("broken"), line
         if found := _OFFER.fullmatch(line):
             framework, role, agent, amounts = found.groups()
@@ -67,29 +67,29 @@ class World(Generic[A]):
             self.on_other(line)
 
     def on_offer(self, offer: Held[A]) -> None:
-        """Look at an offer, which is outstanding now."""
+        """Handle a new offer, which is now outstanding."""
 
     def on_other(self, line: str) -> None:
-        """Take any other effect."""
+        """Handle any other effect."""
 
     def _tell(self, line: str) -> list[str]:
-        """Tell the brain a line; returns what it did."""
+        """Pass the brain a line; returns its effects."""
         self.facts += 1
         return self._run(line)
 
     def give_back(self, held: Held[A], refuse_ms: int = -1, *, allocated: bool = False) -> None:
-        """Give back an offer or what a task used."""
+        """Release an offer, or the resources of a task."""
         self._tell(
             f"release {held.agent} {held.framework} @{self.written_role(held)}="
             f"{self.write(held.amounts)} refuse={refuse_ms} allocated={int(allocated)}"
         )
 
     def written_role(self, held: Held[A]) -> str:
-        """A role as the brain reads it."""
+        """Format a role for the brain."""
         return held.role
 
     def convert(self, held: Held[A], *changes: str) -> list[str]:
-        """Apply an operation to an offer: each change turns something into something else."""
+        """Apply an operation to an offer, as pairs of resources before and after."""
         return self._tell(
             f"convert {held.agent} {held.framework} {self.written_role(held)}"
             f" offered={self.write(held.amounts)} {' '.join(changes)}"

@@ -1,10 +1,9 @@
 """Solvers against independent oracles on random instances, degenerate ones among them.
 
-``python -m tests.solvers.agree [--instances 3000] [--seed 0] [--only NAME ...]`` prints a table:
-how often the answers agreed, how often the solver refused (`NotOptimal`: a clear status), how often
-the oracle had no answer, and how often the solver was wrong, which ends the command with 1.
-Instances have users who can use nothing, types and agents of nothing, graphs that fall apart, and
-weights over nine orders of magnitude.
+``python -m tests.solvers.agree [--instances 3000] [--seed 0] [--only NAME ...]`` prints a table of
+results: agreement, refusal by the solver (`NotOptimal`: a clear status), no answer from the oracle,
+and a wrong answer of the solver, for which the exit code is 1. Instances include users without
+machines, empty types and agents, disconnected graphs, and weights over nine orders of magnitude.
 """
 
 import argparse
@@ -44,12 +43,12 @@ def wide(rng: Rng, count: int) -> np.ndarray:
 
 
 def mild(rng: Rng, count: int) -> np.ndarray:
-    """Weights of one order of magnitude; often all are 1."""
+    """Weights within one order of magnitude; often all are 1."""
     return rng.uniform(0.3, 3.0, count) if rng.random() < 0.5 else np.ones(count)
 
 
 def eligibility(rng: Rng, rows: int, columns: int) -> np.ndarray:
-    """Who can use what: sparse or dense, now and then in two parts without anything in common."""
+    """Random eligibility: sparse or dense, sometimes in two disconnected parts."""
     allowed = rng.random((rows, columns)) < rng.choice([0.15, 0.4, 0.8])
     if rng.random() < 0.3:
         allowed[: rows // 2, columns // 2 :] = False
@@ -95,7 +94,7 @@ def by_all_assignments(rng: Rng) -> str:
 
 
 def after_changes(rng: Rng) -> str:
-    """Joins and leaves, against the solver from nothing."""
+    """Joins and leaves, against a solver that starts from scratch."""
     eligible, count = graph(rng, 30, 12, 200)
     weight = (wide if rng.random() < 0.5 else mild)(rng, len(eligible))
     online = OnlineMaxMin(eligible, count, weight)
@@ -121,7 +120,7 @@ def after_changes(rng: Rng) -> str:
 
 
 def cluster(rng: Rng) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Demands, capacities, eligibility; some of what is needed is nowhere."""
+    """Demands, capacities, eligibility; some agents lack a resource."""
     frameworks, agents, resources = (int(rng.integers(1, most)) for most in (6, 6, 4))
     demand = rng.choice([0.0, 0.0, 0.5, 1.0, 2.0, 3.0, 100.0], (frameworks, resources))
     demand[:, 0] = np.where(demand.any(axis=1), demand[:, 0], 1.0)
@@ -130,7 +129,7 @@ def cluster(rng: Rng) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def alpha_fair(alpha: float, weights: Callable[[Rng, int], np.ndarray]) -> Callable[[Rng], str]:
-    """Alpha-fairness over agents against cones; ours must be as good, and feasible."""
+    """Alpha-fairness over agents against conic programs; ours must be as good, and feasible."""
 
     def trial(rng: Rng) -> str:
         demand, capacity, eligible = cluster(rng)
@@ -143,7 +142,7 @@ def alpha_fair(alpha: float, weights: Callable[[Rng, int], np.ndarray]) -> Calla
         some = able.any(axis=1)
         if not some.any():
             return AGREES if not ours.any() else WRONG
-        # In tasks that each could run alone, so that the oracle's numbers are near 1.
+        # Scaled by the number of tasks that each could run alone, so that values are near 1.
         part = np.divide(
             demand[:, None], capacity[None], out=np.zeros((*able.shape, demand.shape[1])),
             where=capacity[None] > 0,
@@ -159,7 +158,7 @@ def alpha_fair(alpha: float, weights: Callable[[Rng, int], np.ndarray]) -> Calla
         except AssertionError:
             return SILENT
         mine = ours[some].sum(axis=1) / alone
-        # Nothing feasible is better than the optimum, to first order (Proposition 2).
+        # No feasible point improves on the optimum, to first order (Proposition 2).
         gain = (income * (theirs - mine) / mine**alpha).sum()
         return AGREES if gain <= 1e-5 * (income * mine ** (1 - alpha)).sum() else WRONG
 
@@ -167,7 +166,7 @@ def alpha_fair(alpha: float, weights: Callable[[Rng, int], np.ndarray]) -> Calla
 
 
 def by_fractions(rng: Rng) -> str:
-    """Alpha 8, where no convex solver is exact enough: by duality, in fractions."""
+    """Alpha 8, where no conic solver is exact enough: by duality, in fractions."""
     demand, capacity, eligible = cluster(rng)
     weight = mild(rng, len(demand))
     ours = pf_agents.solve(demand, capacity, eligible, weight, 8.0)
@@ -189,7 +188,7 @@ def by_definition(rng: Rng) -> str:
 
 
 def by_network_simplex(rng: Rng) -> str:
-    """From nothing, and begun with the answer before after some arcs have changed."""
+    """From scratch, and from the previous answer after changes of some arcs."""
     nodes, arcs = int(rng.integers(1, 25)), int(rng.integers(0, 90))
     tail, head = rng.integers(0, nodes, (2, arcs))
     capacity = rng.integers(0, 6, arcs)

@@ -1,6 +1,6 @@
-"""Slow and independent ways to the solvers' answers: linear and conic programs, all sets.
+"""Slow and independent methods for the solvers' problems: linear and conic programs, all sets.
 
-The tests compare with them on what Hypothesis draws, `agree.py` on thousands of random instances.
+Tests use them on Hypothesis's examples, `agree.py` on thousands of random instances.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from allocator.solvers.flow.min_cost_flow import Network
 def best_of_all(
     eligible: np.ndarray, count: np.ndarray, weight: Sequence[float], limit: np.ndarray | None
 ) -> list[float]:
-    """The largest ascending vector of weighted shares among all assignments of machines."""
+    """The lexicographically largest sorted vector of weighted shares over all assignments."""
     vectors = {(0,) * len(eligible)}
     for kind in np.repeat(np.arange(len(count)), count):
         vectors |= {
@@ -34,7 +34,7 @@ def best_of_all(
 def linear_programs(
     eligible: np.ndarray, count: np.ndarray, weight: np.ndarray, limit: np.ndarray | None
 ) -> np.ndarray:
-    """Algorithm 1 of the paper, with the first constraint as it is meant: x[i, j] <= C[i, j]."""
+    """Algorithm 1 of the paper, with a correction of the first constraint: x[i, j] <= C[i, j]."""
     users, types = eligible.shape
     columns = users * types + 1  # x[i, j] row by row, then the level
     machine = np.zeros((types, columns))
@@ -77,8 +77,8 @@ def exact_shares(
 ) -> list[Fraction]:
     """The optimum from all sets of users, in rational numbers.
 
-    Fujishige: the set whose members can have least by weight stands lowest; the others share what
-    they can have beside it.
+    Fujishige: the set with the lowest attainable level by weight is fixed at that level; the others
+    share the remainder.
     """
     users = range(len(eligible))
     most = [
@@ -92,7 +92,7 @@ def exact_shares(
         return int(count[eligible[members(which)].any(axis=0)].sum())
 
     usable = [machines(which) for which in range(1 << len(users))]
-    # What a set can have: some of its members are held back by machines, the others by limits.
+    # The maximum of a set: machines bound some of its members, limits the others.
     rank = [
         min(
             usable[part] + sum((most[u] for u in members(which & ~part)), Fraction(0))
@@ -122,11 +122,11 @@ def exact_shares(
 def clarabel_tasks(demand, capacity, eligible, weight, alpha: float) -> np.ndarray:
     """Tasks of each framework by power and exponential cones; all of them can run somewhere.
 
-    What the solver gives too much, within its own tolerance, is taken back: the answer fits.
+    The answer is scaled down by the solver's tolerance so that it is feasible.
     """
     frameworks, of, on = len(demand), *np.nonzero(eligible)
     pairs, rows = len(of), capacity.size
-    # In parts of each capacity: else the solver's tolerance is one of the largest of them.
+    # Relative to each capacity; otherwise the solver's tolerance refers to the largest of them.
     share = np.divide(
         demand[of], capacity[on], out=np.zeros((pairs, demand.shape[1])), where=capacity[on] > 0
     )
@@ -170,10 +170,10 @@ def clarabel_tasks(demand, capacity, eligible, weight, alpha: float) -> np.ndarr
 
 
 def exact_gap(tasks, prices, demand, capacity, eligible, weight, alpha: int) -> float:
-    """By how much the tasks exceed a capacity, or the best there is can exceed them, exactly.
+    """Violation of a capacity, or an upper bound on the distance from the optimum, exactly.
 
-    Weak duality: to first order nothing gains more than the whole cluster is worth at prices that
-    no framework undercuts, less what is earned; in parts of what is earned. All in fractions.
+    Weak duality: to first order, no allocation gains more than the value of the whole cluster at
+    prices that no framework undercuts, minus the income; relative to the income. All in fractions.
     """
     task, price, need, room = (
         [[Fraction(value) for value in row] for row in each.tolist()]
@@ -215,13 +215,13 @@ def gain_by_definition(tasks, demand, capacity, eligible, weight) -> float:
         for n in np.flatnonzero(able):
             level = tasks.sum(axis=1)[able] / weight[able] / alone[able]
             own = tasks.sum(axis=1)[n] / weight[n] / alone[n]
-            # In parts of what each could run alone, so that all numbers are near 1.
+            # Relative to what each could run alone, so that values are near 1.
             have = tasks[able, i] / alone[able]
             kept = np.where(level <= own * (1 + 1e-7), have, 0.0)
             use = (demand[able] * alone[able, None]).T[room > 0] / room[room > 0][:, None]
             me = int(able[:n].sum())
             low = [(float(least), None) for least in kept]
-            room_left = np.maximum(1, use @ kept)  # what rounding took
+            room_left = np.maximum(1, use @ kept)  # the rounding error
             best = linprog(-np.eye(len(have))[me], A_ub=use, b_ub=room_left, bounds=low)
             assert best.status == 0
             assert best.fun is not None
@@ -249,10 +249,11 @@ def machines_envied(
     weight: NDArray[np.float64] | None = None,
     limit: NDArray[np.float64] | NDArray[np.int64] | None = None,
 ) -> float:
-    """How far machines given are from being max-min fair, without cuts.
+    """Distance of an allocation of machines from max-min fairness, without cuts.
 
-    They are if no machine is given twice, or to a user that cannot use it, and if no user below its
-    limit could use a machine that is idle or held by a user with a larger weighted share.
+    It is max-min fair if no machine is assigned twice, or to a user that cannot use it, and if no
+    user below its limit could use a machine that is idle or held by a user with a larger weighted
+    share.
 
     `given` (U, T): machines of each type that each user gets.
     `eligible`, `count`, `weight`, `limit`: as in `solve`.
@@ -263,7 +264,7 @@ def machines_envied(
     machines = given.sum(axis=1)
     steps = np.ones(len(given)) if weight is None else np.asarray(weight, np.float64)
     most = np.full(len(given), np.inf) if limit is None else limit
-    # Amounts below this count as nothing.
+    # Smaller amounts count as zero.
     small = 1e-9 * count.sum()
     idle = count - given.sum(axis=0)
     level = machines / steps
@@ -273,8 +274,8 @@ def machines_envied(
     # A user below its limit must not be able to use a type held by a user with a higher level.
     envied = np.where(eligible & (count > 0), holder, 0.0).max(axis=1)
     short = np.where(machines < most - small, (envied - level) * steps, 0.0)
-    # The basic conditions: nothing negative, nothing to ineligible users, nothing twice, no limit
-    # exceeded.
+    # Basic conditions: no negative amounts, no ineligible users, nothing assigned twice, limits
+    # hold.
     wrong = [-given.min(), np.where(eligible, 0.0, given).max(), -idle.min()]
     wrong += [(machines - most).max(), min(short.max(), float(count.sum())), 0.0]
     return float(max(wrong) / count.sum())

@@ -24,7 +24,7 @@ def test_a_wrong_answer_is_found(monkeypatch: pytest.MonkeyPatch, capsys) -> Non
 
 
 def test_an_answer_that_does_not_fit_is_not_taken_for_a_better_one() -> None:
-    """With capacities four orders apart, cones had overfilled the small agents."""
+    """With capacities four orders of magnitude apart, the conic solver overfilled small agents."""
     rng = np.random.default_rng([0, 734])
     assert agree.TRIALS["alpha 8, cones (Clarabel)"](rng) == agree.AGREES
 

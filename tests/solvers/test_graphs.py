@@ -1,4 +1,4 @@
-"""Problems as networkx has them: there and back, with solutions, against networkx itself."""
+"""Problems converted to networkx and back, with solutions, compared with networkx's own."""
 
 import networkx as nx
 import numpy as np
@@ -46,7 +46,7 @@ def test_shares_are_those_of_the_arrays(problem) -> None:
 
 @given(problems())
 def test_the_smallest_share_is_what_networkx_says(problem) -> None:
-    """By Hall's condition: all can have a level if a flow of networkx carries it."""
+    """By Hall's condition: a level is feasible if networkx finds a flow for it."""
     eligible, count, _ = problem
     graph = max_min_shares(constraint_graph(eligible, count))
     able = [name for name, data in graph.nodes(data=True) if data["side"] == 0 and graph[name]]
@@ -98,7 +98,7 @@ def test_tasks_of_resource_graphs_are_those_of_the_arrays(cluster) -> None:
             row, column = int(framework.split()[1]), int(agent.split()[1])
             assert data["tasks"] == best.tasks[row, column]
             assert solved.nodes[framework]["tasks"] == best.tasks[row].sum()
-    # The prices prove the first: no task costs less than what it is worth.
+    # The prices prove the first: no task costs less than its value.
     solved = fair_tasks(graph)
     for framework, agent in solved.edges:
         need, price = solved.nodes[framework]["need"], solved.nodes[agent]["price"]

@@ -1,4 +1,4 @@
-"""Max-min fair rates over shared links: against the definition, and against a slow twin."""
+"""Max-min fair rates over shared links: against the definition and a naive implementation."""
 
 import numpy as np
 from hypothesis import given

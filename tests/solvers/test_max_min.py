@@ -1,4 +1,4 @@
-"""Constrained max-min fairness: against every assignment there is, and against linear programs."""
+"""Constrained max-min fairness: against all assignments, and against linear programs."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def graphs(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndar
 
 @st.composite
 def wide_graphs(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
-    """The same, with weights over nine orders of magnitude and limits that are no whole numbers."""
+    """The same, with weights over nine orders of magnitude and fractional limits."""
     users, types = draw(st.integers(1, 5)), draw(st.integers(1, 5))
     eligible = draw(arrays(np.bool_, (users, types)))
     count = draw(arrays(np.int64, types, elements=st.integers(0, 3) | st.integers(0, 10**6)))
@@ -81,7 +81,7 @@ def test_cuts_and_the_absence_of_envy_prove_the_same(graph) -> None:
     assert machines_envied(solution.given, *graph) <= 1e-9 * weight.max() / weight.min()
     assert (solution.machines <= (np.inf if limit is None else limit)).all()
     np.testing.assert_allclose(solution.given.sum(axis=1), solution.machines, atol=1e-9)
-    # A cut's users can use nothing that is in a higher one.
+    # A cut's users cannot use machines of a higher cut.
     classes = solution.classes
     for low, cut in enumerate(classes.cuts):
         for higher in classes.cuts[low + 1 :]:

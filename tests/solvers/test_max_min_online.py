@@ -1,4 +1,4 @@
-"""Max-min fairness kept up: the answer of the solver after every change, from a good beginning."""
+"""Incremental max-min fairness equals the full solution after every change."""
 
 import numpy as np
 import pytest

@@ -16,13 +16,13 @@ COSTS = st.integers(-3, 9) | st.integers(-(10**9), 10**9)
 
 @st.composite
 def networks(draw: st.DrawFn) -> Network:
-    """Up to seven nodes, disconnected ones, loops and parallel arcs among them."""
+    """Up to seven nodes, including disconnected ones, loops and parallel arcs."""
     nodes, arcs = draw(st.integers(1, 7)), draw(st.integers(0, 16))
     ends = st.integers(0, nodes - 1)
     tail, head = (draw(arrays(np.int64, arcs, elements=ends)) for _ in range(2))
     capacity = draw(arrays(np.int64, arcs, elements=st.integers(0, 4)))
     cost = draw(arrays(np.int64, arcs, elements=COSTS))
-    # Mostly supplies that some flow meets.
+    # Mostly supplies for which a flow exists.
     flow = draw(arrays(np.int64, arcs, elements=st.integers(0, 4)))
     supply = np.zeros(nodes, np.int64)
     np.add.at(supply, tail, np.minimum(flow, capacity))
@@ -85,7 +85,7 @@ def test_the_cost_is_that_of_networkx(network: Network) -> None:
 
 @given(networks(), networks(), st.data())
 def test_a_repair_ends_at_the_same_cost(network: Network, other: Network, data) -> None:
-    """Whatever the solution before was of."""
+    """Any previous solution is a valid start."""
     try:
         expected = solve(network).cost
     except Infeasible:
@@ -121,7 +121,7 @@ def test_the_certificate_refuses_what_is_not_optimal() -> None:
     network = Network(zero, one, one, np.array([1, 3]), np.array([1, -1]))
     potential = np.array([0, 1])
     assert violation(network, np.array([1, 0]), potential) == 0
-    assert violation(network, np.array([0, 1]), potential) == 2  # the dearer arc
+    assert violation(network, np.array([0, 1]), potential) == 2  # the more expensive arc
     assert violation(network, np.array([0, 0]), potential) == 1  # the supply is not met
     assert violation(network, np.array([2, -1]), potential) == 1  # more than the capacity
     assert violation(network, np.array([1, 0]), np.array([0, 5])) == 2  # the wrong potentials

@@ -1,4 +1,4 @@
-"""Of all ways to give users their shares the nearest: by linear programs, and by hand."""
+"""The nearest assignment that gives users their shares: by linear programs, and by hand."""
 
 import numpy as np
 import pytest
@@ -22,10 +22,10 @@ def clusters(draw: st.DrawFn):
 
 
 def fewest_moves(eligible, count, machines, held) -> float:
-    """The slow way: how many machines have to change hands, at least."""
+    """Naive implementation: the minimum number of machines that change hands."""
     users, types = eligible.shape
     pairs = users * types
-    # First what each has of each type, then how much of that is new to it.
+    # First each user's amount of each type, then how much of it is new to the user.
     of_user = np.kron(np.eye(users), np.ones(types))
     of_type = np.kron(np.ones(users), np.eye(types))
     found = linprog(
@@ -49,7 +49,7 @@ def test_shares_are_whole_and_as_little_changes_hands_as_can_be(cluster) -> None
     assert (got.sum(axis=0) <= count).all()
     machines = got.sum(axis=1)
     assert (np.abs(machines - share) < 1).all()
-    # No machine is idle that rounding could have given to a user.
+    # No machine is idle that rounding could have assigned.
     assert machines.sum() >= np.floor(share.sum() - 1e-6)
     moves = np.maximum(got - held, 0).sum()
     assert moves == pytest.approx(fewest_moves(eligible, count, machines, held), abs=1e-6)

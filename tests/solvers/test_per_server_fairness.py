@@ -1,4 +1,4 @@
-"""PS-DSF: the definition by linear programs, special cases by other solvers, what it refuses."""
+"""PS-DSF: the definition by linear programs, special cases by other solvers, and refusals."""
 
 import numpy as np
 import pytest
@@ -46,7 +46,7 @@ def test_it_meets_the_definition(cluster) -> None:
 
 @given(clusters(wild=False))
 def test_the_certificate_refuses_what_the_definition_refuses(cluster) -> None:
-    """Of any allocation that fits: it passes where the linear programs find nothing to gain."""
+    """Any feasible allocation: the check passes if linear programs find no gain."""
     tasks = solve(*cluster).tasks
     for wrong in (0.9 * tasks, tasks * np.linspace(1, 0.5, len(tasks))[:, None]):
         gain = gain_by_definition(wrong, *cluster)
@@ -65,7 +65,7 @@ def test_one_agent_is_dominant_resource_fairness(cluster) -> None:
 
 @given(clusters())
 def test_one_resource_is_max_min_fairness_over_the_constraint_graph(cluster) -> None:
-    """With one resource every agent orders frameworks alike, as machines that are shared."""
+    """With one resource every agent orders frameworks alike, as shared machines do."""
     _, capacity, eligible, weight = cluster
     count = np.ceil(capacity[:, 0]).astype(np.int64)
     ours = solve(np.ones((len(eligible), 1)), count[:, None].astype(float), eligible, weight)
@@ -86,7 +86,7 @@ def test_a_heavier_framework_stands_at_the_same_level() -> None:
 
 
 def test_there_may_be_several_allocations() -> None:
-    """The order of the agents decides which is found; both meet the definition."""
+    """The order of the agents determines which solution is found; both satisfy the definition."""
     rng = np.random.default_rng(0)
     apart = 0.0
     for _ in range(60):
@@ -152,7 +152,7 @@ def test_where_the_filling_goes_in_circles_whoever_wants_one_gets_an_answer_that
 
 
 def test_a_solver_gives_up_where_it_would_have_to_do_too_much() -> None:
-    """By counted work, not by time; what is enough is the same answer as without a bound."""
+    """The bound counts work, not time; a sufficient one gives the same answer as none."""
     cluster = of_two_resources(3)
     arrays = cluster.demand.astype(float), cluster.capacity.astype(float)
     problem = *arrays, cluster.eligible, cluster.weight

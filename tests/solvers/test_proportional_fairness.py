@@ -1,4 +1,4 @@
-"""Fluid proportional fairness: its certificate, an independent solver, and what it refuses."""
+"""Fluid proportional fairness: its certificate, an independent solver, and refusals."""
 
 import clarabel
 import numpy as np

@@ -1,4 +1,4 @@
-"""Alpha-fairness over agents: its certificate, an independent solver, and what it refuses."""
+"""Alpha-fairness over agents: its certificate, an independent solver, and refusals."""
 
 import numpy as np
 import pytest
@@ -52,9 +52,9 @@ def test_the_tasks_are_those_of_another_solver(seed: int, alpha: float) -> None:
     ours = solve(demand, capacity, eligible, weight, alpha).tasks.sum(axis=1)
     theirs = clarabel_tasks(demand, capacity, eligible, weight, alpha)
     np.testing.assert_allclose(ours, theirs, rtol=1e-3)
-    # Closer than that: neither has more utility than the other by what both promise.
+    # The gap is smaller: neither has more utility than the other's certificate permits.
     gain = (weight * (theirs - ours) / ours**alpha).sum() / (weight * ours ** (1 - alpha)).sum()
-    assert gain <= 1e-6  # Proposition 2: ours is the better for every feasible other
+    assert gain <= 1e-6  # Proposition 2: ours is better than every other feasible point
 
 
 @given(clusters())
@@ -102,7 +102,7 @@ def test_bad_input_is_named() -> None:
 
 
 def test_utilities_that_are_ten_orders_apart_are_solved() -> None:
-    """Ordinary sizes, but at alpha 4 incomes differ by (100 / 0.03) ** 3: rounding spoils steps.
+    """Moderate sizes, but at alpha 4 incomes differ by (100 / 0.03) ** 3: rounding spoils steps.
 
     The first framework has an agent almost alone where 100 of its tasks fit.
     """
@@ -118,7 +118,7 @@ def test_utilities_that_are_ten_orders_apart_are_solved() -> None:
 
 
 def test_a_solver_gives_up_where_it_would_have_to_do_too_much() -> None:
-    """By counted work, not by time; what is enough is the same answer as without a bound."""
+    """The bound counts work, not time; a sufficient one gives the same answer as none."""
     problem = np.array([[5.0, 1], [1, 5]]), np.array([[100.0, 30], [30, 100]])
     with pytest.raises(GivenUp, match="alpha-fairness over agents: given up"):
         solve(*problem, work_max=1000)
@@ -126,7 +126,7 @@ def test_a_solver_gives_up_where_it_would_have_to_do_too_much() -> None:
 
 
 def test_what_is_too_large_is_given_up_before_anything_is_made_of_it(monkeypatch) -> None:
-    """Its matrix alone would be of gigabytes."""
+    """Its matrix alone would take gigabytes."""
     monkeypatch.setattr(proportional_fairness_agents, "_constraints", None)
     capacity = 1 + np.random.default_rng(0).random((400, 2))
     with pytest.raises(GivenUp):

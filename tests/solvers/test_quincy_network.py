@@ -1,4 +1,4 @@
-"""Quincy's network: what it places, within which bounds, at the least cost; step after step."""
+"""Quincy's network: placements within bounds at minimum cost, step by step."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from allocator.solvers.flow.quincy_network import QuincyCluster, QuincyNetwork, 
 
 
 def cost_of(network: QuincyNetwork, place: np.ndarray) -> int:
-    """What a placement costs, each task by its cheapest way there."""
+    """The cost of a placement, each task by its cheapest path."""
     tasks, total = network.tasks, 0
     for row, computer in enumerate(place.tolist()):
         if computer < 0:
@@ -90,9 +90,9 @@ def test_the_times_are_those_of_real_solutions() -> None:
     for row in report.rows:
         mean, largest, cold, coldest = (cell.computed for cell in row.cells)
         assert 0 < mean <= largest
-        assert 0 < cold == coldest  # of two networks, one
+        assert 0 < cold == coldest  # the same problem as two networks and as one
     assert report.holds
-    # Only what the paper has is compared.
+    # Only the features of the paper are compared.
     assert [cell.published for cell in report.rows[1].cells] == [None] * 4
 
 

@@ -1,4 +1,4 @@
-"""Water filling: the condition that characterises max-min fairness, and the paper's examples."""
+"""Water filling: the characteristic condition of max-min fairness, and the paper's examples."""
 
 import numpy as np
 import pytest
@@ -48,7 +48,8 @@ def test_weights_scale_the_shares() -> None:
 def test_filling_goes_on_for_those_whose_resources_are_left() -> None:
     demand, capacity = np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]), np.array([2.0, 10.0])
     tasks = solve(demand, capacity, rate(demand, capacity, np.ones(3))).tasks
-    # Dominant shares x1/2, x2/2, x3/10 grow to 1/2; the first resource is gone, x3 takes the rest.
+    # Dominant shares x1/2, x2/2, x3/10 grow to 1/2; the first resource is used up, x3 takes the
+    # rest.
     np.testing.assert_allclose(tasks, [1.0, 1.0, 9.0])
 
 

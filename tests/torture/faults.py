@@ -1,6 +1,6 @@
-"""What goes wrong, a function each, and where it strikes.
+"""The faults that torture injects, one function each.
 
-Which fault strikes is drawn by weight: what takes long is rare.
+`FAULTS` is drawn from by weight; faults that take long have a low weight.
 """
 
 import json
@@ -36,9 +36,10 @@ from tests.torture.wires import Proxy, dial_tcp
 
 @dataclass
 class Scene:
-    """Where a fault strikes: the rig, and the master whose world is played.
+    """What a fault acts on: the rig, and the master of the world that is being played.
 
-    later: schedules a call after some milliseconds of the world's time, at its end at the latest.
+    later: schedules a call after some milliseconds of world time, at the end of the world at the
+        latest.
     """
 
     rig: Rig
@@ -48,7 +49,7 @@ class Scene:
     later: Callable[[int, Callable[[], None]], None]
 
     def afterwards(self, between_s: tuple[float, float], undo: Callable[[], None]) -> None:
-        """Have something undone after a while of real time: the master may be waiting by then."""
+        """Undo something after some real time, since world time stops while the master waits."""
         timer = threading.Timer(self.rig.chance.uniform(*between_s), undo)
         timer.daemon = True
         timer.start()
@@ -59,11 +60,11 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that goes wrong.
+    """One kind of fault.
 
-    weight: how likely it is beside the others.
-    possible: whether it can be done here.
-    strike: does it; what must come of it at once is looked at there.
+    weight: probability relative to the other faults.
+    possible: whether this machine can inject it.
+    strike: injects it, and checks its immediate effects.
     """
 
     name: str
@@ -73,13 +74,13 @@ class Fault:
 
 
 FAULTS: list[Fault] = []
-"""All of them."""
+"""Every fault, in order of definition."""
 
 
 def fault(
     name: str, weight: int, possible: Callable[[Rig], bool] = lambda _rig: True
 ) -> Callable[[Callable[[Scene], None]], Fault]:
-    """Make a function a fault, one of `FAULTS`."""
+    """Register a function in `FAULTS`."""
 
     def made(strike: Callable[[Scene], None]) -> Fault:
         FAULTS.append(Fault(name, weight, possible, strike))
@@ -97,21 +98,21 @@ CUT_OFF = (
     grpc.StatusCode.CANCELLED,
     grpc.StatusCode.RESOURCE_EXHAUSTED,
 )
-"""The process was stopped, or is full: no answer to what was said."""
+"""Status codes of a process that was stopped or is out of descriptors."""
 
 NO_ANSWER = (*CUT_OFF, grpc.StatusCode.DEADLINE_EXCEEDED)
-"""Or it is frozen; and no defect."""
+"""Acceptable status codes of a missing answer; the deadline passes if the process is frozen."""
 
 
-# What happens to the process.
+# Faults of the process.
 
 FREEZE_S = (0.05, 2.5)
 ABSENCE_S = (0.0, 1.0)
 PLANNING_S = (0.0, 0.5)
-"""Until after a small plan: it is copied, worked out, on its way, or adopted."""
+"""Long enough to hit any stage of a small plan: copied, computed, delivered, adopted."""
 
 OBSERVER_S = 60.0
-"""How long questions may stay unanswered, on a busy machine under further faults."""
+"""Limit on unanswered questions, on a busy machine with other faults active."""
 
 ANSWERED = "questions are answered again"
 AHEAD_S = (-40 * 86_400.0, -7_200.0, -90.0, -0.5, 0.5, 90.0, 7_200.0, 40 * 86_400.0)
@@ -120,14 +121,14 @@ CLOCK_MS = (500, 8_000)
 
 @fault("kill -9", 2)
 def kill(scene: Scene) -> None:
-    """SIGKILL: it is gone between two instructions, and starts again after a while."""
+    """SIGKILL, and a restart after a while."""
     scene.rig.sidecar.kill()
     restart(scene)
 
 
 @fault("terminate and restart", 2)
 def terminate(scene: Scene) -> None:
-    """SIGTERM: it takes leave in order, with exit code 0, and starts again."""
+    """SIGTERM, which must exit with code 0, and a restart."""
     code = scene.rig.sidecar.terminate()
     wrong = [] if code == 0 else [f"SIGTERM: exit code {code}\n{scene.rig.sidecar.meter.tail()}"]
     scene.rig.findings.check("ends in order", wrong)
@@ -136,7 +137,7 @@ def terminate(scene: Scene) -> None:
 
 @fault("freeze", 6)
 def freeze(scene: Scene) -> None:
-    """SIGSTOP, then SIGCONT after a time that may be shorter or longer than every timeout."""
+    """SIGSTOP, then SIGCONT after a time below or above any timeout."""
     sidecar = scene.rig.sidecar
     sidecar.signal(signal.SIGSTOP)
     scene.afterwards(FREEZE_S, lambda: sidecar.signal(signal.SIGCONT))
@@ -144,7 +145,7 @@ def freeze(scene: Scene) -> None:
 
 @fault("observer killed", 3)
 def kill_observer(scene: Scene) -> None:
-    """SIGKILL to the process that answers questions: another one does, and soon."""
+    """SIGKILL to the observer, which answers questions; its replacement must answer soon."""
     rig = scene.rig
     if _signal_observer(rig, signal.SIGKILL):
         rig.begin(partial(_await_answer, rig, rig.sidecar.lives))
@@ -152,20 +153,20 @@ def kill_observer(scene: Scene) -> None:
 
 @fault("observer killed over a plan", 3)
 def kill_planner(scene: Scene) -> None:
-    """SIGKILL to it soon after a policy is set that plans: its plan is lost, decisions go on."""
+    """SIGKILL to the observer during a plan: the plan is lost, decisions continue."""
     _set_planning_policy(scene)
     kill_observer.strike(scene)
 
 
 @fault("killed as a plan comes", 2)
 def kill_planned(scene: Scene) -> None:
-    """SIGKILL to the deciding process, soon after a policy is set that plans."""
+    """SIGKILL to the deciding process soon after a planning policy is set."""
     _set_planning_policy(scene)
     kill.strike(scene)
 
 
 def _set_planning_policy(scene: Scene) -> None:
-    """Set a policy that plans, and let its plan get as far as it likes."""
+    """Set a policy that plans, and wait a random time so that the plan reaches any stage."""
     chance = scene.rig.chance
     specs = (PolicySpec(name, mode=chance.choice(MODES)) for name in sorted(POLICIES))
     spec = chance.choice([each for each in specs if isinstance(build(each), PlanningPolicy)])
@@ -177,7 +178,7 @@ def _set_planning_policy(scene: Scene) -> None:
 
 @fault("observer frozen", 3)
 def freeze_observer(scene: Scene) -> None:
-    """SIGSTOP to it, and SIGCONT after a while: decisions go on, and it catches up."""
+    """SIGSTOP, then SIGCONT to the observer: decisions continue, and it catches up."""
     pid = _signal_observer(scene.rig, signal.SIGSTOP)
 
     def thaw() -> None:
@@ -189,7 +190,7 @@ def freeze_observer(scene: Scene) -> None:
 
 
 def _signal_observer(rig: Rig, number: int) -> int:
-    """Send the observer a signal; returns its process, 0 if it is not there."""
+    """Send the observer a signal; returns its process id, 0 if it does not run."""
     pid = observer_of(rig.sidecar.pid)
     if pid is None:
         return 0
@@ -201,7 +202,7 @@ def _signal_observer(rig: Rig, number: int) -> int:
 
 
 def _await_answer(rig: Rig, life: int) -> None:
-    """Ask until there is an answer, or the sidecar was stopped meanwhile."""
+    """Ask until an answer arrives or the sidecar is stopped."""
     until_s = rig.sidecar.clock.now_s + OBSERVER_S
     why = ""
     while rig.sidecar.wanted and rig.sidecar.lives == life:
@@ -220,7 +221,7 @@ def _await_answer(rig: Rig, life: int) -> None:
 
 @fault("clock set", 4)
 def set_clock(scene: Scene) -> None:
-    """The wall clock jumps and later returns; no waiting time may change."""
+    """The wall clock jumps, and later returns; no timer may be affected."""
     rig = scene.rig
     before = _late(rig)
     rig.wall.set(rig.chance.choice(AHEAD_S))
@@ -231,7 +232,7 @@ def set_clock(scene: Scene) -> None:
 
 
 def _late(rig: Rig) -> str:
-    """What the sidecar says of a master that says nothing; nothing if it cannot be asked."""
+    """The sidecar's warning about a silent master; empty if there is none or no answer."""
     try:
         found = rig.status().warnings
     except grpc.RpcError:
@@ -240,7 +241,7 @@ def _late(rig: Rig) -> str:
 
 
 def restart(scene: Scene) -> None:
-    """Start the sidecar again after a while, on a thread: meanwhile the master is alone."""
+    """Restart the sidecar after a while, in a thread: the master runs alone meanwhile."""
     pause_s = scene.rig.chance.uniform(*ABSENCE_S)
 
     def start() -> None:
@@ -255,11 +256,11 @@ def restart(scene: Scene) -> None:
     scene.rig.begin(start)
 
 
-# What happens to connections.
+# Faults of connections.
 
 STALL_S = (0.05, 2.5)
 CUT_S = (0.05, 8.0)
-"""Up to longer than the master waits for an answer."""
+"""The upper end is longer than the master waits for an answer."""
 
 RECONNECTS = (20, 60)
 CONNECTIONS = 20
@@ -269,7 +270,7 @@ GARBAGE_S = 10.0
 
 @fault("reconnect, dozens of times", 4)
 def reconnect(scene: Scene) -> None:
-    """The master calls again and again, each time with a snapshot."""
+    """The master reconnects many times, each time with a snapshot."""
     for _ in range(scene.soon(*RECONNECTS)):
         if not scene.link.up:
             break
@@ -279,21 +280,21 @@ def reconnect(scene: Scene) -> None:
 
 @fault("connections reset", 8)
 def reset(scene: Scene) -> None:
-    """All connections through the proxies are reset."""
+    """Reset all connections through the proxies."""
     for each in _proxies(scene):
         scene.rig.findings.counts["connections_reset"] += each.reset()
 
 
 @fault("connections torn", 8)
 def tear(scene: Scene) -> None:
-    """A part of the next bytes on a connection arrives, then it is reset."""
+    """Forward part of the next data on each connection, then reset it."""
     for each in _proxies(scene):
         each.tear()
 
 
 @fault("connections stalled", 6)
 def stall(scene: Scene) -> None:
-    """Nothing arrives for a while, and then everything does."""
+    """Hold back all data for a while, then deliver it."""
     proxies = _proxies(scene)
     for each in proxies:
         each.stall()
@@ -307,7 +308,7 @@ def stall(scene: Scene) -> None:
 
 @fault("network cut", 6, has_cable)
 def cut_network(scene: Scene) -> None:
-    """Packets are lost without an error for a while: a cable that is pulled."""
+    """Drop packets without an error for a while, as a pulled cable does."""
     cable = scene.rig.cable
     assert cable is not None
     cable.pull()
@@ -316,16 +317,16 @@ def cut_network(scene: Scene) -> None:
 
 @fault("bytes garbled under TLS", 4)
 def garble(scene: Scene) -> None:
-    """A byte is changed under TLS: the record cannot be believed, so the connection ends.
+    """Change a byte under TLS: the record fails its check, so the connection ends.
 
-    In plaintext nothing could notice a wrong amount.
+    Plaintext is spared: a changed amount would go unnoticed there.
     """
     scene.rig.secure.garble()
 
 
 @fault("garbage on sockets", 3)
 def raw_garbage(scene: Scene) -> None:
-    """Peers that speak no gRPC, and leave at once or never read; some say nothing at all."""
+    """Clients that do not speak gRPC: some disconnect at once, some stop sending, none reads."""
     ports = [scene.rig.http_port, scene.rig.grpc_port]
     for number in range(CONNECTIONS):
         with suppress(OSError), dial_tcp(ports[number % len(ports)])() as connection:
@@ -338,9 +339,9 @@ def raw_garbage(scene: Scene) -> None:
 
 @fault("garbage in sessions", 4)
 def session_garbage(scene: Scene) -> None:
-    """Streams of messages that are no messages, or not the ones that are due.
+    """Session streams of invalid or unexpected messages.
 
-    The answer must be an error with a name, or nothing more.
+    Each must end with a named error, or without an answer.
     """
     wrong = []
     clock = scene.rig.sidecar.clock
@@ -352,13 +353,13 @@ def session_garbage(scene: Scene) -> None:
             try:
                 errors = [pb.SessionResponse.FromString(answer).error for answer in answers]
             except grpc.RpcError as error:
-                # Time during which the machine stood still does not count.
+                # Time during which the machine was suspended does not count.
                 late = clock.now_s - begin_s >= 0.9 * GARBAGE_S
                 stood = error.code() is grpc.StatusCode.DEADLINE_EXCEEDED and not late
                 if error.code() not in CUT_OFF and not scene.rig.short and not stood:
                     wrong.append(f"garbage was answered by {error.code()}: {error.details()}")
                 if scene.rig.short:
-                    break  # it has nothing left to take a connection with; that takes its time
+                    break  # further attempts would time out, too
                 continue
             scene.rig.findings.counts["garbage_sessions"] += 1
             wrong += [
@@ -371,7 +372,7 @@ def session_garbage(scene: Scene) -> None:
 
 def _messages(scene: Scene) -> Iterator[bytes]:
     chance = scene.rig.chance
-    # A greeting would take the sidecar from the master: that is for the rivals to do.
+    # A valid hello would take the sidecar over from the master; `newer_master` does that.
     valid = pb.SessionRequest(events=pb.EventBatch(sequence=1)).SerializeToString()
     for _ in range(chance.randint(1, 4)):
         data = bytearray(valid if chance.random() < 0.3 else chance.randbytes(64))
@@ -383,39 +384,39 @@ def _proxies(scene: Scene) -> list[Proxy]:
     return [scene.rig.plain, scene.rig.secure]
 
 
-# Two where there should be one: masters that want one sidecar, sidecars that want one place.
+# Duplicates: two masters for one sidecar, two sidecars in one place.
 
 SECOND_S = 60.0
 SECOND = "second.log"
 CONFIG_WRONG = 78
-"""The exit code where the configuration is wrong."""
+"""The exit code for an invalid configuration."""
 
 
 @fault("a newer master", 4)
 def newer_master(scene: Scene) -> None:
-    """A newer master takes the sidecar over for a moment: the old one gets an error and returns."""
+    """A newer master takes over for a moment: the old one gets an error, and reconnects."""
     if not scene.link.up:
         return
     rival = PatientLink(scene.rig.unix, scene.started_us + 1)
     try:
         rival.open(_of_nothing())
-        # The welcome is here; whether the snapshot is taken only the next answer says.
+        # The welcome has arrived; the next answer shows whether the snapshot was accepted.
         rival.exchange(Batch(1, 2, []))
     except LinkDownError:
-        return  # frozen, or stopped meanwhile
+        return  # frozen or stopped meanwhile
     finally:
         rival.close()
     before = scene.link.superseded
-    # The master notices with the next that it says.
+    # The master notices at its next message.
     scene.master.settle()
     scene.rig.findings.counts["superseded"] += scene.link.superseded - before
 
 
 @fault("an older master", 4)
 def older_master(scene: Scene) -> None:
-    """A master that was deposed calls: it is refused, by an error that says why.
+    """A deposed master connects, and must get an error that says why.
 
-    Nothing may change for the one that is served.
+    The session of the current master must not be affected.
     """
     scene.master.settle()
     if not scene.link.up:
@@ -430,7 +431,7 @@ def older_master(scene: Scene) -> None:
         if "older than" not in str(error):
             wrong.append(f"an older master received {error}")
     except LinkDownError:
-        return  # frozen, or stopped meanwhile
+        return  # frozen or stopped meanwhile
     finally:
         rival.close()
     scene.rig.findings.check("the newer master has the sidecar", wrong)
@@ -440,16 +441,16 @@ def older_master(scene: Scene) -> None:
 def second_sidecar(scene: Scene) -> None:
     """A second process with the same configuration: sockets, ports, journal and state.
 
-    It has to end by itself, with an error that names the place.
+    It must exit by itself, with an error that names the path or address in use.
     """
     rig = scene.rig
 
     def start() -> None:
         code, said = rig.sidecar.second(rig.out / SECOND, SECOND_S)
         if not rig.sidecar.wanted:
-            return  # the first one was not there
+            return  # the first one was not running
         if code == CONFIG_WRONG:
-            return  # it has read a file that was wrong at that moment
+            return  # it read a file that another fault had broken
         clear = code == 1 and "cannot start" in said and str(rig.directory) in said
         named = clear or (code == 1 and "cannot be listened on" in said)
         wrong = [] if named else [f"a second sidecar ended with {code} and said\n{said}"]
@@ -460,23 +461,23 @@ def second_sidecar(scene: Scene) -> None:
 
 
 def _of_nothing() -> Opening:
-    """How a session of a cluster of nothing begins."""
+    """Open a session for an empty cluster."""
     return Opening(Options(), lambda _kinds: (Define({0: Kind("cpus")}, {}),), 0, 1)
 
 
-# Something runs out: the disk, or descriptors.
+# Exhausted resources: disk space, descriptors.
 
 SHORT_MS = (500, 6_000)
 KNOCKS = 40
 FULL_BYTES = 1
-"""No file may grow beyond this: so a disk is full for one process, and for no other."""
+"""File size limit: simulates a full disk for a single process."""
 
 
 @fault("disk full", 3)
 def disk_full(scene: Scene) -> None:
-    """Not a byte more for journal and state; then there is room again.
+    """Refuse every write to journal and state, then lift the limit.
 
-    An operator's change must be refused then, or said to be kept.
+    Meanwhile an operator's change must be refused, or its answer must say that it may be lost.
     """
     rig = scene.rig
     if not _limit_for_a_while(scene, resource.RLIMIT_FSIZE, FULL_BYTES):
@@ -493,7 +494,7 @@ def disk_full(scene: Scene) -> None:
 
 @fault("descriptors exhausted", 3)
 def no_descriptors(scene: Scene) -> None:
-    """Not a connection more; then there is room again."""
+    """Leave the process no descriptor for another connection, then lift the limit."""
     rig = scene.rig
 
     def room() -> None:
@@ -502,11 +503,11 @@ def no_descriptors(scene: Scene) -> None:
     try:
         lowest = lowest_free_descriptor(rig.sidecar.pid)
     except OSError:
-        return  # the process is gone
+        return  # the process has exited
     if not _limit_for_a_while(scene, resource.RLIMIT_NOFILE, lowest, room):
         return
     rig.short = True
-    # If the accept queue is full, further connections would wait for long.
+    # Further connections would wait long behind a full accept queue.
     with ExitStack() as stack, suppress(OSError):
         for _ in range(KNOCKS):
             stack.enter_context(_knock(rig.http_port))
@@ -521,7 +522,7 @@ def _knock(port: int) -> socket.socket:
 def _limit_for_a_while(
     scene: Scene, which: int, soft: int, then: Callable[[], None] = lambda: None
 ) -> bool:
-    """Limit the process, and lift that later, and do something more then; False: it is gone."""
+    """Set a resource limit, lift it later and call `then`; False if the process has exited."""
     sidecar = scene.rig.sidecar
     pid = sidecar.pid
     if not sidecar.limit(which, soft):
@@ -536,16 +537,16 @@ def _limit_for_a_while(
     return True
 
 
-# Certificates that are replaced, expire, or fit only by halves.
+# Certificates: replaced, expired, or with a key that does not match.
 
 EXPIRED_MS = (1_000, 8_000)
 MARK_S = 0.01
-"""Files that change within one tick of the file system's clock would look alike."""
+"""Files changed within one tick of the file system's clock would have equal timestamps."""
 
 
 @fault("certificate rotated", 4)
 def rotate(scene: Scene) -> None:
-    """Another valid certificate: sessions go on, and new ones begin with it."""
+    """Replace the certificate by another valid one: sessions continue, new ones use it."""
     scene.rig.authority.rotate()
     scene.rig.trusted = True
     _call(scene, taken=True)
@@ -553,9 +554,9 @@ def rotate(scene: Scene) -> None:
 
 @fault("certificate half rotated", 3)
 def half_rotated(scene: Scene) -> None:
-    """A certificate without its key: the pair from before counts."""
+    """Replace the certificate but not its key: the previous pair must stay in use."""
     authority = scene.rig.authority
-    # What a process shows that starts now is nothing: it refuses to. So this is over at once.
+    # A process that starts with this pair refuses to run, so the pair is replaced at once.
     if not scene.rig.sidecar.wanted or not scene.rig.trusted:
         return
     authority.half()
@@ -566,7 +567,7 @@ def half_rotated(scene: Scene) -> None:
 
 @fault("certificate expired", 3)
 def expire(scene: Scene) -> None:
-    """The certificate's time is over: masters do not believe it, until there is another one."""
+    """Replace the certificate by an expired one for a while: masters must reject it."""
     rig = scene.rig
     rig.authority.expire()
     rig.trusted = False
@@ -580,7 +581,7 @@ def expire(scene: Scene) -> None:
 
 
 def _call(scene: Scene, *, taken: bool) -> None:
-    """Call by TLS as an older master, who is refused when the handshake is done."""
+    """Connect by TLS as an older master, which is refused after the handshake."""
     rig = scene.rig
     time.sleep(MARK_S)
     stream = rig.secure_stream(scene.started_us - 1)
@@ -588,22 +589,23 @@ def _call(scene: Scene, *, taken: bool) -> None:
     try:
         stream.open(_of_nothing())
     except SessionEndedError:
-        pass  # the sidecar spoke to us: the handshake is done
+        pass  # the sidecar answered, so the handshake succeeded
     except LinkDownError:
         answered = False
     finally:
         stream.close()
     rig.findings.counts["handshakes_tried"] += 1
     rig.findings.counts["handshakes_done"] += answered
-    # Without an answer the process may be frozen; an answer must come from a valid certificate.
+    # No answer is acceptable, for example from a frozen process; an answer with an expired
+    # certificate is not.
     wrong = ["a master was taken by an expired certificate"] if answered and not taken else []
-    # Without a descriptor it could not read the other one, and shows the one from before.
+    # Without a free descriptor it cannot read the new file, and keeps the previous certificate.
     if rig.short:
         wrong = []
     rig.findings.check("only a valid certificate is believed", wrong)
 
 
-# Valid and invalid actions of operators during operation.
+# Operators' requests, valid and invalid.
 
 RELOAD_S = 10.0
 BAD_CONFIGS = (
@@ -624,7 +626,7 @@ REFUSED = (
 
 @fault("policy set", 6)
 def set_policy(scene: Scene) -> None:
-    """Another policy, in one mode or the other; any answer but yes is a defect."""
+    """Set a random policy and mode; any refusal is a defect."""
     name, mode = scene.rig.chance.choice(sorted(POLICIES)), scene.rig.chance.choice(MODES)
     request = admin_pb2.SetPolicyRequest(policy=settings_pb2.Policy(name=name, mode=mode))
     wrong = _ask(scene, "SetPolicy", request)
@@ -633,7 +635,7 @@ def set_policy(scene: Scene) -> None:
 
 @fault("setting set", 4)
 def set_settings(scene: Scene) -> None:
-    """A limit for a role without frameworks; it must survive every fault."""
+    """Set a limit for a role without frameworks; it must survive every fault."""
     cpus = scene.soon(1, 1_000) * MILLI
     with suppress(grpc.RpcError):
         set_limit(scene, "torture/kept", cpus)
@@ -641,7 +643,7 @@ def set_settings(scene: Scene) -> None:
 
 @fault("questions", 5)
 def questions(scene: Scene) -> None:
-    """Operators ask all that can be asked, and nonsense; what is refused is refused by name."""
+    """Send every kind of question, and invalid ones; a refusal must have a proper status code."""
     framework = f"tenant-{scene.soon(1, 40)}"
     wrong: list[str] = []
     for method, request in (
@@ -660,7 +662,7 @@ def questions(scene: Scene) -> None:
 
 @fault("bad configuration read", 3)
 def bad_config(scene: Scene) -> None:
-    """SIGHUP with a file that is wrong: nothing changes, and the log says what is wrong."""
+    """SIGHUP with an invalid file: nothing may change, and the log must name the problem."""
     rig, meter = scene.rig, scene.rig.sidecar.meter
     if not rig.sidecar.wanted:
         return
@@ -680,7 +682,7 @@ def bad_config(scene: Scene) -> None:
 
 @fault("configuration read again", 3)
 def good_config(scene: Scene) -> None:
-    """SIGHUP with a file that is right, and not the same."""
+    """SIGHUP with a valid file that sets a new limit."""
     rig = scene.rig
     rule = f'\n[[limit]]\nrole = "torture/file"\nresources = "cpus:{scene.soon(1, 100)}"\n'
     rig.write_config(rule)
@@ -688,10 +690,13 @@ def good_config(scene: Scene) -> None:
 
 
 def set_limit(scene: Scene, role: str, cpus: int) -> None:
-    """Set a limit, and remember it if the sidecar says that it is set; RpcError if not."""
+    """Set a limit, and remember it once the sidecar confirms it.
+
+    Raises RpcError if the request is refused or not answered.
+    """
     limit = settings_pb2.Limit(role=role, limit=types_pb2.Quantities(name=["cpus"], amount=[cpus]))
     kept = scene.rig.kept
-    # If no answer comes, either may be so.
+    # Without an answer it is unknown which value is set.
     before = kept.pop(role, None)
     try:
         with scene.rig.operator() as sidecar:
@@ -701,7 +706,7 @@ def set_limit(scene: Scene, role: str, cpus: int) -> None:
         if error.code() not in NO_ANSWER and before is not None:
             kept[role] = before
         raise
-    # What is said not to last may be gone with the process, or be kept a minute later.
+    # A change that is confirmed as not durable may be lost with the process, or be saved later.
     if answer.change.lasts:
         kept[role] = cpus
     else:
@@ -709,7 +714,7 @@ def set_limit(scene: Scene, role: str, cpus: int) -> None:
 
 
 def _ask(scene: Scene, method: str, request: Message) -> list[str]:
-    """Ask, and say what is wrong with the answer."""
+    """Send a request; returns what is wrong with the answer."""
     try:
         with scene.rig.operator() as sidecar:
             getattr(sidecar, method)(request, timeout=ANSWER_S)
@@ -721,7 +726,7 @@ def _ask(scene: Scene, method: str, request: Message) -> list[str]:
     return []
 
 
-# Tenants that abuse everything the master accepts.
+# Hostile tenants.
 
 TURNS = 5
 """Intervals during which they stay."""
@@ -729,12 +734,13 @@ TURNS = 5
 BELOW = "tenants"
 
 COUNTED_MAX = 2**43
-"""Thousandths of an object that a module counts at most, so that a sidecar counts all of it."""
+"""The maximum amount of an object, as in a module, so that the sidecar caps nothing further.
+"""
 
 
 @fault("hostile tenants", 8)
 def hostile_tenants(scene: Scene) -> None:
-    """Frameworks and agents of one manner of the crew; no session may end for their sake."""
+    """Frameworks and agents with one manner of the crew; no session may end because of them."""
     master = scene.master
     manner = scene.rig.chance.choice(CREW)
     tenants = Tenants(master, manner, BELOW, COUNTED_MAX)

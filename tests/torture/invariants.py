@@ -1,4 +1,4 @@
-"""What must hold under every fault: for books, offers, settings, the process, and metrics."""
+"""Invariants under every fault: books, offers, settings, liveness, the process and its metrics."""
 
 import http.client
 import threading
@@ -24,7 +24,7 @@ from tests.torture.faults import Scene
 from tests.torture.report import TortureFindings
 from tests.torture.rig import ANSWER_S, PATIENCE_CYCLES, Rig
 
-# The master's books add up, and the sidecar's are the same.
+# Books: the master's must add up, and the sidecar's must equal them.
 
 CONSERVATION = "conservation for each agent"
 EQUAL = "equal books on both sides"
@@ -33,7 +33,7 @@ FACTS_MAX = 10
 
 
 def conservation(master: EmulatedMaster, findings: TortureFindings) -> None:
-    """Recount all resources: free and held amounts must add up to the capacity."""
+    """Check that free and held amounts of each agent add up to its capacity."""
     wrong = []
     try:
         master.ledger.check()
@@ -45,14 +45,14 @@ def conservation(master: EmulatedMaster, findings: TortureFindings) -> None:
             for each, held, has in zip(
                 master.ledger.table.resources, row.held, row.capacity, strict=False
             )
-            # An agent that shrank may hold more than it has; then nothing of it may be on offer.
+            # An agent that shrank may hold more than its capacity; it must not be on offer then.
             if held > has and not each.shared and _offered(master, agent, each)
         ]
     findings.check(CONSERVATION, wrong)
 
 
 def _offered(master: EmulatedMaster, agent: int, resource: object) -> int:
-    """How much of a resource of an agent is on offer."""
+    """The amount of an agent's resource that is on offer."""
     table = master.ledger.table.resources
     return sum(
         amount
@@ -65,9 +65,9 @@ def _offered(master: EmulatedMaster, agent: int, resource: object) -> int:
 
 
 def steady(master: EmulatedMaster, findings: TortureFindings) -> None:
-    """Look at decisions for which nothing that happened meanwhile is an excuse.
+    """Report decisions against the books that no concurrent event explains.
 
-    What the gates only made smaller is counted and is no violation.
+    Decisions that the gates only reduced are counted, and are not violations.
     """
     defects = master.record.defects
     findings.counts["decisions_made_smaller"] += defects.pop(Reason.PARTIAL, 0)
@@ -80,9 +80,9 @@ def steady(master: EmulatedMaster, findings: TortureFindings) -> None:
 
 
 def equal(scene: Scene) -> None:
-    """Compare the books of both sides, number by number, once all events are applied."""
+    """Compare the books of both sides, amount by amount, once all events are applied."""
     master, findings, link = scene.master, scene.rig.findings, scene.link
-    # What is said with the second one settles what the first one brought.
+    # The second round acknowledges the decisions that the first one brought.
     master.settle()
     master.settle()
     session = master.session.number
@@ -91,12 +91,12 @@ def equal(scene: Scene) -> None:
     ours = of_ledger(master.ledger, master.event_heap.now_ms)
     try:
         if scene.rig.status().outstanding_decisions:
-            return  # decisions that have not arrived yet are in its books, and not in ours
+            return  # the sidecar's books contain decisions that the master has not received
         theirs = of_sidecar(scene.rig.unix)
     except (ConnectionError, grpc.RpcError):
-        return  # stopped, frozen or full
+        return  # stopped, frozen or out of descriptors
     master.settle()
-    # If the session ended, it has lost its books meanwhile, which the next snapshot mends.
+    # A session that ended took its books with it; the next snapshot restores them.
     if master.session.number != session:
         return
     found = differences(ours, theirs, offered=False)
@@ -108,11 +108,11 @@ def equal(scene: Scene) -> None:
     findings.check(EQUAL, wrong)
 
 
-# No offer to who must not get it: looked at without the help of the gates.
+# Offers: each must be permitted, judged without the module's gates.
 
 
 class OfferRules(Inspector):
-    """Looks at every offer once it is booked."""
+    """Checks every offer once it is booked."""
 
     name = "offers only to who may have them"
 
@@ -127,19 +127,19 @@ class OfferRules(Inspector):
         self._findings.check(self.name, wrong)
 
 
-# Settings that were acknowledged survive every fault of the process.
+# Settings: confirmed ones must survive every fault of the process.
 
 NAME = "what operators set is kept"
 
 
 def kept(rig: Rig) -> None:
-    """Ask what is set, and compare it with what was answered when it was set."""
+    """Compare the limits in force with those that the sidecar confirmed."""
     expected = dict(rig.kept)
     try:
         with rig.operator() as sidecar:
             answer = sidecar.ListLimits(pb.ListLimitsRequest(), timeout=ANSWER_S)
     except grpc.RpcError:
-        return  # stopped, frozen or full
+        return  # stopped, frozen or out of descriptors
     found = {
         limit.role: dict(zip(limit.limit.name, limit.limit.amount, strict=True)).get("cpus")
         for limit in answer.limits
@@ -152,14 +152,14 @@ def kept(rig: Rig) -> None:
     rig.findings.check(NAME, wrong)
 
 
-# The process stays within its bounds, and says nothing that it should not.
+# The process: bounded resources, no errors in its log.
 
 EVERY_S = 1.0
 RSS_MIB_MAX = 900.0
-"""Memory limit for a cluster of a dozen agents, including compiled loops and all policies."""
+"""Memory limit with a dozen agents, including compiled loops and all policies."""
 
 GROWTH_MIB_MAX = 250.0
-"""Maximum growth, counted from one minute after the process was ready."""
+"""Maximum growth, counted from one minute after the process became ready."""
 
 WARM_S = 60.0
 DESCRIPTORS_MAX = 300
@@ -168,7 +168,7 @@ LOG_BYTES_A_MINUTE_MAX = 2 * 2**20
 
 
 class Watch:
-    """Looks at the process once a second, in a separate thread."""
+    """Checks the process once a second, in a separate thread."""
 
     def __init__(self, rig: Rig) -> None:
         self._rig = rig
@@ -236,16 +236,16 @@ class Watch:
             self._rig.findings.at_most("watch_ms_max", took_ms)
 
 
-# A client that can be served is served within a bounded number of cycles.
+# Liveness: a client that can be served must be served within a bounded number of cycles.
 
 CYCLES_MAX = 6 * PATIENCE_CYCLES
-"""Cycles over all agents that leave something which a client could have, and give it nothing."""
+"""Cycles over all agents in which a client gets no offer although a free one would suit it."""
 
 Client = tuple[int, int]
 
 
 class Liveness:
-    """Looks behind each cycle over all agents at who got nothing of what is still free."""
+    """Finds, after each cycle over all agents, clients that wait although an agent suits them."""
 
     name = "who can be served is served"
 
@@ -255,7 +255,7 @@ class Liveness:
         self._served = scene.link.served
 
     def look(self) -> None:
-        """Look once; nothing is counted if the sidecar did not decide this cycle."""
+        """Check once; cycles without the sidecar do not count."""
         link, findings = self._scene.link, self._scene.rig.findings
         before, self._served = self._served, link.served
         if not link.up:
@@ -282,7 +282,7 @@ class Liveness:
         return f"{identity.name} in role {self._scene.master.ledger.path[role]}"
 
     def _could_have(self, client: Client, quotas: QuotaBook) -> bool:
-        """Whether some agent has room for one of its tasks; without a demand, for anything."""
+        """Whether some agent has room for one of its tasks; without a demand, any room will do."""
         master = self._scene.master
         framework, role = client
         demand = master.members[framework].framework.identity.demand
@@ -317,11 +317,10 @@ def _plain(master: EmulatedMaster, demand: Mapping[str, int]) -> Amount:
 
 
 def _clients(master: EmulatedMaster) -> list[Client]:
-    """Clients without offers that may be offered something and have no rule of their own.
+    """Clients without offers that are entitled to some.
 
-    Nothing is owed to hostile tenants. A learnt demand is the sidecar's alone, so who states none
-    counts if nothing is learnt yet: that is for the master to leave out, and the bound is wide
-    enough for it.
+    Hostile tenants are not. A learned demand is known to the sidecar only, so a client without a
+    declared demand counts as one without a demand; the bound leaves room for this difference.
     """
     ledger = master.ledger
     if ledger.holds_back:
@@ -337,13 +336,13 @@ def _clients(master: EmulatedMaster) -> list[Client]:
     ]
 
 
-# What the metrics say is what the state says.
+# Metrics: they must agree with the status.
 
 LINES_MAX = 20_000
-"""Lines of a page, for any names and any number of them."""
+"""Maximum lines of a page, whatever the names in the cluster and their number."""
 
 QUEUE_MAX = 200
-"""Commands that may wait for the core's thread: a few from each stream and operator."""
+"""Maximum commands queued for the core's thread: a few from each stream and operator."""
 
 _PREFIX = "mesos_allocator_"
 
@@ -351,7 +350,7 @@ Samples = Mapping[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
 class Metrics:
-    """Scrapes, asks for the status before and after, and compares what did not change meanwhile."""
+    """Scrapes between two requests for the status, and compares if both agree."""
 
     def __init__(self, rig: Rig) -> None:
         self._rig = rig
@@ -359,7 +358,7 @@ class Metrics:
         self._counters: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
 
     def look(self) -> None:
-        """Look once; a process that is frozen, stopped or full is looked at the next time."""
+        """Check once; skipped while the process is frozen, stopped or out of descriptors."""
         rig, life = self._rig, self._processes()
         try:
             before = rig.status()
@@ -405,7 +404,7 @@ class Metrics:
             return answer.read().decode()
 
     def _falling(self, samples: Samples) -> list[str]:
-        """Check that counters only grow while a process lives."""
+        """Find counters that fell although the process has not restarted."""
         now = {
             (name, labels): value
             for (name, labels), value in samples.items()
@@ -422,13 +421,13 @@ class Metrics:
 
 
 def _moment(status: pb.GetStatusResponse) -> tuple[object, ...]:
-    """What changes with every event that the core applies."""
+    """The fields that change with every event that the core applies."""
     return (status.sidecar_id, status.sessions, status.sequence, status.events, status.cycles)
 
 
 def _differing(samples: Samples, status: pb.GetStatusResponse) -> list[str]:
     if samples.get(("report_age_seconds", ()), 0.0) > 0.0:
-        return []  # the core was busy: these are older numbers, and say so
+        return []  # the core was busy, so these are older values, marked by their age
 
     def summed(name: str) -> float:
         return sum(value for (each, _), value in samples.items() if each == name)

@@ -1,4 +1,4 @@
-"""The master's end of the stream: it waits a bounded time for an answer, then decides alone."""
+"""The master's end of the stream: waits a bounded time for an answer, then decides alone."""
 
 import queue
 import threading
@@ -14,18 +14,18 @@ from allocator.lab.module_protocol import SessionEndedError
 from allocator.v1 import session_pb2 as pb
 from tests.torture.report import TortureFindings
 
-# Time that passes only while this process runs.
+# A clock that stops while this process is suspended.
 
 TICK_S = 0.1
 JUMP_S = 1.0
-"""Longer than this a tick takes only if the process, and so all its machine's, was held up."""
+"""A tick takes longer only if the process, or the whole machine, was suspended."""
 
 
 class RunningClock:
-    """Counts ticks, so that time during which the machine stands still does not count.
+    """Counts ticks, so that time during which the machine was suspended does not count.
 
-    A laptop that sleeps, a container that is frozen, or a neighbour with every processor to itself
-    would else look like a sidecar that does not answer.
+    Otherwise a sleeping laptop, a frozen container or a starved process would look like a sidecar
+    that does not answer.
     """
 
     def __init__(self) -> None:
@@ -47,19 +47,19 @@ class RunningClock:
 
 CONNECT_S = 0.3
 ANSWER_S = 5.0
-"""A sidecar that is silent for longer is given up."""
+"""Maximum wait for an answer."""
 
 AGAIN_S = 0.1
-"""Pause between attempts to call an absent sidecar; at least as long as the attempt took."""
+"""Minimum pause between connection attempts; after a slower attempt, the time that it took."""
 
 ALONE_S = 0.02
-"""How long a cycle without a sidecar takes: else a world would be over before it is back."""
+"""Real time of a cycle without a sidecar, so that it returns before the world ends."""
 
 _OPTIONS = [*STREAM_OPTIONS, ("grpc.use_local_subchannel_pool", 1)]
 
 
 class PatientLink(StreamLink):
-    """A stream that waits for each answer for a bounded time.
+    """A stream that waits a bounded time for each answer.
 
     credentials: for TLS; None: plaintext.
     """
@@ -107,13 +107,13 @@ class PatientLink(StreamLink):
 
 
 class TorturedLink:
-    """A link that is never down: if no sidecar answers the master decides by itself.
+    """A link that is never down: without a sidecar the master decides by itself.
 
-    streams: makes a stream by one of the ways to the sidecar.
+    streams: opens a stream over any of the paths to the sidecar.
     alone: what the master does in a cycle without a sidecar.
     up: whether a session is open.
-    vain: calls since the last one that was answered.
-    superseded: how often another master took the sidecar.
+    vain: failed connection attempts since the last success.
+    superseded: how often another master took the sidecar over.
     served: cycles that the sidecar decided.
     """
 
@@ -135,7 +135,7 @@ class TorturedLink:
         self.vain = 0
 
     def open(self, opening: Opening) -> None:
-        """Call the sidecar; if it does not answer, be alone."""
+        """Connect to the sidecar; if it does not answer, continue alone."""
         self._drop()
         begin_s = time.monotonic()
         self._findings.counts["calls"] += 1
@@ -160,12 +160,12 @@ class TorturedLink:
             self._guard(lambda stream: stream.send(batch))
 
     def settle(self) -> None:
-        """Wait until it has applied everything, if it is there."""
+        """Wait until the sidecar, if connected, has applied everything."""
         if self._stream is not None:
             self._guard(lambda stream: stream.settle())
 
     def exchange(self, batch: Batch) -> Decisions:
-        """Have it decide; or be alone for a cycle, and call again after a while."""
+        """Run a cycle with the sidecar; without one, run it alone, and reconnect later."""
         if self._stream is not None:
             begin_s = time.perf_counter()
             decisions = self._guard(lambda stream: stream.exchange(batch))
@@ -175,7 +175,7 @@ class TorturedLink:
             self.served += 1
             return decisions
         if time.monotonic() - self._tried_s >= self._again_s:
-            # The master answers this by a session of its own, with a snapshot of this moment.
+            # The master reacts by opening a new session, with a current snapshot.
             raise LinkDownError("time to call again")
         time.sleep(ALONE_S)
         self._findings.counts["cycles_alone"] += 1

@@ -1,4 +1,4 @@
-"""What was counted and found wrong, by any thread; and what came of it, as text and as JSON."""
+"""Findings of a run, collected from any thread, and the report as text and JSON."""
 
 import threading
 import time
@@ -10,7 +10,7 @@ from pathlib import Path
 from allocator import __version__
 from allocator.plain import json_text
 
-# What was counted, and what was found wrong; by any thread.
+# Findings.
 
 DETAILS_MAX = 200
 """Violations whose text is kept; further ones are only counted."""
@@ -34,11 +34,11 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """How the process was at one moment.
+    """Resource usage of the process at one moment.
 
     at_s: since the beginning of the run.
     age_s: of the process.
-    cycle_p50_ms, cycle_p99_ms: round trips of cycles since the sample before; 0 if there were
+    cycle_p50_ms, cycle_p99_ms: round trips of cycles since the previous sample; 0 if there were
         none.
     """
 
@@ -53,13 +53,13 @@ class Sample:
 
 @dataclass
 class TortureFindings:
-    """A run so far.
+    """The findings of a run so far.
 
-    seed: of the world that is played.
-    faults: how often each fault struck.
-    manners: how often hostile tenants of each manner came.
-    counts: events, cycles, reconnects and the like.
-    checks: how often each invariant was looked at.
+    seed: of the current world.
+    faults: injections by fault.
+    manners: visits of hostile tenants by manner.
+    counts: events, cycles, reconnects and others.
+    checks: checks by invariant.
     """
 
     seed: int = 0
@@ -83,7 +83,7 @@ class TortureFindings:
         return time.monotonic() - self.begun_s
 
     def check(self, invariant: str, wrong: list[str]) -> None:
-        """One look at an invariant, and what was wrong."""
+        """Record one check of an invariant, and its violations."""
         with self._lock:
             self.checks[invariant] += 1
         for text in wrong:
@@ -97,11 +97,11 @@ class TortureFindings:
                 self.violations.append(Violation(invariant, text[:TEXT_MAX], self.seed, at_s))
 
     def at_most(self, name: str, value: int) -> None:
-        """Keep the largest of what is counted."""
+        """Keep the maximum of a value."""
         self.counts[name] = max(self.counts[name], value)
 
     def note(self, text: str) -> None:
-        """Write down what the reader of the report should know, once."""
+        """Add a note to the report, once."""
         with self._lock:
             if text not in self.notes:
                 self.notes.append(text)
@@ -110,7 +110,7 @@ class TortureFindings:
         self.latency_ms.append(latency_s * 1000)
 
     def sample(self, age_s: float, rss_mib: float, descriptors: int, threads: int) -> None:
-        """Note how the process is, with the round trips since the last time."""
+        """Record the resource usage of the process, with the round trips since the last sample."""
         latest = sorted(self.latency_ms[self._sampled :])
         self._sampled += len(latest)
         self.samples.append(
@@ -141,28 +141,28 @@ class TortureFindings:
 
 
 def quantile(ascending: list[float], part: float) -> float:
-    """The value below which this part lies; 0 if there is none."""
+    """The value below which this fraction of the values lies; 0 if there are none."""
     if not ascending:
         return 0.0
     return ascending[min(len(ascending) - 1, int(part * len(ascending)))]
 
 
-# What came of it, as text and as JSON.
+# The report, as text and as JSON.
 
 ROWS = 12
 """Maximum number of samples of memory and latency over time in the report."""
 
 SHOWN = 10
-"""Violations that the text tells."""
+"""Maximum number of violations in the text."""
 
 NAME = "torture.json"
 
 
 @dataclass(frozen=True)
 class TortureReport:
-    """A run that is over.
+    """The result of a run.
 
-    said: what the log says most often.
+    said: the most frequent log messages.
     """
 
     seed: int
@@ -249,7 +249,7 @@ def _sorted(counts: Mapping[str, int]) -> list[tuple[str, int]]:
 
 
 def _over_time(samples: list[Sample]) -> list[str]:
-    """Memory and latency, a row for each part of the run."""
+    """Memory and latency over time, one row per period."""
     if not samples:
         return []
     lines = ["over time    s  process age s   RSS MiB  threads  descriptors  p50 ms  p99 ms"]

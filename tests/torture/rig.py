@@ -1,4 +1,4 @@
-"""What faults may lay hands on: the process, its log, the ways to it, its files."""
+"""What faults act on: the process, its log, its network paths, its files."""
 
 import json
 import os
@@ -27,23 +27,23 @@ from tests.torture.link import PatientLink, RunningClock
 from tests.torture.report import TortureFindings
 from tests.torture.wires import Authority, Cable, Proxy, dial_tcp, dial_unix
 
-# What a process writes to its log: how much a minute, and what in it should not be there.
+# The log of a process: its rate, and the error traces in it.
 
 MINUTE_S = 60.0
 KEPT_BYTES = 16 * 2**20
-"""Bytes of the log that are kept in the file; later output is only measured."""
+"""Bytes of the log that are kept in the file; later output is only counted."""
 
 LATEST = 200
 
 _TRACES = ("Traceback (most recent call last)", '"exception":', "Fatal Python error")
-"""What a defect leaves in a log."""
+"""Signs of a defect in a log."""
 
 
 class LogMeter:
-    """Reads one process's log after the other.
+    """Reads the log of one process after the other.
 
-    minute_bytes_max: the most within any minute so far.
-    said: lines by what they say.
+    minute_bytes_max: the maximum within any minute so far.
+    said: number of lines by message.
     """
 
     def __init__(self, path: Path, clock: RunningClock | None = None) -> None:
@@ -60,13 +60,13 @@ class LogMeter:
         self._traces: list[str] = []
 
     def read(self, pipe: IO[bytes]) -> threading.Thread:
-        """Read a process's log to its end, in a separate thread."""
+        """Read the log of a process to its end, in a separate thread."""
         thread = threading.Thread(target=self._read, args=(pipe,), name="log", daemon=True)
         thread.start()
         return thread
 
     def await_said(self, event: str, after: int, within_s: float) -> bool:
-        """Wait until something has been said more often than `after` times."""
+        """Wait until a message has been logged more often than `after` times."""
         deadline_s = self._clock.now_s + within_s
         with self._changed:
             while self.said[event] <= after:
@@ -76,7 +76,7 @@ class LogMeter:
             return True
 
     def traces(self) -> list[str]:
-        """Give the traces of defects since the last time."""
+        """Return the error traces since the last call."""
         with self._changed:
             found, self._traces = self._traces, []
         return found
@@ -86,7 +86,7 @@ class LogMeter:
             return "\n".join(list(self._latest)[-lines:])
 
     def latest(self, event: str) -> dict[str, Any]:
-        """Give the latest of the last lines with this event; empty if there is none."""
+        """Return the latest of the recent lines with this event; empty if there is none."""
         with self._changed:
             for line in reversed(self._latest):
                 entry = _entry(line)
@@ -128,24 +128,24 @@ def _entry(line: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-# The process that is tortured: started, stopped, killed, frozen, and kept short of everything.
+# The process under torture: started, stopped, killed, frozen, limited.
 
 READY_S = 300.0
-"""A first start compiles nothing before it is ready, but the machine may be busy."""
+"""The first start compiles nothing before it is ready, but the machine may be busy."""
 
 STOP_S = 30.0
 
 
 class SidecarGoneError(RuntimeError):
-    """The process did not start, or ended unasked."""
+    """The process did not start, or exited unasked."""
 
 
 class TorturedSidecar:
-    """`mesos-allocator serve` with one configuration file, life after life.
+    """`mesos-allocator serve` with one configuration file, started again and again.
 
-    log: where its log is kept.
-    ahead: how far ahead its wall clock is, see `allocator.lab.links.wall_clock`.
-    wanted: whether it should be there now.
+    log: file for its log.
+    ahead: offset of its wall clock, see `allocator.lab.links.wall_clock`.
+    wanted: whether it should be running now.
     """
 
     def __init__(self, config: Path, log: Path, ahead: Path) -> None:
@@ -157,11 +157,12 @@ class TorturedSidecar:
         self._words = [str(ahead), "serve", "--config", str(config)]
         self._lock = threading.RLock()
         self._process: subprocess.Popen[bytes] | None = None
-        # The kernel ends a process with the thread that made it, so one thread makes them all.
+        # The kernel ends a process together with the thread that started it, so one thread starts
+        # all of them.
         self._maker = ThreadPoolExecutor(1, "maker")
 
     def start(self) -> None:
-        """Start it, and wait until it says that it is ready.
+        """Start it, and wait until it reports that it is ready.
 
         Raises SidecarGoneError with the end of its log.
         """
@@ -179,11 +180,11 @@ class TorturedSidecar:
             self.wanted = True
 
     def second(self, log: Path, within_s: float) -> tuple[int | None, str]:
-        """Start another one with the same configuration.
+        """Start another process with the same configuration.
 
-        Returns its exit code, None if it did not end by itself; and what it said.
+        Returns its exit code, None if it did not exit by itself; and its output.
         """
-        # The first one stays until the second one has ended, else that would take its place.
+        # Hold the lock, so that the first one cannot exit and let the second take its place.
         with self._lock:
             meter = LogMeter(log, self.clock)
             process, reader = self._spawn(meter)
@@ -195,7 +196,7 @@ class TorturedSidecar:
         return code, meter.tail()
 
     def kill(self) -> None:
-        """End it as a crash would."""
+        """Kill it, as a crash would."""
         with self._lock:
             self.wanted = False
             if self._process is not None:
@@ -203,7 +204,7 @@ class TorturedSidecar:
                 self._process.wait()
 
     def terminate(self, within_s: float = STOP_S) -> int | None:
-        """Ask it to end; returns the exit code, None if it did not end in time and was killed."""
+        """Terminate it; returns the exit code, None if it did not exit in time and was killed."""
         with self._lock:
             self.wanted = False
             if self._process is None:
@@ -216,19 +217,19 @@ class TorturedSidecar:
             return code
 
     def signal(self, number: int) -> None:
-        """Send it a signal, if it is there."""
+        """Send it a signal, if it runs."""
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(number)
 
     def died(self) -> int | None:
-        """Return its exit code if it ended unasked; else None."""
+        """Return its exit code if it exited unasked; else None."""
         with self._lock:
             if not self.wanted or self._process is None:
                 return None
             return self._process.poll()
 
     def limit(self, which: int, soft: int | None) -> bool:
-        """Set a soft limit of the running process, None: as high as may be; False: it is gone."""
+        """Set a soft limit of the process, None: the maximum; returns False if it has exited."""
         try:
             _, hard = resource.prlimit(self.pid, which)
             resource.prlimit(self.pid, which, (hard if soft is None else soft, hard))
@@ -243,18 +244,18 @@ class TorturedSidecar:
 
     @property
     def age_s(self) -> float:
-        """How long ago it got ready."""
+        """Time since it became ready."""
         return self.clock.now_s - self.born_s
 
     def figures(self) -> ProcessFigures:
-        """Return the resource usage of the process; zeros if it has ended."""
+        """Return the resource usage of the process; zeros if it has exited."""
         try:
             return figures_of(self.pid)
         except (OSError, KeyError):
             return ProcessFigures(0.0, 0.0, 0, 0)
 
     def _ending(self, process: subprocess.Popen[bytes], within_s: float) -> int | None:
-        """Wait for the exit code; None if it does not come in time."""
+        """Wait for the exit code; None if it does not exit in time."""
         deadline_s = self.clock.now_s + within_s
         while self.clock.now_s < deadline_s:
             with suppress(subprocess.TimeoutExpired):
@@ -263,7 +264,7 @@ class TorturedSidecar:
 
     def _spawn(self, meter: LogMeter) -> tuple[subprocess.Popen[bytes], threading.Thread]:
         command = [sys.executable, "-m", wall_clock.__name__, *self._words]
-        # In a session of its own: Ctrl-C on the terminal is for us, who then end it in order.
+        # Its own process session: Ctrl-C on the terminal reaches us only, and we terminate it.
         process = self._maker.submit(
             subprocess.Popen,
             ending_with_us(command),
@@ -277,7 +278,7 @@ class TorturedSidecar:
         return process, meter.read(process.stderr)
 
 
-# The rig: the process, and everything around it.
+# The rig: the process and its surroundings.
 
 ANSWER_S = 5.0
 JOURNAL_BYTES_MAX = 4 * 2**20
@@ -287,19 +288,19 @@ PATIENCE_CYCLES = 5
 
 
 class Rig:
-    """A sidecar with everything around it; all of it ends with the stack.
+    """A sidecar and its surroundings, all of which end with the stack.
 
     directory: configuration, sockets, certificates, journal and state.
-    out: what is kept when all is over.
-    seed: of all chance here.
-    unix: the target that is never disturbed, for looking.
-    grpc_port, http_port: of loopback, where the sidecar listens in each of its lives.
-    cable: between the proxy of TLS and the sidecar; None: there is no right to lay one.
-    wall: which the sidecar has.
-    plain, secure: relays to the Unix socket, and to the port with TLS.
-    trusted: whether the certificate that the sidecar shows is one to believe.
-    short: whether the process has no descriptor left.
-    kept: limits (of cpus, thousandths) by role that operators set and the sidecar confirmed.
+    out: files that are kept after the run.
+    seed: of all random choices here.
+    unix: a target that no fault disturbs, for checks.
+    grpc_port, http_port: on loopback, the same after each restart.
+    cable: between the TLS proxy and the sidecar; None without the privilege to create one.
+    wall: the sidecar's wall clock.
+    plain, secure: relays to the Unix socket, and to the TLS port.
+    trusted: whether the sidecar's current certificate is valid.
+    short: whether the process is out of descriptors.
+    kept: limits (cpus, thousandths) by role that the sidecar confirmed to operators.
     """
 
     def __init__(
@@ -334,7 +335,7 @@ class Rig:
         self.sidecar.start()
 
     def begin(self, work: Callable[[], None]) -> None:
-        """Have something done in a separate thread."""
+        """Run something in a separate thread."""
         thread = threading.Thread(target=work, name="fault", daemon=True)
         self._threads = [each for each in self._threads if each.is_alive()] + [thread]
         thread.start()
@@ -349,12 +350,12 @@ class Rig:
             yield AdminServiceStub(to_sidecar)
 
     def status(self) -> pb.GetStatusResponse:
-        """Ask for the status; RpcError where no answer comes in time."""
+        """Ask for the status; RpcError if no answer comes in time."""
         with self.operator() as sidecar:
             return sidecar.GetStatus(pb.GetStatusRequest(), timeout=ANSWER_S)
 
     def stream(self, started_us: int) -> StreamLink:
-        """Make a stream by one of the ways, any of those that can be used now."""
+        """Open a stream over one of the paths that work now, chosen at random."""
         ways = ["unix", "plain", "plain"] + ["secure", "secure"] * self.trusted
         way = self.chance.choice(ways)
         self.findings.counts[f"calls_{way}"] += 1
@@ -369,7 +370,7 @@ class Rig:
         return PatientLink(target, started_us, self.authority.credentials())
 
     def write_config(self, extra: str = "") -> None:
-        """Write the configuration, with something more at its end."""
+        """Write the configuration, with extra text at its end."""
         by_tls = ["127.0.0.1"] + ([self.cable.address] if self.cable else [])
         text = _CONFIG.format(
             directory=self.directory,

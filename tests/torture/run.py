@@ -1,14 +1,14 @@
-"""Play worlds until the time is over; a world is one life of a master.
+"""Play worlds until the time is over; a world is the life of one master.
 
-    rig         what faults act on: the process, its log, the ways to it, its files
+    rig         what faults act on: the process, its log, its network paths, its files
     link        the master's end of the stream, which continues alone while no answer comes
-    wires       a TCP relay that spoils connections, a cable that can be pulled, certificates
+    wires       a TCP relay that disturbs connections, a cable that can be pulled, certificates
     faults      one function per fault
     invariants  what must hold under every fault
     report      the findings, as text and JSON
 
-A seed fixes the worlds, and which fault strikes at which moment of their time. How long the process
-takes to come back depends on the machine, so two runs are similar but not equal.
+A seed fixes the worlds, and the faults with their world time. How fast the process restarts depends
+on the machine, so two runs with one seed are similar, not equal.
 """
 
 import random
@@ -41,28 +41,27 @@ from tests.torture.link import TorturedLink
 from tests.torture.report import TortureFindings, TortureReport
 from tests.torture.rig import Rig
 
-# One master's life: a random cluster, faults that strike, looks that are taken.
+# One master's life: a random cluster, faults, checks.
 
 DURATION_MS = 60_000
 FAULT_MS = 1_500
 """Mean time between faults."""
 
 ANSWERS_S = 20.0
-"""Without answers for longer is a violation: to give up a stalled connection and call again takes
-less."""
+"""Maximum time without answers; detecting a stalled connection and reconnecting takes less."""
 
 CALLS_MAX = 8
-"""It is one only once more calls than this have failed."""
+"""Minimum number of failed calls before missing answers are a violation."""
 
 COMPARE_MS = 2_500
 DECISION_MS = (0, 0, 150)
-"""How long decisions take to arrive: in one world of three they may be outdated by then."""
+"""Delays of decisions to draw from: in one world of three they may arrive outdated."""
 
 
 class TortureWorld:
     """A master with its cluster, from its election to the end of its time.
 
-    size: agents, and frameworks at a time.
+    size: number of agents, and of concurrent frameworks.
     """
 
     def __init__(self, rig: Rig, seed: int, size: int, faults: Sequence[Fault] = FAULTS) -> None:
@@ -70,7 +69,7 @@ class TortureWorld:
         self._chance = random.Random(seed)
         self._faults = [fault for fault in faults if fault.possible(rig)]
         self._scenario = RandomScenario(seed, size=size, duration_ms=DURATION_MS, silent=True)
-        # The newer of two masters has the sidecar: each is newer than those before, and rivals.
+        # The sidecar belongs to the newest master, and rivals are one microsecond older or newer.
         started_us = time.time_ns() // 1000
         link = TorturedLink(partial(rig.stream, started_us), rig.findings)
         timing = Timing(decision_ms=self._chance.choice(DECISION_MS))
@@ -83,7 +82,7 @@ class TortureWorld:
         self._answered_s = rig.sidecar.clock.now_s
 
     def play(self, over: Callable[[], bool]) -> None:
-        """Play to the end of its time, or until all is over."""
+        """Play to the end of the world, or until `over`."""
         master = self.scene.master
         progress = set_stage(self._scenario, master, tell_demand=True)
         master.inspect(OfferRules(master, self._rig.findings))
@@ -98,7 +97,7 @@ class TortureWorld:
 
     @contextmanager
     def _closing(self, master: EmulatedMaster) -> Iterator[None]:
-        """Undo what was done for a while, and add up, however it ends."""
+        """Undo faults that are still active, and add up the counts, even after an exception."""
         try:
             yield
         finally:
@@ -117,12 +116,12 @@ class TortureWorld:
                 counts[f"happened_{name}"] += happened
 
     def _strike(self) -> None:
-        """One fault, and the next is planned."""
+        """Inject one fault, and schedule the next."""
         heap = self.scene.master.event_heap
         heap.after(self._some_ms(2 * FAULT_MS), self._strike)
         weights = [fault.weight for fault in self._faults]
         (fault,) = self._chance.choices(self._faults, weights)
-        # A fault needs a process to strike.
+        # Faults act on a running process.
         if self._rig.sidecar.wanted:
             self._rig.findings.faults[fault.name] += 1
             fault.strike(self.scene)
@@ -136,7 +135,7 @@ class TortureWorld:
         self._answers()
 
     def _answers(self) -> None:
-        """A sidecar that should be there, and is not short of anything, answers again."""
+        """Check that a running sidecar with free descriptors answers again in time."""
         rig, now_s, vain = self._rig, self._rig.sidecar.clock.now_s, self.scene.link.vain
         if not rig.sidecar.wanted or rig.short or not vain:
             self._answered_s = now_s
@@ -152,13 +151,13 @@ class TortureWorld:
 
     def _compare(self) -> None:
         self.scene.master.event_heap.after(COMPARE_MS, self._compare, Priority.OBSERVE)
-        # Without a descriptor it cannot be asked.
+        # Without a free descriptor it cannot answer questions.
         if self._rig.sidecar.wanted and not self._rig.short:
             equal(self.scene)
             kept(self._rig)
 
     def _later(self, after_ms: int, action: Callable[[], None]) -> None:
-        """Have something done after a while, or when the world ends before."""
+        """Call after a while, or at the end of the world if that comes first."""
 
         def act() -> None:
             if action in self._undone:
@@ -169,7 +168,7 @@ class TortureWorld:
         self.scene.master.event_heap.after(after_ms, act)
 
     def _alone(self) -> None:
-        """Do what the module does while no sidecar answers: offer what is free, agent by agent."""
+        """Do what the module does without a sidecar: offer free resources, agent by agent."""
         master = self.scene.master
         clients = [
             (one, role)
@@ -184,20 +183,20 @@ class TortureWorld:
         return self._chance.randint(1, most)
 
 
-# From world to world.
+# The sequence of worlds.
 
 SIZE = 10
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What to do.
+    """The parameters of a run.
 
-    seed: of the first world; the next has the next one.
-    out: A directory for the report, the log, and the journal if something was found.
-    size: agents, and frameworks at a time.
-    cycles_min: cycles to play at least, however long that takes.
-    tamper: called with each world before it is played; so a test plants a defect.
+    seed: of the first world; each further world adds one.
+    out: a directory for the report, the log, and the journal if there are violations.
+    size: number of agents, and of concurrent frameworks.
+    cycles_min: cycles to play at least, even beyond the duration.
+    tamper: called with each world before it is played; tests plant a defect with it.
     """
 
     duration_s: float
@@ -215,11 +214,11 @@ def torture(
     stopped: Callable[[], bool] = lambda: False,
     tell: Callable[[TortureFindings], None] = lambda _findings: None,
 ) -> TortureReport:
-    """Torture a sidecar of our own.
+    """Torture a sidecar, which this starts and stops.
 
-    stopped: whether to end before the time is over.
+    stopped: whether to stop early.
     tell: called after each world.
-    Raises SidecarGoneError if the first one does not start at all.
+    Raises SidecarGoneError if the first start fails.
     """
     plan.out.mkdir(parents=True, exist_ok=True)
     findings = TortureFindings(seed=plan.seed)
@@ -251,7 +250,7 @@ def torture(
 
 
 def _play(world: TortureWorld, plan: Plan, rig: Rig, over: Callable[[], bool]) -> None:
-    """Play one world; an exception is a finding."""
+    """Play one world; an exception is a violation."""
     plan.tamper(world)
     try:
         world.play(over)

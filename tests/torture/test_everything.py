@@ -1,6 +1,6 @@
-"""All that Mesos knows of, at once: no decision needs the gates, and the books are equal.
+"""Every feature of Mesos at once: the gates reject no decision, and the books stay equal.
 
-`MESOS_ALLOCATOR_EVERYTHING` is how many seeds to play beside the first.
+`MESOS_ALLOCATOR_EVERYTHING` is the number of seeds to play beside the first.
 """
 
 import os
@@ -42,7 +42,7 @@ def run(seed, policy="drf", mode="oblivious", *, decision_ms=0, cut_every_ms=0, 
     return scenario, played.record
 
 
-# Every second policy, in one mode; in the second tier each in both.
+# The first tier plays every second policy, in one mode; the second tier plays all, in both.
 IN_TURN = [
     pytest.param(policy, mode, marks=[pytest.mark.long] * ((row + 2 * column) % 4 > 0))
     for row, policy in enumerate(sorted(POLICIES))
@@ -70,7 +70,7 @@ def test_what_crosses_an_event_may_be_refused_and_nothing_else_is(mode):
 
 @pytest.mark.parametrize("mode", [MODES[1], *long(MODES[0])])
 def test_books_agree_with_what_the_masters_fallback_offered(mode):
-    """It is reported like any use; then it is accepted, declined, rescinded, like any offer."""
+    """Tests that it is booked like other resources, then accepted, declined or rescinded."""
     scenario, record = run(FIRST, mode=mode, silent=True, duration_ms=40_000, event_ms=100)
     assert scenario.happened["silence"] > 5
     assert record.fallbacks > 3
@@ -111,7 +111,7 @@ def test_books_agree_after_sessions_that_are_cut():
 
 @pytest.mark.long
 def test_everything_occurs():
-    """A scenario in which something never happened would promise too much."""
+    """Every kind of event must happen at least once."""
     scenario, record = run(FIRST, size=12, duration_ms=90_000)
     assert len(scenario.happened) == 20
     assert min(scenario.happened.values()) > 0

@@ -1,4 +1,4 @@
-"""The torture of a sidecar process: it ends without a violation, and planted defects are found."""
+"""Torture of a sidecar process: it ends without a violation, and planted defects are found."""
 
 import json
 import os
@@ -48,7 +48,7 @@ def test_a_short_torture_finds_nothing(tmp_path, duration_s):
     assert not report.violations, text(report)
     findings = report.findings
     assert findings.counts["cycles"] >= cycles_min
-    if duration_s >= 10:  # long enough for each, however busy the machine is
+    if duration_s >= 10:  # long enough for each, even on a busy machine
         assert findings.counts["facts_compared"]
         assert findings.faults
         assert findings.samples
@@ -60,7 +60,7 @@ def test_a_short_torture_finds_nothing(tmp_path, duration_s):
 
 @pytest.mark.long
 def test_each_fault_is_survived(tmp_path, monkeypatch):
-    """One after another, in a cluster where work continues."""
+    """Inject each fault in turn, in a busy cluster."""
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
     left = list(FAULTS)
 
@@ -91,7 +91,7 @@ def test_every_fault_has_a_name_of_its_own():
 
 @pytest.mark.long
 def test_altered_books_are_found(tmp_path):
-    """Half of what comes into use is reported as ended: the books diverge."""
+    """Report only half of what comes into use: the books diverge."""
 
     def tamper(world):
         master = world.scene.master
@@ -113,7 +113,7 @@ def test_altered_books_are_found(tmp_path):
 
 @pytest.mark.long
 def test_a_filter_that_is_not_told_is_found(tmp_path):
-    """A sidecar that does not know of a refusal decides what the books forbid."""
+    """A sidecar that does not receive refusals makes decisions that the books forbid."""
 
     def tamper(world):
         master = world.scene.master
@@ -199,7 +199,7 @@ def test_a_clock_is_set_for_a_process_and_for_no_other(tmp_path):
 
 @pytest.mark.long
 def test_a_sidecar_has_the_clock_that_is_set(tmp_path):
-    """In its second life from the start: gRPC must not wait until the machine's is as late."""
+    """The clock is ahead after the restart: gRPC must not wait for the machine's to catch up."""
     http, target = free_port(), f"unix:{tmp_path}/a.sock"
     config = tmp_path / "config.toml"
     config.write_text(f'[listen]\ntargets = ["{target}"]\n[http]\nport = {http}\n')
@@ -237,7 +237,7 @@ def test_a_sidecar_has_the_clock_that_is_set(tmp_path):
 
 
 def test_the_network_is_cut_and_comes_back(echo_everywhere, tool):
-    """Nothing is lost of a connection whose packets were, for a while."""
+    """A connection survives a temporary loss of packets without losing data."""
     tool("nsenter")
     tool("unshare")
     show = [tool("ip"), "address"]
@@ -267,7 +267,7 @@ def test_the_network_is_cut_and_comes_back(echo_everywhere, tool):
 
 @pytest.fixture
 def echo():
-    """A proxy that sends everything twice; yields its port."""
+    """A proxy that sends all data twice; yields its port."""
     yield from echoing("127.0.0.1")
 
 

@@ -31,7 +31,7 @@ class WireLink:
         return self.sidecar.allocator
 
     def open(self, opening: Opening) -> None:
-        """Say hello, send the snapshot."""
+        """Send the hello and the snapshot."""
         self.close()
         self._stream = self.sidecar.open()
         self._session = self._caller.session(opening)
@@ -45,10 +45,10 @@ class WireLink:
         self._exchange(batch, cycle=False)
 
     def settle(self) -> None:
-        """Nothing is ever under way."""
+        """Do nothing: messages are applied at once."""
 
     def exchange(self, batch: Batch) -> Decisions:
-        """Send the batch; the answer is there at once."""
+        """Send the batch, and return the answer, which is ready at once."""
         return self._exchange(batch, cycle=True)
 
     def _exchange(self, batch: Batch, *, cycle: bool) -> Decisions:
@@ -57,7 +57,7 @@ class WireLink:
         return whole(self._say(request(self._session, batch, cycle=cycle)))
 
     def cut(self) -> None:
-        """Let the next exchange fail, as a broken connection would."""
+        """Make the next exchange fail like a broken connection."""
         self._broken = True
 
     def close(self) -> None:

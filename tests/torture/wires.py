@@ -1,4 +1,4 @@
-"""What lies between masters and a sidecar, and can be spoiled: a relay, a cable, certificates."""
+"""Connections that can be disturbed: a TCP relay, a network cable, certificates."""
 
 import ctypes
 import ipaddress
@@ -25,20 +25,20 @@ from cryptography.x509.oid import NameOID
 
 from allocator.lab.links.end_with_parent import ending_with_us
 
-# A relay for TCP connections that does to them what networks do.
+# A TCP relay that injects network faults.
 
 CHUNK = 65_536
 CONNECT_S = 5.0
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 Dial = Callable[[], socket.socket]
-"""Connects to the sidecar; OSError if it is not there."""
+"""Connects to the sidecar; OSError if it does not listen."""
 
 
 class Proxy:
-    """Listens on a loopback port, and relays to what `dial` connects to.
+    """Listens on a loopback port, and relays to the connections that `dial` opens.
 
-    seed: determines which bytes are garbled.
+    seed: determines which bytes are changed.
     """
 
     def __init__(self, dial: Dial, seed: int = 0) -> None:
@@ -67,7 +67,7 @@ class Proxy:
         self._thread.join()
 
     def reset(self) -> int:
-        """Cut every connection without a word; returns how many there were."""
+        """Reset every connection; returns their number."""
         with self._lock:
             pairs, self._pairs = self._pairs, set()
         for pair in pairs:
@@ -75,18 +75,18 @@ class Proxy:
         return len(pairs)
 
     def stall(self) -> None:
-        """Hold everything back, and keep the connections."""
+        """Hold back all data, and keep the connections."""
         self._flows.clear()
 
     def flow(self) -> None:
         self._flows.set()
 
     def tear(self) -> None:
-        """Forward a part of the next data, and then cut the connection."""
+        """Forward part of the next data, then reset the connection."""
         self._tear = True
 
     def garble(self) -> None:
-        """In what comes next change a byte."""
+        """Change a byte of the next data."""
         self._garble = True
 
     def _accept(self) -> None:
@@ -140,7 +140,7 @@ def _cut(pair: tuple[socket.socket, socket.socket]) -> None:
         with suppress(OSError):
             each.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
         with suppress(OSError):
-            each.shutdown(socket.SHUT_RD)  # to write no more would end it in order
+            each.shutdown(socket.SHUT_RD)  # no shutdown: it would close the connection in order
         with suppress(OSError):
             each.close()
 
@@ -167,13 +167,13 @@ def dial_tcp(port: int) -> Dial:
     return dial
 
 
-# A network of two that can be cut: this machine, and a namespace at the other end of a cable.
+# A cable: this machine, and a network namespace at the other end.
 #
-# A relay can hold bytes back or end a connection; what it cannot do is what a switch without power
-# does. Packets are lost then, and both ends retransmit for a while without an error.
+# A relay can only delay data or end a connection. Pulling the cable loses packets, as a switch
+# without power does: both ends retransmit for a while without an error.
 
 NETWORK = ipaddress.ip_network("198.18.0.0/15")
-"""Reserved for network tests (RFC 2544), so no host has an address in it."""
+"""Reserved for network tests (RFC 2544), so no host uses these addresses."""
 
 COMMAND_S = 10.0
 _CLONE_NEWNET = 0x40000000
@@ -182,13 +182,13 @@ _CLONE_NEWNET = 0x40000000
 class Cable:
     """Two virtual interfaces: one here, one in a namespace that ends with this process.
 
-    To lay it takes root, and the programs ip, nsenter and unshare; else there is an OSError.
+    Needs root, and the programs ip, nsenter and unshare; raises OSError otherwise.
 
-    address: of the end that is here.
+    address: of the local end.
     """
 
     def __init__(self) -> None:
-        number = os.getpid() % (NETWORK.num_addresses // 4)  # so several may run on a machine
+        number = os.getpid() % (NETWORK.num_addresses // 4)  # rigs run in parallel
         near, far = NETWORK[4 * number + 1], NETWORK[4 * number + 2]
         self.address = str(near)
         self._far_address = str(far)
@@ -204,7 +204,7 @@ class Cable:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        # When we are killed, the namespace goes, and both interfaces with it.
+        # If this process is killed, the namespace ends, and both interfaces with it.
         with suppress(OSError):
             _run("link", "delete", self._near)
         if self._holder is not None:
@@ -212,11 +212,11 @@ class Cable:
             self._holder.wait()
 
     def pull(self) -> None:
-        """Cut it: from now on packets are lost, in both directions."""
+        """Drop packets from now on, in both directions."""
         self._there("link", "set", self._far, "down")
 
     def plug(self) -> None:
-        """Let packets through again, if it is still there."""
+        """Let packets through again, if the cable still exists."""
         with suppress(OSError):
             self._there("link", "set", self._far, "up")
 
@@ -225,7 +225,8 @@ class Cable:
 
         Raises OSError if no process listens.
         """
-        # A socket is of the namespace that its thread was in, so a thread is sent there.
+        # A socket belongs to the namespace of the thread that creates it, so a thread enters the
+        # other.
         with ThreadPoolExecutor(1, "cable") as there:
             return there.submit(self._dial_there, port).result()
 
@@ -273,7 +274,7 @@ def _run(*words: str, prefix: tuple[str, ...] = ()) -> None:
         raise OSError(str(error)) from None
 
 
-# Certificates for a sidecar and its masters.
+# Certificates of a sidecar and its masters.
 
 _VALID = timedelta(days=30)
 _LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
@@ -290,9 +291,9 @@ class _Pair(NamedTuple):
 
 
 class Authority:
-    """Signs what a sidecar shows, and what masters show to it.
+    """A certificate authority for the sidecar and its masters.
 
-    The sidecar reads `served.pem` and `served.key` of a directory, and believes `ca.pem` there.
+    The sidecar reads `served.pem` and `served.key` of a directory, and trusts `ca.pem` there.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -307,19 +308,19 @@ class Authority:
         self.rotate()
 
     def rotate(self) -> None:
-        """Make the sidecar show another certificate, which is valid."""
+        """Install another valid certificate with its key."""
         self._serve(self._pair())
 
     def expire(self) -> None:
-        """Make it show one whose time is over."""
+        """Install an expired certificate."""
         self._serve(self._expired)
 
     def half(self) -> None:
-        """Put another certificate in place, and not its key: half a rotation."""
+        """Replace the certificate but not its key: half a rotation."""
         self._serve(self._pair()._replace(key=self._expired.key))
 
     def credentials(self) -> grpc.ChannelCredentials:
-        """What a master calls with."""
+        """The credentials of a master."""
         mine = self._of_masters
         return grpc.ssl_channel_credentials(self._ca, mine.key, mine.certificate)
 

@@ -1,4 +1,4 @@
-"""Sessions as text, played by both state machines: each sends its lines and checks the other's.
+"""Sessions as text, run by both state machines: each sends its lines and checks the other's.
 
 A transcript is an `allocator.v1.Transcript` in protobuf's text format, so that every language with
 protobuf reads it. Without a fault, both sides are played. If the fault is the module's, the sidecar
@@ -85,7 +85,7 @@ def test_the_sidecar_says_its_lines(name):
 
 
 def say(client: ModuleSession | None, line: Line, state: list) -> ModuleSession:
-    """Let the client say a line of the module itself."""
+    """Make the client send a line of the module itself."""
     match line.module.WhichOneof("message"):
         case "hello":
             client = ModuleSession(read_hello(line.module.hello))

@@ -1,4 +1,4 @@
-"""Used, offered, idle and unknown are the capacity, exactly, whatever happened."""
+"""Used, offered, idle and unknown add up to the capacity exactly, after any history."""
 
 from collections import Counter
 from random import Random
@@ -34,7 +34,7 @@ from tests.wire.journal.following import Followed, beginning, new_follower
 from tests.world.rows import holdings_of
 
 LEAP_DAY_MS = 1_835_308_800_000 + 3 * HOUR_MS
-"""2028-02-28T03:00Z: the lives below go on to the leap day."""
+"""2028-02-28T03:00Z: the histories below continue into the leap day."""
 
 LIFE_MS = 8_000
 
@@ -59,7 +59,7 @@ class Kept:
         }
 
     def restarted(self) -> "Kept":
-        """Another process continues from what this one wrote."""
+        """Another process continues from the state that this one wrote."""
         other = Kept()
         other.closed = self.closed
         other.account = Account(other.closed.append)
@@ -68,7 +68,7 @@ class Kept:
 
 
 class Warp:
-    """Clocks of sessions: hours pass in seconds, and each master's clock is off by some time."""
+    """Clocks of sessions: hours pass in seconds, and each master's clock has an offset."""
 
     def __init__(self, seed: int, faster: int = 9_000):
         self._random, self._faster = Random(seed), faster
@@ -82,9 +82,9 @@ class Warp:
 
 
 class Life(Followed):
-    """A sidecar whose account is compared with the twin's, and with one that is kept otherwise.
+    """A sidecar whose account is compared with the naive one's, and with a second account.
 
-    `settled_often`: how often the first account is brought up to now, as for a question.
+    `settled_often`: how often the first account is brought up to date, as for a question.
     `restarted_often`: how often another process continues the second one.
     """
 
@@ -133,7 +133,7 @@ class WarpedReplay(AccountedReplay):
 
 
 def lived(seed: int, *, duration_ms: int = LIFE_MS) -> Life:
-    """Everything that Mesos allows, with failovers, and sessions that are cut."""
+    """Every feature of Mesos, with failovers, and sessions that are cut."""
     link = wire_link("drf", "characterised", seed)
     settings = Settings(policy=PolicySpec("drf", mode="characterised"), seed=seed)
     life = Life(seed, settings)
@@ -145,14 +145,14 @@ def lived(seed: int, *, duration_ms: int = LIFE_MS) -> Life:
 
 
 RICH = 1
-"""A life in which everything happens often enough to be worth comparing."""
+"""A history in which everything happens often enough to be worth comparing."""
 
 
 @pytest.mark.parametrize("seed", range(30) if EVERYTHING else [RICH])
 def test_a_life_is_accounted_for_exactly(seed):
-    """As the slow twin does it; a restart, a question or a replay of the journal changes nothing.
+    """Equals the naive account; a restart, a question or a replay of the journal changes nothing.
 
-    Clocks of masters differ, some are behind, and the life goes on to a leap day.
+    Clocks of masters differ, some are behind, and the history continues into a leap day.
     """
     life = lived(seed)
     hours = life.kept.hours()
@@ -188,7 +188,7 @@ def test_a_look_before_the_first_session_counts_no_time():
 
 
 class Session:
-    """A module in session since a moment, and an account that follows."""
+    """A module in session since some time, and an account that follows."""
 
     def __init__(self, at_ms: int, kept: Kept | None = None):
         self.kept = kept or Kept()
@@ -199,7 +199,7 @@ class Session:
         self.kept.account.follow(self.sidecar)
 
     def at(self, at_ms: int, *events, cycle: bool = False):
-        """Something happens at a moment."""
+        """Apply an event at some time."""
         self.module.clock_ms = at_ms - 1000
         decisions = self.module.batch(*events, cycle=cycle)
         self.kept.account.follow(self.sidecar)
@@ -210,7 +210,7 @@ class Session:
         self.kept.account.follow(self.sidecar)
 
     def cpus(self, *, at_ms: int | None = None) -> dict[str, float]:
-        """Hours of CPUs by part: of the hour with this moment, or of all."""
+        """CPU hours by part: of the hour that contains this time, or of all."""
         wanted = None if at_ms is None else at_ms // HOUR_MS
         found = Counter[str]()
         for hour, bucket in self.kept.hours().items():
@@ -248,7 +248,7 @@ def test_a_clock_that_was_set_back_counts_nothing_until_it_is_ahead_again():
     session = Session(NOON_MS)
     session.at(NOON_MS + HOUR_MS // 2)
     session.leave()
-    # The next master's clock is a quarter behind.
+    # The next master's clock is a quarter of an hour behind.
     other = Session(NOON_MS + HOUR_MS // 4, session.kept)
     other.at(NOON_MS + HOUR_MS // 4, Hold(holding(1, 1, 1, cpus=4000)))
     other.at(NOON_MS + HOUR_MS // 2)
@@ -268,7 +268,7 @@ def test_time_without_a_session_is_unknown_at_the_last_capacity():
 
 
 def test_a_step_of_more_than_an_hour_is_unknown():
-    """No process ran meanwhile, or the clock was set; up to an hour is time that passed."""
+    """No process ran meanwhile, or the clock was set; up to an hour counts as time that passed."""
     session = Session(NOON_MS)
     session.at(NOON_MS, Hold(holding(1, 1, 1, cpus=4000)))
     session.at(NOON_MS + GAP_MS)
@@ -306,7 +306,7 @@ def test_a_day_is_the_sum_of_its_hours():
 
 
 def test_a_framework_that_subscribes_later_is_known_from_then_on():
-    """As after a failover: its tasks are seen before it calls again."""
+    """As after a failover: its tasks are reported before it resubscribes."""
     session = Session(NOON_MS)
     session.at(NOON_MS, Hold(holding(3, 2, 1, cpus=4000)))
     info = FrameworkInfo("late", principal="payroll")
@@ -321,7 +321,7 @@ def test_a_framework_that_subscribes_later_is_known_from_then_on():
 
 
 def test_frameworks_that_come_and_go_fill_no_memory(monkeypatch):
-    """Beyond a number of names an hour counts the later ones together; their sum stays."""
+    """Beyond a number of names an hour merges later ones; the total is preserved."""
     monkeypatch.setattr(buckets, "OPEN_NAMES_MAX", 3)
     session = Session(NOON_MS)
     for number in range(8):

@@ -1,4 +1,4 @@
-"""`usage show --journal`: what journals say of the time before there was an account."""
+"""`usage show --journal`: usage from journals, including the time before there was an account."""
 
 import csv
 import io
@@ -66,7 +66,7 @@ def test_parts_are_the_capacity_times_the_time(journal):
 
 
 def test_names_of_tenants_are_harmless(journal):
-    """No spreadsheet computes them, and no terminal obeys them."""
+    """No spreadsheet evaluates them, and no terminal interprets them."""
     framework, _ = cpus(journal, "--by", "framework")
     assert framework["framework"] == "f-1 =cmd()"
     principal, _ = cpus(journal, "--by", "principal")

@@ -1,4 +1,4 @@
-"""The slow twin of the account: looks at all books after each record, and adds everything up."""
+"""A naive account of usage: visits all books after each record, and adds everything up."""
 
 from collections import Counter, defaultdict
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ class Warped(NamedTuple):
 
 
 def warped(sidecar: Sidecar | None, warp) -> Any:
-    """Show a sidecar with other times; `warp` gives them of the session's number and clock."""
+    """Give a sidecar other times; `warp` computes them from the session's number and clock."""
     if sidecar is None:
         return None
     session = sidecar.session
@@ -43,7 +43,7 @@ class _Seen(NamedTuple):
 
 
 class Twin:
-    """Adds up by the hour what was seen: by name, resource and part, and what is idle."""
+    """Adds up amounts by the hour: by name, resource and part, and idle ones."""
 
     def __init__(self):
         self.now_ms = -1
@@ -84,7 +84,7 @@ class Twin:
 
 
 def look(state: State) -> _Seen:
-    """Add up the rows of the books as they are."""
+    """Add up the current rows of the books."""
     books, kinds = state.ledger.books, state.space.kinds
     counted = [
         (handle, kind.name)
@@ -112,7 +112,7 @@ def look(state: State) -> _Seen:
 
 
 def compare(twin: Twin, hours: dict[int, Bucket]) -> None:
-    """Compare every hour of an account (by its number) with the twin's."""
+    """Compare every hour of an account (by its number) with this one's."""
     for hour in set(twin.parts) | set(hours):
         bucket = hours.get(hour, Bucket())
         assert +bucket.parts == +twin.parts[hour], hour

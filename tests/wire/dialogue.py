@@ -1,4 +1,4 @@
-"""A sidecar and modules in one process: what one says the other takes, as bytes."""
+"""A sidecar and modules in one process, which exchange messages as bytes."""
 
 from collections.abc import Iterable
 
@@ -49,7 +49,7 @@ def new_sidecar(policy: PolicySpec = POLICY, limits: SessionLimits | None = None
 
 
 class Module:
-    """A module that is wired to a sidecar."""
+    """A module that is connected to a sidecar."""
 
     def __init__(self, sidecar: Sidecar, instance: str = "instance", started_us: int = 1) -> None:
         self.sidecar = sidecar
@@ -57,17 +57,17 @@ class Module:
         self.client = ModuleSession(Greeting("master", instance, started_us))
         self.clock_ms = 1000
         self.others: list[tuple[int, pb.SessionResponse]] = []
-        """What the sidecar said in other sessions."""
+        """The sidecar's answers in other sessions."""
 
     def say(self, request: pb.SessionRequest | bytes) -> list[pb.SessionResponse]:
-        """Say something; returns the answers in this session."""
+        """Send a message; returns the answers in this session."""
         data = request if isinstance(request, bytes) else request.SerializeToString()
         answers = self.sidecar.receive(self.number, data)
         self.others += [answer for answer in answers if answer[0] != self.number]
         return [response for number, response in answers if number == self.number]
 
     def tell(self, request: pb.SessionRequest) -> list[pb.Welcome | Decisions]:
-        """Say something, and believe the answers."""
+        """Send a message, and process the answers."""
         return [self.client.receive(response.SerializeToString()) for response in self.say(request)]
 
     def begin(self, state: Iterable[Event] = STATE, sequence: int = 0) -> "Module":
@@ -96,7 +96,7 @@ class Module:
 
 
 def declined(decisions: Decisions, refuse_ms: int = 5000) -> Release:
-    """All of the offers come back."""
+    """Release all of the offers."""
     return given_back(holdings_of(decisions), refuse_ms)
 
 

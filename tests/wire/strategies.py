@@ -1,4 +1,4 @@
-"""Everything that can be said over the wire, as Hypothesis draws it."""
+"""Hypothesis strategies for everything that can be sent over the wire."""
 
 from dataclasses import fields, is_dataclass
 
@@ -226,7 +226,7 @@ events = st.one_of(
     st.builds(SetPaused, st.booleans()),
     outcomes(),
 )
-"""Whatever a module may report."""
+"""Any report of a module."""
 
 snapshot_events = st.one_of(
     st.builds(Define, defines.map(lambda it: it.kinds), defines.map(lambda it: it.roles)),
@@ -239,7 +239,7 @@ snapshot_events = st.one_of(
     excludes(),
     whitelists,
 )
-"""Whatever a snapshot may hold."""
+"""Any contents of a snapshot."""
 
 greetings = st.builds(
     Greeting,
@@ -270,7 +270,7 @@ def decisions(draw) -> Decisions:
 
 
 def same(one: object, other: object) -> bool:
-    """Equality that looks into arrays."""
+    """Equality that compares arrays by contents."""
     if is_dataclass(one):
         return type(one) is type(other) and all(
             same(getattr(one, field.name), getattr(other, field.name)) for field in fields(one)

@@ -1,8 +1,8 @@
-"""Resources as the scenarios write them, such as ``cpus:2;mem(eng):1024;disk(eng)[volume]:8``.
+"""Resources in the syntax of the scenarios, such as ``cpus:2;mem(eng):1024;disk(eng)[volume]:8``.
 
-In parentheses stands the role that they are reserved to; in brackets the form of disk,
-``revocable``, ``shared``, and how deep reservations are stacked (``2-deep``). Volumes, mounts and
-blocks are indivisible; ports are counted; ``nothing`` is nothing.
+Parentheses contain the role of a reservation; brackets the form of disk, ``revocable``, ``shared``,
+and the depth of stacked reservations (``2-deep``). Volumes, mounts and blocks are indivisible;
+ports are counted; ``nothing`` is empty.
 """
 
 import re
@@ -13,7 +13,7 @@ from allocator.core import Kind, format_amount, parse_amount
 from allocator.core.resources import FORMS
 
 Amounts = Counter[Kind]
-"""Thousandths by kind; one that is not named is zero."""
+"""Thousandths by kind; absent kinds are zero."""
 
 Text = str | Amounts
 
@@ -63,7 +63,7 @@ def _kind(name: str, role: str, marks: str) -> Kind:
 
 
 def reserved(amounts: Text, *roles: str) -> Amounts:
-    """Push reservations, the outermost last."""
+    """Push reservations onto the stack, the outermost last."""
     pushed = Counter(resources(amounts))
     for role in roles:
         pushed = Counter(
@@ -76,38 +76,38 @@ def reserved(amounts: Text, *roles: str) -> Amounts:
 
 
 def unreserved(amounts: Amounts) -> Amounts:
-    """Leave what is not reserved."""
+    """Keep unreserved resources."""
     return Counter({kind: amount for kind, amount in amounts.items() if not kind.depth})
 
 
 def reserved_to(amounts: Amounts, role: str) -> Amounts:
-    """Leave what is reserved to the role."""
+    """Keep resources reserved to the role."""
     return Counter({kind: n for kind, n in amounts.items() if kind.reserved_role == role})
 
 
 def revocable(amounts: Text) -> Amounts:
-    """Make resources revocable: oversubscribed ones."""
+    """Make resources revocable, that is oversubscribed."""
     return Counter({replace(kind, revocable=True): n for kind, n in resources(amounts).items()})
 
 
 def volume(size: str, role: str = "", *, shared: bool = False) -> Amounts:
-    """Make a persistent volume, on a static reservation where a role is named."""
+    """Make a persistent volume, on a static reservation if a role is named."""
     ((kind, amount),) = resources(f"disk({role}):{size}" if role else f"disk:{size}").items()
     return Counter({replace(kind, form="volume", indivisible=True, shared=shared): amount})
 
 
 def mount_disk(size: str) -> Amounts:
-    """Make a disk that is a mount, which is indivisible."""
+    """Make a mount disk, which is indivisible."""
     return Counter({Kind("disk", form="mount", indivisible=True): parse_amount(size)})
 
 
 def describe(amounts: Amounts) -> str:
-    """Write resources so that a failing test can be read."""
+    """Format resources for messages of failed tests."""
     return ";".join(f"{_name(kind)}:{format_amount(n)}" for kind, n in sorted_by_text(amounts))
 
 
 def sorted_by_text(amounts: Amounts) -> list[tuple[Kind, int]]:
-    """Order resources for the eye."""
+    """Sort key for readable output."""
     return sorted(((kind, n) for kind, n in amounts.items() if n), key=lambda one: str(one[0]))
 
 

@@ -30,13 +30,13 @@ class Framework:
         return f"framework-{self.handle}"
 
     def gets(self, agent: Agent, what: Text | None = None, role: str = "") -> "Offer":
-        """Make the offer of what an agent has, or of a part; in the first role or another."""
+        """Make an offer of all or part of an agent's resources; in the first role or another."""
         has = agent.resources if what is None else resources(what)
         return Offer(self, role or self.roles[0], agent, +Counter(has))
 
 
 class Offer(NamedTuple):
-    """What one framework is offered in one role on one agent."""
+    """An offer to one framework in one role on one agent."""
 
     framework: Framework
     role: str
@@ -48,7 +48,7 @@ class Offer(NamedTuple):
 
 
 def total(offers: Iterable[Offer]) -> Amounts:
-    """Add up what was offered."""
+    """Add up offers."""
     amounts: Amounts = Counter()
     for offer in offers:
         amounts += offer.resources

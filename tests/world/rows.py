@@ -1,4 +1,4 @@
-"""Rows of amounts as events carry them: what is held, what became of decisions, what comes back."""
+"""Rows of amounts as in events: holdings, outcomes of decisions, releases."""
 
 import numpy as np
 
@@ -14,17 +14,17 @@ def holdings(*rows: tuple[int, ...], kinds: tuple[int, ...] = (0, 1)) -> Holding
 
 
 def holdings_of(made: Decisions) -> Holdings:
-    """Take all that was decided."""
+    """The rows of all decisions."""
     return Holdings(made.framework, made.role, made.agent, made.kind, made.amount)
 
 
 def settled(made: Decisions, *, offered: bool = True) -> Outcomes:
-    """Say that every decision became an offer as it was meant; or that none did."""
+    """Outcomes: every decision became an offer in full; or none did."""
     return Outcomes.all_or_nothing(made.first_decision, np.full(len(made), offered))
 
 
 def given_back(rows: Holdings, refuse_ms: int = -1, *, used: bool = False) -> Release:
-    """Give rows back, refused for a time (-1: not refused), or when what used them has ended."""
+    """Release rows, refused for a time (-1: not refused), or at the end of tasks that used them."""
     count = len(rows.framework)
     return Release(rows, np.full(count, refuse_ms), np.full(count, used))
 

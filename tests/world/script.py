@@ -1,8 +1,8 @@
-"""Scripts: what happens to a world, and what is seen of it, as text.
+"""Scripts: commands to a world and their results, as text.
 
-A line is a verb and what it is about. Agents and frameworks are named by their handles (`agent-1`,
-`framework-2`), the lowest that is free. Resources are written as in `tests.world.amounts`. An
-offer is named by its framework, role, agent and what is meant of it, in this order.
+A line is a verb with its arguments. Agents and frameworks are named by their handles (`agent-1`,
+`framework-2`), the lowest that is free. Resources are written as in `tests.world.amounts`. An offer
+is written as its framework, role, agent and resources, in this order.
 
     policy drf selection=listed mode=oblivious flat=no parameter.unit=tasks
     subtree eng ps-dsf
@@ -41,10 +41,10 @@ Options = dict[str, str]
 
 
 class Script:
-    """Runs commands, one line after the other."""
+    """Runs commands line by line."""
 
     def __init__(self, policy: core.PolicySpec | None = None) -> None:
-        """Begin with an empty world; it is made when the first line needs it."""
+        """Start with an empty world; it is created when the first line needs it."""
         self.spec = policy or core.PolicySpec("drf", selection="listed")
         self._subtrees: dict[str, str] = {}
         self._world: World | None = None
@@ -52,13 +52,13 @@ class Script:
 
     @property
     def world(self) -> World:
-        """The world, made with the policy and the options that were given before."""
+        """The world, created with the policy and the options of previous lines."""
         if self._world is None:
             self._world = World(self.spec, **self._options)
         return self._world
 
     def run(self, line: str) -> str:
-        """Run one command; returns what it prints, or what was wrong with it."""
+        """Run one command; returns its output or its error."""
         verb, *words = line.split()
         options = dict(word.split("=", 1) for word in words if "=" in word)
         names = [word for word in words if "=" not in word]
@@ -74,12 +74,12 @@ class Script:
         return printed
 
     def _agent(self, name: str) -> Agent:
-        """Find an agent; one that is gone may still be spoken of."""
+        """Find an agent; one that was removed may still be named."""
         handle = int(name.removeprefix("agent-"))
         return self.world.agents.get(handle) or Agent(handle, Counter())
 
     def _framework(self, name: str) -> Framework:
-        """Find a framework; one that is gone may still be spoken of."""
+        """Find a framework; one that was removed may still be named."""
         handle = int(name.removeprefix("framework-"))
         return self.world.frameworks.get(handle) or Framework(handle, (), frozenset())
 
@@ -89,7 +89,7 @@ class Script:
     # ---------------------------------------------------------------- the session
 
     def do_policy(self, options: Options, name: str) -> None:
-        """Choose a policy; without a selection agents are taken in their order."""
+        """Choose a policy; without a selection agents are visited in their order."""
         parameters = {
             key.removeprefix("parameter."): options.pop(key)
             for key in list(options)
@@ -107,11 +107,11 @@ class Script:
             self._world.tell(core.SetPolicy(self.spec))
 
     def do_subtree(self, options: Options, role: str, name: str) -> None:
-        """Let another policy decide below a role; before `policy`."""
+        """Use another policy below a role; comes before `policy`."""
         self._subtrees[role] = name
 
     def do_options(self, options: Options) -> None:
-        """How the master set its allocator up."""
+        """Set the options of the master's allocator."""
         if "interval_s" in options:
             self._options["interval_s"] = int(options.pop("interval_s"))
         if "minimum" in options:
@@ -139,28 +139,28 @@ class Script:
         return info
 
     def do_agent(self, options: Options, has: str = "") -> None:
-        """An agent registers."""
+        """Add an agent."""
         self.world.agent(resources(has), **self._agent_info(options))
 
     def do_update_agent(self, options: Options, agent: str, has: str | None = None) -> None:
-        """An agent changes."""
+        """Update an agent."""
         amounts = None if has is None else resources(has)
         self.world.update_agent(self._agent(agent), amounts, **self._agent_info(options))
 
     def do_remove_agent(self, options: Options, agent: str) -> None:
-        """An agent is lost."""
+        """Remove an agent."""
         self.world.remove_agent(self._agent(agent))
 
     def do_deactivate_agent(self, options: Options, agent: str) -> None:
-        """An agent is not to be offered."""
+        """Deactivate an agent, so that it is not offered."""
         self.world.deactivate_agent(self._agent(agent))
 
     def do_activate_agent(self, options: Options, agent: str) -> None:
-        """An agent may be offered again."""
+        """Activate an agent again."""
         self.world.deactivate_agent(self._agent(agent), active=True)
 
     def do_whitelist(self, options: Options, *hosts: str) -> None:
-        """Only these hosts may be offered."""
+        """Allow offers on these hosts only."""
         self.world.whitelist(*hosts)
 
     # ----------------------------------------------------------------- frameworks
@@ -177,7 +177,7 @@ class Script:
         return info
 
     def do_framework(self, options: Options, *words: str) -> None:
-        """A framework subscribes."""
+        """Subscribe a framework."""
         roles = [word for word in words if word not in ("inactive", "one-role", "unknown")]
         if "unknown" in words:
             self.world.unknown_framework(*roles)
@@ -190,41 +190,41 @@ class Script:
         )
 
     def do_subscribe(self, options: Options, framework: str) -> None:
-        """A framework that was only spoken of subscribes."""
+        """Subscribe a framework that events named before."""
         self.world.subscribe(self._framework(framework), **self._framework_info(options))
 
     def do_update_framework(self, options: Options, framework: str, *roles: str) -> None:
-        """A framework subscribes again."""
+        """Subscribe a framework again."""
         info = self._framework_info(options)
         named = () if roles == ("no-roles",) else roles or None
         self.world.update_framework(self._framework(framework), named, **info)
 
     def do_remove_framework(self, options: Options, framework: str) -> None:
-        """A framework is torn down."""
+        """Remove a framework."""
         self.world.remove_framework(self._framework(framework))
 
     def do_deactivate(self, options: Options, framework: str) -> None:
-        """A framework is disconnected."""
+        """Disconnect a framework."""
         self.world.deactivate(self._framework(framework))
 
     def do_activate(self, options: Options, framework: str) -> None:
-        """A framework is connected again."""
+        """Reconnect a framework."""
         self.world.activate(self._framework(framework))
 
     def do_suppress(self, options: Options, framework: str, *roles: str) -> None:
-        """A framework wants no offers."""
+        """Suppress offers to a framework."""
         self.world.suppress(self._framework(framework), *roles)
 
     def do_revive(self, options: Options, framework: str, *roles: str) -> None:
-        """A framework wants offers again."""
+        """Revive offers to a framework."""
         self.world.revive(self._framework(framework), *roles)
 
     def do_exclude(self, options: Options, framework: str, role: str, agent: str) -> None:
-        """The master's offer constraints bar a pair."""
+        """Exclude a pair by offer constraints."""
         self.world.exclude(self._framework(framework), role, self._agent(agent))
 
     def do_include(self, options: Options, framework: str, role: str, agent: str) -> None:
-        """They no longer do."""
+        """Lift the exclusion."""
         self.world.exclude(self._framework(framework), role, self._agent(agent), excluded=False)
 
     # ------------------------------------------------------------------ operators
@@ -235,39 +235,39 @@ class Script:
         self.world.weights(**{role: float(weight) for role, weight in weights.items()})
 
     def do_quota(self, options: Options, role: str) -> None:
-        """Set a quota; without guarantee and limit there is none any more."""
+        """Set a quota; without guarantee and limit it is removed."""
         guarantee, limit = options.pop("guarantee", ""), options.pop("limit", "")
         self.world.quota(role, guarantee, limit)
 
     def do_constrain(self, options: Options, expression: str) -> None:
-        """Bind every framework to agents by their attributes."""
+        """Restrict every framework to agents by their attributes."""
         self.world.tell(core.SetConstraint("", "", expression))
 
     def do_demand(self, options: Options, framework: str, task: str) -> None:
-        """Say what one task of a framework needs."""
+        """Declare the needs of one task of a framework."""
         self.world.demand(self._framework(framework), task)
 
     def do_pause(self, options: Options) -> None:
-        """Make no offers for a while."""
+        """Pause offers."""
         self.world.pause()
 
     def do_resume(self, options: Options) -> None:
-        """Make offers again."""
+        """Resume offers."""
         self.world.pause(paused=False)
 
     # ------------------------------------------------------------------ resources
 
     def do_hold(self, options: Options, *words: str) -> None:
-        """Learn of resources in use."""
+        """Add resources in use."""
         offer = self._offer(*words)
         self.world.hold(offer.framework, offer.role, offer.agent, offer.resources)
 
     def do_decline(self, options: Options, *words: str) -> None:
-        """Give an offer back, or a part of it; without a time there is no filter."""
+        """Decline an offer or part of it; without a time there is no filter."""
         self.world.decline(self._offer(*words), float(options.pop("refuse_s", -1)))
 
     def do_use(self, options: Options, *words: str) -> None:
-        """Run tasks on an offer, or on a part of it."""
+        """Launch tasks on an offer or part of it."""
         self.world.use(self._offer(*words))
 
     def do_finish(self, options: Options, *words: str) -> None:
@@ -275,13 +275,13 @@ class Script:
         self.world.finish(self._offer(*words))
 
     def do_convert(self, options: Options, *words: str) -> None:
-        """Apply an operation of a framework to what it holds."""
+        """Apply a framework's operation to its holdings."""
         *named, into, after = words
         assert into == "into"
         self.world.convert(self._offer(*named), self._offer(*named).resources, resources(after))
 
     def do_operate(self, options: Options, agent: str, before: str, into: str, after: str) -> None:
-        """Apply an operation of an operator to what is free."""
+        """Apply an operator's operation to free resources."""
         assert into == "into"
         self.world.operate(self._agent(agent), resources(before), resources(after))
 
@@ -296,11 +296,11 @@ class Script:
         return "\n".join(map(repr, offers)) or "no offers"
 
     def do_held(self, options: Options, framework: str) -> str:
-        """Print what a framework holds."""
+        """Print the holdings of a framework."""
         return describe(self.world.held(self._framework(framework))) or "nothing"
 
     def do_demands(self, options: Options) -> str:
-        """Print what one task of each framework needs, and where that is known from."""
+        """Print the demand of one task of each framework, and its source."""
         state = self.world.allocator.state
         lines = []
         for client in np.flatnonzero(state.clients.framework).tolist():
@@ -312,7 +312,7 @@ class Script:
         return "\n".join(lines) or "nobody"
 
     def do_shares(self, options: Options) -> str:
-        """Print what each framework holds, by role, and its dominant share."""
+        """Print the holdings of each framework by role, and its dominant share."""
         state = self.world.allocator.state
         held, total = state.held_by_column(), state.total_by_column()
         share = dominant_share(held, total)

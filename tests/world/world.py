@@ -1,4 +1,4 @@
-"""A master's view of the allocator: agents, frameworks, offers and what becomes of them.
+"""A master's view of the allocator: agents, frameworks, offers and their outcomes.
 
 Every decision becomes an offer. The books are checked after every cycle.
 """
@@ -66,7 +66,7 @@ class World:
     ----------
     allocator : Allocator
     told : list of Event
-        Its events since it was opened, to send to another allocator.
+        Its events since the world was opened, for replay by another allocator.
     now_ms : int
     agents : dict of int to Agent
     frameworks : dict of int to Framework
@@ -108,7 +108,7 @@ class World:
         capabilities: Iterable[str] = MODERN_AGENT,
         **info,
     ) -> Agent:
-        """Add an agent, and what is used on it already."""
+        """Add an agent, with resources already in use on it."""
         handle = handle or _lowest_free(self.agents)
         agent = Agent(handle, +Counter(resources(has)))
         self.agents[handle] = agent
@@ -122,7 +122,7 @@ class World:
         return agent
 
     def update_agent(self, agent: Agent, has: Text | None = None, **info) -> None:
-        """Tell what is new of an agent."""
+        """Update an agent."""
         if has is not None:
             agent.resources = +Counter(resources(has))
             info["capacity"] = self.amounts(agent.resources)
@@ -131,12 +131,12 @@ class World:
         self.tell(UpdateAgent(agent.handle, **info))
 
     def remove_agent(self, agent: Agent) -> None:
-        """Lose an agent."""
+        """Remove an agent."""
         self.tell(RemoveAgent(agent.handle))
         del self.agents[agent.handle]
 
     def deactivate_agent(self, agent: Agent, *, active: bool = False) -> None:
-        """Offer an agent no more, or again."""
+        """Deactivate an agent, or activate it again."""
         self.tell(ActivateAgent(agent.handle, active))
 
     def whitelist(self, *hostnames: str) -> None:
@@ -165,7 +165,7 @@ class World:
         return framework
 
     def unknown_framework(self, *roles: str) -> Framework:
-        """Speak of a framework before it is added."""
+        """Get a framework for use in events before it is added."""
         handle = _lowest_free(self.frameworks)
         framework = Framework(handle, roles, frozenset({"MULTI_ROLE"}))
         self.frameworks[handle] = framework
@@ -180,7 +180,7 @@ class World:
         minimum: Mapping[str, Iterable[str]] | None = None,
         **info,
     ) -> None:
-        """Add a framework that was only spoken of."""
+        """Add a framework that events named before."""
         known, roles = self._info(framework, minimum, **info), self.roles(*framework.roles)
         self.tell(AddFramework(framework.handle, known, roles, self.roles(*suppressed), active))
 
@@ -193,7 +193,7 @@ class World:
         capabilities: Iterable[str] | None = None,
         minimum: Mapping[str, Iterable[str]] | None = None,
     ) -> None:
-        """Subscribe again, with other roles, capabilities or minima."""
+        """Resubscribe with other roles, capabilities or minimums."""
         framework.roles = framework.roles if roles is None else tuple(roles)
         if capabilities is not None:
             framework.capabilities = frozenset({"MULTI_ROLE", *capabilities})
@@ -212,12 +212,12 @@ class World:
         return FrameworkInfo(**usual, capabilities=framework.capabilities, minimum=rows)
 
     def remove_framework(self, framework: Framework) -> None:
-        """Tear a framework down."""
+        """Remove a framework."""
         self.tell(RemoveFramework(framework.handle))
         del self.frameworks[framework.handle]
 
     def activate(self, framework: Framework, *, active: bool = True) -> None:
-        """Connect a framework again."""
+        """Reconnect a framework."""
         self.tell(ActivateFramework(framework.handle, active))
 
     def deactivate(self, framework: Framework) -> None:
@@ -225,17 +225,17 @@ class World:
         self.activate(framework, active=False)
 
     def suppress(self, framework: Framework, *roles: str) -> None:
-        """Want no offers in these roles, or in any."""
+        """Suppress these roles, or all."""
         self.tell(Suppress(framework.handle, self.roles(*roles)))
 
     def revive(self, framework: Framework, *roles: str) -> None:
-        """Want offers again in these roles, or in all."""
+        """Revive these roles, or all."""
         self.tell(Revive(framework.handle, self.roles(*roles)))
 
     def exclude(
         self, framework: Framework, role: str, agent: Agent, *, excluded: bool = True
     ) -> None:
-        """Tell what the master's offer constraints say of a pair."""
+        """Exclude a pair by the master's offer constraints, or include it."""
         who, what, where = np.array([[framework.handle], self.roles(role), [agent.handle]])
         self.tell(Exclude(who, what, where, np.array([excluded])))
 
@@ -246,7 +246,7 @@ class World:
         self.tell(SetWeights(weights))
 
     def quota(self, role: str, guarantee: str = "", limit: str | None = None) -> None:
-        """Set a quota; without a limit the guarantee is the limit, too. Nothing removes it."""
+        """Set a quota; without a limit the guarantee is also the limit. Nothing removes it."""
         bound = parse_quantities(guarantee if limit is None else limit)
         self.quota_amounts(role, parse_quantities(guarantee), bound)
 
@@ -257,26 +257,26 @@ class World:
         self.tell(SetQuota(role, guarantee, limit))
 
     def demand(self, framework: Framework, task: str) -> None:
-        """Say what one task of a framework needs."""
+        """Declare the needs of one task of a framework."""
         self.tell(SetDemand("", f"framework-{framework.handle}", parse_quantities(task)))
 
     def pause(self, *, paused: bool = True) -> None:
-        """Make no offers for a while."""
+        """Pause offers."""
         self.tell(SetPaused(paused))
 
     # --------------------------------------------------------------- resources
 
     def hold(self, framework: Framework, role: str, agent: Agent, what: Text) -> None:
-        """Learn of resources in use."""
+        """Add resources in use."""
         self.tell(Hold(self._holdings(framework, role, agent, resources(what))))
 
     def decline(self, offer: Offer, refuse_s: float = -1, part: Text | None = None) -> None:
-        """Give an offer back, or a part of it; without a time there is no filter."""
+        """Decline an offer or part of it; without a time there is no filter."""
         refuse_ms = round(refuse_s * SECOND_MS) if refuse_s >= 0 else -1
         self._release(offer, part, refuse_ms, allocated=False)
 
     def use(self, offer: Offer, part: Text | None = None) -> None:
-        """Run tasks on an offer, or on a part of it."""
+        """Launch tasks on an offer or part of it."""
         what = offer.resources if part is None else resources(part)
         self.tell(Transition(self._holdings(offer.framework, offer.role, offer.agent, what)))
 
@@ -290,7 +290,7 @@ class World:
         self.tell(given_back(back, refuse_ms, used=allocated))
 
     def convert(self, offer: Offer, consumed: Text, converted: Text) -> Offer:
-        """Apply an operation of a framework to an offer; returns what the offer became."""
+        """Apply a framework's operation to an offer; returns the resulting offer."""
         before, after = resources(consumed), resources(converted)
         self.tell(
             UpdateAllocation(
@@ -307,13 +307,13 @@ class World:
         return offer._replace(resources=+(now + after))
 
     def operate(self, agent: Agent, consumed: Text, converted: Text) -> None:
-        """Apply an operation of an operator to what is free."""
+        """Apply an operator's operation to free resources."""
         before, after = resources(consumed), resources(converted)
         self.tell(UpdateAllocation(0, 0, agent.handle, self.amounts(before), self.amounts(after)))
         _convert(agent, before, after)
 
     def held(self, framework: Framework) -> Amounts:
-        """What a framework holds, in all roles and on all agents."""
+        """Holdings of a framework, in all roles and on all agents."""
         state = self.allocator.state
         rows = state.clients.framework == framework.handle
         held = state.ledger.books.client_held[rows].sum(axis=0)
@@ -322,7 +322,7 @@ class World:
     # -------------------------------------------------------------------- cycles
 
     def cycle(self, *agents: Agent, after_ms: int | None = None) -> list[Offer]:
-        """Run a cycle over these agents, or all, one interval later; says what was offered."""
+        """Run a cycle over these agents, or all, one interval later; returns the offers."""
         self.now_ms += self.interval_ms if after_ms is None else after_ms
         candidates = np.array([each.handle for each in agents]) if agents else None
         made = self.allocator.allocate(self.now_ms, candidates)
@@ -345,7 +345,7 @@ class World:
     # ------------------------------------------------------------------- handles
 
     def amounts(self, what: Amounts) -> dict[int, int]:
-        """Give kinds handles."""
+        """Define handles for kinds."""
         fresh = {
             kind: len(self._kinds) + n
             for n, kind in enumerate(k for k in what if k not in self._kinds)
@@ -356,7 +356,7 @@ class World:
         return {self._kinds[kind]: amount for kind, amount in what.items()}
 
     def bind(self, *names: str, roles: Iterable[str] = ()) -> None:
-        """Give plain resources and roles handles in this order, at the beginning."""
+        """Define handles for plain resources and roles in this order, at the beginning."""
         kinds = {handle: Kind(name) for handle, name in enumerate(names)}
         paths = dict(enumerate(roles, 1))
         self._kinds = {kind: handle for handle, kind in kinds.items()}
@@ -364,7 +364,7 @@ class World:
         self.tell(Define(kinds, paths))
 
     def roles(self, *paths: str) -> tuple[int, ...]:
-        """Give roles, and those above them, handles."""
+        """Define handles for roles and their ancestors."""
         for path in paths:
             parts = path.split("/")
             for depth in range(1, len(parts) + 1):
@@ -386,7 +386,7 @@ def _lowest_free(bound: Mapping[int, object]) -> int:
 
 
 def _convert(agent: Agent, consumed: Amounts, converted: Amounts) -> None:
-    """Keep what the agent has up to date; a shared volume is there once however many hold it."""
+    """Update the agent's resources; a shared volume counts once, whatever its number of holders."""
     has = Counter(agent.resources)
     has.subtract(consumed)
     agent.resources = +(has + converted)

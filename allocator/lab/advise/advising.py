@@ -26,19 +26,19 @@ from allocator.lab.advise.recommending import Advice, recommend
 from allocator.lab.workloads.recorded_day import Day
 
 Spread = Callable[[Callable[[AdviceCell], AdviceRun], Sequence[AdviceCell]], Iterable[AdviceRun]]
-"""Plays cells, perhaps in several processes; returns the runs in order."""
+"""Plays cells, possibly in several processes; returns the runs in order."""
 
 Told = Callable[[int, int], None]
 """Called with the number of finished runs, and the total as far as it is known."""
 
 SETTINGS_OF = 2
-"""Other settings are tried for this many of the best policies."""
+"""Variants of settings are tried for this many of the best policies."""
 
 FINALISTS = 5
 """This many of the best are played with all seeds, in addition to the policy in force."""
 
 NEARLY = 0.05
-"""A nearly equal candidate finishes tasks later by at most this fraction."""
+"""A candidate counts as nearly equal if its tasks finish later by at most this fraction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +73,9 @@ def policy_of(days: Sequence[ReadDay]) -> PolicySpec:
 def advise(days: Sequence[ReadDay], seeds: int, spread: Spread, tell: Told) -> AdviceReport:
     """Play days under every policy, then the best ones again, and recommend.
 
-    First every policy is played once on each recorded day, then other settings of the best
-    ones, and finally the best of all with all seeds. Only these last runs decide: what looked
-    best at first may have been lucky.
+    First every policy is played once on each recorded day, then other settings of the best ones,
+    and finally the best of all with all seeds. Only these last runs decide, because early results
+    may be due to chance.
     """
     now = policy_of(days)
     whole_days = [each.day for each in days]
@@ -94,7 +94,7 @@ def advise(days: Sequence[ReadDay], seeds: int, spread: Spread, tell: Told) -> A
     finalists = [each for each in player.best(tried, now, FINALISTS) if each.name != base.name]
     player.play([base, *finalists, *cut], range(1, seeds + 1), to_come=0)
     compared = {each.name: player.compared(each, base) for each in tried if each.name != base.name}
-    # Those played with all seeds first, as only these have intervals; then by time of completion.
+    # Those played with all seeds first, because only they have intervals; then by completion time.
     order = sorted(compared.values(), key=lambda each: (-each.runs, each.stay_s))
     specs = {each.name: each.spec for each in tried}
     of_quotas = player.compared(cut[0], base) if cut else None
@@ -142,7 +142,7 @@ class _Player:
             self._tell(self._done, total)
 
     def best(self, candidates: Sequence[Candidate], now: PolicySpec, count: int) -> list[Candidate]:
-        """The best one, then those nearly as good that change the fewest settings, then others."""
+        """The best one, then nearly equal ones with the fewest changed settings, then others."""
         ranked = sorted(candidates, key=lambda each: self._order(each.name))
         never_began, stay_s = self._order(ranked[0].name)
 

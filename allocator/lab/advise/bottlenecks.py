@@ -1,10 +1,10 @@
 """Which constraints are the bottleneck: cuts of the constraint graph over a recorded day.
 
-At several moments with waiting tasks, the frameworks that want something and the agents that they
-may use form a constraint graph. Constrained max-min fairness cuts it (see
-`allocator.solvers.max_min`): the users of its lowest cut can use only the agents of the cut, use
-them up, and have a lower level than all others. If such a cut is not the whole cluster, and agents
-outside it have room, constraints are the reason for the wait.
+At several moments with waiting tasks, frameworks with demand and the agents they may use form a
+constraint graph. Constrained max-min fairness cuts it (see `allocator.solvers.max_min`): the users
+of its lowest cut can use only the agents of the cut, use them completely, and have a lower level
+than all others. If such a cut is not the whole cluster, and agents outside it have room,
+constraints cause the wait.
 """
 
 from collections import defaultdict
@@ -37,14 +37,14 @@ LOWER = 0.9
 
 @dataclass(frozen=True, slots=True)
 class Bottleneck:
-    """Agents that are the only ones that some frameworks may use, and too few for them.
+    """The only agents that some frameworks may use, and too few for them.
 
     agents: host names.
     of: number of all agents.
     frameworks, roles: those limited to these agents.
     waiting: mean number of their waiting tasks at these moments.
     level: agents that each of them would have in the fairest allocation.
-    next_level: the same of the next cut; infinite if all others have what they want.
+    next_level: the same for the next cut; infinite if all others have what they want.
     free: fraction of the other agents that was free.
     part: fraction of all moments at which it was found.
     """
@@ -74,7 +74,7 @@ def bottlenecks_of(days: Sequence[Day]) -> list[Bottleneck]:
 
 
 def _together(cuts: Sequence[Bottleneck], part: float) -> Bottleneck:
-    """Merge a bottleneck's findings over all moments."""
+    """Merge the findings about a bottleneck over all moments."""
 
     def mean(name: str) -> float:
         return sum(getattr(cut, name) for cut in cuts) / len(cuts)
@@ -198,7 +198,7 @@ def _lowest(looked: _Looked, eligible: Bools, moment: int) -> Bottleneck | None:
 
 
 def _machines(wants: Floats, may: Bools, size: Floats) -> Floats:
-    """How many of its eligible agents each user wants, by its largest resource, (U,)."""
+    """The number of its eligible agents that each user wants, by its largest resource, (U,)."""
     mean = may @ size / np.maximum(may.sum(axis=1, keepdims=True), 1)
     part = np.divide(wants, mean, out=np.zeros(wants.shape), where=mean > 0)
     return part.max(axis=1)

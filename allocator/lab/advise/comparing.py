@@ -18,7 +18,7 @@ from allocator.lab.advise.playing import AdviceRun
 from allocator.lab.reports.run_report import Interval, interval
 
 CLOSE = 0.02
-"""A difference of less than this fraction counts as none."""
+"""A smaller fractional difference counts as none."""
 
 DAYS_ENOUGH = 3
 """With at least this many days, days are the observations."""
@@ -71,7 +71,7 @@ class RoleChanges:
 class Comparison:
     """A candidate compared with the policy in force.
 
-    runs: how often it was played.
+    runs: number of runs.
     stays: the observations behind `stay`.
     stay, wait: over all roles, as fractions.
     packed: as a difference of fractions.
@@ -93,11 +93,11 @@ class Comparison:
     never_began: int
 
     def gains(self) -> list[str]:
-        """Roles whose tasks are done earlier."""
+        """Roles whose tasks finish earlier."""
         return [role for role, each in self.roles.items() if each.stay.verdict is Verdict.LESS]
 
     def loses(self) -> list[str]:
-        """Roles whose tasks are done later."""
+        """Roles whose tasks finish later."""
         return [role for role, each in self.roles.items() if each.stay.verdict is Verdict.MORE]
 
 
@@ -113,7 +113,7 @@ def judge(differences: Sequence[float]) -> MeasureChange:
     if len(there) == 1:
         return MeasureChange(by, Verdict.ONCE)
     if by.low <= 0 <= by.high:
-        # An interval of small differences around zero shows that there is none.
+        # A narrow interval around zero shows that there is no difference.
         small = max(abs(by.low), abs(by.high)) < CLOSE
         return MeasureChange(by, Verdict.SAME if small else Verdict.NOISE)
     if abs(by.mean) < CLOSE:

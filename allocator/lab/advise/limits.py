@@ -1,7 +1,7 @@
-"""Quotas and weights of a recorded day: those never reached, and those in the way.
+"""Quotas and weights of a recorded day: those never reached, and those that cause waits.
 
-The cluster counts as one pool here. If free resources are scattered over agents, less is possible
-than this says.
+The cluster counts as one pool here. Free resources that are scattered over agents allow less than
+this analysis says.
 """
 
 from collections import defaultdict
@@ -27,7 +27,7 @@ NEAR = 0.95
 """A role that uses this fraction of an amount has reached it."""
 
 OFTEN = 0.1
-"""What is in the way for a smaller fraction of the time is not reported."""
+"""Waits caused for a smaller fraction of the time are not reported."""
 
 ALWAYS = 0.9
 
@@ -63,7 +63,7 @@ class Bound:
     in_way: fraction of the waiting time during which it prevented allocations: to the role itself
         (limit), or to others (guarantee). For a weight: fraction of the recorded time during which
         the role and others waited.
-    better: thousandths; what would suffice; None: no change.
+    better: thousandths; a sufficient amount; None: no change.
     """
 
     sort: Sort
@@ -77,7 +77,7 @@ class Bound:
 
     @property
     def blocks(self) -> bool:
-        """Whether it makes tasks wait."""
+        """Whether it causes waits."""
         return self.finding in {Finding.SOMETIMES, Finding.ALWAYS}
 
 
@@ -97,7 +97,7 @@ class _Looked:
         return np.array(mine, bool)[self.table.role]
 
     def used(self, mask: Bools) -> Floats:
-        """What some tasks use, (S, R)."""
+        """Amounts used by some tasks, (S, R)."""
         table = self.table
         return amounts_at(table.need[mask], table.start[mask], table.end[mask], self.at_ms)
 
@@ -126,9 +126,9 @@ def quotas_of(day: Day) -> dict[str, Quota]:
 
 
 def cut_down(day: Day, bounds: Sequence[Bound]) -> dict[str, Quota]:
-    """The quotas of a day that change if guarantees in the way are reduced.
+    """The quotas of a day that change if guarantees that cause waits are reduced.
 
-    Unused guarantees that make no task wait are kept, as a worse day may need them.
+    Unused guarantees that cause no waits are kept, because a worse day may need them.
     """
     better = {
         (bound.role, bound.resource): bound.better
@@ -158,7 +158,7 @@ def _of_day(look: _Looked) -> Iterator[Bound]:
     quotas = quotas_of(look.day)
     for role, quota in quotas.items():
         yield from _guarantees(look, role, quota.guarantees)
-    # Quotas have limits, and so have the sidecar's settings; the lower one applies.
+    # Quotas have limits, and so have operators' settings; the lower one applies.
     settings = look.day.settings
     limits: defaultdict[str, dict[str, int]] = defaultdict(dict)
     both = [(role, quota.limits) for role, quota in quotas.items()]
@@ -237,7 +237,7 @@ def _peak(look: _Looked, mask: Bools, column: int) -> float:
 
 
 def _rounded(peak: float) -> int:
-    """A little more than was used, in whole units."""
+    """Slightly more than was used, in whole units."""
     return int(np.ceil(peak * ROOM / 1000)) * 1000
 
 
@@ -255,7 +255,7 @@ def _together(days: Sequence[Bound]) -> Bound:
     peak, in_way = max(each.peak for each in days), float(np.mean([each.in_way for each in days]))
     finding = last.finding
     if len({each.finding for each in days}) > 1:
-        # If days differ, it is useful on one of them, or sometimes in the way.
+        # On days with different findings it is needed on some, or sometimes causes waits.
         finding = _often(in_way) if in_way >= OFTEN else Finding.USEFUL
     better = last.better
     if better is not None:

@@ -85,7 +85,7 @@ def amounts_at(need: Floats, begin: Floats, end: Floats, at_ms: Floats) -> Float
 
 
 def count_at(begin: Floats, end: Floats, at_ms: Floats) -> Floats:
-    """Number of tasks between begin and end at some moments, (S,)."""
+    """Number of tasks active at some moments, (S,)."""
     return amounts_at(np.ones((len(begin), 1)), begin, end, at_ms)[:, 0]
 
 
@@ -139,7 +139,7 @@ def fair_shares(wants: Floats, total: Floats, weight: Floats) -> Floats:
     shares = np.zeros(len(wants))
     some = np.flatnonzero(largest > 0)
     if len(some):
-        # Limit each to what it wants by an extra resource with a capacity of one.
+        # An extra resource of capacity one limits each to what it wants.
         need = np.hstack([part[some], np.eye(len(some))])
         rate = weight[some] / largest[some]
         pool = np.concatenate([(total > 0).astype(float), np.ones(len(some))])

@@ -112,7 +112,7 @@ TAIL, TAIL_MS = 0.25, 300_000
 
 @dataclass(frozen=True, slots=True)
 class AdviceCell:
-    """What to play: a candidate, on which of the days, with which seed."""
+    """One run: a candidate, a day, a seed."""
 
     candidate: Candidate
     day: int
@@ -207,8 +207,8 @@ def with_quotas(day: Day, quotas: Mapping[str, Quota]) -> Day:
 def shaken(day: Day, seed: int) -> Day:
     """The same day with each framework's arrival shifted a little; 0: unchanged.
 
-    What changes with these shifts is chance, not merit of a policy. All tasks of a framework are
-    shifted alike, and all candidates have the same seeds. Tasks running at the beginning of the
+    Differences between shifts measure chance, not the merit of a policy. All tasks of a framework
+    are shifted alike, and all candidates have the same seeds. Tasks running at the beginning of the
     day are not shifted, and no other task gets ahead of them.
     """
     if seed == 0:

@@ -12,13 +12,13 @@ from allocator.lab.workloads.recorded_day import Day, DayAgent, DayRecorder, Ran
 from allocator.wire.journal.framing import JournalError, Torn, read_records
 from allocator.wire.journal.replay import Replay
 
-# The part of a day to play: the one with most waiting tasks, where policies differ.
+# The part of a day to play: the one with most waiting tasks, because policies differ there.
 
 STEP_MS = 60_000
 """Parts begin at whole minutes of the day."""
 
 SETTLE_MS = 10_000
-"""Delay for tasks that waited at the beginning of a part: running tasks come first."""
+"""Delay for tasks that waited at the beginning of a part, so that running tasks come first."""
 
 WAITS_MS = 1_000
 """A task that starts sooner, within a cycle, does not count as waiting."""
@@ -35,7 +35,7 @@ def busiest(day: Day, hours: float) -> Day:
         return day
     table = table_of(day.ran, day.kinds, day.begin_ms)
     at_ms = np.arange(0, span_ms, STEP_MS, dtype=np.float64)
-    # A task counts in each minute during which it runs, or waits, at some time.
+    # A task counts in each minute in which it runs or waits.
     runs = count_at(table.start - STEP_MS + 1, table.end, at_ms)
     late = table.rows(table.start - table.wanted >= WAITS_MS)
     waits = count_at(late.wanted - STEP_MS + 1, late.start, at_ms)
@@ -98,7 +98,7 @@ def _task(task: Ran, begin_ms: int) -> Ran:
 
 
 class NoDayError(ValueError):
-    """A journal without a day to play; the message says which, why, and the remedy."""
+    """A journal without a day to play; the message names it, the reason, and the remedy."""
 
 
 @dataclass(slots=True)
@@ -157,7 +157,7 @@ def _read(path: Path, player: Replay, remarks: list[str], watch: Callable[[int],
 
 
 def _why(day: Day, player: Replay) -> str:
-    """Say why there is nothing to play."""
+    """Return the reason why there is nothing to play."""
     if not player.found.records:
         return "no event is recorded; give a journal that a sidecar wrote while it served a master"
     if not day.frameworks:

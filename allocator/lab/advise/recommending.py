@@ -1,7 +1,7 @@
-"""What to do, and why: a pure function of the figures.
+"""The recommendation and its reasons: a pure function of the figures.
 
-A change is advised only if tasks are clearly done earlier over all roles, and not at the expense of
-a role that had no more than its fair share. Of equally good candidates the one with the fewest
+A change is advised only if tasks clearly finish earlier over all roles, and not at the expense of a
+role that had no more than its fair share. Of equally good candidates the one with the fewest
 changed settings is advised. Otherwise the advice is to keep the policy.
 """
 
@@ -17,7 +17,7 @@ from allocator.lab.advise.limits import Bound, Finding, Sort
 from allocator.lab.advise.playing import changes, in_words
 
 WORTH = 0.05
-"""Minimum gain that makes a change worth the trouble: tasks done earlier, as a fraction."""
+"""Minimum gain for a change: how much earlier tasks finish, as a fraction."""
 
 WORTH_S = 1.0
 """The same in seconds; both must be reached."""
@@ -28,12 +28,12 @@ POINTS = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What to do.
+    """The recommendation.
 
     spec: the policy to put in force; None: keep the current one.
     headline: in one sentence.
-    reasons: why, and what speaks against it.
-    also: what else to do: quotas, constraints.
+    reasons: arguments for and against.
+    also: further actions: quotas, constraints.
     """
 
     spec: PolicySpec | None
@@ -83,7 +83,7 @@ def recommend(
 
 
 def _is_better(each: Comparison) -> bool:
-    """Whether tasks are clearly done earlier overall."""
+    """Whether tasks clearly finish earlier overall."""
     return (
         each.stay.verdict is Verdict.LESS
         and each.stay.by.mean <= -WORTH
@@ -93,7 +93,7 @@ def _is_better(each: Comparison) -> bool:
 
 
 def harmed(each: Comparison) -> list[str]:
-    """Find the roles that are harmed: done later, and further from their fair share."""
+    """Find the roles that are harmed: tasks finish later, and the share is less fair."""
     return [
         role
         for role, change in each.roles.items()
@@ -137,7 +137,7 @@ def _why(chosen: Comparison) -> list[str]:
 
 
 def _may_lose(change: MeasureChange) -> bool:
-    """Whether a loss is likely but may be chance."""
+    """Whether a loss is likely, but possibly due to chance."""
     return change.verdict is Verdict.NOISE and change.by.mean > WORTH
 
 
@@ -186,7 +186,7 @@ def _why_not(compared: Sequence[Comparison], harming: Sequence[Comparison]) -> l
 
 
 def _quota_advice(bounds: Sequence[Bound], quotas: Comparison | None) -> list[str]:
-    """Advice on quotas: guarantees that make others wait, limits in the way."""
+    """Advice on quotas: guarantees that make others wait, and limits that cause waits."""
     found = []
     for bound in bounds:
         if bound.sort is Sort.GUARANTEE and bound.blocks and bound.better is not None:

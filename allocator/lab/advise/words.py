@@ -1,4 +1,4 @@
-"""Advice in words: the same tables and sentences for terminal and page, and text to paste."""
+"""The text of advice: the same tables and sentences for terminal and page, and text to paste."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -34,7 +34,7 @@ GUESSED = (
     "Reserved and revocable resources count as plain ones.",
     "Fair shares are those of weighted max-min fairness of dominant shares, in one pool.",
 )
-"""Assumptions where the journal has no information."""
+"""Assumptions about facts that journals do not contain."""
 
 
 class Table(NamedTuple):

@@ -1,4 +1,4 @@
 """Experiments: scenarios played with sidecars, several at a time.
 
-Begin with `runs`: one run under one policy. `spread` distributes calls over processes.
+Start with `runs`: one run under one policy. `spread` distributes calls over processes.
 """

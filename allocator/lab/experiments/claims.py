@@ -1,9 +1,9 @@
 """The claims of section V of the paper, over many seeds.
 
 Each seed is a workload that all policies play, so differences are taken seed by seed and their mean
-is given with a 95 % confidence interval (Student's t). A claim that one thing is larger holds if
-the whole interval is above zero; a claim that two things are about equal, if the whole interval is
-inside the margin. Otherwise it was not shown, or the contrary was.
+is given with a 95 % confidence interval (Student's t). A claim that one value is larger holds if
+the whole interval is above zero; a claim that two values are about equal, if the whole interval is
+inside the margin. Otherwise the claim is not shown, or the contrary is.
 
 The allocator runs in this process; its decisions do not depend on how it is reached.
 
@@ -254,7 +254,7 @@ def watch_case(which: tuple[ClaimCase, int], scale: float = 1.0) -> tuple[Measur
 
 
 def measures_of(numbers: Figures, part: Floats, kinds: Sequence[str]) -> Measures:
-    """Take what claims compare from a run's figures and its allocated parts per second."""
+    """Extract the measurements of claims from a run's figures and its allocation per second."""
     memory = part[:, kinds.index("mem")] * 100
     return Measures(
         makespan_s=numbers.makespan_s,
@@ -303,7 +303,7 @@ def judge_claim(
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What one run of each case says about a claim; no proof, as there is no interval.
+    """The result of one run of each case for a claim; no proof, as there is no interval.
 
     value: the claim's measure.
     """

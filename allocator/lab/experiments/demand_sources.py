@@ -1,8 +1,8 @@
-"""The cost of not knowing what Spark's executors need.
+"""The cost of not knowing the needs of Spark's executors.
 
 The same jobs are played without demands (all free resources are offered, as Mesos's own allocator
-does), with demands learnt by each framework, with those remembered from earlier frameworks, and
-with those set by an operator's rules. Spark itself cannot state them.
+does), with demands learned for each framework, with those remembered from earlier frameworks, and
+with those set by operators' rules. Spark itself cannot declare them.
 """
 
 from collections.abc import Iterable
@@ -28,8 +28,7 @@ class SourceRun:
     source: one of `SOURCES`.
     confirmed, refuted: remembered demands that a framework's first acceptance agreed with, or
         contradicted.
-    probes: times that a framework was offered all free resources because it had got nothing for
-        long.
+    probes: times that a framework was offered all free resources after a long time without offers.
     """
 
     source: str

@@ -1,7 +1,7 @@
 """A process that plays runs, one after another, on a sidecar of its own.
 
 ``python -m allocator.lab.experiments.run_worker FD TARGET``, where FD is a connection to
-the parent. This process ends when the parent does, however that happens.
+the parent. This process ends when the parent ends for any reason.
 """
 
 import os
@@ -26,7 +26,7 @@ def main() -> None:
 def _read(
     connection: "Connection[Note, ExperimentRun]", runs: "queue.SimpleQueue[ExperimentRun]"
 ) -> None:
-    """Take runs; when the parent is gone, exit at once, even in the middle of a run."""
+    """Play runs from the parent; when it is gone, exit at once, even in the middle of a run."""
     try:
         while True:
             runs.put(connection.recv())

@@ -34,7 +34,7 @@ WORKER = "allocator.lab.experiments.run_worker"
 
 @dataclass(frozen=True, slots=True)
 class ExperimentRun:
-    """What to play, under which policy."""
+    """A run to play: what, and under which policy."""
 
     name: str
     policy: PolicySpec
@@ -87,8 +87,8 @@ def result_of(run: ExperimentRun, played: Played) -> Result:
 # A sidecar serves one master, so every worker has its own sidecar, plays its runs on it one after
 # another, and switches the policy in between as an operator would.
 #
-# However this process ends, nothing is left behind: workers notice that their connection is closed,
-# the kernel kills the sidecars, and `scratch_directory` has its files removed.
+# If this process ends for any reason, all others end, too: workers notice that their connection is
+# closed, the kernel kills the sidecars, and `scratch_directory` removes its files.
 
 Watch = Callable[[str, int], None]
 
@@ -121,7 +121,7 @@ def play_all(
     if target is not None:
         for number, run in enumerate(runs):
             told = partial(_tell, watch, run.name)
-            # Each master is newer than the one before, so none has to wait for that one to go.
+            # Each master is newer than the previous one, so none has to wait until that one ends.
             yield result_of(run, play_on(run, target, told, started_us=started_us + number))
         return
     with ExitStack() as until_end:
@@ -179,7 +179,7 @@ class _Worker:
         self.connection.send(run)
 
     def hear(self) -> int | Result:
-        """Take a note: number of ended jobs, or the result."""
+        """Handle a note: the number of ended jobs, or the result."""
         assert self.run is not None
         try:
             note: Note = self.connection.recv()

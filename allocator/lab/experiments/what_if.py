@@ -1,13 +1,13 @@
 """A recorded day under another policy: the same tasks, wanted at the same times.
 
-Where the journal has no information, this is assumed. A task is wanted from the latest time at
-which its framework subscribed, revived, or declined an offer that would have fit it. It takes as
-long as recorded, on any agent. A framework launches it on the first offer that fits it, declines
-others with its usual filter, and wants nothing that it never ran. Reserved and revocable resources
-count as plain ones.
+Facts that the journal does not contain are assumed. A task is wanted from the latest time at which
+its framework subscribed, revived, or declined an offer that would have fit it. It takes as long as
+recorded, on any agent. A framework launches it on the first offer that fits it, declines others
+with its usual filter, and wants nothing that it never ran. Reserved and revocable resources count
+as plain ones.
 
-A framework that states what a task needs, and used each offer that it accepted completely, is
-greedy: it takes offers whole, and runs as many tasks in one as fit.
+A framework that declares the needs of a task, and used each accepted offer completely, is greedy:
+it accepts whole offers, and runs as many tasks in each as fit.
 """
 
 from collections import defaultdict
@@ -160,7 +160,7 @@ def greedy(day: Day) -> dict[Who, Quantities]:
     found = {}
     for who, tasks in pieces.items():
         need = _stated(day, *who)
-        # How tasks from before the beginning of the day were accepted is unknown.
+        # It is unknown how tasks from before the beginning of the day were accepted.
         whole = sum(task.whole for task in tasks) >= MOSTLY * len(tasks)
         several = need and any(task.need != need for task in tasks)
         if whole and several and all(times(task.need, need) for task in tasks):
@@ -169,7 +169,7 @@ def greedy(day: Day) -> dict[Who, Quantities]:
 
 
 def _stated(day: Day, framework_id: str, role: str) -> Quantities:
-    """What a task of a framework needs, stated by itself or by an operator's rule."""
+    """The needs of a framework's task, declared by itself or by an operator's rule."""
     framework = day.frameworks.get(framework_id)
     if framework is None:
         return {}

@@ -1,4 +1,4 @@
 """Models of frameworks: how they respond to offers.
 
-Begin with `base`, the interface. Of a master they know only the protocol `Master`.
+Start with `base`, the interface. Of a master they know only the protocol `Master`.
 """

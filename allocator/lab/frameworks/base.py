@@ -22,7 +22,7 @@ Quantities = dict[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a framework states when it subscribes.
+    """What a framework declares when it subscribes.
 
     demand: thousandths that one task needs, sent in the label that the sidecar reads; empty: none
         is sent.
@@ -92,7 +92,7 @@ class Conversion:
 
 
 class Master(Protocol):
-    """What a framework may ask of the master."""
+    """The calls of a framework to the master."""
 
     event_heap: EventHeap
 

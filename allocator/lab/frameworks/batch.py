@@ -46,9 +46,9 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How a job deals with its offers.
+    """How a job handles its offers.
 
-    gang: launch this many tasks together or not at all, also when tasks were lost.
+    gang: launch this many tasks together or not at all, including after tasks were lost.
     holds_ms: how long to hold offers while a gang is incomplete.
     greedy: take offers whole, run as many tasks in each as fit, and return it when no task is left
         to run there.

@@ -1,8 +1,8 @@
 """Tenants of a manner in an emulated master, with as little sanitizing as possible.
 
-A real module limits input before it passes it on. Here only what no message can carry is left out,
-to try the sidecar's own limits. Deep roles are cut, too, as each of their ancestors has a name of
-its own.
+A real module limits input before it forwards it. Here only input that no message can carry is left
+out, to test the sidecar's own limits. Deep roles are cut, too, as each of their ancestors has a
+name of its own.
 """
 
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""What frameworks and agents may say to a Mesos master, in Mesos's own terms.
+"""Requests of frameworks and agents to a Mesos master, in Mesos's own terms.
 
 Amounts are plain numbers as in Mesos: CPUs and MiB. Bytes that are not UTF-8 are encoded in texts
 by Python's ``surrogateescape``.
@@ -60,7 +60,7 @@ class Disk:
 
 @dataclass(frozen=True, slots=True)
 class AgentWords:
-    """What an agent registers with.
+    """The registration of an agent.
 
     reserved: CPUs by the role that the agent's flags reserve them to.
     ranges, sets: resources of these types by name.
@@ -98,7 +98,7 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A framework states its needs (REQUEST)."""
+    """A framework declares its needs (REQUEST)."""
 
     needs: tuple[Amounts, ...]
 
@@ -151,7 +151,7 @@ class Manner:
     volumes: make this many persistent volumes in the same way, of a thousandth of a MiB of disk
         each.
     guarantees: quota guarantees by role, set before they register.
-    policy, mode: those of the sidecar that are affected by what is said.
+    policy, mode: of a sidecar that this attack affects.
     """
 
     name: str

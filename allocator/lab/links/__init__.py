@@ -1,4 +1,4 @@
 """Connections from the emulated master to an allocator.
 
-Begin with `base`. `stream` speaks the real protocol; `sidecar_process` runs a real sidecar.
+Start with `base`. `stream` speaks the real protocol; `sidecar_process` runs a real sidecar.
 """

@@ -33,9 +33,9 @@ class Opening:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Events, and what to decide about after them.
+    """Events, and the agents to decide about after them.
 
-    sequence: one more than that of the batch before.
+    sequence: one more than that of the previous batch.
     agents: the agents of the cycle, if one is run; none means all.
     figures: state of the master's module.
     """
@@ -70,7 +70,7 @@ class Link(Protocol):
 
 
 class PolicyFailedError(RuntimeError):
-    """The policy under test failed: what the substitute decided says nothing about it."""
+    """The policy under test failed: the substitute's decisions say nothing about it."""
 
     def __init__(self, name: str, failure: str) -> None:
         super().__init__(name, failure)
@@ -96,7 +96,7 @@ class DirectLink:
         self.allocator = self._fresh()
 
     def open(self, opening: Opening) -> None:
-        """Give a fresh allocator the whole state; what the previous one learnt is kept."""
+        """Give a new allocator the whole state; demands learned by the previous one are kept."""
         before = self.allocator
         self.allocator = self._fresh()
         self.allocator.remember(before)

@@ -33,7 +33,7 @@ class SidecarRefusedError(RuntimeError):
 
 
 class _Mark(NamedTuple):
-    """Identifies one setting of the policy: who set it, where and when."""
+    """Identifies a setting of the policy: its author, place and time."""
 
     source: str
     place: str
@@ -41,7 +41,7 @@ class _Mark(NamedTuple):
 
 
 _ours: dict[str, _Mark] = {}
-"""What this process set last, by target."""
+"""The last setting of this process, by target."""
 
 
 def set_policy(target: str, spec: PolicySpec) -> None:
@@ -68,12 +68,11 @@ def borrowed(
 ) -> Iterator[int]:
     """Use a sidecar, and restore its policy at the end, even after an error.
 
-    Sessions leave nothing behind: a master's state goes with its session, and runs change only
-    the policy, by `set_policy`. If they did not, or an operator has set another policy since,
-    nothing is restored.
+    A session's state ends with it, and runs change only the policy, by `set_policy`. If they did
+    not, or an operator has set another policy since, nothing is restored.
 
-    force: take the sidecar from the master that uses it. That master keeps calling, and gets it
-        back when our last session is over.
+    force: take the sidecar from the master that uses it. That master reconnects repeatedly, and
+    gets it back after our last session.
     note: called with one line that says why nothing is restored.
     Yields when our master began to lead, in microseconds: a real master is newer, so it wins,
         unless `force` is given.
@@ -99,7 +98,7 @@ def borrowed(
 
 
 def _mark(stub: AdminServiceStub) -> _Mark:
-    """Read who set the policy in force, and when."""
+    """Read the author and time of the policy in force."""
     listed = stub.ListSettings(pb.ListSettingsRequest(), timeout=ADMIN_S).settings
     row = next(each for each in listed if each.key == "policy.name")
     return _Mark(row.source, row.place, row.set_at_ms)
@@ -135,7 +134,7 @@ def _set_back(
 
 
 def _told(error: grpc.RpcError) -> tuple[grpc.StatusCode, str]:
-    """Read why a call failed."""
+    """Return the reason why a call failed."""
     call = cast("grpc.Call", error)
     return call.code(), call.details() or call.code().name
 

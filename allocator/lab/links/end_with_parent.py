@@ -1,4 +1,4 @@
-"""Run a program that the kernel kills when its parent ends, however that happens.
+"""Runs a program that the kernel kills when its parent ends for any reason.
 
 ``python -m allocator.lab.links.end_with_parent PID PROGRAM ...``, where PID is the parent's.
 """

@@ -17,7 +17,7 @@ from grpc_health.v1 import health_pb2
 
 from allocator.lab.links.end_with_parent import ending_with_us
 
-# What the operating system tells about processes, and free ports.
+# Information from the operating system: processes, and free ports.
 
 
 class ProcessFigures(NamedTuple):
@@ -60,14 +60,14 @@ def name_of(pid: int) -> str:
 
 
 def observer_of(pid: int) -> int | None:
-    """Return the process that answers queries for a sidecar; None if there is none now."""
+    """Return the observer process of a sidecar; None if there is none now."""
     with contextlib.suppress(OSError):
         return next((each for each in children_of(pid) if name_of(each) == "observer"), None)
     return None
 
 
 def lowest_free_descriptor(pid: int) -> int:
-    """Return a process's lowest free descriptor number; as a limit, it leaves none to open."""
+    """Return a process's lowest free descriptor number; as a limit it prevents new descriptors."""
     taken = {int(each.name) for each in Path(f"/proc/{pid}/fd").iterdir()}
     return next(number for number in range(len(taken) + 1) if number not in taken)
 
@@ -79,8 +79,8 @@ def free_port() -> int:
         return port
 
 
-# A directory that lives as long as this process, however it ends.
-# The sweeper's standard input closes with us. Other processes may still write; hence the retries.
+# A directory that is removed when this process ends for any reason.
+# The sweeper's standard input closes with this process. Others may still write; hence the retries.
 _SWEEPER = """
 import os, shutil, sys, time
 sys.stdin.read()
@@ -117,7 +117,7 @@ HEALTH_CHECK = "/grpc.health.v1.Health/Check"
 
 
 class SidecarFailedError(RuntimeError):
-    """The sidecar did not start, or ended; the message has the end of its log."""
+    """The sidecar did not start, or exited; the message has the end of its log."""
 
 
 class SidecarProcess:
@@ -171,7 +171,7 @@ class SidecarProcess:
             time.sleep(0.05)
 
     def kill(self) -> None:
-        """End the process as a crash would."""
+        """Kill the process, as a crash would."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -222,7 +222,7 @@ class SidecarProcess:
 
 
 def channel(target: str) -> grpc.Channel:
-    """Make a channel to a sidecar; nothing is sent yet."""
+    """Make a channel to a sidecar, without connecting yet."""
     to_sidecar = grpc.insecure_channel(target, [("grpc.enable_http_proxy", 0)])
     return with_operators_token(to_sidecar)
 

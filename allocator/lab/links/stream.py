@@ -17,7 +17,7 @@ from allocator.wire import Greeting, write_figures
 CONNECT_S = 1.0
 
 MESSAGE_BYTES_MAX = 8 * 2**20
-"""The largest message that the emulated master reads; the real module has the same limit."""
+"""Maximum size of messages that the emulated master reads, as in the real module."""
 
 STREAM_OPTIONS = [
     ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
@@ -25,10 +25,10 @@ STREAM_OPTIONS = [
 ]
 
 UNANSWERED_MAX = 8
-"""Read an answer when this many are due: a sidecar does not wait for slow readers."""
+"""Read answers once this many are due: a sidecar does not wait for slow readers."""
 
 _GOING_AWAY = (pb.ERROR_CODE_SHUTDOWN,)
-"""Ends of a session after which to reconnect; any other is a defect and is raised."""
+"""Reasons for the end of a session after which to reconnect; others are defects and raised."""
 
 
 class Caller:
@@ -74,7 +74,7 @@ class StreamLink:
     """
 
     connect_s = CONNECT_S
-    """How long to wait for the connection."""
+    """Time limit for the connection."""
 
     def __init__(self, target: str, started_us: int = 1, token: str = "") -> None:
         self._target = target
@@ -134,7 +134,7 @@ class StreamLink:
             self._channel = None
 
     def _dial(self) -> grpc.Channel:
-        """Make a channel; nothing is sent yet."""
+        """Make a channel, without connecting yet."""
         return grpc.insecure_channel(self._target, STREAM_OPTIONS)
 
     def _listen(self, call: Iterator[pb.SessionResponse]) -> Iterator[pb.SessionResponse]:

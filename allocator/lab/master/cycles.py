@@ -1,4 +1,4 @@
-"""When the master requests cycles, and how it applies their decisions.
+"""Requests cycles, and applies their decisions.
 
 A cycle over all agents is run every allocation interval, and another after each event that makes
 Mesos's own allocator run one: a new agent or framework, a framework that is reactivated or revives,
@@ -81,12 +81,12 @@ class Cycles:
     interval_ms: int
 
     def __post_init__(self) -> None:
-        # Agents to run a cycle for at the end of this moment; None: all.
+        # Agents of the cycle to run at the end of this moment; None: all.
         self._triggered: set[int] | None = set()
         # Unanswered inverse offers, as pairs of framework and agent.
         self.inverse: set[tuple[int, int]] = set()
         self.look: Callable[[Sequence[Offer]], None] = lambda _offers: None
-        # Hostile frameworks: the sidecar adjusts what they say, so their decisions may be rejected.
+        # Hostile frameworks: the sidecar corrects their input, so its decisions may be rejected.
         self.excused: set[int] = set()
 
     def begin(self) -> None:
@@ -131,7 +131,7 @@ class Cycles:
 
     def _take(self, decisions: Decisions, sequence: int, session: int) -> None:
         """Judge decisions, report their outcomes, and make the offers."""
-        # The session that they belong to is over.
+        # Their session has ended.
         if session != self.session.number:
             return
         offers: dict[int, list[Offer]] = defaultdict(list)
@@ -157,10 +157,10 @@ class Cycles:
             self._reclaim(*row)
 
     def _is_excused(self, decision: Decision) -> bool:
-        """Whether the sidecar could not have known better.
+        """Whether the sidecar lacks the information to avoid this rejection.
 
         It does not know which roles may use which part of a rest kind, nor which quota each part
-        counts against; and it does not take everything that a hostile framework says at face value.
+        counts against; and it corrects some input of hostile frameworks.
         """
         rest = any(kind.rest for kind in self.ledger.kinds.kinds)
         return rest or decision.framework in self.excused
@@ -190,7 +190,7 @@ class Cycles:
             self.inverse.discard((member.handle, agent))
 
     def fall_back(self, agent: int, clients: Sequence[tuple[int, int]]) -> None:
-        """Offer an agent to the first client that may have it, without asking the sidecar.
+        """Offer an agent to the first eligible client, without asking the sidecar.
 
         The module does so while the sidecar is silent, and reports the holdings to it later.
 

@@ -8,8 +8,8 @@ soon as the decisions arrive.
 
 It also does what the module does: snapshots with filters, gates and outcomes in the same order,
 rows that wait, a pause that is sent only while the master recovers, and a fallback whose offers are
-sent as holdings. The fallback is simple and runs only on request (`fall_back`): simulated time
-stops while there is no sidecar.
+sent as holdings. The fallback is simple and runs only on request (`fall_back`), because simulated
+time stops without a sidecar.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -85,7 +85,7 @@ from allocator.lab.resources import (
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """How long a newly elected master holds offers back while there are guarantees.
+    """How long a newly elected master with guarantees holds offers back.
 
     agent_factor: until this fraction of the previous master's agents has reregistered,
     timeout_ms: but no longer than this.
@@ -147,7 +147,7 @@ class EmulatedMaster:
     # The session.
 
     def open(self) -> None:
-        """Begin the session, and the cycles."""
+        """Open the session, and start the cycles."""
         self.session.open()
         self._cycles.begin()
 
@@ -188,7 +188,7 @@ class EmulatedMaster:
 
         return Opening(self.options, state, sequence, now_ms, self.ledger.holds_back)
 
-    # What frameworks and others may ask.
+    # The interface to frameworks, agents and operators.
 
     def amount(self, quantities: Mapping[str, int]) -> Amount:
         return self.ledger.amount(quantities)
@@ -203,7 +203,7 @@ class EmulatedMaster:
         return self.roles.path[role]
 
     def attributes(self, agent: int) -> Mapping[str, str]:
-        """Attributes of an agent, which each of its offers carries."""
+        """Attributes of an agent, which are part of each of its offers."""
         return self.ledger.agents[agent].info.attributes
 
     def inspect(self, look: Callable[[Sequence[Offer]], None]) -> None:
@@ -211,7 +211,7 @@ class EmulatedMaster:
         self._cycles.look = look
 
     def excuse(self, framework: Framework, *, excused: bool = True) -> None:
-        """Do not count rejected decisions for this framework as the sidecar's defects."""
+        """Do not count rejected decisions for this framework as defects of the sidecar."""
         handle = self._handle[framework]
         (self._cycles.excused.add if excused else self._cycles.excused.discard)(handle)
 
@@ -289,7 +289,7 @@ class EmulatedMaster:
 
     def remove_agent(self, agent: int) -> None:
         """Lose an agent and everything on it."""
-        # Tell frameworks last, since they may react: by then ledger and outbox are up to date.
+        # Frameworks last, because they may react: ledger and outbox are up to date by then.
         self.outbox.add(RemoveAgent(agent))
         self.ledger.remove_agent(agent)
         self._note_use()
@@ -392,7 +392,7 @@ class EmulatedMaster:
             self._cycles.trigger()
 
     def _describe(self, row: FrameworkRow, identity: Identity) -> None:
-        """Copy what limits the framework's offers into its row."""
+        """Copy the limits on the framework's offers into its row."""
         row.capabilities = identity.announced
         row.allowed = identity.allowed
         # Mesos ignores minimums of unknown roles.
@@ -471,7 +471,7 @@ class EmulatedMaster:
         self.outbox.add(InverseOffer(self._handle[framework], agent, status, refuse_ms))
 
     def request(self, framework: Framework, *needs: Quantities) -> None:
-        """Pass on what a framework's tasks need (Mesos's REQUEST)."""
+        """Forward the needs of a framework's tasks (Mesos's REQUEST)."""
         self.outbox.add(Request(self._handle[framework], needs))
 
     def _named(self, framework: Framework, roles: Sequence[str]) -> tuple[int, tuple[int, ...]]:
@@ -580,7 +580,7 @@ class EmulatedMaster:
         return more
 
     def decline(self, offers: Sequence[Offer], refuse_ms: int) -> None:
-        """Release offers that a framework declines."""
+        """Decline offers of a framework."""
         for offer in offers:
             self.members[offer.framework].void_offers([offer])
             self._release_offer(offer, offer.amount, refuse_ms)
@@ -604,8 +604,8 @@ class EmulatedMaster:
             pairs.add((role, agent)) if excluded else pairs.discard((role, agent))
         self.outbox.add(exclusions(places, excluded=excluded))
 
-    # Failover: the new master knows quotas and weights; the rest comes back step by step. Agents
-    # report their tasks; of a framework that has not resubscribed the master may then know its
+    # Failover: the new master knows quotas and weights; the rest returns step by step. Agents
+    # report their tasks. Of a framework that has not resubscribed, the master may know the
     # description, or only that it holds resources.
 
     def fail_over(
@@ -623,7 +623,7 @@ class EmulatedMaster:
         self.ledger.forget()
         self._begin_recovery(len(agents))
         self.session.open()
-        # Agents and frameworks return one by one; tasks of agents that never do are lost.
+        # Agents and frameworks return one by one; tasks of agents that never return are lost.
         for agent, row in agents.items():
             if agent in agents_ms:
                 self.event_heap.after(agents_ms[agent], partial(self._return_agent, agent, row))
@@ -642,7 +642,7 @@ class EmulatedMaster:
             self.event_heap.after(timeout_ms, partial(self._give_up, recovery))
 
     def _give_up(self, recovery: tuple[int, int]) -> None:
-        # Unless it has ended, or another failover has begun a new one.
+        # Unless it has ended, or another failover has started a new one.
         if self.ledger.recovery is recovery:
             self._end_recovery()
 
@@ -686,7 +686,7 @@ class EmulatedMaster:
         else:
             self._introduce(self.member(framework), active=True)
 
-    # What operators do.
+    # Operators' actions.
 
     def set_quota(self, role: str, quota: Quota) -> None:
         """Set or remove a role's quota; then rescind all offers."""

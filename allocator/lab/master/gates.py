@@ -1,7 +1,7 @@
-"""The gates that a decision passes before it becomes an offer, and the quotas among them.
+"""The gates that a decision passes before it becomes an offer, including the quotas.
 
-They are the module's (`mesos-module/DESIGN.md`): evaluated against the books at the decision's
-arrival, so that no answer, however late or wrong, can over-commit an agent.
+They are the module's (`mesos-module/DESIGN.md`): evaluated against the books when the decision
+arrives, so that no late or wrong answer can over-commit an agent.
 """
 
 from collections import Counter
@@ -24,8 +24,9 @@ from allocator.lab.resources import (
 #
 # The rules are the module's. A role consumes what is reserved for its subtree, allocated or not,
 # and the unreserved, non-revocable scalars allocated to its subtree. Of free resources it may have
-# its own unsatisfied guarantee and what the unsatisfied guarantees of all roles leave over; or all,
-# if no other role's guarantee is unsatisfied. Guarantees belong to top-level roles, limits to any.
+# its own unsatisfied guarantee, plus what the unsatisfied guarantees of all roles leave; or
+# everything, if no other role's guarantee is unsatisfied. Guarantees belong to top-level roles,
+# limits to any.
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +85,12 @@ class QuotaBook:
         wanted: Counter[str] = Counter()
         for row in counted:
             wanted[table[row].name] += amount[row]
-        # How much the role may still have of each name.
+        # The remaining allowance of the role, for each resource name.
         limit = {name: self._limit(path, name) for name in wanted}
         headroom = {name: self._headroom(path, name) for name in wanted}
         most = {name: min(limit[name], headroom[name]) for name in wanted}
-        # Take that much from the resources in turn. Skip an indivisible one that is too
-        # large: the next may fit.
+        # Take it from the resources in turn; an indivisible one that is too large is skipped, as
+        # the next may fit.
         left = list(amount)
         for row in counted:
             name = table[row].name
@@ -119,7 +120,7 @@ class QuotaBook:
         return own + max(0, self._free[name] - required)
 
     def _unsatisfied(self, role: str, name: str) -> int:
-        """How much a top-level role lacks of its guarantee."""
+        """The unsatisfied part of a top-level role's guarantee."""
         if role not in self._quotas or "/" in role:
             return 0
         return max(0, self._quotas[role].guarantees.get(name, 0) - self.consumed[role][name])
@@ -175,7 +176,7 @@ def judge(
     sequence: the batch that the decision answers: handles bound since then are stale.
     quotas: charged with earlier decisions of the batch; None: counted afresh.
     """
-    # Do the handles still mean what the sidecar meant?
+    # Do the handles still refer to what the sidecar meant?
     reason = _named(ledger, decision, sequence)
     # Kinds are distinct, so more of them than are bound include an unknown one.
     if reason is None and len(decision.kinds) > len(ledger.kinds):
@@ -184,21 +185,21 @@ def judge(
     reason = reason or _who(ledger, decision) or _where(ledger, decision)
     if reason is not None:
         return GateVerdict(reason)
-    # How much of it is free and may be given to this framework? Never more than was decided.
+    # How much of it is free and permitted for this framework? At most what was decided.
     wanted = _wanted(ledger, decision)
     if wanted is None:
         return GateVerdict(Reason.MALFORMED)
     taken = ledger.kinds.chop(_pool(ledger, decision), wanted)
     if not any(taken):
         return GateVerdict(Reason.NOTHING_AVAILABLE)
-    # Quotas may reduce it; the rest must reach the minimum.
+    # Quotas may reduce it; the remainder must reach the minimum.
     bounded = (quotas or QuotaBook(ledger)).bounded(_path(ledger, decision), taken)
     given = bounded.amount
     if not offerable(ledger, decision, given):
         if bounded.by_limit:
             return GateVerdict(Reason.LIMIT)
         return GateVerdict(Reason.HEADROOM if bounded.by_headroom else Reason.BELOW_MINIMUM)
-    # The framework may have refused as much since.
+    # The framework may have refused this much since.
     filters = ledger.filters[decision.framework].get((decision.role, decision.agent), ())
     if any(f.expires_ms >= now_ms and f.covers(given) for f in filters):
         return GateVerdict(Reason.FILTERED)
@@ -239,7 +240,7 @@ def _pool(ledger: Ledger, decision: Decision) -> Amount:
 
 
 def _named(ledger: Ledger, decision: Decision, sequence: int) -> Reason | None:
-    """Say which handle is unknown or stale; None if all are valid."""
+    """Name an unknown or stale handle; None if all are valid."""
     framework = ledger.frameworks.get(decision.framework)
     agent = ledger.agents.get(decision.agent)
     if framework is None:

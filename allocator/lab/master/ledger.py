@@ -1,8 +1,8 @@
 """The emulated master's own books, exact and independent of the sidecar's.
 
-The ledger plays the module's part (`DESIGN.md`): it records the capacity of every agent, and what
-is offered and used, in int64 thousandths, resource by resource. `allocator.lab.master.gates` judges
-decisions by it.
+The ledger plays the module's part (`DESIGN.md`): it records the capacity of every agent, and
+offered and used amounts, in int64 thousandths, resource by resource. `allocator.lab.master.gates`
+judges decisions by it.
 """
 
 import heapq
@@ -79,7 +79,7 @@ class FrameworkRow:
 
 @dataclass(slots=True)
 class Holding:
-    """What one framework holds in one role on one agent, by resource."""
+    """Holdings of one framework in one role on one agent, by resource."""
 
     offered: list[int]
     used: list[int]
@@ -190,7 +190,7 @@ class Ledger:
         return names
 
     def available(self, agent: int) -> Amount:
-        """What may be offered of an agent; a shared volume even if it is held."""
+        """The amounts of an agent that may be offered; a shared volume even if it is held."""
         row = self.agents[agent]
         free = padded(row.available(), len(self.zero))
         if len(row.capacity) <= len(self.zero):
@@ -293,7 +293,7 @@ class Ledger:
         self.hold(framework, place, amount)
 
     def recover(self, framework: int, place: RoleAgent, amount: Amount) -> None:
-        """Book what runs on a returning agent; the framework may be unknown yet."""
+        """Book running tasks of a returning agent; the framework may be unknown yet."""
         self.hold(framework, place, amount)
         self.use(framework, place, amount)
 

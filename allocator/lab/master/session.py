@@ -38,8 +38,8 @@ from allocator.wire import ModuleFigures
 # Events for the sidecar, in the order in which Mesos causes them.
 #
 # As in the module, releases and uses of offers are collected as rows of one event until another
-# event is sent; uses are then sent before releases. Amounts are sent by kind, and kinds are defined
-# before they are used.
+# event is sent; then uses are sent first. Amounts are sent by kind, and kinds are defined before
+# they are used.
 
 Row = tuple[int, int, int, Amount]
 """Framework, role, agent, amount by resource."""
@@ -175,7 +175,7 @@ def columns(amounts: list[Amount], kinds: int) -> tuple[Ints, Ints]:
 
 
 class Handles:
-    """Allocates and frees handles of one sort."""
+    """Allocates and frees handles of one type."""
 
     def __init__(self, first: int = 1) -> None:
         self._next = first
@@ -357,7 +357,7 @@ class Record:
     inverse_offers: int = 0
 
     def note_use(self, now_ms: int, used: Sequence[int], total: Sequence[int]) -> None:
-        """Record what is used from now on, if it has changed."""
+        """Record the amounts in use from now on, if they have changed."""
         row, whole = tuple(used), tuple(total)
         if self.time_ms and self.used[-1] == row and self.total[-1] == whole:
             return
@@ -416,7 +416,7 @@ class Session:
         self.patience_s = patience_s
 
     def open(self) -> None:
-        """Begin a session, retrying until patience runs out."""
+        """Open a session; retries until patience runs out."""
         deadline_s = time.monotonic() + self.patience_s
         # Pending events are in the books, and so in the snapshot.
         self._outbox.drain()
@@ -432,7 +432,7 @@ class Session:
                 return
 
     def send(self, clock_ms: int) -> None:
-        """Send pending events, and do not wait; if the session breaks, begin another."""
+        """Send pending events without waiting; if the session breaks, open another."""
         batch = self._batch(clock_ms)
         try:
             self._link.send(batch)
@@ -448,7 +448,7 @@ class Session:
             self._begin_again()
 
     def exchange(self, clock_ms: int, agents: tuple[int, ...] = ()) -> Decisions:
-        """Send pending events and run a cycle; if the session breaks, begin another.
+        """Send pending events and run a cycle; if the session breaks, open another.
 
         agents: the agents of the cycle; empty: all.
         """

@@ -1,6 +1,6 @@
 """The module's side of the protocol: sessions, and events as protobuf.
 
-Begin with `client_session`. It is the counterpart of `allocator.wire.session`.
+Start with `client_session`. It is the counterpart of `allocator.wire.session`.
 """
 
 from allocator.lab.module_protocol.client_session import (

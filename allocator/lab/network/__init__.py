@@ -1,7 +1,7 @@
 """A cluster whose tasks read data: disks, racks, shared links, and schedulers.
 
-`topology` describes the links and moves data over them, `workflow` describes the tasks of a job and
-their inputs, `cluster` runs them. `schedulers` decide what runs where.
+`topology` describes links and moves data over them, `workflow` describes the tasks of a job and
+their inputs, `cluster` runs them, and `schedulers` place tasks on computers.
 
 References
 ----------

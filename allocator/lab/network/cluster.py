@@ -1,8 +1,8 @@
-"""Jobs on a cluster: tasks start where a scheduler says, read their input, compute and end.
+"""Runs jobs on a cluster: tasks start where a scheduler places them, read input, compute and end.
 
-A task reads `START_S` after its start, and computes when all its input has arrived; its output then
-is on the computer where it ran. A killed task starts over (sections 2.2, 3.3, 4.3 and 5.1 of the
-paper).
+A task starts reading `START_S` after its start, and computes once all its input has arrived; its
+output is then on the computer where it ran. A killed task starts over (sections 2.2, 3.3, 4.3 and
+5.1 of the paper).
 """
 
 import heapq
@@ -17,16 +17,17 @@ from allocator.core import Floats, Ints
 from allocator.lab.network.topology import Topology, Transfers
 from allocator.lab.network.workflow import JobPlan, TaskState, WorkflowProgress, WorkflowTask
 
-# How many computers each job may use.
+# The number of computers for each job.
 
 
 def fair_shares(wanted: Ints, computers: int, least: Ints | None = None) -> Ints:
-    """Divide computers equally among jobs, none of which gets more than it wants.
+    """Divide computers equally among jobs, without giving a job more than it wants.
 
     wanted (J,): tasks that run or wait.
-    least (J,): minimum of each job, no more than it wants; the sum is at most `computers`.
-    Returns (J,): adds up to the smaller of the computers and the sum of `wanted`. What cannot be
-        divided equally goes to the first jobs.
+    least (J,): minimum of each job, at most what it wants; the sum is at most `computers`.
+    Returns (J,): the sum is the smaller of `computers` and the sum of `wanted`. A remainder goes to
+    the
+        first jobs.
 
     Examples
     --------
@@ -41,7 +42,7 @@ def fair_shares(wanted: Ints, computers: int, least: Ints | None = None) -> Ints
     [2, 5, 2, 1]
     """
     low = np.zeros(len(wanted), np.int64) if least is None else least
-    # The highest level that there are enough computers for.
+    # The highest level for which there are enough computers.
     level, above = 0, int(wanted.max(initial=0)) + 1
     while above - level > 1:
         middle = (level + above) // 2
@@ -56,7 +57,7 @@ def fair_shares(wanted: Ints, computers: int, least: Ints | None = None) -> Ints
     return share
 
 
-# What schedulers see: what each computer runs, and which tasks wait.
+# The scheduler's view: what each computer runs, and which tasks wait.
 
 
 @dataclass(eq=False, slots=True)
@@ -77,7 +78,7 @@ class Slots:
 
     @property
     def for_tasks(self) -> int:
-        """How many computers run no root."""
+        """Number of computers without a root."""
         return sum(job < 0 for job in self.root)
 
     @property
@@ -105,7 +106,7 @@ class Decision:
     """The actions of a scheduler.
 
     kill: tasks to stop first; they lose their work.
-    start (Task, int): tasks to start then, also killed ones, and their computers.
+    start (Task, int): tasks to start then, including killed ones, with their computers.
     """
 
     kill: list[WorkflowTask] = field(default_factory=list)
@@ -113,23 +114,23 @@ class Decision:
 
 
 class Scheduler(Protocol):
-    """Decides what runs where."""
+    """Decides which tasks run on which computers."""
 
     @property
     def looks_again_s(self) -> float:
         """Interval at which to decide even without events; infinite: never."""
 
     def ready(self, tasks: Sequence[WorkflowTask]) -> None:
-        """Note tasks that are new, or that wait again because they were killed."""
+        """Add waiting tasks: new ones, or killed ones."""
 
     def begun(self, task: WorkflowTask) -> None:
-        """Note that a task was started."""
+        """Record that a task was started."""
 
     def place_root(self, slots: Slots, now_s: float) -> int:
         """Choose a computer without a root for the root of a job; its task is killed."""
 
     def decide(self, slots: Slots, now_s: float) -> Decision:
-        """Say what to kill and start now."""
+        """Return the tasks to kill and to start now."""
 
 
 # A run.
@@ -179,7 +180,7 @@ class ClusterRun:
         decide_s: float = DECIDE_S,
         apart_s: float = 0.0,
     ) -> None:
-        """Begin with an idle cluster that runs `concurrency` jobs at once, in order.
+        """Start with an idle cluster that runs `concurrency` jobs at once, in order.
 
         The first jobs start `apart_s` apart, each later one when a job ends.
         """
@@ -222,7 +223,7 @@ class ClusterRun:
         """Advance to the next event.
 
         Raises RuntimeError if there is none although jobs have not ended: the scheduler leaves
-            tasks waiting.
+        tasks waiting.
         """
         happens = self._events[0][0] if self._events else np.inf
         now = min(happens, self.transfers.next_end_s(), self._decides_at)
@@ -286,7 +287,7 @@ class ClusterRun:
         self._at(self.now_s + START_S, lambda: self._read(task, attempt))
 
     def _read(self, task: WorkflowTask, attempt: int) -> None:
-        """Let an attempt start reading, unless it was killed."""
+        """Start the reads of an attempt, unless it was killed."""
         if task.attempt != attempt or task.state is not TaskState.RUNNING:
             return
         task.reads_left = 0
@@ -339,6 +340,6 @@ class ClusterRun:
             self._kill(task)
         for task, computer in decision.start:
             self._begin(task, computer)
-        # Killed tasks wait, but have been decided on already.
+        # Killed tasks wait again, but have already been decided on.
         again = self._scheduler.looks_again_s if self.slots.waiting.any() else np.inf
         self._decides_at = self.now_s + again

@@ -1,8 +1,8 @@
 """Quincy's schedulers: the queue-based G, GF, GFP, GFH and GFPH, and the flow-based ones.
 
-With queues a task waits in those of its preferred computers and racks, and in the cluster's. A free
-computer takes the first ready task of its own queue, else of its rack's, else of the cluster's.
-With fairness, tasks of a job that has its share are not ready (section 3 of the paper).
+With queues a task waits in the queues of its preferred computers and racks, and in the cluster's. A
+free computer takes the first ready task of its own queue, else of its rack's, else of the
+cluster's. With fairness, tasks of a job that has its share are not ready (section 3 of the paper).
 
 References
 ----------
@@ -69,7 +69,7 @@ class QueueScheduler:
     def __init__(
         self, seed: int, *, fair: bool = False, preempts: bool = False, sticky: bool = False
     ) -> None:
-        """Begin with empty queues; the seed decides where roots run."""
+        """Start with empty queues; the seed determines the computers of roots."""
         self.fair, self.preempts, self.sticky = fair, preempts, sticky
         self._rng = np.random.default_rng(seed)
         self._counter = count()
@@ -77,13 +77,13 @@ class QueueScheduler:
         self._of_computer: dict[int, Queue] = {}
         self._of_rack: dict[int, Queue] = {}
         self._of_all = Queue()
-        # Blocked jobs, and since when jobs have been below their shares (hysteresis).
+        # Blocked jobs, and the times since which jobs have been below their shares (hysteresis).
         self._blocked: set[int] = set()
         self._below_since: dict[int, float] = {}
 
     @property
     def looks_again_s(self) -> float:
-        """With hysteresis jobs are unblocked as time passes."""
+        """With hysteresis, time alone unblocks jobs."""
         return _STICKY_LOOKS_AGAIN_S if self.sticky else np.inf
 
     def ready(self, tasks: Sequence[WorkflowTask]) -> None:
@@ -161,9 +161,9 @@ class QueueScheduler:
 
 # The flow-based schedulers: Q, QF, QP, QFP and QFPX.
 #
-# At each decision all waiting tasks (with preemption, the running ones, too) are sent through
-# Quincy's network at minimum cost: data that crosses switches, waiting time, work that would be
-# lost. The capacities at the jobs' nodes enforce fair shares (section 4 of the paper, and its
+# Each decision sends all waiting tasks (with preemption, the running ones, too) through Quincy's
+# network at minimum cost. Costs are data that crosses switches, waiting time, and work that would
+# be lost. The capacities at the jobs' nodes enforce fair shares (section 4 of the paper, and its
 # appendix).
 
 
@@ -195,15 +195,14 @@ class Triples:
 class TaskTable:
     """The properties of each task, by its number.
 
-    waits (N,)
-    job, computer (N,): the computer is -1 for tasks that do not run.
-    since_s, waited_s, ran_s (N,): as in `WorkflowTask`.
-    anywhere, here (N,): cost of the data that crosses switches, at worst and where the task runs.
-    computers, racks: preferred ones, and the cost there: for a rack that of its worst computer.
+    waits (N,) job, computer (N,): the computer is -1 for tasks that do not run. since_s, waited_s,
+    ran_s (N,): as in `WorkflowTask`. anywhere, here (N,): cost of the data that crosses switches,
+    in the worst case and on its computer. computers, racks: preferred ones, and the cost there: for
+    a rack that of its worst computer.
     """
 
     def __init__(self, cost: Callable[[Crossing], int]) -> None:
-        """Begin without tasks; the function gives the cost of moving data."""
+        """Start without tasks; the function gives the cost of moving data."""
         self._cost = cost
         self.tasks: list[WorkflowTask] = []
         self.computers, self.racks = Triples(), Triples()
@@ -213,7 +212,7 @@ class TaskTable:
         self.since_s, self.waited_s, self.ran_s = (np.zeros(_FIRST) for _ in range(3))
 
     def wait(self, tasks: Sequence[WorkflowTask]) -> None:
-        """Note waiting tasks: new ones, in the order of their numbers, or killed ones."""
+        """Add waiting tasks: new ones, in the order of their numbers, or killed ones."""
         for task in tasks:
             if task.number == len(self.tasks):
                 self._add(task)
@@ -254,13 +253,13 @@ class TaskTable:
 # The schedulers.
 
 WAIT_COST = 0.5
-"""Omega: of a second of waiting."""
+"""Omega: cost of a second of waiting."""
 
 RACK_COST = 1.0
-"""Psi: of a GB through a rack's switch."""
+"""Psi: cost of a GB through a rack's switch."""
 
 CORE_COST = 2.0
-"""Xi: of a GB through the core switch; 20 in QFPX."""
+"""Xi: cost of a GB through the core switch; 20 in QFPX."""
 
 _FINE = 1000  # costs are whole thousandths
 _FLOW_LOOKS_AGAIN_S = 5.0
@@ -293,8 +292,8 @@ class FlowScheduler:
     def place_root(self, slots: Slots, now_s: float) -> int:
         """A free computer, or the one whose task has run for the shortest time.
 
-        The paper lets the network choose. In its experiments a job's root replaces that of a job
-        that has ended, so there is a free computer.
+        The paper leaves the choice to the network. In its experiments a job's root replaces that of
+        a job that has ended, so there is a free computer.
         """
         usable = [computer for computer, job in enumerate(slots.root) if job < 0]
 
@@ -305,7 +304,7 @@ class FlowScheduler:
         return min(usable, key=lost_s)
 
     def decide(self, slots: Slots, now_s: float) -> Decision:
-        """Solve the network, and return what its solution changes."""
+        """Solve the network, and return the changes of its solution."""
         runs = [task for tasks in slots.running for task in tasks] if self.preempts else []
         network = build(self._tasks(runs, now_s), self._cluster(slots))
         numbers = network.tasks.number
@@ -360,7 +359,7 @@ class FlowScheduler:
         )
 
     def _cluster(self, slots: Slots) -> QuincyCluster:
-        """The usable computers, and how many of them each job gets."""
+        """The usable computers, and the number of computers for each job."""
         usable = np.array(slots.root) < 0
         held, fixed = slots.held, np.zeros(len(slots.waiting), np.int64)
         if not self.preempts:
@@ -372,7 +371,7 @@ class FlowScheduler:
         elif wanted.sum() <= slots.for_tasks:
             least = most = wanted
         else:
-            # One each, as far as there are computers if running tasks may not be killed.
+            # At least one each, if there are enough computers without killing tasks.
             lacking = np.minimum(wanted, 1) > fixed
             lacking &= np.cumsum(lacking) <= usable.sum()
             least, most = fixed + lacking, wanted

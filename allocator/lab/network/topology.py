@@ -1,4 +1,4 @@
-"""Computers in racks, the links between them, and transfers over these."""
+"""Computers in racks, the links between them, and transfers over the links."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ PATH_LINKS_MAX = 6
 
 
 class Distance(IntEnum):
-    """Where data comes from."""
+    """The location of data relative to its reader."""
 
     LOCAL = 0
     RACK = 1
@@ -96,7 +96,7 @@ def even_racks(computers: int, racks: int) -> Ints:
 
 # Current transfers, at the rates that shared links permit.
 
-_BYTE_GB = 1e-9  # a transfer with less left has ended
+_BYTE_GB = 1e-9  # GB; a transfer with less left has ended
 
 
 _ROW = np.dtype(
@@ -130,7 +130,7 @@ class Transfers:
         return self._rows[: self._count]
 
     def start(self, owner: int, path: Sequence[int], distance: Distance, gb: float) -> None:
-        """Begin a transfer.
+        """Start a transfer.
 
         owner: identifies it in `advance` and `cancel`; several transfers may share it.
         path: links, at least one.
@@ -147,7 +147,7 @@ class Transfers:
         self._keep(self._there["owner"] != owner)
 
     def next_end_s(self) -> float:
-        """When the next transfer ends; infinite if there is none."""
+        """The time of the next end of a transfer; infinite if there is none."""
         if not self._count:
             return np.inf
         self._share()

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from allocator.core import Floats, Ints
 from allocator.lab.network.topology import Distance, Topology
 
-# A task's input, and how much of it crosses which switch from where it runs.
+# A task's input, and the amounts of it that cross switches to a computer.
 
 
 PREFERRED_PART = 0.1
-"""A computer or rack that holds more than this part of a task's input is preferred."""
+"""A computer or rack that holds more than this fraction of a task's input is preferred."""
 
 
 class Crossing(NamedTuple):
@@ -39,9 +39,9 @@ class Read(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Input:
-    """Where a task's input is.
+    """The locations of a task's input.
 
-    at (H,): computers, each once.
+    at (H,): computers, without duplicates.
     gb (H,)
     by_rack (L,): the sum for each rack.
     """
@@ -56,13 +56,13 @@ class Input:
         return float(self.gb.sum())
 
     def crossing(self, computer: int) -> Crossing:
-        """What crosses which switch if the task runs there."""
+        """Data that crosses switches if the task runs there."""
         in_rack = float(self.by_rack[self.topology.rack_of[computer]])
         here = float(self.gb[self.at == computer].sum())
         return Crossing(in_rack - here, max(float(self.by_rack.sum()) - in_rack, 0.0))
 
     def worst_in_rack(self, rack: int) -> Crossing:
-        """The most that crosses for a computer of a rack."""
+        """The maximum that crosses for a computer of a rack."""
         held = np.zeros(self.topology.computers)
         held[self.at] = self.gb
         least = float(held[self.topology.rack_of == rack].min())
@@ -70,7 +70,7 @@ class Input:
         return Crossing(in_rack - least, max(float(self.by_rack.sum()) - in_rack, 0.0))
 
     def worst(self) -> Crossing:
-        """The most that crosses for any computer: in the rack that holds least."""
+        """The maximum that crosses for any computer: one in the rack that holds least."""
         return self.worst_in_rack(int(self.by_rack.argmin()))
 
     def preferred_computers(self) -> Ints:
@@ -100,7 +100,7 @@ class Input:
 
 
 def make_input(topology: Topology, at: Ints, gb: Floats) -> Input:
-    """Add up what is on the same computer.
+    """Add up the data on each computer.
 
     at (H,): computers, perhaps repeated.
     gb (H,)
@@ -119,7 +119,7 @@ JOB_INPUT = -1
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Something that each task of a stage reads.
+    """An input of each task of a stage.
 
     stage: the stage that wrote it, or `JOB_INPUT`.
     gb: amount per task.
@@ -134,9 +134,9 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class WorkflowStage:
-    """Tasks that do the same.
+    """A number of equal tasks.
 
-    compute_s: mean time that a task takes once it has read its input.
+    compute_s: mean computing time of a task once it has read its input.
     spread: times are uniform within this fraction of the mean on either side.
     """
 
@@ -148,14 +148,14 @@ class WorkflowStage:
 
 @dataclass(frozen=True, slots=True)
 class JobKind:
-    """What a job does.
+    """The description of a job.
 
     stages: a stage needs earlier ones only.
     partitions: of its input.
     holders: number of computers that hold the input; 0: one for each partition, as far as there
         are enough computers.
     one_rack: all holders are in one rack.
-    network_bound: as the paper classifies it.
+    network_bound: the paper's classification.
     """
 
     name: str
@@ -180,7 +180,7 @@ class JobPlan:
 
 
 def draw_job(kind: JobKind, topology: Topology, rng: np.random.Generator) -> JobPlan:
-    """Draw where the input is and how long tasks take."""
+    """Draw the locations of the input and the times of tasks."""
     usable = np.arange(topology.computers)
     if kind.one_rack:
         usable = np.flatnonzero(topology.rack_of == rng.integers(topology.racks))
@@ -208,9 +208,9 @@ class WorkflowTask:
     number: in the order in which tasks became ready.
     job: the job's row.
     since_s: when it entered its state.
-    waited_s, ran_s: sums over all earlier spells.
+    waited_s, ran_s: sums over all earlier periods.
     computer: where it runs or ran; -1 before.
-    attempt: how often it was started.
+    attempt: number of starts.
     reads_left: transfers that its attempt still waits for.
     """
 
@@ -254,7 +254,7 @@ class WorkflowProgress:
         return not any(self.open_tasks)
 
     def done(self, stage: int, part: int, computer: int) -> None:
-        """Note that a task is done, and where it wrote."""
+        """Record that a task is done, and where it wrote."""
         self.wrote_at[stage][part] = computer
         self.open_tasks[stage] -= 1
 

@@ -1,6 +1,6 @@
-"""Tables, figures and examples of the papers, computed by the real components; one file a paper.
+"""Tables, figures and examples of the papers, computed by the real components; one module a paper.
 
 Each function computes one of them and returns a `report.Report`.
 
-Begin with `report`, then `drf`.
+Start with `report`, then `drf`.
 """

@@ -129,7 +129,7 @@ def draw(rng: np.random.Generator) -> DrfCase:
     return DrfCase(demand, rng.integers(20, 101, resources).astype(np.float64), rng)
 
 
-# Each returns by how much a property fails, relative to the allocation; it holds if 0 or less.
+# Each returns the violation of a property, relative to the allocation; at most 0 if it holds.
 
 
 def sharing_incentive(policy: Policy, case: DrfCase) -> float:

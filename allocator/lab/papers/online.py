@@ -78,11 +78,11 @@ class Online:
         self.allocator.step(RemoveFramework(framework))
 
     def hold(self, framework: Ints, agent: Ints, amount: Ints) -> None:
-        """Begin with resources in use; the amounts have one row per pair."""
+        """Start with resources in use; the amounts have one row per pair."""
         self.allocator.step(Hold(self._holdings(framework, agent, amount)))
 
     def allocate(self, now_ms: int, agents: Ints | None = None) -> Holdings:
-        """Run a cycle on some agents, and take all that is offered."""
+        """Run a cycle on some agents, and accept all offers."""
         decisions = self.allocator.allocate(now_ms, agents)
         rows = len(decisions)
         taken = Holdings(
@@ -100,7 +100,7 @@ class Online:
         self.allocator.step(Release(self._holdings(framework, agent, amount), refuse, used))
 
     def agents_held(self, frameworks: Sequence[int]) -> Ints:
-        """On how many agents each framework holds something, (F,)."""
+        """The number of agents on which each framework holds something, (F,)."""
         state, handles = self.allocator.state, np.asarray(frameworks, np.int64)
         rows = state.clients.rows(handles, np.full(len(handles), ROLE))
         return state.ledger.books.agents_held[rows]

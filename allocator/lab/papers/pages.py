@@ -46,7 +46,7 @@ Kept = tuple[PaperReport, Mapping[str, int]]
 
 
 def page_of(name: str) -> str:
-    """The page of an experiment: by its first word, or by its paper."""
+    """The page of an experiment: by the first word of its name, or by its paper."""
     return "kesidis" if name.startswith("ps-dsf-") else name.split("-", maxsplit=1)[0]
 
 

@@ -91,7 +91,7 @@ class TableCell:
         """The published number with its tolerance; ``<`` before a bound."""
         if self.published is None:
             return ""
-        # A tolerance says nothing between two zeros.
+        # Between two zeros a tolerance has no meaning.
         differs = self.published != 0 or self.computed != 0
         shown = differs and self.tolerance > _TOLERANCE_SHOWN * abs(self.published)
         within = plus_minus + in_digits(self.tolerance, 2) if shown else ""
@@ -200,7 +200,7 @@ def judged(values: Sequence[float]) -> TableCell:
 
 
 def counter_examples(percent: float) -> TableCell:
-    """In how many percent of the cases a property fails that the paper says does not hold.
+    """The percentage of cases in which a property fails that the paper says does not hold.
 
     Examples
     --------

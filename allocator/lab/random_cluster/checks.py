@@ -133,7 +133,7 @@ SORTS: Mapping[str, Callable[[Resource], bool]] = {
     "provided": lambda each: bool(each.provider),
     "ports": lambda each: not each.scalar,
 }
-"""Sorts of resources that have offer rules of their own."""
+"""Types of resources that have offer rules of their own."""
 
 
 class Inspector:
@@ -190,7 +190,7 @@ class Inspector:
                 yield self._ledger.table[row], amount
 
     def _wrong(self, offer: Offer, each: Resource, amount: int) -> Iterator[str]:
-        """Yield what is wrong with one resource of an offer."""
+        """Yield violations by one resource of an offer."""
         path = self._ledger.path[offer.role] + "/"
         agent = self._ledger.agents[offer.agent]
         row = self._ledger.table.row(each)
@@ -221,7 +221,7 @@ class Inspector:
                 yield f"{count} copies of {each} on agent {agent} in one cycle"
 
     def _beyond_limits(self, offers: Sequence[Offer]) -> Iterator[str]:
-        """Check the consumption of each role with a limit whose subtree this batch gave more."""
+        """Check the consumption of each limited role whose subtree got more in this batch."""
         for role, quota in self._ledger.quotas.items():
             given = {
                 each.name

@@ -38,13 +38,13 @@ _T = TypeVar("_T")
 
 @dataclass(slots=True)
 class RandomScenario:
-    """A scenario in which everything occurs; the seed determines it.
+    """A scenario with every kind of event; the seed determines it.
 
     size: number of agents, and of frameworks at a time.
     duration_ms: another master is elected half-way.
     event_ms: mean interval between events.
     silent: whether the sidecar is silent at times, so that the master's fallback makes offers.
-    happened: events by name, and how often they happened.
+    happened: number of events by name.
     inspector: set when the run begins.
     also: called when it has begun.
     """
@@ -68,7 +68,7 @@ class RandomScenario:
 
     @property
     def jobs(self) -> int:
-        """One: the end of the run is all that the player waits for."""
+        """One: the player only waits for the end of the run."""
         return 1
 
     def begin(self, stage: JobStage) -> None:

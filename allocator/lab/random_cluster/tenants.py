@@ -1,4 +1,4 @@
-"""Random agents and frameworks that use everything Mesos offers."""
+"""Random agents and frameworks that use every feature of Mesos."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

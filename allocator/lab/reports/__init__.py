@@ -1,4 +1,4 @@
-"""Figures and plots of a run.
+"""Figures and plots of a run, independent of the experiment it belongs to.
 
-Begin with `run_report`. It knows what a run is, not which experiment it belongs to.
+Start with `run_report`.
 """

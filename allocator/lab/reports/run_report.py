@@ -65,7 +65,7 @@ def interval(values: Sequence[float]) -> Interval:
         return Interval(float("nan"), float("nan"))
     if len(there) == 1:
         return Interval(float(there[0]), float("nan"))
-    from scipy import stats  # which a soak on an installed package does without
+    from scipy import stats  # not needed by a soak on an installed package
 
     half = stats.sem(there) * stats.t.ppf((1 + CONFIDENCE) / 2, len(there) - 1)
     return Interval(float(there.mean()), float(half))

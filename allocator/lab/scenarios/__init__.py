@@ -1,4 +1,4 @@
 """Operators' own scenarios: a TOML file, read strictly, and the workload drawn from it.
 
-Begin with `schema`, the format of the file.
+Start with `schema`, the format of the file.
 """

@@ -60,7 +60,7 @@ class Left(Protocol):
 
 @dataclass(slots=True)
 class Job:
-    """A framework to run, and what became of it.
+    """A framework to run, and its times.
 
     make: builds it, given callbacks for when it has left and when its first task starts.
     submitted_ms, started_ms, ended_ms: when it registered, started its first task, and left.

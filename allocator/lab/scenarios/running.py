@@ -34,7 +34,7 @@ class ScenarioCell:
 
 @dataclass(frozen=True, slots=True)
 class GroupResult:
-    """What became of the jobs of one group.
+    """Results for the jobs of one group.
 
     wait_mean_s, wait_p95_s: from a job's registration to its first task, or to the end of the run
         if it has none.

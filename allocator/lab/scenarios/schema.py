@@ -201,7 +201,7 @@ class Spark(_Queues):
 
 
 class Constraints(_Section):
-    """Random constraints: each type of agent meets some; `constrained` frameworks ask for some."""
+    """Random constraints: agent types satisfy some; `constrained` frameworks request some."""
 
     constraints: Annotated[int, Field(ge=1, le=100)] = 21
     per_job: Annotated[float, Field(gt=0.0, le=100.0)] = 1.8
@@ -281,11 +281,11 @@ class ScenarioFile(_Section):
 GPUS = "gpus"
 
 DRAWN = "constraint-"
-"""Prefix of attributes that agents get at random."""
+"""Prefix of random attributes of agents."""
 
 
 def _accepts(allowed: Mapping[str, list[str]], agents: Agents) -> bool:
-    """Whether agents have the attributes asked for; random ones are not known yet."""
+    """Whether agents have the requested attributes; random ones are not known yet."""
     return all(
         name in agents.attributes and (not values or agents.attributes[name] in values)
         for name, values in allowed.items()
@@ -400,7 +400,7 @@ def _message(detail: ErrorDetails, key: list[str | int]) -> str:
 
 
 def _nearest(key: list[str | int]) -> str:
-    """Suggest the key that was probably meant."""
+    """Suggest a similar key."""
     model: Any = ScenarioFile
     for part in key[:-1]:
         if isinstance(part, str) and part in model.model_fields:

@@ -25,7 +25,7 @@ STALL_MS = 4 * 3_600_000
 
 
 class UnfinishedError(RuntimeError):
-    """Jobs were left when the time was over."""
+    """Jobs were left when the time was up."""
 
 
 @dataclass(slots=True)
@@ -103,9 +103,9 @@ def play(
     sample_ms: int = SAMPLE_MS,
     enough: Callable[[int], bool] = lambda _now_ms: False,
 ) -> Played:
-    """Play a scenario until all its jobs have left, the time is over, or it stalls.
+    """Play a scenario until all its jobs have left, the time is up, or it stalls.
 
-    tell_demand: whether frameworks state what a task needs.
+    tell_demand: whether frameworks declare the needs of a task.
     watch: called every ten simulated seconds.
     until_ms: when to give up.
     to_end: whether all jobs must have left.

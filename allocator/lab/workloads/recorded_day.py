@@ -1,4 +1,4 @@
-"""What ran on a cluster according to its allocator's journal: agents, frameworks, tasks."""
+"""Reconstructs a cluster's workload from its allocator's journal: agents, frameworks, tasks."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -197,7 +197,7 @@ def by_name(state: State, amounts: Ints) -> Quantities:
 
 
 def used_on(state: State, agents: Iterable[int]) -> dict[Place, Quantities]:
-    """What is in use on some agents, without offers."""
+    """Resources in use on some agents, without offers."""
     result: dict[Place, Quantities] = {}
     books, clients = state.ledger.books, state.clients
     for agent in agents:
@@ -227,7 +227,7 @@ def rows_by_name(
 
 # Reconstruction of tasks from the events sent to an allocator.
 #
-# Events say what is in use, not which tasks. So a task is an amount released in one piece; it is
+# Events contain amounts in use, not tasks. So a task is an amount released in one piece; it is
 # assumed to have started when that amount came into use there for that framework, the earliest
 # first.
 
@@ -245,7 +245,7 @@ class _Begun:
 
 @dataclass(slots=True)
 class _Wishes:
-    """What is known about how much a framework wants in a role."""
+    """What is known about a framework's demand in a role."""
 
     since_ms: int
     declined: Declined = field(default_factory=Declined)
@@ -292,7 +292,7 @@ class DayRecorder:
     def step(self, state: State, event: Event, apply: Callable[[], None]) -> None:
         """Apply an event, and record it."""
         self.tell_time(state)
-        # Only available before the event: who leaves, and what was in use.
+        # Only available before the event: a departing framework or agent, and the amounts in use.
         if isinstance(event, RemoveFramework):
             self._note_allowed(state, [event.framework])
         agents = _agents_of(event)
@@ -329,7 +329,7 @@ class DayRecorder:
         event: Event,
         state: State,
     ) -> None:
-        """Record what came into use by an event, and what was released."""
+        """Record the amounts that an event used or released."""
         if isinstance(event, Release):
             # Each row is a task, or several that ended at once.
             for place, amounts in rows_by_name(state, event.released, event.allocated):
@@ -375,7 +375,7 @@ class DayRecorder:
         self._begun[place].append(row)
 
     def _end(self, place: Place, amounts: Quantities) -> None:
-        """Record a release, attributed to what started first."""
+        """Record a release, attributed to the earliest start."""
         left = dict(amounts)
         rows = self._begun.get(place, [])
         # Prefer a row of exactly this amount; else use the earliest rows.

@@ -34,7 +34,7 @@ class JobProgress:
 class JobStage:
     """The environment that a workload is played in.
 
-    tell_demand: whether frameworks state what a task needs.
+    tell_demand: whether frameworks declare the needs of a task.
     """
 
     master: EmulatedMaster
@@ -42,7 +42,7 @@ class JobStage:
     tell_demand: bool
 
     def identity(self, name: str, role: str, need: Quantities) -> Identity:
-        """The description of a framework without special wishes."""
+        """The description of a framework without special options."""
         return Identity(name, (role,), dict(need) if self.tell_demand else {})
 
     def submit(self, framework: Framework) -> None:
@@ -92,7 +92,7 @@ class InTurn:
 
 
 class Scenario(Protocol):
-    """A cluster and what runs on it."""
+    """A cluster and its workload."""
 
     @property
     def kinds(self) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ class QueuedJob(Protocol):
 
     @property
     def executor(self) -> Quantities:
-        """What one executor takes, if that is known in advance."""
+        """Needs of one executor, if known in advance."""
 
     def framework(self, identity: Identity, left: Callable[[], None]) -> Framework:
         """Make the job's framework; it calls `left` once it has left."""
@@ -264,7 +264,7 @@ class SparkApplication:
 
     @property
     def executor(self) -> Quantities:
-        """What one executor takes, if the settings determine it."""
+        """Needs of one executor, if the settings determine them."""
         return self.settings.executor
 
     def framework(self, identity: Identity, left: Callable[[], None]) -> Framework:

@@ -1,7 +1,7 @@
 """Recorded workloads: readers of trace files, synthetic substitutes, and scenarios made of them.
 
-The files are not part of the project. Errors name file, line and field, the bad value, and what is
-expected. Assumptions beyond the traces are documented here.
+The files are not part of the project. Errors name file, line and field, the bad value, and the
+expected one. Assumptions beyond the traces are documented here.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ from allocator.lab.workloads.spark_experiment import TYPE_1, TYPE_2, TYPE_3, log
 
 
 class TraceError(ValueError):
-    """A trace that cannot be read; names file, line and field, the value, and what is expected."""
+    """A trace that cannot be read; names file, line and field, the value, and the expected one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Agents that are added together are added as one after the other."""
+"""Adding several agents in one event has the same effect as adding them one by one."""
 
 from dataclasses import replace
 
@@ -42,7 +42,7 @@ agents = st.builds(
 
 
 def together(added: list[AddAgent]) -> AddAgents:
-    """One event of these, whose kinds are the same."""
+    """One event that adds all of these agents, which have the same kinds."""
     first, *others = map(AddAgents.of, added)
     for other in others:
         first = replace(
@@ -58,7 +58,7 @@ def together(added: list[AddAgent]) -> AddAgents:
 
 
 def wrong(made: Session, *events: Event) -> str:
-    """What is wrong with one of these events; empty if they all were applied."""
+    """The error of the first event that is refused; empty if all are applied."""
     try:
         for event in events:
             made.allocator.step(event)
@@ -76,7 +76,7 @@ def test_the_books_are_the_same_or_nothing_has_changed(added):
     if error:
         assert same(kept(at_once.allocator), kept(session().allocator))
     else:
-        # An event counts once, however many agents it adds.
+        # The event counter grows by one, however many agents the event adds.
         at_once.state.agents.version = one_by_one.state.agents.version
         assert same(kept(at_once.allocator), kept(one_by_one.allocator))
         assert at_once.cycle(1000) == one_by_one.cycle(1000)

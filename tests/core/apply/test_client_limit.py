@@ -1,6 +1,6 @@
-"""`limits.clients` counts clients, a framework in a role each; never the rows of a message.
+"""`limits.clients` counts clients, that is pairs of framework and role, not rows of a message.
 
-Any framework may have many roles, so what is more is passed over: it is no error.
+Any framework may name many roles, so clients beyond the limit are ignored without an error.
 """
 
 import numpy as np
@@ -60,7 +60,7 @@ def test_roles_that_a_framework_has_already_need_no_place():
     assert len(made.state.clients) == 3
     assert [row.reason for row in made.state.frameworks.aside[1]] == ["too_many"]
     assert {offer[1] for offer in made.cycle(1000)} == {1, 2, 3}
-    # What it says about that role has no effect.
+    # Input about that role has no effect.
     made.allocator.step(Suppress(1, (3, 4)))
     made.allocator.step(Revive(1, (4,)))
     with pytest.raises(EventError, match="not subscribed to role 5"):
@@ -82,7 +82,7 @@ def test_but_not_while_something_is_held_in_it():
     made.allocator.step(UpdateFramework(1, FrameworkInfo("x"), (1, 2, 4)))
     assert len(made.state.clients) == 3
     assert made.state.frameworks.unserved[1] == {4}
-    # It comes in when it says so again, once there is room.
+    # The client is added when the framework repeats its role after room became available.
     made.give_back((1, 3, 1, {"cpus": 1, "mem": 0}))
     made.allocator.step(UpdateFramework(1, FrameworkInfo("x"), (1, 2, 4)))
     assert not made.state.frameworks.aside

@@ -1,4 +1,4 @@
-"""Agents that operators drain, weights of frameworks, and modes below a role."""
+"""Drained agents, weights of frameworks, and modes below a role."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def two(spec: PolicySpec = DRF, **settings) -> Session:
 
 
 def cpus(offers) -> dict[int, int]:
-    """What each framework was offered."""
+    """Units offered to each framework."""
     found = {1: 0, 2: 0}
     for framework, _, _, units in offers:
         found[framework] += units["cpus"]
@@ -49,7 +49,7 @@ def test_a_drained_agent_is_given_to_nobody_until_it_is_taken_back():
 
 
 def test_what_is_free_on_a_drained_agent_meets_no_guarantee():
-    """Role two has a guarantee of 4 CPUs and no framework: one of two agents of 4 may be given."""
+    """Role two has a guarantee of 4 CPUs, no framework: one of two agents of 4 may be offered."""
     for drained, given in ((False, 4), (True, 0)):
         made = Session(DRF)
         made.framework(1, 1, labels=TASK)
@@ -161,7 +161,7 @@ def test_below_a_role_the_mode_may_be_another_one():
     assert snapshot is not None
     rows = [made.state.clients.row(1, 1), made.state.clients.row(2, 2)]
     assert snapshot.characterised[rows].tolist() == [True, False]
-    # One task, and then all that is left.
+    # One task, and then everything left.
     assert (2, 2, 1, {"cpus": 3, "mem": 3}) in made.cycle(1000)
 
 
@@ -189,7 +189,7 @@ def test_a_subtree_that_is_none_is_refused(text, said):
 def test_a_rule_is_worked_out_for_those_alone_whom_it_is_about(
     role, framework_name, whom, monkeypatch
 ):
-    """There may be thousands of others, and all wait meanwhile."""
+    """Every request of operators waits for this one, and there may be thousands of rules."""
     made, about = two(), set()
 
     def noting(state, rows):

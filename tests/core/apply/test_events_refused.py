@@ -1,4 +1,4 @@
-"""Events that are not possible: a named error, and nothing has changed."""
+"""Invalid events raise a named error, and change nothing."""
 
 import copy
 

@@ -1,4 +1,4 @@
-"""The size of a gang: a framework's label, operators' rules, and what is wrong with either."""
+"""Gang sizes: the framework's label, operators' rules, and invalid values of either."""
 
 from dataclasses import replace
 

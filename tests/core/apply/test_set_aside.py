@@ -1,4 +1,4 @@
-"""Input of frameworks is untrusted: nonsense harms only its sender, and costs little."""
+"""Input of frameworks is untrusted: invalid input harms only its sender, and costs little."""
 
 import pytest
 
@@ -161,7 +161,7 @@ def test_a_label_that_is_not_taken_is_as_if_it_had_not_been_said(labels, reason)
     session.framework(1, labels=labels)
     assert rows(session) == [("labels", reason)]
     assert session.cycle(1000) == [(1, 1, 1, {"cpus": 4, "mem": 8})]
-    # And what is said better counts.
+    # A later valid value takes effect.
     session.allocator.step(UpdateFramework(1, FrameworkInfo("x"), (1,)))
     assert rows(session) == []
 
@@ -280,7 +280,7 @@ def test_roles_beyond_the_bounds_are_not_served_and_all_others_are():
 
 
 class CountedRole(int):
-    """A role's handle that counts how often it is compared."""
+    """A role's handle that counts comparisons."""
 
     compared = 0
 
@@ -296,7 +296,7 @@ def test_a_framework_has_so_many_roles_and_they_are_not_compared_each_with_each(
     paths: dict[int, str] = {CountedRole(role): f"role-{role}" for role in range(1, count + 1)}
     session = Session(TASKS, roles={})
     session.allocator.step(Define(roles=paths))
-    # Other objects than the keys, for the same object is equal without a comparison.
+    # Distinct objects from the keys: identical objects are equal without a comparison.
     roles = tuple(map(CountedRole, range(1, count + 1)))
     again = tuple(map(CountedRole, range(1, count + 1)))
     info = FrameworkInfo("x", labels={DEMAND_LABEL: "cpus:1"})
@@ -321,7 +321,7 @@ def test_sums_over_agents_that_say_to_have_more_than_there_is_stay_in_range():
     assert len(session.allocator.allocate(1000)) == count
     assert (session.state.held_by_column() >= 0).all()
     session.allocator.check()
-    # An operator's reservation of it is taken from an unknown amount.
+    # The operator reserves part of an unknown amount.
     session.allocator.step(Define(kinds={2: Kind("cpus", reserved_role="a", depth=1)}))
     part = {0: 2**50}, {2: 2**50}
     session.allocator.step(AddAgent(2000, AgentInfo("b"), {0: AMOUNT_MAX}))

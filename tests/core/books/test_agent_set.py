@@ -1,4 +1,4 @@
-"""A set of agents, against its obvious twin."""
+"""Tests the agent set against a naive implementation."""
 
 import sys
 

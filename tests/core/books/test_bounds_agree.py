@@ -1,4 +1,4 @@
-"""What the module lets through the sidecar takes: their tables of bounds fit each other."""
+"""The sidecar accepts all that the module forwards: their tables of bounds agree."""
 
 import re
 from pathlib import Path
@@ -12,13 +12,13 @@ _BOUND = re.compile(r"constexpr size_t (\w+)\s*=\s*([^;]+);")
 
 
 def of_module() -> dict[str, int]:
-    """The module's bounds: sums, products and shifts of numbers and of those before them."""
+    """The module's bounds: expressions of numbers and of earlier bounds."""
     found: dict[str, int] = {}
     for name, text in _BOUND.findall(TABLE.read_text("utf-8")):
         words = re.sub(r"size_t\((\d+)\)", r"\1", text)
         words = re.sub(r"[A-Z_]{3,}", lambda each: str(found[each[0]]), words)
         assert re.fullmatch(r"[\d\s/*<+-]+", words), (name, text)
-        found[name] = eval(words.replace("/", "//"))  # numbers and signs alone
+        found[name] = eval(words.replace("/", "//"))  # only numbers and operators are left
     return found
 
 
@@ -40,7 +40,7 @@ def test_what_the_module_lets_through_is_not_set_aside_for_its_number():
         "ASIDE_TEXT_BYTES_MAX": bounds.ROW_TEXT_MAX,
     }
     assert {name: most for name, most in pairs.items() if module[name] > most} == {}
-    # The same fact is one number on both sides.
+    # Bounds of the same thing are equal on both sides.
     for name in ("LABELS_MAX", "ALTERNATIVES_MAX", "REQUESTS_MAX", "REQUEST_RESOURCES_MAX"):
         assert module[name] == pairs[name], name
 
@@ -53,7 +53,7 @@ def test_the_limits_of_the_configuration_hold_what_the_module_lets_through():
 
 
 def test_an_agent_of_one_object_is_counted_alike_on_both_sides():
-    # And the module never reports an amount as large as the marker of an unknown one.
+    # The module must not report an amount as large as the marker of an unknown one.
     assert of_module()["OBJECT_AMOUNT_MAX"] == bounds.CAPACITY_MAX - 1
 
 

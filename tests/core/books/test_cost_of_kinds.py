@@ -1,4 +1,4 @@
-"""Kinds that only one agent has cost little memory for all other agents."""
+"""Kinds of resources on a single agent cost the other agents little memory."""
 
 import math
 import mmap
@@ -38,14 +38,14 @@ from tests.counting import resident_bytes
 from tests.world.rows import given_back, settled
 
 AGENTS, KINDS = 1023, 512
-"""Each table of them has 4 MiB; a page of it is one agent."""
+"""Each table of agents and kinds has 4 MiB; one agent has a page of it."""
 
 PAGE = 4096
 
 
 @pytest.fixture
 def allocator() -> Allocator:
-    """A cluster with CPUs alone, and an agent with 510 kinds that no other one has."""
+    """A cluster whose agents have CPUs, one of which has 510 other kinds, too."""
     allocator = Allocator(build, Settings(policy=PolicySpec("drf")))
     allocator.step(Options())
     kinds = {kind: Kind(f"made-up-{kind}") for kind in range(2, KINDS)}
@@ -58,7 +58,7 @@ def allocator() -> Allocator:
 
 
 def _apart(shape: tuple[int, ...], dtype: type) -> np.ndarray:
-    """Zeros in pages that the system does not join with others, so that they can be counted."""
+    """Zeroed memory without huge pages, so that resident pages can be counted."""
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
     pages = mmap.mmap(-1, np.dtype(dtype).itemsize * math.prod(shape), flags=flags)
     pages.madvise(mmap.MADV_NOHUGEPAGE)
@@ -67,7 +67,7 @@ def _apart(shape: tuple[int, ...], dtype: type) -> np.ndarray:
 
 
 def _cycle(allocator: Allocator, refusing: int = 0) -> None:
-    """All is offered and released; on `refusing` agents that have only CPUs it is refused."""
+    """Offer and release everything; `refusing` agents with CPUs only are refused."""
     made = allocator.allocate(allocator.state.now_ms + 1000)
     assert len(made) == AGENTS
     allocator.step(settled(made))
@@ -83,7 +83,7 @@ def test_filters_take_memory_on_their_agents_alone(allocator):
     filters.rows = filters.rows._replace(largest=_apart(shape, np.int64))
     filters._seen = _apart(shape, np.int64)
     filters.rows.stale[:] = True
-    for refusing, most in ((0, 0), (100, 2 * 100 * PAGE)):  # the two may lie side by side
+    for refusing, most in ((0, 0), (100, 2 * 100 * PAGE)):  # the two may be adjacent
         _cycle(allocator, refusing)
         assert allocator.preview() is not None
         for table in (filters.rows.largest, filters._seen):
@@ -95,7 +95,7 @@ def test_filters_take_memory_on_their_agents_alone(allocator):
 
 
 def test_a_snapshot_shows_the_books_capacity_and_keeps_it(allocator):
-    """It is copied only where it changes while it is shown."""
+    """The capacity is copied on write, and only while a snapshot shares it."""
     state = allocator.state
     shown = SnapshotBuilder().build(state, None).capacity
     assert np.shares_memory(shown, state.agents.capacity)
@@ -131,7 +131,7 @@ def test_what_is_free_takes_no_memory_behind_the_last_agent(allocator, monkeypat
     free = state.free
     assert (free == np.maximum(state.agents.capacity - state.ledger.books.agent_held, 0)).all()
     assert resident_bytes(free) <= left * PAGE
-    # A policy's copy takes none either.
+    # The same holds for a policy's copy.
     monkeypatch.setattr(scene_builder, "untouched", _apart)
     snapshot = SnapshotBuilder().build(state, None)
     copy = scene_builder._agents_of(snapshot, joins=True).free
@@ -141,9 +141,9 @@ def test_what_is_free_takes_no_memory_behind_the_last_agent(allocator, monkeypat
 
 @contextmanager
 def _at_most(nbytes: float) -> Iterator[None]:
-    """Less than this is allocated at a time; loops are interpreted, for what they allocate counts.
+    """Limit the peak of allocated memory; loops are interpreted so that their memory counts.
 
-    Another table of all agents and kinds would be more.
+    An additional table of all agents and kinds would exceed the limit.
     """
     with interpreted_here():
         tracemalloc.start()
@@ -168,7 +168,7 @@ def test_grants_are_checked_without_a_table_of_what_is_left(allocator):
             snapshot,
             Grants(client, granted, tasks, amount),
         )
-    # Of two grants on one agent each may be had, but not both.
+    # Either of two grants on one agent fits, but not both.
     twice, each = np.repeat(granted[-1:], 2), np.repeat(amount[-1:], 2, axis=0)
     for part, allowed in ((2, True), (1, False)):
         grants = Grants(client[:2], twice, tasks[:2], each // part)

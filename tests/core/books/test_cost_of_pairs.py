@@ -1,4 +1,4 @@
-"""What is said of pairs of clients and agents costs memory where it is said, and no more."""
+"""Relations of clients and agents take memory only for the pairs in them."""
 
 import numpy as np
 import pytest
@@ -23,15 +23,15 @@ from tests.counting import resident_bytes
 from tests.world.rows import given_back, holdings_of, settled
 
 AGENTS, FRAMEWORKS, ROLES = 4095, 16, 1000
-"""Each relation of theirs has 8 MiB; a page of it is two agents."""
+"""Each table of such pairs has 8 MiB; two agents share a page of it."""
 
 PAGES_MAX = 256 * 1024
-"""Bytes that a few pairs may take, and what else the system put beside them."""
+"""Bytes for a few pairs, including what the system allocates with them."""
 
 
 @pytest.fixture
 def allocator() -> Allocator:
-    """A cluster with one framework alone, and sixteen thousand pairs of a tenant's and a role."""
+    """A cluster with one framework, and another one with sixteen thousand (role, agent) pairs."""
     allocator = Allocator(build, Settings(policy=PolicySpec("drf")))
     allocator.step(Options())
     roles = {handle: f"role-{handle}" for handle in range(1, ROLES + 2)}
@@ -63,7 +63,7 @@ def _resident(allocator: Allocator) -> dict[str, int]:
 
 
 def _cycle(allocator: Allocator, refusing: int) -> None:
-    """All is offered and released; on this number of agents it is refused."""
+    """Offer and release everything; offers on this number of agents are refused."""
     made = allocator.allocate(allocator.state.now_ms + 1000)
     assert len(made) == AGENTS
     allocator.step(settled(made))
@@ -73,7 +73,7 @@ def _cycle(allocator: Allocator, refusing: int) -> None:
 
 
 def test_pairs_of_which_nobody_says_anything_take_no_memory(allocator):
-    """However many agents there are, after cycles, agents that return, and a checkpoint."""
+    """Holds after cycles, after agents that return, and after a checkpoint."""
     for _ in range(2):
         _cycle(allocator, refusing=0)
     for agent in range(1, 200):

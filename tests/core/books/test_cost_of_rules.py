@@ -1,4 +1,4 @@
-"""A rule about agents costs what it says, however many agents and tenants there are."""
+"""The cost of a rule about agents depends on its length, not on the number of agents or tenants."""
 
 from collections.abc import Collection
 from collections.abc import Set as AbstractSet
@@ -61,20 +61,20 @@ def _framework(handle: int, label: str) -> FrameworkInfo:
 
 
 def _label(number: int) -> str:
-    """It asks for each attribute that agents have, and for many that no agent has."""
+    """A label with a clause for each attribute of agents, and many for unknown attributes."""
     known = [f"a{name}!=v{(number + name) % 7}" for name in range(NAMES)]
     return ";".join([*known, *(f"!x{number}-{name}" for name in range(100))])
 
 
 @pytest.fixture
 def looks(monkeypatch):
-    """Looks at all agents for some clients, and at one agent for all of them."""
+    """Counts scans of all agents for some clients, and of one agent for all clients."""
     return count_calls(monkeypatch, RuleIndex, "barred_on", "barred")
 
 
 @pytest.mark.parametrize("label", ["hostname!=host-1", "a0!=v3", "ssd"])
 def test_leaving_roles_costs_a_look_at_all_agents_for_a_framework(looks, label):
-    """Not one for each of its roles, however often it leaves and joins them."""
+    """One scan, not one for each of its roles, however often it leaves and joins them."""
     allocator, info = _allocator(), _framework(1, label)
     relation, roles = allocator.state.eligibility, tuple(range(1, ROLES + 1))
     allocator.step(AddFramework(1, info, roles))
@@ -87,7 +87,7 @@ def test_leaving_roles_costs_a_look_at_all_agents_for_a_framework(looks, label):
         allocator.step(UpdateFramework(1, info, roles))
         assert relation.excluded.any()
     assert looks["barred_on"] <= once * (1 + 8 * 2)
-    # Who is back before it is looked at has not been away.
+    # An agent that returns before the next scan counts as unchanged.
     looks.clear()
     allocator.step(UpdateFramework(1, info, ()))
     allocator.step(UpdateFramework(1, info, roles))
@@ -149,7 +149,7 @@ def test_an_agent_that_returns_costs_a_look_at_each_of_its_attributes(monkeypatc
 
 
 class _Counted(frozenset):
-    """The values that a rule names; counts lookups in them."""
+    """The values of a rule; counts lookups in them."""
 
     looks = 0
 
@@ -164,7 +164,7 @@ class _Counted(frozenset):
 
 @pytest.fixture
 def looked_for(monkeypatch):
-    """Counts lookups in the values that rules name."""
+    """Counts lookups in the values of rules."""
     of = _Opinion.of
 
     def counted(condition: Condition) -> _Opinion:
@@ -178,7 +178,7 @@ def looked_for(monkeypatch):
 
 @pytest.fixture
 def joined(monkeypatch):
-    """Of how many rules the clients were put together, each time."""
+    """For each combination of clients' rules, the number of rules combined."""
     sizes, union = list[int](), rule_index.union
 
     def counted(classes: Collection[RuleClass]) -> int:
@@ -190,16 +190,16 @@ def joined(monkeypatch):
 
 
 def _returns(allocator: Allocator, number: int) -> None:
-    """Agent 5 comes back as another one, and is looked at."""
+    """Agent 5 returns with the attributes of another one, and is looked up."""
     allocator.step(RemoveAgent(5))
     allocator.step(_agent(5, number))
     assert allocator.state.eligibility.excluded[5].any()
 
 
 def test_an_agent_that_returns_costs_a_look_at_the_rules_that_name_its_values(looked_for, joined):
-    """Who names a value is known; of values that many name it is found once, and kept.
+    """An index finds the rules that name a value; a combination of many rules is cached.
 
-    A rule that changes is looked at alone.
+    A rule that changes later is evaluated alone.
     """
     allocator, values = _allocator(roles=10), 250
     named = "|".join(f"host-{number}" for number in range(values))
@@ -208,7 +208,7 @@ def test_an_agent_that_returns_costs_a_look_at_the_rules_that_name_its_values(lo
         allocator.step(AddFramework(handle, _framework(handle, label), (1 + handle % 10,)))
     assert allocator.state.eligibility.excluded.any()
     looked_for.looks = 0
-    for number in range(1001, 1051):  # each is named by one of them
+    for number in range(1001, 1051):  # each is named by one rule
         _returns(allocator, number)
     assert not joined
     for number in range(values):
@@ -227,7 +227,7 @@ def test_an_agent_that_returns_costs_a_look_at_the_rules_that_name_its_values(lo
 
 
 def test_values_are_read_once_an_agent_comes_with_one_and_only_once(monkeypatch):
-    """Rules that come, change and go where no agent does are not: most never meet one."""
+    """Rules that come, change and go without such an agent are never read, as most never match."""
     allocator, read = _allocator(roles=10), list[int]()
     relation, original = allocator.state.eligibility, _Asked._read
 
@@ -248,29 +248,29 @@ def test_values_are_read_once_an_agent_comes_with_one_and_only_once(monkeypatch)
     assert not read
     _returns(allocator, 1040)
     _returns(allocator, 7)
-    assert read == [30]  # the rule of twenty frameworks, and those of 29 others
-    # What is kept of a value follows rules that come later: read, or not yet.
+    assert read == [30]  # the rule that twenty frameworks share, and those of 29 others
+    # A cached value includes rules that were added later, read or not.
     for handle in range(51, 54):
         label = f"hostname!=host-7|host-{handle}"
         allocator.step(AddFramework(handle, _framework(handle, label), (1 + handle % 10,)))
     assert relation.excluded.any()
     allocator.step(UpdateFramework(53, _framework(53, "hostname!=host-7|host-51"), (2,)))
     _returns(allocator, 7)
-    assert read == [30, 2]  # two of them have the same one
+    assert read == [30, 2]  # two of them share a rule
     relation.check()
 
 
 def test_values_of_one_attribute_take_no_room_from_another(looked_for, joined):
-    """Not even where frameworks name very many, and agents have each of them once."""
+    """The cache of one attribute survives many values of another one."""
     allocator = _allocator(roles=10)
     for handle in range(1, 21):
-        first = 2000 + handle // 2 * 400  # any two name the same
+        first = 2000 + handle // 2 * 400  # each two share their rule
         hosts = "|".join(f"host-{number}" for number in range(first, first + 400))
         label = f"a0!=v1|v2;hostname!={hosts}|own-{handle}"
         allocator.step(AddFramework(handle, _framework(handle, label), (1 + handle % 10,)))
     _returns(allocator, 1)
     assert joined == [20]
-    for number in range(2401, 6400, 5):  # with a value of the other attribute that is named, too
+    for number in range(2401, 6400, 5):  # named hosts, with a named value of a0
         _returns(allocator, number)
     looked_for.looks = 0
     joined.clear()

@@ -1,4 +1,4 @@
-"""Pairs that may not meet: many rows, or rules, at once do what they do one by one."""
+"""Exclusions of pairs: batches of rows or rules have the effect of single ones."""
 
 import time
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ ROWS_MAX = 1 << 18
 """Pairs that a module evaluates when a framework changes its offer constraints."""
 
 ROWS_S_MAX = 2.0
-"""Of a processor, for all of them: some thirty times what they take."""
+"""Limit of processor time for all of them: about thirty times the usual."""
 
 _rows = st.lists(
     st.tuples(st.integers(0, CLIENTS - 1), st.integers(0, 4), st.booleans()), max_size=40
@@ -29,7 +29,7 @@ _rows = st.lists(
 
 
 def _relation(agents: int, clients: int) -> Eligibility:
-    """Some clients have a rule that bars every other agent."""
+    """Some clients have a rule that excludes every other agent."""
     relation = Eligibility()
     relation.reserve(agents=agents, clients=clients)
     traits = [
@@ -65,7 +65,7 @@ def test_many_rows_do_what_they_do_one_by_one(events):
 
 
 def test_a_row_costs_little():
-    """Otherwise constraints that are sent again and again take the core's time from others."""
+    """Otherwise constraints that are sent repeatedly take the core's time from other frameworks."""
     agents, clients = 1 << 10, 1 << 8
     relation = _relation(agents, clients)
     agent, client = (each.ravel() for each in np.mgrid[:agents, :clients])
@@ -112,7 +112,7 @@ def test_a_sorted_rule_says_what_the_rule_says(traits, rule):
     st.sampled_from([0, 3]),
 )
 def test_columns_of_agents_say_what_each_agent_says(traits, rules, changes, rare):
-    """Of agents that come, go and become others, too."""
+    """Includes agents that come, leave and change."""
     columns = AgentColumns(traits)
     for change in [{}, *changes]:
         if change:
@@ -127,7 +127,7 @@ def test_columns_of_agents_say_what_each_agent_says(traits, rules, changes, rare
 
 
 def test_columns_of_agents_are_bounded(monkeypatch):
-    """Frameworks' own labels may ask for any number of attributes."""
+    """Frameworks' labels may name any number of attributes."""
     monkeypatch.setattr(agent_rules, "COLUMNS_BYTES_MAX", 2000)
     monkeypatch.setattr(agent_rules, "RARE", 0)
     traits = [AgentTraits({name: "1"}, *[False] * 4) for name in "abcd"]
@@ -136,7 +136,7 @@ def test_columns_of_agents_are_bounded(monkeypatch):
         value = "x" * 700
         rule = Rule(parse_constraint(f"{name}=1|{value}"))
         assert _barred_by(columns, rule, len(traits)) == _barred_slowly(traits, rule)
-        # Agents say more than fits, too.
+        # Agents have more values than the index holds.
         traits[0] = AgentTraits({name: value}, *[False] * 4)
         columns.put(np.array([0]), [traits[0]])
         assert sum(column.nbytes for column in columns.attributes.values()) <= 2000
@@ -157,7 +157,7 @@ def test_what_agents_were_like_is_forgotten(monkeypatch):
 
 
 class _Watched(dict):
-    """What an agent says, and how often one of it is looked up."""
+    """Attributes of an agent, and the number of lookups in them."""
 
     looks = 0
 
@@ -171,7 +171,7 @@ class _Watched(dict):
 
 
 def _label(number: int, clauses: int = 128) -> Rule:
-    """What a framework may say: it wants no agent that has any of many attributes."""
+    """A framework's label that excludes agents with any of many attributes."""
     return Rule(parse_constraint(";".join(f"!a{number}-{name}" for name in range(clauses))))
 
 
@@ -182,7 +182,7 @@ def _plain(agents: int) -> list[AgentTraits]:
 
 
 def test_names_that_no_agent_has_cost_no_look_at_agents():
-    """Otherwise a label that is sent again and again takes the core's time from others."""
+    """Otherwise a label that is sent repeatedly takes the core's time from other frameworks."""
     relation = Eligibility()
     relation.reserve(agents=512, clients=64)
     relation.set_agents(np.arange(256), _plain(256))
@@ -208,7 +208,7 @@ def test_an_attribute_is_looked_at_once_however_many_rules_ask_for_it():
         relation.set_rule(client, Rule(parse_constraint(f"rack=0|{client}; !a{client}")))
         assert relation.excluded.any()
     assert _Watched.looks == 256
-    # Of those that come later, too: for all agents, and for these.
+    # Also of later rules: about all agents, and about these.
     relation.set_agents(np.arange(256, 512), _plain(256))
     relation.set_rule(20, Rule(parse_constraint("rack!=3")))
     assert relation.excluded_of(20).any()
@@ -239,7 +239,7 @@ def test_roles_of_a_framework_share_one_look_at_its_words(monkeypatch):
 
 
 def test_an_exclusion_that_ends_costs_a_look_at_its_own_agent(monkeypatch):
-    """Otherwise constraints that are sent again and again take the core's time from others."""
+    """Otherwise constraints that are sent repeatedly take the core's time from other frameworks."""
     relation = _relation(AGENTS, CLIENTS)
     client, agent = np.arange(CLIENTS), np.arange(CLIENTS) % 4
     relation.tell(client, agent, np.ones(CLIENTS, np.bool_))
@@ -251,7 +251,9 @@ def test_an_exclusion_that_ends_costs_a_look_at_its_own_agent(monkeypatch):
     relation.check()
 
 
-_few_clients = st.sampled_from([0, 1, 63, 64, CLIENTS - 1])  # so few that rules and rows meet
+_few_clients = st.sampled_from(
+    [0, 1, 63, 64, CLIENTS - 1]
+)  # so few that rules and rows meet on the same pairs
 
 
 @given(
@@ -271,7 +273,7 @@ def test_many_rules_at_once_do_what_they_do_one_by_one(traits, batches, rows):
             slow.set_rule(client, rule)
         at_once.check()
         assert at_once.excluded.tolist() == slow.excluded.tolist()
-        # The next rules are judged without an agent that was there before.
+        # The next rules are evaluated without an agent that existed before.
         for relation in (at_once, slow):
             relation.drop_agent(AGENTS - 1)
         assert not np.any(at_once.excluded.any(axis=1) & ~at_once.excluding)
@@ -310,9 +312,9 @@ def _lived(relation: Eligibility, name: str, said) -> Eligibility:
 
 @given(_lives, st.sampled_from([0, 64]), st.integers(1, 3))
 def test_whatever_comes_and_goes_is_judged_pair_by_pair(life, few, block):
-    """Many at a time, as well as few; with all that is kept in between, and without it.
+    """Many changes at a time, or few; with caches, and without.
 
-    It is looked at after each step, or after several.
+    Checked after each step, or after several.
     """
     relation = Eligibility()
     relation.reserve(agents=AGENTS, clients=CLIENTS)

@@ -1,4 +1,4 @@
-"""The ledger's lists by agent, and sums over the tree, against slow twins."""
+"""The ledger's lists by agent, and its sums over the role tree, against naive implementations."""
 
 import numpy as np
 from hypothesis import given
@@ -15,7 +15,7 @@ ROLE_OF_CLIENT = np.array([0, 1, 1, 2, 2, 3])
 
 @st.composite
 def ledgers(draw) -> Ledger:
-    """Holdings that came and went, so that lists and rows are in no order."""
+    """Holdings that were added and removed, so that lists and rows are out of order."""
     ledger = Ledger()
     ledger.reserve(agents=AGENTS, clients=CLIENTS, kinds=KINDS)
     kind, none = np.arange(KINDS), np.zeros(1, np.bool_)
@@ -129,7 +129,7 @@ def test_sums_over_a_tree(data: st.DataObject) -> None:
         expected[leaf] = values[client[leaf]]
     tree = np.array(parent), np.array(client, np.int64), np.array(at, np.int64)
     counts = np.array(values, np.int64)
-    # Half of what each client holds, and in addition a count.
+    # Half of each client's holdings, plus a count.
     halves = np.full(len(counts), 0.5)
     both = add_up_amounts(*tree, counts, halves, counts[:, 1].astype(np.float64))
     assert (both == np.column_stack([expected / 2, expected[:, 1]])).all()

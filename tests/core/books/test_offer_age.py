@@ -1,4 +1,4 @@
-"""Since when a holding has something on offer: what tells a framework that hoards offers."""
+"""The age of the oldest outstanding offer, which identifies frameworks that hoard offers."""
 
 import numpy as np
 import pytest
@@ -31,9 +31,9 @@ def test_an_offer_ages_until_all_of_it_is_used():
     session.allocator.advance(61_000)
     assert oldest_ms(session) == 1000
     session.use((1, 1, 1, {"cpus": 4, "mem": 8}))
-    assert oldest_ms(session) == 1000  # the other agent's
+    assert oldest_ms(session) == 1000  # on the other agent
     session.use((1, 1, 2, {"cpus": 4, "mem": 7}))
-    assert oldest_ms(session) == 1000  # what is left of it
+    assert oldest_ms(session) == 1000  # the rest of that offer
     session.use((1, 1, 2, {"mem": 1}))
     assert oldest_ms(session) == -1
 

@@ -1,4 +1,4 @@
-"""Which quotas roles and kinds are under: computed for all once, and for roles as they come."""
+"""Quotas that apply to roles and kinds: computed for all once, and for each new role."""
 
 from dataclasses import fields
 from typing import Any
@@ -23,7 +23,7 @@ def as_lists(tree: quota.QuotaTree) -> dict[str, Any]:
 
 
 def innermost(row: dict[str, int], path: str) -> int:
-    """The slow twin: each of the roles is compared."""
+    """Naive implementation: compares each of the roles."""
     above = [each for each in row if f"{path}/".startswith(f"{each}/")]
     return row[max(above, key=len)] if above else -1
 
@@ -69,7 +69,7 @@ def test_a_role_that_comes_leaves_the_quotas_as_they_are(monkeypatch):
         assert as_lists(tree) == as_lists(quota_tree(session.state))
         looked.clear()
     assert tree.of_role[[30, 31, 32]].tolist() == [0, -1, 0]
-    # A quota that changes, or a kind that comes, is seen.
+    # A quota that changes and a kind that is added are taken into account.
     session.allocator.step(SetQuota("role-7/below", {}, {}))
     tree = builder.quota_tree(session.state)
     assert as_lists(tree) == as_lists(quota_tree(session.state))

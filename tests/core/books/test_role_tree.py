@@ -1,4 +1,4 @@
-"""The role tree: a bound on its depth, and what is computed over it against slow twins."""
+"""The role tree: a bound on its depth, and computations over it against naive ones."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ def test_the_error_about_a_path_of_any_length_is_short():
 
 @st.composite
 def tables(draw) -> RoleTable:
-    """Some roles, bound in any order of handles."""
+    """Some roles, defined in any order of handles."""
     table = RoleTable()
     paths = [""]
     handles = draw(st.permutations(range(1, 13)))

@@ -1,4 +1,4 @@
-"""Another policy below a role: between departments one, inside a department another."""
+"""A policy for a subtree: one policy between departments, another inside a department."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def test_the_innermost_role_decides():
 
 
 def test_inside_a_department_it_is_as_if_the_other_policy_were_alone():
-    """Section IV of Kesidis et al.: with PS-DSF each framework settles on the agent it suits."""
+    """Section IV of Kesidis et al.: with PS-DSF each framework ends up on the agent it suits."""
     placed = []
     for spec, roles in (
         (PolicySpec("drf", "joint", "characterised", subtrees={"eng": "ps-dsf"}), (2, 5)),

@@ -1,4 +1,4 @@
-"""Who competes with whom: the cycle's tree against a direct reading of the role paths."""
+"""The tree in which clients compete, against a direct reading of the role paths."""
 
 import numpy as np
 from hypothesis import given
@@ -19,13 +19,13 @@ def role_table(paths: list[str]) -> RoleTable:
 
 
 def no_turns(clients: int, roles: int) -> Turns:
-    """No client was ever served."""
+    """No client has been served before."""
     of_client, of_role = np.zeros(clients, np.int64), np.zeros(roles, np.int64)
     return Turns(of_client, of_client, np.arange(clients), of_client, of_role, of_role)
 
 
 def ancestors(path: str) -> list[str]:
-    """A role and all above it, without the root."""
+    """A role and its ancestors, without the root."""
     parts = path.split("/")
     return ["/".join(parts[: end + 1]) for end in range(len(parts))]
 

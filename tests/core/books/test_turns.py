@@ -1,4 +1,4 @@
-"""Turns among equal scores: the role whose framework has waited longest comes first."""
+"""Turns among equal scores: the role whose framework has waited longest is served first."""
 
 from collections.abc import Callable
 from typing import Any
@@ -43,7 +43,7 @@ def test_the_line_is_what_its_slow_twin_says(data: st.DataObject):
         found = [turn for child in children for turn in below(child)]
         return [framework[node]] if node < leaves else found
 
-    # In front is whose longest waiting framework waits for longest, but not before its own turn.
+    # First is the role of the framework that waits longest, counted from the role's own last turn.
     key = [(max(own[node], min(below(node), default=last)), own[node]) for node in range(root)]
     assert place[root] == 0 == max(place)
     assert sorted(range(root), key=lambda node: (place[node], node)) == sorted(
@@ -71,7 +71,7 @@ def test_each_role_of_a_framework_stands_behind_those_that_wait_for_longer(leave
 
 
 class Cluster(Session):
-    """One agent, and framework 1 in a role of its own, which declines whatever it is offered."""
+    """One agent; framework 1 has a role of its own, and declines every offer."""
 
     def __init__(self, *roles: str, flat: bool = False) -> None:
         paths = dict(enumerate(("honest", *roles), start=1))
@@ -81,11 +81,11 @@ class Cluster(Session):
         self._turn = 0
 
     def comes(self, framework: int, *roles: int) -> None:
-        """A framework comes that may be in several roles."""
+        """Add a framework, possibly with several roles."""
         self.allocator.step(AddFramework(framework, SEVERAL, roles))
 
     def is_in(self, framework: int, *roles: int) -> None:
-        """A framework changes its roles."""
+        """Change the roles of a framework."""
         self.allocator.step(UpdateFramework(framework, SEVERAL, roles))
 
     def serves(self) -> tuple[int, int]:
@@ -96,7 +96,7 @@ class Cluster(Session):
         return offer[:2]
 
     def longest_wait(self, do: Callable[[int], None], turns: int = 60) -> int:
-        """The most cycles in a row in which framework 1 is not served."""
+        """The maximum number of consecutive cycles without an offer to framework 1."""
         longest = waits = 0
         for turn in range(turns):
             do(turn)
@@ -165,7 +165,7 @@ def test_nor_by_coming_again_and_again(flat):
 
 
 def test_nor_for_one_in_the_role_that_takes_nothing():
-    """It waits for longer and longer, and others come and leave beside it, with nothing behind."""
+    """Holds while it waits ever longer, and others without history join and leave."""
     cluster = Cluster("r")
     cluster.framework(3, 2, name="nowhere")
     cluster.allocator.step(SetConstraint("", "nowhere", "zone=nowhere"))
@@ -221,7 +221,7 @@ class Places(Session):
             self.framework(framework, framework - 1)
 
     def longest_wait(self) -> int:
-        """The most cycles in a row in which one of the others is offered nothing."""
+        """The maximum number of consecutive cycles without an offer to one of the others."""
         waits, longest = dict.fromkeys((2, 3, 4), 0), 0
         for turn in range(1, 40):
             offers = self.cycle(1000 * turn)

@@ -1,7 +1,7 @@
-"""A checkpoint holds all that later decisions depend on, and only types that it knows.
+"""A checkpoint contains all state that later decisions depend on, in known types only.
 
-After any history, an allocator restored from a checkpoint continues like the original: each step
-has the same result, each cycle decides the same, and the next checkpoint is equal.
+After any history, an allocator restored from a checkpoint continues like the original: each event
+has the same result, each cycle makes the same decisions, and the next checkpoint is equal.
 """
 
 import copy
@@ -47,7 +47,7 @@ from tests.core.session import Session
 from tests.differential.history import POLICY_VERBS, History
 from tests.differential.playing import SEEDS, agree, fresh, happenings
 
-# Every value that may stand in a state.
+# Every type of value that a state may contain.
 
 numbers = st.integers(-(2**70), 2**70)
 texts = st.text(max_size=5)
@@ -74,7 +74,7 @@ values = st.recursive(
 
 
 def same(one: Any, other: Any) -> bool:
-    """Equality of types, too, and of what is in arrays, whatever number it is."""
+    """Strict equality: includes types and contents of arrays, and treats NaN as equal to itself."""
     if type(one) is not type(other):
         return False
     if isinstance(one, np.ndarray):
@@ -111,14 +111,14 @@ def kept(allocator: Allocator) -> tuple:
 
 
 def resumed(allocator: Allocator) -> Allocator:
-    """Another allocator that continues from a checkpoint of this one."""
+    """Another allocator, restored from a checkpoint of this one."""
     other = Allocator(build, Settings())
     other.resume(restore(to_columns(Detached(allocator.kept()).value), other.kept()))
     return other
 
 
 def refusal(allocator: Allocator, event) -> str:
-    """What an allocator has against an event."""
+    """The error by which an allocator refuses an event; empty if it applies it."""
     try:
         allocator.step(event)
     except EventError as error:
@@ -127,7 +127,7 @@ def refusal(allocator: Allocator, event) -> str:
 
 
 class Doubled:
-    """An allocator, and one restored from it; both receive the same events."""
+    """An allocator and a restored one; both receive the same events."""
 
     def __init__(self, allocator: Allocator) -> None:
         self.first = allocator
@@ -153,7 +153,7 @@ class Doubled:
 
 
 class KeptHistory(History):
-    """A random history with a second allocator, which is restored now and then."""
+    """A random history with a second allocator, which is restored from time to time."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed, special=True, any_policy=True)
@@ -202,11 +202,11 @@ def test_who_was_restored_goes_on_as_the_other_in_many_histories(seed, happening
     agree(partial(KeptHistory, seed), happening)
 
 
-# The copy.
+# The checkpoint as a copy of the state.
 
 
 def busy() -> Session:
-    """A session with a little of everything."""
+    """A session with some of every feature."""
     session = Session(PolicySpec("drf", mode="characterised"), {1: "a", 2: "b"}, {"region": "here"})
     for agent in range(1, 9):
         session.agent(agent, 4, 8, attributes={"zone": f"z{agent % 2}"})
@@ -229,7 +229,7 @@ def go_on(session: Session, now_ms: int) -> list:
 
 
 def test_a_copy_stays_as_it_is_while_the_core_goes_on():
-    """As a copy of everything would: the slow way to make one."""
+    """A checkpoint by a deep copy: the slow way."""
     session = busy()
     slow = copy.deepcopy(session.allocator.kept())
     detached = Detached(session.allocator.kept())
@@ -246,7 +246,7 @@ def test_a_copy_stays_as_it_is_while_the_core_goes_on():
 
 
 def arrays_in(value: Any) -> list[np.ndarray]:
-    """All arrays that an object holds, found by looking at everything that is kept of it."""
+    """All arrays that an object refers to, directly or not."""
     if isinstance(value, np.ndarray):
         return [value]
     if isinstance(value, dict):
@@ -259,7 +259,7 @@ def arrays_in(value: Any) -> list[np.ndarray]:
 
 
 def test_a_copy_shares_no_array_and_no_two_places_share_one():
-    """Else what changes in both would change in one only, once it was restored."""
+    """Otherwise a change that both see would reach only one of them after a restore."""
     state = busy().allocator.kept()
     own = [array for array in arrays_in(state) if array.size and array.flags.writeable]
     copies = [array for array in arrays_in(Detached(state).value) if array.size]
@@ -274,7 +274,7 @@ def test_a_copy_shares_no_array_and_no_two_places_share_one():
     st.integers(0, 2**18 + 99),
 )
 def test_a_copy_of_a_large_array_is_a_copy(written, more):
-    """Stretches of zeros are left out of it; that of a minus and a zero is none."""
+    """Runs of zeros are left out of a checkpoint; negative zeros must be kept."""
     array = np.zeros(2**18 + more)
     for place, value in written:
         array[place % len(array)] = value
@@ -293,15 +293,15 @@ def test_what_may_change_is_copied(kind):
 
 
 def test_all_of_an_allocator_is_kept_or_made_anew():
-    """A new attribute must be listed here; later decisions may depend on it."""
+    """A new attribute must be listed here, because later decisions may depend on it."""
     session = busy()
     kept_here = {"cycle", "last_cycle", "state"}
     of_the_settings = {"_build", "_policy", "_planning_policy"}
     of_the_host = {"_around_cycle", "_decide", "_overruled", "trail"}
     made_of_the_state = {"_snapshots"}
     of_one_message = {"_overruled"}  # a replay sets it before each message
-    of_planning = {"plan_source"}  # what plans say is in the state
-    of_one_cycle = {"decided"}  # for recording
+    of_planning = {"plan_source"}  # plans that were adopted are part of the state
+    of_one_cycle = {"decided"}  # for recording only
     anew = of_the_settings | of_the_host | made_of_the_state | of_one_message | of_planning
     assert set(vars(session.allocator)) == kept_here | anew | of_one_cycle
 
@@ -351,7 +351,7 @@ def of_class(column: Column, title: str) -> list[Column]:
     return [*found, column] if own else found
 
 
-# What cannot be kept, or restored.
+# State that cannot be saved or restored.
 
 
 @dataclass
@@ -398,14 +398,14 @@ def test_a_table_may_get_a_new_array():
 
 
 def changed(column: Column, title: str, **change: Any) -> Column:
-    """A checkpoint in which the columns of one class are different."""
+    """A checkpoint with changed columns of one class."""
     if column.kind == "object" and column.texts[0].endswith(title):
         return replace(column, **change)
     return replace(column, parts=[changed(part, title, **change) for part in column.parts])
 
 
 def wrong_type(column: Column, name: str, array: np.ndarray) -> Column:
-    """A checkpoint in which an attribute is another array."""
+    """A checkpoint with a changed array for one attribute."""
     if column.kind == "object" and name in column.texts[1:]:
         parts = list(column.parts)
         parts[list(column.texts).index(name) - 1] = Column("array", column.count, arrays=[array])

@@ -1,4 +1,4 @@
-"""A checkpoint keeps decisions without an outcome, and when filters expire."""
+"""A checkpoint contains decisions without an outcome, and expiry times of filters."""
 
 import numpy as np
 

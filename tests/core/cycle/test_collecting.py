@@ -1,4 +1,4 @@
-"""A gang whose turn comes, and that does not fit, collects room over several cycles."""
+"""A gang whose turn it is and that does not fit collects room over several cycles."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def gang(tasks: int, cpus: int = 2) -> dict[str, str]:
 
 
 class Busy:
-    """Agents full of tasks of one CPU that framework 1 runs in role b; time goes by cycles."""
+    """Agents full of one-CPU tasks, run by framework 1 in role b; time is counted in cycles."""
 
     def __init__(self, spec: PolicySpec = DRF, agents: int = 3, size: int = 4, **settings) -> None:
         self.session = Session(spec, patience_cycles=PATIENCE, **settings)
@@ -37,7 +37,7 @@ class Busy:
         self.cycle()
 
     def cycle(self, agents: list[int] | None = None) -> list[Offer]:
-        """Run a cycle; framework 1 uses all that it gets."""
+        """Run a cycle; framework 1 starts tasks on all its offers."""
         self.now_s += 1
         self.offers = self.session.cycle(1000 * self.now_s, agents)
         for offer in self.offers:
@@ -46,21 +46,21 @@ class Busy:
         return self.offers
 
     def end(self, agent: int, cpus: int = 1) -> None:
-        """Framework 1's tasks on this many CPUs of an agent end."""
+        """End this many of framework 1's CPUs of tasks on an agent."""
         self.session.give_back((1, 2, agent, {"cpus": cpus, "mem": cpus}))
 
     def churn(self, cycles: int) -> None:
-        """Let a task end on one agent after the other before each cycle."""
+        """Before each cycle end a task, on one agent after the other."""
         for _ in range(cycles):
             self.end(1 + self.now_s % 3)
             self.cycle()
 
     def got(self, framework: int) -> int:
-        """CPUs that a framework was offered in the last cycle."""
+        """CPUs offered to a framework in the last cycle."""
         return sum(units["cpus"] for who, _, _, units in self.offers if who == framework)
 
     def collecting(self) -> dict[int, dict[int, int]]:
-        """What frameworks collect: tasks by agent."""
+        """Room collected by frameworks: tasks by agent."""
         clients = self.session.state.clients
         return {
             int(clients.framework[row]): dict(zip(its.agent, its.tasks, strict=True))
@@ -93,7 +93,7 @@ def test_what_is_collected_is_not_offered_to_others():
         busy.cycle()
         assert busy.collecting() == {2: {1: 2}}
         assert busy.got(1) == 0
-    # Four tasks are all: two more agents have to give one each.
+    # The gang needs four tasks: two more agents have to free one each.
     busy.end(2, 4)
     busy.end(3, 1)
     busy.cycle()
@@ -118,7 +118,7 @@ def test_of_two_gangs_the_first_chooses_first_and_both_begin():
     busy.churn(PATIENCE)
     busy.end(1, 2)
     busy.cycle()
-    # Only agent 1 has something free, and the first one takes all that it can have there.
+    # Only agent 1 has free resources, and the first gang takes all it can use there.
     assert busy.collecting() == {2: {1: 2}, 3: {}}
     began = list[int]()
     while len(began) < 2:
@@ -150,7 +150,7 @@ def test_collecting_ends_in_time_and_what_was_kept_goes_to_others():
         assert busy.collecting()
     busy.cycle()
     assert (busy.got(1), busy.collecting()) == (1, {})
-    # Then it waits for its turn again.
+    # It then waits for its turn again.
     for wait in range(2 * PATIENCE):
         assert bool(busy.collecting()) == (wait >= PATIENCE)
         busy.end(1)
@@ -186,7 +186,7 @@ def test_a_gang_larger_than_the_cluster_collects_nothing():
         assert bool(busy.collecting()) == fits
         assert busy.session.state.clients.too_large == (set() if fits else {row})
         assert busy.got(1) == (0 if fits else 1)
-        # It may be smaller later.
+        # The gang may shrink later.
         busy.session.allocator.step(SetGang("a", "", 2))
         busy.churn(PATIENCE + 1)
         assert busy.collecting()
@@ -232,7 +232,7 @@ def test_a_client_that_declines_gangs_waits_longer_each_time():
             busy.cycle()
         for offer in [each for each in busy.offers if each[0] == 2]:
             busy.session.give_back(offer, 0)
-        # Framework 1 is alone for a moment, and fills everything.
+        # Framework 1 is alone for a moment, and takes everything.
         busy.session.allocator.step(SetGang("a", "", 100))
         busy.cycle()
         busy.session.allocator.step(SetGang("a", "", 2))
@@ -289,9 +289,9 @@ def test_a_suppressed_gang_collects_no_longer():
 @pytest.mark.parametrize(("tasks", "least", "most"), [(6, 0.45, 0.51), (3, 0.7, 1.0)])
 @pytest.mark.parametrize("mode", MODES)
 def test_a_principal_keeps_its_fair_share_on_average(tasks, least, most, mode):
-    """Each of two roles may have half: a gang that needs all may collect half of the time.
+    """Each of two roles may have half: a gang that needs everything may collect half of the time.
 
-    It never gets it, for nothing ends on two of the agents.
+    It never fits, because no task ends on two of the agents.
     """
     busy = Busy(PolicySpec("drf", mode=mode), collect_ms=10_000)
     busy.session.framework(2, 1, labels=gang(tasks))

@@ -1,4 +1,4 @@
-"""Decisions by the kinds that they name, and the queue of those without an outcome."""
+"""Decisions grouped by their kinds, and the queue of those without an outcome."""
 
 import numpy as np
 from hypothesis import given
@@ -12,7 +12,7 @@ few_kinds = st.lists(st.frozensets(st.integers(0, 2), min_size=1), max_size=12)
 
 
 def rows_from(kinds: list[frozenset[int]], base: int = 0) -> SparseRows:
-    """Rows of these kinds, each amount another one."""
+    """Rows of these kinds, all amounts different."""
     flat = [kind for each in kinds for kind in sorted(each)]
     start = np.cumsum([0, *map(len, kinds)])
     return SparseRows(start, np.array(flat, np.int64), 1 + base + np.arange(len(flat)))

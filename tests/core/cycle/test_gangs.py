@@ -1,4 +1,4 @@
-"""Gangs: room for all tasks in one cycle, or nothing."""
+"""Gangs: room for all tasks in one cycle, or no offer."""
 
 import pytest
 
@@ -64,7 +64,7 @@ def test_a_gang_that_does_not_fit_is_offered_nothing_and_others_take_the_room(sp
 
 
 def test_of_two_gangs_for_one_place_one_is_served(spec):
-    """Task by task each would get two of the four places, and wait for the other's."""
+    """Served task by task, each would get two of the four places, and wait for the other's."""
     session = begun(spec, 2, 2, 2, 2)
     for framework, role in ((1, 1), (2, 2)):
         session.framework(framework, role, labels=mpi(4))
@@ -78,7 +78,7 @@ def test_an_oblivious_gang_takes_whole_agents_until_it_fits(mode):
     session.framework(1, labels=mpi(3))
     session.framework(2, 2, labels={DEMAND_LABEL: "cpus:1;mem:1"})
     offers = session.cycle(1000)
-    # Two tasks fit on an agent, and two agents are enough.
+    # Two tasks fit on an agent, so two agents suffice.
     assert cpus(offers, 1) == ([2, 4] if mode == "characterised" else [5, 5])
     assert sum(cpus(offers, 2)) == (9 if mode == "characterised" else 5)
 
@@ -102,7 +102,7 @@ def test_what_is_kept_for_a_guarantee_makes_no_gang(mode):
 
 
 def test_what_comes_before_the_turn_of_a_gang_is_not_taken_from_others():
-    """DRF serves the client without anything first, until both have as much."""
+    """DRF serves the client with the lowest share, until both are equal."""
     for free, gang, other in ((10, [], [10]), (12, [8], [4])):
         session = begun(PolicySpec("drf", "listed", "characterised", flat=True), 4)
         session.framework(1, labels={DEMAND_LABEL: TASK})
@@ -112,7 +112,7 @@ def test_what_comes_before_the_turn_of_a_gang_is_not_taken_from_others():
         session.allocator.step(SetGang("a", "", 4))
         session.agent(2, free, free)
         offers = session.cycle(2000)
-        # Framework 2 has had two tasks by the time that it is the turn of the gang.
+        # Framework 2 has two tasks when the gang's turn comes.
         assert (cpus(offers, 1), cpus(offers, 2)) == (gang, other)
 
 
@@ -139,7 +139,7 @@ def test_an_operators_rule_makes_a_gang():
 
 
 class Counting:
-    """A policy that counts how often it is asked."""
+    """A policy that counts its calls."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy, self.asked = policy, 0
@@ -150,7 +150,7 @@ class Counting:
 
 
 def test_a_cycle_has_a_bounded_number_of_questions_and_nothing_costs_one_without_a_gang():
-    """One for the turns, and one for each gang that may fit; there are no others here."""
+    """One call for the turns, and one for each gang that may fit; no other gangs exist here."""
     for labels, asked in ((mpi(2), TURNS_MAX + 1), ({DEMAND_LABEL: TASK}, 1)):
         session = Session(PolicySpec("drf", mode="characterised", flat=True))
         for handle in range(1, 4 * TURNS_MAX):

@@ -1,4 +1,4 @@
-"""A cycle that gives nothing says whether that is by rule; else something is amiss."""
+"""A cycle without decisions says whether a rule explains that; otherwise it is a defect."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ TASK = {DEMAND_LABEL: "cpus:1;mem:1"}
 
 
 class Idle:
-    """A policy that never gives anything."""
+    """A policy that makes no grants."""
 
     def allocate(self, snapshot, _seed):
         return Grants.none(len(snapshot.resources))

@@ -1,4 +1,4 @@
-"""Grants of one client on one agent become one decision, in the order of the first of each."""
+"""Grants to one client on one agent become one decision, ordered by the first grant of each."""
 
 import tracemalloc
 
@@ -39,7 +39,7 @@ def test_what_a_client_is_granted_on_an_agent_is_added_up(rows, data):
 
 
 def test_merging_takes_few_bytes_a_grant():
-    """A million grants are merged where many tasks are tiny."""
+    """With tiny tasks a cycle merges a million grants."""
     count = 20_000
     at = np.arange(count)
     rows = np.stack([at % 7, at % 1000, *[np.ones(count, np.int64)] * 3], axis=1)

@@ -1,4 +1,4 @@
-"""Minimums: each is read when it changes and no sooner, and equal ones are one."""
+"""Minimum offers: each is converted only when it changes, and equal ones share a row."""
 
 from typing import Any
 
@@ -35,13 +35,13 @@ def framework(session: Session, handle: int, minimum: dict[int, Minimum]) -> Non
 
 
 def shown(state: State, made: tuple[np.ndarray, np.ndarray]) -> list[list[list[int]]]:
-    """Every client's rows, wherever they stand."""
+    """Rows of every client, wherever they are stored."""
     minimum, rows = made
     return [minimum[first:end].tolist() for first, end in rows.tolist()]
 
 
 def slow_twin(state: State) -> list[list[list[int]]]:
-    """Client by client, from what it said."""
+    """Expected rows, computed client by client from the framework's input."""
     own, usual = state.clients.minimum, state.options.minimum
     clients = range(len(state.clients.framework))
     return [[state.space.demanded(row) for row in own.get(each, usual)] for each in clients]
@@ -82,7 +82,7 @@ def test_equal_minimums_are_one():
 
 @pytest.fixture
 def read(monkeypatch):
-    """Each minimum that is read."""
+    """Records each minimum that is converted."""
     found: list[Minimum] = []
     real = minimums._rows
 
@@ -106,7 +106,8 @@ def test_nothing_is_read_again_where_somebody_revives_or_comes(read):
     second = builder.build(session.state, None)
     assert not read
     assert second.minimum is first.minimum
-    # Of several one that changes is read, beside the usual one; all where columns come.
+    # Only the changed one of several is converted, beside the global one; a new column
+    # converts all.
     framework(session, 3, {1: ({"cpus": 7},)})
     third = builder.build(session.state, None)
     assert read == [session.state.options.minimum, ({"cpus": 7},)]
@@ -118,7 +119,7 @@ def test_nothing_is_read_again_where_somebody_revives_or_comes(read):
 
 
 def test_another_session_begins_anew_though_it_has_as_many():
-    """Versions of a new table count from nothing."""
+    """Versions of a new table start from zero."""
     session = session_of()
     builder = SnapshotBuilder()
     framework(session, 1, {1: ({"cpus": 7},)})

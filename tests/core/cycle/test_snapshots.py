@@ -64,7 +64,7 @@ def test_no_array_of_a_snapshot_can_be_written(wanted: list[int] | None) -> None
 
 
 def shown_agent(shot: Snapshot, agent: int) -> tuple[Any, ...]:
-    """What a snapshot says of an agent, whichever of its rows that is."""
+    """The data of an agent in a snapshot, independent of its row number."""
     row = int(np.flatnonzero(shot.handle == agent)[0])
     refusal, refused = int(shot.filters.head[row]), []
     while refusal >= 0:
@@ -90,7 +90,7 @@ def shown_agent(shot: Snapshot, agent: int) -> tuple[Any, ...]:
 def test_a_cycle_over_some_agents_shows_of_them_what_a_full_one_does(
     declined: list[int], wanted: list[int]
 ) -> None:
-    """In whatever order the two are taken, for either brings bits of filters up to date."""
+    """Holds in either order, because either snapshot updates the bits of filters."""
     session = busy_session(declined)
     twin = busy_session(declined)
     builder = SnapshotBuilder()
@@ -104,7 +104,7 @@ def test_a_cycle_over_some_agents_shows_of_them_what_a_full_one_does(
     for agent in range(1, AGENTS + 1):
         assert shown_agent(later, agent) == shown_agent(whole, agent)
     bits = bits_of_filters(some)
-    # Which of the two has a word more depends on how many rows they have room for.
+    # The number of words depends on the number of rows allocated so far.
     words = min(bits.shape[1], some.filters.covered.shape[1])
     assert (some.filters.covered[:, :words] == bits[:, :words]).all()
     assert not bits[:, words:].any()
@@ -128,7 +128,7 @@ def test_agents_that_have_nothing_are_no_part_of_a_full_cycle(busy: set[int]) ->
 @pytest.mark.parametrize("name", ["drf", "ps-dsf", "rps-dsf", "tsf", "choosy"])
 @pytest.mark.parametrize("agent", [1, 5, AGENTS])
 def test_one_agent_is_served_as_if_it_were_the_only_one_with_room(name: str, agent: int) -> None:
-    """Scores do not depend on which agents a snapshot holds."""
+    """Scores do not depend on which agents a snapshot contains."""
     session = busy_session([1, 2, 3], PolicySpec(name, selection="listed"))
     whole = SnapshotBuilder().build(session.state, None)
     row = int(np.flatnonzero(whole.handle == agent)[0])
@@ -141,7 +141,7 @@ def test_one_agent_is_served_as_if_it_were_the_only_one_with_room(name: str, age
 
 
 def test_a_request_tells_what_a_role_may_have_that_its_framework_only_holds_in() -> None:
-    """Such a row is there before anything is derived for it."""
+    """Such a row exists before anything is derived for it."""
     world, kept = World(PolicySpec("drf")), SnapshotBuilder()
     agent = world.agent("cpus:2;mem:64;cpus[revocable]:2")
     framework = world.framework("b", capabilities=["REVOCABLE_RESOURCES"])

@@ -1,6 +1,6 @@
-"""Who waits: a client that an agent could have served, and that was offered nothing.
+"""Waiting clients: an agent could have served them, but they were offered nothing.
 
-One that no agent suits does not wait: its count stands still, and it never comes first.
+A client that no agent suits does not wait: its count stays, and it does not move to the front.
 """
 
 from dataclasses import replace
@@ -44,7 +44,7 @@ def bit(words: np.ndarray, agent: int, client: int) -> bool:
 
 
 def is_servable(snapshot: Snapshot, client: int) -> bool:
-    """The slow twin: agent by agent, whether there is an offer that nothing bars, quotas aside."""
+    """Naive implementation: whether an agent has a permitted offer for a client, without quotas."""
     free = Bounds.none(len(snapshot.demand), len(snapshot.total))
     none = np.full_like(snapshot.filters.head, -1)
     filters = snapshot.filters._replace(head=none)
@@ -63,7 +63,7 @@ def test_it_is_what_its_slow_twin_says(snapshot, nearby):
     clients = snapshot.tree.client
     found = servable(snapshot, clients, nearby)
     slow = np.array([is_servable(snapshot, client) for client in clients.tolist()], np.bool_)
-    # Of what cannot be divided it may say yes where several tasks are needed, though it cannot.
+    # For an indivisible resource it may wrongly say yes if several tasks are needed.
     several = snapshot.characterised[clients] & (snapshot.opening[clients] != 1)
     exact = ~several | (not snapshot.specials.whole.any())
     assert (found == slow)[exact].all()
@@ -194,7 +194,7 @@ def test_who_wants_nothing_waits_for_nothing(last, again):
     session.allocator.step(last)
     cycles(session, 2, first_ms=10_000)
     assert (waited(session, 1), waited(session, 3)) == (0, 5)
-    # So a list of starving clients begins with those that starve.
+    # So a list sorted by waiting time begins with clients that starve.
     shares = write_clients(report.read(session.allocator), np.full(3, np.nan), "")
     assert tables.frameworks(shares, 9).rows[0].framework_id == name(session, 3)
     shown = share_tables.arranged(plain(pb.GetSharesResponse(clients=shares)))

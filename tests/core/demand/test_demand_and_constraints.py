@@ -1,4 +1,4 @@
-"""Where demands and constraints come from, and in which order they count."""
+"""Sources of demands and constraints, and their precedence."""
 
 import numpy as np
 import pytest
@@ -184,7 +184,7 @@ def test_a_rule_that_is_none_is_refused_and_changes_nothing(event):
 
 
 def test_an_agent_whose_gpus_went_is_for_everybody():
-    """An operation turns them into nothing: then no framework needs the capability."""
+    """An operation consumes them: then no framework needs the capability."""
     session = Session()
     session.allocator.step(Define(kinds={2: Kind("gpus")}))
     info = AgentInfo("agent-1", hostname="host-1")
@@ -228,7 +228,7 @@ def test_names_and_values_of_mesos_are_taken(text):
 
 
 def limited(session: Session) -> dict[int, float]:
-    """What each framework is given of the CPUs in a cycle."""
+    """CPUs offered to each framework in a cycle."""
     given: dict[int, float] = {}
     for framework, _, _, amounts in session.cycle(session.state.now_ms + 1000):
         given[framework] = given.get(framework, 0) + amounts.get("cpus", 0)
@@ -251,7 +251,7 @@ def test_a_limit_bounds_from_the_next_cycle_on():
 
 
 def test_what_a_limit_names_has_a_column_in_each_session():
-    """Before anything is defined: a demand in it is counted from the first framework on."""
+    """Before any resource is defined: a demand for it counts from the first framework on."""
     session = Session(TASKS)
     limit = {"cpus": 3000, "mem": 9000}
     session.allocator = Allocator(build, Settings(policy=TASKS, limits={"a": limit}))
@@ -296,7 +296,7 @@ def test_all_settings_are_replaced_or_none():
 
 @pytest.mark.parametrize("rest_first", [True, False])
 def test_what_comes_back_of_an_offer_that_was_accepted_is_no_decline(rest_first: bool):
-    """Four acceptances, and what is left of each comes back before or after all of them."""
+    """Four acceptances; the rest of each is released before or after all of them."""
     session = Session(TASKS)
     for agent in range(1, 5):
         session.agent(agent, 4, 8)
@@ -318,7 +318,7 @@ def test_what_comes_back_of_an_offer_that_was_accepted_is_no_decline(rest_first:
     assert session.state.clients.accepts[client] == 4
     assert session.state.clients.declines[client] == 0
     assert not len(session.state.accepted)
-    # What is released whole later is one.
+    # A later complete release counts as a decline.
     session.give_back((1, 1, 1, {"cpus": 1, "mem": 1}))
     session.agent(5, 4, 8)
     (offer,) = (each for each in session.cycle(20_000) if each[2] == 5)

@@ -1,4 +1,4 @@
-"""Tiny demands are met a lot at a time: no word of a framework makes millions of grants."""
+"""Tiny demands are granted many tasks at a time: no input can cause millions of grants."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def test_a_tiny_demand_makes_a_bounded_number_of_grants(selection, demand):
 
 
 def test_who_needs_nothing_that_makes_an_offer_keeps_nothing_from_others():
-    """Tasks of disk alone are below the minimum, so it is served as if it had said none."""
+    """Tasks of disk alone are below the minimum, so it is served as if without a demand."""
     made = cluster(20, 1, PolicySpec("drf", "listed", "characterised"), roles=1)
     disk, all_of_it = {"allocator.demand": "disk:1"}, {"allocator.demand": "cpus:1;disk:1000"}
     made.step(AddFramework(2, FrameworkInfo("disk", labels=disk), (1,)))

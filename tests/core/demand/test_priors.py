@@ -1,4 +1,4 @@
-"""What is learnt of a framework's demand, and what the next of its sort begin with."""
+"""The demand learned for a framework, and the prior with which similar frameworks start."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -38,13 +38,13 @@ def source(session: Session, framework: int, role: int = 1) -> tuple[str, dict[s
 
 
 def job(session: Session, framework: int, name: str, **info: Any) -> None:
-    """A framework comes."""
+    """Add a framework."""
     known = FrameworkInfo(f"id-{framework}", name, **info)
     session.allocator.step(AddFramework(framework, known, (1,)))
 
 
 def take(session: Session, offer: Offer, cpus: int, mem: int) -> None:
-    """A part of an offer comes into use; the rest is released before, as a master does it."""
+    """Use part of an offer; the master reports the rest as released first."""
     framework, role, agent, units = offer
     rest = {"cpus": units.get("cpus", 0) - cpus, "mem": units.get("mem", 0) - mem}
     if any(rest.values()):
@@ -53,13 +53,13 @@ def take(session: Session, offer: Offer, cpus: int, mem: int) -> None:
 
 
 def end(session: Session, offer: Offer, cpus: int, mem: int) -> None:
-    """A task ends."""
+    """End a task."""
     back = session.holdings(*offer[:3], cpus, mem)
     session.allocator.step(Release(back, np.array([-1]), np.array([True])))
 
 
 def taught(session: Session, name: str = "pi-1", framework: int = 1, **info: Any) -> None:
-    """A job with executors of 2 CPUs and 3 of memory came, took four of an offer, and left."""
+    """A job with executors of 2 CPUs and 3 units of memory came, started four, and left."""
     job(session, framework, name, **info)
     offer = next(each for each in session.cycle(session.state.now_ms) if each[0] == framework)
     take(session, offer, 8, 12)
@@ -74,7 +74,7 @@ def begun(**settings: Any) -> Session:
     return session
 
 
-# Where a demand begins.
+# The initial demand.
 
 
 def test_the_next_of_its_name_begins_with_what_one_job_took():
@@ -134,7 +134,7 @@ def test_names_that_differ_in_numbers_are_of_one_sort(one: str, other: str):
     assert name_pattern("pi") != name_pattern("pie")
 
 
-# Whether it is right.
+# Whether the prior fits.
 
 
 def test_an_acceptance_that_agrees_makes_it_the_frameworks_own():
@@ -178,7 +178,7 @@ def test_whoever_gets_nothing_with_it_is_offered_what_there_is_at_growing_interv
     session.allocator.step(SetDemand("b", "", {"cpus": 8000, "mem": 13_000}))
     session.framework(5, 2)
     (offer,) = session.cycle(1000)
-    session.use(offer)  # what is left is less than one executor
+    session.use(offer)  # the rest is less than one executor
     job(session, 2, "pi-2")
     offered = []
     for second in range(2, 16):
@@ -188,7 +188,7 @@ def test_whoever_gets_nothing_with_it_is_offered_what_there_is_at_growing_interv
             assert each[0] == 2
             assert each[3] == {"cpus": 1, "mem": 1}
             session.give_back(each, 0)
-    # After 2 cycles without anything, then after 4 more, then after 8.
+    # Probes after 2 cycles without an offer, then after 4 more, then after 8.
     assert offered == [4, 9]
     assert session.state.memory.probes == 2
 
@@ -223,7 +223,7 @@ sizes = st.tuples(st.integers(1, 8), st.integers(1, 8))
 def test_whatever_is_remembered_a_framework_soon_gets_what_some_agent_has(
     prior, need, agents, rival, selection
 ):
-    """It may be too large, too small or of another shape; patience and declines mend that."""
+    """The prior may be too large, too small or of another shape; patience and declines fix it."""
     policy = PolicySpec("drf", selection, "characterised")
     session = Session(policy, learn_after=1, probe_after=2, learn_patience_cycles=3)
     for index, has in enumerate(agents, 1):
@@ -241,14 +241,14 @@ def test_whatever_is_remembered_a_framework_soon_gets_what_some_agent_has(
     free = (session.state.free // 1000).tolist()
     job(session, 1, "pi-1")
     assert source(session, 1)[0] == "prior"
-    # 3 cycles of patience, one that tries, and as many for it to decline what is too small.
+    # 3 cycles of patience, a probe, and three more in which it declines offers that are too small.
     got = any(answer(session, 1000 * second, need) for second in range(2, 9))
     assert got == any(cpus >= need[0] and mem >= need[1] for cpus, mem, *_ in free[1:])
     session.allocator.check()
 
 
 def answer(session: Session, now_ms: int, need: tuple[int, int]) -> bool:
-    """Take the first offer that holds what is needed; decline the others."""
+    """Take the first offer that meets the need; decline the others."""
     got = False
     for offer in session.cycle(now_ms):
         units = offer[3]
@@ -262,11 +262,11 @@ def answer(session: Session, now_ms: int, need: tuple[int, int]) -> bool:
     return got
 
 
-# How large one task is.
+# The size of a single task.
 
 
 def test_several_tasks_of_one_offer_are_told_apart_by_the_shape_of_two():
-    """6 CPUs and 9 of memory, then 4 and 6: the largest task that both are made of is half of 4."""
+    """6 CPUs and 9 of memory, then 4 and 6: the largest common task size is half of the second."""
     session = Session(TASKS, learn_after=2)
     session.agent(1, 20, 30)
     session.framework(1)
@@ -275,7 +275,7 @@ def test_several_tasks_of_one_offer_are_told_apart_by_the_shape_of_two():
     session.allocator.step(Transition(session.holdings(1, 1, 1, 4, 6)))
     assert source(session, 1) == ("learned", {"cpus": 2, "mem": 3})
     session.give_back(offer, cpus=10, mem=15)
-    # It does not hoard: whole tasks, and the others get theirs. It does not starve: one is enough.
+    # Offers are whole tasks, so others get the rest; and one task is always enough.
     job(session, 2, "other")
     session.allocator.step(SetDemand("a", "other", {"cpus": 8000, "mem": 12_000}))
     assert session.cycle(2000) == [
@@ -297,7 +297,7 @@ def test_a_task_that_ends_tells_the_size_of_those_that_came_together():
 
 
 def test_a_part_of_another_shape_that_ends_says_nothing():
-    """An executor and its tasks end one by one, and none of them is what an offer must hold."""
+    """An executor and its tasks end one by one; none of these sizes is the demand."""
     session = Session(TASKS, learn_after=1)
     session.agent(1, 4, 8)
     session.framework(1)
@@ -309,7 +309,7 @@ def test_a_part_of_another_shape_that_ends_says_nothing():
 
 
 def test_no_demand_is_learnt_of_whoever_needs_less_where_it_runs_already():
-    """Once its executor is there, a task takes CPU alone; elsewhere it needs memory again."""
+    """Where its executor runs, a task needs only CPUs; elsewhere it needs memory, too."""
     session = Session(TASKS, learn_after=1)
     session.agent(1, 8, 12)
     session.framework(1)
@@ -328,7 +328,7 @@ def test_whoever_learnt_too_much_is_offered_what_there_is():
     session.framework(1)
     (offer,) = session.cycle(1000)
     take(session, offer, 3, 6)
-    # A CPU and no memory are left: less than it took, but enough for a task of its executor.
+    # A CPU and no memory is left: less than the first use, but enough for a further task.
     offers = [session.cycle(1000 * second) for second in range(2, 7)]
     assert offers == [[], [], [], [(1, 1, 1, {"cpus": 1})], []]
     assert session.state.memory.probes == 1
@@ -379,7 +379,7 @@ def test_amounts_of_different_shapes_have_no_common_unit(one: list[int], other: 
     assert found is None or (crossed and any(found))
 
 
-# What is remembered, and for how long.
+# The priors: how many are kept, and for how long.
 
 PI, BIG = {"cpus": 2000, "mem": 3000}, {"cpus": 9000, "mem": 3000}
 TOPIC = ("a", "name", "pi-#")
@@ -405,7 +405,7 @@ def test_a_lesson_that_disagrees_halves_what_many_built_up():
     assert memory.weight(rules, TOPIC) == 12
     memory.teach(rules, TOPIC, BIG)
     assert memory.weight(rules, TOPIC) == 6
-    memory.teach(rules, TOPIC, BIG, times=5)  # 3, 1, nothing: then the others count
+    memory.teach(rules, TOPIC, BIG, times=5)  # 3, 1, nothing: then the other learned demands count
     assert memory.entries[TOPIC].amounts == BIG
     assert memory.weight(rules, TOPIC) == 3
 
@@ -413,11 +413,11 @@ def test_a_lesson_that_disagrees_halves_what_many_built_up():
 def test_it_fades_with_the_time_of_sessions_and_of_no_other():
     rules = Settings(learn_after=3, prior_half_life_ms=DAY_MS)
     memory = lessons(*[PI] * 12)
-    memory.advance(5 * DAY_MS)  # the first clock is only where time begins
+    memory.advance(5 * DAY_MS)  # time is relative to the first clock
     memory.advance(6 * DAY_MS)
     assert memory.weight(rules, TOPIC) == 6
     memory.begin_session()
-    memory.advance(0)  # another master, another clock
+    memory.advance(0)  # another master with another clock
     memory.advance(DAY_MS)
     assert memory.weight(rules, TOPIC) == 3
     assert memory.recall(rules, [TOPIC]) == PI
@@ -450,7 +450,7 @@ def test_equal_lessons_at_once_are_as_many_one_by_one(history, learn_after: int)
         assert 0 < together.weight(rules, TOPIC) <= 4 * learn_after
 
 
-# What outlives what.
+# Which information survives which event.
 
 
 def test_a_new_session_begins_with_what_the_one_before_learnt():

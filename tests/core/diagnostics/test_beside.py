@@ -1,4 +1,4 @@
-"""The shadow policy decides what it would decide if it were in force."""
+"""The shadow policy makes the decisions that it would make if it were in force."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -36,7 +36,7 @@ REFUSED_MS = 10_000
 
 
 def share_of(allocator: Allocator, made: Decisions) -> Floats:
-    """Dominant share of what was decided for each client."""
+    """Dominant share of the decisions for each client."""
     state = allocator.state
     given = np.zeros((len(state.clients.framework), len(state.space)), np.int64)
     rows = state.clients.rows(made.framework, made.role)
@@ -49,7 +49,7 @@ def share_of(allocator: Allocator, made: Decisions) -> Floats:
 
 
 def run(allocator: Allocator, now_ms: int) -> tuple[Decisions, Comparison | None]:
-    """Run a cycle in which all becomes offers; every other one is refused."""
+    """Run a cycle; all decisions become offers, and every other one is refused."""
     assert allocator.trail is not None
     trail = allocator.trail
     trail.for_shadow = None
@@ -93,7 +93,7 @@ def test_it_decides_what_it_would_in_force(
             about = f"\n{case.text()}{policy} beside {beside} {tasks}"
             np.testing.assert_allclose(found.offered_beside, would, err_msg=about)
             np.testing.assert_allclose(found.offered, share_of(allocator, made), err_msg=about)
-        # What is refused is filtered in the next cycle.
+        # Refused resources are filtered in the next cycle.
         if len(made):
             allocator.step(given_back(holdings_of(made), REFUSED_MS))
             master.now_ms += 1000
@@ -155,7 +155,7 @@ def test_a_cycle_that_saw_too_much_is_only_copied_where_somebody_waits_for_it(mo
     assert latest(world).seen is None
     trail.shadow_bytes_max = 2**20
     for offer in world.cycle():
-        raise AssertionError(offer)  # all is on offer
+        raise AssertionError(offer)  # everything is on offer
     world.agent("cpus:1;mem:1")
     world.cycle()
     assert latest(world).seen is not None

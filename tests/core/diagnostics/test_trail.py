@@ -1,4 +1,4 @@
-"""What is kept of cycles grows with the cycles that are kept, not with what they were about."""
+"""The memory of recorded cycles depends on their number, not on their contents."""
 
 from allocator.core import PolicySpec
 from allocator.core.diagnostics.trail import Trail
@@ -6,7 +6,7 @@ from tests.core.session import Session
 
 
 def test_records_share_the_paths_of_roles():
-    """A session forgets no role, so a copy of them in each record would grow without end."""
+    """A session forgets no role, so a copy of all roles in each record would grow without bound."""
     made = Session(PolicySpec("drf"))
     made.allocator.trail = trail = Trail()
     made.agent(1, 4, 4)

@@ -1,4 +1,4 @@
-"""A framework that declines without end leaves room for others' refusals, in bounded memory."""
+"""A framework that declines endlessly cannot displace others' refusals, and memory is bounded."""
 
 import numpy as np
 from hypothesis import given
@@ -9,7 +9,7 @@ from allocator.core.filters import table as tables
 from allocator.core.filters.table import FilterTable
 
 AGENTS, LIMIT = 200, 100
-FRAMEWORK = np.array([0, 1, 1, 2, 3])  # of each client; the first framework has two
+FRAMEWORK = np.array([0, 1, 1, 2, 3])  # by client; the first framework has two clients
 
 
 def decline(table: FilterTable, client: int, agents: range) -> None:
@@ -63,7 +63,7 @@ def test_what_has_no_room_is_counted() -> None:
 
 
 def test_wide_refusals_are_fewer(monkeypatch) -> None:
-    """Made-up kinds make each as wide as all kinds are."""
+    """A row of the table is as wide as the number of kinds, including made-up ones."""
     assert FILTER_BYTES_MAX // 128 > 20_000_000
     monkeypatch.setattr(tables, "FILTER_BYTES_MAX", 10 * 128)
     table = new_table()

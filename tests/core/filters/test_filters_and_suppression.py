@@ -1,4 +1,4 @@
-"""Refusals and suppression: what the scenarios of `tests/conformance` do not cover.
+"""Refusals and suppression: cases that the scenarios of `tests/conformance` do not cover.
 
 Those test the duration, the extent and the end of refusals for every policy, and
 `tests/differential` compares these with a model.
@@ -16,7 +16,7 @@ def test_an_agent_whose_attributes_change_forgets_who_refused_it():
     session.framework(1)
     (offer,) = session.cycle(1000)
     session.give_back(offer, 3_600_000)
-    session.allocator.step(UpdateAgent(1, attributes={}))  # as they were
+    session.allocator.step(UpdateAgent(1, attributes={}))  # unchanged
     assert session.cycle(2000) == []
     session.allocator.step(UpdateAgent(1, attributes={"rack": "r2"}))
     assert session.cycle(3000) == [offer]
@@ -56,7 +56,7 @@ OTHERS = (
 
 
 def test_an_update_that_says_the_same_is_not_worked_out(monkeypatch):
-    """A framework may say it as often as it likes, in very many roles."""
+    """A framework may suppress as often as it likes, in very many roles."""
     session, worked_out = Session(), []
 
     def noting(*given):
@@ -75,7 +75,7 @@ def test_an_update_that_says_the_same_is_not_worked_out(monkeypatch):
             rows = [table.row(1, role) for role in event.roles]
             suppressed = [role in event.suppressed_roles for role in event.roles]
             assert table.suppressed[rows].tolist() == suppressed
-    # Nor where it suppressed a role itself, and says now that it does.
+    # Nor if it suppressed a role itself, and repeats that now.
     for role, times in ((1, 0), (2, 1)):
         session.allocator.step(UpdateFramework(1, FrameworkInfo("x"), (1, 2)))
         session.allocator.step(Suppress(1, (role,)))

@@ -1,4 +1,4 @@
-"""Filters expire at their time, whatever was entered, dropped and replaced before."""
+"""Filters expire at their time, whatever was added, removed and replaced before."""
 
 from unittest.mock import patch
 
@@ -12,7 +12,7 @@ from allocator.core.filters.table import FilterTable
 
 AGENTS, CLIENTS = 3, 4
 ROUND_MS = PAGES * 64
-OWN = np.arange(CLIENTS)  # each client is a framework's only one
+OWN = np.arange(CLIENTS)  # each client is its framework's only one
 
 steps = st.lists(
     st.one_of(
@@ -77,7 +77,7 @@ def test_many_filters_that_expire_at_different_moments_are_each_found() -> None:
     )
 )
 def test_clients_that_share_a_bit_keep_their_own_filters(steps) -> None:
-    """With one word for all: the table is the one in which each client has a bit."""
+    """With one word for all clients the table equals one in which each client has a bit."""
     tables = []
     for words in (1, 64):
         with patch.object(filter_table, "MAYBE_WORDS", words):

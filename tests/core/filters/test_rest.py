@@ -1,4 +1,4 @@
-"""The rest: what is too much to be kept apart is offered whole, to one after another."""
+"""The rest: kinds beyond the limit are offered as a whole, to one framework after the other."""
 
 import sys
 from collections.abc import Callable
@@ -46,7 +46,7 @@ def session_with(*agents, frameworks=2, **settings) -> Session:
 
 
 def settle(session, made, given):
-    """Report that only `given` units of disk were offered of each decision, and no CPUs."""
+    """Report that each decision became an offer of `given` units of disk and no CPUs."""
     count = len(made)
     reason = np.full(count, Reason.PARTIAL if given else Reason.NOTHING_AVAILABLE)
     amount = np.full((count if given else 0, 1), given * 1000, np.int64)
@@ -56,7 +56,7 @@ def settle(session, made, given):
 
 
 def asked(session, now_ms, given=0):
-    """Who is asked for the rest of agent 1, in one cycle; all that is not given comes back."""
+    """Frameworks offered the rest of agent 1 in one cycle; unused decisions are returned."""
     made = session.allocator.allocate(now_ms)
     assert session.allocator.last_cycle.policy_error == ""
     columns = made.kind.tolist()
@@ -89,7 +89,7 @@ def test_who_was_given_some_of_it_is_asked_for_what_is_left():
 
 @pytest.mark.parametrize("mode", ["oblivious", "characterised"])
 def test_everything_else_of_the_agent_is_offered_on(mode):
-    """Who is kept from the rest is not kept from the agent."""
+    """A framework excluded from the rest is not excluded from the agent."""
     session = session_with((4, 9), frameworks=1, policy=PolicySpec("drf", mode=mode))
     assert asked(session, 1000) == [(1, 9)]
     made = session.allocator.allocate(2000)
@@ -98,14 +98,14 @@ def test_everything_else_of_the_agent_is_offered_on(mode):
 
 
 def test_it_does_not_count_against_limits():
-    """What it is made of the module knows, which bounds it."""
+    """Only the module knows its composition, and bounds it."""
     session = session_with((4, 9), frameworks=1)
     session.allocator.step(SetQuota("a", {}, {"disk": 1000}))
     assert asked(session, 1000) == [(1, 9)]
 
 
 def again(session):
-    """Give the agent the same capacity once more, with other attributes."""
+    """Update the agent with the same capacity and other attributes."""
     session.allocator.step(UpdateAgent(1, attributes={"rack": "other"}))
 
 
@@ -147,7 +147,7 @@ def test_one_agent_s_refusal_is_not_another_s():
 
 
 def test_two_plain_kinds_of_a_name_are_both_offered():
-    """Ranges on one agent and sets on another: the module tells two kinds, which look alike."""
+    """Ranges on one agent and sets on another: the module reports two kinds of the same form."""
     session = Session()
     session.allocator.step(Define(kinds={2: Kind("p", scalar=False), 3: Kind("p", scalar=False)}))
     for agent in (1, 2):
@@ -212,7 +212,7 @@ def test_refusals_beside_a_plain_dictionary(script):
 
 
 def calls(function: Callable[[], object]) -> int:
-    """How many calls are made while a function runs: of Python's code, and of C's."""
+    """Number of calls while a function runs, of Python and C functions."""
     made = 0
 
     def count(_frame: object, event: str, _what: object) -> None:
@@ -228,7 +228,7 @@ def calls(function: Callable[[], object]) -> int:
 
 
 def test_what_is_taken_back_or_over_costs_as_much_as_it_is():
-    """However much others refuse: a framework may do so on all agents, in all of its roles."""
+    """However much others refuse: a framework may refuse all agents, in all of its roles."""
     refusals = RestKindFilters()
     for client, agent in ((c, a) for c in range(1, 101) for a in range(1, 31)):
         refusals.add(client, agent, 0, 5, 1000 + client)
@@ -252,7 +252,7 @@ def test_ends_of_what_is_gone_are_bounded():
 
 
 def test_refusals_have_a_bound(monkeypatch):
-    """Who is not remembered is asked again."""
+    """A forgotten framework is asked again."""
     monkeypatch.setattr(rest_kind_filters, "REFUSALS_MAX", 2)
     refusals = RestKindFilters()
     for client in range(1, 5):
@@ -264,7 +264,7 @@ def test_refusals_have_a_bound(monkeypatch):
 
 
 def test_whose_task_only_the_rest_would_hold_does_not_wait():
-    """The composition of the rest is unknown, so no task is made of it."""
+    """The composition of the rest is unknown, so it is not counted in tasks."""
     session = session_with((4, 9), frameworks=0, policy=PolicySpec("drf", mode="characterised"))
     session.framework(1, labels={DEMAND_LABEL: "disk:5"})
     for cycle in range(1, 5):

@@ -1,4 +1,4 @@
-"""Growing arrays, key maps and linked lists, each against its obvious twin."""
+"""Growing arrays, key maps and linked lists, each against a naive implementation."""
 
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -32,7 +32,7 @@ def test_key_map_is_a_dictionary(steps: list[tuple[str, set[int]]]):
     fast, slow = KeyMap(), {}
     for row, (verb, keys) in enumerate(steps):
         chosen = [key for key in sorted(keys) if (key in slow) == (verb == "delete")]
-        # Spread out over the width of real keys, so that many share a slot.
+        # Spread over the width of real keys, so that many share a slot.
         wide = np.array([pair(key, key * 7) for key in chosen], np.int64)
         if verb == "put":
             fast.claim(wide, np.full(len(wide), row))
@@ -103,7 +103,7 @@ def test_distinct_rows_are_those_of_numpy(table):
 
 
 def test_rows_with_the_same_mark_are_told_apart():
-    """A tenant may choose what makes the marks of different rows equal."""
+    """A tenant can choose input for which the marks of different rows are equal."""
     same = [[np.int64(np.uint64(MARK)), 0], [0, 1]]
     table = np.array([*same, *same], np.int64)
     with patch.object(wide_tables, "_WIDE_BYTES", 0):
@@ -119,7 +119,7 @@ def _check_distinct(found: DistinctRows, table: np.ndarray) -> None:
 
 
 class Shelf(Table):
-    """What a table is declared as."""
+    """The declared columns of a table."""
 
     number: Ints = column()
     filled: Bools = column(np.bool_)
@@ -148,7 +148,7 @@ def test_what_a_table_declares_grows_together_and_keeps_what_it_holds():
 
 
 class Heads(NamedTuple):
-    """Arrays of two sorts of rows."""
+    """Arrays of two types of rows."""
 
     first: Ints
     held: Ints
@@ -199,7 +199,7 @@ def test_tables_are_written_copied_and_joined_cell_by_cell(one, other, some, str
 
 
 class _Counted(np.ndarray):
-    """A table that counts how often parts of it are taken."""
+    """A table that counts how often parts of it are gathered."""
 
     taken = 0
 
@@ -210,7 +210,7 @@ class _Counted(np.ndarray):
 
 @pytest.mark.parametrize(("rows", "columns"), [(1, 512), (2000, 512), (1, 3), (0, 3), (2000, 3)])
 def test_whether_rows_are_zeros_is_not_asked_of_many_columns_one_by_one(rows, columns, monkeypatch):
-    """Each launch asks it of a row, in which there may be hundreds of kinds."""
+    """Each launch reads a row, in which there may be hundreds of kinds."""
     monkeypatch.setattr(_Counted, "taken", 0)
     table = np.zeros((rows, columns), np.int64)
     table[::3, columns - 1] = -5

@@ -1,4 +1,4 @@
-"""What is compiled, and how often: machine code is made of loops, not of their parts."""
+"""What is compiled, and how often: loops are compiled as a whole, not their parts."""
 
 from typing import Any, cast
 
@@ -24,7 +24,7 @@ def _shift_twice(values: np.ndarray, by: int) -> np.ndarray:
 
 @numba.njit
 def _of_a_user(values: np.ndarray) -> np.ndarray:
-    """As in a policy of a user, with functions of numba that our loops use, too."""
+    """As in a user's policy, which calls numba functions that our loops call, too."""
     return np.full(len(values), 7, np.int64) + values
 
 
@@ -42,7 +42,7 @@ def test_only_loops_become_machine_code_and_others_may_share_their_parts():
     assert _has_machine_code(_shift_twice)
     assert not _has_machine_code(_shifted)
     assert _of_a_user(values).tolist() == [7, 8, 9]
-    # A function of a user that calls one of our parts.
+    # A user's function that calls one of our parts.
     through = numba.njit(lambda some: _shifted_dispatcher(some, 1))
     assert through(values).tolist() == [1, 2, 3]
 

@@ -1,4 +1,4 @@
-"""What is remembered is what would be computed again."""
+"""A cached result equals a computed one."""
 
 import numpy as np
 

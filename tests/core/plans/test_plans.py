@@ -1,4 +1,4 @@
-"""Plans in the core: adopted as events, kept in checkpoints, gone with whom they are about."""
+"""Plans in the core: adopted as events, kept in checkpoints, removed with their clients."""
 
 from dataclasses import replace
 
@@ -31,7 +31,7 @@ from tests.core.session import CPUS, MEM, Session
 
 
 def session(policy: str = "cmmf") -> Session:
-    """Three agents of four CPUs, two frameworks, of which the second may use agent 3 only."""
+    """Three agents of four CPUs; of two frameworks the second may use agent 3 only."""
     made = Session(PolicySpec(policy, "listed"))
     for agent in (1, 2, 3):
         made.agent(agent, 4, 4, attributes={"number": str(agent)})
@@ -85,7 +85,7 @@ def test_a_plan_is_not_about_agents_that_are_drained_and_knows_weights_of_framew
 
 
 def test_limits_and_guarantees_are_divided_by_weight_below_their_roles() -> None:
-    """Of the limit of ``a`` a third is its own framework's, the rest theirs who are in ``a/b``."""
+    """A third of the limit of ``a`` goes to its own framework, the rest to those in ``a/b``."""
     made = Session(PolicySpec("cmmf", "listed"), {1: "a", 2: "a/b", 3: "c"})
     made.agent(1, 40, 40)
     for framework, role in enumerate((1, 2, 2, 3), 1):
@@ -132,7 +132,7 @@ def test_a_plan_that_comes_late_is_not_about_newcomers() -> None:
     problem = made.allocator.problem()
     assert problem is not None
     late = made.allocator.plan_for(problem)
-    # As if others had had client 2's row and agent 1's when the problem was taken.
+    # As if other clients had had client 2's row, and agent 1's, when the problem was taken.
     frameworks, agents = list(problem.frameworks), list(problem.agents)
     frameworks[made.state.clients.row(2, 1)] = FrameworkInfo("gone", "gone")
     agents[1] = AgentInfo("gone")
@@ -203,7 +203,7 @@ def test_a_plan_that_is_none_changes_nothing() -> None:
 
 
 def test_what_clients_hold_of_a_group_counts_in_later_cycles() -> None:
-    """Half of the tasks run already: the other half makes the exact parts whole."""
+    """Half of the tasks run already; the other half completes the planned amounts."""
     made = Session(PolicySpec("ps-dsf-exact", "listed", mode="characterised"))
     made.agent(1, 10, 10)
     made.framework(1, labels={"allocator.demand": "cpus:1;mem:1"})
@@ -236,7 +236,7 @@ def test_what_a_plan_adds_to_a_snapshot_counts_against_the_trails_memory() -> No
 
 
 def test_a_framework_that_moves_to_another_role_meanwhile_leaves_its_target_behind() -> None:
-    """Its row is taken by the same framework, but what was planned is for the role before."""
+    """The same framework gets its row again, but the plan was for its previous role."""
     made = session()
     problem = made.allocator.problem()
     assert problem is not None

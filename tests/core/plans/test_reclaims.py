@@ -1,4 +1,4 @@
-"""Who is asked to leave agents: whom a plan wants gone, where maintenance is scheduled."""
+"""Requests to leave agents: for a plan, or where maintenance is scheduled."""
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from tests.server.metrics.scraping import value
 
 
 def crowded(preempt: str = "on") -> tuple[Session, list[Offer]]:
-    """Framework 1 uses all of four agents; then framework 2 comes. By a plan each gets two."""
+    """Framework 1 uses all of four agents; then framework 2 comes. A plan gives two to each."""
     made = Session(PolicySpec("quincy", "listed", parameters={"preempt": preempt}))
     for agent in (1, 2, 3, 4):
         made.agent(agent, 4, 4)
@@ -90,7 +90,7 @@ def test_whoever_left_and_came_back_is_not_asked_for_the_same_plan() -> None:
     schedule(made, 1, 2, 3, 4)
     left, stays = asked(made, 2000)
     made.give_back(offers[[offer[2] for offer in offers].index(left[1])])
-    # The other has gone meanwhile, so the place is the first one's again, in the same cycle.
+    # The other left meanwhile, so the first one may stay, in the same cycle.
     made.allocator.step(RemoveFramework(2))
     assert [offer[:3] for offer in made.cycle(3000)] == [(1, 1, left[1])]
     assert asked(made, 4000) == [stays]
@@ -172,7 +172,7 @@ def test_a_journal_and_a_checkpoint_keep_who_is_asked() -> None:
     first = asked(made, 2000)
     made.allocator = resumed
     assert asked(made, 2000) == first != []
-    # A framework that has left is not asked, although another gets its row.
+    # A framework that has left is not asked, although another one has its row.
     made.allocator.step(RemoveFramework(1))
     assert asked(made, 3000) == []
     assert made.state.plan is not None
@@ -193,7 +193,7 @@ def test_a_newcomers_offers_do_not_change_whom_the_plan_asks() -> None:
     adopt(made)
     first = asked(made, 2000, None)
     assert len(first) == 2
-    # The rests of all agents are on offer to the second now.
+    # The free resources of all agents are on offer to the second framework now.
     for now_ms in (3000, 4000):
         adopt(made)
         assert asked(made, now_ms) == first

@@ -47,7 +47,7 @@ def test_the_demo_plays_prints_and_draws(tmp_path):
     lines = list(csv.DictReader((out / "runs.csv").read_text().splitlines()))
     assert len(lines) == 12
     assert "ps-dsf characterised" in done.stdout
-    # Fairness and the paper's claims, in 80 columns; what it was doing meanwhile went elsewhere.
+    # Fairness and the paper's claims, in 80 columns; progress goes elsewhere.
     assert "Jain" in done.stdout
     assert "PS-DSF ends the batch before DRF (oblivious)" in done.stdout
     printed = [line.rstrip() for line in done.stdout.splitlines() if str(out) not in line]

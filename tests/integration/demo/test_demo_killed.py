@@ -1,4 +1,4 @@
-"""A demo that is interrupted or killed leaves nothing behind: no process, no folder."""
+"""A demo that is interrupted or killed leaves no process and no directory behind."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ from tests.tiers import long
 
 MARK = "MESOS_ALLOCATOR_TEST_MARK"
 WAIT_S = 200.0
-"""A sidecar that is not compiled yet compiles first."""
+"""With a cold cache the sidecar compiles first."""
 
 
 def marked(mark: str) -> dict[int, str]:
@@ -25,7 +25,7 @@ def marked(mark: str) -> dict[int, str]:
             if f"{MARK}={mark}".encode() in (path / "environ").read_bytes():
                 found[int(path.name)] = (path / "cmdline").read_bytes().decode().replace("\0", " ")
         except OSError:
-            continue  # It is gone, or not ours.
+            continue  # It has ended, or belongs to another user.
     return found
 
 
@@ -54,7 +54,7 @@ def mark():
     ],
 )
 def test_nothing_is_left_of_a_demo(moment, number, group, mark, tmp_path):
-    """While sidecars start, and while workers do; Ctrl-C reaches all of the terminal's group."""
+    """While sidecars and workers start; Ctrl-C reaches the terminal's whole process group."""
     folder = tmp_path / "t"
     folder.mkdir()
     demo = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""`demo` and `demo soak` on a running sidecar: it is borrowed, and restored afterwards."""
+"""`demo` and `demo soak` on a running sidecar change its settings, and restore them afterwards."""
 
 import contextlib
 import os
@@ -29,7 +29,7 @@ from tests.server.sidecar_process import SidecarProcess as Serving
 from tests.tiers import long
 
 OURS = PolicySpec("choosy", "listed", parameters={"unit": "agents"}, subtrees={"eng": "tsf"})
-"""No default of anything, so that a policy that was not set back shows."""
+"""Differs from every default, so that a policy that was not restored shows."""
 
 SHORT = {
     "demo": ("--policies", "drf,tsf", "--modes", "oblivious", "--scale", "0.02"),
@@ -136,7 +136,7 @@ def test_a_soak_sets_nothing_unless_a_policy_is_named(sidecar, tmp_path):
         out, said = run.communicate(timeout=200)
         assert run.returncode == Exit.OK, said
         assert "0 differences" in out
-        # Neither the policy, nor who set it and when.
+        # Neither the policy, nor its author and time.
         assert stub.ListSettings(admin_pb2.ListSettingsRequest(), timeout=ADMIN_S) == before
 
 
@@ -186,7 +186,7 @@ def signals():
 
 
 def test_a_signal_whose_exception_was_lost_still_ends_it(signals):
-    """Python drops what is raised within a callback of C code, or while an object is finalised."""
+    """Python ignores exceptions in callbacks of C code, and in finalizers."""
 
     def play(number: int) -> None:
         with on_sidecar(None, force=False):
@@ -202,7 +202,7 @@ def test_a_signal_whose_exception_was_lost_still_ends_it(signals):
 
 
 def test_a_signal_amid_a_lock_still_ends_it(signals):
-    """The exit leaves a condition's wait without its lock, whose release is another error."""
+    """The exit interrupts a condition's wait before it has its lock again, so its release fails."""
 
     def play(number: int) -> None:
         condition = threading.Condition()

@@ -1,4 +1,4 @@
-"""Recorded workloads through the whole protocol; skipped where the files are not there."""
+"""Recorded workloads through the whole protocol; skipped if the files do not exist."""
 
 import os
 from pathlib import Path
@@ -68,7 +68,7 @@ PLANNING = tuple(name for name in POLICIES if isinstance(build(PolicySpec(name))
 @pytest.mark.long
 @pytest.mark.parametrize("policy", PLANNING)
 def test_policies_that_plan_serve_everybody_on_openb(traces, sidecar, policy):
-    """On a real session: plans come from a thread of the sidecar; late ones delay no cycle."""
+    """In a real session: plans come from a thread of the sidecar; late ones delay no cycle."""
     scenario, _ = catalogue.openb(seed=0, agents=30, scale=0.02)
     scene, played = watched(scenario, policy, sidecar)
     assert scene.waiting_max > 0
@@ -78,7 +78,7 @@ def test_policies_that_plan_serve_everybody_on_openb(traces, sidecar, policy):
 @pytest.mark.long
 @pytest.mark.parametrize("policy", PLANNING)
 def test_policies_that_plan_serve_everybody_on_a_small_cluster(monkeypatch, sidecar, policy):
-    """The same on the stand-in for the trace, which is always there."""
+    """The same on the synthetic stand-in for the trace, which is always available."""
     monkeypatch.setenv("MESOS_ALLOCATOR_TRACES", "/nonexistent")
     scenario, source = catalogue.openb(seed=1, agents=12, scale=0.002)
     assert source.startswith("synthetic")

@@ -24,7 +24,7 @@ from tests.server.sidecar_process import SidecarProcess
 DEPLOY = Path(__file__).parents[3] / "deploy" / "prometheus"
 FRAMEWORKS_MAX = 3
 FAIR_S = 120.0
-"""Fair shares are there by then, on any machine."""
+"""Fair shares are computed by then, on any machine."""
 
 CLUSTER: tuple[Event, ...] = (
     Define({0: Kind("cpus"), 1: Kind("mem")}, {1: "eng", 2: "ops"}),
@@ -46,7 +46,7 @@ class Scraped(Session):
 
 @pytest.fixture(scope="module")
 def process(tmp_path_factory) -> Iterator[SidecarProcess]:
-    """A sidecar with a journal, so that its metrics are there, too."""
+    """A sidecar with a journal, so that the journal's metrics exist."""
     journal = tmp_path_factory.mktemp("journal") / "journal"
     limit, often = f"metrics.frameworks_max={FRAMEWORKS_MAX}", "metrics.fair_share_every_s=0.1"
     flags = [limit, often, f"journal.path={journal}"]

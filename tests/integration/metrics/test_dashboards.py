@@ -1,4 +1,4 @@
-"""The Grafana dashboards: generated, complete, and every panel asks for what exists."""
+"""The Grafana dashboards are generated, complete, and query existing metrics only."""
 
 import json
 import re
@@ -23,7 +23,7 @@ BOARDS = sorted((GRAFANA / "dashboards").glob("*.json"))
 
 
 def panels(board: Path) -> Iterator[dict]:
-    """List the panels of a dashboard, rows left out."""
+    """List the panels of a dashboard, without rows."""
     for panel in json.loads(board.read_text())["panels"]:
         if panel["type"] != "row":
             yield panel
@@ -69,7 +69,7 @@ def test_every_panel_asks_for_series_that_a_real_prometheus_has(sidecar, query):
     sidecar.module.batch(Release(held, *map(np.array, whole)))
     exported = {f"mesos_allocator_{name}" for name, _ in samples(sidecar.text())}
     while not query('mesos_allocator_role_quota_guarantee{role="eng"}'):
-        time.sleep(0.2)  # the next scrape sees it
+        time.sleep(0.2)  # until the next scrape
     instance = sidecar.process.http
     for board in BOARDS:
         for expression in expressions(board):

@@ -1,4 +1,4 @@
-"""A real sidecar in session, scraped over HTTP, by promtool's rules and by a real Prometheus."""
+"""A real sidecar in session, scraped over HTTP, checked by promtool's rules and by Prometheus."""
 
 import re
 import subprocess
@@ -105,25 +105,25 @@ def test_errors_and_sessions_are_counted_by_code(sidecar):
 def test_it_is_alive_and_ready_and_says_when_it_drains():
     with SidecarProcess() as process:
         assert process.page("/healthz") == (200, "ok\n")
-        # While loops are compiled or loaded it says so.
+        # It reports whether loops are being compiled or loaded.
         ready = process.page("/readyz")
         assert (ready[0], ready[1].strip().partition(",")[0]) == (200, "ok")
         channel = process.channel()
         module = GrpcModule(channel).begin(CLUSTER)
-        # An open call gets time to end, so that there is time to read the metrics.
+        # An open call delays the end, so that metrics can be read.
         health: Any = health_pb2_grpc.HealthStub(channel)
         watch = health.Watch(health_pb2.HealthCheckRequest())
         next(watch)
         process.process.terminate()
         assert module.ends_with().code == session_pb2.ERROR_CODE_SHUTDOWN
         said = []
-        # In the end it does not listen any more, or ends in the middle of an answer.
+        # In the end it no longer listens, or ends in the middle of an answer.
         with suppress(OSError, HTTPException):
             while process.alive:
                 said.append(process.page_now("/readyz"))
                 if said[-1] != ready:
                     watch.cancel()
-        # The observer, which answers, hears of it a moment after the module.
+        # The observer, which answers, is updated a moment after the module.
         assert set(dropwhile(lambda each: each == ready, said)) == {(503, "shutting down\n")}
         channel.close()
         assert process.process.wait(60) == 0

@@ -1,4 +1,4 @@
-"""What a module says of itself, in a real scrape of a real sidecar."""
+"""The figures that a module reports, in a real scrape of a real sidecar."""
 
 import pytest
 

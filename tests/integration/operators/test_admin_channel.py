@@ -22,7 +22,7 @@ def status(target: str, *arguments: str) -> Result:
 
 @pytest.fixture(scope="module")
 def pems(tool, tmp_path_factory) -> Path:
-    """Make an authority, and a certificate of it for each side."""
+    """Make a certificate authority, and a certificate for each side."""
     directory = tmp_path_factory.mktemp("pems")
     authority = Authority(tool("openssl"), directory)
     for side in ("sidecar", "operator"):
@@ -41,7 +41,7 @@ def test_with_tls_only_operators_with_a_certificate_are_heard(pems):
         assert run(process, pems, "limit", "set", "eng", "cpus:1").exit_code == 0
         line = process.await_said("setting", logger="mesos_allocator.audit")
         assert "certificate operator" in line["who"]
-        # What failed above is not told in gRPC's own form.
+        # Errors are not printed in gRPC's own form.
         assert not [each for each in process.raw if not each.startswith("{")]
 
 
@@ -111,7 +111,7 @@ def test_certificates_are_read_again_without_a_restart(pems, tmp_path):
     shutil.copytree(pems, own)
     with begun(own) as process:
         assert run(process, own, "status").exit_code == 0
-        # A certificate alone does not fit the key: the pair from before counts.
+        # A new certificate alone does not match the key: the previous pair stays in use.
         (own / "sidecar.pem").write_bytes((pems / "operator.pem").read_bytes())
         assert run(process, own, "status").exit_code == 0
         process.await_said("changed certificates cannot be used; those from before count")
@@ -121,7 +121,7 @@ def test_certificates_are_read_again_without_a_restart(pems, tmp_path):
 
 
 def shown(target: str, pems: Path) -> bytes:
-    """What certificate is shown at a target."""
+    """The certificate that a target presents."""
     context = ssl.create_default_context(cafile=str(pems / "ca.pem"))
     context.load_cert_chain(pems / "operator.pem", pems / "operator.key")
     context.set_alpn_protocols(["h2"])

@@ -1,4 +1,4 @@
-"""Changes by operators and of the configuration: tried, told, logged, taken over whole or not."""
+"""Changes by operators and the configuration: validated, reported, logged, applied atomically."""
 
 import getpass
 import json
@@ -251,7 +251,7 @@ def test_sighup_takes_a_configuration_over_whole_or_not_at_all(tmp_path):
         assert now["limits.roles", ""]["value"] == "65536"
         assert now["constraint", "role ops"]["source"] == "operator"
         assert len(module.batch(cycle=True)) > 0, "the session continues"
-        # What an operator sets stays over what the file says from then on.
+        # An operator's setting takes precedence over later changes of the file.
         ask(process, "policy", "set", "tsf")
         file.write_text(CONFIG)
         process.process.send_signal(signal.SIGHUP)

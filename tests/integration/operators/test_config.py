@@ -1,4 +1,4 @@
-"""A real process and its configuration: what stops it, what reaches it."""
+"""A real process and its configuration: which errors stop it, and which settings take effect."""
 
 import os
 import stat
@@ -84,7 +84,7 @@ def test_the_unit_is_what_systemd_understands(tool, tmp_path):
     command = [tool("systemd-analyze"), "verify", str(copy)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr.strip()) == (0, "")
-    # How far it is exposed, of 100.
+    # systemd's exposure level, of 100.
     command = [command[0], "security", "--offline=true", "--threshold=20", str(copy)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stdout

@@ -1,4 +1,4 @@
-"""`settings export` and `apply`: what is set, as a file, and a file put in force."""
+"""`settings export` and `apply`: settings as a file, and a file as settings."""
 
 import os
 import subprocess

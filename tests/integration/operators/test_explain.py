@@ -1,6 +1,6 @@
 """A starving framework on a real sidecar and an emulated master: the explanation, and the fix.
 
-The commands run while the cluster is in operation.
+The commands run during an experiment.
 """
 
 import json
@@ -122,7 +122,7 @@ def test_a_starving_framework_is_explained_and_mended(sidecar, command):
 
 
 def unquoted(mend: str) -> list[str]:
-    """The words behind the program's name, as a shell reads them."""
+    """The words of a command, without the program's name, as a shell splits them."""
     program, *words = mend.replace("'", "").split()
     assert program == "mesos-allocator"
     return words

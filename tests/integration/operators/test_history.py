@@ -1,4 +1,4 @@
-"""`settings history` and `settings revert`: what was changed, by whom, and how it was before."""
+"""`settings history` and `settings revert`: changes, their authors, and previous values."""
 
 import getpass
 import json

@@ -1,4 +1,4 @@
-"""What operators set, and what was learnt, is there again after the process was killed."""
+"""Operators' settings and learned demands survive a kill of the process."""
 
 import json
 import subprocess
@@ -20,7 +20,7 @@ NOBODY = tuple(each for each in CLUSTER if not isinstance(each, AddFramework))
 
 
 def command(process: SidecarProcess, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run a command in this process: the sidecar is another one, as it should be."""
+    """Run a command in this process, because the sidecar is a separate one."""
     target = {"MESOS_ALLOCATOR_TARGET": process.targets[0]}
     done = CliRunner().invoke(app, words, env=target)
     return subprocess.CompletedProcess(words, done.exit_code, done.stdout, done.stderr)
@@ -104,7 +104,7 @@ def test_what_was_learnt_is_there_after_a_restart(tmp_path):
 
 
 def accept_one_task(module: GrpcModule, framework: int, amount: list[int]) -> None:
-    """Run a cycle; the framework takes one task of what it is offered, the others release."""
+    """Run a cycle; the framework uses one task of its offers, the others release theirs."""
     decisions = module.batch(cycle=True)
     none = np.empty(0, np.int64)
     reasons = np.full(len(decisions), session_pb2.OUTCOME_REASON_OFFERED)
@@ -217,7 +217,7 @@ def test_without_a_directory_every_change_says_that_it_does_not_last():
 def test_a_directory_that_cannot_be_written_any_more_is_said_and_the_change_is_in_force(tmp_path):
     directory = tmp_path / "state"
     with begun(directory) as process:
-        # What a full disk does, too, without one: the new file cannot be made.
+        # Same effect as a full disk: the new file cannot be created.
         (directory / "settings.json.new").mkdir()
         words = ("demand", "set", "cpus:1", "--role", "eng")
         done = command(process, *words, "--json", "--timeout", "60")  # a busy disk may be slow

@@ -95,7 +95,7 @@ def test_a_drained_agent_is_offered_to_nobody_and_explained(session):
 
 
 RUNS = holding(1, 1, 1, cpus=1000)
-"""Something that a framework holds on the first agent."""
+"""A holding of a framework on the first agent."""
 
 
 def test_a_drain_tells_what_still_runs_there_since_when_and_by_whom(session):

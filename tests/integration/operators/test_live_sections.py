@@ -1,4 +1,4 @@
-"""What of the configuration counts at once where it is read again, and what after a restart."""
+"""Which sections of the configuration apply on a reload, and which after a restart."""
 
 import re
 import signal
@@ -22,7 +22,7 @@ MANUAL = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "install.md"
 
 
 class Watched:
-    """A section of which is noted what is read of it."""
+    """A section that records which of its values are read."""
 
     def __init__(self, model: BaseModel, name: str, seen: set[tuple[str, str]]) -> None:
         self._model, self._name, self._seen = model, name, seen
@@ -51,7 +51,7 @@ class WatchedConfig:
 
 
 def test_live_is_what_the_core_is_told_and_nothing_else():
-    """A new option that goes into the core's settings is declared live, or this fails."""
+    """A new option that goes into the core's settings must be declared live."""
     config: Any = WatchedConfig()
     Config.settings(config)
     told = config.seen | {("policy", "plugins")}  # files that are read again

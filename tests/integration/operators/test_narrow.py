@@ -1,4 +1,4 @@
-"""Commands on a real terminal of 80 columns and 24 lines: nothing is broken inside a value."""
+"""Commands on a real terminal of 80 columns and 24 lines: no value is broken across lines."""
 
 import fcntl
 import os
@@ -46,7 +46,7 @@ CLUSTER = (
     *(
         AddFramework(
             number,
-            # Two of one name in one role, and one framework in both roles.
+            # Two frameworks of one name in one role, and one framework in both roles.
             FrameworkInfo(
                 f"c2f1f4a2-6d8c-4b1b-9a39-5f4b4f1d2a7e-{number:04}",
                 name=f"tenant-{min(number, TENANTS - 1)}",
@@ -88,7 +88,7 @@ def target() -> Iterator[str]:
 
 
 def on_terminal(*words: str, typed: str = "") -> list[str]:
-    """Run a command on a terminal of 80 x 24; returns the lines of it without colours."""
+    """Run a command on a terminal of 80 x 24; returns its lines without colours."""
     master, side = pty.openpty()
     fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 24, WIDTH, 0, 0))
     process = subprocess.Popen(
@@ -104,7 +104,7 @@ def on_terminal(*words: str, typed: str = "") -> list[str]:
     while True:
         try:
             piece = os.read(master, 65_536)
-        except OSError:  # Linux's way to report that there is no writer any more
+        except OSError:  # Linux's way to report that there is no writer left
             break
         if not piece:
             break

@@ -1,4 +1,4 @@
-"""What commands print where programs read it: forms, rows, and what cannot be written."""
+"""The output of commands for programs: formats, rows, and write errors."""
 
 import json
 import os
@@ -28,7 +28,7 @@ LISTS = (
     "shares", "top", "policy show", "demand list", "constraint list", "limit list", "weight list",
     "drain list", "shadow show", "settings show", "agents", "frameworks", "roles",
 )  # fmt: skip
-"""Commands that list something that has names."""
+"""Commands that list named things."""
 
 OTHERS = (
     "status",
@@ -41,7 +41,7 @@ OTHERS = (
 
 @pytest.fixture(scope="module")
 def process() -> Iterator[SidecarProcess]:
-    """A sidecar with rules of each kind, set before any master was in session."""
+    """A sidecar with rules of each kind, set before any session."""
     with SidecarProcess() as sidecar:
         for words in (
             "demand set cpus:1 --role eng*",
@@ -59,7 +59,7 @@ def process() -> Iterator[SidecarProcess]:
 
 @pytest.fixture
 def target(process) -> Iterator[str]:
-    """The same in session, where it has decided something."""
+    """The same in a session, after a cycle."""
     deep = Define({}, {3: "ops/deep"}), AddFramework(3, FrameworkInfo("id-3", name=LONG), (3,))
     with process.channel() as channel:
         module = GrpcModule(channel).begin((*CLUSTER, *deep))
@@ -70,7 +70,7 @@ def target(process) -> Iterator[str]:
 
 @pytest.fixture(autouse=True)
 def buffered(monkeypatch):
-    """As for most people: what is printed is written when much of it has come."""
+    """Buffered as usual: output is written in large blocks."""
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
 
 
@@ -81,7 +81,7 @@ def run(target: str, words: str, **options) -> subprocess.CompletedProcess[str]:
 
 
 def called(target: str, words: str) -> Result:
-    """Run a command in this process, which is quicker."""
+    """Run a command in this process, which is faster."""
     return CliRunner().invoke(app, [*words.split(), "--target", target])
 
 
@@ -136,7 +136,7 @@ def test_names_are_what_other_commands_take(target, command):
 
 @pytest.mark.parametrize("kind", ["drain", *long("demand", "constraint", "limit", "weight")])
 def test_all_rules_of_a_kind_are_taken_back_by_their_names(target, tool, kind):
-    """As the manual's line for a shell does it."""
+    """As in the manual's example for a shell."""
     line = f"$M {kind} list -o name | xargs -L1 $M {kind} remove --dry-run"
     environment = {
         **os.environ,
@@ -259,7 +259,7 @@ def test_output_of_a_dump_is_a_form_and_a_file_once_was(target, tmp_path):
 
 
 class Slow(admin_pb2_grpc.AdminServiceServicer):
-    """Gives a state piece by piece, as a large one comes on a slow line."""
+    """A server that sends a state in pieces, as a slow line does."""
 
     def __init__(self, pause_s: float) -> None:
         self.pause_s = pause_s
@@ -274,7 +274,7 @@ class Slow(admin_pb2_grpc.AdminServiceServicer):
 
 @pytest.mark.parametrize(("pause_s", "code"), [(1.0, 0), (600.0, 3)])
 def test_each_piece_of_a_dump_has_its_time(pause_s, code):
-    """Three seconds in all are no harm where two are waited for each piece."""
+    """Three seconds in total are acceptable if the limit is two for each piece."""
     slow = Slow(pause_s)  # type: ignore[abstract]  # one call is enough
     server = grpc.server(ThreadPoolExecutor(2))
     admin_pb2_grpc.add_AdminServiceServicer_to_server(slow, server)

@@ -1,4 +1,4 @@
-"""Ignored input of a framework: operators see it in every place."""
+"""Operators see a framework's ignored input in every command and page."""
 
 import pytest
 

@@ -23,7 +23,7 @@ WITHIN_S = 90.0
 
 @pytest.fixture(scope="module")
 def target() -> Iterator[str]:
-    """A sidecar that serves a master, after a cycle in which everything was offered."""
+    """A sidecar in session, after a cycle that offered everything."""
     with SidecarProcess() as process, process.channel() as channel:
         module = GrpcModule(channel).begin(STATE)
         module.batch(cycle=True)
@@ -61,7 +61,7 @@ class Terminal:
         os.write(self._master, keys.encode())
 
     def ends(self) -> int:
-        """Read what is still written, until the process ends; returns its code."""
+        """Read the remaining output until the process ends; returns its exit code."""
         until_s = time.monotonic() + WITHIN_S
         while self.process.poll() is None and time.monotonic() < until_s:
             if select.select([self._master], [], [], 0.2)[0]:
@@ -87,7 +87,7 @@ def test_a_live_view_ends_cleanly(target, end):
         terminal.process.send_signal(signal.SIGINT)
     assert terminal.ends() == 0
     assert "Traceback" not in terminal.text
-    # The screen that was there before is shown again.
+    # The previous screen is restored.
     assert terminal.text.rstrip().endswith(("\x1b[?25h", "\x1b[?1049l"))
 
 

@@ -1,6 +1,6 @@
-"""What operators see: unknown names, the number of frameworks of a change, and odd names.
+"""Messages to operators: unknown names, the number of affected frameworks, and odd names.
 
-All tests use one sidecar.
+All tests share one sidecar.
 """
 
 import subprocess
@@ -37,7 +37,7 @@ resources = "cpus(*):20"
 
 MESOS_FORM = {DEMAND_LABEL: "cpus(*):0.5;mem(*):384"}
 TENANTS = range(5, 9)
-"""Each is in two roles."""
+"""Each framework has two roles."""
 
 ESCAPES = "a\x1b[2Jb\x07c\u202ed"
 SEPARATED = "line\u2028separator\u2028"
@@ -165,7 +165,7 @@ def test_a_scrape_has_no_control_characters_and_keeps_names_apart(live):
     assert status == 200
     assert not [each for each in set(text) if not each.isprintable() and each != "\n"]
     assert "a?[2Jb?c?d~" in text
-    live.process.scraped()  # every series is there once
+    live.process.scraped()  # every series occurs once
 
 
 def test_links_of_the_page_lead_to_odd_names(live):

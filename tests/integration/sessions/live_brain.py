@@ -26,7 +26,7 @@ INTERVAL_MS = 1000
 FALLBACK_AFTER_MS = 500
 STEP_MS = 50
 _PAUSE_S = 0.01
-"""What a step leaves the other process of the processor's time."""
+"""Processor time that a step leaves to the other process."""
 
 TASK = parse("cpus:1;mem:1024")
 _AGENTS, _TASKS_MAX = 12, 18
@@ -34,7 +34,7 @@ _ROLES = ("eng", "eng/ml", "ops", "batch")
 
 
 class BusyMaster(Master):
-    """A world under a steady load: tasks start and end at each step, and the rest is released.
+    """A world under a steady load: each step starts and ends tasks, and declines other offers.
 
     No framework suppresses offers, refuses for longer or leaves, so that each interval has
     something to offer and a framework that takes it.
@@ -52,7 +52,7 @@ class BusyMaster(Master):
         super().begin()
 
     def act(self) -> None:
-        """Have a part of each offer used, and tasks end where there are many."""
+        """Use a part of each offer, and end tasks once there are many."""
         for offer in [*self.offers]:
             self._forget(offer)
             if contains(offer.amounts, TASK):
@@ -71,7 +71,7 @@ class BusyMaster(Master):
 
 
 class _Call:
-    """One stream: what is said waits for gRPC's thread, what is heard waits for a step."""
+    """One stream: sent messages wait for gRPC's thread, received ones for a step."""
 
     def __init__(self, target: str) -> None:
         self._channel = grpc.insecure_channel(target, [("grpc.enable_http_proxy", 0)])
@@ -86,7 +86,7 @@ class _Call:
         self._said.put(data)
 
     def heard(self) -> list[bytes | None]:
-        """Give what has come since the last time; None stands for the end."""
+        """The messages received since the last call; None stands for the end."""
         return [self._heard.get() for _ in range(self._heard.qsize())]
 
     def close(self) -> None:
@@ -103,12 +103,12 @@ class _Call:
 
 
 class LiveBrain(Simulation):
-    """A master whose module calls a target; sidecars come and go there.
+    """A master whose module connects to a target, at which sidecars come and go.
 
     Attributes
     ----------
     offered_ms : list of int
-        When each offer was made, by the module's clock.
+        The time of each offer, by the module's clock.
     """
 
     SILENCE_MS = 60 * INTERVAL_MS
@@ -129,7 +129,7 @@ class LiveBrain(Simulation):
         self.brain.close()
 
     def step(self, *, loaded: bool = True) -> None:
-        """Let a step of the module's time pass."""
+        """Advance the module's clock by a step."""
         time.sleep(_PAUSE_S)
         for data in self._call.heard() if self._call else []:
             if data is None:
@@ -144,7 +144,7 @@ class LiveBrain(Simulation):
             self.master.act()
 
     def until(self, reached: Callable[[], bool]) -> None:
-        """Take steps until something is so; pytest-timeout bounds it."""
+        """Take steps until a condition holds; pytest-timeout bounds it."""
         while not reached():
             self.step()
 
@@ -160,7 +160,7 @@ class LiveBrain(Simulation):
         self.until(lambda: operator.sub(*self._cycles()) >= enough)
 
     def settle(self) -> None:
-        """Take steps without load until there is nothing to offer, and all is answered."""
+        """Take steps without load until nothing is left to offer, and all messages are answered."""
         offered, since_ms = -1, self.now_ms
         while self.now_ms - since_ms < 2 * INTERVAL_MS or self.link.awaited_since_ms is not None:
             if len(self.offered_ms) != offered:
@@ -168,7 +168,7 @@ class LiveBrain(Simulation):
             self.step(loaded=False)
 
     def empty_intervals(self) -> list[int]:
-        """Give the intervals since the first offer in which none was made, by number."""
+        """List the intervals without an offer, by number, since the first offer."""
         first = self.offered_ms[0] // INTERVAL_MS
         served = {at // INTERVAL_MS for at in self.offered_ms}
         return [each for each in range(first, self.now_ms // INTERVAL_MS) if each not in served]
@@ -191,7 +191,7 @@ class LiveBrain(Simulation):
         }
 
     def _cycles(self) -> tuple[int, int]:
-        """Count the cycles that the module began, and those of them that the fallback decided."""
+        """The number of cycles, and of those that the fallback decided."""
         (line,) = self.brain.run("counts")
         words = line.replace(",", "").split()
         return int(words[1]), int(words[3])

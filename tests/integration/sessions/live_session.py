@@ -30,7 +30,7 @@ class Session:
         return ask(self.process, *words)
 
     def offer(self, reason: int = session_pb2.OUTCOME_REASON_OFFERED) -> Decisions:
-        """Run a cycle, and say what became of its decisions."""
+        """Run a cycle, and send the outcomes of its decisions."""
         decisions = self.module.batch(cycle=True)
         none = np.empty(0, np.int64)
         reasons = np.full(len(decisions), reason)
@@ -41,7 +41,7 @@ class Session:
 
 @pytest.fixture
 def session(process):
-    """A module in session; what was set meanwhile is taken back."""
+    """A module in session; settings are reset afterwards."""
     running = Session(process)
     running.module.batch()
     yield running
@@ -50,7 +50,7 @@ def session(process):
 
 
 def compared(process: SidecarProcess) -> dict:
-    """Poll until the shadow policy has decided something."""
+    """Poll until the shadow policy has made decisions."""
     while True:  # pytest-timeout bounds it
         found = ask(process, "shadow", "show")
         if found["counts"]["compared"]:

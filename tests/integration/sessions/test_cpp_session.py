@@ -1,9 +1,9 @@
 """The module's session library against real sidecar processes, and against hostile servers.
 
 `mesos-module/tests/session/session_driver.cpp` plays a small master: exact ledger, gates,
-frameworks that accept and decline, agents that come and go. It ends with 3 as soon as its ledger is
-wrong. `make test` builds it and names it in MESOS_ALLOCATOR_DRIVER; `make test-all` names the one
-built with the address sanitizer.
+frameworks that accept and decline, agents that come and go. It exits with code 3 as soon as its
+ledger is wrong. `make test` builds it and names it in MESOS_ALLOCATOR_DRIVER; `make test-all` names
+the one built with the address sanitizer.
 """
 
 import json
@@ -41,7 +41,7 @@ def driver_is_built():
 
 
 class Driver:
-    """The program, as a child; what it says is kept as dictionaries.
+    """The driver as a child process; its output is parsed into dictionaries.
 
     Options are those of the program: ``answer_ms=500`` is ``--answer-ms 500``.
     """
@@ -78,7 +78,7 @@ class Driver:
             self.lines.append(json.loads(line))
 
     def tell(self, word: str) -> int:
-        """Tell the program something; returns the place from where to look for what follows."""
+        """Send the driver a command; returns the number of lines read so far."""
         place = len(self.lines)
         assert self.process.stdin is not None
         self.process.stdin.write(word + "\n")
@@ -86,7 +86,7 @@ class Driver:
         return place
 
     def wait(self, event: str, start: int = 0, **fields) -> dict[str, Any]:
-        """Wait for an event that the program tells after line number `start`."""
+        """Wait for an event that the driver reports after line number `start`."""
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             for line in self.lines[start:]:
@@ -101,13 +101,13 @@ class Driver:
         return self.wait("counters", len(self.lines))
 
     def wait_for(self, counter: str, reached: Callable[[Any], bool]) -> None:
-        """Wait until a counter is as it should be."""
+        """Wait until a counter satisfies a condition."""
         deadline = time.monotonic() + 60
         while not reached(self.counters()[counter]):
             assert time.monotonic() < deadline, self.lines[-1]
 
     def decides(self) -> None:
-        """Wait until decisions have become offers since now."""
+        """Wait until further decisions have become offers."""
         before = self.counters()["offers"]
         self.wait_for("offers", lambda offers: offers > before)
 
@@ -117,7 +117,7 @@ class Driver:
         return int(line.split()[1]) * 1024
 
     def stop(self) -> dict[str, Any]:
-        """End it in an orderly way; returns the last counters."""
+        """Stop it in order; returns the final counters."""
         self.tell("stop")
         assert self.process.wait(60) == 0
         self._reader.join()
@@ -125,7 +125,7 @@ class Driver:
 
 
 def same_books(driver: Driver, sidecar: SidecarProcess) -> int:
-    """Compare who holds what where, in thousandths; returns the number of rows."""
+    """Compare holdings in thousandths; returns the number of rows."""
     held: dict[tuple[int, ...], list[int]] = {}
     for *place, cpus, mem in driver.wait("books", driver.tell("hold"))["holdings"]:
         sums = held.setdefault(tuple(place), [0, 0])
@@ -167,7 +167,7 @@ def test_the_books_agree_while_everything_comes_and_goes(listen, tmp_path):
 
 
 def test_what_the_module_counts_is_in_the_scrape():
-    """Figures go with its batches, every 200 ms here: the session is the first one, and is up."""
+    """Batches carry figures, every 200 ms here: it is the first session, and it is up."""
     with SidecarProcess() as sidecar, Driver(sidecar.targets[0]) as driver:
         driver.wait("connected")
         driver.decides()
@@ -262,8 +262,8 @@ def test_a_sidecar_that_is_stopped_is_left_and_taken_up_again(rounds, tmp_path):
             sidecar.process.send_signal(signal.SIGSTOP)
             stopped = time.monotonic()
             driver.wait("ended", place, cause="silent")
-            assert time.monotonic() - stopped > 0.9  # never sooner than it may answer
-            driver.wait("ended", place, cause="unreachable")  # It sends no Hello, either.
+            assert time.monotonic() - stopped > 0.9  # not before the answer is due
+            driver.wait("ended", place, cause="unreachable")  # Nor does it send a Hello.
             place = len(driver.lines)
             sidecar.process.send_signal(signal.SIGCONT)
             driver.wait("connected", place)
@@ -344,7 +344,7 @@ def test_bad_options_are_said_and_nothing_starts(tmp_path):
 
 
 def _rows(answer: Any) -> Any:
-    """The only group of an answer; an empty one where it has none."""
+    """The only group of an answer; adds an empty one if it has none."""
     groups = answer.decisions.grants
     return groups[0] if groups else types.Holdings()
 
@@ -353,7 +353,7 @@ HUGE = pb.SessionResponse(error=pb.Error(message="x" * (12 * MIB))).SerializeToS
 
 
 class HostileServer:
-    """A server that answers as a sidecar would, and then spoils what it says in one manner."""
+    """A server that answers like a sidecar, but corrupts its answers in one manner."""
 
     def __init__(self, manner: str, target: str, seed: int) -> None:
         self._spoil = getattr(self, "_" + manner)
@@ -377,7 +377,7 @@ class HostileServer:
         self._server.stop(0).wait()
 
     def _session(self, requests: Iterator[bytes], _context: object) -> Iterator[bytes]:
-        """Serve one stream, and give everything to one framework in every cycle."""
+        """Serve one stream, and grant everything to one framework in every cycle."""
         self.streams += 1
         cycles, decision = 0, 1
         capacity: dict[int, list[int]] = {}
@@ -415,14 +415,14 @@ class HostileServer:
             grants.agent.append(agent)
             grants.amount.extend(amounts)
 
-    # The manners: what is said instead of an answer.
+    # The manners: corrupted answers.
 
     def _greedy(self, answer, honest, last):
-        """The whole cluster is given away in every cycle."""
+        """Grant the whole cluster in every cycle."""
         yield honest
 
     def _absurd(self, answer, honest, last):
-        """Well formed, and full of agents, frameworks, roles and amounts that do not exist."""
+        """Well-formed, but full of agents, frameworks, roles and amounts that do not exist."""
         grants = _rows(answer)
         for row in range(len(grants.framework)):
             column = self._random.choice((grants.framework, grants.role, grants.agent))
@@ -463,7 +463,7 @@ class HostileServer:
             yield honest
 
     def _reordered(self, answer, honest, last):
-        """Now and then an older answer takes the place of this one."""
+        """Sometimes repeat an older answer instead of this one."""
         yield self._random.choice(last) if last and self._random.random() < 0.2 else honest
 
     def _renumbered(self, answer, honest, last):
@@ -475,18 +475,18 @@ class HostileServer:
         yield answer.SerializeToString()
 
     def _huge(self, answer, honest, last):
-        """Larger than the module reads."""
+        """Exceeds the module's message size limit."""
         yield honest if answer.HasField("welcome") else HUGE
 
     def _endless(self, answer, honest, last):
-        """Answers to batches that were never sent, without an end."""
+        """Answers to batches that were never sent, endlessly."""
         yield honest
         while answer.decisions.sequence > 3:
             answer.decisions.sequence += 1
             yield answer.SerializeToString()
 
     def _parts(self, answer, honest, last):
-        """Part after part, of one decision each, and never the last."""
+        """Endless parts of an answer, with one decision each."""
         if not answer.decisions.cycle:
             yield honest
             return
@@ -498,7 +498,7 @@ class HostileServer:
             answer.decisions.first_decision += 1
 
     def _promised(self, answer, honest, last):
-        """More is announced where there is nothing, again and again."""
+        """Announce a further part, without decisions, again and again."""
         if answer.decisions.cycle:
             del answer.decisions.grants[:]
             answer.decisions.more = True
@@ -511,7 +511,7 @@ class HostileServer:
         yield answer.SerializeToString()
 
     def _rude(self, answer, honest, last):
-        """Every stream ends with an error of some kind, known or not."""
+        """End every stream with an error code, known or unknown."""
         yield honest
         if answer.decisions.sequence > 3:
             error = pb.Error(message="x" * 10_000)
@@ -530,10 +530,10 @@ ENDED += ["parts"]
 
 
 def endure(driver: Driver, manner: str, target: str, seed: int, streams: int = 4) -> None:
-    """Let the driver deal with a hostile server for a while."""
+    """Run the driver against a hostile server for a while."""
     with HostileServer(manner, target, seed) as server:
         deadline = time.monotonic() + 60
-        # The driver looks at its ledger after every decision and in every interval.
+        # The driver checks its ledger after every decision and in every interval.
         while server.streams < streams if manner in ENDED else server.answers < 60:
             assert driver.process.poll() is None, driver.lines[-1]
             assert time.monotonic() < deadline, (server.answers, server.streams)

@@ -41,7 +41,7 @@ def test_an_experiment_is_played_to_its_end(sidecar, mode):
 
 
 def test_the_real_sidecar_decides_as_the_one_in_process(sidecar):
-    """What it decides does not depend on how it is reached: same events, same decisions."""
+    """Decisions do not depend on the transport: same events, same decisions."""
     spec = PolicySpec("drf", mode="characterised")
     scenario = experiment(2, jobs=2)
     one = play_on(ExperimentRun("one", spec, 2, scenario), sidecar.target).record
@@ -60,12 +60,12 @@ def test_books_of_a_real_sidecar_agree_under_a_soak(sidecar):
 
 @pytest.mark.long
 def test_a_sidecar_that_is_killed_and_comes_back_is_told_everything(tmp_path):
-    """The master continues with a new session and a snapshot; the books agree again."""
+    """The master opens a new session with a snapshot; the books agree again."""
     process = SidecarProcess(tmp_path, {"log.level": "warning"})
     process.start()
 
     class Killed:
-        """An experiment in whose middle the sidecar dies twice."""
+        """An experiment during which the sidecar dies twice."""
 
         scenario = experiment(3, jobs=3)
         kinds, agents, jobs = scenario.kinds, scenario.agents, scenario.jobs
@@ -155,7 +155,7 @@ def test_two_workers_play_on_two_sidecars():
 
 
 def test_the_policy_is_switched_on_a_running_sidecar(sidecar):
-    """A switch between two sessions counts for the next, and offers go on."""
+    """A policy set between two sessions applies to the next, and offers continue."""
     makespans = {}
     for name in ("drf", "rps-dsf"):
         set_policy(sidecar.target, PolicySpec(name, mode="characterised"))
@@ -166,7 +166,7 @@ def test_the_policy_is_switched_on_a_running_sidecar(sidecar):
 
 @pytest.mark.long
 def test_memory_stays_bounded_from_run_to_run(sidecar):
-    """From the second run on: in the first the compiled loops may still be on their way."""
+    """From the second run on: during the first, compiled loops may still be loading."""
     sizes = []
     for seed in range(5):
         set_policy(sidecar.target, PolicySpec("drf"))

@@ -1,4 +1,4 @@
-"""A real sidecar that is killed while it writes its journal: whatever it answered is in it."""
+"""A real sidecar that is killed while it writes its journal: the journal contains every answer."""
 
 import random
 import time
@@ -20,18 +20,18 @@ from tests.server.sidecar_process import GrpcModule, SidecarProcess
 from tests.wire.dialogue import STATE, declined
 
 AGENTS = 3000
-"""So many that a checkpoint is written by a thread of its own, and files are soon full."""
+"""Many enough that a separate thread writes checkpoints, and files are full soon."""
 
 
 class Witness(GrpcModule):
-    """A module that keeps the decisions that it heard, as bytes."""
+    """A module that keeps the decisions it received, as bytes."""
 
     def __init__(self, *arguments) -> None:
         super().__init__(*arguments)
         self.kept: list[bytes] = []
 
     def next_batch(self, made: Decisions | None) -> pb.SessionRequest:
-        """All that was decided before was offered, and is declined."""
+        """All previous decisions became offers, and are declined."""
         self.clock_ms += 1000
         events: list[Event] = []
         if made is not None and len(made):

@@ -1,4 +1,4 @@
-"""A module that calls while the sidecar loads its loops waits, and comes as soon as it may."""
+"""A module that connects while the sidecar loads its loops waits, and gets its session then."""
 
 import time
 from pathlib import Path
@@ -12,7 +12,7 @@ LONGEST_S = 1.0
 """Interval between the module's attempts while there is no answer."""
 
 BUSY_S = 3.0
-"""What a busy machine may add."""
+"""Additional time for a busy machine."""
 
 
 @pytest.mark.skipif(not Path(DRIVER).is_file(), reason="`make module` builds the driver")
@@ -26,7 +26,7 @@ def test_a_module_is_welcome_within_a_second_of_readiness_and_decided_for_by_nob
         driver.wait("connected")
         assert time.monotonic() - ready_s < LONGEST_S + BUSY_S
         ends = [line for line in driver.lines if line["event"] == "ended"]
-        # How often it was refused depends on how soon it called.
+        # The number of refusals depends on when it connected.
         assert {line["cause"] for line in ends} <= {"unreachable"}
         assert all("loading the compiled loops" in line["reason"] for line in ends)
         assert max((line["retry_ms"] for line in ends), default=0) <= 1000 * LONGEST_S

@@ -32,7 +32,7 @@ def followed_at(sidecar: SidecarProcess) -> str:
 
 @contextmanager
 def elsewhere(*sources: str, flags: tuple[str, ...] = ()) -> Iterator[SidecarProcess]:
-    """Have an observer follow these addresses."""
+    """Start an observer that follows these addresses."""
     given = f"observer.sources={','.join(sources)}", *flags
     with SidecarProcess(*given, command="observe") as observer:
         yield observer
@@ -45,7 +45,7 @@ def asking(process: SidecarProcess) -> Iterator[Stub]:
 
 
 def snapshot(process: SidecarProcess) -> bytes:
-    """Everything that is known there, as bytes; empty where nothing is yet."""
+    """The state as bytes; empty if there is none yet."""
     with asking(process) as stub, suppress(grpc.RpcError):
         return b"".join(each.data for each in stub.Snapshot(pb.SnapshotRequest(), timeout=60))
     return b""
@@ -137,7 +137,7 @@ def test_a_decider_that_is_killed_is_missed_and_followed_again():
             await_true(lambda: observer.page_now("/readyz")[0] == 503)
             assert f"not connected to {source}" in observer.page_now("/readyz")[1]
             assert observer.page_now("/healthz")[0] == 200
-            found = status(observer)  # what was known last
+            found = status(observer)  # the last known state
             assert (found.cycles, found.followed.connected) == (1, False)
             (warning,) = [each for each in found.warnings if each.what == "not connected"]
             assert source in warning.text

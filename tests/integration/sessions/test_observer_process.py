@@ -1,4 +1,4 @@
-"""The observer as a process: killed, stopped or slow, it costs answers and no decision."""
+"""An observer that is killed, stopped or slow delays answers to operators, but no decision."""
 
 import os
 import signal
@@ -39,7 +39,7 @@ def test_one_that_is_killed_is_started_anew_and_has_the_same_books(sidecar):
         assert len(module.batch(cycle=True)) == 2
         before, killed = status(channel), sidecar.observer_pid
         os.kill(killed, signal.SIGKILL)
-        module.batch(cycle=True)  # decisions go on at once
+        module.batch(cycle=True)  # decisions continue at once
         sidecar.await_said("the observer ended and is restarted")
         after = status(channel)
         assert (after.cycles, after.events) == (before.cycles + 1, before.events)
@@ -83,14 +83,14 @@ def test_it_ends_with_the_process_that_decides_however_that_ends(sidecar):
 
 
 def test_one_that_is_only_starting_ends_with_it_too(sidecar):
-    """It would keep the port of the next sidecar."""
+    """Otherwise it would keep the port of the next sidecar."""
     decider = sidecar.process.pid
     children = Path(f"/proc/{decider}/task/{decider}/children")
     killed = sidecar.observer_pid
     os.kill(killed, signal.SIGKILL)
     await_true(lambda: bool(set(children.read_text().split()) - {str(killed)}))
     (starting,) = set(children.read_text().split()) - {str(killed)}
-    sidecar.process.kill()  # long before it has read its modules
+    sidecar.process.kill()  # long before it has imported its modules
     sidecar.process.wait()
 
     def is_gone() -> bool:
@@ -104,7 +104,7 @@ def test_one_that_is_only_starting_ends_with_it_too(sidecar):
 
 @pytest.fixture
 def place(monkeypatch):
-    """Where the next sidecar makes its link; the path of a socket is short."""
+    """The directory of the next sidecar's socket; the path of a socket must be short."""
     with tempfile.TemporaryDirectory(dir="/tmp") as directory:
         monkeypatch.setenv("RUNTIME_DIRECTORY", directory)
         yield Path(directory)
@@ -120,7 +120,7 @@ def test_the_link_of_both_is_closed_to_others_and_goes_with_them(place):
 
 
 def test_a_place_that_cannot_be_written_or_is_too_long_is_passed_over(monkeypatch, tmp_path):
-    """Each is tried before the next."""
+    """Each is verified before the next."""
     long_place = tmp_path / ("x" * 100)
     long_place.mkdir()
     monkeypatch.setenv("RUNTIME_DIRECTORY", str(long_place))
@@ -131,7 +131,7 @@ def test_a_place_that_cannot_be_written_or_is_too_long_is_passed_over(monkeypatc
 
 
 def test_a_question_after_a_change_sees_it(sidecar):
-    """Read your writes: an answer has all that was answered before it was asked for."""
+    """Read your writes: an answer includes everything that was confirmed before the question."""
     with sidecar.channel() as channel:
         stub = admin_pb2_grpc.AdminServiceStub(channel)
         for amount in range(1, 50):

@@ -1,4 +1,4 @@
-"""A real sidecar whose policy plans: its observer makes the plans, and another one after it."""
+"""A real sidecar with a planning policy: its observer makes plans, and so does its replacement."""
 
 import os
 import signal
@@ -33,7 +33,7 @@ def test_the_first_offers_wait_for_the_observers_plan_and_another_observer_plans
             module.batch(cycle=True)
             return adopted(sidecar) > before
 
-        if before < 2:  # then it was made already
+        if before < 2:  # then it had already been made
             await_true(is_planned_again)
         assert sidecar.observer_pid != killed
         assert value(sidecar.scraped(), "plan_age_seconds") >= 0

@@ -1,7 +1,8 @@
-"""A long session with a real process: nothing is lost or changed between module and core.
+"""A long session with a real process: no message between module and core is lost or changed.
 
-The same events go over the stream and, without a wire, into an allocator here. Both must decide the
-same at every cycle; and the journal that the process kept must give the bytes that it sent.
+The same events go over the stream and directly into an allocator in this process. Both must make
+the same decisions in every cycle; and a replay of the process's journal must give the bytes that it
+sent.
 """
 
 import random
@@ -79,17 +80,17 @@ def opening() -> State:
 
 @dataclass
 class Master:
-    """What a master would report, drawn from a seed."""
+    """Random events of a master, drawn from a seed."""
 
     chance: random.Random
     names: int = AGENTS
     tasks: list[tuple[int, int, int, int, int]] = field(default_factory=list)
-    """Framework, role, agent, cpus, mem of what runs."""
+    """Running tasks: framework, role, agent, cpus, mem."""
     pending: list[Event] = field(default_factory=list)
-    """What the next batch says."""
+    """Events for the next batch."""
 
     def settle(self, offers: Decisions, module: GrpcModule) -> list[Event]:
-        """Outcomes of all offers, and what the frameworks did with those that were made."""
+        """Outcomes of all decisions, and what the frameworks did with the offers."""
         reason: list[int] = []
         partial: list[list[int]] = []
         calls: State = []
@@ -112,7 +113,7 @@ class Master:
         return [outcomes, *calls]
 
     def _answer(self, framework: int, role: int, agent: int, cpus: int, mem: int) -> State:
-        """Use a part and return the rest, or decline all of it."""
+        """Use a part and release the rest, or decline all of it."""
         if self.chance.random() < 0.4:
             return [self._back(framework, role, agent, cpus, mem, refuse_ms=3000)]
         use_cpus, use_mem = cpus // 3, mem // 3
@@ -137,7 +138,7 @@ class Master:
         return Release(released, np.array([refuse_ms]), np.array([allocated]))
 
     def happenings(self) -> State:
-        """What happens beside offers: tasks end, agents fail and return, calls come."""
+        """Events besides offers: tasks end, agents fail and return, frameworks call."""
         events: State = []
         self.chance.shuffle(self.tasks)
         for _ in range(min(len(self.tasks), self.chance.randrange(30))):
@@ -164,7 +165,7 @@ class Master:
 
 
 class Mirror:
-    """An allocator that receives events without a wire."""
+    """An allocator that receives events directly."""
 
     def __init__(self, settings: Settings, clock_ms: int) -> None:
         self.allocator = Allocator(build, settings)
@@ -194,7 +195,7 @@ class Witnessed(GrpcModule):
 
 
 def play(module: Witnessed, mirror: Mirror, master: Master, cycles: int) -> int:
-    """Play cycles on both; returns how many offers were decided."""
+    """Play cycles on both; returns the number of offers decided."""
     decided = 0
     for cycle in range(cycles):
         over_wire = module.batch(*master.pending, cycle=True)

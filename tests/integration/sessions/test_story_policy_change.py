@@ -24,7 +24,7 @@ def process(tmp_path):
 
 
 def live(session: Session) -> list[list[int]]:
-    """Run a cycle; each framework runs one task on each offer, and gives the rest back."""
+    """Run a cycle; each framework runs one task on each offer, and releases the rest."""
     decisions = session.offer()
     rows = zip(
         decisions.framework.tolist(),
@@ -53,14 +53,14 @@ def test_a_policy_change_is_tried_made_and_rolled_back(process, tmp_path):
     before = [live(session) for _ in range(3)]
     assert max(amount[0] for amount in before[0]) == 8000, "whole agents are offered"
 
-    # By replay: what was answered is answered again, and the day is played under the other policy.
+    # Replay: answers are reproduced, and the day is played again under the other policy.
     done = command(process, "replay", str(journals), "--policy", CHANGE[0], *CHANGE[1:], "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert (found["differing"], found["missing"]) == (0, 0)
     assert len(found["what_if"]) >= 2, "the policy in force, and the other one"
 
-    # In shadow: nothing comes of it, and it says what it would have offered.
+    # In shadow: it has no effect, and reports what it would have offered.
     assert ask(process, "shadow", "set", *CHANGE)["change"]["warnings"] == []
     assert live(session) == before[0]
     shadow = compared(process)
@@ -74,14 +74,14 @@ def test_a_policy_change_is_tried_made_and_rolled_back(process, tmp_path):
     after = live(session)
     assert all(cpus % TASK[0] == 0 and mem % TASK[1] == 0 for cpus, mem in after)
 
-    # Rolled back: the configuration counts again, and decisions are as they were.
+    # Rolled back: the configuration applies again, and decisions are as before.
     ask(process, "settings", "reset", "policy", "shadow")
     assert ask(process, "policy", "show")["policy"]["name"] == "drf"
     assert ask(process, "shadow", "show")["shadow"]["name"] == ""
     assert sorted(live(session)) == sorted(before[0])
     session.channel.close()
 
-    # All of it stands in the journal, and is answered again.
+    # All of it is in the journal, and can be replayed.
     again = command(process, "replay", str(journals))
     assert again.returncode == 0, again.stderr
     assert "all as recorded" in again.stdout

@@ -1,8 +1,8 @@
 """A sidecar is upgraded under load, as docs/how-to/roll-out.md says, while offers continue.
 
-The module's brain is in session with the old process and then with the new one, which listens at
-the same socket and finds the same state. Offers are counted at the frameworks, by the module's own
-clock, which never waits, so that the machine's load makes no difference.
+The module's brain is in session with the old process and then with the new one, which uses the same
+socket and state directory. Frameworks count offers by the module's own clock, which never waits,
+so the load of the machine makes no difference.
 """
 
 import json
@@ -42,7 +42,7 @@ def test_a_sidecar_is_upgraded_under_load_with_no_gap_in_offers(tmp_path, brain_
             old.process.send_signal(end)
             module.until(lambda: not old.alive)
             assert old.process.returncode == (0 if end == signal.SIGTERM else -end)
-        # There is no sidecar: the module decides by itself.
+        # Without a sidecar the module decides by itself.
         module.await_alone(3)
         new = started()
         module.until(lambda: bool(new.said("ready")) or not new.alive)

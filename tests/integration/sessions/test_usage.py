@@ -1,4 +1,4 @@
-"""Usage of a real sidecar: what it says, what it keeps, and what its journal says of the same."""
+"""Usage accounting of a real sidecar: its reports, its state file, and its journal."""
 
 import json
 import os
@@ -20,7 +20,7 @@ NOON_MS = 1_835_308_800_000 + 12 * HOUR_MS
 
 
 def cpus(found: dict) -> dict[str, float]:
-    """Hours of CPUs by part."""
+    """CPU hours, by kind of use."""
     (span,) = found["spans"]
     (cluster,) = (each for each in span["cluster"] if each["resource"] == "cpus")
     parts = ("used", "offered", "idle", "unknown")
@@ -38,7 +38,7 @@ class Story:
         self.channel = self.process.channel()
 
     def begin(self, at_ms: int) -> None:
-        """Begin a session; wait until there is an account that follows it."""
+        """Open a session; wait until the account follows it."""
         self.module = GrpcModule(self.channel, str(at_ms), at_ms * 1000)
         self.module.clock_ms = at_ms
         self.module.begin()
@@ -48,7 +48,7 @@ class Story:
     def await_account(self, at_ms: int) -> None:
         while True:  # pytest-timeout bounds it
             asked = command(self.process, "usage", "show", "--json", "--timeout", "60")
-            if asked.returncode == 0:  # while an observer starts there is no answer
+            if asked.returncode == 0:  # no answer while an observer starts
                 spans = json.loads(asked.stdout)["spans"]
                 if spans and spans[0]["end_ms"] >= at_ms:
                     return
@@ -86,7 +86,7 @@ def test_usage_outlives_the_process_and_is_what_the_journal_says(story, tmp_path
     assert story.usage("--by", "framework") == story.of_journals("--by", "framework")
     story.end()
     assert (tmp_path / NAME).stat().st_mode & 0o777 == 0o600
-    # Two hours later another process continues.
+    # Two hours later another process continues the account.
     again = Story(tmp_path)
     again.begin(NOON_MS + 3 * HOUR_MS)
     again.at(NOON_MS + 3 * HOUR_MS + HOUR_MS // 2)
@@ -97,7 +97,7 @@ def test_usage_outlives_the_process_and_is_what_the_journal_says(story, tmp_path
     assert code == 200
     assert "2028-02-28" in page
     assert "spark" in page
-    # A reset needs a confirmation, and takes effect at once.
+    # A reset requires a confirmation, and takes effect at once.
     assert command(again.process, "usage", "reset").returncode == 1
     assert command(again.process, "usage", "reset", "--yes").returncode == 0
     assert cpus(again.usage()) == {"used": 0.0, "offered": 0.0, "idle": 0.0, "unknown": 0.0}
@@ -109,7 +109,7 @@ def test_usage_outlives_the_process_and_is_what_the_journal_says(story, tmp_path
 def test_what_a_killed_observer_did_not_save_is_unknown(story):
     story.begin(NOON_MS)
     story.at(NOON_MS + HOUR_MS // 2)
-    story.usage()  # which saves it
+    story.usage()  # saves the account
     story.at(NOON_MS + HOUR_MS)
     killed = story.process.observer_pid
     os.kill(killed, signal.SIGKILL)
@@ -117,7 +117,7 @@ def test_what_a_killed_observer_did_not_save_is_unknown(story):
     story.await_account(NOON_MS + HOUR_MS)
     story.at(NOON_MS + 2 * HOUR_MS)
     assert cpus(story.usage()) == {"used": 6.0, "offered": 0.0, "idle": 3.0, "unknown": 3.0}
-    # The journal knows it all.
+    # The journal yields all of it.
     assert cpus(story.of_journals()) == {"used": 8.0, "offered": 0.0, "idle": 4.0, "unknown": 0.0}
 
 

@@ -1,4 +1,4 @@
-"""A cluster worth looking at: agents of three types, roles in a tree, names that mean harm."""
+"""A varied cluster: agents of three types, a tree of roles, malicious names."""
 
 import grpc
 import numpy as np
@@ -34,7 +34,7 @@ _TYPES = ((8000, 16_384_000), (16_000, 32_768_000), (64_000, 131_072_000))
 
 
 def state(agents: int, frameworks: int = len(NAMES)) -> list[Event]:
-    """Agents, frameworks in all roles, and what they hold; the same each time."""
+    """Agents, frameworks in all roles, and their holdings; the same each time."""
     chance = np.random.default_rng(7)
     found: list[Event] = [
         Define({0: Kind("cpus"), 1: Kind("mem")}, ROLES),
@@ -66,7 +66,7 @@ def state(agents: int, frameworks: int = len(NAMES)) -> list[Event]:
 
 
 def begin(channel: grpc.Channel, agents: int, frameworks: int = len(NAMES)) -> GrpcModule:
-    """Begin a session with the cluster; one framework wants nothing."""
+    """Open a session with the cluster; one framework suppresses offers."""
     module = GrpcModule(channel).begin(state(agents, frameworks))
     module.batch(Suppress(2))
     return module
@@ -82,7 +82,7 @@ def set_by_operators(channel: grpc.Channel) -> None:
 
 
 def cycle(module: GrpcModule) -> int:
-    """Run a cycle whose decisions all become offers; says how many there are."""
+    """Run a cycle whose decisions all become offers; returns their number."""
     decisions = module.batch(cycle=True)
     module.batch(settled(decisions))
     return len(decisions)

@@ -10,7 +10,7 @@ from tests.server.sidecar_process import SidecarProcess
 from tests.tiers import long
 
 WIDTHS = (400, 1060, 1280)
-"""A screen on a wall, half of one, and a telephone."""
+"""Window sizes: a wall screen, half a screen, a phone."""
 
 CLIPPED = """() => [...document.querySelectorAll(".scroll")]
   .filter(each => each.scrollWidth > each.clientWidth + 1)
@@ -45,7 +45,7 @@ def browser(tool) -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    """Where a sidecar in session is, which has decided something."""
+    """The address of a sidecar in session that has made decisions."""
     with SidecarProcess() as sidecar, sidecar.channel() as channel:
         module = page_cluster.begin(channel, agents=90)
         page_cluster.set_by_operators(channel)
@@ -59,9 +59,7 @@ Open = Callable[..., Page]
 
 @pytest.fixture
 def open_page(browser, address) -> Iterator[Open]:
-    """Give a function that opens a page; nothing may be amiss with it, and nothing come from
-    elsewhere.
-    """
+    """Give a function that opens a page; fails on page errors and on requests to other hosts."""
     problems: list[str] = []
     asked: list[str] = []
     contexts = []
@@ -83,7 +81,7 @@ def open_page(browser, address) -> Iterator[Open]:
     yield open_
     for context in contexts:
         context.close()
-    # What a status says is no fault of the page: a role that does not exist, a core that is busy.
+    # A status with these errors is not the page's fault: unknown role, busy core.
     assert not [text for text in problems if "the server responded with a status" not in text]
     assert not [url for url in asked if not url.startswith((address, "data:"))]
 
@@ -199,4 +197,4 @@ CONTRAST = """
   return found;
 }
 """
-"""How much lighter or darker each text is than what is behind it (WCAG's contrast)."""
+"""The contrast between each text and its background (WCAG)."""

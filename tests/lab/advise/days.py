@@ -1,4 +1,4 @@
-"""The made days, and what is known of each."""
+"""Synthetic days for which the right advice is known."""
 
 from allocator.core import PolicySpec, parse_quantities
 from allocator.lab.master.ledger import Quota
@@ -9,7 +9,7 @@ OBLIVIOUS = PolicySpec("drf")
 
 
 def one_greedy_framework() -> MadeDay:
-    """It needs much memory a task, and keeps all CPUs of the agents on which it runs."""
+    """Its tasks need much memory, and it keeps all CPUs of the agents on which they run."""
     greedy = Job(0, "greedy", "greedy", "cpus:1;mem:16384", drawn(12, 500, 1), greedy=True)
     modest = [
         Job(30 + 20 * n, f"modest-{n}", "modest", "cpus:1;mem:256", drawn(30, 30, n))
@@ -19,7 +19,7 @@ def one_greedy_framework() -> MadeDay:
 
 
 def unequal_agents() -> MadeDay:
-    """Small tasks fit everywhere, large ones only where small ones had better not run."""
+    """Small tasks fit everywhere; large ones need agents that small ones should avoid."""
     cluster = (*agents(2, "cpus:16;mem:16384", "plain"), *agents(2, "cpus:7;mem:65536", "large"))
     work = [
         Job(8 * n, f"small-{n}", "small", "cpus:1;mem:1024", drawn(8, 30, n)) for n in range(54)
@@ -46,7 +46,7 @@ def quota_too_large() -> MadeDay:
 
 
 def overlapping_constraints() -> MadeDay:
-    """Two sorts of jobs may use the same three of ten agents, beside others of their own."""
+    """Two types of jobs may use the same three of ten agents, besides others of their own."""
 
     def only(*racks: str) -> dict[str, frozenset[str]]:
         return {"rack": frozenset(racks)}
@@ -68,7 +68,7 @@ def overlapping_constraints() -> MadeDay:
 
 
 def nothing_wrong() -> MadeDay:
-    """Equal agents, equal tasks, three roles alike, waits now and then."""
+    """Equal agents, equal tasks, three roles alike, occasional waits."""
     work = [
         Job(25 * n, f"{role}-{n}", role, "cpus:1;mem:2048", drawn(12, 45, 10 * n + number))
         for n in range(12)

@@ -1,7 +1,7 @@
-"""Made days: clusters of which the right advice is known, played, and written as real journals.
+"""Synthetic days: clusters with known right advice, played, and recorded as real journals.
 
-The emulated master speaks the real protocol with a real `Sidecar`, and whatever is said is written
-by the sidecar's own journal.
+The emulated master speaks the real protocol with a real `Sidecar`, whose own journal records all
+messages.
 """
 
 from collections.abc import Mapping
@@ -93,7 +93,7 @@ class Job:
 
 
 def written(scenario: Scenario, path: Path, settings: Settings, *, until_ms: int) -> Played:
-    """Play a scenario up to a moment, and write its journal."""
+    """Play a scenario up to some time, and write its journal."""
     link = JournalLink(path, settings)
     played = play(
         scenario, link, tell_demand=True, options=EVERY_2_S, until_ms=until_ms, to_end=False
@@ -104,14 +104,14 @@ def written(scenario: Scenario, path: Path, settings: Settings, *, until_ms: int
 
 
 EVERY_2_S = Options(allocation_interval_ms=2_000)
-"""Cycles are what a made day takes its time for."""
+"""Cycles take most of the time of a test."""
 
 CHARACTERISED = PolicySpec("drf", mode="characterised")
 
 
 @dataclass(frozen=True)
 class MadeDay:
-    """A cluster, what runs on it, and what operators set."""
+    """A cluster, its workload, and operators' settings."""
 
     agents: tuple[AgentSpec, ...]
     work: tuple[Job, ...]
@@ -125,7 +125,7 @@ class MadeDay:
         return len(self.work)
 
     def write(self, path: Path, until_s: float | None = None) -> Path:
-        """Play it to its end, or up to a moment, and give its journal."""
+        """Play it to its end, or up to some time, and return its journal."""
         until_ms = 24 * 3_600_000 if until_s is None else round(until_s * 1000)
         played = written(Staged(self), path, Settings(policy=self.policy), until_ms=until_ms)
         assert played.progress.done or until_s is not None, "the made day does not end"
@@ -133,7 +133,7 @@ class MadeDay:
 
 
 class Staged:
-    """A made day as a scenario."""
+    """The day as a scenario."""
 
     def __init__(self, made: MadeDay) -> None:
         self.kinds, self.jobs = made.kinds, made.jobs
@@ -169,5 +169,5 @@ def agents(
 
 
 def drawn(count: int, mean_s: float, seed: int) -> tuple[float, ...]:
-    """Durations between half the mean and half as much again."""
+    """Durations between half the mean and one and a half times the mean."""
     return tuple(np.random.default_rng(seed).uniform(0.5, 1.5, count) * mean_s)

@@ -1,4 +1,4 @@
-"""`mesos-allocator advise` on small days and on what is no day: what is printed, and written."""
+"""`mesos-allocator advise` on small days and on invalid input: its output and its page."""
 
 import tomllib
 from html.parser import HTMLParser
@@ -23,7 +23,7 @@ def advise(*arguments: object):
 
 
 class Page(HTMLParser):
-    """What a page says: its headings, its cells, what stands preformatted, and what it loads."""
+    """The contents of a page: headings, cells, preformatted text, and references."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -88,7 +88,7 @@ def test_the_page_is_one_file_that_says_the_same(advised):
     assert headline == done.stdout.splitlines()[1]
     assert "drf characterised (in force)" in page.said["td"]
     assert text.count("<svg") == 1
-    # The icon is empty; what else is referred to stands in the page itself.
+    # The icon is empty; everything else is part of the page itself.
     assert all(where.startswith(("data:", "#")) for where in page.loaded), page.loaded
 
 
@@ -148,7 +148,7 @@ EVIL = "<script>alert(1)</script>\x1b[2J$x"
 
 @pytest.fixture(scope="module")
 def torn(tmp_path_factory):
-    """What is printed of a journal that was cut off, with an evil name in it; and the page."""
+    """The output for a truncated journal that contains a malicious name; and the page."""
     directory = tmp_path_factory.mktemp("torn")
     work = (Job(0, EVIL, "red", "cpus:1;mem:512", (8.0,) * 3), WORK[1])
     data = MadeDay(SMALL.agents, work).write(directory / "journal").read_bytes()
@@ -168,7 +168,7 @@ def test_what_is_left_of_a_journal_that_was_cut_off_is_played(torn):
     assert "is cut off at byte" in torn[0].stdout
 
 
-# What is no day.
+# Invalid days.
 
 
 def refused(*arguments: object) -> str:
@@ -239,7 +239,7 @@ def test_a_cluster_that_is_not_there_is_named(journal, tmp_path):
 
 
 def test_a_policy_that_nobody_has_is_named(tmp_path):
-    """The journal is of a sidecar with a policy of the user's own."""
+    """The journal of a sidecar with a user's own policy."""
     from allocator import policies
 
     before = dict(policies.POLICIES.items())

@@ -1,4 +1,4 @@
-"""Days that were made so that the right advice is known: is it given?"""
+"""Advice on synthetic days for which the right advice is known."""
 
 from functools import cache, partial
 from pathlib import Path
@@ -42,20 +42,21 @@ def told(report: AdviceReport) -> str:
 
 
 def comes_near_to_what_was_recorded(report: AdviceReport) -> None:
-    """Where much waits, a day differs from another by chance: then it lies among what is played.
+    """A day with many waits varies by chance: the recorded one must be in the range of those
+    played.
 
-    Called by the test of each such day, for elsewhere another process might play all of it again.
+    Called by the test of each such day; otherwise another process might play all of it again.
     """
     (recorded,) = report.recorded
     waits_s = [run.figures.wait_s for run in report.base]
-    # It is unknown at which moment within an interval of a second a task was wanted.
+    # The moment within an interval of a second at which a task was wanted is unknown.
     near_s = max(0.15 * recorded.wait_s, 0.5)
     assert min(waits_s) - near_s <= recorded.wait_s <= max(waits_s) + near_s
     assert not any(run.figures.never_began for run in report.base)
 
 
 def test_a_framework_that_keeps_whole_offers_is_offered_whole_tasks(advice):
-    """The mode cures it, and not the policy: so the policy is kept."""
+    """The mode fixes it, and the policy does not: so the policy is kept."""
     report = advice("one_greedy_framework")
     comes_near_to_what_was_recorded(report)
     assert report.advice.spec == PolicySpec("drf", mode="characterised"), told(report)
@@ -79,13 +80,13 @@ def test_unequal_agents_are_served_by_a_policy_that_looks_at_them(advice):
 
 
 def test_a_quota_that_is_too_large_is_cut_down(advice):
-    """No policy helps: the guarantee is kept back under each."""
+    """No policy helps: the guarantee is held back under each."""
     report = advice("quota_too_large")
     comes_near_to_what_was_recorded(report)
     assert report.advice.spec is None, told(report)
     found = {bound.resource: bound for bound in report.bounds}
     assert set(found) == {"cpus", "mem"}
-    # Four tasks of two CPUs and 4 GiB are all that production ever ran.
+    # Production never ran more than four tasks of two CPUs and 4 GiB.
     assert found["cpus"].peak == 8_000
     assert found["cpus"].better == 9_000
     assert found["cpus"].finding in {Finding.SOMETIMES, Finding.ALWAYS}

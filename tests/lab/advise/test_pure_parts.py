@@ -1,4 +1,4 @@
-"""The parts of advice that are pure functions: measures, intervals, bounds, and what is judged."""
+"""The pure functions of advice: measures, intervals, bounds, and verdicts."""
 
 import json
 import tomllib
@@ -83,7 +83,7 @@ def test_what_is_the_default_anyway_is_no_change():
 def test_fair_shares_are_bounded_by_what_is_wanted_and_follow_weights():
     wants = np.array([[2.0, 0.0], [9.0, 9.0], [0.0, 0.0]])
     fair = fair_shares(wants, np.array([10.0, 10.0]), np.array([1.0, 3.0, 1.0]))
-    # The first has all that it wants; the second the other eight tenths; the third wants nothing.
+    # The first has all it wants; the second the other eight tenths; the third wants nothing.
     assert fair.round(9).tolist() == [0.2, 0.8, 0.0]
 
 
@@ -106,7 +106,7 @@ def test_what_never_began_waited_up_to_the_end():
     assert (found.never_began, found.roles["red"].wait_s) == (1, (10 + 100) / 2)
 
 
-# Parts of days, and days that are shaken.
+# Parts of days, and perturbed days.
 
 
 def test_the_busiest_part_of_a_day_is_that_in_which_tasks_wait():
@@ -123,7 +123,7 @@ def test_what_ran_when_a_part_begins_runs_on():
     day = day_of(ran("f", "red", 1, 0, 10, 200), ran("g", "red", 1, 5, 90, 95))
     part = cut(day, 60 * SECOND, 120 * SECOND)
     times = {t.framework: (t.wanted_ms, t.start_ms, t.end_ms) for t in part.ran}
-    # What waited comes a little later, so that it takes no place of what ran.
+    # Tasks that waited come a little later, so that they do not displace those that ran.
     assert times == {"f": (60_000, 60_000, 200_000), "g": (70_000, 90_000, 95_000)}
 
 
@@ -191,7 +191,7 @@ def test_a_guarantee_that_leaves_room_is_merely_never_reached():
 
 
 def test_a_guarantee_is_not_in_the_way_where_nothing_is_free():
-    """The other role waits although nothing is held back: all of it is used."""
+    """The other role waits although nothing is held back: everything is in use."""
     quota = Quota(guarantees={"cpus": 3000})
     tasks = [
         ran("p", "production", 1, 0, 0, 240),
@@ -205,7 +205,8 @@ def test_a_guarantee_is_not_in_the_way_where_nothing_is_free():
 def test_a_guarantee_that_troubles_nobody_is_not_cut_down():
     day = guaranteed(2)
     (bound,) = bounds_of([replace(day, ran=day.ran[:1])])
-    assert (bound.finding, bound.better) == (Finding.NEVER, None)  # a little more than one is two
+    # slightly more than one rounds up to two
+    assert (bound.finding, bound.better) == (Finding.NEVER, None)
     (bound,) = bounds_of([replace(guaranteed(3), ran=day.ran[:1])])
     assert (bound.finding, bound.better) == (Finding.NEVER, 2000)
     assert cut_down(guaranteed(3), [bound]) == {}
@@ -275,7 +276,7 @@ def test_without_constraints_there_is_no_bottleneck():
     assert bottlenecks_of([day]) == []
 
 
-# What is recommended.
+# Recommendations.
 
 SAME = MeasureChange(Interval(0.0, 0.0), Verdict.SAME)
 
@@ -387,7 +388,7 @@ def test_quotas_and_constraints_are_advised_beside_the_policy():
     assert "host-1, 1 of 3" in constraint
 
 
-# What is pasted.
+# Commands to paste.
 
 
 @pytest.mark.parametrize(
@@ -404,7 +405,7 @@ def test_what_is_pasted_says_the_policy(spec):
 
 
 def test_a_day_can_go_to_another_machine():
-    """It is pickled for each process, with all that operators had set."""
+    """It is pickled for each process, with all settings of operators."""
     import pickle
 
     day = guaranteed(3)

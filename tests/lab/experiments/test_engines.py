@@ -1,7 +1,7 @@
 """Sweeps on clusters of Dask, Ray and Spark: the same results, by several processes of the engine.
 
-Dask's cluster is always started. Ray and Spark are large, and are tried where they are installed:
-`make engines` installs them, and has it fail where one lacks.
+Dask is always tested. Ray and Spark are large, and are tested if installed: `make engines` installs
+them, and fails if one is missing.
 """
 
 import json
@@ -25,7 +25,7 @@ from allocator.lab.scenarios.schema import check
 
 ROOT = Path(__file__).parents[3]
 
-# Workers import what they call, this file among it.
+# Workers import the functions they call, and so this file.
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
 
 SCENARIO = {
@@ -44,7 +44,7 @@ SCENARIO = {
 
 
 def library(name):
-    """Import what an engine brings, or skip the test; `make engines` takes no excuse."""
+    """Import an engine's package, or skip the test; `make engines` forbids skipping."""
     if "MESOS_ALLOCATOR_ENGINES" in os.environ:
         return import_module(name)
     return pytest.importorskip(name)
@@ -52,7 +52,7 @@ def library(name):
 
 @contextmanager
 def processes(log, *commands, ready):
-    """Processes that write into a file, each begun when the one before is ready."""
+    """Processes that write to a file, each started when the previous one is ready."""
     begun: list[subprocess.Popen[bytes]] = []
     try:
         with log.open("wb") as out:
@@ -74,7 +74,7 @@ def processes(log, *commands, ready):
 
 @contextmanager
 def dask_cluster(directory):
-    """A scheduler and two workers, each a process of its own; returns the scheduler's address."""
+    """A scheduler and two worker processes; returns the scheduler's address."""
     note = directory / "scheduler.json"
     dask = [sys.executable, "-m", "dask"]
     common = ["--no-dashboard", "--scheduler-file", str(note)]
@@ -122,13 +122,13 @@ def spark_cluster(directory):
 
 
 def process_of(_argument):
-    """The process that a call runs in, and where it keeps its loops."""
+    """The process that runs a call, and its directory of compiled loops."""
     time.sleep(0.2)
     return os.getpid(), os.environ["NUMBA_CACHE_DIR"]
 
 
 @pytest.mark.long
-@pytest.mark.filterwarnings("ignore")  # of libraries that are not ours
+@pytest.mark.filterwarnings("ignore")  # of other libraries
 @pytest.mark.parametrize("backend", list(engines.ENGINES))
 def test_a_cluster_gives_what_this_process_gives(tmp_path, monkeypatch, backend):
     # The workers do not know which directory of loops belongs to these sources.
@@ -158,7 +158,7 @@ def test_a_cluster_that_is_not_there_is_named(monkeypatch):
     monkeypatch.setattr(engines, "CONNECT_S", 1)  # how long Dask retries
     with pytest.raises(BackendError, match=r"tcp://127\.0\.0\.1:9: no Dask scheduler answers"):
         list(spread(len, ["a"], backend="dask", cluster="tcp://127.0.0.1:9"))
-    # The others' addresses are tried before their libraries are asked to connect.
+    # An address is checked before the engine's library connects.
     monkeypatch.setattr(engines, "_library", lambda *_: None)
     for backend, address, error in (
         ("ray", "127.0.0.1:9", "127.0.0.1:9: no Ray head answers: .*refused"),

@@ -116,7 +116,7 @@ def test_figures_describe_the_run(played):
 
 
 def test_the_mean_is_weighted_by_time(played):
-    """Against the same number by hand: a sum over milliseconds of the loaded time."""
+    """Compared with a naive computation: a sum over milliseconds of the loaded time."""
     numbers = report.figures(played, "", "", 0)
     record = played.record
     row = np.searchsorted(record.time_ms, np.arange(played.loaded_ms), side="right") - 1
@@ -235,7 +235,7 @@ def test_a_policy_has_one_colour_and_no_two_share_one():
 
 
 def test_an_axis_begins_at_nothing():
-    """Else a small difference would look like a large one."""
+    """Otherwise a small difference would look like a large one."""
     axes = Figure().add_subplot()
     axes.plot([0, 1], [95, 99], label="drf")
     plots.finish(axes, "allocated CPU (%)", 102)
@@ -257,11 +257,11 @@ def samples(*rows):
 
 def test_fairness_is_of_the_roles_that_are_there():
     taken = samples(
-        {"a": (10, 0)},  # before the time that counts
+        {"a": (10, 0)},  # before the measured period
         {"a": (4, 10), "b": (1, 20)},  # 0.4 and 0.2
         {"a": (2, 50), "b": (1, 50)},  # 0.5 and 0.5
-        {"b": (1, 80)},  # no other to compare with
-        {"a": (10, 0), "b": (0, 0)},  # after it
+        {"b": (1, 80)},  # no other framework to compare with
+        {"a": (10, 0), "b": (0, 0)},  # after the measured period
     )
     found = fairness(taken, 10_000, 30_000)
     one, other = found.roles["a"], found.roles["b"]
@@ -283,7 +283,7 @@ def test_a_short_run_counts_from_its_beginning():
 
 
 def test_jobs_times_are_from_registration_to_the_end(played):
-    """Beside the same by hand: the jobs of a queue follow each other, so they pair up in order."""
+    """Compared with a naive computation: jobs of a queue run in order, so they pair up in order."""
     numbers = report.figures(played, "", "", 0)
     for role in ("Pi", "WordCount"):
         begun = [at for each, at in played.progress.submitted_ms if each == role]
@@ -294,7 +294,7 @@ def test_jobs_times_are_from_registration_to_the_end(played):
 
 
 def test_samples_are_of_what_the_tasks_take(played):
-    """The least sum of shares cannot exceed what the record has in use at that moment."""
+    """The minimum sum of shares cannot exceed the recorded use at that moment."""
     taken, record = played.role_shares, played.record
     for time_ms, held in zip(taken.time_ms, taken.held, strict=True):
         row = int(np.searchsorted(record.time_ms, time_ms, side="right")) - 1

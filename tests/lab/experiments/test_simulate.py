@@ -1,4 +1,4 @@
-"""Scenarios of one's own: strictly read, drawn by seed, played under policies, written down."""
+"""Users' scenarios: strict parsing, random drawing by seed, simulation under policies, reports."""
 
 import csv
 from pathlib import Path
@@ -23,7 +23,7 @@ SPARK = {"name": "spark", "role": "r", "stages": [{"tasks": 4, "mean_s": 1.0}]}
 
 
 def minimal(**more):
-    """A scenario of one agent and one job of four tasks, and what a test adds."""
+    """A scenario of one agent and one job of four tasks, plus a test's additions."""
     group = {"name": "job", "role": "r", "tasks": 4, "task": "cpus:1;mem:512"}
     group["duration"] = {"law": "constant", "mean_s": 10.0}
     data = {
@@ -153,7 +153,7 @@ def test_durations_have_their_mean_and_variation(law, variation):
 
 
 def test_the_constraint_model_is_about_as_picky_as_the_published_one():
-    """Of EuroSys'13: 38 % of the machines on average, 40 % of jobs below 20 %, 30 % below 10 %."""
+    """EuroSys'13: 38 % of the machines on average, 40 % of jobs below 20 %, 30 % below 10 %."""
     model, parts = ConstraintModel(), []
     for seed in range(20):
         rng = np.random.default_rng(seed)
@@ -168,7 +168,7 @@ def test_the_constraint_model_is_about_as_picky_as_the_published_one():
 
 
 def test_a_seed_fixes_the_workload_and_groups_do_not_touch_each_other():
-    """What is drawn for the first group is the same whatever stands behind it."""
+    """The jobs drawn for the first group do not depend on later groups."""
     random = {"duration": {"law": "exponential", "mean_s": 10.0}, "arrival": "poisson"}
     one = minimal(group=random | {"count": 5, "apart_s": 10.0})
     two = {**one, "frameworks": [*one["frameworks"], {**one["frameworks"][0], "name": "other"}]}
@@ -181,14 +181,14 @@ def test_a_seed_fixes_the_workload_and_groups_do_not_touch_each_other():
     assert arrivals(one, 3) != arrivals(one, 4)
 
 
-# Playing.
+# Simulation.
 
 
 def test_one_job_alone_takes_as_long_as_its_tasks():
     result = played()
     assert result.finished
     assert result.ended == result.jobs == 1
-    # It waits 10 ms for the answer to its first offer, then four tasks run side by side for 10 s.
+    # The answer to its first offer takes 10 ms, then four tasks run side by side for 10 s.
     assert result.end_s == pytest.approx(10.01)
     assert result.groups[0].wait_mean_s == pytest.approx(0.01)
     assert result.groups[0].stay_mean_s == pytest.approx(10.01)
@@ -205,7 +205,7 @@ def test_the_same_cell_gives_the_same_result():
 
 @pytest.mark.parametrize("mode", ["oblivious", "characterised"])
 def test_a_gang_begins_when_it_is_complete(mode):
-    """Two agents with room for two each, one of which comes 20 s later: then four can begin."""
+    """Two agents with room for two tasks each; the second comes 20 s later, and four can start."""
     agents = [
         {"name": "a", "capacity": "cpus:2;mem:8192"},
         {"name": "b", "capacity": "cpus:2;mem:8192", "arrives_s": 20.0},
@@ -219,7 +219,7 @@ def test_a_gang_begins_when_it_is_complete(mode):
 @pytest.mark.parametrize("policy", ["drf", "ps-dsf", "choosy", "pf-exact"])
 @pytest.mark.parametrize("mode", ["oblivious", "characterised"])
 def test_two_gangs_for_one_place_begin_one_after_the_other_if_they_are_stated(policy, mode):
-    """Unstated, each keeps half of the four places, and none begins."""
+    """Without a stated demand, each keeps half of the four places, and neither starts."""
     agents = [{"name": "agent", "count": 2, "capacity": "cpus:2;mem:8192"}]
     group = {"count": 2, "gang": 4, "holds_s": 100.0}
     for stated, never_started in ((False, 2), (True, 0)):
@@ -285,7 +285,7 @@ def test_a_limit_bounds_a_role_and_a_weight_shifts_shares():
 
 
 def test_constrained_jobs_run_only_where_they_may():
-    """Every job ends, though it may use a part of the agents alone."""
+    """Every job ends, even if it is limited to some of the agents."""
     constraints = {"types": 8, "constraints": 5, "per_job": 1.0, "rarest": 0.3}
     group = {"constrained": True, "count": 6, "tasks": 4}
     data = minimal(group=group, constraints=constraints)
@@ -297,7 +297,7 @@ def test_constrained_jobs_run_only_where_they_may():
 
 
 SLOW = "quota_too_large"
-"""What a quota that is too large keeps back never ends."""
+"""Held back for an excessive quota, this never ends."""
 
 
 @pytest.mark.parametrize(

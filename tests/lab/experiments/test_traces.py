@@ -1,4 +1,4 @@
-"""Readers of traces: what they read, and how they say what is wrong and where."""
+"""Readers of traces: parsed jobs, and errors with their position."""
 
 import os
 from pathlib import Path
@@ -165,7 +165,7 @@ def test_a_pod_that_fits_nowhere_is_left_out(write):
     assert sorted(names) == ["p0", "p2"]
 
 
-# The stand-ins.
+# The synthetic stand-ins.
 
 
 def test_a_seed_fixes_the_synthetic_workloads():

@@ -1,4 +1,4 @@
-"""A recorded day: what ran is read out of the events, and played again under another policy."""
+"""A recorded day: its workload is extracted from events, and played again under another policy."""
 
 from collections import Counter
 from dataclasses import replace
@@ -106,12 +106,12 @@ NEEDS = Counter(
 
 
 def test_every_task_is_found_with_what_it_needed(day):
-    """Which of several equal tasks ended is unknown, but not how long they ran in total."""
+    """Which of several equal tasks ended is unknown, but their total run time is known."""
     assert needs(day) == NEEDS
     for arrival in SCENARIO.arrivals:
         ran = [each for each in day.ran if day.frameworks[each.framework].name == arrival.name]
         together_ms = sum(each.end_ms - each.start_ms for each in ran)
-        if arrival.name == "late":  # the master closes without telling of the very last end
+        if arrival.name == "late":  # the master closes without reporting the very last end
             assert day.unfinished == 1
             assert together_ms < 150_000
         else:
@@ -137,8 +137,8 @@ def test_a_task_is_wanted_since_its_framework_came_or_declined_what_would_have_h
     names = {framework.framework_id: framework for framework in day.frameworks.values()}
     for ran in day.ran:
         assert names[ran.framework].came_ms <= ran.wanted_ms <= ran.start_ms
-    # All tasks of these frameworks are wanted from the beginning, and they decline only offers
-    # that do not fit one.
+    # All tasks of these frameworks are wanted from the beginning, and they decline only offers that
+    # do not fit one.
     assert all(ran.wanted_ms == names[ran.framework].came_ms for ran in day.ran)
 
 
@@ -174,7 +174,7 @@ def test_another_policy_is_told_apart(day):
 
 
 class WithSetbacks:
-    """The scenario, in which an agent is lost and comes back, and the session ends in between."""
+    """A scenario in which an agent is lost and returns, with a session that ends in between."""
 
     kinds, agents, jobs = SCENARIO.kinds, SCENARIO.agents, SCENARIO.jobs
 
@@ -194,17 +194,17 @@ def test_what_is_told_anew_by_another_session_goes_on():
     day = record(WithSetbacks())
     lost = Counter(ran.role for ran in day.ran if ran.end_ms == 12_345)
     assert lost, "nothing ran on the agent that was lost"
-    # What was lost ran again. Nothing ended, or began, because the session did.
+    # Lost tasks ran again. The break of the session ended or started none.
     assert sum(needs(day).values()) == sum(NEEDS.values()) + sum(lost.values())
     assert not [ran for ran in day.ran if 17_000 in {ran.start_ms, ran.end_ms}]
     assert play_day(day, PolicySpec("ps-dsf"), "again").tasks == len(day.ran)
 
 
-# Frameworks that keep whole offers, and what was set before a journal begins.
+# Frameworks that keep whole offers, and settings made before a journal starts.
 
 
 class Greedy:
-    """A framework keeps whole offers of both agents, and says what one of its tasks needs."""
+    """A framework keeps whole offers of both agents, and states what one of its tasks needs."""
 
     kinds, agents, jobs = SCENARIO.kinds, SCENARIO.agents, 1
 
@@ -221,7 +221,7 @@ def test_who_keeps_whole_offers_is_known_and_does_so_again():
     assert (day.frameworks[who[0]].name, need) == ("greedy", SPARK)
     assert {ran.need["cpus"] for ran in day.ran} == {4000, 8000}, "whole agents"
     whole = play_day(day, PolicySpec("drf"), "again")
-    # Twelve at a time; each of the pieces counts for as many tasks as ran side by side in it.
+    # Twelve at a time; each piece counts as the number of tasks that ran side by side in it.
     assert whole.tasks == 12
     assert whole.used["cpus"] == pytest.approx(1.0, abs=0.1)
     told = play_day(day, PolicySpec("drf", mode="characterised"), "whole tasks")
@@ -252,7 +252,7 @@ def test_quotas_and_weights_that_were_set_before_the_journal_begins_are_known():
 
 
 def test_an_operators_constraint_is_played_by_whom_it_let_where(day):
-    """The agents that are played have no attributes that it could be about."""
+    """The agents that are played lack the attributes that it refers to."""
     assert day.settings is not None
     settings = day.settings.copied()
     settings.put(SetConstraint("spark", "", "rack in (a, b)"))

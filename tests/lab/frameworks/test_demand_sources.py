@@ -1,4 +1,4 @@
-"""What it is worth to know what Spark's executors need, and to remember it."""
+"""The benefit of known, learned or remembered demands of Spark's executors."""
 
 from functools import cache
 
@@ -17,7 +17,7 @@ def played(source: str, mode: str = "coarse") -> SourceRun:
 @pytest.mark.parametrize("mode", ["coarse", *long(*(each for each in MODES if each != "coarse"))])
 @pytest.mark.parametrize("source", SOURCES)
 def test_every_job_ends_whatever_is_known(source: str, mode: str):
-    """Nothing that is learnt, remembered or told keeps a job from its executors."""
+    """No learned, remembered or declared demand may prevent a job from getting its executors."""
     run = played(source, mode)
     assert run.jobs == 12
     assert run.figures.executors >= 12
@@ -38,7 +38,7 @@ def test_jobs_of_one_size_confirm_what_the_first_of_them_taught():
 
 
 def test_jobs_without_a_size_refute_it_and_run_as_if_nothing_were_known():
-    """An executor takes all the cores of its offer, so what one took says little of the next."""
+    """An executor takes all cores of its offer, so one says little about the next."""
     run = played("remembered", "greedy")
     assert run.refuted > 0
     assert run.figures.executors <= played("oblivious", "greedy").figures.executors * 1.2

@@ -1,4 +1,4 @@
-"""The models of frameworks answer offers as the schedulers they stand for."""
+"""The models of frameworks answer offers as the schedulers that they represent."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def link():
 
 
 def offer(link, master, amount, agent=1, framework=1):
-    """Have the sidecar decide this in its next cycle, and let the framework answer."""
+    """Make the sidecar decide this in its next cycle, and let the framework answer."""
     run(master, master.event_heap.now_ms)
     link.script = [[(framework, 1, agent, amount)]]
     run(master, (master.event_heap.now_ms // 1000 + 1) * 1000 + 10)
@@ -27,7 +27,7 @@ def offer(link, master, amount, agent=1, framework=1):
 
 
 def refusals(link):
-    """How long each released row must not be offered again, in s."""
+    """The refusal duration of each released row, in s."""
     rows = [m for m in link.messages if isinstance(m, Release) and not m.allocated.any()]
     return [ms / 1000 for release in rows for ms in release.refuse_ms.tolist()]
 

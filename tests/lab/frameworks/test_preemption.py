@@ -1,4 +1,4 @@
-"""Quincy asks frameworks with too much to leave agents, if an operator permits it."""
+"""Quincy asks frameworks above their share to leave agents, if an operator permits it."""
 
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,7 +25,7 @@ NEED = {"cpus": 4000, "mem": 4_096_000}
 
 @dataclass
 class Crowded:
-    """Red has four agents for long; ten seconds later blue comes, with short tasks."""
+    """Red has four agents for a long time; ten seconds later blue comes, with short tasks."""
 
     lasts_ms: int
     scheduled: bool
@@ -60,10 +60,10 @@ def played(preempt: str, *, scheduled: bool) -> Played:
 
 def test_red_gives_two_agents_up_and_runs_its_tasks_again_later() -> None:
     done = played("on", scheduled=True)
-    # Half of the agents are blue's part, and not one more is asked for.
+    # Half of the agents are blue's part, and no more are requested.
     assert done.record.inverse_offers == 2
     assert max(done.record.waits_ms) < 3_000
-    # The two tasks that were killed began again once blue had left.
+    # The two tasks that were killed started again once blue had left.
     assert 115_000 < done.makespan_ms < 125_000
     assert not done.record.rejected
 
@@ -78,9 +78,9 @@ def test_otherwise_blue_waits_until_tasks_end(preempt: str, *, scheduled: bool) 
 
 @pytest.mark.long
 def test_a_sidecar_that_plans_beside_its_cycles_asks_too(tmp_path) -> None:
-    """Simulated time runs on while it plans, so the tasks last long.
+    """Simulated time continues while it plans, so the tasks are long.
 
-    It plans nothing while its loops are being compiled, as after a change of them: then once more.
+    It makes no plan while its loops are being compiled, as after a change of them: then repeat.
     """
     once = ExperimentRun("one", spec("on"), 1, Crowded(4_000_000, scheduled=True))
     with SidecarProcess(tmp_path, {"policy.plan_interval_ms": "10"}) as sidecar:
@@ -94,7 +94,7 @@ def test_a_sidecar_that_plans_beside_its_cycles_asks_too(tmp_path) -> None:
 
 
 class Asked(TaskQueue):
-    """A framework that is asked to leave agents: it gives way, is silent, or leaves late."""
+    """A framework that is asked to leave agents: it complies, ignores it, or leaves late."""
 
     LATE_MS = 15_000
 
@@ -118,7 +118,7 @@ class Asked(TaskQueue):
 
 
 class Fussy(TaskQueue):
-    """A framework that refuses rests on some agents for longer than on others."""
+    """A framework that refuses the remainders of some agents for longer than those of others."""
 
     def offered(self, offers) -> None:
         for offer in offers:
@@ -127,7 +127,7 @@ class Fussy(TaskQueue):
 
 
 class PlanningBeside(WireLink):
-    """A link whose plans are made after cycles, while what was offered is not answered yet."""
+    """A link whose plans are made after cycles, while offers are still unanswered."""
 
     def __init__(self, *what) -> None:
         super().__init__(*what)
@@ -145,12 +145,12 @@ class PlanningBeside(WireLink):
         return made
 
     def close(self) -> None:
-        self.asked = self.allocator.state.asked  # whom it asked at the end
+        self.asked = self.allocator.state.asked  # the frameworks asked at the end
         super().close()
 
 
 class Rests:
-    """Red uses most of four agents; what it leaves on each is less than a task of blue's."""
+    """Red uses most of four agents; the remainder of each is less than a task of blue's."""
 
     kinds, jobs = ("cpus", "mem"), 2
     agents = tuple((0, AgentSpec(f"host{number}", NEED)) for number in range(4))
@@ -195,7 +195,7 @@ def test_whoever_refuses_is_not_asked_for_the_same_agent_again_while_others_may_
 
 @pytest.mark.parametrize(("lasts_ms", "asked"), [(995, 1), (1500, 1), (985, 0)])
 def test_whoever_leaves_before_the_inverse_offer_comes_is_left_alone(lasts_ms, asked) -> None:
-    """It is asked at 1000 ms and would hear of it ten later; its only task began after ten."""
+    """It is asked at 1000 ms and would receive that 10 ms later, after its only task started."""
 
     class Asking(Listener):
         def exchange(self, batch):

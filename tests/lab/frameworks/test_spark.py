@@ -1,4 +1,4 @@
-"""Spark's two modes on Mesos answer offers as its sources say."""
+"""Spark's two modes on Mesos answer offers as its sources do."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ from tests.lab.frameworks.test_frameworks import WHOLE, offer, refusals, used
 from tests.lab.master.masters import Listener, master_for, run
 
 MIB = 1000
-SMALL = SparkSettings(executor_cores=1, executor_memory_mib=640)  # and 384 of overhead
+SMALL = SparkSettings(executor_cores=1, executor_memory_mib=640)  # plus 384 of overhead
 
 
 @pytest.fixture

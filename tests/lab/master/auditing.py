@@ -1,4 +1,4 @@
-"""A scenario whose books are compared now and then, and whose sessions are cut."""
+"""A scenario whose books are compared periodically, and whose sessions are cut."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from tests.torture.wire_link import WireLink
 
 @dataclass
 class Audited:
-    """A scenario on a sidecar in this process, whose books are compared every so often."""
+    """A scenario on a sidecar in this process, whose books are compared periodically."""
 
     scenario: Scenario
     link: WireLink
@@ -48,7 +48,7 @@ class Audited:
         if not len(allocator.state.open_decisions):
             self.compared += 1
             now_ms = master.event_heap.now_ms
-            # What the sidecar did not decide itself it takes for used.
+            # The sidecar counts offers that it did not decide as used.
             exact = not (master.record.resyncs or master.record.fallbacks)
             ours, theirs = of_ledger(master.ledger, now_ms), of_state(allocator.state, now_ms)
             wrong = differences(ours, theirs, offered=exact)

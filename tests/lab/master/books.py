@@ -1,4 +1,4 @@
-"""What an allocator's state says, under the names that the master's books have."""
+"""An allocator's state in the terms of the master's books."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from allocator.lab.random_cluster.checks import Books, essential, short
 
 
 def of_state(state: State, now_ms: int) -> Books:
-    """Write down what an allocator's state says; it must have no decision open."""
+    """Convert an allocator's state, which must have no open decision."""
     assert not len(state.open_decisions), f"{len(state.open_decisions)} decisions are not settled"
     return {
         **dict(_of_state(state)),
@@ -46,7 +46,7 @@ def _of_state(state: State) -> Iterator[tuple[str, object]]:
 
 
 def _filters_of_state(state: State, now_ms: int) -> Iterator[tuple[str, object]]:
-    """The filters in force, by framework, role and agent."""
+    """The active filters, by framework, role and agent."""
     rows, clients = state.filters.rows, state.clients
     found: dict[str, list[OfferFilter]] = {}
     for row in (rows.agent > 0).nonzero()[0].tolist():

@@ -1,7 +1,7 @@
-"""Masters for tests: an allocator in the same process, and a link that only listens.
+"""Masters for tests: an allocator in the same process, or a link with scripted answers.
 
-These are clusters of the emulated master, which is what is tested here: it speaks to its own
-side of the protocol. `tests.world` stands on the other side, where the core is spoken to.
+These clusters test the emulated master, which uses its own end of the protocol. `tests.world`
+drives the core directly instead.
 """
 
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ from tests.world.rows import holdings
 
 @dataclass
 class Listener:
-    """A link whose sidecar says what the test puts into `script`, and else nothing."""
+    """A link whose sidecar answers from `script` only."""
 
     script: list[list[tuple[int, int, int, tuple[int, ...]]]] = field(default_factory=list)
     openings: list[Opening] = field(default_factory=list)
@@ -72,13 +72,13 @@ def outbox_of(names):
 
 
 def run(master, until_ms):
-    """Let time go on, up to and including a moment."""
+    """Advance time, up to and including this moment."""
     master.event_heap.at(until_ms, lambda: None, Priority.OBSERVE)
     while master.step(until_ms):
         pass
 
 
 def wire_link(name="drf", mode="oblivious", seed=0, *, limits=None, **settings):
-    """A link to an allocator that decides by a policy, through the whole protocol."""
+    """A link to an allocator with this policy, through the whole protocol."""
     chosen = Settings(policy=PolicySpec(name, mode=mode), seed=seed, **settings)
     return WireLink(lambda kept: Allocator(build, kept, limits), chosen)

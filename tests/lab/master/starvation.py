@@ -1,4 +1,4 @@
-"""Who waits for a first offer though an agent that would do is free after a cycle."""
+"""Finds frameworks that wait for a first offer although a suitable agent is free after a cycle."""
 
 from allocator.lab.event_heap import Priority
 from allocator.lab.master.gates import GPU_CAPABILITY, GPUS, allows

@@ -1,7 +1,7 @@
 """The gates of the emulated master, beyond the cases of `tests/rules`.
 
-Those hold one wish at a time against Mesos's rules. Here is what a case cannot say: malformed
-decisions, attributes that constraints name, and what a batch of decisions charges to quotas.
+Those check one wish at a time against Mesos's rules. These check what a case cannot express:
+malformed decisions, attributes in constraints, and charges of a batch of decisions to quotas.
 """
 
 import pytest
@@ -92,7 +92,7 @@ def test_headroom_is_kept_for_guarantees_of_others_over_the_batch():
     quotas.charge("b", (1000,))
     assert quotas.bounded("b", (5000,)).by_headroom
     assert quotas.bounded("b", (5000,)).amount == (0,)
-    # Nothing is kept back from the role whose guarantee is the last one that is unmet.
+    # Nothing is held back from the role with the last unmet guarantee.
     assert quotas.bounded("a/x", (5000,)).amount == (5000,)
 
 

@@ -1,4 +1,4 @@
-"""A master's resources on the wire: few kinds for many objects, and objects for kinds again."""
+"""A master's resources on the wire: many objects as few kinds, and kinds back to objects."""
 
 from collections import Counter
 
@@ -48,7 +48,7 @@ def resources(draw) -> Resource:
 
 
 def table_of(resources, kinds_max=0, names=()):
-    """A master's table with these resources, for a sidecar that distinguishes `most` kinds."""
+    """A master's table of these resources, for a sidecar that distinguishes `most` kinds."""
     table = ResourceTable(names)
     kinds = KindTable(table, len(names))
     kinds.begin(kinds_max)
@@ -115,7 +115,7 @@ def test_the_sidecar_s_number_is_kept_and_without_one_the_usual():
 
 
 def test_nobody_takes_the_room_of_all_others():
-    """As the module has it: KindsTest.NobodyTakesTheRoomOfAllOthers."""
+    """As in the module's test KindsTest.NobodyTakesTheRoomOfAllOthers."""
     table, kinds = table_of([])
 
     def apart(resources, teller):
@@ -145,7 +145,7 @@ def test_nobody_takes_the_room_of_all_others():
 
 
 def test_names_that_come_late_find_room():
-    """A plain kind for each, which can be divided, and one for its rest."""
+    """A plain divisible kind for each name, and one for its rest."""
     many = [reserved(CPUS, f"role-{number}") for number in range(2 * KINDS_USUAL)]
     _, kinds = table_of(many)
     for number in range(16):
@@ -155,7 +155,7 @@ def test_names_that_come_late_find_room():
 
 @given(st.lists(resources(), max_size=60), st.integers(1, 40))
 def test_each_resource_is_its_kind_or_the_rest_of_its_name(resources, kinds_max):
-    """And there is always room for the rest of a name, unless there are more names than room."""
+    """Names keep room for their rest, unless there are more names than room."""
     table, kinds = table_of(resources, kinds_max)
     assert len(kinds) <= kinds_max
     assert len(set(kinds.kinds)) == len(kinds)
@@ -167,7 +167,7 @@ def test_each_resource_is_its_kind_or_the_rest_of_its_name(resources, kinds_max)
             assert len(names) > kinds_max // SPARE // 2
         else:
             assert kinds.kinds[handle] in (kind_of(each), rest, OTHERS)
-    # None has more than one for two that are still free of its part.
+    # A name has a second kind only if at most two others still have room in its part.
     told = len({kind_of(each) for each in resources}) + len(names) - 1
     if told * (1 + FREE_OF_OWN) < kinds_max * NAMED_EIGHTHS // 8:
         assert not any(kind.rest for kind in kinds.kinds)
@@ -193,7 +193,7 @@ def test_amounts_by_kind_are_those_of_the_objects(resources, data):
     st.data(),
 )
 def test_a_wish_is_filled_from_objects_that_are_there(resources, kinds_max, data):
-    """At most the wanted amount of a kind, in available pieces; of a rest, whole objects."""
+    """At most the wanted amount of a kind, from available pieces; of a rest, whole objects."""
     _, kinds = table_of(resources, kinds_max)
     free = [1000 * data.draw(st.integers(0, 9)) for _ in resources]
     wanted = [data.draw(st.sampled_from([0, 500, 2000, 4500, 99_000])) for _ in kinds.kinds]

@@ -1,4 +1,4 @@
-"""The emulated master's ledger: exact sums, and nothing that cannot be."""
+"""The emulated master's ledger: exact sums, and errors for impossible changes."""
 
 from itertools import pairwise
 
@@ -146,7 +146,7 @@ amounts = st.tuples(st.integers(0, 5000), st.integers(0, 5000))
 
 
 class LedgerMachine(RuleBasedStateMachine):
-    """Any sequence of offers, uses and releases, beside plain sums by hand."""
+    """Any sequence of offers, uses and releases, against plain sums."""
 
     def __init__(self):
         super().__init__()

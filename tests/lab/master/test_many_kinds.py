@@ -1,4 +1,4 @@
-"""With any number of objects, a session continues: distinguished by kind, or as the rest."""
+"""With any number of objects a session continues: they are separate kinds, or part of the rest."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -64,7 +64,7 @@ class Taker:
 
 
 def master_of(link, *agents, names=("cpus", "mem", "disk")):
-    """A master with agents that have these resources, its session open, each offer looked at."""
+    """A master with agents of these resources, its session open, each offer inspected."""
     master = EmulatedMaster(link, names, ANY)
     inspector = Inspector(master)
 
@@ -93,7 +93,7 @@ AGENTS = 100
 
 
 def one_of_many(sort, number):
-    """An object that nothing tells apart from the others but its identity."""
+    """An object that differs from the others only in its id."""
     match sort:
         case "labels":
             return reserved(CPUS, "a", labels=(("job", f"{number}"),))
@@ -116,9 +116,9 @@ def one_of_many(sort, number):
     ],
 )
 def test_any_number_of_objects_of_one_kind_is_one_kind(sort, objects):
-    """All are offered, used, released and offered again; then a new session begins.
+    """All are offered, used, released and offered again; then a new session starts.
 
-    A tenth of the objects still has more kinds than a session.
+    A tenth of the objects still exceeds the kinds of a session.
     """
     link = wire_link()
     numbers = range(objects)
@@ -161,7 +161,7 @@ ROLES = ("a", "b", "c", "d", "e")
 
 
 def crowded_agent():
-    """An agent with something reserved for each role, of each name, in whatever form."""
+    """An agent with a reservation for each role, of each name, in each form."""
     has = {CPUS: 4000, MEM: 4000}
     for role in ROLES:
         has[reserved(CPUS, role)] = 1000
@@ -172,7 +172,7 @@ def crowded_agent():
 
 @pytest.mark.parametrize("kinds", [1, 2, 3, 4, 6, 8, 12, 512])
 def test_with_few_kinds_everything_is_offered_to_whom_it_is_reserved(kinds):
-    """In few cycles, and nothing to others; only names that there is no room for are left out."""
+    """In few cycles, and nothing to others; only names without room are left out."""
     link = wire_link(limits=SessionLimits(kinds=kinds))
     master = master_of(link, crowded_agent(), crowded_agent())
     takers = [Taker(role) for role in ROLES]
@@ -194,7 +194,7 @@ def test_with_few_kinds_everything_is_offered_to_whom_it_is_reserved(kinds):
 
 
 NAMES = ("cpus", "disk")
-"""With four kinds: two are plain, two are the rest."""
+"""Of four kinds two are plain, and two are the rest."""
 
 
 @pytest.mark.parametrize("kept_from", [True, False])
@@ -207,7 +207,7 @@ def test_who_gets_nothing_of_the_rest_is_not_asked_before_a_minute(kept_from, mo
     master = master_of(link, {CPUS: 1000, owned: 500}, names=NAMES)
     busy = Taker("b")
     master.subscribe(busy)
-    run(master, 10)  # It gets all there is, and has a share from now on.
+    run(master, 10)  # It gets everything, and has a share from now on.
     assert busy.got[owned] == 500
     master.add_agent(AgentSpec("other", {}, special={CPUS: 1000, reserved(DISK, "b"): 300}))
     first = Taker("a", uses=False)
@@ -242,7 +242,7 @@ def test_after_a_minute_or_a_revive_it_is_asked_again():
 
 
 def test_more_of_the_rest_is_asked_for_at_once():
-    """Who was refused three may have part of what came since."""
+    """A framework that refused three may be offered part of later additions."""
     link = wire_link(limits=SessionLimits(kinds=4))
     master = master_of(link, {reserved(DISK, "b"): 300}, names=NAMES)
     first = Taker("a")
@@ -262,7 +262,7 @@ EXCUSED = {
     Reason.HEADROOM,
     Reason.FILTERED,
 }
-"""What may become of a decision that names a rest."""
+"""The possible outcomes of a decision that names a rest."""
 
 
 @pytest.mark.parametrize(
@@ -277,7 +277,7 @@ EXCUSED = {
     ],
 )
 def test_everything_at_once_with_few_kinds(kinds, mode):
-    """Nothing is refused, nothing over-committed, and the books are equal kind by kind."""
+    """No decision is refused, nothing is over-committed, and the books are equal kind by kind."""
     scenario = RandomScenario(3, duration_ms=20_000)
     link = wire_link("drf", mode, 3, limits=SessionLimits(kinds=kinds))
     audited = Audited(scenario, link, every_ms=490, until_ms=scenario.duration_ms)

@@ -1,4 +1,4 @@
-"""The emulated master says what Mesos's master would say, in the same order."""
+"""The emulated master sends the messages of Mesos's master, in the same order."""
 
 import pytest
 
@@ -47,7 +47,7 @@ def link():
 
 
 def offer_whole(link, master, framework):
-    """Register a framework, and have the whole agent offered to it."""
+    """Register a framework, and offer it the whole agent."""
     link.script = [[], [(1, 1, 1, WHOLE)]]
     run(master, master.event_heap.now_ms)
     handle = master.subscribe(framework)

@@ -1,4 +1,4 @@
-"""Events on their way: neighbours become columns, order stays."""
+"""Outgoing events: adjacent ones are merged into columns, and the order stays."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Policies that plan, on an emulated master and a small mixed cluster: no framework starves."""
+"""Planning policies on an emulated master and a small mixed cluster: no framework starves."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Schedulers of a cluster with a network: what defines each of them, on clusters of a few."""
+"""Schedulers of a cluster with a network: the defining properties of each, on small clusters."""
 
 import numpy as np
 import pytest
@@ -30,14 +30,14 @@ PREEMPTING = ("QP", "QFP", "QFPX")
 
 
 class Board:
-    """Computers on which tasks are put by hand, and decided on by a scheduler."""
+    """Computers on which tests place tasks, and which a scheduler decides about."""
 
     def __init__(self, scheduler, jobs, topology=SIX):
         self.scheduler, self.slots = scheduler, empty_slots(topology, jobs)
         self.tasks = []
 
     def wait(self, job, at, gb=1.0, since_s=0.0):
-        """Let a task wait whose data is on a computer."""
+        """Add a waiting task whose data is on a computer."""
         read = make_input(self.slots.topology, np.array([at]), np.array([gb]))
         task = WorkflowTask(len(self.tasks), job, 0, 0, read, 1.0, since_s)
         self.tasks.append(task)
@@ -46,7 +46,7 @@ class Board:
         return task
 
     def run(self, job, computer, at=None, since_s=0.0, gb=1.0):
-        """Let a task run."""
+        """Start a task."""
         task = self.wait(job, computer if at is None else at, gb, since_s)
         self.begin(task, computer, since_s)
         return task
@@ -65,7 +65,7 @@ class Board:
         del self.slots.running[task.job][task]
 
     def decide(self, now_s=0.0):
-        """What is killed, and where tasks are begun, by number."""
+        """Killed tasks, and computers of started tasks, by number."""
         decision = self.scheduler.decide(self.slots, now_s)
         return [task.number for task in decision.kill], {
             task.number: computer for task, computer in decision.start
@@ -102,7 +102,7 @@ def test_shares_take_nothing_from_who_runs_more(jobs, more):
     assert (share >= least).all()
     assert (share <= wanted).all()
     assert share.sum() == min(computers, wanted.sum())
-    # Who could have more is not below who has more than he must by two.
+    # A job that could have more is at most one below a job that has more than its minimum.
     for poor in np.flatnonzero(share < wanted):
         assert (share[share > least] <= share[poor] + 1).all()
 
@@ -119,7 +119,7 @@ def test_a_job_alone_takes_what_arithmetic_says():
 
 
 def test_a_second_stage_reads_an_equal_part_from_each_task_of_the_first():
-    # Three tasks on three computers of both racks; what runs on one of them reads a third there.
+    # Three tasks on three computers of both racks; the one that runs there reads a third locally.
     first = WorkflowStage(3, 1.0, 0.0, (Need(JOB_INPUT, 0.5),))
     second = WorkflowStage(1, 1.0, 0.0, (Need(0, 3.0, from_all=True),))
     run = ClusterRun(SIX, [job_of(first, second, at=[1, 2, 5])], 1, FlowScheduler(preempts=True))
@@ -130,7 +130,7 @@ def test_a_second_stage_reads_an_equal_part_from_each_task_of_the_first():
     assert outcome.makespan_s == pytest.approx(7 + (1 + 0.5 + 1) + (1 + 4 + 1))
 
 
-# The greedy ones.
+# The greedy schedulers.
 
 
 def test_g_serves_the_computer_s_own_queue_then_the_rack_s_then_any():
@@ -198,12 +198,12 @@ def test_with_gfh_a_job_that_is_more_than_the_margin_below_its_share_is_unblocke
     assert waiting
 
 
-# Quincy's.
+# The Quincy schedulers.
 
 
 @given(st.integers(0, 10**6), st.integers(1, 6))
 def test_q_places_at_the_least_cost(seed, count):
-    """As many tasks as computers, or fewer: all must run, and the cost is that of an assignment."""
+    """At most as many tasks as computers: all must run, and the cost is that of an assignment."""
     rng = np.random.default_rng(seed)
     board = Board(FlowScheduler(), 2)
     cost = np.zeros((count, 6))
@@ -226,20 +226,20 @@ def test_q_places_at_the_least_cost(seed, count):
     assert sorted(start) == list(range(count))
     assert len(set(start.values())) == count
     truly = [board.tasks[n].input.crossing(c) for n, c in start.items()]
-    # What really crosses is no more than the bounds that were minimised.
+    # The actual traffic is within the bounds that were minimised.
     assert sum(t.rack_gb + 2 * t.core_gb for t in truly) <= cost[rows, columns].sum() + 1e-6
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["Q", "QP"])
 def test_without_fairness_a_task_waits_for_its_computer_until_waiting_costs_more_than_data(name):
-    """More tasks than computers; 4 GB from the neighbour cost 4, which 8 s of waiting do."""
+    """More tasks than computers; 4 GB from the neighbour cost 4, the cost of waiting 8 s."""
     board = Board(make_scheduler(name, 0), 2)
     for computer in range(5):
         board.slots.root[computer] = 1
     for _ in range(2):
         board.wait(0, at=4, gb=4.0)
-    assert len(board.decide(0.0)[1]) == 1  # one of a job in any case
+    assert len(board.decide(0.0)[1]) == 1  # at least one task of each job
     board = Board(make_scheduler(name, 0), 2)
     for computer in range(4):
         board.slots.root[computer] = 1
@@ -284,7 +284,7 @@ def test_qf_gives_others_what_is_left_where_it_may_not_kill():
 
 
 class Watched:
-    """A scheduler, and what it decided."""
+    """A scheduler, and its decisions."""
 
     def __init__(self, inner):
         self.inner, self.held, self.kills = inner, [], 0

@@ -1,4 +1,4 @@
-"""Transfers over disks, cards and uplinks: what arithmetic says, and no byte lost or made."""
+"""Transfers over disks, cards and uplinks match the arithmetic, and conserve bytes."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ FOUR = Topology(even_racks(4, 2), 1.0, 0.5, 0.25)
 
 
 def play(*moves, topology=FOUR):
-    """When each transfer ends: (begin, source, target, GB)."""
+    """The end of each transfer: (start, source, target, GB)."""
     transfers, ends = Transfers(topology.capacity()), dict[int, float]()
     to_come = sorted(enumerate(moves), key=lambda each: each[1][0])
     while to_come or len(transfers):
@@ -80,7 +80,7 @@ def test_all_that_is_started_is_moved_and_ends_when_the_slow_twin_says(drawn):
 
 
 def slow_ends(drawn):
-    """The same with exact rates, from one moment at which something changes to the next."""
+    """The same with exact rates, from one change of rates to the next."""
     capacity = FOUR.capacity().tolist()
     finite = [1000 if np.isinf(each) else each for each in capacity]
     now, left, ends = 0.0, dict[int, float](), dict[int, float]()

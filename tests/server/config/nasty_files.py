@@ -1,4 +1,4 @@
-"""What may stand instead of a configuration: nothing of it is one."""
+"""Files and other objects in place of a configuration, all of them invalid."""
 
 import os
 import socket
@@ -108,7 +108,7 @@ NASTY: dict[str, Callable[[Path], None]] = {
 
 
 def remove(path: Path) -> None:
-    """Take away whatever stands there."""
+    """Remove any kind of file."""
     for each in (path, *(path.parent / name for name in ("token", "mine.py", "other.py"))):
         if each.is_dir() and not each.is_symlink():
             each.rmdir()

@@ -1,4 +1,4 @@
-"""The configuration: where values come from, and that its example is the whole of it."""
+"""The configuration: precedence of its sources, and that its example is complete."""
 
 import re
 import tomllib

@@ -1,4 +1,4 @@
-"""Wrong configurations: everything that is wrong is said at once, and where."""
+"""Invalid configurations: all errors are reported together, each with its line."""
 
 import difflib
 import string
@@ -263,7 +263,7 @@ def test_any_text_either_loads_or_is_refused(tmp_path_factory, text):
 
 
 def test_of_very_many_words_few_are_compared(monkeypatch):
-    """To compare all of a large cluster's hosts took most of a second."""
+    """To compare with all hosts of a large cluster took most of a second."""
     compared = []
 
     def look(text: str, words: list[str], n: int, cutoff: float) -> list[str]:
@@ -277,6 +277,6 @@ def test_of_very_many_words_few_are_compared(monkeypatch):
         assert "agent-12345.example.org" in near.suggestions(wrong, known)
     assert near.nearest("agnet-12345.example.org", known) == "agent-12345.example.org"
     assert max(compared) <= 5 * near.BESIDE
-    # What comparing two words takes grows with both.
+    # The cost of a comparison grows with the length of both words.
     assert near.suggestions("a" * 5000, known) == ""
     assert near.suggestions("agent", ["", "agent" * 1000, "agents"]) == "; did you mean 'agents'?"

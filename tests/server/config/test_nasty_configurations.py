@@ -1,4 +1,4 @@
-"""Whatever stands in a configuration: it is refused by name, and ends no process."""
+"""Any configuration file is accepted or refused with an error, and never ends the process."""
 
 import json
 import signal
@@ -28,7 +28,7 @@ QUICK = [name for name in NASTY if name not in LARGE]
 
 @pytest.mark.parametrize("name", QUICK + long(*LARGE))
 def test_a_configuration_that_is_none_is_told_line_by_line(tmp_path, monkeypatch, name):
-    monkeypatch.chdir(tmp_path)  # a socket's path must be short
+    monkeypatch.chdir(tmp_path)  # the path of a socket must be short
     path, known = tmp_path / "c.toml", dict(POLICIES)
     NASTY[name](path)
     if name == "a role that is too deep":
@@ -100,7 +100,7 @@ options = st.sampled_from(keys(Config))
 
 
 def check(path: Path | None, flags: list[Flag]) -> None:
-    """Take it, or say what is wrong with it; nothing else is raised."""
+    """Accept it, or return its error; no other exception is raised."""
     known, problems = dict(POLICIES), []
     try:
         loaded = load_all(path, {}, flags)

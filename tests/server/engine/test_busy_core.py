@@ -1,4 +1,4 @@
-"""While the core is in the middle of a long cycle, health checks are answered."""
+"""Health checks are answered while the core is in the middle of a long cycle."""
 
 import queue
 import threading
@@ -34,14 +34,14 @@ STATE = (
         for framework in range(1, FRAMEWORKS + 1)
     ),
 )
-"""Three hundred thousand tasks to grant, one by one among 3,000 frameworks: seconds of one loop."""
+"""Three hundred thousand tasks to grant, one by one among 3,000 frameworks: a loop of seconds."""
 
 ANSWERS = 3
-"""More than could be given before and after the loop, for each waits half a second for the core."""
+"""More checks than time outside the loop would allow, as each waits half a second for the core."""
 
 
 def ask(address: str, path: str) -> str:
-    """What the page says, without the seconds: 503 is an answer, too."""
+    """The text of the page, without the seconds; 503 is an answer, too."""
     try:
         with urllib.request.urlopen(f"http://{address}{path}", timeout=60) as page:
             text = page.read()

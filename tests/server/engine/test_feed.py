@@ -1,4 +1,4 @@
-"""The record stream where it is written: order, bounds, and followers that come and go."""
+"""The writing end of the record stream: order, bounds, and followers that come and go."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""Which files of a journal are kept, and whose they are."""
+"""Which files of a journal are kept, and which belong to it."""
 
 import os
 import subprocess
@@ -25,7 +25,7 @@ DAY_S = 86_400
 
 
 def test_starts_push_nothing_out(tmp_path):
-    """What a crash left is there after many starts, for all files together are small."""
+    """Files left by a crash survive many starts, because all files together are small."""
     path = tmp_path / "journal"
     crashed = Journal(path, Keeping(100_000), nothing)
     crashed.write(request_record(1, b"4711"))
@@ -75,7 +75,7 @@ def test_files_without_content_are_not_kept_without_end(tmp_path):
 
 
 def test_a_file_that_somebody_took_away_is_no_end(tmp_path):
-    """Those behind the gap are closed up with, and lost none."""
+    """Files behind the gap are renumbered, and keep their records."""
     path = tmp_path / "journal"
     for name in ("journal", "journal.1", "journal.3"):
         (tmp_path / name).write_text(name)

@@ -1,4 +1,4 @@
-"""A journal that is configured is one that can be written, or the sidecar does not start."""
+"""The sidecar starts only if it can write the configured journal."""
 
 from pathlib import Path
 

@@ -127,14 +127,14 @@ def test_draining_tells_all_and_refuses_new_ones(loop):
 
 
 def test_a_peer_that_does_not_read_is_noticed(loop):
-    """Four answers wait, none is read: after a fifth of a second there is no more room."""
+    """Four answers wait, and the client reads none: the queue is full for a fifth of a second."""
     module = InProcess(loop).begin()
     for clock_ms in range(10, 14):
         module.say(module.client.batch(clock_ms))
     loop.call(lambda: None).result(60)
     begun = time.monotonic()
     assert not module.port.await_room()
-    assert time.monotonic() - begun >= 0.2  # it was given the time that is its due
+    assert time.monotonic() - begun >= 0.2  # it was given the time allowed
 
 
 def test_a_peer_that_reads_slowly_is_not_dropped(loop):

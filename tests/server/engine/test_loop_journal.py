@@ -1,4 +1,4 @@
-"""The journal on disk: what it keeps gives the same bytes again, and its loss stops nothing."""
+"""The journal on disk: a replay gives the same bytes, and losing it stops nothing."""
 
 import os
 import threading
@@ -54,7 +54,7 @@ def journaled(path: Path) -> CoreLoop:
 
 
 def play(loop: CoreLoop) -> list[tuple[int, bytes]]:
-    """Two sessions, operators in between, mistakes; returns all decisions that were heard."""
+    """Two sessions with operators' changes and invalid messages; returns all decisions received."""
     Heard.kept = []
     first = Heard(loop).begin()
     first.batch(10)
@@ -105,9 +105,9 @@ def test_the_journal_gives_the_bytes_that_were_sent(tmp_path):
 
 
 def long_play(path: Path, batches: int) -> list[tuple[int, bytes]]:
-    """Two sessions into minimal files, with operators in between; returns the answers.
+    """Two sessions into minimal files, with operators' changes between them; returns the answers.
 
-    All that was offered is declined, so that filters come, and is learned of.
+    All offers are declined, so that filters and learned demands exist.
     """
     section = JournalSection(path=str(path), files=10_000)
     loop = CoreLoop(Config(journal=section), build_policy=build)
@@ -139,7 +139,7 @@ def long_play(path: Path, batches: int) -> list[tuple[int, bytes]]:
 
 @pytest.mark.parametrize("forked", [True, *long(False)])
 def test_any_suffix_of_the_files_replays(tmp_path, monkeypatch, forked):
-    """Of a session that is longer than several files, too, with what operators set before."""
+    """Also for a session that spans several files, with earlier changes of operators."""
     if forked:
         monkeypatch.setattr("allocator.server.engine.journal_files.LARGE", 0)
     heard = long_play(tmp_path / "journal", 200)
@@ -159,7 +159,8 @@ def test_any_suffix_of_the_files_replays(tmp_path, monkeypatch, forked):
         rest = len(said)
         found = player.found
         assert (found.differing, found.checkpoints_differing, found.missing) == (0, 0, 0)
-        assert 0 < found.checked <= found.answers <= found.checked + 1  # one heard of another
+        # one of them mentions the other
+        assert 0 < found.checked <= found.answers <= found.checked + 1
         assert found.checkpoints == len(files) - index - 1, "each that follows was compared"
     assert rest < len(heard) / 6
 
@@ -197,13 +198,13 @@ def test_a_full_disk_turns_the_journal_off(tmp_path):
 
 
 def nothing(file: int, before: int) -> Head:
-    """How a file begins that says nothing of a core."""
+    """The head of a file without the state of a core."""
     start = journal_pb2.JournalStart(sidecar_id="x", file=file, records_before=before)
     return Head(0, iter([frame(journal_pb2.JournalRecord(start=start))]))
 
 
 def names_in(directory: Path) -> list[str]:
-    """What lies there beside the lock."""
+    """Files in the directory, without the lock."""
     return sorted(path.name for path in directory.iterdir() if path.name != "journal.lock")
 
 
@@ -248,7 +249,7 @@ def test_files_of_bounded_size_are_kept(tmp_path, count):
 
 
 class Slow:
-    """The beginning of a file, made by another thread on request."""
+    """The head of a file, made by another thread on request."""
 
     def __init__(self) -> None:
         self.go = threading.Event()
@@ -271,7 +272,7 @@ def requests(*paths: Path) -> list[int]:
 
 
 def test_records_go_on_while_a_file_is_begun(tmp_path):
-    """They are in the file before, and in the end in the new one, once."""
+    """They are in the previous file, and finally in the new one, once."""
     path, slow = tmp_path / "journal", Slow()
     journal = Journal(path, Keeping(200, 3), slow.head)
     for number in range(50):
@@ -284,7 +285,7 @@ def test_records_go_on_while_a_file_is_begun(tmp_path):
     for number in range(50, 53):
         journal.write(request_record(1, b"%d" % number))
     journal.close()
-    # The last records may have begun a third file; whether it was ready in time is chance.
+    # The last records may have started a third file, depending on timing.
     names = [path, tmp_path / "journal.1", tmp_path / "journal.2"]
     *before, second, first = [name for name in names if name.exists()]
     assert requests(first, second, *reversed(before)) == list(range(53))
@@ -330,7 +331,7 @@ def test_the_end_of_a_process_waits_for_no_checkpoint(tmp_path):
 
 @pytest.mark.parametrize("left", [["journal.new"], ["journal", "journal.new"]])
 def test_what_a_killed_process_left_is_kept_or_put_away(tmp_path, left):
-    """It was killed while it began a file: before that had its name, or before it was whole."""
+    """The process was killed while it started a file: before its renaming, or half-way."""
     for name in left:
         (tmp_path / name).write_text(name)
     Journal(tmp_path / "journal", Keeping(1000), nothing).close()

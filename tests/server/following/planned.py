@@ -1,4 +1,4 @@
-"""A core in this process whose plans an observer's books make, with the real calls between both."""
+"""A core in this process whose plans are made from an observer's books, with real calls."""
 
 import tempfile
 import time
@@ -28,7 +28,7 @@ WAIT_S = 60.0
 class Planned:
     """A core, and the books that make its plans.
 
-    `leave`: ends the observer's stream, as when it dies.
+    `leave`: ends the observer's stream, as if it died.
     `report`: calls the core's process as the observer does.
     """
 
@@ -39,7 +39,7 @@ class Planned:
     report: PlanReports
 
     def settle(self) -> None:
-        """Wait until the books have all records, were looked at, and no plan is worked out."""
+        """Wait until the books have all records and were checked, and no plan is being computed."""
         planner = self.books.planner
         assert planner is not None
 

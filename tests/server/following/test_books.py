@@ -1,4 +1,4 @@
-"""Books that follow a core: the same as its own, between any two records, and after breaks."""
+"""Books that follow a core equal its own, after any record, and after interruptions."""
 
 from functools import partial
 
@@ -27,7 +27,7 @@ def loop():
 
 
 def marks(loop: CoreLoop, views) -> tuple[Mark, Mark]:
-    """Of the core's state, and of the books once they have all of it."""
+    """Checkpoints of the core's state, and of the books once they have all records."""
     sidecar = loop._sidecar
     of_core = loop.call(lambda: mark(to_columns(sidecar.kept()))).result(WAIT_S)
     books = views.books
@@ -82,7 +82,7 @@ def test_a_record_that_does_not_fit_has_the_books_begin_anew(loop, monkeypatch):
     monkeypatch.setattr(module, "AGAIN_S", 0.01)
     with observed(loop) as views:
         tell(loop, *CLUSTER)
-        # Told to followers alone: a session that never was.
+        # Sent to followers only: a session that never existed.
         bad = journal_pb2.JournalRecord(session=99)
         bad.opened.SetInParent()
         loop.call(partial(loop.feed.write, bad)).result(WAIT_S)

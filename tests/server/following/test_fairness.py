@@ -1,4 +1,4 @@
-"""How far shares are from fair: what metrics say of it, how often it is asked, what it may cost."""
+"""The distance of shares from fair ones: its metrics, how often it is computed, and its cost."""
 
 import threading
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ DRF = PolicySpec("drf", mode="characterised", selection="listed")
 
 
 class Failing:
-    """A policy that decides as another one until it fails on request."""
+    """A policy that decides like another one until a test makes it fail."""
 
     def __init__(self) -> None:
         self.fails = False
@@ -67,7 +67,7 @@ def failing() -> Failing:
 
 @pytest.fixture
 def books(failing) -> Iterator[FollowedBooks]:
-    """The example of NSDI 2011, sec. 4.1: A has its three tasks, B one of the two that are fair."""
+    """The example of NSDI 2011, sec. 4.1: A has its three tasks, B one of its fair two."""
     one, other = {"cpus": 1000, "mem": 4 * GIB}, {"cpus": 3000, "mem": 1 * GIB}
     with kept(books_of(policies.build, failing.build)) as found:
         tell(found, SetPolicy(DRF), *CLUSTER, NESTED, SetWeights({"eng": 1.0}))
@@ -110,7 +110,7 @@ def test_who_refuses_offers_or_wants_none_lacks_nothing(books):
     nothing = holdings((2, 3, 1, 1000, 0))
     tell(books, Release(nothing, np.array([3_600_000]), np.array([True])))
     found = looked(books)
-    # The refusal does not change what would be fair, and B has less than before.
+    # The refusal does not change the fair shares, and B has less than before.
     assert value(found, "role_fairness_error", role="ops") == pytest.approx(2 / 9 - 2 / 3)
     assert value(found, "role_shortfall", role="ops") == 0
     tell(books, Suppress(2))
@@ -159,9 +159,9 @@ def test_a_policy_that_fails_at_it_costs_figures_and_no_decision(books, failing)
     found = scrape(watch)
     assert value(found, "fair_shares_total", result="failed") == 3
     assert value(found, "fair_shares_total", result="done") == 1
-    # What was found before stands, and gets older.
+    # The previous result remains, and its age grows.
     assert value(found, "role_fair_share", role="ops") == pytest.approx(2 / 3)
-    # The policy in force is another one, of the same name.
+    # The policy in force is another one of the same name.
     made = books.ask(lambda: books.allocator.allocate(1000)).result(WAIT_S)
     assert len(made)
     assert not books.ask(lambda: books.allocator.last_cycle.policy_error).result(WAIT_S)

@@ -1,4 +1,4 @@
-"""What `policy set --dry-run` foresees is what would be."""
+"""The forecast of `policy set --dry-run` equals the later decisions."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ def books():
 
 
 def offered(books: FollowedBooks, policy: PolicySpec) -> dict[str, tuple[float, int]]:
-    """Set the policy for good, run a cycle, and say who was offered what."""
+    """Set the policy, run a cycle, and return the offers."""
     books.allocator.step(SetPolicy(policy))
     decisions = books.allocator.allocate(0)
     shares = report.read(books.allocator)

@@ -38,7 +38,7 @@ from tests.wire.dialogue import declined
 
 
 class Slow:
-    """A policy whose plans wait until they are released, and fail on request."""
+    """A policy whose plans wait until a test releases them, and fail on request."""
 
     def __init__(self) -> None:
         self.go = threading.Event()
@@ -88,7 +88,7 @@ def cmmf(slow: Slow, path: Path | None = None, **options: Any) -> Iterator[Plann
 
 
 def marks(made: Planned) -> tuple[Mark, Mark]:
-    """Of the core's state, and of the books once they have all of it."""
+    """Checkpoints of the core's state, and of the books once they have all records."""
     of_core = made.loop.call(lambda: mark(to_columns(made.loop._sidecar.kept()))).result(WAIT_S)
 
     def follow() -> Mark:
@@ -152,13 +152,13 @@ def test_a_plan_for_a_session_that_is_over_is_dropped(slow):
 
 
 def test_the_cluster_is_looked_at_once_an_interval(slow, monkeypatch):
-    """Although the plan stands: to see that takes a copy of everything."""
+    """Even while the plan is current: checking that requires a copy of the state."""
     slow.go.set()
     with cmmf(slow, interval_s=3600.0) as made:
         module = Heard(made.loop).begin()
         module.batch(10)
         made.settle()
-        module.batch(500)  # a first plan is not counted as a look
+        module.batch(500)  # a first plan is not counted as a check
         made.settle()
         looks = []
         allocator = made.books.ask(lambda: made.books.allocator).result(WAIT_S)
@@ -205,12 +205,12 @@ def test_the_first_cycle_goes_by_the_first_plan_and_a_replay_does(slow, tmp_path
         adopted = made.planning.counts.adopted
     kept = records(tmp_path / "journal")
     (first,) = [n for n, record in enumerate(kept) if record.answered.HasField("first_plan")]
-    # It stands with the answer that waited for it; those that came later, by themselves.
+    # A plan is recorded with the answer that waited for it; later ones are records of their own.
     plans = [record for record in kept if record.HasField("plan")]
     assert len(plans) == adopted - 1
     assert decisions(replay(kept, build)) == Heard.kept
     assert plan_after(kept[: first + 1]) is not None
-    # So what is written of the wait makes the difference.
+    # So the recorded wait makes the difference.
     kept[first].answered.ClearField("first_plan")
     assert plan_after(kept[: first + 1]) is None
 
@@ -222,7 +222,7 @@ def test_another_policy_and_another_session_wait_once_more(slow):
         module = Heard(loop)
         module.begin()
         offered = module.batch(10)
-        # After the first answer another plan is made beside the cycles; after that none for long.
+        # After the first answer another plan is made beside the cycles; then none for a long time.
         made.settle()
         before = planning.counts.adopted
         loop.call(partial(loop.step, SetPolicy(PolicySpec("ps-dsf-exact")))).result(WAIT_S)
@@ -327,7 +327,7 @@ def test_an_agent_that_goes_while_the_plan_is_made_is_left_out_of_it(slow):
 
 
 def reported(made: Planned, change=lambda _report: None) -> pb.ReportResponse:
-    """Report a plan for the state as it is, with something changed."""
+    """Report a plan for the current state, with a change."""
 
     def written() -> pb.ReportRequest:
         allocator = made.loop.allocator

@@ -1,4 +1,4 @@
-"""Followers of an observer: their books are the core's too, whenever they come."""
+"""Followers of an observer have the core's books, whenever they join."""
 
 import threading
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ def heard_of(source: FollowedBooks) -> Iterator[pb.FollowResponse]:
 
 @contextmanager
 def following(source: FollowedBooks) -> Iterator[FollowedBooks]:
-    """Have books of their own follow other books."""
+    """Start books that follow other books."""
     books = books_of()
     books._connect = lambda: heard_of(source)
     books.may_work.set()
@@ -57,7 +57,7 @@ def following(source: FollowedBooks) -> Iterator[FollowedBooks]:
 
 
 def mark_of(books: FollowedBooks, position: int) -> Mark:
-    """Of the books, once they have all records up to a position."""
+    """The checkpoint of the books, once they have all records up to a position."""
 
     def take() -> Mark:
         assert books._sidecar is not None
@@ -67,7 +67,7 @@ def mark_of(books: FollowedBooks, position: int) -> Mark:
 
 
 def marks(loop: CoreLoop, *followers: FollowedBooks) -> set[Mark]:
-    """Of the core's state, and of all books when they have it: one where they are equal."""
+    """Checkpoints of the core's state, and of all books then: a single one if all are equal."""
     of_core = loop.call(lambda: mark(to_columns(loop._sidecar.kept()))).result(WAIT_S)
     return {of_core, *(mark_of(each, loop.feed.position) for each in followers)}
 
@@ -91,7 +91,7 @@ def test_books_that_follow_books_are_the_cores_to_the_byte(loop):
 def between_a_request_and_its_answer(
     loop: CoreLoop,
 ) -> Iterator[tuple[FollowedBooks, threading.Event]]:
-    """Have books follow that know a request for a cycle, but not its answer until the event."""
+    """Start followers that know a request for a cycle, but not its answer until the event."""
     tell(loop, *CLUSTER)
     asked, go_on = threading.Event(), threading.Event()
     follower = loop.call(loop.follow).result(WAIT_S)
@@ -128,7 +128,7 @@ def test_one_that_comes_between_a_request_and_its_answer_is_given_both(loop):
 
 
 def test_one_that_comes_while_a_request_is_half_applied_waits_for_its_answer(loop):
-    """As where a first plan is made for a cycle that waits for it."""
+    """As when a first plan is made for a cycle that waits for it."""
     with between_a_request_and_its_answer(loop) as (books, go_on):
         follower = books._following
         assert follower is not None

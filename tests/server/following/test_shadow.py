@@ -1,4 +1,4 @@
-"""The thread of the shadow policy: what it sums up, and what it skips."""
+"""The thread of the shadow policy: its totals, and the cycles it skips."""
 
 import threading
 from dataclasses import replace
@@ -17,7 +17,7 @@ PATIENCE_S = 300.0
 
 
 class Gate:
-    """A policy that decides as another one, once it is let."""
+    """A policy that decides like another one, once it is released."""
 
     def __init__(self, spec: PolicySpec) -> None:
         self.inner = build(spec)

@@ -1,4 +1,4 @@
-"""How long a master has been silent is measured on a clock that people do not set."""
+"""A master's silence is measured on a monotonic clock."""
 
 import time
 from types import SimpleNamespace
@@ -17,7 +17,7 @@ SHORT, LONG = SILENCE_S / 10, 2 * SILENCE_S
     ("silent_s", "unheard_s", "warns"), [(SHORT, 0, False), (LONG, 0, True), (SHORT, LONG, True)]
 )
 def test_a_clock_that_is_set_makes_no_master_silent(clock_off_s, silent_s, unheard_s, warns):
-    """`unheard_s`: how long ago the deciding process said that the master was silent."""
+    """`unheard_s`: how long the deciding process has not heard from the master, as it says."""
     books: Any = SimpleNamespace(
         session=SimpleNamespace(figures=None),
         figures=records_pb2.Figures(

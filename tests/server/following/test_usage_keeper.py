@@ -1,4 +1,4 @@
-"""Where usage is kept, what is asked of it, and what a failure of it costs."""
+"""Where usage is stored, how it is queried, and the effects of its failures."""
 
 import sqlite3
 import time
@@ -101,14 +101,14 @@ def usage(stub: AdminServiceStub, **fields: Any) -> pb.GetUsageResponse:
 
 
 def cpus(response: pb.GetUsageResponse) -> dict[str, float]:
-    """Hours of CPUs."""
+    """CPU hours."""
     (span,) = response.spans
     (found,) = (each for each in span.cluster if each.resource == "cpus")
     return {"used": float(found.used_seconds) / 3600, "idle": float(found.idle_seconds) / 3600}
 
 
 def in_session(loop: CoreLoop, stub: AdminServiceStub) -> InProcess:
-    """A module of a cluster of 6 CPUs, of which 4 are used; the account has begun."""
+    """A module of a cluster of 6 CPUs, of which 4 are used; the account has started."""
     module = InProcess(loop)
     module.clock_ms = NOON_MS
     module.begin()
@@ -170,7 +170,7 @@ def test_a_directory_that_cannot_be_used_is_told(loop, tmp_path):
 
 
 class Counted:
-    """A keeper that knows these totals."""
+    """A keeper with these totals."""
 
     def __init__(self, totals: Totals | None) -> None:
         self.totals = totals
@@ -183,7 +183,7 @@ def scraped(series: UsageSeries) -> dict:
 
 
 def test_counters_of_a_bounded_number_of_roles_only_grow():
-    """A role keeps its series, however small it becomes beside others."""
+    """A role keeps its series, however small it becomes relative to others."""
     keeper: Any = Counted(None)
     series = UsageSeries(keeper, roles_max=2)
     assert not [name for name, _ in scraped(series) if "usage" in name]

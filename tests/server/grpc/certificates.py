@@ -1,4 +1,4 @@
-"""An authority for tests, and certificates that it signs."""
+"""A certificate authority for tests, and certificates that it signs."""
 
 import subprocess
 from pathlib import Path
@@ -7,7 +7,7 @@ NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
 
 
 class Authority:
-    """Its files are ca.key and ca.pem in a directory; NAME.key and NAME.pem are what it signed."""
+    """In its directory are ca.key and ca.pem, and NAME.key and NAME.pem of each certificate."""
 
     def __init__(self, program: str, directory: Path) -> None:
         self._program, self._directory = program, directory
@@ -26,7 +26,7 @@ class Authority:
         extensions: str = "subjectAltName=IP:127.0.0.1,DNS:localhost",
         days: int = 2,
     ) -> None:
-        """Make a key and its certificate, which ended already where `days` is below zero."""
+        """Make a key and its certificate, which has expired if `days` is negative."""
         request = ["-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}"]
         self.openssl("req", *NEW_KEY, *request)
         (self._directory / "extensions").write_text(f"{extensions}\n")

@@ -61,10 +61,10 @@ CLUSTER = (
         )
     ),
 )
-"""NSDI 2011, sec. 4.1, but B has one task only: shares of 2/3 (memory) and 1/3 (CPU)."""
+"""NSDI 2011, sec. 4.1, but B has only one task: shares of 2/3 (memory) and 1/3 (CPU)."""
 
 NESTED = UpdateAgent(1, capabilities=frozenset({"HIERARCHICAL_ROLE"}))
-"""The agent may serve roles below others."""
+"""The agent may serve roles in subtrees."""
 
 
 def refusal(call, request) -> str:
@@ -77,7 +77,7 @@ def refusal(call, request) -> str:
 
 
 def settings(stub) -> list[str]:
-    """Everything that operators can set, to see that nothing changed."""
+    """All settings of operators, to see that nothing changed."""
     return [
         str(stub.GetPolicy(pb.GetPolicyRequest())),
         str(stub.ListDemands(pb.ListDemandsRequest())),
@@ -133,7 +133,7 @@ def test_shares_tell_of_offers_that_lie_and_of_whoever_waits(loop, stub):
     # 3 of 9 CPUs and 6 of 18 GB were free.
     assert found["id-2"].offered_share == found["ops"].offered_share == pytest.approx(1 / 3)
     assert (found["id-1"].offered_share, found["eng"].offered_share) == (0, 0)
-    # All of the new agent is guaranteed to a role without frameworks.
+    # All of the new agent is needed for the guarantee of a role without frameworks.
     info = AgentInfo("a2", attributes={"zone": "a"}, capabilities=frozenset({"HIERARCHICAL_ROLE"}))
     another = AddAgent(2, info, {0: 4000})
     tell(loop, Revive(1), another, SetQuota("vip", {"cpus": 4000}, {}))
@@ -330,7 +330,7 @@ def test_fair_shares_are_what_the_policy_would_give_if_all_began_anew(loop, stub
     answer = stub.GetShares(pb.GetSharesRequest(fair=True))
     found = {each.framework_id: each for each in answer.clients}
     assert [found[name].fair_share for name in ("id-1", "id-2")] == pytest.approx([2 / 3, 2 / 3])
-    # A holds as much as is fair; B has one task where two are fair.
+    # A holds its fair share; B has one of two fair tasks.
     errors = [found[name].fairness_error for name in ("id-1", "id-2")]
     assert errors == pytest.approx([0, -1 / 3])
     assert answer.fairness_error_rms == pytest.approx((1 / 9 / 2) ** 0.5)
@@ -355,7 +355,7 @@ def test_a_newcomer_gets_its_part_of_what_all_begin_anew_with(loop, stub):
     assert len(answer.clients) == 2
     assert not answer.fair
     assert math.isnan(stub.GetShares(pb.GetSharesRequest(fair=True)).newcomer_share)
-    # A role that no framework ever joined is as good, also below another.
+    # A role that no framework has joined is valid, also below another.
     tell(loop, NESTED)
     for role in ("new", "new/team", "eng/new"):
         asked = pb.GetSharesRequest(newcomer_role=role, newcomer_demand=demand)
@@ -438,14 +438,14 @@ def test_what_was_not_begun_in_time_is_not_done(loop, stub):
     with pytest.raises(grpc.RpcError) as caught:
         stub.SetPolicy(request, timeout=0.2)
     assert caught.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
-    time.sleep(0.3)  # The server's clock may give it a little longer than ours.
+    time.sleep(0.3)  # The server's clock may allow slightly more time than ours.
     busy.set()
     work.result(60)
     assert settings(stub) == before
 
 
 def test_every_call_of_the_service_is_answered():
-    """Those of rules are made of rows, which types do not see."""
+    """The methods of rules are made of rows, which type checkers do not see."""
     methods = pb.DESCRIPTOR.services_by_name["AdminService"].methods_by_name
     answered = {name for each in QuestionServicer.__mro__[:2] for name in vars(each)}
     assert set(methods) <= answered

@@ -1,4 +1,4 @@
-"""Every text of operators is accepted, or rejected with the field, the value and the fix."""
+"""Every text from operators is accepted, or rejected with the field, the value and the fix."""
 
 import subprocess
 import sys
@@ -131,7 +131,7 @@ def test_any_request_is_done_or_refused(stub, loop, request):
     except grpc.RpcError as error:
         refused: Any = error
     else:
-        stub.ResetSettings(pb.ResetSettingsRequest(), timeout=60)  # else rules would pile up
+        stub.ResetSettings(pb.ResetSettingsRequest(), timeout=60)  # otherwise rules would pile up
         return
     assert refused.code() == grpc.StatusCode.INVALID_ARGUMENT, refused.details()
     assert refused.details().strip()
@@ -139,7 +139,7 @@ def test_any_request_is_done_or_refused(stub, loop, request):
 
 
 NO_TEXT = "\udcff"
-"""What Python makes of a byte that is none of UTF-8's."""
+"""How Python represents a byte that is not UTF-8."""
 
 
 @pytest.mark.parametrize(

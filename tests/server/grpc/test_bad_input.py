@@ -1,4 +1,4 @@
-"""Peers that break the rules: each gets a named error, the sidecar lives, others go on."""
+"""Clients that violate the protocol get a named error; the sidecar and other sessions continue."""
 
 import random
 import socket
@@ -23,7 +23,7 @@ from tests.server.sidecar_process import GrpcModule, SidecarProcess
 from tests.wire.dialogue import STATE
 
 NOW_US = time.time_ns() // 1000
-"""A master that began so late supersedes nearly every other one of these tests."""
+"""A master that started so late supersedes those of nearly all other tests here."""
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def sidecar():
 
 
 def wait_until_free(sidecar: SidecarProcess) -> None:
-    """A session that is open at a test's end may be newer than those of the next one."""
+    """A session that is open at the end of a test may be newer than those of the next."""
     with sidecar.channel() as channel:
         stub = admin_pb2_grpc.AdminServiceStub(channel)
         for _ in range(500):
@@ -54,7 +54,7 @@ def channel(sidecar):
 
 @pytest.fixture
 def witness(sidecar):
-    """A session that must not notice anything."""
+    """A session that must not be affected."""
     with sidecar.channel() as channel:
         module = GrpcModule(channel, "witness", NOW_US).begin()
         module.batch(cycle=True)
@@ -69,9 +69,9 @@ def witness(sidecar):
 
 
 def strangers() -> dict[str, tuple[bytes, str, str]]:
-    """First messages that are wrong: the code, and a part of the message.
+    """Invalid first messages: the code, and a part of the error text.
 
-    `tests/wire/session/test_session.py` has all that may be wrong with one.
+    `tests/wire/session/test_session.py` covers all invalid ones.
     """
     hello = pb.SessionRequest(hello=write_hello(Greeting("master", "instance", 5)))
     return {
@@ -92,7 +92,7 @@ def test_a_bad_stranger_is_refused_and_nobody_else_notices(sidecar, channel, wit
 
 
 def test_a_bad_batch_ends_its_session_only(sidecar, channel):
-    """The next session begins from its own snapshot."""
+    """The next session starts from its own snapshot."""
     module = GrpcModule(channel).begin()
     module.say(module.client.batch(2000, [RemoveAgent(77)]))
     error = module.ends_with()
@@ -103,7 +103,7 @@ def test_a_bad_batch_ends_its_session_only(sidecar, channel):
 
 
 def test_a_message_that_is_too_large_ends_its_stream(sidecar, channel, witness):
-    """gRPC itself says so."""
+    """gRPC itself reports that."""
     module = GrpcModule(channel)
     module.say(b"\0" * (2**20 + 1))
     with pytest.raises(grpc.RpcError) as caught:
@@ -143,7 +143,7 @@ def test_methods_that_do_not_exist_are_refused(sidecar, channel, witness):
 
 
 def test_of_too_many_streams_the_one_ends_that_waits_for_longest(sidecar, channel):
-    """A master that calls is heard, however many say nothing."""
+    """A master's call is accepted, however many silent connections exist."""
     before = len(sidecar.said("session opened"))
     quiet = [GrpcModule(channel) for _ in range(SESSIONS_MAX)]
     deadline = time.monotonic() + 60
@@ -169,7 +169,7 @@ AGENTS = [AddAgent(agent, AgentInfo(f"a{agent}"), {0: 1000}) for agent in range(
 
 
 def say_without_reading(module: GrpcModule, batches: int) -> None:
-    """Ask for thousands of decisions again and again, and turn all of them down."""
+    """Ask for thousands of decisions again and again, and reject all of them."""
     refused = np.full(MANY, pb.OUTCOME_REASON_NOTHING_AVAILABLE)
     none = np.empty(0, np.int64)
     for number in range(batches):
@@ -179,7 +179,7 @@ def say_without_reading(module: GrpcModule, batches: int) -> None:
 
 
 def await_ready(sidecar: SidecarProcess) -> bool:
-    """Ask until it is ready: on a slow machine the core has much to answer before."""
+    """Ask until it is ready: on a slow machine the core has a queue to work through."""
     for _ in range(60):
         if sidecar.page("/readyz")[0] == 200:
             return True
@@ -208,7 +208,7 @@ def test_a_peer_that_does_not_read_is_dropped_and_blocks_nobody():
 
 
 def test_bytes_of_another_protocol_do_no_harm(sidecar, witness):
-    """HTTP/1 and noise on the port itself."""
+    """HTTP/1 and random bytes on the port itself."""
     host, _, port = sidecar.targets[0].rpartition(":")
     for data in (b"GET / HTTP/1.1\r\n\r\n", random.Random(2).randbytes(10_000), b"PRI * HTTP/2.0"):
         with socket.create_connection((host, int(port)), timeout=60) as connection:

@@ -1,4 +1,4 @@
-"""Callers that then do nothing: there is still room for masters, operators and probes."""
+"""Idle calls leave room for masters, operators and probes."""
 
 import threading
 import time
@@ -45,7 +45,7 @@ def sidecar() -> Iterator[SidecarProcess]:
 
 @contextmanager
 def idle(target: str, method: str, said: bytes | None = None) -> Iterator[list[Any]]:
-    """Call from forty connections, and then say nothing more."""
+    """Open calls on forty connections, and send nothing more."""
     over = threading.Event()
 
     def say() -> Iterator[bytes]:
@@ -62,7 +62,7 @@ def idle(target: str, method: str, said: bytes | None = None) -> Iterator[list[A
             call: Any = channel.stream_stream(method)
             begun.append(call(say()))
             threading.Thread(target=_drain, args=begun[-1:], daemon=True).start()
-        # A call is sent when its connection is there; then the sidecar has to take it.
+        # A call is sent once its connection is established; then the sidecar must accept it.
         time.sleep(0.5)
         yield begun
 
@@ -104,7 +104,7 @@ def test_callers_who_do_nothing_keep_nobody_away(sidecar, method, said):
 
 
 class Held:
-    """A server whose streams of masters stay, whatever the core would do with them."""
+    """A server that keeps masters' streams open, whatever the core does with them."""
 
     def __init__(self) -> None:
         self.calls = Calls(Access(AccessSection()))
@@ -148,7 +148,7 @@ def test_who_asks_whether_we_are_ready_is_told_when_sessions_are_refused():
 
 
 def test_an_answer_that_nobody_takes_ends(monkeypatch):
-    """Its caller may have no right to stay, and holds a thread."""
+    """Its client may have no right to stay, and occupies a thread."""
     monkeypatch.setitem(calls.BOUNDS, "operator", calls.Bounds(1, 600.0, 0.2))
     ended = threading.Event()
 
@@ -173,7 +173,7 @@ def test_an_answer_that_nobody_takes_ends(monkeypatch):
 
 
 class Crowded:
-    """A server whose operators' answers take a moment."""
+    """A server that answers operators after a moment."""
 
     def __init__(self) -> None:
         handlers: Any = {"GetStatus": grpc.unary_unary_rpc_method_handler(self._make)}
@@ -190,7 +190,7 @@ class Crowded:
 
 
 def test_operators_have_room_again_when_silent_ones_are_ended(monkeypatch):
-    """Intent makes no difference: a call without its request ends."""
+    """Applies to bugs as well as attacks: a call without its request ends."""
     monkeypatch.setattr(calls, "REQUEST_S", 1.0)
     crowded = Crowded()
     channel = grpc.insecure_channel(crowded.target, OWN_CONNECTION)

@@ -1,4 +1,4 @@
-"""Clients that open hundreds of connections: sessions and scrapes continue, descriptors remain."""
+"""With hundreds of open connections sessions and scrapes continue, and descriptors remain."""
 
 import socket
 import urllib.request
@@ -18,12 +18,12 @@ from tests.server.sidecar_process import GrpcModule, SidecarProcess, await_true
 CROWD = 2 * CONNECTIONS_MAX
 
 SPARE = 96
-"""Descriptors of its own: files, pipes, listeners, honest callers."""
+"""Its own descriptors: files, pipes, listeners, well-behaved clients."""
 
 
 @contextmanager
 def crowded(address: str):
-    """Connect from hundreds of sockets, and say nothing."""
+    """Open hundreds of connections, and send nothing."""
     host, _, port = address.rpartition(":")
     with ExitStack() as until_end:
         for _ in range(CROWD):
@@ -53,13 +53,13 @@ def test_hundreds_of_connections_keep_no_session_and_no_scrape_away(tmp_path):
                 module.batch()
                 assert answers(sidecar.http, "/metrics")
                 assert answers(sidecar.http, "/healthz")
-            # Each address has room of its own.
+            # Each address has its own limit.
             with grpc.insecure_channel(sidecar.targets[1]) as beside:
                 assert status(beside).in_session
             open_now = len(list(Path(f"/proc/{sidecar.process.pid}/fd").iterdir()))
             over_http = SILENT_MAX + PROBES_MAX + SCRAPES_MAX + OTHERS_MAX
             assert open_now <= CONNECTIONS_MAX + over_http + SPARE
-            # A later client gets a place when silent ones have lost theirs.
+            # A later client gets a place once silent ones are disconnected.
             await_true(lambda: newcomer(sidecar.targets[0]))
             module.batch()
 

@@ -1,4 +1,4 @@
-"""Followers of the record stream: how many, how often; what decides serves its observer alone."""
+"""Followers of the record stream: their limits; the deciding process serves its observer only."""
 
 import os
 import signal
@@ -23,7 +23,7 @@ from tests.server.sidecar_process import GrpcModule, SidecarProcess
 
 
 def follow(channel: grpc.Channel, timeout_s: float = 60.0):
-    """Begin to follow; returns the stream once its first message is there."""
+    """Start to follow; returns the stream once its first message has arrived."""
     stream = records_pb2_grpc.RecordServiceStub(channel).Follow(
         records_pb2.FollowRequest(), timeout=timeout_s
     )
@@ -72,7 +72,7 @@ class SlowLoop(CoreLoop):
 
 @contextmanager
 def served(part: float) -> Iterator[tuple[grpc.Channel, list[float]]]:
-    """Serve the stream of such a core; returns when its checkpoints began, too."""
+    """Serve the stream of such a core; also returns the start times of its checkpoints."""
     loop = SlowLoop()
     with running(loop):
         tell(loop, *CLUSTER)

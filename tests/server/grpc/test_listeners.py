@@ -1,4 +1,4 @@
-"""An address that cannot be listened on is noticed before anything slow begins."""
+"""An address that is in use is reported before any slow work starts."""
 
 import errno
 import os
@@ -45,7 +45,7 @@ def test_the_port_of_the_metrics_is_claimed_too(taken, monkeypatch):
 
 
 def test_a_port_that_is_let_go_a_moment_later_is_taken():
-    """Its observer may outlive a sidecar that was killed, by milliseconds."""
+    """Its observer may outlive a killed sidecar by milliseconds."""
     before = socket.create_server(("127.0.0.1", 0))
     port = before.getsockname()[1]
     Timer(0.2, before.close).start()

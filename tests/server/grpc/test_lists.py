@@ -30,7 +30,7 @@ def named(amounts: Quantities) -> dict[str, int]:
 OTHER = AddAgent(
     2, AgentInfo("a2", hostname="h10", attributes={"zone": "b"}, zone="z"), {0: 4000, 1: 8 * GIB}
 )
-"""An agent in addition to that of `CLUSTER`, on which nothing is held."""
+"""An agent in addition to that of `CLUSTER`, without holdings."""
 
 
 def agents(stub, **fields) -> list[str]:
@@ -82,7 +82,7 @@ def test_an_answer_is_bounded_and_counts_what_it_leaves_out(loop, stub):
     tell(loop, *CLUSTER, *more)
     answer = stub.ListAgents(pb.ListAgentsRequest())
     assert (len(answer.agents), answer.left_out) == (LISTED, 11)
-    # Numbers in names count as numbers.
+    # Numbers in names sort as numbers.
     hosts = [each.hostname for each in stub.ListAgents(pb.ListAgentsRequest(limit=10)).agents]
     assert hosts == ["h1", *(f"node-{row}" for row in range(2, 11))]
     told = refusal(stub.ListAgents, pb.ListAgentsRequest(limit=10_001))

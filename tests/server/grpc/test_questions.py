@@ -1,4 +1,4 @@
-"""Long questions: how many are answered at a time, and which wait for others."""
+"""Slow questions: how many are answered at a time, and which wait for others."""
 
 import threading
 import time
@@ -52,7 +52,7 @@ def test_two_long_questions_are_worked_out_at_a_time(stub, monkeypatch):
         asked = [pool.submit(stub.Explain, request, timeout=60) for _ in range(3)]
         while counted.now < LONG_MAX:
             time.sleep(0.01)
-        # Short ones wait for none of them.
+        # Quick ones do not wait for them.
         assert stub.GetStatus(pb.GetStatusRequest(), timeout=60).frameworks == 2
         with pytest.raises(grpc.RpcError) as refused:
             stub.Explain(request, timeout=1)

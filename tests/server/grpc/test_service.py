@@ -1,4 +1,4 @@
-"""A real sidecar process: transports, health, shutdown, what it leaves behind."""
+"""A real sidecar process: transports, health, shutdown, remaining files."""
 
 import signal
 import socket
@@ -112,7 +112,7 @@ def test_a_directory_that_others_may_write_to_is_refused(tmp_path):
 
 
 def test_a_port_that_is_taken_is_named(sidecar):
-    """Two sidecars must not share a port, as gRPC would let them."""
+    """Two sidecars must not share a port, although gRPC would allow that."""
     assert sidecar.targets[0] in start_fails(listen=sidecar.targets)
 
 

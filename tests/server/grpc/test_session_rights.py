@@ -1,4 +1,4 @@
-"""Who may take the sidecar from its master: tokens, clocks, what a configuration leaves open."""
+"""Permission to take the sidecar from its master: tokens, clocks, insecure configurations."""
 
 import contextlib
 import time
@@ -58,7 +58,7 @@ def test_a_stranger_takes_no_sidecar_from_a_master_with_a_token(token):
 
 
 class Call:
-    """A call by TCP without a certificate; `refused` is why it was ended."""
+    """A call by TCP without a certificate; `refused` is the reason of its end."""
 
     def peer(self) -> str:
         return "ipv4:127.0.0.1:4711"
@@ -110,12 +110,12 @@ def test_a_token_that_cannot_be_read_is_told_of_once(token):
         assert len(told) == 2
         assert "No such file" in told[0]
         assert "is no regular file" in told[1]
-        # Nor does a look at it leave anything open.
+        # Nor does the check itself leak a descriptor.
         assert not [each for each in open_files(sidecar.process.pid) if str(token) in each]
 
 
 def open_files(pid: int) -> list[str]:
-    """What a process has open; what it closes while we look is passed by."""
+    """Open descriptors of a process; those closed while we look are skipped."""
     found = []
     for each in Path(f"/proc/{pid}/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):
@@ -125,7 +125,7 @@ def open_files(pid: int) -> list[str]:
 
 @pytest.mark.parametrize("spoil", [Path.unlink, *long(lambda path: path.write_text("\n"))])
 def test_readyz_says_that_no_master_can_be_let_in(token, spoil):
-    """Each call is refused then, whatever the masters bring."""
+    """Each call is refused then, whatever its token."""
     with SidecarProcess(f"access.session_token={token}") as sidecar:
         assert sidecar.page("/readyz")[0] == 200
         spoil(token)
@@ -150,7 +150,7 @@ def test_an_emulated_master_sends_its_token(token, monkeypatch):
 
 
 def test_a_clock_that_was_wrong_locks_no_master_out():
-    """An instance that claims to have begun in the future yields to one that does not."""
+    """An instance that claims to have started in the future yields to one that does not."""
     with SidecarProcess() as sidecar, sidecar.channel() as channel:
         ahead = GrpcModule(channel, "ahead", NOW_US + YEAR_US).begin()
         assert len(ahead.batch(cycle=True)) == 2
@@ -163,7 +163,7 @@ def test_a_clock_that_was_wrong_locks_no_master_out():
         again.say(again.client.hello())
         assert again.ends_with().code == pb.ERROR_CODE_SUPERSEDED
         assert len(master.batch()) == 0
-        # Where our own clock may be the wrong one, the later of two counts as ever.
+        # If our own clock may be wrong, the later of two wins as usual.
         master.leave()
         list(master.heard())
         one = GrpcModule(channel, "one", NOW_US + YEAR_US).begin()
@@ -219,7 +219,7 @@ def test_an_emulated_master_sends_no_token_in_clear(token, monkeypatch):
 
 
 def test_who_may_only_read_changes_nothing():
-    """A call that changes settings answers with the `change`; `ResetUsage` changes none."""
+    """A call that changes settings returns the `change`; `ResetUsage` changes none."""
     calls = {each.name: each for each in SERVICE.methods}
     assert set(calls) >= READS, "each that is named as a reader's is there"
     changing = {name for name, each in calls.items() if "change" in each.output_type.fields_by_name}

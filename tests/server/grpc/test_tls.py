@@ -1,4 +1,4 @@
-"""Files for TLS that do not do are named, with what is wrong: by check-config, by serve, by us."""
+"""Unusable TLS files are named with their error: by check-config, by serve, by commands."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ from tests.server.grpc.certificates import NEW_KEY, Authority
 
 @pytest.fixture(scope="module")
 def pems(tool, tmp_path_factory) -> Path:
-    """Make an authority, a certificate of it, keys of several kinds, and files that are neither."""
+    """Make an authority, a certificate, keys of several types, and invalid files."""
     directory = tmp_path_factory.mktemp("pems")
     authority = Authority(tool("openssl"), directory)
     authority.sign("a", "basicConstraints=CA:FALSE")
@@ -141,7 +141,7 @@ def run(*words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("command", ["check-config", "serve"])
 def test_wrong_files_are_found_before_anything_starts(command, pems):
-    """A key of another certificate, and one flag at a time that gRPC would abort on."""
+    """A key of another certificate, and one flag at a time on which gRPC would abort."""
     flags = [f"listen.tls_cert={pems}/a.pem", f"listen.tls_key={pems}/ca.key"]
     done = run(command, *(word for flag in flags for word in ("--set", flag)))
     assert done.returncode == 78

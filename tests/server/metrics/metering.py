@@ -1,4 +1,4 @@
-"""Small clusters, and what one scrape says of them."""
+"""Small clusters, and what one scrape reports about them."""
 
 from prometheus_client import CollectorRegistry, generate_latest
 
@@ -50,7 +50,7 @@ def scrape(
 
 
 def crowd(frameworks: int, roles: int) -> Allocator:
-    """Frameworks; each holds its number in thousandths of a CPU in role number % roles."""
+    """Frameworks; each holds its number in thousandths of a CPU, in role number % roles."""
     world = World()
     world.bind("cpus", "mem", roles=[f"role{role}" for role in range(roles)])
     world.agent("cpus:1000000;mem:1000000")

@@ -1,4 +1,4 @@
-"""Reading what Prometheus would read."""
+"""Parses metrics as Prometheus does."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ Samples = Mapping[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
 def samples(text: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
-    """Every sample by name (without the prefix) and sorted labels; none comes twice."""
+    """Every sample by name (without the prefix) and sorted labels, without duplicates."""
     found: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
@@ -22,13 +22,13 @@ def samples(text: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
 
 
 def value(of: Samples, name: str, /, **labels: str) -> float:
-    """The one sample of a name that has these labels, whatever others it has."""
+    """The only sample of a name with these labels among others."""
     (found,) = series(of, name, **labels).values()
     return found
 
 
 def series(of: Samples, name: str, /, **labels: str) -> dict[tuple[tuple[str, str], ...], float]:
-    """All samples of a name that have these labels."""
+    """All samples of a name with these labels."""
     return {
         all_labels: number
         for (each, all_labels), number in of.items()

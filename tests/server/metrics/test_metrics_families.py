@@ -1,4 +1,4 @@
-"""What one scrape says of a state, in numbers that can be checked by hand."""
+"""The contents of one scrape, in numbers that can be checked by hand."""
 
 import math
 
@@ -69,7 +69,7 @@ def test_shares_are_those_of_the_paper():
     assert value(found, "framework_weighted_share", framework="id-A") == pytest.approx(1 / 6)
     assert value(found, "framework_weighted_share", framework="id-B") == pytest.approx(2 / 3)
     hierarchical = scrape(nsdi(flat=False))
-    # Inside a role frameworks are equals.
+    # Inside a role frameworks have equal weights.
     share = value(hierarchical, "framework_weighted_share", framework="id-A")
     assert share == pytest.approx(2 / 3)
 
@@ -224,7 +224,7 @@ def test_long_names_are_cut_but_stay_apart():
 
 
 def test_names_of_roles_and_frameworks_tell_a_terminal_nothing():
-    """Roles that differ in control characters alone keep series of their own."""
+    """Roles that differ only in control characters have separate series."""
     world = World()
     world.agent("cpus:4;mem:1024")
     for number, sign in enumerate("\x1b\x07\u202e"):
@@ -297,7 +297,7 @@ def test_who_waits_longest_has_series_whatever_his_share():
 
 
 def test_what_strangers_make_up_makes_no_series():
-    """Names that a framework invents make none at all; those of an agent none of each framework."""
+    """Names that a framework invents add no series; those of an agent add none per framework."""
     allocator = nsdi()
     before = scrape(allocator)
     label = ";".join(f"name-{n}:1" for n in range(60))

@@ -1,4 +1,4 @@
-"""Metrics of one scrape: gangs that collect room, and those that never fit."""
+"""Metrics of gangs that collect room, and of those that never fit."""
 
 from allocator.core import DEMAND_LABEL, GANG_LABEL, PolicySpec, SetGang
 from allocator.server.reports import report
@@ -20,7 +20,7 @@ def test_gangs_that_collect_and_what_is_kept_for_them():
     assert value(found, "gangs", state="collecting") == 1
     assert value(found, "gangs", state="too_large") == 0
     assert value(found, "gangs_kept", resource="cpus", unit="core") == 3
-    # It has its turn, so it counts as collecting alone.
+    # It is its turn, so it counts as collecting alone.
     assert value(found, "clients_overdue", kept_by="nothing") == 0
 
 

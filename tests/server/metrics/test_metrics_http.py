@@ -1,4 +1,4 @@
-"""The HTTP listener, before books that answer, or are busy."""
+"""The HTTP listener, on books that answer or are busy."""
 
 import contextlib
 import gzip
@@ -52,7 +52,7 @@ def start_http(
 @pytest.fixture
 def loop() -> Iterator[FollowedBooks]:
     with kept(books_of()) as books:
-        books.ask(lambda: report.read(books.allocator)).result(200)  # loads what is compiled
+        books.ask(lambda: report.read(books.allocator)).result(200)  # load compiled loops
         yield books
 
 
@@ -65,12 +65,12 @@ def server(loop) -> Iterator[MetricsServer]:
 
 @pytest.fixture
 def impatient(monkeypatch):
-    """Shorter timeouts than usual, for the same events."""
+    """Shorter timeouts than usual, for the same behaviour."""
     monkeypatch.setattr(scraping, "ANSWER_S", 0.05)
 
 
 class Busy:
-    """Keeps the thread that owns books, or a core, at work for as long as the context lasts."""
+    """Keep the thread of books or of a core busy for the duration of the context."""
 
     def __init__(self, owner: FollowedBooks | CoreLoop) -> None:
         self.have = owner.ask if isinstance(owner, FollowedBooks) else owner.call
@@ -206,7 +206,7 @@ def test_however_many_scrape_busy_books_are_asked_once(loop, impatient, monkeypa
     with Busy(loop):
         for _ in range(5):
             assert scrapes.latest() is None
-    loop.ask(lambda: None).result(60)  # what waited before this is answered
+    loop.ask(lambda: None).result(60)  # requests that waited are answered first
     assert len(asked) == 1
     assert scrapes.latest() is not None
     assert len(asked) == 2
@@ -231,7 +231,7 @@ def test_who_connects_and_asks_nothing_keeps_nobody_away(server, said):
     crowd = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(CROWD)]
     try:
         for member in crowd:
-            with contextlib.suppress(OSError):  # the oldest are cut off already
+            with contextlib.suppress(OSError):  # the oldest are disconnected already
                 member.sendall(said)
         assert get(server, "/healthz")[0] == 200
         assert get(server, "/metrics")[0] == 200
@@ -242,7 +242,7 @@ def test_who_connects_and_asks_nothing_keeps_nobody_away(server, said):
 
 
 def gone(crowd: list[socket.socket]) -> list[socket.socket]:
-    """Members whose connections have ended."""
+    """Clients whose connections have ended."""
     found = []
     for member in crowd:
         member.settimeout(0.01)
@@ -274,7 +274,7 @@ def read_by_nobody(loop: FollowedBooks, readers: int) -> Iterator[tuple[MetricsS
 
 
 def test_who_reads_no_answer_leaves_room_for_probes_and_scrapes(loop, monkeypatch):
-    """Each such answer waits for its reader until its time is up."""
+    """Each such answer waits for its reader until the timeout."""
     monkeypatch.setattr(listener, "OTHERS_MAX", 2)
     with read_by_nobody(loop, 2) as (server, crowd):
         status, _, headers = get(server, "/big")
@@ -288,7 +288,7 @@ def test_who_reads_no_answer_leaves_room_for_probes_and_scrapes(loop, monkeypatc
 
 
 def test_whoever_scrapes_comes_before_one_that_does_not_read(loop, monkeypatch):
-    """The oldest such ends; the sidecar is not blind for as long as a connection may last."""
+    """The oldest one is disconnected; scrapes do not have to wait for its timeout."""
     monkeypatch.setattr(listener, "SCRAPES_MAX", 2)
     monkeypatch.setattr(listener, "SCRAPED", "/big")
     with read_by_nobody(loop, 2) as (server, crowd):
@@ -297,7 +297,7 @@ def test_whoever_scrapes_comes_before_one_that_does_not_read(loop, monkeypatch):
 
 
 def cut_off(member: socket.socket) -> bool:
-    """Whether a connection ends before all of a large answer is there."""
+    """Whether a connection ends before all of a large answer has arrived."""
     member.settimeout(15)
     read = 0
     with contextlib.suppress(ConnectionError):
@@ -316,7 +316,7 @@ def test_silence_is_cut_off(server, monkeypatch):
 
 
 def test_a_slow_answer_is_a_503_and_no_cut_connection(loop, monkeypatch):
-    """The work continues, and keeps its place: more of it would make all others wait."""
+    """The work continues, and keeps its place: starting more would delay all others."""
     monkeypatch.setattr(listener, "ANSWER_TIMEOUT_S", 0.2)
     monkeypatch.setattr(listener, "OTHERS_MAX", 1)
     go_on = threading.Event()
@@ -332,7 +332,7 @@ def test_a_slow_answer_is_a_503_and_no_cut_connection(loop, monkeypatch):
             status, text, headers = get(server, "/slow")
             assert (status, headers["Retry-After"]) == (503, "1")
             assert text == "no answer within 0.2 s; ask again in a moment\n"
-            # A busy machine may take longer for the requests that follow.
+            # A busy machine may take longer for the following requests.
             monkeypatch.setattr(listener, "ANSWER_TIMEOUT_S", 60.0)
             status, text, _ = get(server, "/quick")
             assert (status, text[:17]) == (503, "too many requests")
@@ -374,7 +374,7 @@ def test_close_frees_the_port(loop):
 
 
 def asked_as(server: MetricsServer, host: str | None, path: str) -> int:
-    """Ask under some name; with none as HTTP/1.0 may."""
+    """Send a request with this host name; without one, as HTTP/1.0 allows."""
     head = f"GET {path} HTTP/1.{0 if host is None else 1}\r\n"
     head += "" if host is None else f"Host: {host}\r\n"
     with socket.create_connection(("127.0.0.1", server.port), 30) as connection:
@@ -424,7 +424,7 @@ def test_a_scraper_that_asks_by_address_or_by_a_name_of_ours_goes_on(loop, host)
     ],
 )
 def test_no_answer_goes_to_a_page_of_somebody_elses(loop, server, host):
-    """Its script reads what this machine sees of it: names of frameworks, of roles, of agents."""
+    """A script there could read names of frameworks, roles and agents."""
     assert {asked_as(server, host, path) for path in PATHS} == {403}
     http = CONFIG.http.model_copy(update={"names": ("*",)})
     running = start_http(CONFIG.model_copy(update={"http": http}), loop)
@@ -435,7 +435,7 @@ def test_no_answer_goes_to_a_page_of_somebody_elses(loop, server, host):
 
 
 def test_a_part_that_fails_takes_away_itself_alone(loop, monkeypatch):
-    """Neither the rest of the scrape nor a session, which does not notice it."""
+    """The rest of the scrape and the session are not affected."""
     for event in CLUSTER:
         loop.ask(partial(loop.allocator.step, event)).result(60)
     given = state_families._roles
@@ -463,7 +463,7 @@ def test_a_part_that_fails_takes_away_itself_alone(loop, monkeypatch):
         monkeypatch.undo()
         after = samples(get(running, "/metrics")[1])
         assert {name for name, _ in after} == {name for name, _ in whole}
-        # What cannot be copied is shown as it was before.
+        # If the state cannot be copied, the previous values are shown.
         monkeypatch.setattr(report, "read", failing_now)
         older = samples(get(running, "/metrics")[1])
         assert {name for name, _ in older} == {name for name, _ in whole}

@@ -37,7 +37,7 @@ def test_offers_that_lie_are_as_old_as_the_oldest():
 
 
 VIP = SetQuota("vip", {"cpus": 13_000, "mem": 22 * GIB}, {})
-"""Everything is guaranteed to a role without frameworks, so that nothing free is offered."""
+"""Everything is needed for the guarantee of a role without frameworks, so nothing is offered."""
 
 
 def kept_by(found: Samples) -> dict[str, float]:
@@ -154,7 +154,7 @@ def test_the_number_of_quotas_with_series_is_bounded_and_nothing_is_lost():
         rows = series(found, f"role_quota_{name}", resource="cpus")
         assert len(rows) == 6
         assert sum(rows.values()) == pytest.approx(total)
-    # Limits of several roles do not add up to anything.
+    # Limits of several roles are not additive.
     assert len(series(found, "role_quota_limit")) == 5
     everything = scrape(allocator, roles_max=100)
     assert value(everything, "role_quota_guarantee", role="ghost", resource="cpus") == 1

@@ -1,4 +1,4 @@
-"""A change that comes late: it is done and told, or told as failed and never done."""
+"""A delayed change is either made and confirmed, or reported as failed and never made."""
 
 import threading
 from typing import Any
@@ -16,7 +16,7 @@ from allocator.v1 import settings_pb2 as spb
 
 
 class Lines:
-    """The audit log, in place of its lines' writer."""
+    """Replaces the writer of the audit log."""
 
     def __init__(self) -> None:
         self.kept: list[tuple[str, str]] = []
@@ -48,7 +48,7 @@ def drains(loop: CoreLoop) -> set[str]:
 
 
 class Held:
-    """The core's thread, held up at a change: right before it is made, or right after."""
+    """The core's thread, blocked at a change: right before it is made, or right after."""
 
     def __init__(self, loop: CoreLoop, monkeypatch) -> None:
         self.begun, self.go = threading.Event(), threading.Event()
@@ -63,7 +63,7 @@ class Held:
 
 
 def held_before_the_change(loop: CoreLoop, monkeypatch) -> threading.Event:
-    """Hold the core's thread up behind the last question that is asked before a change."""
+    """Block the core's thread behind the last question before a change."""
     go, set_drain = threading.Event(), Operators.set
 
     def late(operators: Operators, *what: Any) -> Any:
@@ -75,7 +75,7 @@ def held_before_the_change(loop: CoreLoop, monkeypatch) -> threading.Event:
 
 
 def test_what_is_told_as_failed_is_never_done(loop, stub, lines, monkeypatch):
-    """The core has not begun in time: the caller hears so, before its deadline."""
+    """The core has not started it in time: the client learns so before its deadline."""
     go = held_before_the_change(loop, monkeypatch)
     monkeypatch.setattr(change_requests, "left_s", lambda _context: 0.1)
     with pytest.raises(grpc.RpcError) as caught:
@@ -106,13 +106,13 @@ def test_an_answer_is_under_way_before_the_deadline(given, left):
 
 
 def test_whoever_has_gone_changes_nothing(loop, stub, lines, monkeypatch):
-    """Such as by Ctrl-C while the change waits for the core."""
+    """For example by Ctrl-C while the change waits for the core."""
     go = held_before_the_change(loop, monkeypatch)
     asked = stub.SetDrain.future(DRAIN, timeout=60)
     while not loop.commands.depth:
         threading.Event().wait(0.01)
     asked.cancel()
-    threading.Event().wait(0.5)  # until the server has heard
+    threading.Event().wait(0.5)  # until the server has noticed
     go.set()
     assert drains(loop) == set()
     assert ("agent a1", "done") not in lines.kept

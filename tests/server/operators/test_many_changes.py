@@ -1,4 +1,4 @@
-"""Thousands of changes at once: what they cost grows with their number, no faster."""
+"""Thousands of changes at once: the cost is linear in their number."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Whom a rule is about, and what of it looks like a mistake, of frameworks with several roles."""
+"""The frameworks that a rule applies to, and warnings about it, for frameworks of several roles."""
 
 import random
 

@@ -54,7 +54,7 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 def test_the_state_store_goes_on_after_any_error(tmp_path, monkeypatch):
-    """Whatever comes of asking the core, what was learnt is saved later."""
+    """Learned demands are saved later, whatever error the core's answer was."""
     monkeypatch.setattr(lasting, "AGAIN_S", (0.01, 0.01))
     asked = []
 

@@ -1,4 +1,4 @@
-"""What a package with a policy has: an entry, which an entry point names."""
+"""The module of a package with a policy that an entry point names."""
 
 from allocator.policies import filled_by
 from allocator.policies.drf import drf

@@ -1,4 +1,4 @@
-"""Users' policies: loaded, tried out, guarded; and what is said where they are wrong."""
+"""Users' policies: loading, trial, limits, and messages about errors in them."""
 
 import subprocess
 import sys
@@ -56,7 +56,7 @@ from allocator.policies.filling import Filling
 
 @pytest.fixture(autouse=True)
 def registry():
-    """Leave the registry as it was."""
+    """Restore the registry afterwards."""
     before = dict(POLICIES)
     yield
     POLICIES.replace(before)
@@ -64,7 +64,7 @@ def registry():
 
 @pytest.fixture
 def plugin(tmp_path):
-    """Write a file with a policy of one body; returns its path."""
+    """Write a file with a policy of this body; returns its path."""
 
     def write(body: str, name: str = "mine") -> str:
         path = tmp_path / f"{name}.py"
@@ -80,7 +80,7 @@ def plugin(tmp_path):
 
 
 PATIENCE_S = 300.0
-"""A deadline that no cycle meets: one may compile."""
+"""A deadline that includes time to compile."""
 
 FILL = 'return Filling(drf, "listed").allocate(snapshot, seed)'
 
@@ -137,7 +137,7 @@ def test_check_config_runs_the_example():
     assert (done.returncode, done.stderr) == (0, "")
 
 
-# What is wrong is named.
+# Errors are named.
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_a_file_that_is_wrong_is_named_with_the_mend(text, said, tmp_path):
     (problem,) = map(str, caught.value.problems)
     assert problem.startswith(f'{file}:2: policy.plugins[0] = "{path}": ')
     assert said in problem
-    assert list(POLICIES) == names  # nothing half-applied
+    assert list(POLICIES) == names  # nothing was applied
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):
@@ -199,7 +199,7 @@ def test_two_files_cannot_have_one_name(tmp_path):
     ],
 )
 def test_a_policy_that_fails_is_found_by_check_config(plugin, body, said):
-    """It decides about a small cluster before it is in force."""
+    """The policy decides about a small cluster before it takes effect."""
     from allocator.server.config import Flag
 
     path = plugin(body)
@@ -243,14 +243,14 @@ def test_a_policy_that_overruns_is_replaced_and_not_asked_again(plugin):
     path = plugin(f"if Mine.calls > 1: Mine.gate.wait()\n{FILL}")
     load_file(path)
     mine = sys.modules[f"mesos_allocator_plugin:{path}"].Mine
-    mine.gate = threading.Event()  # opened when nothing may be waiting any more
+    mine.gate = threading.Event()  # opened when no test waits for it any more
     registry = GuardedRegistry(0.2)
     registry.try_out(PolicySpec("mine"))
     made = session(registry.build)
     assert len(made.allocate(1000)) == 1  # the substitute's
     assert "'mine' did not decide within 200 ms" in made.last_cycle.policy_error
     assert mine.calls == 2
-    again = session(registry.build)  # another session asks no more than this one
+    again = session(registry.build)  # another session does not ask it again
     again.allocate(2000)
     assert "took too long before and is no longer called" in again.last_cycle.policy_error
     assert mine.calls == 2
@@ -261,7 +261,7 @@ def test_a_policy_that_overruns_is_replaced_and_not_asked_again(plugin):
 
 
 def test_a_policy_that_was_kept_and_fails_now_leaves_cycles_to_the_substitute(plugin):
-    """It was set long ago, and its file is another one now: the sidecar starts nevertheless."""
+    """It was set long ago, and its file has changed: the sidecar starts nevertheless."""
     load_file(plugin("raise KeyError('x')"))
     registry = GuardedRegistry(PATIENCE_S)
     registry.begin_with(PolicySpec("mine"))
@@ -270,11 +270,11 @@ def test_a_policy_that_was_kept_and_fails_now_leaves_cycles_to_the_substitute(pl
     assert "KeyError: 'x'" in made.last_cycle.policy_error
 
 
-# A trial, and what it waits for.
+# The trial, and what it waits for.
 
 
 def test_a_trial_compiles_nothing_of_ours():
-    """So it is as quick as a small cluster lets it be, on any machine, with any cache."""
+    """So its time depends only on a small cluster, on any machine, with any cache."""
     program = f"""
 import sys
 from allocator.server.config import Flag, load
@@ -293,14 +293,14 @@ numba.njit(lambda x: np.sort(x)[::-1].copy())(np.ones(3))
 
 @pytest.mark.long
 def test_what_a_compiler_takes_is_not_the_policys_own_time(plugin):
-    """To compile this alone takes longer than the policy has."""
+    """Compiling this takes longer than the policy's time limit."""
     load_file(plugin(COMPILES))
     with interpreted_here():
         GuardedRegistry(10.0).try_out(PolicySpec("mine"), within_s=0.2)
 
 
 def test_a_trial_ends_a_policy_that_takes_its_own_time(plugin, monkeypatch, capfd):
-    """It says for what it waits."""
+    """The log says what it waits for."""
     path = plugin(f"Mine.gate.wait()\n{FILL}")
     load_file(path)
     mine = sys.modules[f"mesos_allocator_plugin:{path}"].Mine
@@ -491,7 +491,7 @@ def test_a_policy_that_decides_alone_takes_no_selection_and_no_subtrees(plugin):
 
 @contextmanager
 def administered(registry: GuardedRegistry) -> Iterator[tuple[CoreLoop, AdminServiceStub]]:
-    """A core on its thread, with the operators' service before it."""
+    """A core on its thread, with the operators' service in front of it."""
     loop = CoreLoop(
         Config(),
         build_policy=registry.build,
@@ -502,7 +502,7 @@ def administered(registry: GuardedRegistry) -> Iterator[tuple[CoreLoop, AdminSer
 
 
 def waiting_at_first(plugin) -> tuple[Any, pb.SetPolicyRequest]:
-    """A policy that waits for its gate when it is tried out."""
+    """A policy that blocks in its trial until its gate opens."""
     path = plugin(f"Mine.begun.set()\nMine.gate.wait(60)\n{FILL}")
     load_file(path)
     mine = sys.modules[f"mesos_allocator_plugin:{path}"].Mine
@@ -518,7 +518,7 @@ def test_the_core_goes_on_while_a_policy_is_tried_out(plugin):
         assert loop.call(lambda: loop.allocator.settings.policy.name).result(60) == "drf"
         mine.gate.set()
         assert answer.result(60).policy.name == "mine"
-        assert mine.calls == 2  # once in each process; the core did not try it once more
+        assert mine.calls == 2  # once in each process; the core did not repeat the trial
 
 
 MADE_BY = """
@@ -532,7 +532,7 @@ class Mine:
 
 
 def test_the_core_makes_no_policy_of_a_user_that_looks_on(tmp_path):
-    """Not when an operator sets it, nor when a configuration does: to make one may take long."""
+    """Neither on an operator's change nor on a configuration's: creating one may take long."""
     path = tmp_path / "mine.py"
     path.write_text(
         f"{HEAD}import threading\n{MADE_BY}\nPOLICIES = {{'mine': Entry(lambda spec: Mine())}}"

@@ -1,4 +1,4 @@
-"""A sidecar whose loops are not loaded yet says so, takes no session, and ends at once."""
+"""A sidecar that has not loaded its loops says so, refuses sessions, and stops at once."""
 
 import gc
 import os
@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 @pytest.fixture
 def complete_cache() -> Path:
-    """The tests' own cache, made complete."""
+    """The tests' own cache, marked as complete."""
     subprocess.run([sys.executable, "-m", "allocator", "warm"], check=True, cwd=ROOT)
     loop_cache.prepare()
     return Path(os.environ["NUMBA_CACHE_DIR"])
@@ -56,7 +56,7 @@ def health_of(channel: grpc.Channel) -> int:
 
 
 def refusal(channel: grpc.Channel) -> str:
-    """Why no session begins."""
+    """The reason for refusing sessions."""
     with pytest.raises(grpc.RpcError) as refused:
         GrpcModule(channel).begin()
     error: Any = refused.value
@@ -93,7 +93,7 @@ def test_until_its_loops_are_compiled_it_says_so_takes_no_session_and_ends_at_on
 
 @pytest.fixture
 def nearly_cold(complete_cache, cold) -> Path:
-    """A cache in which all loops are, and which does not say so: children look for each."""
+    """A cache that contains all loops, but lacks the mark: child processes check each loop."""
     shutil.copytree(complete_cache, cold / complete_cache.name)
     (cold / complete_cache.name / loop_cache.COMPLETE).unlink()
     return cold / complete_cache.name
@@ -114,7 +114,7 @@ def test_once_the_loops_are_loaded_sessions_begin_and_a_plan_is_adopted(nearly_c
         sidecar.await_said("ready", within_s=READY_S)
         module = GrpcModule(channel).begin()
         assert len(module.batch(cycle=True)) > 0
-        # The decider reports figures to the observer from time to time.
+        # The deciding process sends figures to the observer periodically.
         await_true(lambda: value(sidecar.scraped(), "plans_total", result="adopted") == 1)
         found = sidecar.scraped()
         assert value(found, "cycles_total") == 1
@@ -207,7 +207,7 @@ def test_where_loops_cannot_be_compiled_no_session_begins_and_it_is_said_why(mon
 
 
 def test_what_could_not_be_compiled_is_tried_again(monkeypatch, cold):
-    """As where no descriptor was left, for a while."""
+    """As if no descriptor had been left, for a while."""
 
     monkeypatch.setattr(compilation, "command_aside", exits(3))
     monkeypatch.setattr(compilation, "load", lambda: None)
@@ -246,7 +246,7 @@ def test_a_port_that_is_taken_is_noticed_before_anything_is_compiled(cold):
 
 
 def test_without_a_writable_cache_a_private_one_is_used(tmp_path, monkeypatch):
-    """A file where the directory should be keeps even root from writing."""
+    """A file in place of the directory prevents even root from writing."""
     (tmp_path / "file").touch()
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file"))
     note = loop_cache.prepare()
@@ -276,7 +276,7 @@ def test_a_private_cache_is_removed_at_the_end(tmp_path):
 
 
 def test_a_missing_home_is_no_obstacle(tmp_path):
-    """As for a service without one, in an installation that it cannot write."""
+    """As for a service without a home directory, in an installation that it cannot write."""
     package = tmp_path / "allocator"
     shutil.copytree(ROOT / "allocator", package, ignore=shutil.ignore_patterns("__pycache__"))
     (package / "__pycache__").touch()

@@ -1,4 +1,4 @@
-"""A sidecar without free descriptors continues, logs it in one line, and accepts callers again."""
+"""Without free descriptors a sidecar continues, logs one line, and accepts clients again later."""
 
 import resource
 import signal
@@ -29,7 +29,7 @@ def sidecar(tmp_path_factory) -> Iterator[SidecarProcess]:
 
 
 def scrape(http: str) -> str:
-    """Ask until there is an answer; pytest-timeout bounds it."""
+    """Ask until an answer arrives; pytest-timeout bounds it."""
     while True:
         try:
             with urllib.request.urlopen(f"http://{http}/healthz", timeout=5) as answer:
@@ -40,8 +40,8 @@ def scrape(http: str) -> str:
 
 @contextmanager
 def no_descriptors(pid: int) -> Iterator[None]:
-    """Leave a process those that it has, for as long as the context lasts."""
-    # What a test before this one used is closed a moment later.
+    """Leave a process its open descriptors only, for the duration of the context."""
+    # Descriptors of the previous test are closed a moment later.
     lowest, still = -1, 0
     while still < 3:
         before, lowest = lowest, lowest_free_descriptor(pid)
@@ -70,7 +70,7 @@ def test_no_flood_of_logs_without_descriptors(sidecar):
 
 
 def test_operators_on_a_socket_are_answered_without_descriptors(sidecar):
-    """Who calls cannot be found out then; that is no reason to refuse."""
+    """The client cannot be identified then, which is no reason to refuse it."""
     limit = settings_pb2.Limit(role="eng", limit=types_pb2.Quantities(name=["cpus"], amount=[1]))
     with sidecar.channel() as channel:
         stub = admin_pb2_grpc.AdminServiceStub(channel)
@@ -81,7 +81,7 @@ def test_operators_on_a_socket_are_answered_without_descriptors(sidecar):
 
 
 def test_a_configuration_that_cannot_be_read_ends_nothing(sidecar):
-    """Where the plugins are cannot even be looked up then."""
+    """Not even the path of the plugins can be looked up then."""
     with no_descriptors(sidecar.process.pid):
         sidecar.process.send_signal(signal.SIGHUP)
         said = sidecar.await_said("configuration not taken over, nothing has changed")

@@ -63,7 +63,7 @@ def test_the_end_waits_for_no_long_cycle(tmp_path):
 
 @pytest.fixture
 def compiling(monkeypatch):
-    """A process whose children are done, and where loading takes no time."""
+    """A process whose children have ended, and that loads in no time."""
     monkeypatch.delenv("NUMBA_DISABLE_JIT", raising=False)
     monkeypatch.setattr(compilation, "load", lambda: None)
     monkeypatch.setattr(gc, "freeze", lambda: None)

@@ -93,7 +93,7 @@ def test_auto_means_console_on_a_terminal():
         while piece := os.read(ours, 4096):
             written += piece
     except OSError:
-        pass  # Linux says so when the last writer is gone.
+        pass  # Linux reports this when the last writer has closed.
     finally:
         os.close(ours)
     assert process.wait(60) == 0

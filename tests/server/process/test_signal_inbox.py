@@ -1,4 +1,4 @@
-"""No signal is lost, whenever it comes."""
+"""No signal is lost, whenever it arrives."""
 
 import signal
 import subprocess
@@ -63,7 +63,7 @@ print(came, told.to_end)
 
 
 def test_a_signal_may_come_between_any_two_lines():
-    """The handler runs on the thread that waits: what that holds, it must not wait for."""
+    """The handler runs on the thread that waits, so it must not wait for locks of that thread."""
     done = subprocess.run(
         [sys.executable, "-c", EVERYWHERE], capture_output=True, text=True, timeout=60, check=True
     )
@@ -93,7 +93,7 @@ print("heard")
 
 @pytest.mark.long
 def test_a_signal_that_another_thread_gets_is_heard():
-    """The system may choose any thread, as where the main one is about to take another signal."""
+    """The system may choose any thread, for example if the main one is handling another signal."""
     done = subprocess.run(
         [sys.executable, "-c", ELSEWHERE], capture_output=True, text=True, timeout=60, check=True
     )

@@ -1,4 +1,4 @@
-"""What systemd hears of a sidecar, on a real notification socket."""
+"""Notifications to systemd, on a real notification socket."""
 
 import os
 import socket
@@ -28,7 +28,7 @@ def heard(tmp_path, monkeypatch) -> Iterator[socket.socket]:
 
 
 def emptied(listener: socket.socket) -> list[bytes]:
-    """Everything that came so far."""
+    """All notifications so far."""
     listener.setblocking(False)
     found = []
     try:
@@ -58,7 +58,7 @@ def test_a_core_that_hangs_is_not_called_alive(heard, monkeypatch):
     with systemd.watched(lambda: not monitor.health()):
         assert heard.recv(100) == systemd.ALIVE
         with Busy(loop):
-            # Soon nothing is said any more, and that stays so.
+            # Notifications stop soon, and stay off.
             silent_since_s = time.monotonic()
             while time.monotonic() - silent_since_s < 0.5:
                 if emptied(heard):

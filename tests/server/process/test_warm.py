@@ -1,4 +1,4 @@
-"""A warm sidecar compiles nothing while it serves, and its disk can end no session by a loop."""
+"""A warm sidecar compiles nothing while it serves, and no disk error in a loop ends a session."""
 
 import re
 import subprocess
@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 @pytest.mark.long
 def test_after_warming_no_policy_and_no_plan_needs_another_loop():
-    """Each would stop the core for seconds, once, in the middle of a session."""
+    """Each would block the core for seconds, once, in the middle of a session."""
     words = [sys.executable, "-m", "tests.server.process.warm_loops"]
     done = subprocess.run(words, cwd=ROOT, check=True, capture_output=True, text=True)
     *missing, last = done.stdout.splitlines()
@@ -26,7 +26,7 @@ def test_after_warming_no_policy_and_no_plan_needs_another_loop():
 
 
 def test_loops_are_kept_apart_by_every_source_that_one_may_be_made_of():
-    """A loop in one file is compiled against functions of another, at which numba does not look."""
+    """A loop in one file is compiled against functions of another, whose changes numba ignores."""
     marked = re.compile(r"(?m)^@(loop|part|compiled|hot|allocating)\b")
     package = ROOT / "allocator"
     with_loops = {path for path in package.rglob("*.py") if marked.search(path.read_text())}
@@ -36,7 +36,7 @@ def test_loops_are_kept_apart_by_every_source_that_one_may_be_made_of():
 
 @pytest.fixture
 def doubling(monkeypatch) -> Loop:
-    """A loop whose cache lies on a disk that is full, and without it is well."""
+    """A loop whose cache is on a full disk, and that works without it."""
     monkeypatch.setattr(_Mode, "cache_may_fail", False)
     monkeypatch.setattr(_Mode, "interpreted", False)
     loop = Loop(_double, {"cache": True}, entry=True)

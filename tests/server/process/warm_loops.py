@@ -1,6 +1,6 @@
-"""Which loops are compiled after warming, and which more by sessions: run as a process of its own.
+"""Lists loops that are compiled after warming; runs as a process of its own.
 
-Prints what a warm sidecar would still have to compile while it serves, a line each.
+Prints what a warm sidecar would still have to compile while it serves, one line each.
 """
 
 import sys
@@ -16,7 +16,7 @@ EVENTS = 400
 
 
 def loops() -> Iterator[tuple[str, Loop]]:
-    """Give all loops that Python calls, of all modules that are loaded."""
+    """All loops that Python calls, of all loaded modules."""
     for name, module in sorted(sys.modules.items()):
         if name.startswith("allocator."):
             for key, value in sorted(vars(module).items()):
@@ -25,7 +25,7 @@ def loops() -> Iterator[tuple[str, Loop]]:
 
 
 def compiled() -> dict[str, int]:
-    """Say of each loop for how many types of arguments it is compiled."""
+    """For each loop the number of argument types it is compiled for."""
     return {
         name: len(loop.dispatcher.signatures) if "dispatcher" in vars(loop) else 0
         for name, loop in loops()
@@ -33,7 +33,7 @@ def compiled() -> dict[str, int]:
 
 
 def play_sessions() -> None:
-    """Let every policy decide in both modes, on a cluster where everything happens."""
+    """Run a cycle of every policy in both modes, on a cluster with all features."""
     from allocator.policies import POLICIES
     from tests.endurance.growth import Load
     from tests.lab.master.masters import wire_link
@@ -44,7 +44,7 @@ def play_sessions() -> None:
 
 
 def make_plans() -> None:
-    """Let every policy that plans plan for clusters of several shapes."""
+    """Make plans by every planning policy for clusters of several shapes."""
     from allocator.core import PlanningPolicy, PolicySpec
     from allocator.policies import POLICIES, build
     from allocator.testing import problem_of, static_snapshot
@@ -71,7 +71,7 @@ if __name__ == "__main__":
     play_sessions()
     make_plans()
     for name, count in compiled().items():
-        # A solver's repairs serve experiments; no plan begins at the one before.
+        # A solver's repairs serve experiments; no plan starts from the previous one.
         served = not name.startswith("allocator.solvers.") or count
         if served and (count, before.get(name, 0)) != (1, 1):
             told = f"{name}: {before.get(name, 0)} after warming, {count} after sessions"

@@ -1,4 +1,4 @@
-"""A child makes pieces of what was there when it was begun, whatever happens meanwhile."""
+"""A child process sees the state at the moment of the fork, whatever happens meanwhile."""
 
 import mmap
 import os
@@ -25,7 +25,7 @@ from tests.world.rows import given_back, holdings_of, settled
 @settings(examples(10, 40), deadline=None, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 2**32 - 1), before=st.integers(0, 3), after=st.integers(1, 4))
 def test_a_checkpoint_is_of_the_moment_it_was_begun(seed, before, after):
-    """The slow obvious twin is a copy of everything, made at that moment."""
+    """The naive implementation copies everything at that moment."""
     chance = np.random.default_rng(seed)
     world = random_world(chance, PolicySpec("drf"))
 
@@ -45,7 +45,7 @@ def test_a_checkpoint_is_of_the_moment_it_was_begun(seed, before, after):
     gone_on = mmap.mmap(-1, 1)  # memory that both processes share
 
     def make():
-        # Only after the core went on: what it changes must not be seen.
+        # Only after the core continued: its changes must not be seen.
         while not gone_on[0]:
             time.sleep(0.001)
         yield from map(frame, write_checkpoint(to_columns(kept)))
@@ -97,7 +97,7 @@ def test_a_child_that_hangs_is_given_up(monkeypatch, child):
 
 
 def test_a_child_ends_with_whoever_reads(child):
-    """It would wait forever to write more."""
+    """It would block forever on writing more."""
     pieces = frozen(lambda: iter([bytes(1 << 20)]))
     assert next(pieces)
     del pieces
@@ -148,7 +148,7 @@ finally:
 @pytest.mark.long
 @pytest.mark.parametrize("first", ["allocator.server", "allocator.lab.links.stream"])
 def test_grpc_has_no_hand_in_a_child(first):
-    """Whichever room imports gRPC first. Its handlers would tell that they were skipped."""
+    """gRPC may be imported earlier or later. Its handlers would log that they were skipped."""
     command = [sys.executable, "-c", f"import {first}\n{BESIDE_GRPC}"]
     bare = {name: value for name, value in os.environ.items() if not name.startswith("GRPC_")}
     ran = subprocess.run(

@@ -1,4 +1,4 @@
-"""Where a process finds compiled loops by itself: in a checkout, an installed package, an image."""
+"""Where a process looks for compiled loops: in a checkout, an installed package, an image."""
 
 import os
 import shutil
@@ -23,7 +23,7 @@ _FINISH = (
 
 
 class Copy:
-    """A copy of the package, and a home, of which a process knows nothing else."""
+    """A copy of the package, and a home directory; the process sees nothing else."""
 
     def __init__(self, place: Path) -> None:
         self.place, self.home = place / "place", place / "home"
@@ -47,7 +47,7 @@ class Copy:
         return done.stdout.splitlines()
 
     def directory(self, **more: str) -> Path:
-        """Where a process keeps its loops, of which there is nothing to say."""
+        """The directory of compiled loops of a process without warnings."""
         note, directory = self.python("-c", _ASK, **more)
         assert note == ""
         return Path(directory)
@@ -100,7 +100,7 @@ def test_a_variable_names_another_directory(installed, tmp_path):
     named = {"NUMBA_CACHE_DIR": str(tmp_path / "named")}
     directory = installed.directory(**named)
     assert directory.parent == tmp_path / "named"
-    # As a child process that was handed the directory itself.
+    # As a child process that was given the directory itself.
     assert installed.directory(NUMBA_CACHE_DIR=str(directory)) == directory
     assert not (installed.package / "__pycache__").exists()
 

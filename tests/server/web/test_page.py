@@ -63,7 +63,7 @@ def always_fresh(monkeypatch):
 @pytest.fixture
 def loop() -> Iterator[FollowedBooks]:
     with kept(books_of()) as books:
-        books.ask(lambda: books.allocator.allocate(1)).result(200)  # loads what is compiled
+        books.ask(lambda: books.allocator.allocate(1)).result(200)  # load compiled loops
         yield books
 
 

@@ -1,4 +1,4 @@
-"""What is written is read again as it was; what is wrong is named."""
+"""Encoding and decoding: round trips, and errors that name the field."""
 
 from typing import Any
 
@@ -70,7 +70,7 @@ def test_a_kind_comes_back_as_it_was(kind):
 
 
 def test_two_kinds_that_decisions_tell_apart_are_two():
-    """Whatever is different in one field alone."""
+    """For a difference in any single field."""
     usual: dict[str, Any] = {
         "name": "disk",
         "type": SCALAR,
@@ -93,7 +93,7 @@ def test_two_kinds_that_decisions_tell_apart_are_two():
 
 
 def test_one_kind_of_a_name_is_plain():
-    """Whatever is special about a kind, it is not plain then."""
+    """A kind with any special property is not plain."""
     plain = types.Kind(name="disk", type=SCALAR)
     assert read_kind(plain).plain
     specials: list[dict[str, Any]] = [
@@ -208,7 +208,7 @@ def test_a_whitelist_may_hold_an_agent_that_calls_itself_nothing():
 
 @pytest.mark.parametrize(("text", "field", "said"), BAD_EVENTS)
 def test_a_bad_value_is_named(text, field, said):
-    """With the field, the value and what would be right."""
+    """With the field, the value and the valid range."""
     event = text_format.Parse(text, pb.Event())
     with pytest.raises(WireError) as caught:
         read(event)
@@ -265,7 +265,7 @@ def test_a_greeting_needs_options():
 
 
 def test_of_attributes_with_one_name_the_first_counts():
-    """As Mesos's own offer constraints have it."""
+    """As in Mesos's own offer constraints."""
     agent = write_event(AddAgent(1, AgentInfo("a", attributes={"zone": "a"}), {}))
     agent.add_agent.attributes.add(name="zone", value="b", type=types.VALUE_TYPE_TEXT)
     assert read(agent).info.attributes == {"zone": "a"}

@@ -1,4 +1,4 @@
-"""What a module says of itself is taken as it is, within bounds, and changes nothing else."""
+"""Figures that a module reports are accepted within bounds, and change nothing else."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -14,7 +14,7 @@ from tests.wire.strategies import snapshot_events
 
 
 def mutations(valid: bytes):
-    """The bytes of a valid message with some of them changed, cut off, or put in."""
+    """The bytes of a valid message with some of them changed, removed or inserted."""
     places = st.integers(0, max(len(valid) - 1, 0))
 
     def change(edits: list[tuple[int, int, str]]) -> bytes:
@@ -38,7 +38,7 @@ def mutations(valid: bytes):
 
 
 def well_formed(answers: list[pb.SessionResponse], session) -> None:
-    """An answer is an error with a code and a text, and then the session is over."""
+    """The answers are valid, and an error with a code and a text ends the session."""
     for answer in answers:
         assert pb.SessionResponse.FromString(answer.SerializeToString()) == answer
     errors = [answer.error for answer in answers if answer.HasField("error")]
@@ -86,7 +86,7 @@ def test_changed_openings(data):
 
 @given(st.data(), st.lists(strategies.events, max_size=5))
 def test_changed_batches(data, events):
-    """Valid events of a cluster that is not this one, and bytes that were changed."""
+    """Valid events of another cluster, and corrupted bytes."""
     said = map(write_event, events)
     batch = pb.SessionRequest(events=pb.EventBatch(sequence=1, clock_ms=6, events=said, cycle=True))
     valid = batch.SerializeToString()

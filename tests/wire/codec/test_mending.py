@@ -1,4 +1,4 @@
-"""What only informs is mended and counted; what decisions depend on still ends the session."""
+"""Invalid informative fields are corrected and counted; invalid decisive ones end the session."""
 
 import pytest
 from google.protobuf import text_format
@@ -86,7 +86,7 @@ def test_the_session_lives_and_the_counter_says_so(text, field):
     sidecar = new_sidecar()
     module = Module(sidecar).begin()
     for time in (1, 2):
-        handle = 2 + time  # a new one each time, where the event binds one
+        handle = 2 + time  # a new handle each time, if the event binds one
         event = event_of(
             text.replace("agent: 3", f"agent: {handle}").replace("work: 3", f"work: {handle}")
         )
@@ -162,7 +162,7 @@ TIMES = st.integers(-(2**63), 2**63 - 1)
 
 @given(TIMES, TIMES)
 def test_whatever_window_is_said_can_be_read(start_ms, duration_ms):
-    """And mending it once more changes nothing."""
+    """Correcting it again changes nothing."""
     message = pb.UnavailabilityUpdate(agent=1)
     message.unavailability.start_ms = start_ms
     message.unavailability.duration_ms = duration_ms

@@ -1,4 +1,4 @@
-"""What can be mended is refused as it is, so an event is read first, and mended only then."""
+"""An event is read without corrections first, and only corrected if that fails."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +14,7 @@ LONG = "x" * (TEXT_LENGTH_MAX + 1)
 
 
 def mostly(usual, *odd):
-    """A usual value nine times in ten, so that whole lists of agents are sound."""
+    """A usual value nine times in ten, so that whole lists of agents are valid."""
     return st.integers(0, 9).flatmap(lambda dice: st.sampled_from(odd) if dice == 0 else usual)
 
 
@@ -61,8 +61,8 @@ def test_what_is_taken_needs_no_mending(messages):
     each = [is_taken(READERS["add_agent"], message) for message in messages]
     together = is_taken(LIST_READERS["add_agent"], messages)
     assert together == all(each)
-    # Mending is in place.
+    # Corrections are made in place.
     mended = [bool(mend_event("add_agent", message, 10)) for message in messages]
     assert not any(taken and changed for taken, changed in zip(each, mended, strict=True))
-    # And once it is mended, nothing is left to mend.
+    # After one pass no correction is left.
     assert not any(mend_event("add_agent", message, 10) for message in messages)

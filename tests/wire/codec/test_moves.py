@@ -1,6 +1,6 @@
-"""Holds, transitions and releases that come mixed do what their rows do one by one.
+"""Mixed holds, transitions and releases have the effect of their rows one by one.
 
-The twin is slow and obvious: a second sidecar, which is sent each row in a batch of its own.
+The naive implementation is a second sidecar, which receives each row in a batch of its own.
 """
 
 import re
@@ -61,7 +61,7 @@ def cluster() -> list[Event]:
 
 
 class Host:
-    """A sidecar's session, and what a module says in it."""
+    """A sidecar's session, and a module's messages in it."""
 
     def __init__(self, filters: int) -> None:
         settings = Settings(policy=PolicySpec("drf"), learn_after=2, probe_after=2)
@@ -84,12 +84,12 @@ class Host:
         return answers
 
     def batch(self, *events: Event, cycle: bool = False) -> str:
-        """Send events; returns the error, or nothing."""
+        """Send events; returns the error if there is one."""
         (answer,) = self._told(self.module.batch(self.clock_ms, events, cycle=cycle))
         return f"{answer.error.field}: {answer.error.message}" if answer.HasField("error") else ""
 
     def cycle(self) -> bytes:
-        """Run a cycle, all of which is offered; returns what was decided."""
+        """Run a cycle whose decisions all become offers; returns the decisions."""
         self.clock_ms += 700
         assert not self.batch(cycle=True)
         made = self.decisions
@@ -101,7 +101,7 @@ class Host:
 
 
 def one_by_one(host: Host, event: Event) -> str:
-    """Send each row by itself, unless the event is wrong as a whole."""
+    """Send each row by itself, unless the event is invalid as a whole."""
     if isinstance(event, Release | Transition) and is_possible(host, event):
         assert not any(host.batch(one) for one in rows_of(event))
         return ""
@@ -146,7 +146,7 @@ def is_possible(host: Host, event: Release | Transition) -> bool:
 
 
 class Draw:
-    """What a module may say next, mostly of what there is."""
+    """The next event of a module, mostly about existing holdings."""
 
     def __init__(self, chance: Random, host: Host) -> None:
         self.chance = chance
@@ -176,7 +176,7 @@ class Draw:
         return self.chance.choice([(0, 1), (0, 1), (1, 0), (0, 1, 2), (0,), (2, 1), ()])
 
     def _rows(self, kinds: tuple[int, ...], *, offered: bool) -> list[tuple[int, ...]]:
-        """One row, or a few, each with a task, a part, or all of what is there."""
+        """One row, or a few, each with a task, a part, or all of a holding."""
         found = []
         for _ in range(self.chance.choice([1, 1, 1, 2, 3])):
             place = self._place(offered=offered)
@@ -207,14 +207,14 @@ class Draw:
 
     def hold(self) -> Event:
         kinds, chance = (0, 1), self.chance
-        # Some of an unknown framework.
+        # Some belong to an unknown framework.
         framework = chance.choice([*range(1, FRAMEWORKS + 1), FRAMEWORKS + 1])
         where = chance.randint(1, ROLES), chance.randint(1, AGENTS)
         times = chance.choice([0, 1, 1, 2])
         return Hold(holdings((framework, *where, *(each * times for each in TASK)), kinds=kinds))
 
     def other(self) -> Event:
-        """What stands between two runs, and who leaves a role."""
+        """Events between two runs of moves, and frameworks that leave a role."""
         framework = self.chance.randint(1, FRAMEWORKS)
         if not self.state.frameworks.is_bound(framework):
             return AddFramework(framework, FrameworkInfo(f"id-{framework}", "job-9"), (1, 2))
@@ -229,7 +229,7 @@ class Draw:
         return self.chance.choice(some)
 
     def wild(self) -> Event:
-        """What cannot be, mostly."""
+        """Events that are mostly invalid."""
         chance = self.chance
         table = holdings(
             *((chance.randint(1, 5), chance.randint(1, 3), chance.randint(1, 5), 1000),)
@@ -243,7 +243,7 @@ class Draw:
 
 
 def noted(trail: Trail) -> list[str]:
-    """What a trail has of offers, row by row; amounts of nothing are left out."""
+    """A trail's rows of offers; zero amounts are left out."""
     found = []
     for each in trail.events:
         if isinstance(each.event, Moves | Release | Transition):

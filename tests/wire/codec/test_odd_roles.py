@@ -1,4 +1,4 @@
-"""Roles that are too deep or too long: any framework may have one, without harm to others."""
+"""Roles that are too deep or too long: any framework may use one, without harm to others."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,7 +23,7 @@ DEPTH_MAX = 4
 
 
 def chain(depth: int, first: int = 3, name: str = "r") -> dict[int, str]:
-    """A role and all above it, as a module binds them: each before its descendants."""
+    """A role and its ancestors, as a module binds them: parents first."""
     return {first + level: "/".join([name] * (level + 1)) for level in range(depth)}
 
 
@@ -79,7 +79,7 @@ NAMES = st.sampled_from(["a", "b", "x" * 5, "y" * (TEXT_LENGTH_MAX // 2), "z" * 
 
 @given(st.lists(st.lists(NAMES, min_size=1, max_size=8), max_size=4), st.integers(1, 6))
 def test_whatever_roles_frameworks_have_they_can_be_bound(subscribed, depth_max):
-    """Each stands below a role that is bound, under a name of its own, not too deep."""
+    """Each replacement is below a bound role, has a unique name, and is not too deep."""
     paths = dict.fromkeys(
         "/".join(names[: end + 1]) for names in subscribed for end in range(len(names))
     )
@@ -93,5 +93,5 @@ def test_whatever_roles_frameworks_have_they_can_be_bound(subscribed, depth_max)
     allocator = new_sidecar(limits=SessionLimits(role_depth=depth_max)).allocator
     allocator.step(Define(roles=dict(enumerate(taken, 1))))
     assert all(len(path) <= TEXT_LENGTH_MAX for path in taken)
-    # Once more it changes nothing.
+    # Correcting it again changes nothing.
     assert mend_event("define", message, depth_max) == []

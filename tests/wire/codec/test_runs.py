@@ -1,4 +1,4 @@
-"""Events that are read together say what they say one by one."""
+"""Events that are read together have the effect of single ones."""
 
 from dataclasses import fields
 
@@ -58,7 +58,7 @@ def vars_of(event) -> list:
 
 
 def some(table: Holdings) -> list:
-    """Who, and the amounts that are not zero, of one row."""
+    """The keys of one row, and its amounts other than zero."""
     amounts = zip(table.kind.tolist(), table.amount[0].tolist(), strict=True)
     who = table.framework[0], table.role[0], table.agent[0]
     return [*map(int, who), sorted(each for each in amounts if each[1])]
@@ -153,7 +153,7 @@ def test_an_event_of_many_rows_is_read_by_itself():
 
 
 def test_moves_of_many_kinds_are_read_in_several_parts():
-    """Else a table of all rows and all kinds would need much memory."""
+    """Otherwise a table of all rows and all kinds would need much memory."""
     events = [write_event(release(1, (kind,))) for kind in range(1, 1001)]
     found = list(runs(events))
     assert len(found) > 1
@@ -163,7 +163,7 @@ def test_moves_of_many_kinds_are_read_in_several_parts():
 
 
 def test_columns_that_do_not_fit_are_not_mended_by_their_neighbours():
-    """Two frameworks and one agent, then one framework and two agents: each is wrong."""
+    """Two frameworks and one agent, then one framework and two agents: each is invalid."""
     events = [write_event(Hold(one_row(number))) for number in (1, 2, 3)]
     events[0].hold.framework.append(9)
     events[1].hold.agent.append(9)

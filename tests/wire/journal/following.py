@@ -1,4 +1,4 @@
-"""A sidecar whose records others follow: after each record all of them must know the same."""
+"""A sidecar whose records others follow: after each record all must have the same state."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -51,7 +51,7 @@ def mark_of(sidecar: Sidecar | None) -> Mark:
 def beginning(
     sidecar: Sidecar, records_before: int = 0, file: int = 1
 ) -> list[journal_pb2.JournalRecord]:
-    """What a follower begins with: the whole state as it is now."""
+    """The start of a follower: the whole current state."""
     start = start_record(
         sidecar.allocator.settings,
         SessionLimits(),
@@ -72,14 +72,14 @@ def new_follower(build_policy=build, verify_every: int = 0) -> Follower:
 
 
 class Undecided:
-    """A policy that a follower must not ask."""
+    """A policy that a follower must not call."""
 
     def allocate(self, snapshot: Snapshot, seed: int) -> Grants:
         raise AssertionError("a follower asks no policy")
 
 
 class Mute:
-    """A policy that plans, of which a follower must not ask anything either."""
+    """A planning policy of which a follower must not call anything."""
 
     def __init__(self, policy: PlanningPolicy) -> None:
         self.about_holders = policy.about_holders
@@ -95,13 +95,13 @@ class Mute:
 
 
 def never_asked(spec: PolicySpec) -> Policy:
-    """Build what may be built, as what cannot be asked."""
+    """Build policies that fail if a follower calls them."""
     policy = build(spec)
     return Mute(policy) if isinstance(policy, PlanningPolicy) else Undecided()
 
 
 class Flaky:
-    """Policies that fail by chance, or grant what they must not."""
+    """Policies that fail at random, or make invalid grants."""
 
     def __init__(self, random: Random, often: float) -> None:
         self.random, self.often = random, often
@@ -127,7 +127,7 @@ class Flaky:
 
 
 class Followed:
-    """A sidecar with followers, instead of a `Sidecar`: all get the same input and are compared.
+    """A sidecar with followers in place of a `Sidecar`: all get the same input and are compared.
 
     `followers`: the first from the beginning; others join later, each at a checkpoint.
     `records`: all written records.
@@ -156,7 +156,7 @@ class Followed:
         self.followers: list[Follower] = []
 
     def first_plan(self, policy: PlanningPolicy, agents: Ints | None) -> AdoptPlan | None:
-        """What a first cycle waits for."""
+        """The plan that a first cycle waits for."""
         return None
 
     @property
@@ -181,7 +181,7 @@ class Followed:
         for follower in self.followers:
             assert mark_of(follower.sidecar) == expected
 
-    # As of a sidecar.
+    # The interface of a sidecar.
 
     def open(self) -> int:
         number = self.recorder.open()
@@ -208,7 +208,7 @@ class Followed:
         self.compare()
 
     def compare_rest(self) -> None:
-        """What no checkpoint holds, of who followed from the beginning: counts and trails.
+        """State outside checkpoints, of a follower from the beginning: counts and trails.
 
         Metrics and explanations are made of these.
         """
@@ -229,7 +229,7 @@ class Followed:
 
 
 class Meddled(Followed):
-    """One of which operators change settings, and whose plans come, at any moment."""
+    """A sidecar in which operators change settings, and plans arrive, at any moment."""
 
     random = Random(0)
     plans = 0
@@ -286,7 +286,7 @@ class Meddled(Followed):
         yield settings
 
     def _adopt(self) -> None:
-        """A plan that was computed beside the cycles is taken over."""
+        """Adopt a plan that was computed beside the cycles."""
         plan = self.a_plan(self.allocator)
         if plan is not None:
             self.step(plan)
@@ -319,7 +319,7 @@ class Meddled(Followed):
         self.close(number)
 
     def _join(self) -> None:
-        """Another follower begins in the middle; of several the oldest goes."""
+        """Another follower joins; if there are several, the oldest leaves."""
         if len(self.followers) > 2:
             del self.followers[1]
         self.join(new_follower(verify_every=self.random.choice((0, 1, 3))))

@@ -1,4 +1,4 @@
-"""A sidecar that is restored from a checkpoint answers as the one that it was made of."""
+"""A sidecar restored from a checkpoint answers like the original."""
 
 import itertools
 import random
@@ -35,7 +35,7 @@ def read(records: list[journal_pb2.JournalRecord]) -> Column:
 
 
 def resumed(sidecar: Sidecar) -> Sidecar:
-    """Another sidecar that continues from a checkpoint, which was serialised."""
+    """Another sidecar that continues from a serialised checkpoint."""
     other = Sidecar(lambda kept: Allocator(build, kept), Settings(), sidecar.welcome)
     other.resume(read(list(write_checkpoint(to_columns(Detached(sidecar.kept()).value)))))
     return other
@@ -46,7 +46,7 @@ def as_bytes(answers: list[Answer]) -> list[tuple[int, bytes]]:
 
 
 class Doubled(Sidecar):
-    """A sidecar beside which another one answers, too, that is restored now and then."""
+    """A sidecar with a second one that answers, too, and is restored from time to time."""
 
     other: Sidecar | None = None
     restored = 0
@@ -93,7 +93,7 @@ class Doubled(Sidecar):
     ],
 )
 def test_everything_that_mesos_allows_goes_on_from_a_checkpoint(policy, mode, cut_every_ms):
-    """Quotas, reservations, filters, exclusions, sessions that are cut: at any moment."""
+    """Quotas, reservations, filters, exclusions, interrupted sessions: at any moment."""
     link = wire_link(policy, mode, 5)
     sidecar = Doubled(lambda kept: Allocator(build, kept), link.allocator.settings, WELCOME)
     sidecar.random = random.Random(7)
@@ -107,7 +107,7 @@ def test_everything_that_mesos_allows_goes_on_from_a_checkpoint(policy, mode, cu
 
 
 def test_sessions_in_every_state_go_on():
-    """One with the allocator, one within its snapshot, unknown clients, one that was refused."""
+    """One session with the allocator, one within its snapshot, unknown clients, one refused."""
     sidecar = fresh()
     sidecar.step(SetConstraint("", "nobody", "ssd"))
     bearer = Module(sidecar, "bearer", 2).begin()
@@ -117,7 +117,7 @@ def test_sessions_in_every_state_go_on():
     other = resumed(sidecar)
     assert (other.active, other.sessions_begun) == (1, 3)
     assert other.allocator.settings == sidecar.allocator.settings
-    # From here on both hear the same.
+    # From here on both receive the same messages.
     newer = Module(sidecar, "newer", 3)
     assert other.open() == newer.number
     snapshot = [pb.SnapshotChunk(), pb.SnapshotChunk(last=True, clock_ms=1)]
@@ -166,7 +166,7 @@ a_checkpoint = cache(checkpoint)
 
 @given(place=st.integers(0, 10**6), change=st.integers(1, 255))
 def test_damage_of_a_checkpoint_is_noticed_or_harmless(place, change):
-    """A few bits of compressed data mean nothing; without them it says what it said."""
+    """A few bits of compressed data are unused; changing them has no effect."""
     piece, end = a_checkpoint()
     data = bytearray(piece.checkpoint_piece)
     data[place % len(data)] ^= change
@@ -187,7 +187,7 @@ def test_a_checkpoint_that_is_cut_off_is_noticed(length):
 
 @pytest.mark.parametrize("missing", range(1, 10))
 def test_a_checkpoint_without_its_last_bytes_is_noticed(missing):
-    """They hold a checksum alone: all that was kept may be read by then."""
+    """They keep only a checksum, as the rest may have been read by then."""
     piece, end = a_checkpoint()
     data = piece.checkpoint_piece[:-missing]
     with pytest.raises(CheckpointError, match=r"ends too early"):

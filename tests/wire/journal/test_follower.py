@@ -77,7 +77,7 @@ def random_life(
     duration_ms: int = LIFE_MS,
     gang: int = 2,
 ) -> Meddled:
-    """Everything that Mesos allows, on a sidecar that is followed from the beginning."""
+    """Every feature of Mesos, on a sidecar that is followed from the beginning."""
     link = wire_link(spec.name, spec.mode, seed)
     settings = Settings(policy=spec, seed=seed, learn_after=1, probe_after=2)
     settings.patience_cycles, settings.collect_ms = 2, 2000
@@ -97,10 +97,10 @@ def random_life(
 
 @pytest.mark.parametrize("spec", specs())
 def test_a_follower_knows_the_same_after_each_record(spec):
-    """So do followers that begin in the middle, with any operators, plans and unknown clients."""
+    """So have followers that join later, with operators' changes, plans and unknown clients."""
     followed = random_life(spec, seed=3)
     assert followed.gangs
-    assert followed.collected or spec != specs()[0]  # in most lives gangs collect
+    assert followed.collected or spec != specs()[0]  # in most histories gangs collect
     planned = any(record.answered.HasField("first_plan") for record in followed.records)
     assert planned == isinstance(build(spec), PlanningPolicy)
     assert bool(followed.compared) == planned
@@ -115,7 +115,7 @@ def test_requests_to_leave_agents_are_followed():
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(10, 20))
 def test_a_long_life_is_followed(seed):
-    """For any policy, with stated and with learnt demands."""
+    """For any policy, with declared and with learned demands."""
     name = list(POLICIES)[seed % len(POLICIES)]
     spec = PolicySpec(name, mode=MODES[seed % 3 > 0], flat=seed % 4 == 0)
     random_life(spec, seed, duration_ms=20_000)
@@ -145,7 +145,7 @@ def test_a_plan_is_kept_as_it_is_read():
     followed.step(AdoptPlan(replace(plan, part=np.ones((1, clients), np.float32))))
 
 
-# One small session, of which something is changed.
+# One small session, one record of which is changed.
 
 
 def small(build_policy=build, verify_every: int = 0) -> Followed:
@@ -155,11 +155,11 @@ def small(build_policy=build, verify_every: int = 0) -> Followed:
 
 
 def go_on(followed: Followed, cycles: int = 4) -> Module:
-    """A session in which what is offered is declined."""
+    """A session in which offers are declined."""
     module = Module(followed).begin()  # type: ignore[arg-type]
     made = module.batch(cycle=True)
     for _ in range(cycles - 1):
-        module.clock_ms += 5000  # no filter is in force any more
+        module.clock_ms += 5000  # no filter is active any more
         made = module.batch(module.all_offered(made), declined(made, 500), cycle=True)
     return module
 
@@ -183,7 +183,7 @@ def follow(
 
 
 def with_grants(at: int, **columns) -> list[journal_pb2.JournalRecord]:
-    """The records, with something else in what one cycle gave."""
+    """The records, with a change in the decisions of one cycle."""
     records = [journal_pb2.JournalRecord.FromString(each.SerializeToString()) for each in RECORDS]
     grants = records[at].answered.grants
     for name, (place, by, dtype) in columns.items():
@@ -266,7 +266,7 @@ def test_a_follower_that_gave_up_goes_on_from_a_checkpoint():
 
 
 def test_a_change_that_is_refused_by_the_follower_only_is_reported():
-    """As of a policy that is not installed there."""
+    """As with a policy that is not installed there."""
 
     def without_tsf(spec: PolicySpec) -> Policy:
         if spec.name == "tsf":
@@ -292,7 +292,7 @@ def test_a_checkpoint_in_the_middle_is_compared():
         assert follower.take(record) == ()
     module.batch(cycle=True)
     followed.compare()
-    # A state other than the one that the records lead to: the follower continues from it.
+    # Another state than that of the previous records: the follower continues from it.
     other = small()
     go_on(other)
     said = follow(beginning(other.sidecar, len(followed.records), file=3), follower)
@@ -303,7 +303,7 @@ def test_a_checkpoint_in_the_middle_is_compared():
 
 
 def test_a_session_that_a_defect_ends_ends_the_same_way():
-    """If the substitute fails, too, nothing was decided."""
+    """If the substitute fails, too, there are no decisions."""
 
     class Broken:
         def allocate(self, snapshot, seed) -> Grants:
@@ -353,7 +353,7 @@ def test_a_planted_difference_is_found_and_changes_nothing(every, found):
 
 
 def test_grants_that_make_the_same_decisions_are_told_apart():
-    """Here half of each agent was given twice."""
+    """Here half of each agent was granted twice."""
 
     class Halves:
         def allocate(self, snapshot, seed) -> Grants:

@@ -1,4 +1,4 @@
-"""The framing of a journal: what was written is read, a torn end is no error, damage is."""
+"""The framing of a journal: round trips, truncated ends without errors, and detected damage."""
 
 import io
 import struct
@@ -71,7 +71,7 @@ def test_a_file_that_was_cut_off_is_read_as_far_as_it_goes(length):
 
 @given(st.integers(len(HEADER), len(JOURNAL) - 1), st.integers(1, 255))
 def test_damage_is_noticed_wherever_it_is(place, change):
-    """Records before it are given; none is made up."""
+    """Records before the damage are returned; none is invented."""
     data = bytearray(JOURNAL)
     data[place] ^= change
     got: list[journal_pb2.JournalRecord] = []
@@ -132,7 +132,7 @@ def with_checksums(body: bytes) -> bytes:
 
 
 def test_what_would_fill_the_memory_is_no_record():
-    # The head of a frame that says it holds 2^40 bytes, and one that does not say.
+    # The header of a frame of 2^40 bytes, and one of unknown size.
     bomb = b"\x28\xb5\x2f\xfd\xe0" + struct.pack("<Q", 2**40) + b"\x01\x00\x00"
     silent = ZstdCompressor(write_content_size=False).compress(b"x" * 1000)
     for body in (bomb, silent, PACKED[12:-4]):
@@ -212,7 +212,7 @@ def test_what_operators_set_comes_back_as_it_was(event):
 
 
 def beginning(**before: int) -> list[journal_pb2.JournalRecord]:
-    """How the first file of a process begins."""
+    """The beginning of the first file of a process."""
     start = start_record(Settings(), SessionLimits(), WELCOME, **before)
     return list(head(start, new_sidecar().kept()))
 
@@ -225,7 +225,7 @@ def test_a_replay_needs_a_beginning():
 
 
 def test_a_beginning_must_be_whole():
-    """A file that was cut off within its checkpoint says nothing; the next one may."""
+    """A file that was truncated within its checkpoint is empty; the next one may be valid."""
     first = opened_record(1)
     with pytest.raises(JournalError, match="head is missing or incomplete"):
         list(replay([*beginning()[:-1], first], build))

@@ -1,4 +1,4 @@
-"""The module's side of a session: what it may say when, and which answers it believes."""
+"""The module's side of a session: what it may send when, and which answers it accepts."""
 
 import numpy as np
 import pytest
@@ -124,7 +124,7 @@ def test_decisions_that_nobody_asked_for_are_not_believed():
 
 
 def test_decisions_without_kinds_are_taken_for_the_gates_to_judge():
-    """Each of them has a number, and is answered as malformed."""
+    """Each decision has a number, and its outcome is malformed."""
     client = streaming(sequence=11)
     client.batch(1, cycle=True)
     group = Holdings(framework=[1, 2], role=[1, 1], agent=[1, 1])

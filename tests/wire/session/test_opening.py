@@ -1,4 +1,4 @@
-"""A snapshot is events in chunks: none is lost, none changes places, no chunk is large."""
+"""A snapshot is events in chunks: complete, in order, and each of bounded size."""
 
 from dataclasses import replace
 
@@ -35,7 +35,7 @@ def unpack(chunks) -> list:
 
 
 def flat(events) -> list:
-    """Events broken into their smallest parts, in order: what a cut in another place keeps."""
+    """Events split into their smallest parts, in order, so that cuts do not matter."""
     parts: list[object] = []
     for event in events:
         match event:
@@ -96,7 +96,7 @@ def test_a_snapshot_comes_back_whole_and_in_order(events, bytes_max):
 
 
 def large_state(agents: int, rows_count: int):
-    """Many agents and holdings, with handles and amounts of the greatest length."""
+    """Many agents and holdings, with handles and amounts of maximum length."""
     high = np.arange(2**32 - rows_count, 2**32)
     amount = np.full((rows_count, 3), 2**53)
     holdings = Holdings(high, high, high, np.arange(3), amount)

@@ -1,4 +1,4 @@
-"""Answers in groups and in parts: nothing is lost, no part is too large, and the module checks."""
+"""Answers in groups and in parts: complete, of bounded size, and checked by the module."""
 
 import numpy as np
 import pytest
@@ -136,7 +136,7 @@ def test_a_large_answer_comes_in_parts_and_is_settled_as_one() -> None:
 
 
 def test_many_kinds_are_told_agent_by_agent() -> None:
-    """What is reserved differs from agent to agent, so nearly each decision is a group."""
+    """Reservations differ from agent to agent, so nearly each decision is a group."""
     agents, kinds, each = 720, 120, 30
     module = Module(new_sidecar())
     module.client = ModuleSession(Greeting("master", "i", 1, message_bytes_max=BYTES_LEAST))

@@ -1,4 +1,4 @@
-"""The sidecar's side of a session: every rule, and what breaking it gives."""
+"""The sidecar's side of a session: every rule, and the error for each violation."""
 
 import numpy as np
 import pytest
@@ -100,14 +100,14 @@ def test_a_message_that_holds_nothing_is_refused(data):
 
 
 def test_bytes_that_do_not_parse_are_refused():
-    """A greeting that is cut short."""
+    """A truncated hello."""
     (answer,) = new_session().receive(b"\x0a\x05abc")
     assert answer.error.code == pb.ERROR_CODE_PROTOCOL
     assert answer.error.message.startswith("5 bytes are no SessionRequest")
 
 
 def test_a_batch_without_a_cycle_is_answered_too():
-    """So that the module can tell idle from hung."""
+    """So that the module can distinguish an idle sidecar from a hung one."""
     module = Module(new_sidecar()).begin()
     answer = module.batch()
     assert (answer.cycle, answer.first_decision, len(answer)) == (0, 1, 0)
@@ -194,7 +194,7 @@ def test_what_the_core_refuses_is_named_by_the_wires_fields(event, code, field):
 
 
 def test_of_many_events_the_wrong_one_is_named():
-    """Also where they are read together as columns."""
+    """Also if they are read together as columns."""
     module = Module(new_sidecar()).begin()
     rows = [Hold(holding(1, 1, 1 if number != 7 else 9, cpus=1)) for number in range(20)]
     error = module.refused(*rows)
@@ -231,7 +231,7 @@ def test_agents_of_a_snapshot_that_have_the_same_kinds_are_added_together(monkey
     world.framework("eng")
     for has in ("cpus:4;mem:8", "cpus:3;mem:9", "cpus:2", "cpus:1;mem:1"):
         world.agent(has)
-    # One after the other they are different events, with the same decisions.
+    # One by one they are different events, with the same decisions.
     together, alone = Module(new_sidecar()), Module(new_sidecar())
     together.begin(world.told)
     assert [len(each.agent) for each in stepped if isinstance(each, AddAgents)] == [2]
@@ -252,14 +252,14 @@ def test_a_paused_snapshot_holds_decisions_back():
 
 
 class Defective:
-    """A policy whose defect is not an `Exception` of the core's own making."""
+    """A policy that raises an exception other than the core's own."""
 
     def allocate(self, snapshot, seed):
         raise ZeroDivisionError("a defect")
 
 
 def test_a_policy_that_fails_ends_no_session():
-    """DRF decides instead, and it is counted."""
+    """DRF decides instead, and the failure is counted."""
     counts = SessionCounts()
     session = new_session(counts=counts)
     session.receive(MESSAGES["hello"])
@@ -278,7 +278,7 @@ def test_a_policy_that_fails_ends_no_session():
 
 
 def test_a_defect_of_ours_ends_the_session_only():
-    """The policy and its replacement both fail: the next session begins again."""
+    """The policy and its replacement both fail: the next session starts again."""
     session = new_session(policy=Defective())
     for said in ("hello", LAST_SNAPSHOT):
         session.receive(MESSAGES[said])

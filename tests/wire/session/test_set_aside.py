@@ -1,4 +1,4 @@
-"""With any untrusted input, the session lives: invalid input is set aside and reported."""
+"""With any untrusted input the session survives: invalid input is ignored and reported."""
 
 import pytest
 from google.protobuf import text_format
@@ -15,7 +15,7 @@ FRAMEWORK = 'add_framework {{ framework: 3 framework_id: "f" roles: 1 {} }}'
 
 
 def said(module: Module, *texts: str) -> None:
-    """Say events as the wire has them; the session must live."""
+    """Send events as on the wire; the session must survive."""
     events = [text_format.Parse(text, pb.Event()) for text in texts]
     module.clock_ms += 1000
     answers = module.say(module.client.batch_of(module.clock_ms, events))
@@ -128,7 +128,7 @@ def test_more_roles_than_are_kept_end_no_session():
 
 
 class CountedName(str):
-    """A name that counts how often it is compared."""
+    """A name that counts comparisons."""
 
     __slots__ = ()
     compared = 0

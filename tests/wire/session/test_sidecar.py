@@ -1,4 +1,4 @@
-"""Several masters, one allocator: who has it, and what operators set outlives sessions."""
+"""Several masters, one allocator: which one has it, and settings that outlive sessions."""
 
 import pytest
 
@@ -15,7 +15,7 @@ from tests.wire.dialogue import Module, holding, new_sidecar
     [
         ((2, "a"), (1, "b"), True),
         ((1, "a"), (2, "b"), False),
-        ((1, "a"), (1, "a"), True),  # the same instance calls again
+        ((1, "a"), (1, "a"), True),  # the same instance reconnects
         ((1, "b"), (1, "a"), True),  # a tie in time is decided by the id ...
         ((1, "a"), (1, "b"), False),  # ... and so never both ways
     ],
@@ -82,7 +82,7 @@ def test_a_broken_session_frees_the_allocator():
 
 
 def test_a_stranger_does_not_touch_the_session():
-    """Whatever another stream says before its hello is its own affair."""
+    """Messages of another stream before its hello have no effect."""
     sidecar = new_sidecar()
     module = Module(sidecar).begin()
     stranger = Module(sidecar)
@@ -151,7 +151,7 @@ def test_what_was_learnt_of_demands_outlives_sessions_and_stands_in_checkpoints(
     first = Module(sidecar, "old", 1).begin()
     taken = Transition(holding(1, 1, 1, cpus=1000, mem=512_000))
     first.batch(first.all_offered(first.batch(cycle=True)), taken, taken, taken)
-    # One that ended, the next that took over, and one that went on from a checkpoint: each knows.
+    # A session that ended, one that took over, one that continued from a checkpoint: all know.
     sidecar.close(first.number)
     second = Module(sidecar, "new", 2).begin()
     assert demand_of_spark(sidecar) == ("prior", {"cpus": 1000, "mem": 512_000})

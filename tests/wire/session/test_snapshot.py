@@ -1,4 +1,4 @@
-"""A state as a file: it decides the same wherever it is replayed, under its names and others."""
+"""A state as a file: it decides the same wherever it is replayed, with or without real names."""
 
 import io
 
@@ -151,7 +151,7 @@ def test_a_state_that_decides_otherwise_is_told():
     sidecar, _ = named()
     found = replayed(written(sidecar), lambda _spec: Nothing()).found
     assert (found.checked, found.differing) == (1, 1)
-    # Where the policy failed, the file says so, and the substitute decides again.
+    # If the policy failed, the file says so, and the substitute decides again.
     data = written(sidecar, policy=lambda _spec: Failing())
     assert replayed(data, lambda _spec: Nothing()).found.differing == 0
 
@@ -172,7 +172,7 @@ def test_no_name_is_left():
 
 
 def texts(data: bytes) -> str:
-    """Everything that is said in a file, decompressed."""
+    """All contents of a file, decompressed."""
     player = replayed(data)
     records = list(read_records(io.BytesIO(data)))
     found = [str(record) for record in records if not record.HasField("checkpoint_piece")]

@@ -1,4 +1,4 @@
-"""The history of changes: numbered, bounded, and what a change replaced is known or refused."""
+"""The history of changes: numbered, bounded; a previous value is known or an error says why."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What outlives the process: read as it was written, over any configuration."""
+"""State that outlives the process: a round trip, with precedence over any configuration."""
 
 import sys
 from collections.abc import Callable
@@ -246,13 +246,13 @@ def test_the_cost_of_a_change_does_not_grow_with_the_number_of_changes(what):
             kept.changes[change.key] = KeptChange(change, "somebody", number)
         return calls_in(lambda: over(base, kept))
 
-    calls(50)  # what is done once is done
+    calls(50)  # one-time work is done
     few, twice, four_times = calls(50), calls(100), calls(200)
     assert four_times - twice <= 2.2 * (twice - few)
 
 
 def calls_in(work: Callable[[], object]) -> int:
-    """Count the calls of functions that some work makes."""
+    """Count the function calls of some work."""
     made = count()
     before = sys.getprofile()
     sys.setprofile(lambda *_: next(made) and None)

@@ -1,4 +1,4 @@
-"""Every kind of thing that operators set has its place in each message; see `rule_kinds`."""
+"""Every kind of operators' setting has its field in each message; see `rule_kinds`."""
 
 import pytest
 

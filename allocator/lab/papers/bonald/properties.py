@@ -61,7 +61,7 @@ _OTHERS = frozenset({"max-min", "alpha 1/2", "alpha 2"})
 
 
 def scale_invariance(policy: Policy, case: DrfCase) -> float:
-    """When jobs claim tasks of another size, some job's part of a resource changes."""
+    """If jobs claim tasks of another size, some job's part of a resource changes."""
     claim = case.demand * 10 ** case.rng.uniform(-1, 1, (len(case.demand), 1))
     before = policy(case.demand, case.capacity)[:, None] * case.demand
     after = policy(claim, case.capacity)[:, None] * claim
@@ -137,14 +137,14 @@ SIZES = (1 / 4, 1 / 2, 2.0, 4.0)
 """The number x of the proof: job 2 needs 1/x of what job 1 needs."""
 
 SEEN = 1e-3
-"""A share that is further from one half is not due to rounding."""
+"""A share further from one half is not due to rounding."""
 
 
 def share(marginal: Marginal, size: float) -> float:
     """Part of the resource that job 1 has, of two that need 1/2 and 1/(2 size) of it per task.
 
-    At the maximum of the utilities a unit of the resource is worth the same to both, or a job to
-    which it is always worth less has nothing.
+    At the maximum of the utilities a unit of the resource has the same value for both, or a job for
+    which its value is always lower has nothing.
     """
 
     def more_worth_to_1(part: float) -> float:

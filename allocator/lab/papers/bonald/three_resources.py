@@ -1,8 +1,8 @@
 """Bonald and Roberts: three types of resource in dynamic traffic.
 
 The text says that other configurations, some with three types, confirm the trends of its figures,
-and names these; it has no figure of them. Three classes of jobs need most of one resource each.
-They are simulated with the same random numbers under both allocations, and compared seed by seed.
+but shows no figure of them. Three classes of jobs need most of one resource each. They are
+simulated with the same random numbers under both allocations, and compared seed by seed.
 
 Source: section 3.3 of the paper, its last paragraph.
 """
@@ -35,7 +35,7 @@ CLASSES: Profile = ((1, 0.1, 0.1), (0.1, 1, 0.1), (0.1, 0.1, 1))
 RATIOS: Mapping[str, Sequence[float]] = {"balanced": (1, 1, 1), "rho 9 : 3 : 1": (9, 3, 1)}
 
 IMPERCEPTIBLE = 0.01
-"""Difference of service rates (a job alone: 1) that does not show in a figure."""
+"""Difference of service rates (a job alone: 1) that is invisible in a figure."""
 
 NEAR = 0.02
 """Tolerance of a service rate that is published as about 1 less the load."""

@@ -133,7 +133,7 @@ def service_rates(
 
 
 def light_traffic(policy: str, profile: Profile) -> Floats:
-    """By how much a small demand of each class slows each class down, (2, 2).
+    """The slowdown of each class by a small demand of each class, (2, 2).
 
     Entry (k, l): the service rate of class k is about 1 minus the sum over l of this times rho_l.
     """
@@ -374,7 +374,7 @@ def capacity_region(seed: int = 0, trials: int = 4) -> PaperReport:
                 long = simulate(policy, FIG_2, demand, seed + trial, EVENTS)
                 grown.append(long.mean_jobs / short.mean_jobs)
             stable = load < 1
-            # Four times as long: about as many jobs, or about four times as many.
+            # Four times as long: the number of jobs stays about equal, or grows about fourfold.
             cells = (
                 averaged(grown, 1.0 if stable else 4.0, 0.8 if stable else 1.2),
                 TableCell(float((np.array(demand) @ np.array(FIG_2)).max())),

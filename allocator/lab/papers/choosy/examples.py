@@ -71,7 +71,7 @@ EXAMPLES: Mapping[str, Example] = {
 
 @dataclass(frozen=True, slots=True)
 class ExampleRun:
-    """Where Choosy came to rest.
+    """The state in which Choosy came to rest.
 
     machines (U,)
     releases: until the last improvement of the vector of shares in ascending order.
@@ -260,7 +260,7 @@ def shortfall_cmmf(pool: Pool) -> float:
 
 
 def gain_by_lying(pool: Pool, rng: np.random.Generator, *, cmmf: bool) -> float:
-    """The most machines that it can use that a user gains by one of several false claims."""
+    """The maximum number of usable machines that a user gains by one of several false claims."""
     most = 0.0
     honest = _given(pool.eligible, pool.count, cmmf=cmmf).sum(axis=1)
     for _ in range(LIES):

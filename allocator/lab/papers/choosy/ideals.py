@@ -7,8 +7,8 @@ a user arrives, one of these decides:
   it and have waiting tasks;
 - ``restricted``: the best allocation vector without touching running tasks, over all machines that
   are free at that moment;
-- ``migration``: the same, and tasks may move to other machines at no cost;
-- ``preemption``: and they may be paused at no cost, too;
+- ``migration``: as ``restricted``, and tasks may move to other machines at no cost;
+- ``preemption``: as ``migration``, and tasks may be paused at no cost;
 - ``periodic``: an optimal allocation is planned when a user arrives or leaves, and free machines go
   to users whose plan has more of their type.
 
@@ -230,7 +230,7 @@ class Machines:
                 wanting.remove(user)
 
     def _behind_plan(self, user: User, kind: int) -> float:
-        """Score: below zero if the plan has more of the type for the user; else as Choosy's."""
+        """Score: below zero if the plan has more of the type for the user, else Choosy's."""
         planned = self._plan[user][kind] if user in self._plan else 0
         behind = len(user.running[kind]) < planned
         return user.held - (10**9 if behind else 0)
@@ -279,7 +279,7 @@ class Machines:
         return types
 
     def _take_from_the_rich(self) -> None:
-        """Pause tasks of users with at least two machines more than one who could use them."""
+        """Pause tasks of users with at least two machines more than a user who could use them."""
         while (poor := self._who_may_take()) is not None:
             path = self._path(poor, None, ends_at=poor.held + 2)
             assert path is not None

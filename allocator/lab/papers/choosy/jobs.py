@@ -53,7 +53,7 @@ TICK_MS = 100
 
 _MILLI = 1000
 _CPUS = 0  # the kind
-_NEAR = 3  # cores: a job has its share if it is this close, as tasks end all the time
+_NEAR = 3  # cores; a job within this distance has its share, as tasks end all the time
 _DRAWN_MS = 1_000
 _SETTLED_MS = 10_000  # shares are means over the end of each phase
 

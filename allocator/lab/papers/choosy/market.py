@@ -1,10 +1,10 @@
 """Choosy: constrained max-min fairness (CMMF) as the outcome of a market (section 4.3).
 
-Each user has a budget and wants as many machines as it can use; all of these are worth the same to
-it. Prices at which all machines are sold and every user spends its budget on the cheapest ones that
-it can use are an equilibrium. It is found as the optimum of Eisenberg and Gale: the largest sum of
-budgets times logarithms of machines. That solver shares nothing with the one of CMMF, which cuts a
-flow network; and its result is checked against the definition of an equilibrium.
+Each user has a budget and wants as many machines as it can use, all of equal value to it. In an
+equilibrium all machines are sold, and every user spends its budget on the cheapest machines that it
+can use. It is computed as the optimum of Eisenberg and Gale: the maximum sum of budgets times
+logarithms of machines. That solver shares nothing with the one of CMMF, which cuts a flow network;
+and its result is checked against the definition of an equilibrium.
 
 Source: section 4.3 of the paper.
 """
@@ -115,7 +115,7 @@ def contended_part(graph: Graph) -> Graph:
 
 
 def bargained(graph: Graph) -> Floats:
-    """Machines of each user if those that only it can use are its own for nothing, (U,)."""
+    """Machines of each user if those that only it can use are free for it, (U,)."""
     alone: Floats = graph.eligible[:, ~graph.contended] @ graph.count[~graph.contended].astype(
         float
     )
@@ -144,7 +144,7 @@ def draw(rng: np.random.Generator, *, private: bool = False, equal: bool = True)
 
 
 def differences(graph: Graph) -> tuple[float, float, float, float]:
-    """How far the market is from CMMF, and from each condition of an equilibrium."""
+    """The distance of the market from CMMF, and from each condition of an equilibrium."""
     found = market(graph)
     far = apart(found.machines, cmmf(graph))
     return far, overpaid(graph, found), unspent(graph, found), unsold(graph, found)

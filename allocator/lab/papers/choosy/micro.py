@@ -1,7 +1,7 @@
 """Choosy's microbenchmarks: nine users join and leave (Figures 10 to 13).
 
 Nine users with random constraints arrive one after another at a cluster of machines of random
-types, want all that they can get, and later leave at once. Tasks are exponential with mean 1.
+types, take all they can get, and later leave without delay. Tasks are exponential with mean 1.
 
 Source: section 7.2, Figures 10 to 13 of the paper.
 """

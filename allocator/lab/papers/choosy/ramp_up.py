@@ -51,7 +51,7 @@ _LOOKS = 2000
 
 
 def remaining_inverse(part: Floats, alpha: float) -> Floats:
-    """Time within which this part of the running tasks ends; the shortest task takes 1.
+    """Time within which this fraction of the running tasks ends; the shortest task takes 1.
 
     alpha: shape of the Pareto distribution of task times.
     """
@@ -71,7 +71,7 @@ def ramp_up(pickiness: float, alpha: float) -> float:
 
 
 def tasks(alpha: float, running: int, rng: np.random.Generator) -> Iterator[float]:
-    """Yield times of tasks, the shortest 1: first the rest of those that already run.
+    """Yield times of tasks, the shortest 1: first the remaining times of running ones.
 
     At a random moment, running tasks are found with a density proportional to their length, which
     is Pareto again with shape ``alpha - 1``, and at a uniform position within the task.

@@ -22,7 +22,7 @@ SLACK = 1e-5
 """Relative tolerance for the solvers' rounding."""
 
 ELSEWHERE = 0.01
-"""Part of an agent's tasks beyond which two optima differ by more than rounding."""
+"""Fraction of an agent's tasks beyond which two optima differ by more than rounding."""
 
 _NEAR = 1e-4  # of tasks: their error is the root of the error of the sum of logarithms
 
@@ -44,7 +44,7 @@ class CorollaryProblem:
 
 
 def problem(cluster: FluidCluster, worth: Floats) -> CorollaryProblem:
-    """Weigh tasks by ``worth``, (F, A), the u of eq. 2."""
+    """Weight tasks by ``worth``, (F, A), the u of eq. 2."""
     of, on = np.nonzero(cluster.eligible)
     agents, resources = cluster.capacity.shape
     need = np.zeros((agents, resources, len(of)))
@@ -75,7 +75,7 @@ def most_gained(given: CorollaryProblem, tasks: Floats) -> float:
 
 
 def elsewhere(given: CorollaryProblem, tasks: Floats, rng: np.random.Generator) -> float:
-    """How far tasks can move between agents without changing any U, in parts of an agent."""
+    """How far tasks can move between agents without changing any U, as a fraction of an agent."""
     largest = given.need.max(axis=0)
     direction = rng.standard_normal(len(tasks)) * largest
     utility = given.worth @ tasks

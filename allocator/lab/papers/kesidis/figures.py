@@ -71,7 +71,7 @@ class Runs:
         return [one.variance / other.variance for one, other in pairs]
 
     def utilisations(self, less: ClaimCase, more: ClaimCase) -> list[float]:
-        """What one case has allocated over what another has, while both run."""
+        """The difference of two cases' allocations, while both run."""
         found = []
         for one, other in zip(self.parts(less), self.parts(more), strict=True):
             both = min(len(one), len(other))

@@ -14,7 +14,7 @@ from allocator.lab.papers.report import PaperReport, Row, TableCell, beside, par
 from allocator.solvers.fluid.proportional_fairness_agents import solve
 from allocator.testing import static_snapshot
 
-# How close progressive filling comes to proportional fairness over agents (eq. 8), by experiment.
+# Distance of progressive filling from proportional fairness over agents (eq. 8), by experiment.
 
 
 POLICIES = ("pf", "pf-exact")
@@ -105,7 +105,7 @@ def optimum(cluster: FluidCluster, exponent: float) -> Floats:
 
 
 def unbooked(cluster: FluidCluster, tasks: Floats) -> float:
-    """Proposition 1: the largest part that some agent has left of every resource."""
+    """Proposition 1: the maximum fraction that some agent has left of every resource."""
     used = np.einsum("fa,fr->ar", tasks, cluster.demand)
     return float((1 - used / cluster.capacity).min(axis=1).max())
 

@@ -57,8 +57,8 @@ class Gap(NamedTuple):
     """How far a policy's whole tasks are from the definition, and from the solver's tasks.
 
     short: as `residual`; a difference of one task is ignored.
-    moved: part of all tasks that would have to belong to other frameworks.
-    lacks: shortfall of the framework that lacks most, as a part of what it should have.
+    moved: fraction of all tasks that would have to belong to other frameworks.
+    lacks: maximum shortfall of a framework, relative to what it should have.
     """
 
     short: float

@@ -42,7 +42,7 @@ STAGED_JOBS = 6
 
 @dataclass(frozen=True, slots=True)
 class Variation:
-    """One assumption that is changed."""
+    """A change of one assumption."""
 
     name: str
     change: Callable[[ClaimSetting], ClaimSetting]
@@ -181,7 +181,7 @@ def sensitivity(
 
 
 def summary(columns: Sequence[str], rows: Sequence[Row]) -> tuple[str, ...]:
-    """For each claim its most frequent outcome, and the choices with other outcomes."""
+    """For each claim its most frequent outcome, and the changes with other outcomes."""
     verbs = {"holds": "holds", "contrary": "is contrary", "not shown": "is not shown"}
     found = []
     for place, claim in enumerate(columns):

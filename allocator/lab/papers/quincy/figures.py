@@ -143,7 +143,7 @@ def table_2(seed: int = 0, trials: int = SEEDS) -> PaperReport:
 
 
 def _factor(found: Mapping[tuple[str, str], Sequence[Measures]], columns: Sequence[str]) -> Row:
-    """How many times as much G takes and moves as QP."""
+    """Ratio of the data that G and QP read and move."""
     pairs = list(zip(found["G", "tables"], found["QP", "tables"], strict=True))
     cells: list[TableCell] = []
     for at, column in enumerate(columns):
@@ -197,7 +197,7 @@ class Claim:
 
     more, less: schedulers.
     measure: an attribute of `Measures`.
-    published: by how many percent, if the paper says it.
+    published: the difference in percent, if the paper states it.
     """
 
     text: str
@@ -428,7 +428,7 @@ def figure_8(seed: int = 0, trials: int = SEEDS, shrink: int = 1) -> PaperReport
     ]
     rows += [claim.row(found) for claim in NARROW_NETWORK]
     panels = (_job_times(runs, ("ideal", *names)), _tradeoff(found))
-    # The same if Sort works as the text says, for the headline's schedulers.
+    # The same with Sort as the text describes it, for the headline's schedulers.
     headline = ("GFP", "QFPX")
     runs, found = compare(headline, replace(setting, sort_moved="text"))
     mark = ", Sort redistributes all"

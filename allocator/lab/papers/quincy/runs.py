@@ -50,10 +50,11 @@ SORT_GB = 3.7
 """Size of a partition of Sort; the paper says around 4 GB, and 3.7 gives the total of Table 2."""
 
 SORT_MOVED = {"text": 1.0, "tables": 0.1}
-"""The part of its input that Sort redistributes.
-All of it, says the text. Then 7/8 of some 480 GB would cross the core switch under any scheduler,
+"""The fraction of its input that Sort redistributes.
+The text says all of it. Then 7/8 of some 480 GB would cross the core switch under any scheduler,
 but the tables have less than a third of that. A tenth fits them; the rest of a sorting task's
-input is then assumed to be on the computer that partitioned its range."""
+input is then assumed to be on the computer that partitioned its range.
+"""
 
 PAGERANK_SPREAD = 0.02
 """Relative spread in the second phases of PageRank: they read from the same places, and end within
@@ -200,7 +201,7 @@ SCHEDULERS = ("G", "GF", "GFP", "GFH", "GFPH", "Q", "QF", "QP", "QFP", "QFPX")
 
 CORE_COST_X = 20.0
 COMPUTERS_A_JOB = 24
-"""Gives ten jobs at once on the whole cluster."""
+"""Number of computers per concurrent job: ten jobs on the whole cluster."""
 
 
 def make_scheduler(name: str, seed: int) -> Scheduler:

@@ -64,7 +64,7 @@ class SolverWorld:
         self.preferred = np.concatenate([self.preferred, held])
 
     def step(self, place: Ints) -> int:
-        """Advance by one step; tasks end and are replaced. Gives how many."""
+        """Advance by one step; tasks end and are replaced. Returns their number."""
         self.table[:, 5] = place
         self.table[:, 3] += np.where(place < 0, _STEP_S, 0)
         self.table[:, 4] += np.where(place >= 0, _STEP_S, 0)
@@ -140,7 +140,7 @@ def solver_times(seed: int = 0, trials: int = 50, sizes: Sequence[Size] = SIZES)
 
 
 def _times(computers: int, jobs: int, seed: int, steps: int) -> tuple[list[float], list[float]]:
-    """Times of solutions that started from the previous one, and of those from nothing."""
+    """Times of solutions that started from the previous one, and of those from scratch."""
     world, begun, cold = SolverWorld(computers, jobs, _LOAD, seed), list[float](), list[float]()
     network = build(world.tasks(), world.cluster())
     solution = solve(network.network)
