@@ -151,7 +151,7 @@ ENGINES_STAMP := $(ENGINES)/.installed-$(shell cat requirements-engines.lock pyp
 .PHONY: engines
 engines: $(ENGINES_STAMP) ## sweeps on clusters of Dask, Ray and Spark, which it installs; not part of `make test`
 	@command -v java >/dev/null || test -x "$$JAVA_HOME/bin/java" || .ci/debian-packages openjdk-17-jre-headless
-	CI=true MESOS_ALLOCATOR_ENGINES=1 $(ENGINES)/bin/python -m pytest tests/lab/experiments/test_engines.py $(ARGS)
+	CI=true MESOS_ALLOCATOR_ENGINES=1 $(ENGINES)/bin/python -m pytest tests/laboratory/experiments/test_engines.py $(ARGS)
 
 $(ENGINES_STAMP):
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || .ci/debian-packages python3-venv
@@ -178,7 +178,7 @@ check: lint types test doctest proto-check docs-check gate ## all that continuou
 
 .PHONY: demo
 demo: warm ## an emulated master and a real sidecar, on this machine
-	$(BIN)/mesos-allocator demo
+	$(BIN)/allocator-lab demo
 
 # The path below proto/ equals the package's, so the generated imports need no patching.
 # Stubs for services are asked for only where there is one: the rest would be empty files.

@@ -6,11 +6,11 @@ from typing import Annotated
 import typer
 
 from allocator import __version__
-from allocator.cli.lab import advise, demo, reproduce, simulate
 from allocator.cli.local import graph, replay, serve, warm
 from allocator.cli.remote import admin, rules, settings, usage
 from allocator.cli.tree import PLAIN, Root
 from allocator.server.system import threads
+from laboratory.cli import advise, demo, reproduce, simulate
 
 HELP = """Decide which agents' resources an Apache Mesos master offers to which framework.
 

@@ -89,7 +89,7 @@ def test_what_only_the_simulator_needs_is_named_when_it_is_missing(missing):
     program = f"""
 import sys
 sys.modules[{missing!r}] = None
-from allocator.cli.lab import demo; from allocator.cli import main
+from laboratory.cli import demo; from allocator.cli import main
 demo.chosen = lambda *_: __import__({missing!r})
 sys.argv = ["mesos-allocator", "demo"]
 main()
@@ -243,7 +243,7 @@ def test_the_server_loads_nothing_that_only_the_simulator_and_tables_need():
         "matplotlib",
         "networkx",
         "joblib",
-        "allocator.lab",
+        "laboratory",
         "allocator.cli.render.tables",
     }
 

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from allocator.cli.render import demo_tables, terminal
-from allocator.lab.experiments.claims import CLAIMS, ClaimVerdict
+from laboratory.experiments.claims import CLAIMS, ClaimVerdict
 
 
 @pytest.fixture

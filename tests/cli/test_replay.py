@@ -11,13 +11,13 @@ import pytest
 from typer.testing import CliRunner
 
 from allocator.cli.app import app
-from allocator.lab.links.stream import StreamLink
-from allocator.lab.resources import AgentSpec
-from allocator.lab.workloads.play import play
-from allocator.lab.workloads.traces import Arrival, Replay
 from allocator.v1 import journal_pb2
 from allocator.wire.journal.framing import HEADER, MAGIC, frame, read_records
 from allocator.wire.journal.records import answered_record
+from laboratory.links.stream import StreamLink
+from laboratory.resources import AgentSpec
+from laboratory.workloads.play import play
+from laboratory.workloads.traces import Arrival, Replay
 from tests.server.engine.test_loop_journal import long_play, names_in
 from tests.server.sidecar_process import SidecarProcess
 from tests.tiers import long

@@ -32,7 +32,7 @@ WRITTEN_BY_US = [
     page
     for page in PAGES
     if "`make docs` writes this file" not in page.read_text("utf-8")
-    and "Written by `mesos-allocator reproduce pages`" not in page.read_text("utf-8")
+    and "Written by `allocator-lab reproduce pages`" not in page.read_text("utf-8")
 ]
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from PIL import Image
 from playwright.sync_api import FloatRect, ViewportSize, sync_playwright
 
-from allocator.lab.reports.plots import over_time
+from laboratory.reports.plots import over_time
 from tests.pictures import worked_example
 from tests.pictures.scene import Scene, at_work
 from tests.pictures.terminal import capture

@@ -1,4 +1,4 @@
-"""`mesos-allocator demo` as a user runs it, on a small scale."""
+"""`allocator-lab demo` as a user runs it, on a small scale."""
 
 import csv
 import json

@@ -1,0 +1,13 @@
+"""Hostile tenants: everything that frameworks and agents may say to harm a Mesos master, as data.
+
+Each manner of attack is described once, in Mesos's own terms. It is played in the simulation of
+module and core, against a sidecar process (`tests/torture`), and against a real master if one is
+available. An honest framework runs beside it and must be served as if it were alone.
+
+    words     what frameworks and agents may say
+    crew      the manners
+    tenants   how the emulated master plays them
+"""
+
+from laboratory.hostile.crew import CREW as CREW
+from laboratory.hostile.words import Manner as Manner
