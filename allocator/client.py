@@ -1,4 +1,4 @@
-"""What every client of a sidecar needs: a token in its calls, and the reason why none is answered."""
+"""What every client of a sidecar needs: a token in its calls, and why a call has no answer."""
 
 import getpass
 import os

@@ -1,4 +1,9 @@
-"""Commands of the laboratory: demo, simulations, papers, advice.
+"""The command line of the laboratory: demo, simulations, papers, advice, recorded days.
 
-Begin with `demo`. To keep `--help` quick, a command imports the laboratory only when it runs.
+Begin with `app`, which registers all commands. To keep `--help` quick, a command imports the rest
+of the laboratory only when it runs.
 """
+
+from laboratory.cli.app import main
+
+__all__ = ["main"]

@@ -30,7 +30,7 @@ configuration, or to keep the present settings. It is printed and written to OUT
 
 def register(app: typer.Typer) -> None:
     example = "advise /var/lib/mesos-allocator --out advice"
-    app.command(help=HELP, cls=Playing, epilog=shown_example(example))(advise)
+    app.command(help=HELP, cls=Playing, epilog=shown_example(example, "allocator-lab"))(advise)
 
 
 def advise(

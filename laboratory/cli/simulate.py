@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     example = "simulate examples/scenarios/one_greedy_framework.toml --policy drf,ps-dsf --seeds 5"
-    app.command(cls=Playing, epilog=shown_example(example))(simulate)
+    app.command(cls=Playing, epilog=shown_example(example, "allocator-lab"))(simulate)
 
 
 def simulate(

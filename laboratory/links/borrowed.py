@@ -11,13 +11,13 @@ from typing import NamedTuple, cast
 
 import grpc
 
+from allocator.client import why_unavailable
 from allocator.core import PolicySpec
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2
 from allocator.v1.admin_pb2_grpc import AdminServiceStub
 from laboratory.links.base import LinkDownError
 from laboratory.links.sidecar_process import channel
-from allocator.client import why_unavailable
 
 ADMIN_S = 30.0
 

@@ -143,7 +143,7 @@ def main() -> None:
     if not journal.exists():
         timed("making the day", [sys.executable, "-m", __spec__.name, *sys.argv[1:], "--only-make"])
     out = ["--out", str(journal.parent / "advice")]
-    command = [sys.executable, "-m", "allocator", "advise", str(journal), *out, *arguments.advise]
+    command = [sys.executable, "-m", "laboratory", "advise", str(journal), *out, *arguments.advise]
     timed("advise", command)
 
 

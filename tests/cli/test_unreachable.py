@@ -9,9 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 from allocator.cli.app import app
+from allocator.client import why_unavailable
 from allocator.server.system.http_socket import http_socket
 from allocator.server.web.http import HttpServer
-from allocator.client import why_unavailable
 from tests.server.grpc.certificates import Authority
 
 

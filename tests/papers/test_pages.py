@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from allocator.cli.app import app
 from laboratory.cli import reproduce
+from laboratory.cli.app import app
 from laboratory.papers import pages
 from laboratory.papers.report import Panel, PaperReport, PlotLine, Row, TableCell
 

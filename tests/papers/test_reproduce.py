@@ -5,8 +5,8 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from allocator.cli.app import app
 from laboratory.cli import reproduce
+from laboratory.cli.app import app
 from laboratory.cli.render.paper_tables import print_report
 from laboratory.papers import report
 from laboratory.papers.choosy import macro

@@ -70,7 +70,7 @@ def photograph(scene: Scene, path: Path) -> None:
 def compare(path: Path) -> None:
     """Play the demo under two policies, and draw what it says of them, with gain and price."""
     with tempfile.TemporaryDirectory() as out:
-        command = [sys.executable, "-m", "allocator", "demo", "--policies", "drf,ps-dsf"]
+        command = [sys.executable, "-m", "laboratory", "demo", "--policies", "drf,ps-dsf"]
         subprocess.run([*command, "--modes", "oblivious", "--out", out], check=True)
         draw_comparison(Path(out), path)
     smaller(path)

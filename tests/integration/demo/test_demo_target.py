@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from allocator.cli.app import app
 from allocator.cli.tree import Exit
 from allocator.core import PolicySpec
 from allocator.v1 import admin_pb2
 from allocator.v1.admin_pb2_grpc import AdminServiceStub
 from allocator.wire.settings.operator_settings import read_policy
+from laboratory.cli.app import app
 from laboratory.cli.options import end_if_told, on_sidecar
 from laboratory.links.borrowed import ADMIN_S, set_policy
 from laboratory.links.sidecar_process import SidecarProcess, channel
@@ -56,7 +56,7 @@ def begin(command: str, sidecar: SidecarProcess, out: Path, words, *more: str):
     where = () if command == "soak" else ("--out", str(out))
     return subprocess.Popen(
         [
-            *(sys.executable, "-m", "allocator", "demo", *words[command], *where),
+            *(sys.executable, "-m", "laboratory", "demo", *words[command], *where),
             *("--target", sidecar.target, *more),
         ],
         stdout=subprocess.PIPE,

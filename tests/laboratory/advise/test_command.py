@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import sync_playwright
 from typer.testing import CliRunner
 
-from allocator.cli.app import app
 from allocator.core import PolicySpec
+from laboratory.cli.app import app
 from tests.laboratory.advise.made import Job, MadeDay, agents
 from tests.server.sidecar_process import SidecarProcess
 from tests.tiers import long

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from allocator.cli.app import app
+from laboratory.cli.app import app
 from laboratory.reports.run_report import interval
 from laboratory.scenarios import sweep_report
 from laboratory.scenarios.drawing import draw, draw_ms
