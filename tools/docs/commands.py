@@ -6,7 +6,6 @@ from typing import Any
 import typer
 
 from allocator.cli.app import app
-from laboratory.cli.app import app as lab_app
 
 INTRODUCTION = """\
 # Commands
@@ -54,6 +53,9 @@ def page() -> str:
 
 def page_of_lab() -> str:
     """The page of `allocator-lab`."""
+    # Man pages are written where only the first program is installed.
+    from laboratory.cli.app import app as lab_app
+
     lines = [INTRODUCTION_OF_LAB]
     for path, command in _commands(lab_app):
         lines += _section(path, command)
