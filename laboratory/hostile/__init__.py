@@ -6,7 +6,8 @@ available. An honest framework runs beside it and must be served as if it were a
 
     words     what frameworks and agents may say
     crew      the manners
-    tenants   how the emulated master plays them
+
+`tests/hostile/tenants.py` has the emulated master play them.
 """
 
 from laboratory.hostile.crew import CREW as CREW

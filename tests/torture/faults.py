@@ -24,11 +24,11 @@ from allocator.policies import MODES, POLICIES, build
 from allocator.v1 import admin_pb2, explain_pb2, settings_pb2, types_pb2
 from allocator.v1 import session_pb2 as pb
 from laboratory.hostile import CREW
-from laboratory.hostile.tenants import Tenants
 from laboratory.links.base import Batch, LinkDownError, Opening
 from laboratory.links.sidecar_process import channel, lowest_free_descriptor, observer_of
 from laboratory.master.emulated import EmulatedMaster
 from laboratory.module_protocol import SessionEndedError
+from tests.hostile.tenants import Tenants
 from tests.torture.link import PatientLink, TorturedLink
 from tests.torture.rig import ANSWER_S, Rig, SidecarGoneError
 from tests.torture.wires import Proxy, dial_tcp

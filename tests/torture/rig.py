@@ -18,13 +18,13 @@ from typing import IO, Any
 
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1.admin_pb2_grpc import AdminServiceStub
-from laboratory.links import wall_clock
 from laboratory.links.end_with_parent import ending_with_us
 from laboratory.links.sidecar_process import ProcessFigures, channel, figures_of, free_port
 from laboratory.links.stream import StreamLink
-from laboratory.links.wall_clock import WallClock
+from tests.torture import wall_clock
 from tests.torture.link import PatientLink, RunningClock
 from tests.torture.report import TortureFindings
+from tests.torture.wall_clock import WallClock
 from tests.torture.wires import Authority, Cable, Proxy, dial_tcp, dial_unix
 
 # What a process writes to its log: how much a minute, and what in it should not be there.
@@ -144,7 +144,7 @@ class TorturedSidecar:
     """`mesos-allocator serve` with one configuration file, life after life.
 
     log: where its log is kept.
-    ahead: how far ahead its wall clock is, see `laboratory.links.wall_clock`.
+    ahead: how far ahead its wall clock is, see `tests.torture.wall_clock`.
     wanted: whether it should be there now.
     """
 

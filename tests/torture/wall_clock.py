@@ -1,6 +1,6 @@
 """A process whose wall clock can be set independently of the machine's.
 
-``python -m laboratory.links.wall_clock FILE WORD ...`` runs ``mesos-allocator WORD ...``.
+``python -m tests.torture.wall_clock FILE WORD ...`` runs ``mesos-allocator WORD ...``.
 Python's wall clock is shifted by the nanoseconds in FILE (int64), which `WallClock` writes. As
 when a machine's time is set, the monotonic clock is not affected. Neither are the clocks of gRPC
 and of native code, such as the one that checks the dates of certificates.
