@@ -39,9 +39,9 @@ def leaves() -> dict[tuple[str, ...], Any]:
 
 def invoke(words: Sequence[str], **options: Any) -> Result:
     """Call a command by its path and arguments."""
-    if words[:1] == [LAB]:
-        return CliRunner().invoke(lab_app, words[1:], prog_name=LAB, **options)
-    return CliRunner().invoke(app, words, prog_name="mesos-allocator", **options)
+    if list(words[:1]) == [LAB]:
+        return CliRunner().invoke(lab_app, list(words[1:]), prog_name=LAB, **options)
+    return CliRunner().invoke(app, list(words), prog_name="mesos-allocator", **options)
 
 
 def options(command: Any) -> set[str]:

@@ -8,6 +8,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import networkx as nx
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -107,10 +108,12 @@ main()
     assert "pip install 'mesos-allocator-lab'" in done.stderr
 
 
-def test_what_a_picture_needs_is_named_when_it_is_missing(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.setattr(graph, "constraint_graph_of", lambda *_: __import__("matplotlib"))
-    done = called("graph", "pyproject.toml", "graph.png")
+def test_what_a_picture_needs_is_named_when_it_is_missing(monkeypatch, tmp_path):
+    for name in ("matplotlib", "matplotlib.figure"):
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setattr(graph, "_replayed", lambda _: ("its allocator", []))
+    monkeypatch.setattr(graph, "constraint_graph_of", lambda _: nx.Graph())
+    done = called("graph", str(tmp_path), str(tmp_path / "graph.png"))
     assert done.exit_code == 1
     assert "pip install 'mesos-allocator[plots]' installs it" in done.stderr
 

@@ -5,7 +5,8 @@ import io
 import pytest
 from rich.console import Console
 
-from allocator.cli.render import demo_tables, terminal
+from allocator.cli.render import terminal
+from laboratory.cli.render import demo_tables
 from laboratory.experiments.claims import CLAIMS, ClaimVerdict
 
 

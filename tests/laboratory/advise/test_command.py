@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import sync_playwright
 from typer.testing import CliRunner
 
+from allocator.cli.app import app as allocator_app
 from allocator.core import PolicySpec
 from laboratory.cli.app import app
 from tests.laboratory.advise.made import Job, MadeDay, agents
@@ -121,7 +122,7 @@ def test_what_is_to_be_pasted_is_a_configuration(advised, tmp_path):
     config = tmp_path / "config.toml"
     config.write_text(Page(advised[1].read_text()).said["pre"][0])
     assert tomllib.loads(config.read_text())["policy"]["name"] == "drf"
-    checked = CliRunner().invoke(app, ["check-config", str(config)])
+    checked = CliRunner().invoke(allocator_app, ["check-config", str(config)])
     assert checked.exit_code == 0, checked.output
 
 
