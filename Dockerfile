@@ -1,4 +1,5 @@
-# The sidecar's image. `make image` builds it; the wheel's sources are all that enters (.dockerignore).
+# The sidecar's image. `make image` builds it; the wheels' sources are all that enters (.dockerignore).
+# The target `demo` has the laboratory, too: deploy/demo.compose.yaml plays an emulated master with it.
 
 FROM docker.io/library/python:3.11-slim-bookworm AS build
 # The environment is made here and copied, so that the compiler's leavings and pip's cache stay here.
@@ -17,7 +18,14 @@ ENV NUMBA_CPU_NAME=generic \
     NUMBA_CACHE_DIR=/loops
 RUN mesos-allocator warm
 
-FROM docker.io/library/python:3.11-slim-bookworm
+# `demo soak` needs no more libraries than the sidecar; other commands of the laboratory do.
+FROM build AS build-demo
+COPY laboratory laboratory
+RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels ./laboratory \
+ && pip install --no-cache-dir --no-deps /wheels/mesos_allocator_lab-*.whl \
+ && allocator-lab demo soak --help >/dev/null
+
+FROM docker.io/library/python:3.11-slim-bookworm AS sidecar
 LABEL org.opencontainers.image.title="mesos-allocator" \
       org.opencontainers.image.description="Decides, for an Apache Mesos master, who is offered which agent's resources" \
       org.opencontainers.image.licenses="Apache-2.0"
@@ -49,3 +57,9 @@ HEALTHCHECK --interval=10s --timeout=5s --start-period=60s \
   CMD ["python", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:5057/healthz', timeout=4)"]
 ENTRYPOINT ["mesos-allocator"]
 CMD ["serve"]
+
+FROM sidecar AS demo
+COPY --from=build-demo /opt/mesos-allocator /opt/mesos-allocator
+
+# What is built if no target is named.
+FROM sidecar

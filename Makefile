@@ -15,9 +15,12 @@ SANITIZED_DRIVER := $(CURDIR)/.cache/module/address/tests/session_driver
 # The module's brain as a library, for the simulation.
 export MESOS_ALLOCATOR_BRAIN ?= $(CURDIR)/.cache/module/plain/brain/liballocator_brain_c.so
 
+# What the two distributions declare.
+DECLARED := pyproject.toml laboratory/pyproject.toml laboratory/setup.py
+
 # The stamp carries the hash of what it was made from, so that a switch of branches is noticed
 # whatever the time stamps of the files say.
-STAMP := $(VENV)/.installed-$(shell cat requirements-dev.lock pyproject.toml | sha256sum | cut -c1-16)
+STAMP := $(VENV)/.installed-$(shell cat requirements-dev.lock $(DECLARED) | sha256sum | cut -c1-16)
 # What the package itself needs, which is enough to compile its loops.
 RUNTIME_STAMP := $(VENV)/.runtime-$(shell sha256sum requirements.lock | cut -c1-16)
 
@@ -61,7 +64,7 @@ $(RUNTIME_STAMP): | $(BIN)/pip
 $(STAMP): | $(RUNTIME_STAMP)
 	@echo 'installing $(shell grep -c '^[a-z]' requirements-dev.lock) packages for development (a minute)'
 	@.ci/quietly $(BIN)/pip install --require-hashes --requirement requirements-dev.lock
-	@.ci/quietly $(BIN)/pip install --no-deps --no-build-isolation --editable .
+	@.ci/quietly $(BIN)/pip install --no-deps --no-build-isolation --editable . --editable laboratory
 	@rm -f $(VENV)/.installed-*
 	@touch $@
 
@@ -137,7 +140,8 @@ fuzz-module: ## fuzz the module's C++, guided by coverage (clang): FUZZ_S=600; `
 
 .PHONY: doctest
 doctest: warm ## the examples in docstrings
-	pytest --doctest-modules allocator --ignore allocator/v1 $(ARGS)
+	pytest --doctest-modules allocator laboratory --ignore allocator/v1 --ignore laboratory/setup.py \
+	  $(ARGS)
 
 .PHONY: papers
 papers: warm ## the papers' numbers, one test a claim
@@ -146,19 +150,19 @@ papers: warm ## the papers' numbers, one test a claim
 # Ray and Spark are too large for .venv: they are installed beside it, for this alone. A skipped test
 # fails. Spark 3.5 takes Java 8, 11 or 17.
 ENGINES := .cache/engines
-ENGINES_STAMP := $(ENGINES)/.installed-$(shell cat requirements-engines.lock pyproject.toml | sha256sum | cut -c1-16)
+ENGINES_STAMP := $(ENGINES)/.installed-$(shell cat requirements-engines.lock $(DECLARED) | sha256sum | cut -c1-16)
 
 .PHONY: engines
 engines: $(ENGINES_STAMP) ## sweeps on clusters of Dask, Ray and Spark, which it installs; not part of `make test`
 	@command -v java >/dev/null || test -x "$$JAVA_HOME/bin/java" || .ci/debian-packages openjdk-17-jre-headless
-	CI=true MESOS_ALLOCATOR_ENGINES=1 $(ENGINES)/bin/python -m pytest tests/lab/experiments/test_engines.py $(ARGS)
+	CI=true MESOS_ALLOCATOR_ENGINES=1 $(ENGINES)/bin/python -m pytest tests/laboratory/experiments/test_engines.py $(ARGS)
 
 $(ENGINES_STAMP):
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || .ci/debian-packages python3-venv
 	@.ci/quietly $(PYTHON) -m venv --clear $(ENGINES)
 	@echo 'installing $(shell grep -c '^[a-z]' requirements-engines.lock) packages (a few minutes)'
 	@.ci/quietly $(ENGINES)/bin/pip install --require-hashes --requirement requirements-engines.lock
-	@.ci/quietly $(ENGINES)/bin/pip install --no-deps --no-build-isolation --editable .
+	@.ci/quietly $(ENGINES)/bin/pip install --no-deps --no-build-isolation --editable . --editable laboratory
 	@touch $@
 
 .PHONY: bench
@@ -178,7 +182,7 @@ check: lint types test doctest proto-check docs-check gate ## all that continuou
 
 .PHONY: demo
 demo: warm ## an emulated master and a real sidecar, on this machine
-	$(BIN)/mesos-allocator demo
+	$(BIN)/allocator-lab demo
 
 # The path below proto/ equals the package's, so the generated imports need no patching.
 # Stubs for services are asked for only where there is one: the rest would be empty files.
@@ -255,9 +259,10 @@ RELEASED = dist/mesos-allocator-$(VERSION)
 release: export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct)
 
 .PHONY: release
-release: $(STAMP) ## all that is released, in dist/: wheel, sources, packages, image, site, SHA256SUMS
+release: $(STAMP) ## all that is released, in dist/: wheels, sources, packages, image, site, SHA256SUMS
 	rm -rf build dist
 	python -m build --wheel --no-isolation --outdir dist
+	python -m build --wheel --no-isolation --outdir dist laboratory
 	git archive --prefix mesos-allocator-$(VERSION)/ --output $(RELEASED)-source.tar.gz HEAD
 	+@$(MAKE) --no-print-directory packages image site
 	$(ENGINE) save --output $(RELEASED)-image.tar mesos-allocator:$(VERSION)
@@ -266,19 +271,23 @@ release: $(STAMP) ## all that is released, in dist/: wheel, sources, packages, i
 	  --mtime @$$SOURCE_DATE_EPOCH --owner 0 --group 0 --directory .cache/site .
 	cd dist && sha256sum * >SHA256SUMS
 
-# An ordinary run keeps what is locked where pyproject.toml allows it: `make lock UPGRADE=1` moves on.
-compile = uv pip compile pyproject.toml --quiet --generate-hashes --python-version 3.11 \
+# An ordinary run keeps what is locked where the declarations allow it: `make lock UPGRADE=1` moves on.
+compile = uv pip compile $(1) --quiet --generate-hashes --python-version 3.11 \
   --python-platform x86_64-manylinux_2_28 --no-emit-index-url --no-emit-find-links \
+  --no-emit-package mesos-allocator --no-build-isolation \
   --custom-compile-command 'make lock' $(if $(UPGRADE),--upgrade)
+BOTH := pyproject.toml laboratory/pyproject.toml
 
 .PHONY: lock
-lock: $(STAMP) ## resolve pyproject.toml into the two lock files
-	$(compile) --output-file requirements.lock
-	$(compile) --extra dev --constraint requirements.lock --output-file requirements-dev.lock
-	$(compile) --extra engines --constraint requirements-dev.lock --output-file requirements-engines.lock
+lock: $(STAMP) ## resolve what both distributions declare into the three lock files
+	$(call compile,pyproject.toml) --output-file requirements.lock
+	$(call compile,$(BOTH)) --extra dev --extra dask --constraint requirements.lock \
+	  --output-file requirements-dev.lock
+	$(call compile,$(BOTH)) --extra engines --constraint requirements-dev.lock \
+	  --output-file requirements-engines.lock
 
 .PHONY: clean
 clean: ## remove what was built, keep .venv
 	rm -rf .benchmarks .cache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
-	rm -rf bench-out build dist demo-out papers-out *.egg-info
-	find allocator tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf bench-out build dist demo-out papers-out *.egg-info laboratory/*.egg-info
+	find allocator laboratory tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from unittest import mock
 
-from allocator.lab.links.sidecar_process import SidecarProcess
+from laboratory.links.sidecar_process import SidecarProcess
 
 PLAIN = {"NUMBA_DISABLE_JIT": "1"}
 """The environment of such a process."""

@@ -24,7 +24,7 @@ from allocator.v1 import (
     transcript_pb2,
     types_pb2,
 )
-from tests.cli.command_tree import commands, options
+from tests.cli.command_tree import LAB, commands, options
 
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "tests" / "surface.txt"
@@ -52,7 +52,8 @@ def surface() -> str:
 
 def _commands() -> Iterator[str]:
     for path, command in commands():
-        name = " ".join(("command mesos-allocator", *path))
+        program = () if path[:1] == (LAB,) else ("mesos-allocator",)
+        name = " ".join(("command", *program, *path))
         arguments = [each.name.upper() for each in command.params if each.opts[0][0] != "-"]
         yield " ".join([name, *arguments])
         yield from (f"{name} {option}" for option in sorted(options(command)))

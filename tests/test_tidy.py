@@ -69,8 +69,10 @@ def sources(*prefixes: str) -> list[str]:
     ]
 
 
-PACKAGE = sources("allocator/")
-PYTHON = sources("allocator/", "tests/")
+PACKAGES = ("allocator", "laboratory")
+
+PACKAGE = sources("allocator/", "laboratory/")
+PYTHON = [*PACKAGE, *sources("tests/")]
 
 
 def module_name(name: str) -> str:
@@ -210,8 +212,8 @@ def imported_names(name: str) -> Iterator[str]:
 
 
 def test_no_file_is_dead():
-    """Every module is imported by another one of the package, or is an entry point."""
-    entries = {"allocator.__main__", "allocator.cli"}
+    """Every module is imported by another one of the packages, or is an entry point."""
+    entries = {*(f"{each}.__main__" for each in PACKAGES), "laboratory.setup"}
     used = {
         target for name in PACKAGE for target in imported_names(name) if target != module_name(name)
     }
@@ -232,7 +234,7 @@ def public_names(name: str) -> set[str]:
         elif (
             isinstance(node, ast.ImportFrom)
             and name.endswith("/__init__.py")
-            and (node.level or (node.module or "").partition(".")[0] == "allocator")
+            and (node.level or (node.module or "").partition(".")[0] in PACKAGES)
         ):
             names.update(alias.asname or alias.name for alias in node.names)
     return {public for public in names if not public.startswith("_")}
@@ -277,8 +279,13 @@ def prose_of(name: str) -> Iterator[tuple[int, str]]:
 
 
 def leads_nowhere(dotted: str) -> bool:
-    """Whether a dotted name begins with our modules but does not exist in them."""
-    at, parts = ROOT / "allocator", dotted.removeprefix("allocator.").split(".")
+    """Whether a dotted name begins with our modules but names nothing in them."""
+    package, _, rest = dotted.partition(".")
+    at, parts = (
+        (ROOT / package, rest.split("."))
+        if package in PACKAGES and rest
+        else (ROOT / "allocator", dotted.split("."))
+    )
     for number, part in enumerate(parts):
         if (at / part).is_dir():
             at /= part
@@ -292,7 +299,7 @@ def leads_nowhere(dotted: str) -> bool:
 
 
 def test_what_prose_names_in_backquotes_is_there():
-    """Names of code and of files in docstrings and comments of the package exist."""
+    """Names of code and of files in docstrings and comments of the packages exist."""
     files = {f"/{name}" for name in tracked()}
     elsewhere = (".proto", ".cpp", ".hpp", ".toml", ".json", ".yml", ".html", ".css", ".sh")
     known = {*dir(builtins), *(part for name in files for part in re.split(r"[/.]", name))}

@@ -4,29 +4,31 @@ An error is one line on standard error, or JSON with ``--json``.
 """
 
 import errno
+import gc
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from enum import IntEnum
 from itertools import pairwise, takewhile
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any, NoReturn, TextIO
+from typing import Annotated, Any, ClassVar, NoReturn, TextIO
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
+from allocator import __version__
 from allocator.near import suggestion
 from allocator.plain import json_text, printable
-from allocator.server.system import loop_cache
+from allocator.server.system import loop_cache, threads
 
 
 class Exit(IntEnum):
-    """Exit codes of `mesos-allocator`."""
+    """Exit codes of all commands."""
 
     OK = 0
     FAILURE = 1
@@ -85,9 +87,6 @@ def _drop(stream: TextIO) -> None:
     with suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
-
-SIMULATOR_ONLY = {"joblib", "matplotlib", "pyarrow", "scipy"}
-"""Modules that the extra `sim` installs."""
 
 PLAIN: dict[str, Any] = {
     "pretty_exceptions_enable": False,
@@ -155,9 +154,9 @@ def directory(context: typer.Context, path: Path | None) -> Path | None:
     return path
 
 
-def shown_example(words: str) -> str | None:
+def shown_example(words: str, program: str = "mesos-allocator") -> str | None:
     """Format the example below the help of a command."""
-    return f"Example: mesos-allocator {words}" if words else None
+    return f"Example: {program} {words}" if words else None
 
 
 _CANNOT_WRITE = {errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
@@ -171,7 +170,12 @@ class _CannotWriteError(Exception):
 
 
 class Root(TyperGroup):
-    """The group of all commands; translates exceptions into error lines and exit codes."""
+    """The group of all commands; translates exceptions into error lines and exit codes.
+
+    `installed_by`: for libraries that may be missing, what to install.
+    """
+
+    installed_by: ClassVar[Mapping[str, str]] = {"matplotlib": "mesos-allocator[plots]"}
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
         try:
@@ -208,9 +212,9 @@ class Root(TyperGroup):
             fail(Exit.FAILURE, "aborted")
         except ModuleNotFoundError as error:
             missing = (error.name or "").partition(".")[0]
-            if missing not in SIMULATOR_ONLY:
+            if missing not in self.installed_by:
                 raise
-            mend = "pip install 'mesos-allocator[sim]' installs it"
+            mend = f"pip install '{self.installed_by[missing]}' installs it"
             fail(Exit.FAILURE, f"{missing} is not installed, which {words[0]} needs; {mend}")
         sys.exit(code if isinstance(code, int) else Exit.OK)
 
@@ -310,3 +314,37 @@ class Playing(_Prepared, TyperCommand):
 
 class PlayingGroup(_Prepared, TyperGroup):
     """Commands that run the compiled loops in this process."""
+
+
+def add_version(app: typer.Typer) -> None:
+    """Add the option `--version` of a program."""
+    app.callback()(_root)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
+def run_program(app: typer.Typer) -> None:
+    """Run a program, and end its process."""
+    try:
+        app()
+    except SystemExit as end:
+        # A user's policy may still run in a thread; the interpreter must not shut down under it.
+        threads.end_with(end.code if isinstance(end.code, int) else bool(end.code))
+        # Or the interpreter looks through all objects as it ends, for longer than a command takes.
+        gc.freeze()
+        raise

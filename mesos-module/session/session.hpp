@@ -34,7 +34,7 @@ struct SessionDeadlines
 
 // The module's side of one session: which messages may be sent when, and which
 // answers are valid. It mirrors
-// `allocator/lab/module_protocol/client_session.py`; the transcripts of
+// `laboratory/module_protocol/client_session.py`; the transcripts of
 // `tests/transcripts` run through both.
 //
 //     hello -> Welcome -> snapshot -> batch -> DecisionBatch -> batch -> ...

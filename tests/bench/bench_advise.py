@@ -19,12 +19,12 @@ from pathlib import Path
 import numpy as np
 
 from allocator.core import PolicySpec, Settings
-from allocator.lab.frameworks.base import REFUSE_DEFAULT_MS, Identity
-from allocator.lab.frameworks.batch import RecordedFramework, Wanted
-from allocator.lab.resources import AgentSpec
-from allocator.lab.workloads.scenario import JobStage
+from laboratory.frameworks.base import REFUSE_DEFAULT_MS, Identity
+from laboratory.frameworks.batch import RecordedFramework, Wanted
+from laboratory.resources import AgentSpec
+from laboratory.workloads.scenario import JobStage
 from tests.bench.cluster import GIB, SHAPES, TASKS
-from tests.lab.advise.made import written
+from tests.laboratory.advise.made import written
 
 HOUR_S = 3600
 WEIGHTS = {"production": 4.0, "research": 2.0}
@@ -143,7 +143,7 @@ def main() -> None:
     if not journal.exists():
         timed("making the day", [sys.executable, "-m", __spec__.name, *sys.argv[1:], "--only-make"])
     out = ["--out", str(journal.parent / "advice")]
-    command = [sys.executable, "-m", "allocator", "advise", str(journal), *out, *arguments.advise]
+    command = [sys.executable, "-m", "laboratory", "advise", str(journal), *out, *arguments.advise]
     timed("advise", command)
 
 

@@ -9,12 +9,12 @@ import time
 from pathlib import Path
 
 from allocator.core import PolicySpec
-from allocator.lab.experiments import demo_runs as catalogue
-from allocator.lab.experiments.runs import ExperimentRun, play_on
-from allocator.lab.links.sidecar_process import SidecarProcess
-from allocator.lab.reports.run_report import figures
-from allocator.lab.workloads.scenario import Scenario
-from allocator.lab.workloads.spark_experiment import experiment
+from laboratory.experiments import demo_runs as catalogue
+from laboratory.experiments.runs import ExperimentRun, play_on
+from laboratory.links.sidecar_process import SidecarProcess
+from laboratory.reports.run_report import figures
+from laboratory.workloads.scenario import Scenario
+from laboratory.workloads.spark_experiment import experiment
 
 HEADER = (
     "| scenario | mode | wall s | simulated s | batches/s | offers/s | p50 ms | p99 ms | MiB |",

@@ -35,9 +35,9 @@ from allocator.core import (
     Suppress,
     Transition,
 )
-from allocator.lab.module_protocol import ModuleSession
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import Greeting
+from laboratory.module_protocol import ModuleSession
 from tests.server.sidecar_process import METHOD, SidecarProcess
 
 AGENTS, FRAMEWORKS, ROLES = 10_000, 1_000, 20

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 
 from allocator import policies
 from allocator.core import Allocator, Decisions, SessionLimits, Settings, Trail
-from allocator.lab.module_protocol import ModuleSession
 from allocator.v1 import journal_pb2
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import Greeting, Sidecar
@@ -21,6 +20,7 @@ from allocator.wire.journal.checkpoint import head
 from allocator.wire.journal.follower import Follower
 from allocator.wire.journal.recorder import Recorder
 from allocator.wire.journal.records import start_record
+from laboratory.module_protocol import ModuleSession
 from tests.bench.bench_events import WORKLOADS, cluster
 from tests.world.rows import given_back, holdings_of, settled
 

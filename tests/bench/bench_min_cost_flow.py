@@ -13,9 +13,9 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
-from allocator.lab.papers.quincy.solver_times import SolverWorld
 from allocator.solvers.flow.min_cost_flow import Network, solve
 from allocator.solvers.flow.quincy_network import build
+from laboratory.papers.quincy.solver_times import SolverWorld
 from tests.bench.yardstick import clock_ms
 
 JOBS = {243: 10, 2500: 100, 12_500: 100}

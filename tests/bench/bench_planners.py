@@ -26,10 +26,10 @@ from allocator.core import (
     Settings,
     Transition,
 )
-from allocator.lab.experiments.demo_runs import NODES_FILE, PODS_FILE, trace_directory
-from allocator.lab.workloads import traces
-from allocator.lab.workloads.traces import read_nodes, read_pods
 from allocator.policies import build
+from laboratory.experiments.demo_runs import NODES_FILE, PODS_FILE, trace_directory
+from laboratory.workloads import traces
+from laboratory.workloads.traces import read_nodes, read_pods
 from tests.bench.yardstick import clock_ms
 
 NUMBER = {"cpus": 0, "mem": 1, "gpus": 2}

@@ -13,13 +13,13 @@ import time
 import numpy as np
 
 from allocator.core import Allocator, PolicySpec, Settings, Trail
-from allocator.lab.module_protocol import ModuleSession
 from allocator.policies import build, substitute
 from allocator.usage.account import Account
 from allocator.v1 import journal_pb2
 from allocator.wire import Greeting, Sidecar
 from allocator.wire.journal.follower import Follower
 from allocator.wire.journal.recorder import Recorder
+from laboratory.module_protocol import ModuleSession
 from tests.bench.cluster import arrivals
 from tests.wire.dialogue import WELCOME, Module
 from tests.wire.journal.following import beginning

@@ -22,11 +22,11 @@ from allocator.core import (
     Trail,
     Transition,
 )
-from allocator.lab.module_protocol import ModuleSession
 from allocator.policies import build
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import PROTOCOL_VERSION, Greeting
 from allocator.wire.session.sidecar_session import SidecarSession
+from laboratory.module_protocol import ModuleSession
 from tests.bench import bench_events
 from tests.bench.bench_one_agent import hold_everything, release_all
 from tests.bench.cluster import cluster, settle

@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from allocator.core import Decisions, Event
-from allocator.lab.links.sidecar_process import figures_of
-from allocator.lab.module_protocol import ModuleSession
 from allocator.wire import Greeting
 from allocator.wire.session.sidecar_session import SidecarSession
+from laboratory.links.sidecar_process import figures_of
+from laboratory.module_protocol import ModuleSession
 from tests.bench.cluster import arrivals
 from tests.bench.gauges import new_session
 from tests.bench.report import BUILT

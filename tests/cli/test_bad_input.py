@@ -10,10 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from allocator.cli.app import app
-from tests.cli.command_tree import leaves, options
+from tests.cli.command_tree import LAB, invoke, leaves, options
 from tests.integration.sessions.two_frameworks import CLUSTER
 from tests.server.grpc.certificates import Authority
 from tests.server.sidecar_process import GrpcModule, SidecarProcess
@@ -76,55 +75,13 @@ WRONG: list[tuple[str, str, int, str]] = [
     ("check-config", "{tmp}/none.toml", 2, "none.toml"),
     ("check-config", "--set http.port=-1", 78, "http.port"),
     ("warm", "--part nothing", 2, "unknown part 'nothing'"),
-    ("demo", "--policies dfr", 2, "'dfr'; choose from drf"),
-    ("demo", "--modes both", 2, "'both'; choose from oblivious"),
-    ("demo", "--trace none", 2, "'none'; choose from section-v"),
-    ("demo", "--agents 7", 2, "--agents: section-v has the paper's six agents"),
-    ("demo", "--target unix:{tmp}/none --policies drf --modes oblivious", 3, "{tmp}/none"),
-    ("demo", "--out {tmp}/corrupt/out", 2, "{tmp}/corrupt is not a directory"),
-    ("demo", "--out /proc/x", 2, "/proc/x: /proc cannot be written: No such file"),
-    ("demo claims", "--out /proc/x/y", 2, "/proc/x/y: /proc cannot be written: No such file"),
-    ("demo claims", "--out {tmp}/corrupt", 2, "{tmp}/corrupt is not a directory"),
-    ("simulate", "{tmp}/broken.toml --out {tmp}/corrupt", 2, "{tmp}/corrupt is not a directory"),
-    ("simulate", "{tmp}/broken.toml --out /proc", 2, "/proc cannot be written: No such file"),
-    ("simulate", "/dev/zero", 78, "/dev/zero: has more than"),
-    ("reproduce all", "--plot /proc/x", 2, "/proc cannot be written: No such file"),
-    ("reproduce pages", "--out /proc/x", 2, "/proc cannot be written: No such file"),
-    ("advise", "{tmp}/nothing --out /proc/x", 2, "/proc cannot be written: No such file"),
-    ("replay", "{tmp}/nothing --policy drf --out /proc/x", 2, "/proc cannot be written: No such"),
     ("graph", "{tmp}/corrupt /proc/g.json", 1, "/proc/g.json cannot be written: No such file"),
-    ("reproduce all", "--plot {tmp}/corrupt", 2, "{tmp}/corrupt is not a directory"),
     ("graph", "{tmp}/corrupt {tmp}/none/g.json", 1, "{tmp}/none is not a directory"),
-    ("demo", "--workers 9999", 2, "--workers"),
-    ("demo soak", "--size 99999999", 2, "--size"),
-    ("demo claims", "--seeds 1", 2, "--seeds"),
-    ("demo claims", "--cores 0", 2, "--cores: must not be 0"),
-    ("demo claims", "--backend nonsense", 2, "'nonsense'; choose from loky, dask"),
-    ("demo demands", "--mode none", 2, "'none'; choose from coarse"),
-    ("demo demands", "--policy dfr", 2, "'dfr'; choose from drf"),
-    ("demo soak", "--policy dfr", 2, "'dfr'; choose from drf"),
-    ("demo soak", "--target unix:{tmp}/none", 3, "{tmp}/none"),
-    ("reproduce pages", "--only none", 2, "none; choose from kesidis-table-1"),
-    ("reproduce all", "--seed -1", 2, "--seed"),
-    ("reproduce list", "--seed 1", 2, "--seed"),
-    ("simulate", "{tmp}/none.toml", 2, "none.toml"),
-    ("simulate", "{tmp}/broken.toml", 78, "broken.toml"),
-    ("simulate", "{tmp}/broken.toml --policy dfr", 2, "'dfr'; choose from drf"),
-    ("advise", "{tmp}/none", 2, "{tmp}/none"),
-    ("advise", "{tmp}/empty", 1, "{tmp}/empty: contains no journal"),
-    ("advise", "{tmp}/nothing", 1, "{tmp}/nothing"),
-    ("advise", "{tmp}/corrupt", 1, "{tmp}/corrupt"),
-    ("advise", "{tmp}/nothing --out {tmp}/corrupt", 2, "{tmp}/corrupt is not a directory"),
-    ("advise", "{tmp}/nothing --seeds 1", 2, "--seeds"),
-    ("advise", "{tmp}/nothing --jobs 0", 2, "--jobs"),
-    ("advise", "{tmp}/nothing --backend bee", 2, "'bee'; choose from"),
     ("replay", "{tmp}/none", 2, "{tmp}/none"),
     ("replay", "{tmp}/empty", 1, "no journal in {tmp}/empty"),
     ("replay", "{tmp}/nothing", 1, "{tmp}/nothing: contains no records"),
     ("graph", "{tmp}/nothing {tmp}/g.json", 1, "{tmp}/nothing"),
-    ("demo", "--policies ps_dsf", 2, "did you mean 'ps-dsf'?"),
     ("replay", "{tmp}/corrupt", 1, "{tmp}/corrupt"),
-    ("replay", "{tmp}/corrupt --policy dfr", 2, "'dfr'"),
     ("replay", "{tmp}/corrupt --plugin {tmp}/none.py", 2, "--plugin {tmp}/none.py"),
     ("graph", "{tmp}/none {tmp}/g.json", 2, "{tmp}/none"),
     ("graph", "{tmp}/corrupt {tmp}/g.json", 1, "{tmp}/corrupt"),
@@ -211,6 +168,56 @@ WRONG: list[tuple[str, str, int, str]] = [
     ("settings reset", "policy --all", 2, "or give --all"),
 ]
 
+# The same of commands of the laboratory.
+WRONG_IN_LAB: list[tuple[str, str, int, str]] = [
+    ("demo", "--policies dfr", 2, "'dfr'; choose from drf"),
+    ("demo", "--modes both", 2, "'both'; choose from oblivious"),
+    ("demo", "--trace none", 2, "'none'; choose from section-v"),
+    ("demo", "--agents 7", 2, "--agents: section-v has the paper's six agents"),
+    ("demo", "--target unix:{tmp}/none --policies drf --modes oblivious", 3, "{tmp}/none"),
+    ("demo", "--out {tmp}/corrupt/out", 2, "{tmp}/corrupt is not a directory"),
+    ("demo", "--out /proc/x", 2, "/proc/x: /proc cannot be written: No such file"),
+    ("demo claims", "--out /proc/x/y", 2, "/proc/x/y: /proc cannot be written: No such file"),
+    ("demo claims", "--out {tmp}/corrupt", 2, "{tmp}/corrupt is not a directory"),
+    ("simulate", "{tmp}/broken.toml --out {tmp}/corrupt", 2, "{tmp}/corrupt is not a directory"),
+    ("simulate", "{tmp}/broken.toml --out /proc", 2, "/proc cannot be written: No such file"),
+    ("simulate", "/dev/zero", 78, "/dev/zero: has more than"),
+    ("reproduce all", "--plot /proc/x", 2, "/proc cannot be written: No such file"),
+    ("reproduce pages", "--out /proc/x", 2, "/proc cannot be written: No such file"),
+    ("advise", "{tmp}/nothing --out /proc/x", 2, "/proc cannot be written: No such file"),
+    ("replay", "{tmp}/nothing --policy drf --out /proc/x", 2, "/proc cannot be written: No such"),
+    ("reproduce all", "--plot {tmp}/corrupt", 2, "{tmp}/corrupt is not a directory"),
+    ("demo", "--workers 9999", 2, "--workers"),
+    ("demo soak", "--size 99999999", 2, "--size"),
+    ("demo claims", "--seeds 1", 2, "--seeds"),
+    ("demo claims", "--cores 0", 2, "--cores: must not be 0"),
+    ("demo claims", "--backend nonsense", 2, "'nonsense'; choose from loky, dask"),
+    ("demo demands", "--mode none", 2, "'none'; choose from coarse"),
+    ("demo demands", "--policy dfr", 2, "'dfr'; choose from drf"),
+    ("demo soak", "--policy dfr", 2, "'dfr'; choose from drf"),
+    ("demo soak", "--target unix:{tmp}/none", 3, "{tmp}/none"),
+    ("reproduce pages", "--only none", 2, "none; choose from kesidis-table-1"),
+    ("reproduce all", "--seed -1", 2, "--seed"),
+    ("reproduce list", "--seed 1", 2, "--seed"),
+    ("simulate", "{tmp}/none.toml", 2, "none.toml"),
+    ("simulate", "{tmp}/broken.toml", 78, "broken.toml"),
+    ("simulate", "{tmp}/broken.toml --policy dfr", 2, "'dfr'; choose from drf"),
+    ("advise", "{tmp}/none", 2, "{tmp}/none"),
+    ("advise", "{tmp}/empty", 1, "{tmp}/empty: contains no journal"),
+    ("advise", "{tmp}/nothing", 1, "{tmp}/nothing"),
+    ("advise", "{tmp}/corrupt", 1, "{tmp}/corrupt"),
+    ("advise", "{tmp}/nothing --out {tmp}/corrupt", 2, "{tmp}/corrupt is not a directory"),
+    ("advise", "{tmp}/nothing --seeds 1", 2, "--seeds"),
+    ("advise", "{tmp}/nothing --jobs 0", 2, "--jobs"),
+    ("advise", "{tmp}/nothing --backend bee", 2, "'bee'; choose from"),
+    ("demo", "--policies ps_dsf", 2, "did you mean 'ps-dsf'?"),
+    ("replay", "{tmp}/nothing", 2, "'--policy'"),
+    ("replay", "{tmp}/empty --policy drf", 1, "no journal in {tmp}/empty"),
+    ("replay", "{tmp}/corrupt --policy dfr", 2, "'dfr'"),
+    ("replay", "{tmp}/corrupt --policy drf --mode best", 2, "'best' is not one of"),
+]
+WRONG += [(f"{LAB} {command}", *more) for command, *more in WRONG_IN_LAB]
+
 NO_OTHER = {
     "status", "dump", "policy show", "demand list", "constraint list", "limit list",
     "weight list", "gang list", "drain list", "shadow show", "shadow stop", "settings show",
@@ -219,7 +226,7 @@ NO_OTHER = {
 
 
 def call(words: str, tmp: Path, *more: str) -> Result:
-    return CliRunner().invoke(app, [*words.format(tmp=tmp).split(), *more])
+    return invoke([*words.format(tmp=tmp).split(), *more])
 
 
 def is_one_line(done: Result, code: int, part: str) -> str:
@@ -338,12 +345,12 @@ def test_grpc_adds_no_lines_of_its_own(pems, with_expired):
 
 def test_every_command_has_a_case():
     of_sidecars = {" ".join(path) for path in LEAVES if "--target" in options(LEAVES[path])}
-    of_sidecars -= {"demo", "demo soak"}
+    of_sidecars -= {f"{LAB} demo", f"{LAB} demo soak"}
     assert RIGHT.keys() == of_sidecars
     experiments = {
         " ".join(path)
         for path in LEAVES
-        if path[0] == "reproduce" and "--plot" in options(LEAVES[path])
+        if path[:2] == (LAB, "reproduce") and "--plot" in options(LEAVES[path])
     }
     known = {command for command, *_ in WRONG} | NO_OTHER | experiments
     assert {" ".join(path) for path in LEAVES} <= known
@@ -401,7 +408,7 @@ def test_words_that_are_common_elsewhere_are_answered_with_ours(words, part, tmp
 
 def test_what_is_tried_before_playing_leaves_nothing_behind(files):
     words = f"{files}/none.toml --out {files}/new/out"
-    is_one_line(call(f"simulate {words}", files), 2, "none.toml")
+    is_one_line(call(f"{LAB} simulate {words}", files), 2, "none.toml")
     assert not (files / "new").exists()
     is_one_line(call(f"graph {files}/corrupt {files}/g.json", files), 1, "corrupt")
     assert not (files / "g.json").exists()

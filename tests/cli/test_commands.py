@@ -8,14 +8,17 @@ import sys
 import tomllib
 from pathlib import Path
 
+import networkx as nx
 import pytest
 from typer.testing import CliRunner, Result
 
 from allocator import __version__
 from allocator.cli.app import app
+from allocator.cli.local import graph
 from allocator.cli.remote.connection import TARGET_DEFAULT
 from allocator.cli.tree import Exit
 from allocator.server.config import Config, example
+from tests.cli.command_tree import LAB
 from tests.tiers import long
 
 
@@ -38,20 +41,19 @@ def test_help_lists_all_commands_and_what_the_exit_codes_mean():
     done = run("--help")
     assert done.returncode == 0
     commands = (
-        "serve check-config status shares explain top policy demand constraint dump demo reproduce"
-        " replay"
+        "serve check-config status shares explain top policy demand constraint dump replay graph"
     )
     for command in commands.split():
         assert f"\n  {command} " in done.stdout
     assert "3 sidecar unreachable" in done.stdout
 
 
-def imported_by(*arguments: str) -> set[str]:
-    """The packages that a command imports."""
+def imported_by(*arguments: str, package: str = "allocator") -> set[str]:
+    """The packages that a command loads."""
     program = f"""
 import sys
-sys.argv = ["mesos-allocator", *{arguments!r}]
-from allocator.cli import main
+sys.argv = ["program", *{arguments!r}]
+from {package}.cli import main
 try:
     main()
 except SystemExit:
@@ -68,7 +70,12 @@ SLOW = {"numpy", "numba", "grpc", "matplotlib", "networkx", "structlog", "rich.t
 
 @pytest.mark.parametrize("arguments", [["--help"], ["serve", "--help"], ["policy", "set", "-h"]])
 def test_help_loads_nothing_that_is_slow(arguments):
-    assert not imported_by(*arguments) & SLOW
+    assert not imported_by(*arguments) & {*SLOW, "laboratory"}
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["demo", "-h"], ["replay", "--help"]])
+def test_help_of_the_laboratory_loads_nothing_that_is_slow(arguments):
+    assert not imported_by(*arguments, package="laboratory") & SLOW
 
 
 @pytest.mark.parametrize(
@@ -85,26 +92,36 @@ def test_what_runs_no_loop_needs_no_compiler(arguments):
 
 
 @pytest.mark.parametrize("missing", ["matplotlib", *long("joblib", "pyarrow", "scipy")])
-def test_what_only_the_simulator_needs_is_named_when_it_is_missing(missing):
+def test_what_the_laboratory_needs_is_named_when_it_is_missing(missing):
     program = f"""
 import sys
 sys.modules[{missing!r}] = None
-from allocator.cli.lab import demo; from allocator.cli import main
+from laboratory.cli import demo, main
 demo.chosen = lambda *_: __import__({missing!r})
-sys.argv = ["mesos-allocator", "demo"]
+sys.argv = ["allocator-lab", "demo"]
 main()
 """
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, capture_output=True, check=False, text=True, timeout=120)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith(f"error: {missing} is not installed")
-    assert "pip install 'mesos-allocator[sim]'" in done.stderr
+    assert "pip install 'mesos-allocator-lab'" in done.stderr
 
 
-def test_the_server_and_every_policy_run_without_what_only_the_simulator_needs():
+def test_what_a_picture_needs_is_named_when_it_is_missing(monkeypatch, tmp_path):
+    for name in ("matplotlib", "matplotlib.figure"):
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setattr(graph, "_replayed", lambda _: ("its allocator", []))
+    monkeypatch.setattr(graph, "constraint_graph_of", lambda _: nx.Graph())
+    done = called("graph", str(tmp_path), str(tmp_path / "graph.png"))
+    assert done.exit_code == 1
+    assert "pip install 'mesos-allocator[plots]' installs it" in done.stderr
+
+
+def test_the_server_and_every_policy_run_without_what_only_the_laboratory_needs():
     program = """
 import sys
-for name in "clarabel", "distributed", "joblib", "matplotlib", "pyarrow", "scipy":
+for name in "clarabel", "distributed", "joblib", "laboratory", "matplotlib", "pyarrow", "scipy":
     sys.modules[name] = None
 import allocator.server.process.main
 from allocator.core import PolicySpec
@@ -120,13 +137,13 @@ for name in POLICIES:
     subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
 
 
-def test_a_soak_on_a_sidecar_runs_without_what_only_the_simulator_needs():
+def test_a_soak_on_a_sidecar_runs_without_the_libraries_of_the_laboratory():
     program = """
 import sys
 for name in "joblib", "matplotlib", "pyarrow", "scipy":
     sys.modules[name] = None
-from allocator.cli import main
-sys.argv = ["mesos-allocator", "demo", "soak", "--target", "127.0.0.1:9"]
+from laboratory.cli import main
+sys.argv = ["allocator-lab", "demo", "soak", "--target", "127.0.0.1:9"]
 main()
 """
     command = [sys.executable, "-c", program]
@@ -152,15 +169,16 @@ assert "numba" not in sys.modules
 
 
 PLAYS = [
-    ["advise", "journal"],
-    ["demo", "--scale", "0.01"],
-    ["demo", "claims"],
-    ["demo", "demands"],
-    ["demo", "soak"],
+    [LAB, "advise", "journal"],
+    [LAB, "demo", "--scale", "0.01"],
+    [LAB, "demo", "claims"],
+    [LAB, "demo", "demands"],
+    [LAB, "demo", "soak"],
     ["graph", "journal", "graph.json"],
     ["replay", "journal"],
-    ["reproduce", "drf-example"],
-    ["simulate", "scenario.toml"],
+    [LAB, "replay", "journal", "--policy", "drf"],
+    [LAB, "reproduce", "drf-example"],
+    [LAB, "simulate", "scenario.toml"],
 ]
 
 
@@ -174,10 +192,11 @@ def test_who_plays_compiles_ahead_and_says_so(tmp_path):
 import sys
 from allocator.cli.app import app
 from allocator.server.system import compilation
+from laboratory.cli.app import app as lab_app
 compilation.command = lambda part: [sys.executable, "-I", "-S", "-c", "raise SystemExit(9)"]
 for arguments in {PLAYS}:
     try:
-        app(arguments)
+        lab_app(arguments[1:]) if arguments[0] == {LAB!r} else app(arguments)
     except SystemExit as end:
         print("ended:", end.code, file=sys.stderr)
 """
@@ -234,7 +253,7 @@ compile_ahead()
     assert list(tmp_path.glob("loops/loops-*/complete"))
 
 
-def test_the_server_loads_nothing_that_only_the_simulator_and_tables_need():
+def test_the_server_loads_nothing_that_only_the_laboratory_and_tables_need():
     program = "import sys, allocator.cli, allocator.server.process.main; print(*sys.modules)"
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
@@ -243,7 +262,7 @@ def test_the_server_loads_nothing_that_only_the_simulator_and_tables_need():
         "matplotlib",
         "networkx",
         "joblib",
-        "allocator.lab",
+        "laboratory",
         "allocator.cli.render.tables",
     }
 

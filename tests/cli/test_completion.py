@@ -6,11 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from allocator.cli.app import app
 from allocator.cli.remote import completing
 from allocator.policies import POLICIES, SELECTIONS
+from tests.cli.command_tree import LAB, invoke
 from tests.integration.sessions.two_frameworks import CLUSTER
 from tests.server.sidecar_process import GrpcModule, SidecarProcess
 
@@ -37,7 +36,7 @@ def patience(monkeypatch):
 def asking(line: str, target: str, **more: str) -> dict[str, str]:
     """Make the environment that bash sets, the cursor at the end of the line."""
     return {
-        "_MESOS_ALLOCATOR_COMPLETE": "complete_bash",
+        f"_{line.split(maxsplit=1)[0].upper().replace('-', '_')}_COMPLETE": "complete_bash",
         "COMP_WORDS": line,
         "COMP_CWORD": str(line.count(" ")),
         "MESOS_ALLOCATOR_TARGET": target,
@@ -46,9 +45,8 @@ def asking(line: str, target: str, **more: str) -> dict[str, str]:
 
 
 def completed(line: str, target: str, **more: str) -> list[str]:
-    done = CliRunner().invoke(
-        app, [], env=asking(line, target, **more), prog_name="mesos-allocator"
-    )
+    program = line.split()[:1]
+    done = invoke(program if program == [LAB] else [], env=asking(line, target, **more))
     assert (done.exit_code, done.stderr) == (0, "")
     return done.stdout.split()
 
@@ -94,17 +92,28 @@ def test_names_are_asked_of_the_sidecar(sidecar, line, found):
         ("policy set ", list(POLICIES)),
         ("policy set --mode ", ["oblivious", "characterised"]),
         ("policy set --selection ", list(SELECTIONS)),
-        ("demo --modes oblivious,", ["oblivious,characterised"]),
-        ("demo --policies drf,ts", ["drf,tsf"]),
-        ("demo --trace s", ["section-v", "swim"]),
-        ("simulate x --policy rps", ["rps-dsf"]),
         ("settings reset s", ["shadow"]),
-        ("reproduce quincy-so", ["quincy-solver"]),
         ("shares --sort ", ["waiting", "share", "name"]),
     ],
 )
 def test_the_rest_needs_nobody(line, found):
     assert completed("mesos-allocator " + line, NOBODY) == found
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("sim", ["simulate"]),
+        ("demo --modes oblivious,", ["oblivious,characterised"]),
+        ("demo --policies drf,ts", ["drf,tsf"]),
+        ("demo --trace s", ["section-v", "swim"]),
+        ("replay x --policy rps", ["rps-dsf"]),
+        ("simulate x --policy rps", ["rps-dsf"]),
+        ("reproduce quincy-so", ["quincy-solver"]),
+    ],
+)
+def test_the_laboratory_completes_too(line, found):
+    assert completed(f"{LAB} {line}", NOBODY) == found
 
 
 @pytest.mark.parametrize("option", ["--token-file /none", "--tls-ca /none.pem", "--tls-cert /none"])

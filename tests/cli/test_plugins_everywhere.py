@@ -7,12 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from allocator.cli.app import app
 from allocator.cli.tree import Exit
 from allocator.core import UserCodeError, describe
 from allocator.policies import POLICIES
+from tests.cli.command_tree import LAB, invoke
 
 EXAMPLE = str(Path(__file__).resolve().parents[2] / "examples" / "busy_first.py")
 
@@ -76,7 +75,7 @@ def failing(tmp_path: Path, when: str = "True", made: str = "Mine()") -> str:
 
 def simulate(scenario: str, tmp_path: Path, *words: str):
     out = ("--out", str(tmp_path / "out"), "--seeds", "1", "--mode", "oblivious")
-    return CliRunner().invoke(app, ["simulate", scenario, *out, *words])
+    return invoke([LAB, "simulate", scenario, *out, *words])
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
@@ -114,7 +113,7 @@ def test_a_file_that_is_wrong_is_named_by_every_command(scenario, tmp_path, comm
     file = tmp_path / "wrong.py"
     file.write_text("def made():\n    raise OSError('no luck')\n\n\nmade()\n")
     words = {"simulate": [scenario], "advise": [str(tmp_path)], "demo": [], "demo soak": []}
-    done = CliRunner().invoke(app, [*command.split(), *words[command], "--plugin", str(file)])
+    done = invoke([LAB, *command.split(), *words[command], "--plugin", str(file)])
     assert done.exit_code == Exit.USAGE
     said = "fails at line 2, called from line 5: OSError: no luck; mend it"
     assert done.stderr == f"error: --plugin {file}: {said}\n"
@@ -133,7 +132,7 @@ def test_what_build_raises_is_told_with_its_place(scenario, tmp_path):
 def test_a_soak_plays_it_on_a_sidecar_of_its_own():
     words = ("--seconds", "6", "--size", "2", "--policy", "busy-first", "--plugin", EXAMPLE)
     done = subprocess.run(
-        [sys.executable, "-m", "allocator", "demo", "soak", *words],
+        [sys.executable, "-m", "laboratory", "demo", "soak", *words],
         env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
         capture_output=True,
         text=True,

@@ -4,22 +4,16 @@ import io
 import json
 import subprocess
 import sys
-from itertools import takewhile
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from allocator.cli.app import app
-from allocator.lab.links.stream import StreamLink
-from allocator.lab.resources import AgentSpec
-from allocator.lab.workloads.play import play
-from allocator.lab.workloads.traces import Arrival, Replay
 from allocator.v1 import journal_pb2
 from allocator.wire.journal.framing import HEADER, MAGIC, frame, read_records
 from allocator.wire.journal.records import answered_record
 from tests.server.engine.test_loop_journal import long_play, names_in
-from tests.server.sidecar_process import SidecarProcess
 from tests.tiers import long
 
 BATCHES = 120
@@ -78,84 +72,6 @@ def test_as_a_process_it_says_so_in_words(directory):
     assert (done.returncode, done.stderr) == (0, "")
     assert "all as recorded" in done.stdout
     assert f"cycles     {2 * (BATCHES + 1)}\n" in done.stdout
-
-
-@pytest.fixture(scope="module")
-def worked(tmp_path_factory) -> Path:
-    """The journal of a real sidecar, on whose offers two frameworks ran their tasks."""
-    directory = tmp_path_factory.mktemp("worked")
-    agents = ((0, AgentSpec("one", {"cpus": 4000, "mem": 4_096_000})),)
-    arrivals = tuple(
-        Arrival(0, role, role, {"cpus": 1000, "mem": 512_000}, (20_000,) * 6)
-        for role in ("red", "blue")
-    )
-    socket = f"unix:{directory}/sidecar.sock"
-    flag = f"journal.path={directory}/journals/journal"
-    (directory / "journals").mkdir()
-    with SidecarProcess(flag, listen=[socket]) as sidecar:
-        play(Replay(("cpus", "mem"), agents, arrivals), StreamLink(socket, 1), tell_demand=True)
-        # A regular stop: a killed sidecar may lack records of its last answers.
-        assert sidecar.terminate() == 0
-    return directory / "journals"
-
-
-def test_another_policy_is_played_beside_the_one_in_force(worked, tmp_path):
-    asked = ["--policy", "ps-dsf", "--policy", "drf", "--mode", "characterised"]
-    done = replay(worked, *asked, "--out", tmp_path / "out")
-    assert done.exit_code == 0, done.output
-    for name in ("as recorded", "in force", "ps-dsf characterised", "drf characterised"):
-        assert name in done.stdout
-    assert "A journal does not say" in done.stdout
-    kept = json.loads((tmp_path / "out" / "what-if.json").read_text())
-    assert [each["name"] for each in kept][2:] == ["ps-dsf characterised", "drf characterised"]
-    recorded, *played = (each["tasks"] for each in kept)
-    assert [recorded, *played] == [12] * 4
-    assert (tmp_path / "out" / "what-if.png").read_bytes().startswith(b"\x89PNG")
-    data = replay_json(worked, "--policy", "tsf")
-    assert [each["name"] for each in data["what_if"]][2:] == ["tsf oblivious"]
-    assert (data["differing"], data["checkpoints_differing"]) == (0, 0)
-
-
-@pytest.mark.parametrize("closed", [True, False])
-def test_what_still_ran_counts_alike_whether_or_not_its_session_was_closed(
-    worked, closed, tmp_path
-):
-    """The sidecar may end before it notices the end of its last session, depending on timing."""
-    with (worked / "journal").open("rb") as file:
-        # There is one session; the answer to its end may be missing with the end itself.
-        records = list(takewhile(lambda each: not each.HasField("closed"), read_records(file)))
-    if closed:
-        session = max(each.session for each in records)
-        end = journal_pb2.JournalRecord(session=session, closed=journal_pb2.JournalClosed())
-        records.append(end)
-    with (worked / "journal").open("rb") as file:
-        start = file.read(len(MAGIC) + 1)
-    (tmp_path / "journal").write_bytes(start + b"".join(frame(each) for each in records))
-    what_if = replay_json(tmp_path, "--policy", "drf")["what_if"]
-    assert {each["tasks"] for each in what_if} == {12}
-
-
-def test_where_nothing_ran_nothing_can_be_played(directory):
-    done = replay(directory, "--policy", "drf")
-    assert done.exit_code == 1
-    assert "no resources in use; nothing to play" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--policy", "best"], "--policy: 'best'; choose from"),
-        (
-            ["--policy", "drf", "--mode", "some"],
-            "'some' is not one of 'oblivious', 'characterised'",
-        ),
-        (["--mode", "oblivious"], "need --policy"),
-    ],
-)
-def test_what_cannot_be_asked_is_named(directory, options, said):
-    done = replay(directory, *options)
-    assert done.exit_code == 2
-    assert said in done.stderr
 
 
 def test_later_files_alone_are_enough(directory, recorded):

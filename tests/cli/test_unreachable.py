@@ -6,18 +6,17 @@ from contextlib import closing
 
 import grpc
 import pytest
-from typer.testing import CliRunner
 
-from allocator.cli.app import app
-from allocator.lab.links.unreachable import why_unavailable
+from allocator.client import why_unavailable
 from allocator.server.system.http_socket import http_socket
 from allocator.server.web.http import HttpServer
+from tests.cli.command_tree import LAB, invoke
 from tests.server.grpc.certificates import Authority
 
 
 def told(*words: str) -> str:
-    """The error line of a command that reaches no sidecar."""
-    done = CliRunner().invoke(app, list(words))
+    """The line of a command that reaches no sidecar."""
+    done = invoke(words)
     assert done.exit_code == 3, done.output
     (line,) = done.stderr.splitlines()
     return line
@@ -42,7 +41,7 @@ def test_the_http_port_is_recognised():
     assert line.startswith(f"error: {target} answers, but does not speak gRPC; it may be the HTTP")
 
 
-@pytest.mark.parametrize("command", ["status", "demo soak"])
+@pytest.mark.parametrize("command", ["status", f"{LAB} demo soak"])
 def test_that_tls_is_wanted_is_said(command, tls_target):
     line = told(*command.split(), "--target", tls_target)
     part = f"error: the sidecar at {tls_target} closed the connection; it may need TLS"

@@ -16,9 +16,9 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from allocator.lab.hostile import CREW
-from allocator.lab.hostile.words import Manner
-from allocator.lab.links.sidecar_process import figures_of
+from laboratory.hostile import CREW
+from laboratory.hostile.words import Manner
+from laboratory.links.sidecar_process import figures_of
 from tests.cluster.framework import Framework
 from tests.cluster.framework_behaviours import refuse
 from tests.cluster.mesos import Mesos, find

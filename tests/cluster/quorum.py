@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from allocator.lab.links.sidecar_process import free_port
+from laboratory.links.sidecar_process import free_port
 from tests.cluster.api import Operator
 from tests.cluster.framework import Framework
 from tests.cluster.mesos import Mesos, NotFoundError

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from allocator.lab.hostile.words import (
+from laboratory.hostile.words import (
     AgentWords,
     Amounts,
     Disk,
@@ -29,7 +29,7 @@ from allocator.lab.hostile.words import (
     Suppress,
     Update,
 )
-from allocator.lab.links.sidecar_process import figures_of
+from laboratory.links.sidecar_process import figures_of
 from tests.cluster.amounts import plain, reserved, scalar
 from tests.cluster.framework import Framework, Offer
 from tests.cluster.framework_behaviours import refuse, role_of

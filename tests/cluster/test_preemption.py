@@ -11,7 +11,7 @@ from collections import defaultdict
 import pytest
 
 from allocator.core import PolicySpec
-from allocator.lab.links.borrowed import set_policy
+from laboratory.links.borrowed import set_policy
 from tests.cluster.framework import Framework, Offer
 from tests.cluster.framework_behaviours import task_resources, work
 from tests.cluster.processes import rest, until

@@ -8,7 +8,7 @@ import http.client
 
 import pytest
 
-from allocator.lab.hostile import CREW
+from laboratory.hostile import CREW
 from tests.cluster.tenants import TenantFigures, play
 
 pytestmark = pytest.mark.long

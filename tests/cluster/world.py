@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from allocator.lab.links.sidecar_process import free_port
+from laboratory.links.sidecar_process import free_port
 from tests.cluster import books
 from tests.cluster.api import CallFailedError, Operator
 from tests.cluster.framework import Framework, Manner

@@ -5,12 +5,12 @@ The emulated master plays this part of the module.
 
 import pytest
 
-from allocator.lab.frameworks.base import Identity, Master, Offer, Task
-from allocator.lab.master.emulated import EmulatedMaster, Recovery
-from allocator.lab.master.ledger import Quota
-from allocator.lab.resources import AgentSpec
+from laboratory.frameworks.base import Identity, Master, Offer, Task
+from laboratory.master.emulated import EmulatedMaster, Recovery
+from laboratory.master.ledger import Quota
+from laboratory.resources import AgentSpec
 from tests.conformance.mesos import mesos
-from tests.lab.master.masters import run, wire_link
+from tests.laboratory.master.masters import run, wire_link
 
 SECOND_MS = 1000
 

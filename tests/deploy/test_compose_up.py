@@ -29,13 +29,14 @@ def composer(program: str) -> list[str]:
 
 
 @pytest.fixture
-def demo(engine, image, tmp_path) -> Iterator[dict[str, Container]]:
-    """Start it without published ports, which others may use; returns containers by service."""
+def demo(engine, demo_image, tmp_path) -> Iterator[dict[str, Container]]:
+    """Start it without ports on this machine, which others may use; gives containers by service."""
     command = composer(engine.program)
     file = yaml.safe_load((DEPLOY / "demo.compose.yaml").read_text())
     file["name"] = f"test-{uuid4().hex}"
     file["services"] = {name: file["services"][name] for name in STARTED}
     for service in file["services"].values():
+        assert service["image"] == demo_image or "/" in service["image"]
         engine.need(service["image"])
         service.pop("build", None)
         service.pop("ports", None)

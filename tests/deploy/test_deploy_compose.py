@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from allocator.server.config import load
+from tests.cli.command_tree import commands
 from tests.cluster.mesos import MODULE_NAME, NotFoundError, find
 from tests.deploy.test_deploy_mesos import parameters
 
@@ -114,8 +115,9 @@ def test_what_a_service_refers_to_exists(file, name):
     assert set(before) <= services.keys()
     for each in before if isinstance(before, dict) else ():
         assert before[each] == {"condition": "service_healthy"}
-        # The sidecar's image has a health check of its own.
-        assert services[each]["image"] == "mesos-allocator" or "healthcheck" in services[each]
+        # The sidecar's image has a check of its own.
+        ours = {"mesos-allocator", "mesos-allocator-demo"}
+        assert services[each]["image"] in ours or "healthcheck" in services[each]
 
 
 def test_nothing_is_declared_that_nobody_uses():
@@ -204,8 +206,9 @@ def test_in_the_demo_all_share_the_loopback_that_their_files_name():
     assert (config.http.page, config.http.port) == ("all", HTTP_PORT)
     for name in ("master", "prometheus", "grafana"):
         assert services[name]["network_mode"] == "service:sidecar"
-    soak = services["master"]["command"]
-    assert soak[soak.index("--target") + 1] in config.listen.targets
+    words = [*services["master"]["entrypoint"], *services["master"]["command"]]
+    soak = dict(commands())[tuple(words[:3])].make_context("soak", words[3:]).params
+    assert soak["target"] in config.listen.targets
     scraped = yaml.safe_load((DEPLOY / "prometheus" / "prometheus.yml").read_text())
     targets = scraped["scrape_configs"][0]["static_configs"][0]["targets"]
     assert targets == [f"127.0.0.1:{HTTP_PORT}"]
@@ -215,3 +218,15 @@ def test_in_the_demo_all_share_the_loopback_that_their_files_name():
     assert (DEPLOY / "grafana" / "dashboards" / Path(home).name).is_file()
     printed = re.findall(r"localhost:(\d+)", " ".join(services["links"]["command"]))
     assert sorted(f"127.0.0.1:{port}:{port}" for port in printed) == sorted(sidecar["ports"])
+
+
+def test_only_the_image_of_the_demo_has_the_laboratory():
+    text = (ROOT / "Dockerfile").read_text()
+    stages = dict(re.findall(r"(?ms)^FROM \S+ AS (\S+)\n(.*?)(?=^FROM |\Z)", text))
+    assert "COPY laboratory " in stages["build-demo"]
+    assert "--from=build-demo " in stages["demo"]
+    assert not any("COPY laboratory" in stages[name] for name in ("build", "sidecar"))
+    assert "build-demo" not in stages["sidecar"]
+    assert re.findall(r"(?m)^FROM (.*)$", text)[-1] == "sidecar", "what is built by default"
+    sidecar = COMPOSE[DEMO]["services"]["sidecar"]["build"]
+    assert sidecar["target"] == "demo"

@@ -11,10 +11,10 @@ import pytest
 from allocator.cli.render import share_tables
 from allocator.cli.tree import Exit
 from allocator.core import format_quantities, parse_quantities
-from allocator.lab.experiments.demand_sources import SOURCES
-from allocator.lab.frameworks.spark import DynamicAllocation, SparkSettings
-from allocator.lab.workloads.spark_experiment import MODES
 from allocator.server.config import Config
+from laboratory.experiments.demand_sources import SOURCES
+from laboratory.frameworks.spark import DynamicAllocation, SparkSettings
+from laboratory.workloads.spark_experiment import MODES
 from tests.cli.test_commands import called
 
 PAGE = (Path(__file__).parents[2] / "docs" / "tutorials" / "spark.md").read_text("utf-8")

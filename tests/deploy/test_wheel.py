@@ -1,7 +1,7 @@
-"""The wheel, installed alone in a new environment: it serves, explains and plays the demo.
+"""The wheels, installed in a new environment: the first serves, with the second it plays the demo.
 
-For each Python from our oldest to numba's newest that this machine has. Nothing of the checkout is
-on its path. Packages that only the demo needs are installed before the demo.
+For each Python from the oldest that we take to the newest that numba takes, where this machine has
+it. Nothing of the checkout is on its path.
 """
 
 import json
@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import metadata
@@ -27,29 +28,42 @@ PYTHONS = [
     for minor in range(11, 30)
     if f"Programming Language :: Python :: 3.{minor}" in NUMBA_TAKES
 ]
-SOURCES = ("allocator", "pyproject.toml", "README.md", "LICENSE")
+SOURCES = ("allocator", "laboratory", "pyproject.toml", "README.md", "LICENSE")
+
+PACKAGED = {".py", ".pyi", ".html", ".css"}
 
 WAIT_S = 240
 
-pytestmark = pytest.mark.long
-
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory) -> Path:
-    """Build it from a copy, because a build leaves files beside its sources."""
+def wheels(tmp_path_factory) -> tuple[Path, Path]:
+    """Build both from a copy, for a build leaves things beside its sources."""
     copy = tmp_path_factory.mktemp("sources")
     for name in SOURCES:
         source = ROOT / name
         if source.is_dir():
-            left_out = shutil.ignore_patterns("__pycache__")
+            left_out = shutil.ignore_patterns("__pycache__", "*.egg-info")
             shutil.copytree(source, copy / name, ignore=left_out)
         else:
             shutil.copy(source, copy / name)
     # Without isolation: the build tools are locked, and installed beside us.
     command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", "made"]
-    subprocess.run([*command, "."], cwd=copy, check=True, capture_output=True, text=True)
-    (made,) = (copy / "made").glob("*.whl")
-    return made
+    for directory in (".", "laboratory"):
+        subprocess.run([*command, directory], cwd=copy, check=True, capture_output=True, text=True)
+    (allocator,) = (copy / "made").glob("mesos_allocator-*.whl")
+    (laboratory,) = (copy / "made").glob("mesos_allocator_lab-*.whl")
+    return allocator, laboratory
+
+
+def test_each_wheel_has_its_package_and_no_other(wheels):
+    for wheel, package in zip(wheels, ("allocator", "laboratory"), strict=True):
+        names = zipfile.ZipFile(wheel).namelist()
+        own = {name for name in names if not name.split("/")[0].endswith(".dist-info")}
+        files = (path for path in (ROOT / package).rglob("*") if path.is_file())
+        kept = {str(path.relative_to(ROOT)) for path in files if path.suffix in PACKAGED}
+        kept.add(f"{package}/py.typed")
+        # What builds the second, and what only readers of the sources need.
+        assert own == {name for name in kept if "/build/" not in name} - {"laboratory/setup.py"}
 
 
 def locked() -> Iterator[str]:
@@ -85,6 +99,7 @@ class Installed:
         self.pip = [python, "-m", "pip"]
         self.python = str(place / "venv" / "bin" / "python")
         self.program = str(place / "venv" / "bin" / "mesos-allocator")
+        self.laboratory = str(place / "venv" / "bin" / "allocator-lab")
         self.place = place
         self.target = f"unix:{place / 's'}"
         self.environment = {name: value for name, value in os.environ.items() if name not in ours}
@@ -97,23 +112,21 @@ class Installed:
             self.environment["NUMBA_DISABLE_JIT"] = "1"
         self.log = place / "log"
 
-    def install(self, wheel: Path, extra: str = "") -> None:
-        """Install the wheel and its dependencies, at the locked versions.
-
-        Installed packages stay, and with them the loops compiled from their files.
-        """
+    def install(self, wheel: Path) -> None:
+        """Install a wheel and what it needs, at the locked versions."""
         versions = self.place / "locked.txt"
         versions.write_text("\n".join(locked()), encoding="utf-8")
         pip = [*self.pip, "--python", self.python, "install", "--quiet"]
         options = ["--only-binary", ":all:", "--no-compile", "--constraint", str(versions)]
-        wanted = f"mesos-allocator{extra} @ {wheel.as_uri()}"
-        done = subprocess.run([*pip, *options, wanted], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [*pip, *options, str(wheel)], capture_output=True, text=True, check=False
+        )
         assert done.returncode == 0, done.stderr
 
-    def run(self, *words: str) -> str:
+    def run(self, *words: str, program: str = "") -> str:
         """Run a command to its end; returns what it printed."""
         done = subprocess.run(
-            [self.program, *words],
+            [program or self.program, *words],
             env=self.environment,
             cwd=self.place,
             capture_output=True,
@@ -149,8 +162,10 @@ def beside(
         running.wait(60)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", PYTHONS)
-def test_installed_alone_it_serves_explains_and_plays_the_demo(version, wheel, tmp_path):
+def test_installed_it_serves_and_with_the_laboratory_it_plays(version, wheels, tmp_path):
+    wheel, laboratory = wheels
     python = interpreter(version)
     if python is None:
         pytest.skip(f"this machine has no Python {version}")
@@ -158,8 +173,10 @@ def test_installed_alone_it_serves_explains_and_plays_the_demo(version, wheel, t
     installed.install(wheel)
     it_is_the_wheel_that_runs(installed, wheel)
     it_compiles_its_loops_once(installed)
-    it_serves_and_explains(installed)
-    installed.install(wheel, "[sim]")
+    it_serves(installed)
+    assert not Path(installed.laboratory).exists()
+    installed.install(laboratory)
+    it_explains(installed)
     it_plays_the_demo(installed)
 
 
@@ -180,14 +197,19 @@ def it_compiles_its_loops_once(installed: Installed) -> None:
     assert installed.run("warm").startswith("already compiled: ")
 
 
-def it_serves_and_explains(installed: Installed) -> None:
+def it_serves(installed: Installed) -> None:
+    with installed.serving("--http-port", "0") as sidecar:
+        await_socket(installed, sidecar)
+        assert "drf" in installed.ask("status")
+    assert sidecar.returncode == 0
+
+
+def it_explains(installed: Installed) -> None:
+    """To a master that the laboratory emulates."""
     deadline = time.monotonic() + WAIT_S
     with installed.serving("--http-port", "0") as sidecar:
-        while not Path(installed.target.removeprefix("unix:")).exists():
-            assert sidecar.poll() is None, installed.log.read_text()
-            assert time.monotonic() < deadline, installed.log.read_text()
-            time.sleep(0.1)
-        soak = [installed.program, "demo", "soak", "--target", installed.target]
+        await_socket(installed, sidecar)
+        soak = [installed.laboratory, "demo", "soak", "--target", installed.target]
         soak += ["--seconds", "1000000", "--size", "4"]
         with beside(soak, installed.log, env=installed.environment, cwd=installed.place):
             roles: list[dict] = []
@@ -201,9 +223,18 @@ def it_serves_and_explains(installed: Installed) -> None:
     assert sidecar.returncode == 0
 
 
+def await_socket(installed: Installed, sidecar: subprocess.Popen) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while not Path(installed.target.removeprefix("unix:")).exists():
+        assert sidecar.poll() is None, installed.log.read_text()
+        assert time.monotonic() < deadline, installed.log.read_text()
+        time.sleep(0.1)
+
+
 def it_plays_the_demo(installed: Installed) -> None:
     words = ["--policies", "drf,ps-dsf", "--modes", "characterised", "--scale", "0.02"]
     out = installed.place / "out"
-    assert "ps-dsf characterised" in installed.run("demo", *words, "--out", str(out))
+    words += ["--out", str(out)]
+    assert "ps-dsf characterised" in installed.run("demo", *words, program=installed.laboratory)
     (picture,) = out.glob("*.png")
     assert picture.read_bytes().startswith(b"\x89PNG")

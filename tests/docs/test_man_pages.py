@@ -4,7 +4,7 @@ import re
 import subprocess
 import sys
 
-from tests.cli.command_tree import commands, options
+from tests.cli.command_tree import commands_of_allocator, options
 from tests.docs.docs_scripts import TOOLS
 
 MACROS = {".B", ".PP", ".SH", ".TH", ".TP"}
@@ -12,7 +12,7 @@ MACROS = {".B", ".PP", ".SH", ".TH", ".TP"}
 
 def test_each_command_has_a_page_with_its_options(tmp_path):
     subprocess.run([sys.executable, str(TOOLS / "man_pages.py"), str(tmp_path)], check=True)
-    found = dict(commands())
+    found = dict(commands_of_allocator())
     for path, command in found.items():
         name = "-".join(("mesos-allocator", *path))
         page = (tmp_path / f"{name}.1").read_text("utf-8")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from allocator.policies import POLICIES
-from tests.cli.command_tree import commands, options
+from tests.cli.command_tree import LAB, commands, options
 from tests.docs.prose import phrases, prose_of_page
 from tests.test_tidy import tracked
 
@@ -32,7 +32,7 @@ WRITTEN_BY_US = [
     page
     for page in PAGES
     if "`make docs` writes this file" not in page.read_text("utf-8")
-    and "Written by `mesos-allocator reproduce pages`" not in page.read_text("utf-8")
+    and "Written by `allocator-lab reproduce pages`" not in page.read_text("utf-8")
 ]
 
 
@@ -125,7 +125,8 @@ def known() -> dict[tuple[str, ...], set[str]]:
 def typed() -> Iterator[tuple[str, str]]:
     """Commands in all pages, as an operator types them."""
     for page in WRITTEN_BY_US:
-        for line in re.findall(r"(?m)^ *[$#] mesos-allocator (.*)$", page.read_text("utf-8")):
+        text = page.read_text("utf-8")
+        for line in re.findall(r"(?m)^ *[$#] (?:mesos-allocator |(?=allocator-lab ))(.*)$", text):
             yield name_of(page), line
 
 
@@ -134,8 +135,9 @@ def test_commands_of_the_pages_are_commands():
     assert len(found) > 30
     for page, line in found:
         words = shlex.split(line, comments=True)
-        path = tuple(words[:1] if tuple(words[:2]) not in known() else words[:2])
-        assert path in known(), (page, line)
+        paths = (tuple(words[:length]) for length in (3, 2, 1))
+        path = next((each for each in paths if each in known()), None)
+        assert path not in {None, (LAB,)}, (page, line)
         used = {word for word in words if word.startswith("--")}
         assert used <= known()[path] | {"--help"}, (page, line)
 

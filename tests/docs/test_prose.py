@@ -22,7 +22,16 @@ CheckRegistry().register_many(checks)
 
 SUFFIXES = (".py", ".cpp", ".hpp", ".proto")
 
-WRITTEN_BY_US = ("allocator", "deploy", "examples", "mesos-module", "proto", "tests", "tools")
+WRITTEN_BY_US = (
+    "allocator",
+    "deploy",
+    "examples",
+    "laboratory",
+    "mesos-module",
+    "proto",
+    "tests",
+    "tools",
+)
 
 
 PROSELINT = {

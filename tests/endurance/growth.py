@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from allocator.core import PolicySpec, Settings
-from allocator.lab.event_heap import Priority
-from allocator.lab.master.emulated import EmulatedMaster
-from allocator.lab.random_cluster import RandomScenario
-from allocator.lab.random_cluster.checks import differences, of_ledger
-from allocator.lab.workloads.scenario import JobProgress, JobStage
-from tests.lab.master.books import of_state
-from tests.lab.master.masters import wire_link
+from laboratory.event_heap import Priority
+from laboratory.master.emulated import EmulatedMaster
+from laboratory.random_cluster import RandomScenario
+from laboratory.random_cluster.checks import differences, of_ledger
+from laboratory.workloads.scenario import JobProgress, JobStage
+from tests.laboratory.master.books import of_state
+from tests.laboratory.master.masters import wire_link
 from tests.torture.wire_link import WireLink
 
 SIZE = 6

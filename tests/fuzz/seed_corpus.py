@@ -7,7 +7,6 @@ are stored beside them, under names that begin with ``found-``.
 from collections.abc import Iterator
 from pathlib import Path
 
-from allocator.lab.module_protocol import write_event
 from allocator.server.system import loop_cache
 from allocator.v1 import admin_pb2, settings_pb2, types_pb2
 from allocator.v1 import session_pb2 as pb
@@ -20,6 +19,7 @@ from allocator.wire.journal.records import (
     request_record,
     start_record,
 )
+from laboratory.module_protocol import write_event
 from tests.fuzz.targets import SEPARATOR, TARGETS
 from tests.wire.codec.test_fuzz import OPENING
 from tests.wire.dialogue import WELCOME, Module, new_sidecar

@@ -17,9 +17,6 @@ from google.protobuf.message import DecodeError
 
 from allocator import policies
 from allocator.core import Allocator, SessionLimits, Settings
-from allocator.lab.scenarios.schema import ScenarioError
-from allocator.lab.scenarios.schema import read as read_scenario
-from allocator.lab.workloads.traces import TraceError, read_nodes, read_pods, read_swim
 from allocator.policies import build
 from allocator.server.config import Config, ConfigError, load_all
 from allocator.server.engine.core_loop import CoreLoop
@@ -29,6 +26,9 @@ from allocator.v1 import admin_pb2, journal_pb2
 from allocator.wire import JournalError, SessionState, Sidecar, WireError
 from allocator.wire.journal.framing import HEADER, frame, read_records
 from allocator.wire.journal.replay import replay
+from laboratory.scenarios.schema import ScenarioError
+from laboratory.scenarios.schema import read as read_scenario
+from laboratory.workloads.traces import TraceError, read_nodes, read_pods, read_swim
 from tests.server.in_process import asking, running
 from tests.wire.codec.test_fuzz import OPENING, well_formed
 from tests.wire.dialogue import POLICY, WELCOME

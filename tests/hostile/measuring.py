@@ -13,7 +13,6 @@ from typing import ParamSpec, TypeVar
 
 from allocator import policies
 from allocator.core import Allocator, PolicySpec, Settings
-from allocator.lab.hostile import Manner
 from allocator.server.config import Config, Flag, load
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.metrics.scraping import MetricsServer
@@ -21,6 +20,7 @@ from allocator.server.system.http_socket import http_socket
 from allocator.server.views import dump
 from allocator.server.views.views import Views
 from allocator.server.web.page import page_routes
+from laboratory.hostile import Manner
 from tests.server.in_process import observed, running
 
 AGENTS = 8

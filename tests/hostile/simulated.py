@@ -6,9 +6,9 @@ or sockets.
 
 from pathlib import Path
 
-from allocator.lab.hostile.words import Manner
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.wire.session.sidecar import Sidecar
+from laboratory.hostile.words import Manner
 from tests.hostile.measuring import (
     AGENTS,
     BEFORE,

@@ -18,8 +18,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from allocator.lab.hostile import CREW, Manner
 from allocator.server.system import loop_cache
+from laboratory.hostile import CREW, Manner
 from tests.hostile import simulated, wired
 from tests.hostile.measuring import AGENTS, INTERVALS, Figures
 from tests.simulation.brain import LIBRARY, library_path

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from allocator.lab.hostile import CREW, Manner
+from laboratory.hostile import CREW, Manner
 from tests.hostile import wired
 from tests.hostile.measuring import INTERVALS, Figures
 from tests.hostile.simulated import Stage

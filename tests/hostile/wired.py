@@ -4,16 +4,15 @@ So the sidecar's own bounds must suffice.
 """
 
 from allocator.core import MILLI, Decisions
-from allocator.lab.frameworks.base import Identity, Master, Offer, Task
-from allocator.lab.hostile.tenants import Tenants
-from allocator.lab.hostile.words import Manner
-from allocator.lab.links.base import LinkDownError
-from allocator.lab.master.emulated import EmulatedMaster
-from allocator.lab.master.ledger import Quota
-from allocator.lab.module_protocol import SessionEndedError
-from allocator.lab.resources import AgentSpec
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.v1 import session_pb2 as pb
+from laboratory.frameworks.base import Identity, Master, Offer, Task
+from laboratory.hostile.words import Manner
+from laboratory.links.base import LinkDownError
+from laboratory.master.emulated import EmulatedMaster
+from laboratory.master.ledger import Quota
+from laboratory.module_protocol import SessionEndedError
+from laboratory.resources import AgentSpec
 from tests.hostile.measuring import (
     AGENTS,
     BEFORE,
@@ -25,6 +24,7 @@ from tests.hostile.measuring import (
     new_loop,
     peak_mib,
 )
+from tests.hostile.tenants import Tenants
 from tests.torture.wire_link import WireLink
 
 GIB = 1024 * MILLI

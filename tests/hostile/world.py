@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 from itertools import count, product
 
-from allocator.lab.hostile.words import (
+from laboratory.hostile.words import (
     AgentWords,
     Info,
     Join,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from allocator.lab.links.sidecar_process import free_port
+from laboratory.links.sidecar_process import free_port
 from tests.integration.metrics.scraped import DEPLOY, process, sidecar
 
 __all__ = ["process", "query", "sidecar"]

@@ -5,9 +5,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from allocator.lab.papers.bonald import tasks, traffic
-from allocator.lab.papers.bonald.examples import zero_load_rate
 from allocator.solvers.fluid import proportional_fairness
+from laboratory.papers.bonald import tasks, traffic
+from laboratory.papers.bonald.examples import zero_load_rate
 from tests.tiers import long
 
 EACH = ["drf", *long(*(each for each in traffic.POLICIES if each != "drf"))]

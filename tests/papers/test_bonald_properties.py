@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from allocator.lab.papers.bonald import properties as paper
-from allocator.lab.papers.bonald import three_resources as three
-from allocator.lab.papers.drf import draw
+from laboratory.papers.bonald import properties as paper
+from laboratory.papers.bonald import three_resources as three
+from laboratory.papers.drf import draw
 
 
 @pytest.mark.parametrize("policy", ["PF", "DRF"])

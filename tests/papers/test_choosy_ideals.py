@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from allocator.lab.papers.choosy import macro, micro
-from allocator.lab.papers.choosy.ideals import SCHEDULERS, Coming, Machines
 from allocator.solvers.max_min import whole as max_min_whole
+from laboratory.papers.choosy import macro, micro
+from laboratory.papers.choosy.ideals import SCHEDULERS, Coming, Machines
 from tests.tiers import seeds
 
 FREE = ("migration", "preemption")

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from allocator.lab.papers.choosy import market as paper
-from allocator.lab.papers.choosy import ramp_up
-from allocator.lab.papers.report import NONE_FOUND, REFUSED, counter_examples
+from laboratory.papers.choosy import market as paper
+from laboratory.papers.choosy import ramp_up
+from laboratory.papers.report import NONE_FOUND, REFUSED, counter_examples
 
 
 def proportional_response(graph: paper.Graph, rounds: int = 3000) -> np.ndarray:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from allocator.lab.papers.choosy import examples as paper
+from laboratory.papers.choosy import examples as paper
 
 
 def test_theorem_1_the_papers_own_counter_example():

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from allocator import measures
 from allocator.core import PolicySpec
-from allocator.lab.papers import drf
 from allocator.policies import build
 from allocator.solvers.fluid import proportional_fairness, water_filling
 from allocator.testing import amounts_granted, placement, static_snapshot
+from laboratory.papers import drf
 
 
 def fluid(combine=None) -> np.ndarray:

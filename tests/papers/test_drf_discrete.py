@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from allocator.lab.papers import drf_discrete as paper
+from laboratory.papers import drf_discrete as paper
 
 
 @pytest.mark.parametrize("selection", ["joint", "best_fit"])

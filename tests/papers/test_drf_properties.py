@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from allocator.lab.papers import drf as paper
+from laboratory.papers import drf as paper
 
 
 @pytest.mark.parametrize("policy", paper.POLICIES)

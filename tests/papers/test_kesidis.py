@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from allocator.core import PolicySpec
-from allocator.lab.papers.kesidis import tables as kesidis
 from allocator.policies import build
 from allocator.solvers.fluid import proportional_fairness
 from allocator.testing import placement, static_snapshot
+from laboratory.papers.kesidis import tables as kesidis
 
 SEED = 0
 

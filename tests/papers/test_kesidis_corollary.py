@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from allocator.lab.papers.kesidis import corollary as paper
-from allocator.lab.papers.kesidis.fluid import FluidCluster, draw, optimum
+from laboratory.papers.kesidis import corollary as paper
+from laboratory.papers.kesidis.fluid import FluidCluster, draw, optimum
 
 
 @pytest.mark.parametrize("name", paper.CRITERIA)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from allocator.lab.experiments.claims import Measures
-from allocator.lab.papers.kesidis import figures as paper
+from laboratory.experiments.claims import Measures
+from laboratory.papers.kesidis import figures as paper
 
 FIGURES = {
     1: ("DRF", "PS-DSF"),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from allocator.lab.papers.kesidis.fluid import SELECTIONS, shortfall
+from laboratory.papers.kesidis.fluid import SELECTIONS, shortfall
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from allocator.lab.papers.kesidis import fluid as paper
+from laboratory.papers.kesidis import fluid as paper
 
 
 @pytest.mark.parametrize("exponent", paper.EXPONENTS)

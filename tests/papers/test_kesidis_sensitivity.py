@@ -4,20 +4,20 @@ from dataclasses import replace
 
 import pytest
 
-from allocator.lab.experiments.claims import ClaimCase, run_case
-from allocator.lab.frameworks.spark_of_paper import Habits, Job, executors_of
-from allocator.lab.papers.kesidis import sensitivity as paper
-from allocator.lab.papers.report import Row, TableCell
-from allocator.lab.resources import AgentSpec
-from allocator.lab.workloads.play import play
-from allocator.lab.workloads.spark_experiment import (
+from laboratory.experiments.claims import ClaimCase, run_case
+from laboratory.frameworks.spark_of_paper import Habits, Job, executors_of
+from laboratory.papers.kesidis import sensitivity as paper
+from laboratory.papers.report import Row, TableCell
+from laboratory.resources import AgentSpec
+from laboratory.workloads.play import play
+from laboratory.workloads.spark_experiment import (
     HETEROGENEOUS,
     Drivers,
     Experiment,
     JobQueue,
     experiment,
 )
-from tests.lab.master.masters import wire_link
+from tests.laboratory.master.masters import wire_link
 
 NEED = (1000, 1000)
 

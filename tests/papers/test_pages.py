@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from allocator.cli.app import app
-from allocator.cli.lab import reproduce
-from allocator.lab.papers import pages
-from allocator.lab.papers.report import Panel, PaperReport, PlotLine, Row, TableCell
+from laboratory.cli import reproduce
+from laboratory.cli.app import app
+from laboratory.papers import pages
+from laboratory.papers.report import Panel, PaperReport, PlotLine, Row, TableCell
 
 DOCS = Path(__file__).parents[2] / "docs" / "papers"
 QUICK = ("drf-example", "pf-examples", "pf-fig-4")
@@ -31,7 +31,7 @@ def made_up(name="drf-made-up"):
 
 
 def test_the_pages_say_what_was_kept():
-    """If not, `mesos-allocator reproduce pages` rewrites them without computing anything."""
+    """If not, `allocator-lab reproduce pages` rewrites them without computing anything."""
     for page in pages.PAPERS:
         text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
         assert text == pages.render(DOCS, page, list(reproduce.EXPERIMENTS)), page
@@ -71,12 +71,12 @@ def test_a_result_is_read_back_as_it_was_kept(tmp_path):
 def test_a_page_shows_verdicts_departures_and_what_is_missing(tmp_path):
     pages.keep(tmp_path, made_up(), {"seed": 3})
     text = pages.render(tmp_path, "drf", ["drf-made-up", "drf-other", "choosy-fig-6"])
-    assert "`mesos-allocator reproduce drf-made-up --seed 3`" in text
+    assert "`allocator-lab reproduce drf-made-up --seed 3`" in text
     assert "| agrees | 1 ✓ (1) | 2 ± 0.5 |" in text
     assert "| differs [1] | 1 ✗ (2 ± 0.25, off by -1) |  |" in text
     assert "- [1] The paper divides by zero." in text
     assert "![A title](drf-made-up.svg)" in text
-    assert "Not computed for this page. `mesos-allocator reproduce drf-other` does it." in text
+    assert "Not computed for this page. `allocator-lab reproduce drf-other` does it." in text
     assert "choosy" not in text
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from allocator.lab.papers.kesidis.per_server_fluid import (
+from laboratory.papers.kesidis.per_server_fluid import (
     DRAWN,
     POLICIES,
     definition_of_filling,

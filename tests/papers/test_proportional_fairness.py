@@ -6,9 +6,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from allocator.lab.papers.bonald import examples as paper
 from allocator.solvers.fluid import proportional_fairness, water_filling
 from allocator.solvers.fluid.proportional_fairness import ProportionalSolution
+from laboratory.papers.bonald import examples as paper
 from tests.tiers import examples
 
 

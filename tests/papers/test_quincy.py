@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from allocator.lab.network.cluster import ClusterRun, Outcome
-from allocator.lab.network.workflow import JOB_INPUT
-from allocator.lab.papers.quincy import runs
-from allocator.lab.papers.quincy.figures import (
+from laboratory.network.cluster import ClusterRun, Outcome
+from laboratory.network.workflow import JOB_INPUT
+from laboratory.papers.quincy import runs
+from laboratory.papers.quincy.figures import (
     CHOICES,
     TABLE_2,
     Claim,
@@ -18,14 +18,14 @@ from allocator.lab.papers.quincy.figures import (
     starts,
     worst_slowdown,
 )
-from allocator.lab.papers.quincy.runs import (
+from laboratory.papers.quincy.runs import (
     QuincyCase,
     QuincyRun,
     make_scheduler,
     measure,
     play_all,
 )
-from allocator.lab.papers.report import judged
+from laboratory.papers.report import judged
 
 SHRINK = 8
 """Thirty computers, three jobs at once."""

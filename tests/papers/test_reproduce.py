@@ -5,12 +5,12 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from allocator.cli.app import app
-from allocator.cli.lab import reproduce
-from allocator.cli.render.paper_tables import print_report
-from allocator.lab.papers import report
-from allocator.lab.papers.choosy import macro
-from allocator.lab.papers.report import PaperReport, Row, TableCell
+from laboratory.cli import reproduce
+from laboratory.cli.app import app
+from laboratory.cli.render.paper_tables import print_report
+from laboratory.papers import report
+from laboratory.papers.choosy import macro
+from laboratory.papers.report import PaperReport, Row, TableCell
 
 QUICK = ("kesidis-table-1", "kesidis-table-2", "drf-example", "pf-examples")
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from allocator.lab.papers.bonald import traffic as paper
+from laboratory.papers.bonald import traffic as paper
 from tests.tiers import long
 
 DRF, PF = "drf", "pf"

@@ -17,7 +17,7 @@ import numpy as np
 from PIL import Image
 from playwright.sync_api import FloatRect, ViewportSize, sync_playwright
 
-from allocator.lab.reports.plots import over_time
+from laboratory.reports.plots import over_time
 from tests.pictures import worked_example
 from tests.pictures.scene import Scene, at_work
 from tests.pictures.terminal import capture
@@ -70,7 +70,7 @@ def photograph(scene: Scene, path: Path) -> None:
 def compare(path: Path) -> None:
     """Play the demo under two policies, and draw its results, with gain and price."""
     with tempfile.TemporaryDirectory() as out:
-        command = [sys.executable, "-m", "allocator", "demo", "--policies", "drf,ps-dsf"]
+        command = [sys.executable, "-m", "laboratory", "demo", "--policies", "drf,ps-dsf"]
         subprocess.run([*command, "--modes", "oblivious", "--out", out], check=True)
         draw_comparison(Path(out), path)
     smaller(path)

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from allocator.core import Options
-from allocator.lab.links.stream import StreamLink
-from allocator.lab.scenarios.drawing import draw
-from allocator.lab.scenarios.running import ScenarioWorld
-from allocator.lab.scenarios.schema import read
-from allocator.lab.workloads.play import Played, play
-from allocator.lab.workloads.scenario import JobProgress
+from laboratory.links.stream import StreamLink
+from laboratory.scenarios.drawing import draw
+from laboratory.scenarios.running import ScenarioWorld
+from laboratory.scenarios.schema import read
+from laboratory.workloads.play import Played, play
+from laboratory.workloads.scenario import JobProgress
 from tests.server.sidecar_process import SidecarProcess
 
 SCENE = Path(__file__).with_name("scene.toml")

@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from allocator.core import PlanProblem, PolicySpec, Suppress
-from allocator.lab.papers.choosy.ideals import History
-from allocator.lab.papers.choosy.macro import SAMPLE_S, SPAN_S, Hour, draw_hour, rmse_percent
-from allocator.lab.papers.choosy.macro import play as play_ideal
-from allocator.lab.papers.online import ROLE, Online
-from allocator.lab.papers.report import averaged
+from laboratory.papers.choosy.ideals import History
+from laboratory.papers.choosy.macro import SAMPLE_S, SPAN_S, Hour, draw_hour, rmse_percent
+from laboratory.papers.choosy.macro import play as play_ideal
+from laboratory.papers.online import ROLE, Online
+from laboratory.papers.report import averaged
 
 POLICIES = ("choosy", "cmmf")
 

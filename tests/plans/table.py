@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from allocator.core import PolicySpec
-from allocator.lab.links.sidecar_process import SidecarProcess
+from laboratory.links.sidecar_process import SidecarProcess
 from tests.plans.measures import MEASURES, Measure
 from tests.plans.turnover import SETTINGS, await_compiled, mended, planned
 

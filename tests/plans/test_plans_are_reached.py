@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from allocator.core import PolicySpec
-from allocator.lab.links.sidecar_process import SidecarProcess
+from laboratory.links.sidecar_process import SidecarProcess
 from tests.plans import clusters
 from tests.plans.clusters import Cluster
 from tests.plans.measures import MEASURES

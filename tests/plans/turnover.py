@@ -12,14 +12,14 @@ from itertools import count
 import numpy as np
 
 from allocator.core import Options, PolicySpec
-from allocator.lab.event_heap import Priority
-from allocator.lab.frameworks.base import Identity, Task, fit
-from allocator.lab.links.borrowed import set_policy
-from allocator.lab.links.sidecar_process import SidecarProcess, channel
-from allocator.lab.links.stream import StreamLink
-from allocator.lab.master.emulated import EmulatedMaster
-from allocator.lab.resources import AgentSpec
 from allocator.v1 import admin_pb2, admin_pb2_grpc
+from laboratory.event_heap import Priority
+from laboratory.frameworks.base import Identity, Task, fit
+from laboratory.links.borrowed import set_policy
+from laboratory.links.sidecar_process import SidecarProcess, channel
+from laboratory.links.stream import StreamLink
+from laboratory.master.emulated import EmulatedMaster
+from laboratory.resources import AgentSpec
 from tests.plans.clusters import Cluster
 
 # A plan takes a few milliseconds here, but may take longer than the default wait of 200 ms on a

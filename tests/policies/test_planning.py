@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allocator.core import Plan, PlanningPolicy, PolicySpec
-from allocator.lab.papers.kesidis import fluid as kesidis_fluid
-from allocator.lab.papers.kesidis import per_server_fluid
 from allocator.policies import POLICIES, build, warm_plans
 from allocator.policies.plan_guided.groups import alike
 from allocator.testing import placement, planned, static_snapshot
+from laboratory.papers.kesidis import fluid as kesidis_fluid
+from laboratory.papers.kesidis import per_server_fluid
 from tests.strategies import snapshots
 
 SELECTIONS = ("random", "round_robin", "joint")

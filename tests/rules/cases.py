@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from allocator.core import Kind, format_amount, parse_amount
-from allocator.lab.resources import Reservation, Resource, kind_of
+from laboratory.resources import Reservation, Resource, kind_of
 
 ALL = "all"
 NOTHING = "nothing"

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from allocator.core import format_amount
-from allocator.lab.resources import Resource, in_quota, kind_of
+from laboratory.resources import Resource, in_quota, kind_of
 from tests.rules.cases import ALL, Case, Wish, object_of, objects_of
 from tests.rules.small_master import SmallMaster
 

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from allocator.core import Kind, format_amount
-from allocator.lab.resources import Resource
 from allocator.v1 import session_pb2 as pb
 from allocator.v1 import types_pb2 as types_pb
 from allocator.wire.codec.proto_types import read_kind
+from laboratory.resources import Resource
 from tests.rules.cases import OFFERING, Case, Wish, objects_of, quantities_of, words_of
 from tests.rules.small_master import NOBODY, SmallMaster
 from tests.simulation.brain import Brain

@@ -4,7 +4,7 @@ import numpy as np
 
 from allocator import policies
 from allocator.core import Allocator, Decisions, Options, PolicySpec, SetPaused, Settings, Suppress
-from allocator.lab.master.session import snapshot
+from laboratory.master.session import snapshot
 from tests.rules.cases import Case, Wish
 from tests.rules.small_master import NOBODY, SmallMaster
 

@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from allocator.lab.frameworks.base import Identity
-from allocator.lab.master.gates import Decision, judge
-from allocator.lab.master.ledger import AgentRow, FrameworkRow, Ledger, OfferFilter, Quota
-from allocator.lab.resources import AgentSpec, lineage
+from laboratory.frameworks.base import Identity
+from laboratory.master.gates import Decision, judge
+from laboratory.master.ledger import AgentRow, FrameworkRow, Ledger, OfferFilter, Quota
+from laboratory.resources import AgentSpec, lineage
 from tests.rules.cases import ALL, OFFERING, Case, Wish, amounts_of, objects_of, quantities_of
 from tests.rules.cases import words_of as words
 

@@ -11,7 +11,6 @@ import grpc
 
 from allocator import policies
 from allocator.core import Decisions, Event, OperatorChange, Options, Policy, PolicySpec
-from allocator.lab.module_protocol import ModuleSession
 from allocator.server.config import Config, Loaded
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.engine.monitor import Monitor
@@ -35,6 +34,7 @@ from allocator.v1 import records_pb2
 from allocator.v1 import session_pb2 as pb
 from allocator.v1.admin_pb2_grpc import AdminServiceStub, add_AdminServiceServicer_to_server
 from allocator.wire import Greeting
+from laboratory.module_protocol import ModuleSession
 from tests.wire.dialogue import STATE
 
 _OPTIONS = [("grpc.enable_http_proxy", 0), ("grpc.max_receive_message_length", 2**28)]

@@ -7,14 +7,14 @@ waits for the answer to the previous cycle.
 from collections import deque
 from collections.abc import Callable
 
-from allocator.lab.module_protocol.client_session import (
+from allocator.v1 import session_pb2 as pb
+from allocator.wire.session.session_start import Greeting
+from laboratory.module_protocol.client_session import (
     BadSidecarError,
     ModuleSession,
     ModuleState,
     SessionEndedError,
 )
-from allocator.v1 import session_pb2 as pb
-from allocator.wire.session.session_start import Greeting
 
 _BATCH_EVENTS_MAX = 64
 

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
-from allocator.lab.papers.quincy.solver_times import SIZES, Size, SolverWorld, solver_times
 from allocator.solvers.flow.flow_repair import UNKNOWN
 from allocator.solvers.flow.min_cost_flow import solve
 from allocator.solvers.flow.quincy_network import QuincyCluster, QuincyNetwork, Tasks, build
+from laboratory.papers.quincy.solver_times import SIZES, Size, SolverWorld, solver_times
 
 
 def cost_of(network: QuincyNetwork, place: np.ndarray) -> int:

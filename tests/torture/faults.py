@@ -20,15 +20,15 @@ import grpc
 from google.protobuf.message import Message
 
 from allocator.core import MILLI, Define, Kind, Options, PlanningPolicy, PolicySpec
-from allocator.lab.hostile import CREW
-from allocator.lab.hostile.tenants import Tenants
-from allocator.lab.links.base import Batch, LinkDownError, Opening
-from allocator.lab.links.sidecar_process import channel, lowest_free_descriptor, observer_of
-from allocator.lab.master.emulated import EmulatedMaster
-from allocator.lab.module_protocol import SessionEndedError
 from allocator.policies import MODES, POLICIES, build
 from allocator.v1 import admin_pb2, explain_pb2, settings_pb2, types_pb2
 from allocator.v1 import session_pb2 as pb
+from laboratory.hostile import CREW
+from laboratory.links.base import Batch, LinkDownError, Opening
+from laboratory.links.sidecar_process import channel, lowest_free_descriptor, observer_of
+from laboratory.master.emulated import EmulatedMaster
+from laboratory.module_protocol import SessionEndedError
+from tests.hostile.tenants import Tenants
 from tests.torture.link import PatientLink, TorturedLink
 from tests.torture.rig import ANSWER_S, Rig, SidecarGoneError
 from tests.torture.wires import Proxy, dial_tcp

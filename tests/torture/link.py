@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 import grpc
 
 from allocator.core import Decisions
-from allocator.lab.links.base import Batch, LinkDownError, Opening
-from allocator.lab.links.stream import STREAM_OPTIONS, StreamLink
-from allocator.lab.module_protocol import SessionEndedError
 from allocator.v1 import session_pb2 as pb
+from laboratory.links.base import Batch, LinkDownError, Opening
+from laboratory.links.stream import STREAM_OPTIONS, StreamLink
+from laboratory.module_protocol import SessionEndedError
 from tests.torture.report import TortureFindings
 
 # A clock that stops while this process is suspended.

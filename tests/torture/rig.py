@@ -16,15 +16,15 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-from allocator.lab.links import wall_clock
-from allocator.lab.links.end_with_parent import ending_with_us
-from allocator.lab.links.sidecar_process import ProcessFigures, channel, figures_of, free_port
-from allocator.lab.links.stream import StreamLink
-from allocator.lab.links.wall_clock import WallClock
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1.admin_pb2_grpc import AdminServiceStub
+from laboratory.links.end_with_parent import ending_with_us
+from laboratory.links.sidecar_process import ProcessFigures, channel, figures_of, free_port
+from laboratory.links.stream import StreamLink
+from tests.torture import wall_clock
 from tests.torture.link import PatientLink, RunningClock
 from tests.torture.report import TortureFindings
+from tests.torture.wall_clock import WallClock
 from tests.torture.wires import Authority, Cable, Proxy, dial_tcp, dial_unix
 
 # The log of a process: its rate, and the error traces in it.
@@ -143,9 +143,9 @@ class SidecarGoneError(RuntimeError):
 class TorturedSidecar:
     """`mesos-allocator serve` with one configuration file, started again and again.
 
-    log: file for its log.
-    ahead: offset of its wall clock, see `allocator.lab.links.wall_clock`.
-    wanted: whether it should be running now.
+    log: where its log is kept.
+    ahead: how far ahead its wall clock is, see `tests.torture.wall_clock`.
+    wanted: whether it should be there now.
     """
 
     def __init__(self, config: Path, log: Path, ahead: Path) -> None:

@@ -21,12 +21,12 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from allocator.lab.event_heap import Priority
-from allocator.lab.links.sidecar_process import scratch_directory
-from allocator.lab.master.cycles import Timing
-from allocator.lab.master.emulated import EmulatedMaster
-from allocator.lab.random_cluster import RandomScenario
-from allocator.lab.workloads.scenario import set_stage
+from laboratory.event_heap import Priority
+from laboratory.links.sidecar_process import scratch_directory
+from laboratory.master.cycles import Timing
+from laboratory.master.emulated import EmulatedMaster
+from laboratory.random_cluster import RandomScenario
+from laboratory.workloads.scenario import set_stage
 from tests.torture.faults import FAULTS, Fault, Scene, restart
 from tests.torture.invariants import (
     Liveness,

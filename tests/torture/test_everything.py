@@ -12,15 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allocator.core import PolicySpec, Reason
-from allocator.lab.experiments.soak import Soak
-from allocator.lab.master.cycles import Timing
-from allocator.lab.random_cluster import RandomScenario
-from allocator.lab.random_cluster.checks import SORTS, differences, of_ledger
-from allocator.lab.workloads.play import play
 from allocator.policies import MODES, POLICIES
-from tests.lab.master.auditing import Audited
-from tests.lab.master.books import of_state
-from tests.lab.master.masters import wire_link
+from laboratory.experiments.soak import Soak
+from laboratory.master.cycles import Timing
+from laboratory.random_cluster import RandomScenario
+from laboratory.random_cluster.checks import SORTS, differences, of_ledger
+from laboratory.workloads.play import play
+from tests.laboratory.master.auditing import Audited
+from tests.laboratory.master.books import of_state
+from tests.laboratory.master.masters import wire_link
 from tests.plain_loops import plain_sidecar
 from tests.server.metrics.scraping import samples, series
 from tests.tiers import examples, long

@@ -14,12 +14,11 @@ from contextlib import ExitStack
 import pytest
 
 from allocator.core import MILLI
-from allocator.lab.links.sidecar_process import channel, free_port
-from allocator.lab.links.stream import StreamLink
-from allocator.lab.links.wall_clock import WallClock
-from allocator.lab.master.emulated import EmulatedMaster
 from allocator.v1 import admin_pb2
 from allocator.v1.admin_pb2_grpc import AdminServiceStub
+from laboratory.links.sidecar_process import channel, free_port
+from laboratory.links.stream import StreamLink
+from laboratory.master.emulated import EmulatedMaster
 from tests.server.metrics.scraping import samples
 from tests.server.sidecar_process import await_true
 from tests.tiers import long
@@ -36,6 +35,7 @@ from tests.torture.faults import (
 from tests.torture.report import TortureFindings, text, write
 from tests.torture.rig import LogMeter, TorturedSidecar
 from tests.torture.run import Plan, TortureWorld, torture
+from tests.torture.wall_clock import WallClock
 from tests.torture.wires import Cable, Proxy, dial_tcp
 
 QUIET = (questions,)
@@ -177,7 +177,7 @@ def test_a_clock_is_set_for_a_process_and_for_no_other(tmp_path):
     clock = WallClock(tmp_path / "ahead")
     program = (
         "import sys, time; from pathlib import Path;"
-        "from allocator.lab.links.wall_clock import follow;"
+        "from tests.torture.wall_clock import follow;"
         "follow(Path(sys.argv[1])); before = time.monotonic();"
         "[print(time.time(), time.time_ns(), flush=True) for _ in sys.stdin];"
         "assert time.monotonic() - before < 3600"

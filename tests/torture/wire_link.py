@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 from allocator import __version__
 from allocator.core import Allocator, Decisions, Settings
-from allocator.lab.links.base import Batch, LinkDownError, Opening
-from allocator.lab.links.stream import Caller, request, snapshot, whole
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import PROTOCOL_VERSION, Sidecar
+from laboratory.links.base import Batch, LinkDownError, Opening
+from laboratory.links.stream import Caller, request, snapshot, whole
 
 
 class WireLink:

@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from allocator.lab.links.end_with_parent import ending_with_us
+from laboratory.links.end_with_parent import ending_with_us
 
 # A TCP relay that injects network faults.
 

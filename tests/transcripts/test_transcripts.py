@@ -13,16 +13,16 @@ import pytest
 from google.protobuf import text_format
 
 from allocator.core import Outcomes
-from allocator.lab.module_protocol import (
+from allocator.v1 import session_pb2 as pb
+from allocator.v1.transcript_pb2 import Line, Transcript
+from allocator.wire import SessionState, read_hello, read_snapshot
+from allocator.wire.codec.decode import READERS
+from laboratory.module_protocol import (
     BadSidecarError,
     ModuleSession,
     ModuleState,
     SessionEndedError,
 )
-from allocator.v1 import session_pb2 as pb
-from allocator.v1.transcript_pb2 import Line, Transcript
-from allocator.wire import SessionState, read_hello, read_snapshot
-from allocator.wire.codec.decode import READERS
 from tests.wire.dialogue import WELCOME, new_sidecar
 
 FILES = sorted(Path(__file__).parent.glob("*.txtpb"))

@@ -17,16 +17,16 @@ from allocator.core import (
     UpdateAgent,
 )
 from allocator.core.bounds import CAPACITY_MAX
-from allocator.lab.random_cluster import RandomScenario
-from allocator.lab.workloads.play import play
 from allocator.policies import build, substitute
 from allocator.usage import buckets
 from allocator.usage.account import GAP_MS, Account, Closed, Moment
 from allocator.usage.buckets import DAY_MS, HOUR_MS, NAMES_MAX, NOT_KNOWN, OTHERS, Bucket, Part
 from allocator.usage.holdings import STEP_MS
 from allocator.wire.journal.records import for_file
-from tests.lab.master.auditing import Audited
-from tests.lab.master.masters import wire_link
+from laboratory.random_cluster import RandomScenario
+from laboratory.workloads.play import play
+from tests.laboratory.master.auditing import Audited
+from tests.laboratory.master.masters import wire_link
 from tests.tiers import EVERYTHING
 from tests.usage.twin import Twin, compare, warped
 from tests.wire.dialogue import Module, holding, new_sidecar

@@ -15,10 +15,10 @@ from allocator.core import (
     SessionLimits,
     Settings,
 )
-from allocator.lab.module_protocol import ModuleSession
 from allocator.policies import build
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import Greeting, Sidecar
+from laboratory.module_protocol import ModuleSession
 from tests.world.rows import given_back, holdings, holdings_of
 from tests.world.world import World
 

@@ -1,4 +1,4 @@
-"""The reference of commands: the `--help` of all commands as one page."""
+"""The reference of commands: the `--help` of all commands of a program as one page."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -24,6 +24,16 @@ changed but not saved, 78 invalid configuration.
 The sections below omit them.
 """
 
+INTRODUCTION_OF_LAB = """\
+# Commands of the laboratory
+
+<!-- `make docs` writes this file. -->
+
+This page lists every command of `allocator-lab` with its arguments and options. Use it to look a
+name up. [Simulate](../how-to/simulate.md), [replay](../how-to/replay.md) and
+[advise](../how-to/advise.md) say which one to use when.
+"""
+
 _ASKING = frozenset({"--target", "--timeout", "--tls-ca", "--tls-cert", "--tls-key"})
 """A command with all of these options calls a running sidecar."""
 
@@ -31,14 +41,29 @@ _SHARED = _ASKING | {"--token-file"}
 
 
 def page() -> str:
-    """The whole page."""
-    found = [(path, command) for path, command in below((), typer.main.get_command(app)) if path]
+    """The page of `mesos-allocator`."""
+    found = _commands(app)
     asking = next(command for _, command in found if _asks(command))
     shared = [each for each in asking.params if each.opts[0] in _SHARED]
     lines = [INTRODUCTION, *_table(asking, shared)]
     for path, command in found:
         lines += _section(path, command)
     return "\n".join(lines)
+
+
+def page_of_lab() -> str:
+    """The page of `allocator-lab`."""
+    # Man pages are written where only the first program is installed.
+    from laboratory.cli.app import app as lab_app
+
+    lines = [INTRODUCTION_OF_LAB]
+    for path, command in _commands(lab_app):
+        lines += _section(path, command)
+    return "\n".join(lines)
+
+
+def _commands(program: typer.Typer) -> list[tuple[tuple[str, ...], Any]]:
+    return [each for each in below((), typer.main.get_command(program)) if each[0]]
 
 
 def below(path: tuple[str, ...], command: Any) -> Iterator[tuple[tuple[str, ...], Any]]:  # noqa: ANN401

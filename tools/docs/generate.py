@@ -53,6 +53,7 @@ def write(directory: Path) -> None:
     """Write all that are generated."""
     pages = {
         "reference/commands.md": commands.page(),
+        "reference/laboratory.md": commands.page_of_lab(),
         "reference/configuration.md": configuration(),
         "reference/metrics.md": metrics(),
         "reference/module.md": module_reference.page(),

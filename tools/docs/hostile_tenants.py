@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from allocator.lab.hostile import CREW
+from laboratory.hostile import CREW
 
 DATA = Path(__file__).resolve().parent / "data"
 KEPT = DATA / "hostile-tenants.json"
@@ -26,7 +26,7 @@ This page shows what hostile frameworks and agents can cost, before there were b
 program may register with a Mesos master, so input from frameworks and agents is untrusted. The
 rules behind the figures are on [Security](security.md).
 
-Each *manner* of hostility is defined once, in `allocator/lab/hostile/`. It is played
+Each *manner* of hostility is defined once, in `laboratory/hostile/`. It is played
 
 - with the module's brain and the sidecar in one process, and before the sidecar alone
   (`tests/hostile/test_crew.py`);

@@ -175,11 +175,11 @@ def _names(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def compute(kind: Kind, jobs: int = -1) -> None:
     """Play a scenario, and keep what came out."""
-    from allocator.lab.experiments.spread import spread
-    from allocator.lab.scenarios.running import ScenarioCell, run
-    from allocator.lab.scenarios.schema import read
-    from allocator.lab.scenarios.sweep_report import by_policy
     from allocator.server.system import loop_cache
+    from laboratory.experiments.spread import spread
+    from laboratory.scenarios.running import ScenarioCell, run
+    from laboratory.scenarios.schema import read
+    from laboratory.scenarios.sweep_report import by_policy
 
     loop_cache.prepare()
     scenario = read(SCENARIOS / f"{kind.scenario}.toml")
@@ -217,7 +217,7 @@ def _wait_s(run: Any) -> float:  # noqa: ANN401
 
 
 def _mean(values: Sequence[float]) -> dict[str, float | None]:
-    from allocator.lab.reports.run_report import interval
+    from laboratory.reports.run_report import interval
 
     found = interval(values)
     pair = {"mean": found.mean, "half": found.half}

@@ -23,7 +23,7 @@ constrained max-min fair shares (CMMF), in agents. --tasks adds the number of ta
 framework whose demand is known.
 
 FILE ends in .graphml (networkx, Gephi, yEd), .json (networkx's node-link data), or .png, .svg or
-.pdf (a drawing, which needs the extra `sim`).
+.pdf (a drawing, which needs the extra `plots`).
 """
 
 DRAWN = (".png", ".svg", ".pdf")

@@ -1,22 +1,21 @@
 """`mesos-allocator replay`: recompute a sidecar's answers from its journal."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 
 import typer
 
 from allocator import __version__
 from allocator.cli.local.plugins import Plugins, load_policies
 from allocator.cli.local.warm import compile_ahead
-from allocator.cli.remote import completing
-from allocator.cli.remote.completing import Mode
-from allocator.cli.tree import Exit, Playing, directory, fail, shown_example
+from allocator.cli.tree import Exit, Playing, fail, shown_example
 from allocator.plain import json_text, printable
 
 if TYPE_CHECKING:
+    from allocator.core import Allocator
     from allocator.wire.journal.framing import Torn
     from allocator.wire.journal.replay import Found, Replay
 
@@ -32,9 +31,6 @@ file; --no-check omits both. Scores are 64-bit floating point numbers. On anothe
 or with other versions of the allocator, numpy or numba, their last digits may differ, and
 frameworks with nearly equal scores may be served in another order. Replay on the type of machine
 that recorded the journal.
-
-With --policy, the recorded tasks are played again on an emulated master under the policy that was
-in force and under the named ones, and shares, use and waits are compared.
 
 Exit codes: 0 all as recorded, 1 differences or damage, 2 wrong usage.
 """
@@ -61,48 +57,69 @@ class FileFound:
     damage: str = ""
 
 
+Paths: TypeAlias = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="FILE...|DIR",
+        exists=True,
+        readable=True,
+        show_default=False,
+        help="Journals, the oldest first, or their directory.",
+    ),
+]
+Checked: TypeAlias = Annotated[
+    bool, typer.Option("--check/--no-check", help="Compare with what was recorded.")
+]
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
 def register(app: typer.Typer) -> None:
-    example = "replay /var/lib/mesos-allocator --policy tsf --mode characterised"
+    example = "replay /var/lib/mesos-allocator"
     app.command(help=HELP, cls=Playing, epilog=shown_example(example))(replay)
 
 
 def replay(
-    paths: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="FILE...|DIR",
-            exists=True,
-            readable=True,
-            show_default=False,
-            help="Journals, the oldest first, or their directory.",
-        ),
-    ],
-    check: Annotated[
-        bool, typer.Option("--check/--no-check", help="Compare with what was recorded.")
-    ] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    plugin: Plugins = None,
-    policy: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Also play the day under this policy; may be repeated.",
-            autocompletion=completing.policies,
-        ),
-    ] = None,
-    mode: Annotated[Mode | None, typer.Option(help="Mode of --policy; default: oblivious.")] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", callback=directory, help="Directory for results of --policy."),
-    ] = None,
+    paths: Paths, check: Checked = True, as_json: AsJson = False, plugin: Plugins = None
 ) -> None:
-    from allocator import policies
-    from allocator.cli.local import what_if
     from allocator.core import Allocator
-    from allocator.wire.journal.replay import Replay
 
     load_policies(plugin)
-    question = what_if.ask(policy or [], mode, out)
+    report = read_journals(paths, Allocator, check=check, quiet=as_json)
+    if as_json:
+        typer.echo(json_text(report.as_dict(), indent=2))
+    report.end()
+
+
+class ReplayReport(NamedTuple):
+    """The result of replaying journals."""
+
+    files: list[FileFound]
+    found: "Found"
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"files": list(map(asdict, self.files)), **asdict(self.found)}
+
+    def end(self) -> None:
+        """End the command if there were differences or damage, or no records."""
+        errors = [f"{each.path}: {each.damage}" for each in self.files if each.damage]
+        errors += self.found.differences
+        if not any(each.sidecar_id for each in self.files) and not errors:
+            errors.append(f"{', '.join(each.path for each in self.files)}: contains no records")
+        if errors or self.found.differing or self.found.checkpoints_differing:
+            fail(Exit.FAILURE, *errors)
+
+
+def read_journals(
+    paths: Sequence[Path], make: "Callable[..., Allocator]", *, check: bool, quiet: bool
+) -> ReplayReport:
+    """Replay journals, the oldest first, and print what was found unless `quiet`.
+
+    `make`: constructs the allocators that replay; `check`: whether to compare with what was
+    recorded.
+    """
+    from allocator import policies
+    from allocator.wire.journal.replay import Replay
+
     try:
         files = [
             file for path in paths for file in (journals_in(path) if path.is_dir() else [path])
@@ -111,25 +128,17 @@ def replay(
         fail(Exit.FAILURE, str(error))
     if not files:
         fail(Exit.FAILURE, f"no journal in {', '.join(map(str, paths))}")
-    make = question.make if question else Allocator
     player = Replay(policies.build, policies.substitute(), check=check, make=make)
     read = []
     for path in files:
         read.append(play_file(path, player))
-        if not as_json:
+        if not quiet:
             typer.echo(printable(_in_words(read[-1])))
     player.finish()
-    if as_json:
-        plain = {"files": list(map(asdict, read)), **asdict(player.found)}
-        if question:
-            plain["what_if"] = list(map(asdict, question.play()))
-        typer.echo(json_text(plain, indent=2))
-    else:
+    if not quiet:
         for line in _summary(player.found, check):
             typer.echo(line)
-        if question:
-            question.print()
-    _end(read, player.found)
+    return ReplayReport(read, player.found)
 
 
 def journals_in(directory: Path) -> list[Path]:
@@ -201,12 +210,3 @@ def _summary(found: "Found", check: bool) -> Iterator[str]:
         verdict = f"{wrong} DIFFER" if wrong else "all as recorded"
         states = f"{found.checkpoints} states between files"
         yield f"checked    {found.checked} records with answers, {states}: {verdict}"
-
-
-def _end(read: list[FileFound], found: "Found") -> None:
-    errors = [f"{each.path}: {each.damage}" for each in read if each.damage]
-    errors += found.differences
-    if not any(each.sidecar_id for each in read) and not errors:
-        errors.append(f"{', '.join(each.path for each in read)}: contains no records")
-    if errors or found.differing or found.checkpoints_differing:
-        fail(Exit.FAILURE, *errors)

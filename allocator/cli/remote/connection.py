@@ -102,7 +102,7 @@ class Connection:
         channel = self._open()
         import grpc
 
-        from allocator.lab.links.sidecar_process import Bearer
+        from allocator.client import Bearer
 
         return grpc.intercept_channel(channel, Bearer(text))
 
@@ -173,7 +173,7 @@ class Connection:
 
     def _unavailable(self, details: str) -> str:
         """Say whether the sidecar is not running, not trusted, or rejects this client."""
-        from allocator.lab.links.unreachable import why_unavailable
+        from allocator.client import why_unavailable
 
         return why_unavailable(
             self.address,

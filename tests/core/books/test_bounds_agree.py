@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 from allocator.core import bounds
-from allocator.lab import resources
 from allocator.server.config import Config
+from laboratory import resources
 
 TABLE = Path(__file__).resolve().parents[3] / "mesos-module/brain/user_input/bounds.hpp"
 _BOUND = re.compile(r"constexpr size_t (\w+)\s*=\s*([^;]+);")

@@ -1,4 +1,4 @@
-"""`mesos-allocator demo` as a user runs it, on a small scale."""
+"""`allocator-lab demo` as a user runs it, on a small scale."""
 
 import csv
 import json
@@ -10,14 +10,14 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from allocator.cli.app import app
 from allocator.cli.tree import Exit
+from laboratory.cli.app import app
 from tests.plain_loops import plain_sidecar
 
 
 def run(*arguments, **environment):
     return subprocess.run(
-        [sys.executable, "-m", "allocator", "demo", *arguments],
+        [sys.executable, "-m", "laboratory", "demo", *arguments],
         capture_output=True,
         text=True,
         timeout=280,

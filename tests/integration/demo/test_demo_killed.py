@@ -58,7 +58,7 @@ def test_nothing_is_left_of_a_demo(moment, number, group, mark, tmp_path):
     folder = tmp_path / "t"
     folder.mkdir()
     demo = subprocess.Popen(
-        [sys.executable, "-m", "allocator", "demo", "--out", str(tmp_path / "out")],
+        [sys.executable, "-m", "laboratory", "demo", "--out", str(tmp_path / "out")],
         env={**os.environ, MARK: mark, "TMPDIR": str(folder)},
         start_new_session=True,
         stdout=subprocess.DEVNULL,

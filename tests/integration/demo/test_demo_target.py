@@ -13,17 +13,17 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from allocator.cli.app import app
-from allocator.cli.lab.options import end_if_told, on_sidecar
 from allocator.cli.tree import Exit
 from allocator.core import PolicySpec
-from allocator.lab.links.borrowed import ADMIN_S, set_policy
-from allocator.lab.links.sidecar_process import SidecarProcess, channel
-from allocator.lab.links.stream import StreamLink
-from allocator.lab.master.emulated import EmulatedMaster
 from allocator.v1 import admin_pb2
 from allocator.v1.admin_pb2_grpc import AdminServiceStub
 from allocator.wire.settings.operator_settings import read_policy
+from laboratory.cli.app import app
+from laboratory.cli.options import end_if_told, on_sidecar
+from laboratory.links.borrowed import ADMIN_S, set_policy
+from laboratory.links.sidecar_process import SidecarProcess, channel
+from laboratory.links.stream import StreamLink
+from laboratory.master.emulated import EmulatedMaster
 from tests.plain_loops import PLAIN, plain_sidecar
 from tests.server.sidecar_process import SidecarProcess as Serving
 from tests.tiers import long
@@ -56,7 +56,7 @@ def begin(command: str, sidecar: SidecarProcess, out: Path, words, *more: str):
     where = () if command == "soak" else ("--out", str(out))
     return subprocess.Popen(
         [
-            *(sys.executable, "-m", "allocator", "demo", *words[command], *where),
+            *(sys.executable, "-m", "laboratory", "demo", *words[command], *where),
             *("--target", sidecar.target, *more),
         ],
         stdout=subprocess.PIPE,

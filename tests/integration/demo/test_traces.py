@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from allocator.core import PlanningPolicy, PolicySpec
-from allocator.lab.experiments import demo_runs as catalogue
-from allocator.lab.experiments.runs import ExperimentRun, play_on
-from allocator.lab.links.sidecar_process import SidecarProcess
 from allocator.policies import POLICIES, build
-from tests.lab.master.starvation import Watched
+from laboratory.experiments import demo_runs as catalogue
+from laboratory.experiments.runs import ExperimentRun, play_on
+from laboratory.links.sidecar_process import SidecarProcess
+from tests.laboratory.master.starvation import Watched
 
 ROOT = Path(__file__).resolve().parents[3]
 TRACES = Path(os.environ.get("MESOS_ALLOCATOR_TRACES", ROOT.parent / "shared" / "traces"))

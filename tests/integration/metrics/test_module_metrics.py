@@ -2,11 +2,11 @@
 
 import pytest
 
-from allocator.lab.links.stream import StreamLink
-from allocator.lab.workloads.play import play
-from allocator.lab.workloads.spark_experiment import experiment
 from allocator.v1 import session_pb2 as pb
 from allocator.wire.codec.figures import ModuleFigures, write_figures
+from laboratory.links.stream import StreamLink
+from laboratory.workloads.play import play
+from laboratory.workloads.spark_experiment import experiment
 from tests.integration.metrics.scraped import CLUSTER
 from tests.server.metrics.scraping import Samples, value
 from tests.server.sidecar_process import GrpcModule, SidecarProcess

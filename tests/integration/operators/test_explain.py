@@ -11,10 +11,10 @@ from typer.testing import CliRunner, Result
 
 from allocator.cli.app import app
 from allocator.core import PolicySpec
-from allocator.lab.links.borrowed import set_policy
-from allocator.lab.links.stream import StreamLink
-from allocator.lab.workloads.play import Played, play
-from allocator.lab.workloads.spark_experiment import experiment
+from laboratory.links.borrowed import set_policy
+from laboratory.links.stream import StreamLink
+from laboratory.workloads.play import Played, play
+from laboratory.workloads.spark_experiment import experiment
 from tests.plain_loops import plain_sidecar
 
 Command = Callable[..., Result]

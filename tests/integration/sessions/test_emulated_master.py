@@ -5,20 +5,20 @@ from pathlib import Path
 import pytest
 
 from allocator.core import PolicySpec, Reason
-from allocator.lab.experiments.demo_runs import MODES
-from allocator.lab.experiments.runs import ExperimentRun, play_all, play_on
-from allocator.lab.experiments.soak import Soak
-from allocator.lab.links.base import LinkDownError
-from allocator.lab.links.borrowed import set_policy
-from allocator.lab.links.sidecar_process import SidecarFailedError, SidecarProcess
-from allocator.lab.links.stream import StreamLink
-from allocator.lab.master.emulated import EmulatedMaster
-from allocator.lab.module_protocol import SessionEndedError
-from allocator.lab.random_cluster import RandomScenario
-from allocator.lab.random_cluster.checks import differences, of_ledger, of_sidecar
-from allocator.lab.workloads.play import play
-from allocator.lab.workloads.spark_experiment import experiment
-from tests.lab.master.masters import wire_link
+from laboratory.experiments.demo_runs import MODES
+from laboratory.experiments.runs import ExperimentRun, play_all, play_on
+from laboratory.experiments.soak import Soak
+from laboratory.links.base import LinkDownError
+from laboratory.links.borrowed import set_policy
+from laboratory.links.sidecar_process import SidecarFailedError, SidecarProcess
+from laboratory.links.stream import StreamLink
+from laboratory.master.emulated import EmulatedMaster
+from laboratory.module_protocol import SessionEndedError
+from laboratory.random_cluster import RandomScenario
+from laboratory.random_cluster.checks import differences, of_ledger, of_sidecar
+from laboratory.workloads.play import play
+from laboratory.workloads.spark_experiment import experiment
+from tests.laboratory.master.masters import wire_link
 from tests.plain_loops import plain_sidecar
 
 

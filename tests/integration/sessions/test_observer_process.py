@@ -9,10 +9,10 @@ from pathlib import Path
 import grpc
 import pytest
 
-from allocator.lab.links.sidecar_process import name_of
 from allocator.server.process.link import new_link
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import admin_pb2_grpc, settings_pb2, types_pb2
+from laboratory.links.sidecar_process import name_of
 from tests.server.sidecar_process import GrpcModule, SidecarProcess, await_true
 
 

@@ -4,8 +4,10 @@ import json
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from allocator.core import Release, Transition
+from laboratory.cli.app import app as lab_app
 from tests.integration.operators.test_lasting_settings import ask, command
 from tests.integration.sessions.live_session import Session, compared
 from tests.server.sidecar_process import SidecarProcess
@@ -53,9 +55,10 @@ def test_a_policy_change_is_tried_made_and_rolled_back(process, tmp_path):
     before = [live(session) for _ in range(3)]
     assert max(amount[0] for amount in before[0]) == 8000, "whole agents are offered"
 
-    # Replay: answers are reproduced, and the day is played again under the other policy.
-    done = command(process, "replay", str(journals), "--policy", CHANGE[0], *CHANGE[1:], "--json")
-    assert done.returncode == 0, done.stderr
+    # By replay: what was answered is answered again, and the day is played under the other policy.
+    words = ["replay", str(journals), "--policy", CHANGE[0], *CHANGE[1:], "--json"]
+    done = CliRunner().invoke(lab_app, words)
+    assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
     assert (found["differing"], found["missing"]) == (0, 0)
     assert len(found["what_if"]) >= 2, "the policy in force, and the other one"

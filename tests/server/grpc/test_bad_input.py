@@ -14,11 +14,11 @@ from allocator.core import (
     Outcomes,
     RemoveAgent,
 )
-from allocator.lab.module_protocol import write_hello
 from allocator.server.engine.sessions import SESSIONS_MAX
 from allocator.v1 import admin_pb2, admin_pb2_grpc
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import Greeting
+from laboratory.module_protocol import write_hello
 from tests.server.sidecar_process import GrpcModule, SidecarProcess
 from tests.wire.dialogue import STATE
 

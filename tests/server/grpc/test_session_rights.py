@@ -14,6 +14,7 @@ from allocator.server.config.sections import AccessSection
 from allocator.server.grpc.access import ADMIN, READS, Access, right_of
 from allocator.v1 import admin_pb2, admin_pb2_grpc
 from allocator.v1 import session_pb2 as pb
+from laboratory.cli.app import app as lab_app
 from tests.server.sidecar_process import GrpcModule, SidecarProcess, await_true
 from tests.tiers import long
 
@@ -141,11 +142,11 @@ def test_an_emulated_master_sends_its_token(token, monkeypatch):
     words = ["demo", "soak", "--seconds", "5", "--size", "2"]
     with SidecarProcess(f"access.session_token={token}") as sidecar:
         words += ["--target", sidecar.targets[0]]
-        without = CliRunner().invoke(app, words)
+        without = CliRunner().invoke(lab_app, words)
         assert without.exit_code != 0
         assert "right session" in without.output + str(without.exception)
         monkeypatch.setenv("MESOS_ALLOCATOR_SESSION_TOKEN_FILE", str(token))
-        done = CliRunner().invoke(app, words)
+        done = CliRunner().invoke(lab_app, words)
         assert (done.exit_code, "books compared" in done.output) == (0, True), done.output
 
 
@@ -213,7 +214,7 @@ def test_the_command_line_sends_no_token_in_clear(token, target):
 
 def test_an_emulated_master_sends_no_token_in_clear(token, monkeypatch):
     monkeypatch.setenv("MESOS_ALLOCATOR_SESSION_TOKEN_FILE", str(token))
-    done = CliRunner().invoke(app, ["demo", "soak", "--target", "10.0.0.1:5056"])
+    done = CliRunner().invoke(lab_app, ["demo", "soak", "--target", "10.0.0.1:5056"])
     assert done.exit_code == 2
     assert "would be sent unencrypted" in done.stderr
 

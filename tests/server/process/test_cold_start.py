@@ -20,10 +20,10 @@ import structlog
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from allocator.core.numba.compiled import interpret
-from allocator.lab.links.sidecar_process import children_of
 from allocator.server.system import compilation, loop_cache
 from allocator.server.system.compilation import PARTS, Compilation
 from allocator.v1 import admin_pb2, admin_pb2_grpc
+from laboratory.links.sidecar_process import children_of
 from tests.server.metrics.scraping import value
 from tests.server.sidecar_process import READY_S, GrpcModule, SidecarProcess, await_true
 from tests.tiers import long

@@ -36,7 +36,7 @@ def play_sessions() -> None:
     """Run a cycle of every policy in both modes, on a cluster with all features."""
     from allocator.policies import POLICIES
     from tests.endurance.growth import Load
-    from tests.lab.master.masters import wire_link
+    from tests.laboratory.master.masters import wire_link
 
     for name in POLICIES:
         for mode in ("oblivious", "characterised"):

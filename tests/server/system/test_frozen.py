@@ -146,7 +146,7 @@ finally:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("first", ["allocator.server", "allocator.lab.links.stream"])
+@pytest.mark.parametrize("first", ["allocator.server", "laboratory.links.stream"])
 def test_grpc_has_no_hand_in_a_child(first):
     """gRPC may be imported earlier or later. Its handlers would log that they were skipped."""
     command = [sys.executable, "-c", f"import {first}\n{BESIDE_GRPC}"]

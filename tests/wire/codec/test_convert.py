@@ -18,13 +18,13 @@ from allocator.core import (
     Reason,
     SetWhitelist,
 )
-from allocator.lab.module_protocol import read_decisions, write_event, write_hello
 from allocator.v1 import session_pb2 as pb
 from allocator.v1 import types_pb2 as types
 from allocator.wire import Greeting, WireError, read_hello, write_decisions
 from allocator.wire.codec.decode import READERS
 from allocator.wire.codec.proto_types import read_kind, write_kind
 from allocator.wire.codec.validation import TEXT_LENGTH_MAX
+from laboratory.module_protocol import read_decisions, write_event, write_hello
 from tests.wire import strategies
 from tests.wire.strategies import same
 

@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allocator.core import PolicySpec
-from allocator.lab.module_protocol import ModuleSession, write_event
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import Greeting, SessionState, Sidecar
+from laboratory.module_protocol import ModuleSession, write_event
 from tests.tiers import examples
 from tests.wire import strategies
 from tests.wire.dialogue import STATE, Module, new_sidecar

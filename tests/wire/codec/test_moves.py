@@ -33,11 +33,11 @@ from allocator.core import (
     Transition,
     UpdateFramework,
 )
-from allocator.lab.module_protocol import ModuleSession
 from allocator.policies import build
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import Greeting
 from allocator.wire.session.sidecar_session import SessionCounts, SidecarSession
+from laboratory.module_protocol import ModuleSession
 from tests.core.checkpoint.test_checkpoint import kept, same
 from tests.wire.dialogue import WELCOME
 from tests.world.rows import holdings, settled

@@ -20,11 +20,11 @@ from allocator.core import (
     SetPaused,
     Transition,
 )
-from allocator.lab.module_protocol import write_event
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import WireError
 from allocator.wire.codec.decode import LIST_READERS, READERS
 from allocator.wire.codec.runs import CELLS_MAX, ROWS_FEW, MoveRun, Run, runs
+from laboratory.module_protocol import write_event
 from tests.wire import strategies
 from tests.wire.session.test_opening import flat
 

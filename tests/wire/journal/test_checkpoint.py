@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 
 from allocator.core import AdoptPlan, Allocator, PolicySpec, SetConstraint, SetPolicy, Settings
 from allocator.core.checkpoint import CheckpointError, Column, Detached, to_columns
-from allocator.lab.random_cluster import RandomScenario
-from allocator.lab.workloads.play import play
 from allocator.policies import build
 from allocator.v1 import journal_pb2
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import Sidecar, WireError
 from allocator.wire.journal.checkpoint import mark, read_checkpoint, read_mark, write_checkpoint
 from allocator.wire.session.sidecar import Answer
-from tests.lab.master.auditing import Audited
-from tests.lab.master.masters import wire_link
+from laboratory.random_cluster import RandomScenario
+from laboratory.workloads.play import play
+from tests.laboratory.master.auditing import Audited
+from tests.laboratory.master.masters import wire_link
 from tests.wire.dialogue import POLICY, WELCOME, Module, declined
 
 

@@ -24,15 +24,15 @@ from allocator.core import (
     SetPolicy,
     Settings,
 )
-from allocator.lab.random_cluster import RandomScenario
-from allocator.lab.workloads.play import play
 from allocator.policies import POLICIES, build
 from allocator.v1 import journal_pb2
 from allocator.wire import JournalError, replay
 from allocator.wire.journal.follower import Difference, Follower
 from allocator.wire.journal.records import for_file
-from tests.lab.master.auditing import Audited
-from tests.lab.master.masters import wire_link
+from laboratory.random_cluster import RandomScenario
+from laboratory.workloads.play import play
+from tests.laboratory.master.auditing import Audited
+from tests.laboratory.master.masters import wire_link
 from tests.tiers import EVERYTHING
 from tests.wire.dialogue import POLICY, Module, declined
 from tests.wire.journal.following import (

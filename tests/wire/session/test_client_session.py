@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 from allocator.core import Decisions
-from allocator.lab.module_protocol import (
+from allocator.v1 import session_pb2 as pb
+from allocator.v1.types_pb2 import Holdings
+from allocator.wire import Greeting
+from laboratory.module_protocol import (
     BadSidecarError,
     ModuleSession,
     ModuleState,
     SessionEndedError,
 )
-from allocator.v1 import session_pb2 as pb
-from allocator.v1.types_pb2 import Holdings
-from allocator.wire import Greeting
 from tests.wire.dialogue import STATE, WELCOME, Module, declined, new_sidecar
 
 NONE = np.empty(0, np.int64)

@@ -18,9 +18,9 @@ from allocator.core import (
     RemoveAgent,
     SetWeights,
 )
-from allocator.lab.module_protocol import pack_snapshot
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import WireError, read_snapshot
+from laboratory.module_protocol import pack_snapshot
 from tests.wire import strategies
 from tests.wire.strategies import same
 

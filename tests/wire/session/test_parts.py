@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from allocator import core
 from allocator.core import AddAgent, AddFramework, AgentInfo, Decisions, Define, FrameworkInfo, Kind
 from allocator.core.cycle.decisions import one_table
-from allocator.lab.module_protocol import BadSidecarError, ModuleSession, read_decisions
 from allocator.v1 import session_pb2 as pb
 from allocator.v1.types_pb2 import Holdings
 from allocator.wire import PROTOCOL_VERSION, Greeting, WireError, read_hello, write_decisions
 from allocator.wire.codec.encode import BYTES_LEAST, BYTES_MAX
+from laboratory.module_protocol import BadSidecarError, ModuleSession, read_decisions
 from tests.wire import strategies
 from tests.wire.dialogue import WELCOME, Module, new_sidecar
 from tests.wire.strategies import same

@@ -22,11 +22,11 @@ from allocator.core import (
     Settings,
     Transition,
 )
-from allocator.lab.module_protocol import write_hello
 from allocator.policies import build, substitute
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import Greeting, SessionCounts, SessionState, SidecarSession
 from allocator.wire.session.sidecar_session import LAST_SNAPSHOT, TRANSITIONS
+from laboratory.module_protocol import write_hello
 from tests.wire.dialogue import (
     POLICY,
     STATE,

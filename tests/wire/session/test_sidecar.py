@@ -4,9 +4,9 @@ import pytest
 
 from allocator.core import EventError, PolicySpec, SetConstraint, SetDemand, SetPolicy, Transition
 from allocator.core.checkpoint import Detached, to_columns
-from allocator.lab.module_protocol import SessionEndedError
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import Greeting, Sidecar, WireError, supersedes
+from laboratory.module_protocol import SessionEndedError
 from tests.wire.dialogue import Module, holding, new_sidecar
 
 

@@ -1,4 +1,0 @@
-"""Commands of the laboratory: demo, simulations, papers, advice.
-
-Begin with `demo`. To keep `--help` quick, a command imports the laboratory only when it runs.
-"""

@@ -1,6 +1,0 @@
-"""A random cluster that combines every feature of Mesos.
-
-Start with `scenario`. `checks` holds the invariants.
-"""
-
-from allocator.lab.random_cluster.scenario import RandomScenario as RandomScenario

@@ -1,0 +1,5 @@
+"""`python -m laboratory`."""
+
+from laboratory.cli import main
+
+main()
