@@ -216,7 +216,7 @@ WRONG_IN_LAB: list[tuple[str, str, int, str]] = [
     ("replay", "{tmp}/corrupt --policy dfr", 2, "'dfr'"),
     ("replay", "{tmp}/corrupt --policy drf --mode best", 2, "'best' is not one of"),
 ]
-WRONG += [(f"{LAB} {command}", *more) for command, *more in WRONG_IN_LAB]
+WRONG += [(f"{LAB} {command}", words, code, part) for command, words, code, part in WRONG_IN_LAB]
 
 NO_OTHER = {
     "status", "dump", "policy show", "demand list", "constraint list", "limit list",
