@@ -47,7 +47,7 @@ def settings_of_the_image() -> dict[str, str]:
 def composed(tool, tmp_path, file, **environment: str) -> subprocess.CompletedProcess[str]:
     """Have compose parse a file and print the result, which needs no engine.
 
-    Debian's first version, in Python, does not know `name` yet.
+    Debian ships Compose 1, in Python, which does not know `name` yet.
     """
     deploy = tmp_path / "deploy"
     deploy.mkdir()

@@ -65,7 +65,7 @@ def test_an_empty_cluster_waits_for_its_plan(sidecar, name: str, seed: int) -> N
 @pytest.mark.parametrize("name", MEASURES)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_cluster_that_turns_over_comes_to_its_plan(sidecar, name: str, seed: int) -> None:
-    """Whatever the cluster ran before."""
+    """From any previous allocation of the cluster."""
     measure = MEASURES[name]
     cluster = measure.draw(seed)
     tasks = mended(cluster, sidecar, spec(name), turns=measure.turns)[-1]

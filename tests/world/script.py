@@ -190,7 +190,7 @@ class Script:
         )
 
     def do_subscribe(self, options: Options, framework: str) -> None:
-        """Subscribe a framework that events named before."""
+        """Subscribe a framework that earlier events named."""
         self.world.subscribe(self._framework(framework), **self._framework_info(options))
 
     def do_update_framework(self, options: Options, framework: str, *roles: str) -> None:

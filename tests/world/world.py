@@ -180,7 +180,7 @@ class World:
         minimum: Mapping[str, Iterable[str]] | None = None,
         **info,
     ) -> None:
-        """Add a framework that events named before."""
+        """Add a framework that earlier events named."""
         known, roles = self._info(framework, minimum, **info), self.roles(*framework.roles)
         self.tell(AddFramework(framework.handle, known, roles, self.roles(*suppressed), active))
 
