@@ -28,6 +28,11 @@ FORECASTS_MAX = 4
 """Gangs that may have guests in one cycle, of those that began to collect first."""
 
 
+HOLDINGS_PER_MS = 100
+"""How often all holdings are looked at: after a millisecond for this many of them. A million take
+half a second of processor time, so that is one part in twenty."""
+
+
 class Forecasts(NamedTuple):
     """When gangs are expected to begin, as far as it is known, by client.
 
@@ -42,7 +47,9 @@ def forecasts(state: State, snapshot: Snapshot) -> Forecasts:
     """When the gangs that collect are expected to begin."""
     assert snapshot.gangs is not None
     collecting = list(state.clients.collecting.items())[:FORECASTS_MAX]
-    if not collecting or not state.memory.durations.entries:
+    memory = state.memory
+    durations = memory.durations
+    if not (collecting and durations.entries) or memory.elapsed_ms < durations.rests_until_ms:
         return Forecasts({}, None)
     outlook = look(state, np.setdiff1d(snapshot.tree.client, snapshot.gangs.client))
     every = {
@@ -55,7 +62,10 @@ def forecasts(state: State, snapshot: Snapshot) -> Forecasts:
 
 def keep_forecasts(state: State, found: Forecasts) -> None:
     """Note the forecasts: the first one, or an earlier start."""
-    collecting = state.clients.collecting
+    collecting, memory = state.clients.collecting, state.memory
+    if found.outlook is not None:
+        rest_ms = int(len(found.outlook.holders.agent) // HOLDINGS_PER_MS)
+        memory.durations.rests_until_ms = memory.elapsed_ms + rest_ms
     for client, (expected_ms, latest_ms) in found.of_client.items():
         its = collecting[client]
         if its.expected_ms < 0:

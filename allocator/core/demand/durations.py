@@ -72,11 +72,13 @@ class Durations:
 
     `entries` (dict of topic to Lasted): the latest lesson comes last.
     `starts`: what came of forecasts that they allowed.
+    `rests_until_ms`: until when no forecast is made, on the memory's own clock.
     """
 
     def __init__(self) -> None:
         self.entries: dict[Topic, Lasted] = {}
         self.starts = StartRecord()
+        self.rests_until_ms = 0
 
     def counts(self, settings: Settings, topic: Topic, elapsed_ms: int) -> Ints | None:
         """Ends by bucket, (BUCKETS,), halved over time; None if there are too few.

@@ -1,5 +1,7 @@
 """Room that a gang collects is lent to clients whose tasks end before it begins."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ from allocator.core import (
     SetConstraint,
     Suppress,
 )
+from allocator.core.cycle import backfilling
 from allocator.core.demand.durations import bucket_of
 from allocator.policies import POLICIES
 from tests.core.session import Offer, Session
@@ -111,6 +114,21 @@ def test_only_clients_with_learnt_and_short_tasks_are_guests(policy):
         cluster.cycle()
         assert cluster.offers == []
     assert cluster.its.lent == ()
+
+
+def test_many_holdings_are_looked_at_less_often(monkeypatch):
+    """Here there is one, and after it follow three seconds of rest."""
+    monkeypatch.setattr(backfilling, "HOLDINGS_PER_MS", 1 / 3000)
+    cluster, looked = Cluster(), []
+    look = backfilling.look
+    monkeypatch.setattr(
+        backfilling, "look", lambda *given: looked.append(cluster.now_s) or look(*given)
+    )
+    cluster.gang_waits(others=("unknown",))
+    cluster.until(30)
+    rests = [later - earlier for earlier, later in pairwise(looked)]
+    assert len(rests) > 3
+    assert set(rests) == {3}
 
 
 def test_nothing_is_lent_without_learnt_durations():
