@@ -20,7 +20,7 @@ _STEP_WORDS_MAX = 2**22
 _looking = part(_nrt=False)
 """Compile a part that makes no arrays, and so counts no references to those that it is given."""
 TASKS, ALL = 0, 1
-"""Rows of available amounts: those usable for tasks, and all."""
+"""Rows of available amounts: what tasks can use, and everything."""
 OPEN, REVOCABLE, SHARED, RESERVED, BESIDE = 2, 3, 4, 5, 6
 """Further rows, for clients whose offers begin with several tasks: non-revocable and revocable
 amounts, shared volumes (which tasks do not use up), reserved amounts, and those that are part of an

@@ -164,4 +164,4 @@ def _why(day: Day, player: Replay) -> str:
         return "no framework registered in it; give a journal of a day with frameworks"
     count = len(day.frameworks)
     who = "framework" if count == 1 else "frameworks"
-    return f"no task was launched in it, by {count} {who}; give a journal of a day with tasks"
+    return f"{count} {who} launched no task in it; give a journal of a day with tasks"

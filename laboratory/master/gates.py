@@ -249,7 +249,7 @@ def _named(ledger: Ledger, decision: Decision, sequence: int) -> Reason | None:
         return Reason.BAD_ROLE
     if agent is None:
         return Reason.UNKNOWN_AGENT
-    # The decision refers to an earlier binding of a handle that was bound after its batch.
+    # If a handle was bound again after the decision's batch, the decision means its previous owner.
     stale = max(framework.bound_sequence, agent.bound_sequence) > sequence
     return Reason.STALE if stale else None
 

@@ -346,7 +346,8 @@ void AllocatorProcess::makeInverseOffers()
 
 
 // Releases what was booked for offers that were not made, and lets inverse
-// offers be made again. Removed agents and frameworks have nothing left.
+// offers be made again. Of agents and frameworks that were removed, nothing is
+// booked any more.
 void AllocatorProcess::giveBack()
 {
   const brain::Cluster& cluster = brain.cluster();

@@ -38,8 +38,8 @@ HEADER = ("| part | wall s | processor s | largest process MiB |", "|---|---|---
 class BusyDay:
     """Services that run all day, and batch frameworks whose jobs come in bursts, mostly by day.
 
-    A job is some equal tasks that are wanted at once: mostly few, sometimes a thousand. Tasks take
-    minutes, some hours.
+    A job is a number of equal tasks, requested at once: usually a few, sometimes a thousand. Tasks
+    take minutes, some take hours.
     """
 
     kinds = ("cpus", "mem")

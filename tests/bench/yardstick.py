@@ -88,5 +88,6 @@ def processor() -> str:
     except OSError:
         return platform.machine()
     said = dict(line.replace("\t", "").split(":", 1) for line in lines if ":" in line)
-    parts = ("model name", "cpu family", "model", "stepping", "cache size")
-    return ", ".join(said[part].strip() for part in parts if part in said) or platform.machine()
+    parts = ("cpu family", "model", "stepping", "cache size")
+    more = ", ".join(f"{part} {said[part].strip()}" for part in parts if part in said)
+    return f"{said.get('model name', platform.machine()).strip()} ({more})"

@@ -40,7 +40,7 @@ def test_docs_holds_pages_pictures_and_their_figures():
     ],
 )
 def test_the_header_has_the_version(address, name, menu):
-    """By its name, or by the theme's menu if several versions are published."""
+    """In the site's name, or in the theme's menu if several versions are published."""
     config = SimpleNamespace(site_name="mesos-allocator", site_url=address, extra={})
     load("site_hooks").on_config(config)
     assert config.site_name == name

@@ -24,7 +24,11 @@ def settled(made: Decisions, *, offered: bool = True) -> Outcomes:
 
 
 def given_back(rows: Holdings, refuse_ms: int = -1, *, used: bool = False) -> Release:
-    """Release rows, refused for a time (-1: not refused), or at the end of tasks that used them."""
+    """Release rows because an offer was declined, or because the tasks that used them ended.
+
+    `refuse_ms`: duration of the filter that the decline sets; -1: none.
+    `used`: tasks ended.
+    """
     count = len(rows.framework)
     return Release(rows, np.full(count, refuse_ms), np.full(count, used))
 

@@ -211,7 +211,7 @@ class _Gathering:
         yield Part("log.txt", lambda: self._named(self._lines()))
 
     def _named(self, pieces: Iterable[bytes]) -> Iterable[bytes]:
-        """Pass on a part with names, unless names are to be replaced."""
+        """Return a part that contains names; leave it out if names are to be replaced."""
         if self._pseudonyms:
             raise _LeftOutError(_NAMES)
         return pieces

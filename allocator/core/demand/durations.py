@@ -102,7 +102,7 @@ class Durations:
         self.entries[topic] = Lasted(tuple(counts), sum(counts), elapsed_ms)
 
     def trim(self, settings: Settings) -> None:
-        """Keep memory and counts within bounds: `priors_max` topics, `SAMPLES_MAX` ends of each."""
+        """Bound memory and counts: `priors_max` topics, and `SAMPLES_MAX` ended tasks of each."""
         while len(self.entries) > settings.priors_max:
             del self.entries[next(iter(self.entries))]
         for topic, entry in self.entries.items():

@@ -24,12 +24,12 @@ def lots_max(agents: int) -> int:
 
 @memoize()
 def in_lots(demand: Ints, largest: Ints, most: int) -> Ints:
-    """Multiply the demands that fit more often into the largest agent; the others stay.
+    """Multiply demands that fit more than `most` times into the largest agent, so that they do not.
 
     `demand` (C, R), in thousandths: one task's needs; zeros if unknown.
     `largest` (R,), in thousandths: the most that an agent has of each resource.
-    `most`: lots that may fit into such an agent.
-    Returns (C, R): what one grant is made of.
+    `most`: the maximum number of lots that fit into such an agent.
+    Returns (C, R): what one grant is made of; other demands are unchanged.
     """
     needed, small = demand > 0, demand <= (largest - 1) // most
     tiny = np.flatnonzero(needed.any(axis=1) & (small | ~needed).all(axis=1))

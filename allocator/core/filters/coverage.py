@@ -185,7 +185,7 @@ def forms_of(offerable: Offerable) -> Forms:
 
 
 def changed_clients(before: Forms | None, now: Forms) -> Ints:
-    """Rows of the clients whose offers have changed their form."""
+    """Rows of the clients whose offers would now be made up differently, see `Forms`."""
     if before is None or before.demand.shape != now.demand.shape:
         return np.arange(len(now.known))
     same = before.known is now.known and before.demand is now.demand

@@ -56,7 +56,7 @@ def of_books(books: FollowedBooks, state: Report) -> Iterator[pb.StatusWarning]:
         name = state.policy.name
         yield pb.StatusWarning(
             what="policy failed",
-            text=f"DRF decided the last cycle, for the policy {name} failed: {last.policy_error}",
+            text=f"the policy {name} failed, so DRF decided the last cycle: {last.policy_error}",
             mend="mend the policy, or set another: mesos-allocator policy set",
         )
     for name, why in (*failures(), *books.figures.failures.items()):

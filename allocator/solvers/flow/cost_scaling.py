@@ -40,7 +40,12 @@ class Residual(NamedTuple):
 
 
 class _Lists(NamedTuple):
-    """Nodes by distance: each node's distance and neighbours, and the first node of each list."""
+    """Nodes by distance, as doubly linked lists, one for each distance.
+
+    `far`: the distance of each node.
+    `first`: the first node of each list.
+    `after`, `before`: the next and the previous node in the list of each node.
+    """
 
     far: Ints
     first: Ints

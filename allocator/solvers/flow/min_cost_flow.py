@@ -83,9 +83,9 @@ def solve(
 ) -> FlowSolution:
     """Find a flow of minimum cost.
 
-    `flow` (A,), `potential` (N,): a solution of a slightly different network, by the arcs and
-        nodes of this one: 0 for the flow of a new arc, `flow_repair.UNKNOWN` for the potential of
-        a new node.
+    `flow` (A,), `potential` (N,): a solution of a similar network to start from, indexed by the
+        arcs and nodes of this one. An arc that the other network lacks has the flow 0, a node that
+        it lacks the potential `flow_repair.UNKNOWN`.
     Returns a solution that `violation` has checked.
     Raises ValueError on arrays that do not fit together, an unknown node, a negative capacity,
         supplies that do not sum to 0, or numbers too large for 64 bits.

@@ -18,8 +18,8 @@ from allocator.solvers.flow.min_cost_flow import Network
 from allocator.solvers.flow.min_cost_flow import solve as cheapest
 from allocator.solvers.max_min.constraint_graph import Bools, Floats, Ints
 
-_STEPS = 8  # steps per pair in which changes are spread
-_ROUNDING = 1e-12  # of all machines
+_STEPS = 8  # arcs per pair and direction, each dearer than the one before: changes are spread
+_ROUNDING = 1e-12  # relative to the number of all machines
 
 
 def solve(eligible: Bools, count: Ints, share: Floats, held: Ints) -> Ints:

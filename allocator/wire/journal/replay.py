@@ -129,7 +129,7 @@ class Replay:
 
     @property
     def waiting(self) -> journal_pb2.JournalRecord | None:
-        """The request that waits for the record of its answer."""
+        """The last request that was read, if the record of its answer was not read yet."""
         return self._request
 
     def forget(self) -> None:

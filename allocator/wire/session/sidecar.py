@@ -188,7 +188,7 @@ class Sidecar:
             raise WireError(pb.ERROR_CODE_SUPERSEDED, "instance_started_us", message)
 
     def _admit(self, number: int, greeting: Greeting) -> Allocator:
-        """Give a session the allocator, or raise a `WireError` if another one keeps it."""
+        """Give a session the allocator. Raises WireError if another session holds it."""
         self._check(greeting)
         holder = self.session
         if holder and holder.greeting:

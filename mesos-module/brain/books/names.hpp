@@ -31,8 +31,8 @@ class Handles
 public:
   static constexpr uint32_t NONE = 0;
 
-  // The number keeps its old revision until `sent` is called: a sidecar that
-  // knows the last owner does not know the new one yet.
+  // A reused number keeps the revision of its previous owner until `sent` is
+  // called, because until then the sidecar takes the number for that owner.
   uint32_t bind(const std::string& id);
 
   // `revision`: of the message that reports the release.

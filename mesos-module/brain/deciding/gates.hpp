@@ -85,8 +85,8 @@ Admission applyQuotaAndFilters(
     Parts wanted,
     int64_t nowMs);
 
-// All gates, for amounts by kind: OFFERED if everything is given, PARTIAL if
-// only some. Counts all work.
+// Applies all gates to amounts by kind. Returns OFFERED if the full amounts
+// pass, PARTIAL if only a part does. Counts the work of each check.
 Admission
 judge(const Cluster& cluster, const Pair& pair, Amounts wanted, int64_t nowMs);
 

@@ -89,7 +89,7 @@ TEST(KeeperTest, FiguresGoAlongNowAndThen)
       static_cast<int>(wire::OutcomeReason_ARRAYSIZE), last.outcomes_size());
   EXPECT_LT(last.ByteSizeLong(), STATS_BYTES_MAX);
 
-  // Figures are not added to a large batch.
+  // A batch that is already large carries no statistics; a later one does.
   world.submit(600);
   world.pass(1000);
   world.exchange();

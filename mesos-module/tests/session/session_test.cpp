@@ -220,7 +220,7 @@ TEST(SessionTest, AnImpossibleAnswerEndsIt)
   uneven.mutable_decisions()->mutable_grants(0)->clear_role();
 
   const std::vector<std::pair<wire::SessionResponse, std::string>> cases = {
-      {wire::SessionResponse(), "the sidecar said nothing that this module"},
+      {wire::SessionResponse(), "the sidecar said an unknown kind of message;"},
       {welcome(), "the sidecar said welcome; this module must send batches"},
       {decisions(1), "an answer to batch 1; 12 is due"},
       {decisions(13), "an answer to batch 13; 12 is due"},
@@ -412,8 +412,8 @@ TEST(SessionTest, ReclaimsComeAtTheEndOfACycle)
       {false, with(decisions(1), 1, 1), misplaced},
       {true,
        with(decisions(1, 1), 2, 1),
-       "reclaims.agent: has 1 entries but framework has 2; columns are "
-       "equally long"},
+       "reclaims.agent: has 1 entries but framework has 2; columns have "
+       "equal lengths"},
       {true,
        with(decisions(1, 1), 101, 101),
        "reclaims.framework: has 101 entries; at most 100 are taken"},

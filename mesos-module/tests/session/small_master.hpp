@@ -48,7 +48,7 @@ public:
   // Simulates one interval of frameworks, tasks and agents.
   void live(const Send& send);
 
-  // Releases all offers and tasks, and lets everything return.
+  // Rescinds all offers and ends all tasks, so that nothing is held any more.
   void settle(const Send& send);
 
   // Returns an inconsistency of the ledger, or an empty string.

@@ -25,7 +25,7 @@ from laboratory.scenarios.schema import check
 
 ROOT = Path(__file__).parents[3]
 
-# Workers import the functions they call, and so this file.
+# Workers import the modules of the functions that they call, including this file.
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
 
 SCENARIO = {
