@@ -160,7 +160,7 @@ def page(kept: Path = KEPT) -> str:
     return "\n".join(
         [
             HEAD,
-            f"Measured on one core of this processor: {found['processor']}.\n",
+            f"Processor: one core of {found['processor']}.\n",
             *_measured(found["rows"]),
             *_growth(found["rows"], laws),
             *_limits(laws),
