@@ -141,7 +141,7 @@ def _client(
         verdict=_verdict(picture, client, ranked, found),
         share=float(share),
         offered_share=float(picture.offered_share[client]),
-        used_share=None if used is None else float(picture.shares(used[[client]])[0]),
+        used_share=0.0 if used is None else float(picture.shares(used[[client]])[0]),
         demand=write_quantities(_demand(picture, subject)),
         demand_source=rows.source[client],
         waited_cycles=int(rows.waited[client]),

@@ -424,7 +424,7 @@ class ClientExplanation(_message.Message):
     """Number of agents that no blocker keeps from it."""
     largest_free_agent: _builtins.str
     used_share: _builtins.float
-    """Dominant share that it held on average, if fairness.half_life_s is set."""
+    """Dominant share that it held on average; 0 unless fairness.half_life_s is set."""
     @_builtins.property
     def demand(self) -> _types_pb2.Quantities: ...
     @_builtins.property
@@ -466,15 +466,13 @@ class ClientExplanation(_message.Message):
         holders: _abc.Iterable[Global___Holder] | None = ...,
         offers: _abc.Iterable[Global___OfferFate] | None = ...,
         cycles: _abc.Iterable[Global___CycleAccount] | None = ...,
-        used_share: _builtins.float | None = ...,
+        used_share: _builtins.float = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_used_share", b"_used_share", "demand", b"demand", "largest_free", b"largest_free", "used_share", b"used_share"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["demand", b"demand", "largest_free", b"largest_free"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_used_share", b"_used_share", "agents", b"agents", "blockers", b"blockers", "cycles", b"cycles", "demand", b"demand", "demand_source", b"demand_source", "framework_id", b"framework_id", "framework_name", b"framework_name", "holders", b"holders", "largest_free", b"largest_free", "largest_free_agent", b"largest_free_agent", "offered_ms", b"offered_ms", "offered_share", b"offered_share", "offers", b"offers", "open_agents", b"open_agents", "role", b"role", "share", b"share", "used_share", b"used_share", "verdict", b"verdict", "waited_cycles", b"waited_cycles"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "blockers", b"blockers", "cycles", b"cycles", "demand", b"demand", "demand_source", b"demand_source", "framework_id", b"framework_id", "framework_name", b"framework_name", "holders", b"holders", "largest_free", b"largest_free", "largest_free_agent", b"largest_free_agent", "offered_ms", b"offered_ms", "offered_share", b"offered_share", "offers", b"offers", "open_agents", b"open_agents", "role", b"role", "share", b"share", "used_share", b"used_share", "verdict", b"verdict", "waited_cycles", b"waited_cycles"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__used_share: _TypeAlias = _typing.Literal["used_share"]  # noqa: Y015
-    _WhichOneofArgType__used_share: _TypeAlias = _typing.Literal["_used_share", b"_used_share"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__used_share) -> _WhichOneofReturnType__used_share | None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ClientExplanation: _TypeAlias = ClientExplanation  # noqa: Y015
 

@@ -693,5 +693,4 @@ def test_use_over_time_is_told_if_it_is_kept():
         for now_ms in (0, 64_000):
             a.allocator.advance(now_ms)
         (client,) = ask(a, "f").clients
-        assert client.HasField("used_share") == bool(half_life_ms)
         assert client.used_share == pytest.approx(0.25 if half_life_ms else 0)

@@ -41,8 +41,8 @@ LIBRARIES = ("grpcio", "llvmlite", "numba", "numpy", "protobuf")
 NAMELESS = frozenset(
     {
         *("among", "by", "certain", "code", "competition", "end", "field", "for", "given"),
-        *("kept_by", "kind", "le", "mode", "only", "part", "reason", "resource", "result"),
-        *("selection", "setting", "source", "state", "type", "unit", "version"),
+        *("kept_by", "kind", "known", "le", "mode", "only", "part", "reason", "resource"),
+        *("result", "selection", "setting", "side", "source", "state", "type", "unit", "version"),
     }
 )
 """Labels of metrics whose values never name a framework, a role or an agent."""

@@ -93,7 +93,7 @@ def _client(client: dict[str, Any], now_ms: int, *, alone: bool) -> None:
     facts = [
         ("framework", f"{client['framework_id']}, in the role {client['role']}"),
         ("share", f"{client['share']:.4f}, of which {client['offered_share']:.4f} is on offer"),
-        *([("over time", f"{client['used_share']:.4f}")] if "used_share" in client else []),
+        *([("over time", f"{client['used_share']:.4f}")] if client["used_share"] else []),
         ("one task needs", f"{demand}{source}"),
         ("last offer", f"{last}; waited {counted(client['waited_cycles'], 'cycle')}"),
         ("agents", f"{client['agents']}, {client['open_agents']} open to it"),

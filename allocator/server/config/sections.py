@@ -775,7 +775,7 @@ class Config(RuleSections, OptionSections):
             collect_ms=self.starvation.collect_s * 1000,
             outstanding_max=self.starvation.outstanding_max,
             half_life_ms=self.fairness.half_life_s * 1000,
-            usage_weight=self.fairness.usage_weight if self.fairness.half_life_s else 0.0,
+            usage_weight=self.fairness.usage_weight,
             shadow=self.shadow.spec(self.policy.mode),
         )
         for kind in RULES:

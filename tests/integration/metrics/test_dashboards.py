@@ -50,11 +50,12 @@ def test_a_panel_says_what_to_make_of_it(board):
 
 SOMETIMES = {
     "mesos_allocator_reclaim_seconds",
+    "mesos_allocator_role_used_share",
     "mesos_allocator_plan_age_seconds",
     "mesos_allocator_usage_resource_seconds_total",  # after 15 s
     "mesos_allocator_usage_cluster_resource_seconds_total",
 }
-"""Metrics with series only while a plan is in force, or asks a framework to leave an agent."""
+"""Metrics with series only under some settings, or while a plan asks a framework to leave."""
 
 
 def test_every_panel_asks_for_series_that_a_real_prometheus_has(sidecar, query):

@@ -96,6 +96,10 @@ CHANGES: dict[str, tuple[str, Holds]] = {
         "[learn]\nacceptances = 7\n",
         lambda process: value(process, "learn.acceptances") == "7",
     ),
+    "fairness": (
+        "[fairness]\nhalf_life_s = 3600\n",
+        lambda process: value(process, "fairness.half_life_s") == "3600",
+    ),
     "starvation": (
         "[starvation]\npatience_cycles = 9\n",
         lambda process: value(process, "starvation.patience_cycles") == "9",
