@@ -185,7 +185,7 @@ def problem_of(snapshot: Snapshot) -> PlanProblem:
         demand=snapshot.demand,
         held=snapshot.held,
         characterised=snapshot.characterised,
-        agents_held=snapshot.agents_held,
+        agents_held=snapshot.agents_held.astype(np.int64),
         waiting_s=np.zeros(len(snapshot.demand)),
         client=tree.client,
         wants=np.ones(len(tree.client), np.bool_),

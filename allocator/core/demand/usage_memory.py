@@ -6,9 +6,9 @@ is
 
     u = (sum over earlier slots j of q^j * integral of slot j + integral of this slot) / norm
 
-with ``q = 2^(-1/64)`` and ``norm = slot * q / (1 - q) + time in this slot``: whoever held nothing
-before it came has a history of zeros. Multiplications and additions of double precision are the
-same on every machine; no other operation is used, and errors fade like the past itself.
+with ``q = 2^(-1/64)`` and ``norm = slot * q / (1 - q) + time in this slot``: the time before a
+client came counts as zeros. Multiplications and additions of double precision are the same on every
+machine; no other operation is used, and errors fade like the past itself.
 """
 
 from collections.abc import Container, Iterator, Mapping

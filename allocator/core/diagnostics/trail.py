@@ -26,7 +26,7 @@ from allocator.core.events import (
 )
 from allocator.core.filters.filter_arrays import excerpt
 from allocator.core.policy import PolicySpec
-from allocator.core.snapshot import BitWords, Bools, Filters, Grants, Ints, Snapshot
+from allocator.core.snapshot import BitWords, Bools, Filters, Floats, Grants, Ints, Snapshot
 
 CYCLES_MAX = 256
 """Cycles whose decisions are kept."""
@@ -124,7 +124,7 @@ class Seen(NamedTuple):
     """
 
     taken: Snapshot
-    agents_held: Ints
+    agents_held: Ints | Floats
     excluded: BitWords
     excluding: Bools
     filters: Filters

@@ -1,6 +1,7 @@
 """Room that a gang collects is lent to clients whose tasks end before it begins."""
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from allocator.core import (
     Suppress,
 )
 from allocator.core.cycle import backfilling
+from allocator.core.cycle.holders import Outlook, look
 from allocator.core.demand.durations import bucket_of
 from allocator.policies import POLICIES
 from tests.core.session import Offer, Session
@@ -120,10 +122,12 @@ def test_many_holdings_are_looked_at_less_often(monkeypatch):
     """Here there is one, and after it follow three seconds of rest."""
     monkeypatch.setattr(backfilling, "HOLDINGS_PER_MS", 1 / 3000)
     cluster, looked = Cluster(), []
-    look = backfilling.look
-    monkeypatch.setattr(
-        backfilling, "look", lambda *given: looked.append(cluster.now_s) or look(*given)
-    )
+
+    def counted(*given: Any) -> Outlook:
+        looked.append(cluster.now_s)
+        return look(*given)
+
+    monkeypatch.setattr(backfilling, "look", counted)
     cluster.gang_waits(others=("unknown",))
     cluster.until(30)
     rests = [later - earlier for earlier, later in pairwise(looked)]
