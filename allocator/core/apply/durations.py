@@ -5,6 +5,7 @@ import numpy as np
 from allocator.core.books.state import State
 from allocator.core.books.topics import topic_of
 from allocator.core.demand.durations import bucket_of
+from allocator.core.demand.topics import Topic
 from allocator.core.snapshot import Bools, Ints
 
 
@@ -18,14 +19,23 @@ def learn_durations(state: State, client: Ints, began_ms: Ints, ended: Bools) ->
     rows = np.flatnonzero(ended & (client > 0) & (began_ms >= 0))
     if not len(rows) or not state.settings.priors_max:
         return
-    lesson: dict[int, dict[int, int]] = {}
+    # Clients of one topic teach together; the topic in which something ended last comes last.
+    topics: dict[int, Topic | None] = {}
+    lesson: dict[Topic, dict[int, int]] = {}
+    last: dict[Topic, int] = {}
     buckets = bucket_of(state.now_ms - began_ms[rows])
-    for one, bucket in zip(client[rows].tolist(), buckets.tolist(), strict=True):
-        ends = lesson.pop(one, {})
-        ends[bucket] = ends.get(bucket, 0) + 1
-        lesson[one] = ends  # who ended something last comes last
+    pairs = zip(client[rows].tolist(), buckets.tolist(), strict=True)
+    for row, (one, bucket) in enumerate(pairs):
+        if one not in topics:
+            topics[one] = topic_of(state, one)
+        topic = topics[one]
+        if topic is None:
+            continue
+        if topic not in lesson:
+            lesson[topic] = {}
+        ends = lesson[topic]
+        ends[bucket] = ends[bucket] + 1 if bucket in ends else 1
+        last[topic] = row
     memory = state.memory
-    for one, ends in lesson.items():
-        topic = topic_of(state, one)
-        if topic is not None:
-            memory.durations.teach(state.settings, topic, ends, memory.elapsed_ms)
+    for topic in sorted(lesson, key=last.__getitem__):
+        memory.durations.teach(state.settings, topic, lesson[topic], memory.elapsed_ms)
