@@ -170,7 +170,7 @@ class Settings:
     no bound."""
     half_life_ms: int = 0
     """Of averages of what is held: after that time use counts half. 0: none are kept."""
-    usage_weight: float = 0.0
+    usage_weight: float = 0.5
     """How much averages count for shares, beside what is held: from 0 to 1."""
     limits: dict[str, Mapping[str, int]] = field(default_factory=dict)
     """By path of the role: the most that is granted in it and below it, besides the limits of the
