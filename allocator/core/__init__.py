@@ -41,7 +41,6 @@ from allocator.core.demand.own_words import (
     clauses_of_label,
     read_words,
 )
-from allocator.core.demand.usage_memory import ABSENT_MAX
 from allocator.core.diagnostics.reallocation import Newcomer
 from allocator.core.diagnostics.second_opinion import DecisionRow, Dissent, second_opinion
 from allocator.core.diagnostics.shadow_comparison import Comparison, compare_beside
@@ -136,7 +135,6 @@ from allocator.core.task_counts import whole_above, whole_below
 from allocator.core.warm import GiveAll, warm
 
 __all__ = [
-    "ABSENT_MAX",
     "AGENTS",
     "AMOUNT_MAX",
     "BUCKETS",

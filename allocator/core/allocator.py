@@ -185,7 +185,7 @@ class Allocator:
             self.last_cycle = cycles.CycleReport()
             return self._nothing()
         self._take_over(self.plan_source.here(self.planning_policy, agents, self.problem))
-        snapshot = self._snapshots.build(state, agents, by_plan=self._planning_policy is not None)
+        snapshot = self._snapshot(agents)
         candidates, clients = len(snapshot.agents), len(snapshot.tree.client)
         if not candidates or not clients:
             self.last_cycle = cycles.CycleReport(candidates, clients)
@@ -229,6 +229,10 @@ class Allocator:
             candidates, clients, len(grants), len(decisions), error
         )
         return decisions
+
+    def _snapshot(self, agents: Ints | None) -> Snapshot:
+        by_plan = self._planning_policy is not None
+        return self._snapshots.build(self.state, agents, by_plan=by_plan)
 
     def problem(self) -> PlanProblem | None:
         """Copy the problem of a plan; None without a client to serve. Changes nothing."""
@@ -326,8 +330,7 @@ class Allocator:
         """
         if not self.state.live_clients().any():
             return None
-        by_plan = self._planning_policy is not None
-        return self._snapshots.build(self.state, None, by_plan=by_plan)
+        return self._snapshot(None)
 
     def used(self) -> Ints | None:
         """What each client held on average, (C, R), in thousandths; None: no averages are kept.

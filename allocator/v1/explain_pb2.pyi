@@ -169,7 +169,9 @@ class Standing(_message.Message):
     score: _builtins.float
     """By the policy's criterion when the cycle began; the smaller score is served first. NaN: none."""
     share: _builtins.float
-    """Dominant share of the framework when the cycle began, 0 to 1."""
+    """Dominant share of the framework when the cycle began, 0 to 1, including use over time if that
+    counts.
+    """
     def __init__(
         self,
         *,

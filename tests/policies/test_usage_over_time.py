@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from allocator.core import DEMAND_LABEL, PolicySpec, RemoveFramework
+from allocator.core import DEMAND_LABEL, GANG_LABEL, PolicySpec, RemoveFramework
 from allocator.policies import POLICIES
 from tests.core.session import Session
 
@@ -78,6 +78,17 @@ def test_who_was_quiet_comes_first_until_it_has_caught_up(name):
         return
     behind = whose.index(1) if 1 in whose else len(whose)
     assert behind == catching_up(alone)
+
+
+def test_gangs_have_their_turns_by_use_over_time():
+    session = cluster()
+    gang = {DEMAND_LABEL: "cpus:2;mem:4", GANG_LABEL: "tasks:4"}
+    session.framework(1, 1, labels=gang)
+    jobs = Jobs(session)
+    assert jobs.play(30) == [1] * 30
+    session.framework(2, 2, labels=gang)
+    assert jobs.play(catching_up(30)) == [2] * catching_up(30)
+    assert 1 in jobs.play(2)
 
 
 def test_only_what_is_held_counts_with_weight_0():

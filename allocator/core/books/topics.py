@@ -1,4 +1,4 @@
-"""Under which topics what clients teach is remembered."""
+"""The topics of clients: what is learnt from a client is remembered under its topic."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ def topic_of(state: State, client: int) -> Topic | None:
 
 
 def ends_within(state: State, client: int) -> int | None:
-    """The time within which tasks of a client's like ended (p95), in ms; None: it is not known."""
+    """The time within which tasks of a client's topic ended (p95), in ms; None: it is not known."""
     topic, memory = topic_of(state, client), state.memory
     counts = topic and memory.durations.counts(state.settings, topic, memory.elapsed_ms)
     if counts is None:

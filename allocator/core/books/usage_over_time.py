@@ -3,6 +3,7 @@
 import numpy as np
 
 from allocator.core.books.state import State
+from allocator.core.demand.usage_memory import UsageMemory
 from allocator.core.snapshot import Floats, Ints
 
 AGENTS = ""
@@ -10,7 +11,7 @@ AGENTS = ""
 
 
 def count_until(state: State, now_ms: int) -> None:
-    """Let what is held count until `now_ms`, before anything changes."""
+    """Add what was held until `now_ms` to the averages; call this before anything changes."""
     memory, clients = state.memory.usage, state.clients
     if memory.half_life_ms != state.settings.half_life_ms:
         memory.set_half_life(state.settings.half_life_ms)
@@ -19,21 +20,24 @@ def count_until(state: State, now_ms: int) -> None:
             clients.used_agents[:] = 0
     if not memory.half_life_ms:
         return
-    held = None
-    for added, factor in memory.pass_time(now_ms):
-        if held is None:
-            held, agents_held = state.held_by_column(), state.ledger.books.agents_held
-        clients.used[: len(held), : held.shape[1]] += held * added
-        clients.used_agents[: len(held)] += agents_held * added
-        if factor != 1.0:
-            clients.used *= factor
-            clients.used_agents *= factor
+    parts = list(memory.pass_time(now_ms))
+    if not parts:
+        return
+    # A framework may have thousands of roles in which it never held anything.
+    agents_held = state.ledger.books.agents_held
+    rows = np.flatnonzero((agents_held > 0) | clients.used.any(axis=1))
+    held, agents_held = state.held_by_column()[rows], agents_held[rows]
+    used, used_agents = clients.used[rows, : held.shape[1]], clients.used_agents[rows]
+    for added, factor in parts:
+        used = (used + held * added) * factor
+        used_agents = (used_agents + agents_held * added) * factor
+    clients.used[rows, : held.shape[1]], clients.used_agents[rows] = used, used_agents
 
 
 def averages(state: State, inherited: Floats) -> tuple[Floats, Floats]:
     """What each client held on average, (C, R), in thousandths, and on how many agents, (C,).
 
-    `inherited`: see there.
+    `inherited`: what the function of this name returns.
     """
     memory, clients = state.memory.usage, state.clients
     used = clients.used[:, : len(state.space.names)]
@@ -45,8 +49,8 @@ def averages(state: State, inherited: Floats) -> tuple[Floats, Floats]:
 def inherited(state: State) -> Floats:
     """What clients that left used, (C, R + 1), in thousandths / `scale`; the last column: agents.
 
-    It counts for the clients of the same role, in equal parts. So a role keeps its history when its
-    frameworks are replaced by others, as with Spark, of which each job is one.
+    It is divided equally among the clients of the same role. So a role keeps its history when other
+    frameworks replace its present ones: each Spark job, for example, is a framework of its own.
     """
     clients, roles = state.clients, state.roles
     column = {name: index for index, name in enumerate((*state.space.names, AGENTS))}
@@ -82,10 +86,10 @@ def counted(state: State, held: Ints, inherited: Floats) -> tuple[Ints, Floats]:
 
 
 def come(state: State, client: int) -> None:
-    """Give a client that subscribes what is known of it from before."""
-    if not state.memory.usage.absent:
-        return
+    """Restore the average of a client that subscribes, if it was there before."""
     path, framework_id = _names(state, client)
+    if (path, framework_id) not in state.memory.usage.absent:
+        return
     column = {name: index for index, name in enumerate(state.space.names)}
     known = column.keys() | {AGENTS}
     for name, amount in state.memory.usage.come(path, framework_id, known).items():
@@ -96,38 +100,39 @@ def come(state: State, client: int) -> None:
 
 
 def leave(state: State, client: int) -> None:
-    """Keep what is known of a client whose row is about to be freed."""
-    used = state.clients.used[client]
-    columns = np.flatnonzero(used)
-    if len(columns):
-        amounts = {state.space.names[column]: float(used[column]) for column in columns.tolist()}
-        amounts[AGENTS] = float(state.clients.used_agents[client])
-        state.memory.usage.leave(*_names(state, client), amounts)
+    """Keep the average of a client whose row is about to be freed."""
+    _leave(state, client, state.memory.usage, 1.0)
 
 
 def end_session(state: State) -> None:
-    """Keep what is known of all clients: a next session may have other rows and columns."""
+    """Keep the averages of all clients: the next session may have other rows and columns."""
     for client in np.flatnonzero(state.clients.used.any(axis=1)).tolist():
         leave(state, client)
 
 
 def usage_of(state: State) -> dict[tuple[str, str], dict[str, float]]:
-    """Averages by role path and framework id, then by name, of all clients, present or not."""
-    memory, clients, names = state.memory.usage, state.clients, state.space.names
-    if not memory.half_life_ms:
-        return {}
-    found = {
-        key: {name: amount * memory.scale * memory.norm for name, amount in amounts.items()}
-        for key, amounts in memory.absent.items()
-    }
-    for client in np.flatnonzero(clients.used.any(axis=1)).tolist():
-        used = clients.used[client] * memory.norm
-        its = found.setdefault(_names(state, client), {})
-        for column in np.flatnonzero(used).tolist():
-            its[names[column]] = its.get(names[column], 0.0) + float(used[column])
-        agents = float(clients.used_agents[client]) * memory.norm
-        its[AGENTS] = its.get(AGENTS, 0.0) + agents
-    return found
+    """Averages by role path and framework id, then by name, of all clients, present or not.
+
+    Of more than `ABSENT_MAX`, the oldest are added up by role.
+    """
+    memory, everything = state.memory.usage, UsageMemory()
+    if memory.half_life_ms:
+        for (path, framework_id), amounts in memory.absent.items():
+            now = {name: amount * memory.scale * memory.norm for name, amount in amounts.items()}
+            everything.leave(path, framework_id, now)
+        for client in np.flatnonzero(state.clients.used.any(axis=1)).tolist():
+            _leave(state, client, everything, memory.norm)
+    return everything.absent
+
+
+def _leave(state: State, client: int, memory: UsageMemory, factor: float) -> None:
+    """Add a client's average, times a factor, to a memory."""
+    clients, names = state.clients, state.space.names
+    used = clients.used[client] * factor
+    amounts = {names[column]: float(used[column]) for column in np.flatnonzero(used).tolist()}
+    if amounts:
+        amounts[AGENTS] = float(clients.used_agents[client]) * factor
+        memory.leave(*_names(state, client), amounts)
 
 
 def _names(state: State, client: int) -> tuple[str, str]:

@@ -16,21 +16,22 @@ from typing import NamedTuple
 import numpy as np
 
 from allocator.core.books.collecting import Collecting
+from allocator.core.books.eligibility import bits
 from allocator.core.books.state import State
 from allocator.core.cycle.gangs import after, among, ask, joined
 from allocator.core.cycle.holders import NEVER, Outlook, look
 from allocator.core.cycle.starts import Forecast, forecast
 from allocator.core.demand.durations import EDGES_MS
+from allocator.core.numba.array_structures import pack
 from allocator.core.policy import Policy
 from allocator.core.snapshot import BitWords, Bools, Grants, Ints, Snapshot
 
 FORECASTS_MAX = 4
 """Gangs that may have guests in one cycle, of those that began to collect first."""
 
-
-HOLDINGS_PER_MS = 100
-"""How often all holdings are looked at: after a millisecond for this many of them. A million take
-half a second of processor time, so that is one part in twenty."""
+REST_MS = 0.01
+"""For how long, for each holding, no forecast is made after one. Looking at a million holdings
+takes half a second of processor time, so forecasts take at most one part in twenty."""
 
 
 class Forecasts(NamedTuple):
@@ -64,7 +65,7 @@ def keep_forecasts(state: State, found: Forecasts) -> None:
     """Note the forecasts: the first one, or an earlier start."""
     collecting, memory = state.clients.collecting, state.memory
     if found.outlook is not None:
-        rest_ms = int(len(found.outlook.holders.agent) // HOLDINGS_PER_MS)
+        rest_ms = int(len(found.outlook.holders.agent) * REST_MS)
         memory.durations.rests_until_ms = memory.elapsed_ms + rest_ms
     for client, (expected_ms, latest_ms) in found.of_client.items():
         its = collecting[client]
@@ -125,9 +126,7 @@ def _barred(snapshot: Snapshot, agents: Ints) -> tuple[BitWords, Bools]:
     assert gangs is not None
     assert gangs.guests is not None
     words = snapshot.excluded.shape[1]
-    padded = np.ones((len(gangs.collects), 64 * words), np.bool_)
-    padded[:, : gangs.guests.shape[1]] = ~gangs.guests[:, : 64 * words]
-    others = np.packbits(padded, axis=1, bitorder="little").view("<u8").astype(np.uint64)
+    others = np.array([pack(~guests, words) for guests in gangs.guests])
     excluded, excluding = snapshot.excluded.copy(), snapshot.excluding.copy()
     mine = np.isin(gangs.collects_on, agents)
     row = {client: at for at, client in enumerate(gangs.collects.tolist())}
@@ -170,7 +169,7 @@ def kept_lent(state: State, client: int, its: Collecting) -> dict[int, int]:
         return {}
     lent = np.array(its.lent, np.int64)
     lent = lent[state.agents.ready[lent]]
-    barred = state.eligibility.excluded[lent, client // 64] >> np.uint64(client % 64)
-    usable = set(lent[(barred & np.uint64(1)) == 0].tolist())
+    barred = bits(state.eligibility.excluded, lent, np.full(len(lent), client))
+    usable = set(lent[~barred].tolist())
     places = zip(its.agent, its.tasks, strict=True)
     return {agent: tasks for agent, tasks in places if agent in usable}

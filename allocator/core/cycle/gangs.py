@@ -191,14 +191,20 @@ def task_room(snapshot: Snapshot, client: int) -> Ints:
     demand = snapshot.demand[client]
     if not demand.any():
         return np.zeros(len(snapshot.free), np.int64)
-    room = np.full(len(snapshot.free), MANY)
-    for column in np.flatnonzero(demand).tolist():
-        np.minimum(room, snapshot.free[:, column] // int(demand[column]), out=room)
+    room = tasks_in(snapshot.free, demand)
     # What a task may be made of matters only on agents with special resources: mostly few.
     agents = np.flatnonzero(np.diff(snapshot.specials.start))
     if len(agents):
         room[agents] = _fits(snapshot, _all_of(snapshot, client, agents))
     return room
+
+
+def tasks_in(amounts: Ints, demand: Ints) -> Ints:
+    """How many tasks of a demand (R,) are in amounts (n, R), (n,)."""
+    tasks = np.full(len(amounts), MANY)
+    for column in np.flatnonzero(demand).tolist():
+        np.minimum(tasks, amounts[:, column] // int(demand[column]), out=tasks)
+    return tasks
 
 
 def _all_of(snapshot: Snapshot, client: int, agents: Ints) -> Grants:

@@ -1,4 +1,4 @@
-"""Who holds what on which agent, and when it is likely to end: by what is learnt of its like."""
+"""All holdings, and when each is likely to end, as learnt from frameworks with similar names."""
 
 from typing import NamedTuple
 

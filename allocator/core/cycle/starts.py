@@ -1,8 +1,8 @@
-"""When a gang that collects is expected to begin: by how long those run that hold its agents.
+"""When a gang that collects is expected to begin: from how long tasks on its agents usually run.
 
-It begins when on each of its agents enough has come back for the tasks that it keeps room for. As
-long as these are not all of its tasks, enough for the others must come back elsewhere: agents on
-which nothing is free are not chosen yet. A holding is taken to end as a whole.
+It begins when enough has come back on each of its agents for the tasks that it keeps room for.
+While these are not all of its tasks, enough for the others must come back on agents that it has not
+chosen yet, because nothing is free there. A holding is assumed to end as a whole.
 """
 
 from typing import NamedTuple
@@ -12,7 +12,7 @@ import numpy as np
 from allocator.core.books.collecting import Collecting
 from allocator.core.books.eligibility import bits
 from allocator.core.books.state import State
-from allocator.core.cycle.gangs import need_of
+from allocator.core.cycle.gangs import need_of, tasks_in
 from allocator.core.cycle.holders import NEVER, Holders
 from allocator.core.snapshot import Ints, Snapshot
 
@@ -49,13 +49,6 @@ def forecast(
     return Forecast(expected_ms, max(expected_ms, latest_ms))
 
 
-def _room(free: Ints, demand: Ints) -> Ints:
-    """How many tasks fit into amounts (n, R), (n,)."""
-    column = demand > 0
-    room: Ints = (free[:, column] // demand[column]).min(axis=1)
-    return room
-
-
 def _needed_on(state: State, holders: Holders, agent: Ints, demand: Ints) -> Holders:
     """Holdings of something that is needed on agents (n,)."""
     here = np.zeros(len(state.agents.bound), np.bool_)
@@ -71,7 +64,7 @@ def _own_ends_ms(
     order = np.argsort(np.array(its.agent, np.int64))
     agent, tasks = np.array(its.agent, np.int64)[order], np.array(its.tasks, np.int64)[order]
     free = state.space.by_column(state.free_on(agent))
-    lacks = np.flatnonzero(_room(free, demand) < tasks)
+    lacks = np.flatnonzero(tasks_in(free, demand) < tasks)
     held = _needed_on(state, holders, agent[lacks], demand)
     if (held.middle_ms == NEVER).any():
         return None
@@ -107,7 +100,7 @@ def _rest_ends_ms(
         place, when_ms, room = _growth(held, ends_ms, agent, free, demand)
         before = np.append(0, room[:-1])
         begins = np.append(True, place[1:] != place[:-1])[: len(place)]
-        before[: len(place)][begins] = _room(free, demand)[place[begins]]
+        before[: len(place)][begins] = tasks_in(free, demand)[place[begins]]
         order = np.argsort(when_ms, kind="stable")
         total = np.cumsum((room - before[: len(place)])[order])
         at = int(np.searchsorted(total, missing))
@@ -127,4 +120,4 @@ def _growth(
     total = np.cumsum(held.amount[order], axis=0)
     first = np.searchsorted(place, place)
     before = np.vstack([np.zeros_like(demand), total])[first]
-    return place, ends_ms[order], _room(free[place] + total - before, demand)
+    return place, ends_ms[order], tasks_in(free[place] + total - before, demand)

@@ -24,7 +24,7 @@ ABSENT_MAX = 10_000
 """Averages that are kept of clients that left."""
 
 HALVINGS = 40
-"""After that many half-lives a past no longer matters."""
+"""Use that is this many half-lives old no longer counts."""
 
 
 class UsageMemory:
@@ -55,7 +55,7 @@ class UsageMemory:
 
     @property
     def norm(self) -> float:
-        """What averages kept as at the beginning of the slot are to be multiplied by now."""
+        """Factor from an average as it is kept, at the beginning of the slot, to the present."""
         return PAST / (PAST + self.into_ms / self.slot_ms)
 
     def begin_session(self) -> None:

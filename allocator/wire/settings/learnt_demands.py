@@ -5,7 +5,6 @@ from math import inf
 from typing import Any, NamedTuple
 
 from allocator.core import (
-    ABSENT_MAX,
     AGENTS,
     BUCKETS,
     EDGES_MS,
@@ -124,7 +123,7 @@ def read_learnt(message: pb.KeptDemands, now_ms: int, most: int) -> DemandMemory
         taught_ms = -(lasted.age_ms + away_ms)
         topic = (lasted.role, "name", lasted.who)
         memory.durations.entries[topic] = Lasted(counts, sum(counts), taught_ms)
-    for index, used in enumerate(message.usage[-ABSENT_MAX:]):
+    for index, used in enumerate(message.usage):
         place = f"usage[{index}]"
         average = proto_types.part(used.average, proto_types.read_quantities, f"{place}.average")
         if not 0 <= used.agents < inf:

@@ -120,7 +120,7 @@ def test_only_clients_with_learnt_and_short_tasks_are_guests(policy):
 
 def test_many_holdings_are_looked_at_less_often(monkeypatch):
     """Here there is one, and after it follow three seconds of rest."""
-    monkeypatch.setattr(backfilling, "HOLDINGS_PER_MS", 1 / 3000)
+    monkeypatch.setattr(backfilling, "REST_MS", 3000)
     cluster, looked = Cluster(), []
 
     def counted(*given: Any) -> Outlook:
