@@ -85,19 +85,25 @@ lint: $(STAMP) ## style, import contracts, rules about the code itself, plain En
 types: $(STAMP) ## mypy
 	mypy
 
+TESTS := --ignore tests/test_tidy.py --ignore tests/docs/test_prose.py
 # Many tests wait for processes, so there are more workers than processors.
-PYTEST := pytest --numprocesses $(shell expr $$(nproc) + 2) --dist worksteal --ignore tests/test_tidy.py \
-  --ignore tests/docs/test_prose.py
+PYTEST := pytest --numprocesses $(shell expr $$(nproc) + 2) --dist worksteal $(TESTS)
+
+# pytest rewrites and compiles each test file on import: here once, instead of in every worker.
+TESTS_COMPILED := $(VENV)/.tests-compiled
+$(TESTS_COMPILED): $(STAMP)
+	@.ci/quietly pytest --collect-only -q $(TESTS)
+	@touch $@
 
 # ARGS names tests in Python, of either tier: the C++ stays as it was built before.
 .PHONY: test
 test: ## the tests of every change: each behaviour, each real part once; ARGS='-k drf': some of both tiers
-	+@$(SIDE_BY_SIDE) $(STAMP) loops tools $(if $(ARGS),,cpp)
+	+@$(SIDE_BY_SIDE) $(STAMP) loops tools $(if $(ARGS),,cpp $(TESTS_COMPILED))
 	$(PYTEST) $(or $(ARGS),-m 'not long')
 
 .PHONY: test-all
 test-all: ## also what is long, repeated or statistical: sanitizers, many random histories, torture
-	+@$(SIDE_BY_SIDE) $(STAMP) loops tools
+	+@$(SIDE_BY_SIDE) $(STAMP) loops tools $(TESTS_COMPILED)
 	+@$(MAKE) --no-print-directory cpp-all gate-times
 	HYPOTHESIS_PROFILE=all MESOS_ALLOCATOR_DRIVER=$(SANITIZED_DRIVER) \
 	  $(PYTEST)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from itertools import product
 from random import Random
 
@@ -164,15 +165,17 @@ def go_on(followed: Followed, cycles: int = 4) -> Module:
     return module
 
 
-def recorded(cycles: int = 4) -> list[journal_pb2.JournalRecord]:
+@cache
+def recorded() -> list[journal_pb2.JournalRecord]:
     followed = small()
     first = beginning(followed.sidecar)
-    go_on(followed, cycles)
+    go_on(followed)
     return [*first, *followed.records]
 
 
-RECORDS = recorded()
-CYCLES = [at for at, record in enumerate(RECORDS) if record.answered.HasField("grants")]
+def cycles() -> list[int]:
+    """The positions of the records that hold decisions."""
+    return [at for at, record in enumerate(recorded()) if record.answered.HasField("grants")]
 
 
 def follow(
@@ -184,7 +187,9 @@ def follow(
 
 def with_grants(at: int, **columns) -> list[journal_pb2.JournalRecord]:
     """The records, with a change in the decisions of one cycle."""
-    records = [journal_pb2.JournalRecord.FromString(each.SerializeToString()) for each in RECORDS]
+    records = [
+        journal_pb2.JournalRecord.FromString(each.SerializeToString()) for each in recorded()
+    ]
     grants = records[at].answered.grants
     for name, (place, by, dtype) in columns.items():
         setattr(grants, name, changed(getattr(grants, name), place, by, dtype))
@@ -192,9 +197,10 @@ def with_grants(at: int, **columns) -> list[journal_pb2.JournalRecord]:
 
 
 def test_the_records_have_something_to_follow():
-    assert len(CYCLES) == 4
-    assert all(len(RECORDS[at].answered.grants.client) for at in CYCLES)
-    assert follow(RECORDS) == []
+    records = recorded()
+    assert len(cycles()) == 4
+    assert all(len(records[at].answered.grants.client) for at in cycles())
+    assert follow(records) == []
 
 
 @pytest.mark.parametrize(
@@ -209,7 +215,7 @@ def test_the_records_have_something_to_follow():
     ],
 )
 def test_grants_that_were_changed_are_reported_and_their_books_are_given_up(columns, reason):
-    at = CYCLES[1]
+    at = cycles()[1]
     records, follower = with_grants(at, **columns), new_follower()
     assert follow(records[:at], follower) == []
     (difference,) = follower.take(records[at])
@@ -221,7 +227,7 @@ def test_grants_that_were_changed_are_reported_and_their_books_are_given_up(colu
 
 
 def test_what_was_lost_or_cut_off_is_reported():
-    at = CYCLES[1]
+    at = cycles()[1]
     cut = with_grants(at)
     cut[at].answered.grants.amount = cut[at].answered.grants.amount[:-1]
     (difference,) = follow(cut[: at + 1])
@@ -235,19 +241,20 @@ def test_what_was_lost_or_cut_off_is_reported():
     events = with_grants(at)
     events[at - 1].request = events[at - 3].request  # a batch that comes twice
     assert [each.reason for each in follow(events[: at + 1])] == ["another answer"]
-    (difference,) = follow([*RECORDS[:at], RECORDS[at + 1]])
+    (difference,) = follow([*recorded()[:at], recorded()[at + 1]])
     assert difference.record == at - 3
 
 
-@given(st.sampled_from(CYCLES), st.sampled_from(["client", "agent", "tasks", "amount"]), st.data())
-def test_damage_of_grants_is_reported_or_leaves_the_books_as_they_are(at, name, data):
+@given(st.sampled_from(["client", "agent", "tasks", "amount"]), st.data())
+def test_damage_of_grants_is_reported_or_leaves_the_books_as_they_are(name, data):
+    at = data.draw(st.sampled_from(cycles()))
     records = with_grants(at)
     grants = records[at].answered.grants
     column = bytearray(getattr(grants, name))
     column[data.draw(st.integers(0, len(column) - 1))] ^= data.draw(st.integers(1, 255))
     setattr(grants, name, bytes(column))
     damaged, whole = new_follower(), new_follower()
-    assert follow(RECORDS[: at + 1], whole) == []
+    assert follow(recorded()[: at + 1], whole) == []
     if follow(records[: at + 1], damaged) == []:
         assert name == "tasks", "only explanations speak of them"
         assert mark_of(damaged.sidecar) == mark_of(whole.sidecar)
