@@ -99,6 +99,10 @@ class _OutcomeReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Outcome
     """The decision used a handle's previous binding, or came after a newer session began."""
     OUTCOME_REASON_SHADOW: _OutcomeReason.ValueType  # 19
     """Shadow mode: it would have been offered, but Mesos's own allocator decides."""
+    OUTCOME_REASON_INCOMPLETE_GANG: _OutcomeReason.ValueType  # 20
+    """It belongs to a gang, and this or another decision for the gang could not be offered exactly as
+    decided.
+    """
 
 class OutcomeReason(_OutcomeReason, metaclass=_OutcomeReasonEnumTypeWrapper):
     """The outcome of a decision."""
@@ -126,6 +130,10 @@ OUTCOME_REASON_STALE: OutcomeReason.ValueType  # 18
 """The decision used a handle's previous binding, or came after a newer session began."""
 OUTCOME_REASON_SHADOW: OutcomeReason.ValueType  # 19
 """Shadow mode: it would have been offered, but Mesos's own allocator decides."""
+OUTCOME_REASON_INCOMPLETE_GANG: OutcomeReason.ValueType  # 20
+"""It belongs to a gang, and this or another decision for the gang could not be offered exactly as
+decided.
+"""
 Global___OutcomeReason: _TypeAlias = OutcomeReason  # noqa: Y015
 
 class _ErrorCode:
@@ -1269,6 +1277,7 @@ class DecisionBatch(_message.Message):
     MORE_FIELD_NUMBER: _builtins.int
     RECLAIMS_FIELD_NUMBER: _builtins.int
     HOLDS_BACK_FIELD_NUMBER: _builtins.int
+    GANGS_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
     """The EventBatch this answers: every event up to it is applied."""
     cycle: _builtins.int
@@ -1294,6 +1303,10 @@ class DecisionBatch(_message.Message):
     def reclaims(self) -> Global___Reclaims:
         """In the last part of an answer with a cycle."""
 
+    @_builtins.property
+    def gangs(self) -> Global___Gangs:
+        """Decisions of this part that are offered together."""
+
     def __init__(
         self,
         *,
@@ -1304,14 +1317,47 @@ class DecisionBatch(_message.Message):
         more: _builtins.bool = ...,
         reclaims: Global___Reclaims | None = ...,
         holds_back: _builtins.bool = ...,
+        gangs: Global___Gangs | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["reclaims", b"reclaims"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["gangs", b"gangs", "reclaims", b"reclaims"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cycle", b"cycle", "first_decision", b"first_decision", "grants", b"grants", "holds_back", b"holds_back", "more", b"more", "reclaims", b"reclaims", "sequence", b"sequence"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cycle", b"cycle", "first_decision", b"first_decision", "gangs", b"gangs", "grants", b"grants", "holds_back", b"holds_back", "more", b"more", "reclaims", b"reclaims", "sequence", b"sequence"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___DecisionBatch: _TypeAlias = DecisionBatch  # noqa: Y015
+
+@_typing.final
+class Gangs(_message.Message):
+    """Decisions for tasks that start together, one gang per row. The module offers all of them exactly
+    as decided, in one callback of the master, or none of them.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FIRST_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def first(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The first decision, counted from 0 in the order of `grants`. Ascending; gangs do not overlap."""
+
+    @_builtins.property
+    def count(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The number of consecutive decisions: from 1 to 8192."""
+
+    def __init__(
+        self,
+        *,
+        first: _abc.Iterable[_builtins.int] | None = ...,
+        count: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "first", b"first"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Gangs: _TypeAlias = Gangs  # noqa: Y015
 
 @_typing.final
 class Reclaims(_message.Message):

@@ -56,13 +56,19 @@ class Caller:
 def whole(parts: Sequence[pb.Welcome | Decisions]) -> Decisions:
     """Join the parts of an answer."""
     groups: tuple[Holdings, ...] = ()
+    gangs: tuple[tuple[int, int], ...] = ()
+    rows = 0
     for part in parts:
         assert isinstance(part, Decisions), "a welcome in the middle of a session"
         groups += part.groups
+        gangs += tuple((rows + first, count) for first, count in part.gangs)
+        rows += len(part)
     first, last = parts[0], parts[-1]
     assert isinstance(first, Decisions)
     assert isinstance(last, Decisions)
-    return Decisions(first.cycle, first.first_decision, groups, last.reclaims, last.holds_back)
+    return Decisions(
+        first.cycle, first.first_decision, groups, last.reclaims, last.holds_back, gangs
+    )
 
 
 class StreamLink:

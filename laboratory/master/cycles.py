@@ -12,10 +12,10 @@ from functools import partial
 
 import numpy as np
 
-from allocator.core import Decisions, Hold
+from allocator.core import Decisions, Hold, Reason
 from laboratory.event_heap import EventHeap, Priority
 from laboratory.frameworks.base import Framework, Leaver, Offer, Task
-from laboratory.master.gates import Decision, QuotaBook, judge
+from laboratory.master.gates import Decision, GateVerdict, QuotaBook, judge
 from laboratory.master.ledger import Ledger
 from laboratory.master.session import Outbox, Record, Session
 
@@ -137,24 +137,55 @@ class Cycles:
         offers: dict[int, list[Offer]] = defaultdict(list)
         # If nothing happened since the request, every decision should be valid.
         steady = sequence == self.session.sequence and not len(self.outbox)
-        quotas = QuotaBook(self.ledger)
-        for number, decision in enumerate(_one_by_one(decisions)):
+        for number, (decision, verdict) in enumerate(self._judged(decisions, sequence)):
             framework, role, agent = decision.framework, decision.role, decision.agent
-            verdict = judge(self.ledger, decision, sequence, self.event_heap.now_ms, quotas)
             self.record.outcomes[verdict.reason] += 1
             if steady and not self._is_excused(decision):
                 self.record.steady[verdict.reason] += 1
             self.outbox.outcome(decisions.first_decision + number, verdict)
-            # Booked at once: the next decision is judged with it.
             if verdict.amount:
-                self.ledger.offer(framework, (role, agent), verdict.amount)
-                quotas.charge(self.ledger.path[role], verdict.amount)
                 offers[framework].append(Offer(framework, role, agent, verdict.amount))
         self.look([offer for made in offers.values() for offer in made])
         for handle, made in offers.items():
             self._offer(self.members[handle], made)
         for row in zip(*map(np.ndarray.tolist, decisions.reclaims), strict=True):
             self._reclaim(*row)
+
+    def _judged(
+        self, decisions: Decisions, sequence: int
+    ) -> Iterator[tuple[Decision, GateVerdict]]:
+        """Judge decisions, and book what each gives before the next one is judged."""
+        quotas, rows = QuotaBook(self.ledger), list(_one_by_one(decisions))
+        ends = {first: first + count for first, count in decisions.gangs}
+        at = 0
+        while at < len(rows):
+            end = ends.get(at, at + 1)
+            verdicts = [self._judge(row, sequence, quotas) for row in rows[at:end]]
+            if at in ends and any(each.reason != Reason.OFFERED for each in verdicts):
+                pairs = zip(rows[at:end], verdicts, strict=True)
+                verdicts = [self._take_back(row, verdict, quotas) for row, verdict in pairs]
+            yield from zip(rows[at:end], verdicts, strict=True)
+            at = end
+
+    def _judge(self, decision: Decision, sequence: int, quotas: QuotaBook) -> GateVerdict:
+        """Judge a decision, and book what it gives."""
+        verdict = judge(self.ledger, decision, sequence, self.event_heap.now_ms, quotas)
+        if verdict.amount:
+            place = (decision.role, decision.agent)
+            self.ledger.offer(decision.framework, place, verdict.amount)
+            quotas.charge(self.ledger.path[decision.role], verdict.amount)
+        return verdict
+
+    def _take_back(
+        self, decision: Decision, verdict: GateVerdict, quotas: QuotaBook
+    ) -> GateVerdict:
+        """Undo a decision for a gang that cannot be offered whole."""
+        if not verdict.amount:
+            return verdict
+        place = (decision.role, decision.agent)
+        self.ledger.release(decision.framework, place, verdict.amount, used=False)
+        quotas.charge(self.ledger.path[decision.role], tuple(-each for each in verdict.amount))
+        return GateVerdict(Reason.INCOMPLETE_GANG)
 
     def _is_excused(self, decision: Decision) -> bool:
         """Whether the sidecar lacks the information to avoid this rejection.

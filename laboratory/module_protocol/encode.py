@@ -4,6 +4,7 @@ The inverse of `allocator.wire.codec.decode`: an event that is written and read 
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -251,4 +252,18 @@ def read_decisions(message: pb.DecisionBatch) -> Decisions:
     if len(asked.framework) != len(asked.agent):
         reject("reclaims.agent", f"has {len(asked.agent)} rows, framework {len(asked.framework)}")
     reclaims = Reclaims(np.array(asked.framework, np.int64), np.array(asked.agent, np.int64))
-    return Decisions(message.cycle, message.first_decision, groups, reclaims, message.holds_back)
+    decisions = Decisions(
+        message.cycle, message.first_decision, groups, reclaims, message.holds_back
+    )
+    return replace(decisions, gangs=_read_gangs(message.gangs, len(decisions)))
+
+
+def _read_gangs(message: pb.Gangs, decisions: int) -> tuple[tuple[int, int], ...]:
+    if len(message.first) != len(message.count):
+        reject("gangs.count", f"has {len(message.count)} rows, first {len(message.first)}")
+    gangs, end = tuple(zip(message.first, message.count, strict=True)), 0
+    for row, (first, count) in enumerate(gangs):
+        if first < end or count < 1 or first + count > decisions:
+            reject(f"gangs.first[{row}]", f"is {first}, of {count}; gangs are ascending and apart")
+        end = first + count
+    return gangs

@@ -218,8 +218,29 @@ private:
   void restartSession();
 
   // apply/judging.cpp.
+
+  // What a slice of judging found.
+  struct Judging
+  {
+    explicit Judging(const session::Decisions& first) : outcomes(first) {}
+
+    session::Outcomes outcomes;
+    uint64_t bad = 0;
+    size_t work = 0;
+  };
+
   void judgeSome(int64_t nowMs);
   session::Decision nextDecision();
+  bool isGangNext() const;
+  void give(const Pair& pair, Parts&& parts);
+  void takeBack(size_t before);
+  Admission judgeCounted(
+      const session::Decision& decision,
+      int64_t nowMs,
+      Pair* pair,
+      Judging* judging);
+  void judgeAlone(int64_t nowMs, Judging* judging);
+  void judgeGang(int64_t nowMs, Judging* judging);
   Admission judgeOne(
       const session::Decision& decision,
       uint64_t known,
@@ -342,6 +363,7 @@ private:
   size_t toJudge = 0;  // Decisions in the first answer.
   int judgedGroup = 0; // Group and row of the next decision.
   int judgedRow = 0;
+  int judgedGangs = 0; // Gangs of the first answer that were judged.
 
   // Result of the answer being judged, and how many consecutive answers were
   // useless.

@@ -138,7 +138,7 @@ Wrong checkGroup(const wire::Holdings& group, const DecisionLimits& limits)
 } // namespace {
 
 
-size_t Decisions::size() const
+size_t rowsOf(const Decisions::Groups& grants)
 {
   size_t rows = 0;
 
@@ -147,6 +147,12 @@ size_t Decisions::size() const
   }
 
   return rows;
+}
+
+
+size_t Decisions::size() const
+{
+  return rowsOf(grants);
 }
 
 
@@ -196,6 +202,41 @@ std::string checkReclaims(
        inRange(reclaims.agent(), 1, HANDLE_MAX, "agent")});
 
   return wrong.empty() ? wrong : "reclaims." + wrong;
+}
+
+
+std::string checkGangs(const wire::Gangs& gangs, size_t decisions)
+{
+  const int rows = gangs.first_size();
+
+  if (gangs.count_size() != rows) {
+    return "gangs.count: has " + std::to_string(gangs.count_size()) +
+        " entries but first has " + std::to_string(rows);
+  }
+
+  // The end of the gangs so far.
+  uint64_t end = 0;
+
+  for (int row = 0; row < rows; ++row) {
+    const uint64_t first = gangs.first(row);
+    const uint32_t count = gangs.count(row);
+    const std::string field = "[" + std::to_string(row) + "]: is ";
+
+    if (count < 1 || count > GANG_DECISIONS_MAX) {
+      return "gangs.count" + field + std::to_string(count) +
+          "; it must be from 1 to " + std::to_string(GANG_DECISIONS_MAX);
+    }
+
+    if (first < end || first + count > decisions) {
+      return "gangs.first" + field + std::to_string(first) +
+          "; gangs must not overlap, and lie within the " +
+          std::to_string(decisions) + " decisions of this part";
+    }
+
+    end = first + count;
+  }
+
+  return std::string();
 }
 
 

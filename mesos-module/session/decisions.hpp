@@ -39,6 +39,10 @@ struct DecisionLimits
 };
 
 
+// The number of decisions that a gang may have: they are judged in one slice.
+constexpr uint32_t GANG_DECISIONS_MAX = 8192;
+
+
 // One decision: a row of a group, which must outlive it.
 class Decision
 {
@@ -112,7 +116,14 @@ struct Decisions
   // Which framework is asked to leave which agent, one per row; only in the
   // last part.
   wire::Reclaims reclaims;
+
+  // Which decisions are offered together or not at all.
+  wire::Gangs gangs;
 };
+
+
+// The number of decisions in all groups.
+size_t rowsOf(const Decisions::Groups& grants);
 
 
 // Returns the first error, with the path of its field, or an empty string.
@@ -125,6 +136,10 @@ std::string checkGrants(
 std::string checkReclaims(
     const wire::Reclaims& reclaims,
     const DecisionLimits& limits);
+
+
+// Likewise for gangs among this many decisions.
+std::string checkGangs(const wire::Gangs& gangs, size_t decisions);
 
 
 // Outcomes of consecutive decisions, in order.

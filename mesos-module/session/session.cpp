@@ -258,6 +258,10 @@ std::string Session::checkBatch(const wire::DecisionBatch& batch) const
     wrong = "reclaims: belong in the last part of an answer with a cycle";
   }
 
+  if (wrong.empty()) {
+    wrong = checkGangs(batch.gangs(), rowsOf(batch.grants()));
+  }
+
   if (!wrong.empty()) {
     return wrong;
   }
@@ -311,6 +315,7 @@ Session::Reply Session::takeDecisions(
   reply.decisions.holdsBack = batch.holds_back();
   reply.decisions.grants.Swap(batch.mutable_grants());
   reply.decisions.reclaims.Swap(batch.mutable_reclaims());
+  reply.decisions.gangs.Swap(batch.mutable_gangs());
 
   const size_t size = reply.decisions.size();
   nextDecision += size;

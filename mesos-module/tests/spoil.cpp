@@ -46,7 +46,7 @@ void spoilColumns(wire::Holdings* grants, Choices* choices)
 
 void spoilBatch(wire::DecisionBatch* batch, Choices* choices)
 {
-  switch (choices->draw(6)) {
+  switch (choices->draw(7)) {
     case 0: spoilColumns(batch->add_grants(), choices); break;
     case 1: batch->set_sequence(oddNumber(choices)); break;
     case 2: batch->set_cycle(oddNumber(choices)); break;
@@ -54,6 +54,12 @@ void spoilBatch(wire::DecisionBatch* batch, Choices* choices)
     case 4:
       batch->set_more(choices->draw(2) == 0);
       batch->mutable_grants()->Clear();
+      break;
+    case 5:
+      batch->mutable_gangs()->add_first(
+          static_cast<uint32_t>(oddNumber(choices)));
+      batch->mutable_gangs()->add_count(
+          static_cast<uint32_t>(oddNumber(choices)));
       break;
     default:
       batch->mutable_reclaims()->add_framework(
@@ -151,6 +157,19 @@ std::string unsound(const Decisions& decisions)
   const wire::Reclaims& reclaims = decisions.reclaims;
   if (reclaims.framework_size() != reclaims.agent_size()) {
     wrong = "reclaims of different lengths";
+  }
+
+  uint64_t end = 0;
+  for (int row = 0; row < decisions.gangs.first_size(); ++row) {
+    const uint64_t first = decisions.gangs.first(row);
+    const uint64_t count = decisions.gangs.count(row);
+    if (first < end || count == 0 || count > GANG_DECISIONS_MAX) {
+      wrong = "a gang that overlaps another, is empty, or too large";
+    }
+    end = first + count;
+  }
+  if (end > rows) {
+    wrong = "a gang without decisions";
   }
   if (rows != decisions.size() || (rows == 0 && decisions.more)) {
     wrong = "another number of decisions";

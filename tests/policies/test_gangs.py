@@ -1,6 +1,7 @@
 """Gangs in random worlds with all features, and exact results in small ones."""
 
 import random
+from itertools import groupby
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allocator.core import DEMAND_LABEL, GANG_LABEL, PolicySpec, SetGang
+from allocator.core.cycle.cycle import decisions_of
 from allocator.core.snapshot import Tier
 from allocator.policies import POLICIES
 from tests.policies.test_nothing_is_left import Seen, make, play
@@ -58,7 +60,25 @@ def never_a_part(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
         for client, tasks in zip(gangs.client.tolist(), gangs.tasks.tolist(), strict=True):
             if client in seen.grants.client:
                 assert room(seen, client) >= tasks, seed
+        offered_together(world, seen)
     world.allocator.check()
+
+
+def offered_together(world: World, seen: Seen) -> None:
+    """The decisions for each gang are adjacent, and named as its own."""
+    state, gangs = world.allocator.state, seen.snapshot.gangs
+    assert gangs is not None
+    made = decisions_of(state, seen.snapshot, seen.grants, cycle=1)
+    clients = state.clients
+    pairs = {(clients.framework[row], clients.role[row]) for row in gangs.client.tolist()}
+    rows = [*zip(made.framework.tolist(), made.role.tolist(), strict=True)]
+    together: list[range] = []
+    for pair, run in groupby(range(len(rows)), rows.__getitem__):
+        at = [*run]
+        if pair in pairs:
+            together.append(range(at[0], at[-1] + 1))
+    assert [range(first, first + count) for first, count in made.gangs] == together
+    assert len({rows[run[0]] for run in together}) == len(together)
 
 
 @pytest.mark.parametrize(

@@ -266,7 +266,10 @@ def decisions(draw) -> Decisions:
     rows = draw(st.lists(st.tuples(handles, handles), max_size=4))
     reclaims = Reclaims(*np.array(rows, np.int64).reshape(-1, 2).T)
     numbers = draw(st.integers(0, 2**40)), draw(st.integers(1, 2**40))
-    return Decisions(*numbers, tuple(groups), reclaims)
+    ends = np.cumsum([0, *(len(each.framework) for each in groups)]).tolist()
+    cuts = sorted(draw(st.lists(st.integers(0, ends[-1]), max_size=6, unique=True)))
+    gangs = tuple((first, end - first) for first, end in zip(cuts[::2], cuts[1::2], strict=False))
+    return Decisions(*numbers, tuple(groups), reclaims, gangs=gangs)
 
 
 def same(one: object, other: object) -> bool:

@@ -128,9 +128,9 @@ METRICS = {
     "outcomes/paused, outcomes/unknown_framework, outcomes/inactive_framework, outcomes/bad_role,"
     " outcomes/suppressed, outcomes/unknown_agent, outcomes/inactive_agent, outcomes/constraint,"
     " outcomes/capability, outcomes/nothing_available, outcomes/below_minimum, outcomes/filtered,"
-    " outcomes/limit, outcomes/headroom, outcomes/stale, outcomes/shadow": "decisions that became"
-    " no offer, by reason; a few are normal, because the cluster changes while a decision is under"
-    " way",
+    " outcomes/limit, outcomes/headroom, outcomes/stale, outcomes/shadow,"
+    " outcomes/incomplete_gang": "decisions that became no offer, by reason; a few are normal,"
+    " because the cluster changes while a decision is under way",
     "outcomes/malformed": "decisions that name unknown kinds or invalid amounts: a defect",
     "fallback_cycles": "cycles that the module decided",
     "barren_intervals, barren_turns": "consecutive intervals in which the sidecar offered nothing"

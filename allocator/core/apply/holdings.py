@@ -15,6 +15,7 @@ from allocator.core.apply.frameworks import (
     room_for,
 )
 from allocator.core.apply.learning import learn_from_acceptances, learn_from_ends
+from allocator.core.books.gang_offers import note_unmade
 from allocator.core.books.open_decisions import DecisionRows
 from allocator.core.books.state import State
 from allocator.core.bounds import CAPACITY_MAX
@@ -304,4 +305,5 @@ def settle(state: State, event: Outcomes) -> None:
         as_offer=True,
         now_ms=state.now_ms,
     )
+    note_unmade(state, np.setdiff1d(client[undone], client[event.offered]))
     close_idle(state, client[undone])

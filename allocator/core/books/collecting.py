@@ -29,7 +29,13 @@ class GangOffers(NamedTuple):
 
     `accepts`: how often it had accepted something when it was offered a gang last.
     `declined`: gangs before that one, in a row, of which it accepted nothing.
+    `waited`: full cycles that it had waited for the offer.
+    `collected`: what it collected until then; None: nothing.
+    `made`: whether the offer was made, as far as is known.
     """
 
     accepts: int
     declined: int
+    waited: int
+    collected: Collecting | None
+    made: bool = True

@@ -14,10 +14,34 @@ def note_gang_offers(state: State, client: Ints) -> None:
     if not clients.gangs:
         return
     for each in sorted(clients.gangs.keys() & set(client.tolist())):
-        clients.gang_offers[each] = GangOffers(int(clients.accepts[each]), declined(state, each))
-        if (its := clients.collecting.pop(each, None)) is not None:
+        its = clients.collecting.pop(each, None)
+        clients.gang_offers[each] = GangOffers(
+            int(clients.accepts[each]), declined(state, each), int(clients.waited[each]), its
+        )
+        if its is not None:
             note_start(state, its)
         clients.too_large.discard(each)
+
+
+def note_unmade(state: State, client: Ints) -> None:
+    """Record that offers to these clients (N,) were not made as decided: gangs are as before.
+
+    Something changed while they were under way. The gang has declined nothing, and goes on
+    collecting.
+    """
+    clients = state.clients
+    if not clients.gang_offers:
+        return
+    for each in sorted(clients.gang_offers.keys() & set(client.tolist())):
+        last = clients.gang_offers[each]
+        if not last.made:
+            continue  # another outcome for the same gang
+        clients.gang_offers[each] = last._replace(made=False)
+        clients.waited[each] = last.waited
+        if last.collected is not None:
+            collecting = {**clients.collecting, each: last.collected}
+            earlier_first = sorted(collecting.items(), key=lambda item: item[1].since_ms)
+            clients.collecting = dict(earlier_first)
 
 
 def note_start(state: State, its: Collecting) -> None:
@@ -51,7 +75,7 @@ def declined(state: State, client: int) -> int:
     last = state.clients.gang_offers.get(client)
     if last is None or last.accepts != state.clients.accepts[client]:
         return 0
-    return last.declined + 1
+    return last.declined + last.made
 
 
 def patience_of(state: State, client: int) -> int:

@@ -287,18 +287,41 @@ def offers_of(snapshot: Snapshot, grants: Grants) -> tuple[Grants, Ints, Bools]:
     return merged, amount, reaches_own(amount, snapshot.minimum, own)
 
 
-def _grouped(amounts: SparseRows, owed: Bools) -> tuple[Ints, Ints]:
-    """Divide offers into groups with the same kinds, clients with unmet guarantees first.
+def _grouped(amounts: SparseRows, owed: Bools, gang: Ints) -> tuple[Ints, Ints]:
+    """Divide offers into groups with the same kinds; those of a gang are adjacent.
 
-    The gates check offers one by one, and what other clients may have depends on what these get.
+    Clients with unmet guarantees come first: the gates check offers one by one, and what other
+    clients may have depends on what these get.
+
+    `gang` (N,): the client, for offers of a gang; 0 for others.
     """
-    if not owed.any() or owed.all():
+    if not gang.any() and (not owed.any() or owed.all()):
         return groups_of(amounts)
-    first, then = np.flatnonzero(owed), np.flatnonzero(~owed)
-    order_first, end_first = groups_of(amounts.take(first))
-    order_then, end_then = groups_of(amounts.take(then))
-    order = np.concatenate([first[order_first], then[order_then]])
-    return order, np.concatenate([end_first, len(first) + end_then])
+    part = np.where(owed, gang, gang + (np.iinfo(np.int64).max >> 1))
+    orders, ends, rows = [], [], 0
+    for each in np.unique(part):
+        own = np.flatnonzero(part == each)
+        order, end = groups_of(amounts.take(own))
+        orders.append(own[order])
+        ends.append(rows + end)
+        rows += len(own)
+    return np.concatenate(orders), np.concatenate(ends)
+
+
+def _gangs_of(snapshot: Snapshot, client: Ints) -> Ints:
+    """The client of each offer (N,) of a gang; 0 for other offers."""
+    if snapshot.gangs is None:
+        return np.zeros(len(client), np.int64)
+    return np.where(np.isin(client, snapshot.gangs.client), client, 0)
+
+
+def _runs(gang: Ints) -> tuple[tuple[int, int], ...]:
+    """First row and length of each gang's rows, which are adjacent."""
+    rows = np.flatnonzero(gang)
+    if not len(rows):
+        return ()
+    begins = rows[np.flatnonzero(np.diff(gang[rows], prepend=0))]
+    return tuple((int(each), int((gang == gang[each]).sum())) for each in begins)
 
 
 def _in_order(snapshot: Snapshot, grants: Grants) -> tuple[Grants, SparseRows, Ints, Ints]:
@@ -313,7 +336,8 @@ def _in_order(snapshot: Snapshot, grants: Grants) -> tuple[Grants, SparseRows, I
     if len(rows) < len(enough):
         amounts = amounts.take(rows)
     # Decisions about the same kinds are adjacent.
-    order, ends = _grouped(amounts, is_owed(snapshot.bounds, merged.client[rows]))
+    client = merged.client[rows]
+    order, ends = _grouped(amounts, is_owed(snapshot.bounds, client), _gangs_of(snapshot, client))
     if len(ends) > 1:
         amounts, rows = amounts.take(order), rows[order]
     return merged, amounts, rows, ends
@@ -331,23 +355,25 @@ class _Charges(NamedTuple):
     `client`, `agent` (N,): handles.
     `amounts` (N,): of each decision.
     `ends`: where each group of decisions about the same kinds ends.
+    `gangs`: as in `Decisions`.
     """
 
     client: Ints
     agent: Ints
     amounts: SparseRows
     ends: Ints
+    gangs: tuple[tuple[int, int], ...]
 
 
 def _charges(snapshot: Snapshot, grants: Grants) -> _Charges:
     merged, amounts, rows, ends = _in_order(snapshot, grants)
-    agent = snapshot.handle[merged.agent[rows]]
-    return _Charges(merged.client[rows], agent, amounts, ends)
+    client, agent = merged.client[rows], snapshot.handle[merged.agent[rows]]
+    return _Charges(client, agent, amounts, ends, _runs(_gangs_of(snapshot, client)))
 
 
 def _decisions(state: State, charges: _Charges, cycle: int) -> Decisions:
     """Write charges as decisions, numbered from the next one on."""
-    client, agent, amounts, ends = charges
+    client, agent, amounts, ends, gangs = charges
     framework, role = state.clients.framework[client], state.clients.role[client]
     # Cut the rows where a group ends.
     groups = []
@@ -355,7 +381,7 @@ def _decisions(state: State, charges: _Charges, cycle: int) -> Decisions:
         kind, amount = amounts.table(begin, end)
         own = slice(begin, end)
         groups.append(Holdings(framework[own], role[own], agent[own], kind, amount))
-    return Decisions(cycle, state.open_decisions.next, tuple(groups))
+    return Decisions(cycle, state.open_decisions.next, tuple(groups), gangs=gangs)
 
 
 def decisions_of(state: State, snapshot: Snapshot, grants: Grants, cycle: int) -> Decisions:
@@ -367,7 +393,7 @@ def commit(state: State, snapshot: Snapshot, grants: Grants, cycle: int) -> Deci
     """Charge grants to the books as open decisions."""
     charges = _charges(snapshot, grants)
     decisions = _decisions(state, charges, cycle)
-    client, agent, amounts, _ = charges
+    client, agent, amounts, *_ = charges
     # Charge the books, and keep the decisions until their outcomes come.
     state.ledger.offer(client, agent, amounts, now_ms=state.now_ms)
     state.open_decisions.append(client, agent, amounts)

@@ -27,6 +27,7 @@ class Decisions:
     `groups`: decisions that name the same kinds stand in one group; none is empty.
     `reclaims`: which frameworks are asked to leave agents.
     `holds_back`: rules, demands or a plan explain why there are no decisions, see this file's head.
+    `gangs`: first row and number of rows of decisions that are offered together or not at all.
     """
 
     cycle: int
@@ -34,6 +35,7 @@ class Decisions:
     groups: tuple[Holdings, ...] = ()
     reclaims: Reclaims = NO_RECLAIMS
     holds_back: bool = False
+    gangs: tuple[tuple[int, int], ...] = ()
 
     def __len__(self) -> int:
         return sum(len(group.framework) for group in self.groups)

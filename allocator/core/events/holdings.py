@@ -204,6 +204,7 @@ class Reason(IntEnum):
     MALFORMED = 17
     STALE = 18
     SHADOW = 19
+    INCOMPLETE_GANG = 20
 
 
 @dataclass(frozen=True, slots=True)

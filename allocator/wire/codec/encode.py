@@ -4,6 +4,7 @@ An answer larger than the module accepts is split into parts. The size of each r
 advance, so that no part is written twice.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator
 
 import numpy as np
@@ -22,6 +23,9 @@ _FRAME_BYTES = 128
 """Size of a part apart from its groups."""
 _GROUP_BYTES = 64
 """Size of a group apart from its kinds and rows: tags and lengths of six fields."""
+
+GANG_DECISIONS_MAX = 8192
+"""Most decisions that the module offers together, see `Gangs` in the protocol."""
 
 
 def write_decisions(
@@ -54,7 +58,22 @@ def write_decisions(
     parts[-1].holds_back = decisions.holds_back
     for part in parts:
         part.sequence, part.cycle, part.more = sequence, decisions.cycle, part is not parts[-1]
+    _write_gangs(decisions, parts)
     return parts
+
+
+def _write_gangs(decisions: Decisions, parts: list[pb.DecisionBatch]) -> None:
+    """Say which decisions are offered together.
+
+    A gang whose decisions are in two parts, or too many, is left out: they are offered one by one.
+    """
+    begins = [part.first_decision - decisions.first_decision for part in parts]
+    for first, count in decisions.gangs:
+        at = bisect_right(begins, first) - 1
+        end = begins[at + 1] if at + 1 < len(parts) else len(decisions)
+        if first + count <= end and count <= GANG_DECISIONS_MAX:
+            parts[at].gangs.first.append(first - begins[at])
+            parts[at].gangs.count.append(count)
 
 
 def _pieces(group: Holdings, room: int) -> Iterator[tuple[Holdings, int]]:

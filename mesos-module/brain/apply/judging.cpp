@@ -129,62 +129,153 @@ session::Decision Brain::nextDecision()
 }
 
 
+// Whether the next decision is the first of a gang.
+bool Brain::isGangNext() const
+{
+  const wire::Gangs& gangs = unjudged.front().decisions.gangs;
+  return judgedGangs < gangs.first_size() && gangs.first(judgedGangs) == judged;
+}
+
+
+// Books an offer, and makes it with the effects of this step.
+void Brain::give(const Pair& pair, Parts&& parts)
+{
+  state.books.hold(pair.agent, pair.framework, pair.role, parts);
+  effects.offers.push_back(
+      Offer{pair.framework, pair.role, pair.agent, std::move(parts)});
+}
+
+
+// Undoes all but the first offers of this step.
+void Brain::takeBack(size_t before)
+{
+  for (size_t i = before; i < effects.offers.size(); ++i) {
+    const Offer& offer = effects.offers[i];
+    state.books.release(offer.agent, offer.framework, offer.role, offer.parts);
+  }
+
+  effects.offers.erase(
+      effects.offers.begin() + before, effects.offers.end());
+}
+
+
+// Judges a decision of the first answer, and counts what that found.
+Admission Brain::judgeCounted(
+    const session::Decision& decision,
+    int64_t nowMs,
+    Pair* pair,
+    Judging* judging)
+{
+  const uint64_t known = unjudged.front().decisions.revision;
+  Admission admission = judgeOne(decision, known, nowMs, pair);
+  judging->work += 1 + admission.work;
+
+  if (state.options.shadow) {
+    compare(*pair, nowMs, &admission);
+  }
+
+  judging->bad += isBad(decision, known, admission.reason) ? 1 : 0;
+  return admission;
+}
+
+
+void Brain::judgeAlone(int64_t nowMs, Judging* judging)
+{
+  const session::Decision decision = nextDecision();
+  Pair pair;
+  Admission admission = judgeCounted(decision, nowMs, &pair, judging);
+  ++judged;
+
+  if (admission.reason == wire::OUTCOME_REASON_OFFERED) {
+    judging->outcomes.offered();
+  } else if (admission.reason == wire::OUTCOME_REASON_PARTIAL) {
+    judging->outcomes.partial(
+        decision, inColumns(toAmounts(admission.given), decision));
+  } else {
+    judging->outcomes.refused(admission.reason);
+    answer.refused = true;
+    return;
+  }
+
+  answer.gave = true;
+  give(pair, std::move(admission.given));
+}
+
+
+// Judges all decisions of a gang, each with what the ones before it took. If
+// one does not pass exactly as decided, none is offered.
+void Brain::judgeGang(int64_t nowMs, Judging* judging)
+{
+  const uint32_t count =
+      unjudged.front().decisions.gangs.count(judgedGangs++);
+  const size_t before = effects.offers.size();
+  std::vector<wire::OutcomeReason> reasons;
+
+  for (uint32_t i = 0; i < count; ++i) {
+    Pair pair;
+    Admission admission = judgeCounted(nextDecision(), nowMs, &pair, judging);
+    reasons.push_back(admission.reason);
+
+    if (admission.reason == wire::OUTCOME_REASON_OFFERED) {
+      give(pair, std::move(admission.given));
+    }
+  }
+
+  judged += count;
+
+  if (effects.offers.size() - before == count) {
+    answer.gave = true;
+    for (size_t i = 0; i < reasons.size(); ++i) {
+      judging->outcomes.offered();
+    }
+    return;
+  }
+
+  answer.refused = true;
+  takeBack(before);
+
+  for (wire::OutcomeReason reason : reasons) {
+    const bool passed = reason == wire::OUTCOME_REASON_OFFERED ||
+        reason == wire::OUTCOME_REASON_PARTIAL;
+    judging->outcomes.refused(
+        passed ? wire::OUTCOME_REASON_INCOMPLETE_GANG : reason);
+  }
+}
+
+
 void Brain::judgeSome(int64_t nowMs)
 {
   const session::Decisions& decisions = unjudged.front().decisions;
   toJudge = judged == 0 ? decisions.size() : toJudge;
   const size_t size = toJudge;
   const size_t end = std::min(size, judged + state.options.sliceDecisions);
-  size_t work = 0;
 
   session::Decisions numbers;
   numbers.session = decisions.session;
   numbers.first = decisions.first + judged;
-  std::unique_ptr<session::Outcomes> outcomes(new session::Outcomes(numbers));
-  uint64_t bad = 0;
-  Pair pair;
+  Judging judging(numbers);
 
   // Reserve first, because appending may throw: resources that are booked as
-  // held must also be offered.
-  effects.offers.reserve(effects.offers.size() + end - judged);
+  // held must also be offered. The last gang may extend beyond the slice.
+  const size_t beyond =
+      judgedGangs < decisions.gangs.first_size() ? session::GANG_DECISIONS_MAX : 0;
+  effects.offers.reserve(effects.offers.size() + end - judged + beyond);
 
   // Judge at least one decision per slice.
-  for (; judged < end && work < state.options.sliceParts; ++judged) {
-    const session::Decision decision = nextDecision();
-    Admission admission = judgeOne(decision, decisions.revision, nowMs, &pair);
-    work += 1 + admission.work;
-
-    if (state.options.shadow) {
-      compare(pair, nowMs, &admission);
-    }
-
-    if (admission.reason == wire::OUTCOME_REASON_OFFERED) {
-      outcomes->offered();
-    } else if (admission.reason == wire::OUTCOME_REASON_PARTIAL) {
-      outcomes->partial(
-          decision, inColumns(toAmounts(admission.given), decision));
-    } else {
-      outcomes->refused(admission.reason);
-      bad += isBad(decision, decisions.revision, admission.reason) ? 1 : 0;
-      answer.refused = true;
-      continue;
-    }
-
-    answer.gave = true;
-    state.books.hold(pair.agent, pair.framework, pair.role, admission.given);
-    effects.offers.push_back(Offer{
-        pair.framework, pair.role, pair.agent, std::move(admission.given)});
+  while (judged < end && judging.work < state.options.sliceParts) {
+    isGangNext() ? judgeGang(nowMs, &judging) : judgeAlone(nowMs, &judging);
   }
 
-  if (outcomes->size() > 0) {
+  if (judging.outcomes.size() > 0) {
     sendCoalesced();
     Message message;
     message.kind = Message::Kind::OUTCOMES;
-    message.outcomes = std::move(outcomes);
+    message.outcomes.reset(
+        new session::Outcomes(std::move(judging.outcomes)));
     emit(std::move(message));
   }
 
-  answer.bad = answer.bad || bad > 0;
+  answer.bad = answer.bad || judging.bad > 0;
   const bool whole = judged == size && !decisions.more;
 
   if (whole) {
@@ -196,10 +287,10 @@ void Brain::judgeSome(int64_t nowMs)
     cycleAsked = cycleAsked && decisions.more;
     unjudged.pop_front();
     judged = 0;
-    judgedGroup = judgedRow = 0;
+    judgedGroup = judgedRow = judgedGangs = 0;
   }
 
-  countBad(bad, nowMs);
+  countBad(judging.bad, nowMs);
 
   if (whole) {
     assessAnswer(nowMs);

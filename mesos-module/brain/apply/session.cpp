@@ -15,7 +15,7 @@ void Brain::forgetSession()
   coalescer.clear();
   unjudged.clear();
   judged = 0;
-  judgedGroup = judgedRow = 0;
+  judgedGroup = judgedRow = judgedGangs = 0;
   answer = Answer();
   uselessAnswers = 0;
   again = false;

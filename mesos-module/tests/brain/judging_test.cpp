@@ -91,11 +91,14 @@ protected:
     brain.step(std::move(event), 0);
 
     for (Ready ready = brain.ready();; ready = brain.ready()) {
+      offers += ready.offers.size();
       for (const Message& message : ready.messages) {
         if (message.kind == Message::Kind::OUTCOMES) {
           result.push_back(int(message.outcomes->size()));
           for (const wire::Outcomes& each : message.outcomes->messages) {
             reasons.insert(each.reason().begin(), each.reason().end());
+            inOrder.insert(
+                inOrder.end(), each.reason().begin(), each.reason().end());
           }
         }
       }
@@ -108,6 +111,8 @@ protected:
 
   Brain brain;
   std::set<int> reasons;
+  std::vector<int> inOrder;
+  size_t offers = 0;
 };
 
 
@@ -164,6 +169,53 @@ TEST_F(JudgingTest, ASliceAlwaysGoesOn)
   begin(1);
   connectClasses(4);
   EXPECT_EQ((std::vector<int>{1, 1, 1}), judge(answer(3, 1, 100)));
+}
+
+
+// The agent has 1,000 of a kind. Slices are as small as can be.
+TEST_F(JudgingTest, AGangIsOfferedWholeInOneSlice)
+{
+  begin(1);
+  connectClasses(1);
+
+  Decided event = answer(4, 1, 200);
+  event.decisions.gangs.add_first(1);
+  event.decisions.gangs.add_count(3);
+  EXPECT_EQ((std::vector<int>{1, 3}), judge(std::move(event)));
+  EXPECT_EQ(std::set<int>{wire::OUTCOME_REASON_OFFERED}, reasons);
+  EXPECT_EQ(4u, offers);
+  EXPECT_EQ("", brain.check());
+}
+
+
+TEST_F(JudgingTest, AGangThatDoesNotPassWholeIsNotOffered)
+{
+  begin(100000);
+  connectClasses(1);
+
+  // The last of the gang's decisions finds 400 of 500.
+  Decided event = answer(5, 1, 200);
+  event.decisions.grants.Mutable(0)->set_amount(3, 500);
+  event.decisions.gangs.add_first(1);
+  event.decisions.gangs.add_count(3);
+  EXPECT_EQ(std::vector<int>{5}, judge(std::move(event)));
+  EXPECT_EQ(2u, offers);
+  EXPECT_EQ(
+      (std::vector<int>{
+          wire::OUTCOME_REASON_OFFERED,
+          wire::OUTCOME_REASON_INCOMPLETE_GANG,
+          wire::OUTCOME_REASON_INCOMPLETE_GANG,
+          wire::OUTCOME_REASON_INCOMPLETE_GANG,
+          wire::OUTCOME_REASON_OFFERED}),
+      inOrder);
+  EXPECT_EQ("", brain.check());
+
+  // What the gang did not get is free: 600.
+  event = answer(1, 1, 600);
+  event.decisions.first = 6;
+  judge(std::move(event));
+  EXPECT_EQ(3u, offers);
+  EXPECT_EQ(wire::OUTCOME_REASON_OFFERED, inOrder.back());
 }
 
 

@@ -79,7 +79,7 @@ void Life::decide()
     grants.push_back(decision());
   }
 
-  event.decisions = mirror.decide(grants);
+  event.decisions = mirror.decide(grants, gangs(uint32_t(grants.size())));
   event.decisions.more = draw(4) == 0;
   asked = event.decisions.more;
   if (!asked) {

@@ -230,13 +230,23 @@ void Mirror::take(const wire::Event& event)
 }
 
 
-session::Decisions Mirror::decide(const std::vector<wire::Holdings>& grants)
+session::Decisions Mirror::decide(
+    const std::vector<wire::Holdings>& grants,
+    const wire::Gangs& gangs)
 {
   session::Decisions result;
   result.session = session;
   result.revision = revision;
   result.cycle = 1;
   result.first = nextDecision;
+  result.gangs = gangs;
+
+  for (int row = 0; row < gangs.first_size(); ++row) {
+    const uint64_t first = nextDecision + gangs.first(row);
+    for (uint32_t i = 0; i < gangs.count(row); ++i) {
+      gangOf[first + i] = first;
+    }
+  }
 
   for (const wire::Holdings& grant : grants) {
     *result.grants.Add() = grant;
@@ -253,6 +263,7 @@ void Mirror::take(const wire::Outcomes& outcomes)
   int partial = 0;
 
   for (int reason : outcomes.reason()) {
+    checkGang(number, reason);
     auto decision = open.find(number++);
     if (decision == open.end() || decision != open.begin()) {
       fail("an outcome of a decision that is not the oldest");
@@ -279,6 +290,25 @@ void Mirror::take(const wire::Outcomes& outcomes)
       add(given, 1);
     }
   }
+}
+
+
+// All decisions of a gang are offered exactly, or none is.
+void Mirror::checkGang(uint64_t number, int reason)
+{
+  auto gang = gangOf.find(number);
+
+  if (gang == gangOf.end()) {
+    return;
+  }
+
+  const bool given = reason == wire::OUTCOME_REASON_OFFERED;
+  if (reason == wire::OUTCOME_REASON_PARTIAL ||
+      offered.emplace(gang->second, given).first->second != given) {
+    fail("a part of a gang was offered");
+  }
+
+  gangOf.erase(gang);
 }
 
 

@@ -26,7 +26,8 @@ public:
   void take(const wire::Outcomes& outcomes);
 
   // Makes an answer of these decisions.
-  session::Decisions decide(const std::vector<wire::Holdings>& grants);
+  session::Decisions
+  decide(const std::vector<wire::Holdings>& grants, const wire::Gangs& gangs);
 
   // Returns a difference from the brain's books, or an empty string.
   std::string compare(Brain* brain) const;
@@ -40,6 +41,7 @@ private:
   void judge(const wire::Quantities& quantities);
   void judge(const wire::Framework& framework);
   void add(const wire::Holdings& rows, int64_t sign);
+  void checkGang(uint64_t number, int reason);
   void change(Row* row, uint32_t kind, int64_t amount);
   void fail(const std::string& what);
 
@@ -54,6 +56,11 @@ private:
   uint64_t nextDecision = 1;
   // Decisions without an outcome, one row each.
   std::map<uint64_t, wire::Holdings> open;
+
+  // The first decision of the gang of each that belongs to one, and whether
+  // that was offered.
+  std::map<uint64_t, uint64_t> gangOf;
+  std::map<uint64_t, bool> offered;
 };
 
 } // namespace brain {

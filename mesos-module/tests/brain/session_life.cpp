@@ -201,7 +201,8 @@ void SessionLife::fill(wire::SessionResponse* answer)
     grants.push_back(decision());
     grant = grants.back();
   }
-  mirror.decide(grants);
+  *batch->mutable_gangs() = gangs(uint32_t(grants.size()));
+  mirror.decide(grants, batch->gangs());
 
   if (!batch->more()) {
     *batch->mutable_reclaims() = reclaims();

@@ -373,6 +373,22 @@ void World::maintain()
 
 
 // Requests that frameworks leave agents: often sensible, sometimes nonsense.
+// Some of an answer's decisions, to be offered together.
+wire::Gangs World::gangs(uint32_t decisions)
+{
+  wire::Gangs result;
+  for (uint32_t first = draw(3); first < decisions; first += draw(3)) {
+    const uint32_t count = 1 + draw(decisions - first);
+    if (draw(2) == 0) {
+      result.add_first(first);
+      result.add_count(count);
+    }
+    first += count;
+  }
+  return result;
+}
+
+
 wire::Reclaims World::reclaims()
 {
   wire::Reclaims result;

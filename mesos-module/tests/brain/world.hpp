@@ -68,6 +68,7 @@ protected:
 
   void note(const std::string& wrong);
   wire::Holdings decision();
+  wire::Gangs gangs(uint32_t decisions);
   wire::Reclaims reclaims();
 
   const bool shadow; // Another allocator decides.

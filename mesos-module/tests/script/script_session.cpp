@@ -131,6 +131,17 @@ std::string Script::answer(const Line& line)
     reclaims->add_agent(agent > 0 ? agent : toNumber(words[1]));
   }
 
+  // Gangs, such as gangs=0+2,5+1: the first decision, and how many.
+  for (const std::string& each : split(line.text("gangs"), ',')) {
+    const std::vector<std::string> words = split(each, '+');
+    if (words.size() != 2) {
+      wrong = "'" + each + "' should be like 0+2";
+      continue;
+    }
+    batch.mutable_gangs()->add_first(toNumber(words[0]));
+    batch.mutable_gangs()->add_count(toNumber(words[1]));
+  }
+
   return decide(std::move(batch), line.number("known", lastRevision));
 }
 
@@ -200,12 +211,16 @@ std::string Script::decide(wire::DecisionBatch&& batch, uint64_t revision)
   event.decisions.holdsBack = batch.holds_back();
   event.decisions.grants.Swap(batch.mutable_grants());
   event.decisions.reclaims.Swap(batch.mutable_reclaims());
+  event.decisions.gangs.Swap(batch.mutable_gangs());
 
   std::string bad =
       session::checkGrants(event.decisions.grants, session::DecisionLimits());
   if (bad.empty()) {
     bad = session::checkReclaims(
         event.decisions.reclaims, session::DecisionLimits());
+  }
+  if (bad.empty()) {
+    bad = session::checkGangs(event.decisions.gangs, event.decisions.size());
   }
   if (!bad.empty()) {
     return "error: no session accepts this: " + bad + "\n";

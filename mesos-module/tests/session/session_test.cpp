@@ -434,6 +434,56 @@ TEST(SessionTest, ReclaimsComeAtTheEndOfACycle)
 }
 
 
+TEST(SessionTest, GangsLieWithinTheDecisionsAndDoNotOverlap)
+{
+  using Rows = std::vector<std::pair<uint32_t, uint32_t>>;
+
+  struct Case
+  {
+    Rows rows;
+    std::string wrong;
+  };
+
+  const std::string apart =
+      "; gangs must not overlap, and lie within the 3 decisions of this part";
+  const std::vector<Case> cases = {
+      {{{0, 1}, {1, 2}}, ""},
+      {{{2, 1}}, ""},
+      {{{2, 2}}, "gangs.first[0]: is 2" + apart},
+      {{{0, 2}, {1, 1}}, "gangs.first[1]: is 1" + apart},
+      {{{1, 1}, {0, 1}}, "gangs.first[1]: is 0" + apart},
+      {{{UINT32_MAX, 1}}, "gangs.first[0]: is 4294967295" + apart},
+      {{{0, 0}}, "gangs.count[0]: is 0; it must be from 1 to 8192"},
+      {{{0, 8193}}, "gangs.count[0]: is 8193; it must be from 1 to 8192"},
+  };
+
+  for (const Case& each : cases) {
+    Dialogue dialogue;
+    dialogue.stream();
+    dialogue.batch(true);
+
+    wire::SessionResponse response = decisions(1, 1, 1, 3);
+    for (const auto& row : each.rows) {
+      response.mutable_decisions()->mutable_gangs()->add_first(row.first);
+      response.mutable_decisions()->mutable_gangs()->add_count(row.second);
+    }
+
+    const Session::Reply reply = dialogue.hear(response);
+    EXPECT_EQ(each.wrong, reply.message);
+    EXPECT_EQ(each.wrong.empty() ? Kind::DECISIONS : Kind::BAD, reply.kind);
+  }
+
+  Dialogue dialogue;
+  dialogue.stream();
+  dialogue.batch(true);
+  wire::SessionResponse response = decisions(1, 1, 1, 3);
+  response.mutable_decisions()->mutable_gangs()->add_first(0);
+  EXPECT_EQ(
+      "gangs.count: has 0 entries but first has 1",
+      dialogue.hear(response).message);
+}
+
+
 // An endless answer is stopped by the deadline or the limit on decisions.
 TEST(SessionTest, PartsWithoutEndRunIntoTheDeadlineOrTheBound)
 {

@@ -1,10 +1,12 @@
 """A gang whose turn it is and that does not fit collects room over several cycles."""
 
+import numpy as np
 import pytest
 
 from allocator.core import (
     DEMAND_LABEL,
     GANG_LABEL,
+    Outcomes,
     PolicySpec,
     SetConstraint,
     SetGang,
@@ -12,6 +14,7 @@ from allocator.core import (
     SetQuota,
     Suppress,
 )
+from allocator.core.books.gang_offers import declined
 from allocator.policies import POLICIES
 from tests.core.session import Offer, Session
 
@@ -237,6 +240,32 @@ def test_a_client_that_declines_gangs_waits_longer_each_time():
         busy.cycle()
         busy.session.allocator.step(SetGang("a", "", 2))
     assert waits == [PATIENCE + 1, 2 * PATIENCE, 4 * PATIENCE, 8 * PATIENCE]
+
+
+def test_a_gang_whose_offers_could_not_be_made_goes_on_collecting_and_has_declined_nothing():
+    busy = Busy(agents=2, size=2)
+    busy.session.framework(2, 1, labels=gang(2))
+    while not busy.collecting():
+        busy.end(1)
+        busy.cycle()
+    while _runs(busy, 1):
+        busy.end(1)
+    busy.end(2, 2)
+    allocator = busy.session.allocator
+    for _ in range(3):
+        busy.now_s += 1
+        made = allocator.allocate(1000 * busy.now_s)
+        assert made.gangs == ((0, 2),)
+        assert not busy.collecting()
+        # Each decision is settled by itself, as if they were judged in two slices.
+        for row in range(2):
+            allocator.step(Outcomes.all_or_nothing(made.first_decision + row, np.array([False])))
+        assert busy.collecting() == {2: {1: 1, 2: 1}}
+    busy.cycle()
+    assert busy.got(2) == 4
+    ((client, offers),) = busy.session.state.clients.gang_offers.items()
+    assert (offers.declined, declined(busy.session.state, client)) == (0, 1)
+    allocator.check()
 
 
 def test_what_guarantees_need_is_not_collected():

@@ -23,6 +23,7 @@ class Listener:
     """A link whose sidecar answers from `script` only."""
 
     script: list[list[tuple[int, int, int, tuple[int, ...]]]] = field(default_factory=list)
+    gangs: tuple[tuple[int, int], ...] = ()
     openings: list[Opening] = field(default_factory=list)
     batches: list[Batch] = field(default_factory=list)
     cycles: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
@@ -41,7 +42,8 @@ class Listener:
         first = self.decided + 1
         self.decided += len(rows)
         group = holdings(*((*key, *amount) for *key, amount in rows))
-        return Decisions(len(self.cycles), first, (group,) if rows else ())
+        groups, gangs = ((group,), self.gangs) if rows else ((), ())
+        return Decisions(len(self.cycles), first, groups, gangs=gangs)
 
     def close(self):
         pass

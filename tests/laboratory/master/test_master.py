@@ -88,6 +88,27 @@ def test_the_end_of_a_task_and_a_decline_trigger_nothing(link):
     assert len(link.cycles) == before
 
 
+@pytest.mark.parametrize(("gangs", "made"), [((), [0, 1]), (((0, 2),), []), (((1, 1),), [0])])
+def test_a_gang_that_cannot_be_offered_whole_is_not_offered(link, gangs, made):
+    """The second decision finds only half of the agent free, and is reduced."""
+    link.script, link.gangs = [[], [(1, 1, 1, HALF), (1, 1, 1, WHOLE)]], gangs
+    master, framework = master_for(link), Recorder()
+    run(master, 0)
+    master.subscribe(framework)
+    run(master, 20)
+    offered = [offer.amount for offer in framework.offers]
+    assert offered == [HALF for _ in made]
+    master.send()
+    (outcomes,) = [each for each in link.messages if isinstance(each, Outcomes)]
+    refused = Reason.INCOMPLETE_GANG
+    late = Reason.PARTIAL if 1 in made else refused
+    assert outcomes.reason.tolist() == [Reason.OFFERED if made else refused, late]
+    master.ledger.check()
+    assert master.ledger.available(1) == tuple(
+        whole - len(made) * half for whole, half in zip(WHOLE, HALF, strict=True)
+    )
+
+
 def test_an_accept_is_a_transition_and_a_release(link):
     master = master_for(link)
     framework = Recorder()

@@ -1,5 +1,7 @@
 """Answers in groups and in parts: complete, of bounded size, and checked by the module."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,7 +13,7 @@ from allocator.core.cycle.decisions import one_table
 from allocator.v1 import session_pb2 as pb
 from allocator.v1.types_pb2 import Holdings
 from allocator.wire import PROTOCOL_VERSION, Greeting, WireError, read_hello, write_decisions
-from allocator.wire.codec.encode import BYTES_LEAST, BYTES_MAX
+from allocator.wire.codec.encode import BYTES_LEAST, BYTES_MAX, GANG_DECISIONS_MAX
 from laboratory.module_protocol import BadSidecarError, ModuleSession, read_decisions
 from tests.wire import strategies
 from tests.wire.dialogue import WELCOME, Module, new_sidecar
@@ -24,14 +26,49 @@ def test_parts_hold_what_was_decided_and_stay_small(decisions: Decisions, bytes_
     assert [part.more for part in parts] == [True] * (len(parts) - 1) + [False]
     due = decisions.first_decision
     groups: list[core.Holdings] = []
+    gangs, ends = [], []
     for part in parts:
         assert (part.sequence, part.cycle, part.first_decision) == (7, decisions.cycle, due)
         rows = sum(len(group.framework) for group in part.grants)
         assert part.ByteSize() <= bytes_max - bytes_max // 8 or rows == 1
+        read = read_decisions(part)
+        gangs += [(due - decisions.first_decision + first, n) for first, n in read.gangs]
         due += rows
-        groups += read_decisions(part).groups
+        ends.append(due - decisions.first_decision)
+        groups += read.groups
     assert due == decisions.first_decision + len(decisions)
     assert same(one_table(groups), decisions.together)
+    # A gang whose decisions are in several parts is offered one by one.
+    whole = [each for each in decisions.gangs if not any(each[0] < e < sum(each) for e in ends)]
+    assert gangs == whole
+
+
+def test_a_gang_that_is_too_large_to_be_judged_at_once_is_not_named() -> None:
+    rows = 2 * GANG_DECISIONS_MAX
+    group = Holdings(framework=[1] * rows, role=[1] * rows, agent=[9] * rows, kind=[0])
+    group.amount.extend([1] * rows)
+    decisions = read_decisions(pb.DecisionBatch(cycle=1, first_decision=1, grants=[group]))
+    gangs = ((0, GANG_DECISIONS_MAX - 1), (GANG_DECISIONS_MAX - 1, GANG_DECISIONS_MAX + 1))
+    (part,) = write_decisions(1, replace(decisions, gangs=gangs))
+    assert read_decisions(part).gangs == gangs[:1]
+
+
+@pytest.mark.parametrize(
+    ("first", "count", "said"),
+    [
+        ([0], [], "gangs.count: has 0 rows, first 1"),
+        ([0, 1], [2, 1], r"gangs.first\[1\]: is 1"),
+        ([0], [0], r"gangs.first\[0\]: is 0"),
+        ([2], [2], r"gangs.first\[0\]: is 2"),
+    ],
+)
+def test_the_emulated_module_refuses_gangs_that_overlap_or_lie_outside(first, count, said) -> None:
+    group = Holdings(framework=[1] * 3, role=[1] * 3, agent=[9] * 3, kind=[0], amount=[1] * 3)
+    batch = pb.DecisionBatch(cycle=1, first_decision=1, grants=[group])
+    batch.gangs.first.extend(first)
+    batch.gangs.count.extend(count)
+    with pytest.raises(WireError, match=said):
+        read_decisions(batch)
 
 
 def test_what_fits_is_not_divided() -> None:
