@@ -94,7 +94,7 @@ MEANINGS = {
     " inverse offers for it only on the sidecar's request, see"
     " [Ask frameworks to leave agents](../how-to/preempt.md)",
     "shadow": "`true`: Mesos's own allocator decides, and the module compares: see"
-    " [A week in shadow](../how-to/roll-out.md#a-week-in-shadow)",
+    " [Run a week in shadow mode](../how-to/roll-out.md#run-a-week-in-shadow-mode)",
     "role_sorter": "sorter of Mesos's own allocator in shadow mode; modules cannot read the"
     " master's flag of this name",
     "framework_sorter": "the same for frameworks",
