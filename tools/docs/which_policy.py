@@ -79,7 +79,7 @@ KINDS = (
     Kind(
         "two_gangs_stated",
         "Two gangs for one place, stated",
-        "Let frameworks [state their gangs](modes.md#tasks-that-begin-together), or set them"
+        "Let frameworks [state their gangs](modes.md#gangs-tasks-that-start-together), or set them"
         " (`mesos-allocator gang set`): then one begins, and the other one after it.",
         1,
     ),
