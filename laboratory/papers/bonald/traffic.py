@@ -187,8 +187,8 @@ def figures() -> PaperReport:
         columns=("DRF, class 1", "PF, class 1", "DRF, class 2", "PF, class 2", "DRF/PF, class 2"),
         rows=tuple(rows),
         notes=paragraphs(f"""
-            The figures have no printed numbers. What the text says of them is compared: PF serves
-            class 2 at least as fast, clearly so where resource 2 has less load.
+            The figures contain no numbers. The statements of the text about them are compared: PF
+            serves class 2 at least as fast, clearly so where resource 2 has less load.
 
             Light traffic: the four columns are by how much rho1 and rho2 slow class 1, and rho1 and
             rho2 class 2 (1 - rho1 - beta rho2 and so on), by difference quotients.
@@ -353,8 +353,8 @@ def figure_3(seed: int = 0, trials: int = 10) -> PaperReport:
         columns=("DRF, class 3", "PF, class 3", "DRF, class 4", "PF, class 4", "DRF/PF"),
         rows=tuple(rows),
         notes=paragraphs(f"""
-            The figure has no printed numbers. What the text says is compared: 'the trends shown in
-            previous cases are maintained', so PF is at or above DRF.
+            The figure contains no numbers. The statement of the text is compared: 'the trends shown
+            in previous cases are maintained', so PF is at or above DRF.
 
             {trials} simulations of {EVENTS} events each, with 95 % confidence intervals.
         """),
@@ -387,8 +387,8 @@ def capacity_region(seed: int = 0, trials: int = 4) -> PaperReport:
         columns=("growth", "largest load"),
         rows=tuple(rows),
         notes=paragraphs(f"""
-            Below the boundary the mean settles (published as 1 here), above it the number of jobs
-            grows with time (4). {trials} simulations.
+            Below the boundary of the capacity region the mean number of jobs converges (ratio 1),
+            above it the number grows in proportion to time (ratio 4). {trials} simulations.
         """),
     )
 

@@ -172,7 +172,7 @@ def macrobenchmark(seed: int = 0, trials: int = 30) -> PaperReport:
             Tolerance of a slowdown: {_TOLERANCE:g}. Published deviations of single jobs are 0.25 to
             0.58 for the shortest ones.
 
-            RMSE is looked at every ten seconds. Seconds are processor time of this machine.
+            The RMSE is sampled every ten seconds. Seconds are processor time on this machine.
         """),
         panels=(_rmse_panel(found), _stay_panel(stays)),
     )
@@ -236,7 +236,7 @@ def scaling(seed: int = 0) -> PaperReport:
         columns=("seconds", "microseconds a task"),
         rows=tuple(rows),
         notes=paragraphs("""
-            Machines and the tasks of each job grow together. The bound is the paper's 1.5 s times
-            the number of machines over 1,000; seconds are processor time.
+            The number of tasks of each job is proportional to the number of machines. The bound is
+            the paper's 1.5 s times the number of machines over 1,000; seconds are processor time.
         """),
     )

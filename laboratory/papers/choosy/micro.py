@@ -101,8 +101,8 @@ def joins_and_leaves(seed: int = 0, trials: int = 10) -> PaperReport:
             Sorted vectors every {STEP:g} mean task times; means of {trials} seeds, 95 % confidence
             intervals. The figures have no printed numbers.
 
-            Tasks of two runs are drawn separately, so even equal schedulers would be some distance
-            apart.
+            The tasks of two runs are drawn independently, so there would be some distance even
+            between two equal schedulers.
         """),
         panels=tuple(_panel(FIGURES[name], name, seed) for name in FIGURES),
     )

@@ -68,23 +68,24 @@ _JOB_DEPARTS = (
 )
 
 SORT_NOTE = (
-    "A departure, `SORT_MOVED`: the text says that Sort redistributes all of its input. That alone "
+    "One departure from the paper is `SORT_MOVED`. By the text, Sort redistributes all of its"
+    " input. That alone "
     f"would be {130 * SORT_GB * 7 / 8 / 1000:.2g} TB across the core under any scheduler, and the "
     f"tables have less. Here a part of {SORT_MOVED['tables']:g} is redistributed, except in rows "
     "that say otherwise."
 )
 
 TIMER_NOTE = (
-    "A departure, `DECIDE_S`: the paper's scheduler decides whenever something happens, ours at "
-    f"most every {DECIDE_S:g} s, so that what happens meanwhile is decided on together. "
-    "`quincy-departures` says what both departures change."
+    "Another departure is `DECIDE_S`. The paper's scheduler decides at every event; ours"
+    f" decides at most every {DECIDE_S:g} s, together on all events since then. "
+    "`quincy-departures` computes the effect of both departures."
 )
 
 
 def seeds_note(trials: int) -> str:
     return (
-        f"{trials} seeds (the paper: {SEEDS} runs) with 95 % confidence intervals; a seed decides "
-        "where data lies, how long tasks take, and the order of the jobs."
+        f"{trials} seeds (the paper: {SEEDS} runs) with 95 % confidence intervals; the seed"
+        " determines the location of data, the durations of tasks, and the order of jobs."
     )
 
 
@@ -297,21 +298,24 @@ _COLUMNS = {
 }
 
 CLAIMS_NOTE = (
-    "Of two schedulers: by how many percent the first one has more, in pairs of the same seed; a "
-    "claim holds where the 95 % interval of the mean is above zero, is contrary where it is below, "
-    "and else not shown."
+    "Rows that compare two schedulers show by how many percent the value of the first is"
+    " higher, in pairs of runs with the same seed. A claim holds if the 95 % interval of"
+    " the mean is above zero, is contradicted if it is below zero, and is otherwise"
+    " undecided."
 )
 
-SLOWDOWN_NOTE = "Rows of slowdowns say by how much they are above or below ten."
+SLOWDOWN_NOTE = "Rows about slowdowns show by how much these are above or below ten."
 
 _MEASURES_NOTE = (
-    "Performance is the geometric mean of the time that a job takes alone over the time that it "
-    "took; slowdowns are the inverse; unfairness is the coefficient of variation of performance."
+    "The performance of a job is the time that it takes alone, divided by the time that it"
+    " took; the table has the geometric mean over jobs. Slowdown is the inverse. Unfairness"
+    " is the coefficient of variation of performance."
 )
 
 _DEPARTS = (
-    NOT_PUBLISHED + "Data that killed tasks have read is wasted, and there is more of it here. "
-    "Compare orders and factors."
+    NOT_PUBLISHED + "Data that was read by tasks that are then killed is wasted; here there"
+    " is more of it than in the paper. Compare the order of schedulers and factors"
+    " between them, not absolute values."
 )
 
 
@@ -401,7 +405,7 @@ def notes_5_to_7(trials: int) -> tuple[str, ...]:
         (
             f"The first ten jobs start {APART_S:g} s apart (`APART_S`; the time is not published), "
             "PrimeLarge first, so that 'the first thing it does is occupy most computers'. "
-            "`quincy-starts` says what that decides."
+            "`quincy-starts` computes the effect of this choice."
         ),
         (
             "Contrary whenever the first jobs start, first: preemption lengthens the makespan "
