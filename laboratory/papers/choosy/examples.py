@@ -306,10 +306,11 @@ def theorems(seed: int = 0, trials: int = 200) -> PaperReport:
             Row("Appendix: independent allocation, strategy-proofness", (TableCell(other, 0.0),)),
         ),
         notes=paragraphs(f"""
-            {trials} random clusters of two to six users. Published 0: proved. 'Refused': the
-            theorem says that it fails, and each cluster that fails is a counter-example. {LIES}
-            lies a cluster: any set of types instead of the true one; what counts are machines that
-            the user can use.
+            {trials} random clusters of two to six users. A published 0 means that the property is
+            proved. 'Refused' means that, by the theorem, the property does not hold; each cluster
+            in which it fails is a counter-example. For each cluster {LIES} false claims are tested:
+            any set of types instead of the true one. Only machines that the user can really use
+            count.
         """),
     )
 

@@ -128,7 +128,7 @@ def empty_cluster(seed: int = 0, trials: int = 20) -> PaperReport:
         ),
         notes=paragraphs(f"""
             The text says that after one mean task time 'most users are very close to their fair
-            share': one machine is taken as close. {trials} seeds.
+            share': here a distance of one machine counts as close. {trials} seeds.
         """),
         panels=(_panel("Figure 13", "preemption", seed, at_once=True),),
     )

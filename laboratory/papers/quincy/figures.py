@@ -53,18 +53,19 @@ _WITHIN_S = 5.0
 
 NOT_PUBLISHED = (
     "How long tasks compute, by how much they differ, how fast disks are and what tasks write "
-    "between stages is not published; it was chosen after Table 3 and the total of Table 2. "
+    "between stages is not published; these parameters were chosen such that Table 3 and the"
+    " total of Table 2 are reproduced. "
 )
 
 _ONE_JOB_DEPARTS = (
-    NOT_PUBLISHED + "Orders are to be compared: preemption moves far less across the core, at no "
-    "cost in time."
+    NOT_PUBLISHED + "Compare the order of schedulers: preemption moves far less data across"
+    " the core, at no cost in time."
 )
 
 _JOB_DEPARTS = (
-    "Tasks compute as long in every Sort, and only links and disks slow the larger ones down; in "
-    "Join5 forty tasks read from the five disks and cards that hold the data. The paper does not "
-    "say what else did."
+    "Tasks compute as long in every Sort, and only links and disks slow the larger ones down;"
+    " in Join5 forty tasks read from the five disks and network cards with the data. The"
+    " paper does not say what else slowed them."
 )
 
 SORT_NOTE = (
@@ -172,7 +173,7 @@ def table_3(seed: int = 0, trials: int = SEEDS) -> PaperReport:
         rows=tuple(rows),
         notes=(
             (
-                "This is what the times that are not published were chosen after: 7 s until a job "
+                "The unpublished times were chosen to reproduce this table: 7 s until a job "
                 "has tasks, 1 s until a task reads, and a time of computing for each stage."
             ),
             TIMER_NOTE,
@@ -408,12 +409,14 @@ def notes_5_to_7(trials: int) -> tuple[str, ...]:
             "`quincy-starts` computes the effect of this choice."
         ),
         (
-            "Contrary whenever the first jobs start, first: preemption lengthens the makespan "
-            "here. PrimeLarge's tasks take 22 minutes each; held to its share, it runs most of "
-            "them when the others have ended, and ends last. Without preemption it ends first; the "
-            "idle times that follow, as in Figure 7, cost less. Second: fairness alone lowers "
-            "unfairness under the greedy scheduler. The paper has it rise because some small jobs "
-            "become quicker than others; why they do not here is not known."
+            "Two claims are contradicted, whenever the first jobs start. First: preemption"
+            " lengthens the makespan "
+            "here. PrimeLarge's tasks take 22 minutes each; if it is limited to its share, it"
+            " runs most of them after the other jobs have ended, and ends last. Without"
+            " preemption it ends first; the idle times that follow, as in Figure 7, cost"
+            " less. Second: under the greedy scheduler, fairness alone reduces unfairness."
+            " In the paper it increases unfairness, because some small jobs become faster"
+            " than others; it is not known why this does not happen here."
         ),
         SORT_NOTE,
         TIMER_NOTE,
@@ -514,8 +517,9 @@ def starts(
         notes=(
             (
                 "The paper starts PrimeLarge first, 'and the first thing it does is occupy most "
-                "computers'; how long after it the others start is not published. If all start at "
-                "once, PrimeLarge gets its share from the beginning, and no other job has to "
+                "computers'; the paper does not publish how long after it the others start."
+                " If all start at the same time, PrimeLarge gets its share from the"
+                " beginning, and no other job has to "
                 "wait for it."
             ),
             CLAIMS_NOTE,
@@ -566,10 +570,11 @@ def departures(seed: int = 0, trials: int = SEEDS, shrink: int = 1) -> PaperRepo
         rows=tuple(rows),
         notes=(
             (
-                f"`DECIDE_S` = {DECIDE_S:g} s: the paper solves whenever something happens and on a"
-                " timer; ours decides together on what happens within that time. `SORT_MOVED` = "
+                f"`DECIDE_S` = {DECIDE_S:g} s: the paper's scheduler solves at each event and"
+                f" on a timer; ours decides together on all events within that time."
+                f" `SORT_MOVED` = "
                 f"{SORT_MOVED['tables']:g}: the part of its input that Sort redistributes, all of "
-                "it in the text; only with much less can the tables' traffic come out."
+                "it in the text; the traffic in the tables is possible only with much less."
             ),
             CLAIMS_NOTE,
             seeds_note(trials),

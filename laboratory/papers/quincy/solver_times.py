@@ -133,8 +133,8 @@ def solver_times(seed: int = 0, trials: int = 50, sizes: Sequence[Size] = SIZES)
 
             The paper measured the times of 243 computers in its experiments, and those of 2,500 in
             a simulation, of which it says 'a little over a second'; it has no 12,500. Its machine
-            was of 2009: the comparison says that solving does not hold the scheduler up, not whose
-            algorithm is faster.
+            was of 2009, so the comparison only shows that solving does not delay the scheduler, not
+            which algorithm is faster.
         """),
     )
 
