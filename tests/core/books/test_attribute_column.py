@@ -44,7 +44,7 @@ def test_a_value_has_one_code_and_another_value_another_one(values, changes):
 
 
 def test_values_with_the_same_hash_are_told_apart(monkeypatch):
-    """Of agents, and of rules that name what no agent has."""
+    """Both for values of agents, and for values in rules that no agent has."""
 
     def alike(texts, salt):
         hashes = [hash(text) if salt > 1 else len(text) for text in texts]
