@@ -74,8 +74,8 @@ class HttpSection(Section):
         Field(
             (),
             description=(
-                'Further host names by which clients such as scrapers request this listener; "*":'
-                " any. Addresses, localhost, names without a dot, http.host and the name of this"
+                'Further host names under which clients such as scrapers may use this listener; "*"'
+                ": any. Addresses, localhost, names without a dot, http.host and the name of this"
                 " machine are always accepted. Requests for any other name are refused,"
                 " because otherwise a page of another site could read the answers through a"
                 " browser (DNS rebinding)."
@@ -110,7 +110,9 @@ class MetricsSection(Section):
         ),
     )
     roles_max: Annotated[int, Field(ge=0, le=100_000)] = Field(
-        100, description='The same for roles; the others are summed under role="other".'
+        100,
+        description="Number of roles with their own series: those with the largest shares. The"
+        ' others are summed under role="other".',
     )
     fair_share_every_s: Annotated[float, Field(ge=0, le=86_400)] = Field(
         60.0,

@@ -344,7 +344,7 @@ CLUSTER: Families[Scrape] = (
     ),
     amounts(
         "gangs_kept",
-        "Amount that is free and kept for gangs that collect",
+        "Free amount that is kept for collecting gangs",
         lambda now: _whole(now.report, now.report.gangs.kept),
     ),
     counter(
