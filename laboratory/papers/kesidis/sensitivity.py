@@ -163,11 +163,11 @@ def sensitivity(
         rows=tuple(rows),
         notes=(
             *paragraphs(f"""
-                'Ends first': the makespan is shorter by so much, in percent. 'Steadier': the
-                variance of allocated resources is smaller by so much, in percent. 'Recover': the
-                increase of allocated memory, in percentage points, after agents that registered one
-                by one were first filled. 'Fuller': how much more memory is allocated under rPS-DSF,
-                in percentage points.
+                'Ends first': the reduction of the makespan, in percent. 'Steadier': the reduction
+                of the variance of allocated resources, in percent. 'Recover': the increase of
+                allocated memory, in percentage points, after agents that registered one by one were
+                first filled. 'Fuller': how much more memory is allocated under rPS-DSF, in
+                percentage points.
 
                 A claim holds if the 95 % interval of the mean over the seeds is above zero (for
                 'does not recover': within ±{MARGIN:g} points). It is contradicted ('contrary') if
