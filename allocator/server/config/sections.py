@@ -645,8 +645,7 @@ class LearnSection(Section):
         description=(
             "After this many full cycles without an offer, a framework whose demand is learnt"
             " or remembered is once offered all free resources of an agent, because it may"
-            " need less. The number"
-            " doubles each time."
+            " need less. The number doubles each time."
         ),
     )
 
@@ -673,9 +672,8 @@ class ObserverSection(Section):
     sources: Addresses = Field(
         (),
         description=(
-            "Addresses (observer.listen) of the observers to follow (`observe --from`). If"
-            " there are several, the observer of the sidecar that has a master's session is"
-            " followed."
+            "Addresses (observer.listen) of the observers to follow (`observe --from`). If there"
+            " are several, the observer of the sidecar that has a master's session is followed."
         ),
     )
     tls_ca: OptionalFile = Field(
