@@ -169,7 +169,10 @@ DEMAND = SettingKind(
     group="Rules that set what one task of a framework needs.",
     commands=(
         "List the rules.",
-        "Set what one task needs, replacing the rule with the same patterns.",
+        (
+            "Set what one task of the matching frameworks needs. Replaces the rule with the same"
+            " patterns."
+        ),
         _OF_PATTERNS,
     ),
     examples=("'cpus:2;mem:2048' --framework-name 'spark*'", "--framework-name 'spark*'"),
@@ -201,7 +204,10 @@ CONSTRAINT = SettingKind(
     group="Rules that set which agents a framework may use.",
     commands=(
         "List the rules.",
-        "Set which agents may be used, replacing the rule with the same patterns.",
+        (
+            "Set which agents the matching frameworks may use. Replaces the rule with the same"
+            " patterns."
+        ),
         _OF_PATTERNS,
     ),
     examples=("'zone=a|b; ssd' --role 'eng/*'", "--role 'eng/*'"),
@@ -263,13 +269,14 @@ WEIGHT = SettingKind(
     group="Weights of frameworks, on top of their roles' weights.",
     commands=(
         "List the rules.",
-        "Set the weight of frameworks, replacing the rule with the same patterns.",
+        "Set the weight of the matching frameworks. Replaces the rule with the same patterns.",
         _OF_PATTERNS,
     ),
     examples=("2 --framework-name 'spark-etl'", "--framework-name 'spark-etl'"),
     called="weight",
     meaning="Shares are divided by it; 1 has no effect.",
-    hint="More than 0; 2 entitles to twice the share of others.",
+    hint="Weight, more than 0. A framework with weight 2 is entitled to twice the share of a"
+    " framework with weight 1.",
     example=2.0,
     # Shares are divided by weights: beyond these bounds rounding errors would decide.
     bounds=(1e-6, 1e6),
@@ -281,18 +288,22 @@ GANG = SettingKind(
     Scope.FRAMEWORKS,
     Value.COUNT,
     "tasks",
-    what="How many tasks the frameworks that match both patterns start at once or not at all.",
-    group="Rules that set how many tasks of a framework start at once or not at all.",
+    what="Gangs: how many tasks the frameworks that match both patterns start together or not"
+    " at all.",
+    group="Rules for gangs: how many tasks of a framework start together or not at all.",
     commands=(
         "List the rules.",
-        "Set the size of gangs, replacing the rule with the same patterns.",
+        (
+            "Set the size of gangs of the matching frameworks. Replaces the rule with the same"
+            " patterns."
+        ),
         _OF_PATTERNS,
     ),
     examples=("8 --framework-name 'mpi*'", "--framework-name 'mpi*'"),
     called="tasks",
     meaning="The framework is offered room for this many tasks of its demand at once, or nothing."
     " 1: it has no gang, whatever its label says.",
-    hint="Tasks that are offered room together; 1: no gang, whatever the framework's label says.",
+    hint="Number of tasks that start together; 1: no gang, whatever the framework's label says.",
     example=8,
     bounds=(1, 100_000),
     column=">tasks",

@@ -99,27 +99,29 @@ class GetStatusResponse(_message.Message):
     "plain" (NUMBA_DISABLE_JIT). Sessions begin only in the states "compiled" and "plain".
     """
     loop_parts_compiled: _builtins.int
-    """Number of parts that are compiled, of those compiled in parallel."""
+    """Number of parts of the loops that are already compiled."""
     loop_parts: _builtins.int
     state_directory: _builtins.str
     """Directory in which operators' settings are saved; empty: they are lost when the process ends."""
     state_problem: _builtins.str
-    """Why they cannot be saved there; empty if they can."""
+    """Reason why operators' settings cannot be saved in that directory; empty if they can."""
     @_builtins.property
     def policy(self) -> _settings_pb2.Policy: ...
     @_builtins.property
     def resources(self) -> _containers.RepeatedCompositeFieldContainer[Global___ResourceUse]: ...
     @_builtins.property
     def settings(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Setting]:
-        """What operators set, and the rules of the configuration; ListSettings has all settings."""
+        """Settings made by operators, and the rules of the configuration. ListSettings returns all
+        settings.
+        """
 
     @_builtins.property
     def warnings(self) -> _containers.RepeatedCompositeFieldContainer[Global___StatusWarning]:
-        """Present problems, the most severe first."""
+        """Current problems, the most severe first."""
 
     @_builtins.property
     def followed(self) -> Global___Followed:
-        """Set where an observer on another machine answers."""
+        """Set only if an observer on another machine answers."""
 
     def __init__(
         self,
@@ -167,7 +169,7 @@ Global___GetStatusResponse: _TypeAlias = GetStatusResponse  # noqa: Y015
 
 @_typing.final
 class Followed(_message.Message):
-    """What an observer follows."""
+    """The source that an observer follows."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -175,10 +177,10 @@ class Followed(_message.Message):
     CONNECTED_FIELD_NUMBER: _builtins.int
     LAG_S_FIELD_NUMBER: _builtins.int
     source: _builtins.str
-    """Its address."""
+    """Address of the source."""
     connected: _builtins.bool
     lag_s: _builtins.float
-    """How far the books are behind; see the metric observer_lag_seconds."""
+    """How far the observer's state is behind the source's; see the metric observer_lag_seconds."""
     def __init__(
         self,
         *,
@@ -211,7 +213,7 @@ class StatusWarning(_message.Message):
     "not repeated" (the observer recomputed a cycle with a different result).
     """
     text: _builtins.str
-    """A sentence that describes it."""
+    """A sentence that describes the problem."""
     mend: _builtins.str
     """What to do."""
     def __init__(
@@ -242,7 +244,7 @@ class ResourceUse(_message.Message):
     name: _builtins.str
     total: _builtins.int
     held: _builtins.int
-    """Offered or in use; and the part of it that is offered and not in use."""
+    """`held`: offered or in use. `offered`: offered and not in use."""
     offered: _builtins.int
     def __init__(
         self,
@@ -271,14 +273,14 @@ class GetSharesRequest(_message.Message):
     role: _builtins.str
     """Only clients of this role and its descendants; empty: all."""
     fair: _builtins.bool
-    """Also compute fair shares, which costs about as much as an allocation of the whole cluster, on a
-    copy of the books.
+    """Also compute fair shares. This costs about as much as one allocation of the whole cluster. It
+    works on a copy, so decisions continue.
     """
     newcomer_role: _builtins.str
     """Also compute the fair share of a new framework in this role; empty: do not."""
     @_builtins.property
     def newcomer_demand(self) -> _types_pb2.Quantities:
-        """One task's needs of the new framework; empty: unknown."""
+        """The resources that one task of the new framework needs; empty: unknown."""
 
     def __init__(
         self,
@@ -333,19 +335,21 @@ class Share(_message.Message):
     weighted_share: _builtins.float
     dominant_resource: _builtins.str
     score: _builtins.float
-    """By the current policy's criterion, if the score does not depend on the agent."""
+    """Score by the current policy's criterion. Set only if the score does not depend on the agent."""
     demand_source: _builtins.str
     agents: _builtins.int
     filters: _builtins.int
-    """Refusals in force."""
+    """Number of refusals (filters) in force."""
     offered_share: _builtins.float
     """Dominant share of what is on offer and not in use, 0 to 1."""
     offer_age_s: _builtins.float
-    """The longest time for which resources of an agent have been on offer without interruption; 0 if
-    none are. Only for clients.
+    """How long resources have been on offer to the client without interruption: the maximum over all
+    agents; 0 if nothing is on offer. Only for clients.
     """
     waited_cycles: _builtins.int
-    """Consecutive full cycles that could have served it but did not. Only for clients."""
+    """Number of consecutive full cycles that could have served the client but did not. Only for
+    clients.
+    """
     fair_share: _builtins.float
     """Dominant share, 0 to 1, that the policy would give if it allocated the whole cluster from
     scratch. NaN if not requested.
@@ -406,7 +410,7 @@ class GetSharesResponse(_message.Message):
     fairness_error_rms: _builtins.float
     """Root mean square of all clients' fairness errors; NaN if not requested."""
     fair: _builtins.bool
-    """Whether fair shares are included."""
+    """True if fair shares are included."""
     newcomer_share: _builtins.float
     """Fair share of the new framework; NaN if not requested."""
     @_builtins.property
@@ -482,7 +486,7 @@ class SetPolicyRequest(_message.Message):
     POLICY_FIELD_NUMBER: _builtins.int
     DRY_RUN_FIELD_NUMBER: _builtins.int
     dry_run: _builtins.bool
-    """Change nothing, and return how the next decisions would differ."""
+    """Dry run: change nothing, and return how the next decisions would differ."""
     @_builtins.property
     def policy(self) -> _settings_pb2.Policy: ...
     def __init__(
@@ -903,8 +907,9 @@ class GetShadowRequest(_message.Message):
 
     FAIR_FIELD_NUMBER: _builtins.int
     fair: _builtins.bool
-    """Also compute what either policy would give if it allocated the whole cluster from scratch,
-    which costs about as much as two allocations of the whole cluster, on copies of the books.
+    """Also compute what each of the two policies would give if it allocated the whole cluster from
+    scratch. This costs about as much as two allocations of the whole cluster. It works on copies,
+    so decisions continue.
     """
     def __init__(
         self,
@@ -930,14 +935,14 @@ class GetShadowResponse(_message.Message):
     ROLES_FIELD_NUMBER: _builtins.int
     FAIR_FIELD_NUMBER: _builtins.int
     fair: _builtins.bool
-    """Whether fair shares are included."""
+    """True if fair shares are included."""
     @_builtins.property
     def policy(self) -> _settings_pb2.Policy:
         """The policy in force."""
 
     @_builtins.property
     def shadow(self) -> _settings_pb2.Policy:
-        """The shadow policy; without a name: none."""
+        """The shadow policy. If its name is empty, there is none."""
 
     @_builtins.property
     def counts(self) -> Global___ShadowCounts: ...
@@ -991,7 +996,7 @@ Global___SetShadowResponse: _TypeAlias = SetShadowResponse  # noqa: Y015
 
 @_typing.final
 class ShadowCounts(_message.Message):
-    """Counts of cycles since the shadow was set."""
+    """Numbers of cycles since the shadow policy was set."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1073,10 +1078,10 @@ class ShadowShare(_message.Message):
     share: _builtins.float
     """Dominant share of the cluster now, 0 to 1."""
     offered: _builtins.float
-    """Sum of the dominant shares offered in the compared cycles, by either policy."""
+    """Sum of the dominant shares that each policy offered in the compared cycles."""
     offered_by_shadow: _builtins.float
     cycles: _builtins.int
-    """Number of compared cycles with an offer to it, by either policy."""
+    """Number of compared cycles in which each policy offered something to it."""
     cycles_by_shadow: _builtins.int
     fair_share: _builtins.float
     """Dominant share if the whole cluster were allocated from scratch; NaN if not requested."""
@@ -1133,7 +1138,7 @@ class ListNamesResponse(_message.Message):
     NAMES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def names(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """In order; at most 500."""
+        """Sorted; at most 500."""
 
     def __init__(
         self,
@@ -1259,19 +1264,21 @@ class ListedAgent(_message.Message):
     region: _builtins.str
     zone: _builtins.str
     held_share: _builtins.float
-    """Fraction, 0 to 1, of its fullest resource that is in use or on offer."""
+    """Fraction, 0 to 1, that is in use or on offer, of the resource for which this fraction is
+    largest.
+    """
     frameworks: _builtins.int
-    """Number of frameworks that hold resources on it."""
+    """Number of frameworks that hold resources on the agent."""
     unavailable_from_ms: _builtins.int
     """Beginning of maintenance, in ms on the master's clock; -1: none is scheduled."""
     unavailable_for_ms: _builtins.int
-    """Its duration."""
+    """Duration of maintenance, in ms."""
     @_builtins.property
     def attributes(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]: ...
     @_builtins.property
     def states(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """"active": it may be offered. "inactive", "unlisted" (not on the whitelist), "drained": it may
-        not. "maintenance": scheduled, without effect on offers.
+        """"active": the agent may be offered. "inactive", "unlisted" (not on the whitelist) or "drained":
+        it is not offered. "maintenance": maintenance is scheduled, which does not prevent offers.
         """
 
     @_builtins.property
@@ -1288,11 +1295,11 @@ class ListedAgent(_message.Message):
 
     @_builtins.property
     def holders(self) -> _containers.RepeatedCompositeFieldContainer[_explain_pb2.Holder]:
-        """What they hold, the largest share first; at most 100."""
+        """What each of these frameworks holds, the largest share first; at most 100."""
 
     @_builtins.property
     def drain(self) -> _settings_pb2.Setting:
-        """The rule that drains it; absent if it is not drained."""
+        """The rule that drains the agent; absent if it is not drained."""
 
     def __init__(
         self,
@@ -1405,10 +1412,12 @@ class ListedFramework(_message.Message):
     waited_cycles: _builtins.int
     """Maximum over its roles."""
     role_count: _builtins.int
-    """Number of its roles."""
+    """Number of the framework's roles."""
     @_builtins.property
     def states(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """"active" or "inactive"; "suppressed" if it is in all of its roles; "waiting" if it is in any."""
+        """"active" or "inactive"; also "suppressed" if offers are suppressed in all of its roles, and
+        "waiting" if it waits for offers in any of its roles.
+        """
 
     @_builtins.property
     def held(self) -> _types_pb2.Quantities:
@@ -1418,7 +1427,7 @@ class ListedFramework(_message.Message):
     def offered(self) -> _types_pb2.Quantities: ...
     @_builtins.property
     def roles(self) -> _containers.RepeatedCompositeFieldContainer[Global___Share]:
-        """What it holds and needs in each role, the largest share first; at most 100."""
+        """What the framework holds and needs in each role, the largest share first; at most 100."""
 
     def __init__(
         self,
@@ -1524,7 +1533,7 @@ class ListedRole(_message.Message):
     def limit(self) -> _types_pb2.Quantities: ...
     @_builtins.property
     def consumed(self) -> _types_pb2.Quantities:
-        """The amounts that count against them."""
+        """The amounts that count against guarantee and limit."""
 
     @_builtins.property
     def held(self) -> _types_pb2.Quantities:
@@ -1644,14 +1653,14 @@ class ApplySettingsRequest(_message.Message):
     DRY_RUN_FIELD_NUMBER: _builtins.int
     FORCE_FIELD_NUMBER: _builtins.int
     prune: _builtins.bool
-    """Also remove what operators set and no change names."""
+    """Also remove all settings made by operators that are not among the changes."""
     dry_run: _builtins.bool
-    """Change nothing, and return the differences."""
+    """Dry run: change nothing, and return the differences."""
     force: _builtins.bool
     """As in SetDemandRequest."""
     @_builtins.property
     def changes(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.KeptChange]:
-        """At most 10,000. Their `by` and `at_ms` are ignored."""
+        """The settings to make, at most 10,000. Their `by` and `at_ms` are ignored."""
 
     def __init__(
         self,
@@ -1677,7 +1686,7 @@ class ApplySettingsResponse(_message.Message):
     CHANGE_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def changes(self) -> _containers.RepeatedCompositeFieldContainer[Global___SettingChange]:
-        """The differences; none if everything was already set."""
+        """The differences; empty if everything was already set."""
 
     @_builtins.property
     def change(self) -> _settings_pb2.Change: ...
@@ -1697,7 +1706,7 @@ Global___ApplySettingsResponse: _TypeAlias = ApplySettingsResponse  # noqa: Y015
 
 @_typing.final
 class SettingChange(_message.Message):
-    """A setting before and after a change, in words; empty: not set."""
+    """A setting before and after a change, as text; empty: not set."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1773,7 +1782,7 @@ Global___ListHistoryResponse: _TypeAlias = ListHistoryResponse  # noqa: Y015
 
 @_typing.final
 class MadeChange(_message.Message):
-    """All that one request, or one new configuration, changed."""
+    """All changes by one request, or by one reload of the configuration."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1784,11 +1793,11 @@ class MadeChange(_message.Message):
     LEFT_OUT_FIELD_NUMBER: _builtins.int
     number: _builtins.int
     by: _builtins.str
-    """The author, in words."""
+    """The author, as text."""
     at_ms: _builtins.int
     """In milliseconds since 1970."""
     left_out: _builtins.int
-    """Number of further settings that it changed and that are no longer recorded."""
+    """Number of further settings that were changed, but are no longer recorded."""
     @_builtins.property
     def settings(self) -> _containers.RepeatedCompositeFieldContainer[Global___SettingChange]: ...
     def __init__(
@@ -1816,9 +1825,9 @@ class RevertSettingsRequest(_message.Message):
     DRY_RUN_FIELD_NUMBER: _builtins.int
     FORCE_FIELD_NUMBER: _builtins.int
     number: _builtins.int
-    """Number of a change in the history."""
+    """Number of the change in the history."""
     dry_run: _builtins.bool
-    """Change nothing, and return the differences."""
+    """Dry run: change nothing, and return the differences."""
     force: _builtins.bool
     """As in SetDemandRequest."""
     def __init__(
@@ -1844,7 +1853,7 @@ class RevertSettingsResponse(_message.Message):
     CHANGE_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def changes(self) -> _containers.RepeatedCompositeFieldContainer[Global___SettingChange]:
-        """The differences; none if everything was already set."""
+        """The differences; empty if everything was already set."""
 
     @_builtins.property
     def change(self) -> _settings_pb2.Change: ...
@@ -1873,13 +1882,13 @@ class GetUsageRequest(_message.Message):
     by: _builtins.str
     """"role", "framework" or "principal"."""
     since_ms: _builtins.int
-    """From here, in milliseconds since 1970, rounded down to an hour, or to a day if its hours are
-    not kept any more; 0: all that is kept.
+    """Start of the report, in milliseconds since 1970. It is rounded down to an hour, or to a day if
+    hourly figures of that day are no longer kept. 0: report everything that is kept.
     """
     until_ms: _builtins.int
-    """Up to here, rounded up likewise; 0: up to now."""
+    """End of the report, rounded up in the same way; 0: now."""
     daily: _builtins.bool
-    """One span for each day (UTC) instead of one for all."""
+    """Return one span for each day (UTC) instead of one for the whole time."""
     def __init__(
         self,
         *,
@@ -1903,7 +1912,7 @@ class GetUsageResponse(_message.Message):
     SPANS_FIELD_NUMBER: _builtins.int
     PROBLEM_FIELD_NUMBER: _builtins.int
     problem: _builtins.str
-    """Why usage is not saved, so that it ends with the process; empty if it is."""
+    """Reason why usage is not saved, so that it is lost when the process ends; empty if it is saved."""
     @_builtins.property
     def spans(self) -> _containers.RepeatedCompositeFieldContainer[Global___UsageSpan]: ...
     def __init__(
@@ -1922,8 +1931,8 @@ Global___GetUsageResponse: _TypeAlias = GetUsageResponse  # noqa: Y015
 
 @_typing.final
 class UsageSpan(_message.Message):
-    """What some time came to. Amounts are exact decimals of the resource's unit (mem and disk: MiB)
-    times seconds.
+    """The usage in a span of time. Amounts are exact decimals, in the resource's unit (mem and disk:
+    MiB) times seconds.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -1937,14 +1946,14 @@ class UsageSpan(_message.Message):
     """In milliseconds since 1970."""
     end_ms: _builtins.int
     accounted_ms: _builtins.int
-    """Time within it that is accounted for: all of it but what was before the account began, or is
-    still to come.
+    """The part of the span, in ms, for which usage is recorded: not the time before recording began,
+    nor the time after now.
     """
     @_builtins.property
     def cluster(self) -> _containers.RepeatedCompositeFieldContainer[Global___UsageOfCluster]: ...
     @_builtins.property
     def names(self) -> _containers.RepeatedCompositeFieldContainer[Global___UsageOfName]:
-        """Those with the largest dominant shares first."""
+        """Sorted by dominant share, the largest first."""
 
     def __init__(
         self,
@@ -1979,10 +1988,10 @@ class UsageOfCluster(_message.Message):
     capacity_seconds: _builtins.str
     used_seconds: _builtins.str
     offered_seconds: _builtins.str
-    """Held by offers."""
+    """In unanswered offers."""
     idle_seconds: _builtins.str
     unknown_seconds: _builtins.str
-    """No master was in session, so it is not known where it went."""
+    """Use is unknown, because no master had a session."""
     def __init__(
         self,
         *,
@@ -2010,13 +2019,13 @@ class UsageOfName(_message.Message):
     OTHERS_FIELD_NUMBER: _builtins.int
     RESOURCES_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """Path of the role, id of the framework, or principal; empty: held by frameworks before they
-    subscribed, or without a principal.
+    """Path of the role, id of the framework, or principal. Empty: frameworks that have not subscribed
+    yet, or that have no principal.
     """
     title: _builtins.str
-    """The framework's own name for itself."""
+    """Name of the framework."""
     others: _builtins.bool
-    """All names that are not kept one by one."""
+    """True for the sum of all names that are not kept individually."""
     @_builtins.property
     def resources(self) -> _containers.RepeatedCompositeFieldContainer[Global___UsageOfResource]: ...
     def __init__(

@@ -214,8 +214,8 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Explain(self, request, context):
-        """Explains why a framework, the frameworks of a role, or the frameworks that want an agent get
-        nothing.
+        """Explains why a framework, or the frameworks of a role, get no offers, or why an agent is not
+        offered.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -228,7 +228,7 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def SetPolicy(self, request, context):
-        """Sets the policy from the next cycle on; outstanding offers stay.
+        """Sets the policy, starting with the next cycle. Outstanding offers stay.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -327,8 +327,8 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListAgents(self, request, context):
-        """List agents, frameworks and roles in the books: the named ones, or those that match the
-        filters, up to a limit and ordered by name.
+        """List agents, frameworks and roles, ordered by name: either the named ones, or all that match
+        the filters of the request. The number of results is limited.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -354,7 +354,7 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ResetSettings(self, request, context):
-        """Removes what operators set, so that the configuration applies again.
+        """Removes settings made by operators, so that the configuration applies again.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -376,21 +376,21 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def RevertSettings(self, request, context):
-        """Restores atomically what a change replaced.
+        """Restores, in one step, the values that a change replaced.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetUsage(self, request, context):
-        """Returns what was used, offered and idle over time, by name.
+        """Returns how much was used, offered and idle over time, by role, framework or principal.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ResetUsage(self, request, context):
-        """Deletes all usage so far, and starts again at this moment.
+        """Deletes all recorded usage; recording starts again at this moment.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -36,12 +36,12 @@ class AdminServiceStub:
     GetStatus: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetStatusRequest, _admin_pb2.GetStatusResponse]
     GetShares: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetSharesRequest, _admin_pb2.GetSharesResponse]
     Explain: _grpc.UnaryUnaryMultiCallable[_explain_pb2.ExplainRequest, _explain_pb2.ExplainResponse]
-    """Explains why a framework, the frameworks of a role, or the frameworks that want an agent get
-    nothing.
+    """Explains why a framework, or the frameworks of a role, get no offers, or why an agent is not
+    offered.
     """
     GetPolicy: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetPolicyRequest, _admin_pb2.GetPolicyResponse]
     SetPolicy: _grpc.UnaryUnaryMultiCallable[_admin_pb2.SetPolicyRequest, _admin_pb2.SetPolicyResponse]
-    """Sets the policy from the next cycle on; outstanding offers stay."""
+    """Sets the policy, starting with the next cycle. Outstanding offers stay."""
     ListDemands: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListDemandsRequest, _admin_pb2.ListDemandsResponse]
     SetDemand: _grpc.UnaryUnaryMultiCallable[_settings_pb2.SetDemandRequest, _admin_pb2.SetDemandResponse]
     ListConstraints: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListConstraintsRequest, _admin_pb2.ListConstraintsResponse]
@@ -60,15 +60,15 @@ class AdminServiceStub:
     ListNames: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListNamesRequest, _admin_pb2.ListNamesResponse]
     """Lists names with a prefix, for shell completion."""
     ListAgents: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListAgentsRequest, _admin_pb2.ListAgentsResponse]
-    """List agents, frameworks and roles in the books: the named ones, or those that match the
-    filters, up to a limit and ordered by name.
+    """List agents, frameworks and roles, ordered by name: either the named ones, or all that match
+    the filters of the request. The number of results is limited.
     """
     ListFrameworks: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListFrameworksRequest, _admin_pb2.ListFrameworksResponse]
     ListRoles: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListRolesRequest, _admin_pb2.ListRolesResponse]
     ListSettings: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListSettingsRequest, _admin_pb2.ListSettingsResponse]
     """Lists every setting and where it comes from."""
     ResetSettings: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ResetSettingsRequest, _admin_pb2.ResetSettingsResponse]
-    """Removes what operators set, so that the configuration applies again."""
+    """Removes settings made by operators, so that the configuration applies again."""
     ApplySettings: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ApplySettingsRequest, _admin_pb2.ApplySettingsResponse]
     """Makes several changes atomically."""
     ListHistory: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListHistoryRequest, _admin_pb2.ListHistoryResponse]
@@ -76,11 +76,11 @@ class AdminServiceStub:
     The history survives a restart if operators' settings do.
     """
     RevertSettings: _grpc.UnaryUnaryMultiCallable[_admin_pb2.RevertSettingsRequest, _admin_pb2.RevertSettingsResponse]
-    """Restores atomically what a change replaced."""
+    """Restores, in one step, the values that a change replaced."""
     GetUsage: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetUsageRequest, _admin_pb2.GetUsageResponse]
-    """Returns what was used, offered and idle over time, by name."""
+    """Returns how much was used, offered and idle over time, by role, framework or principal."""
     ResetUsage: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ResetUsageRequest, _admin_pb2.ResetUsageResponse]
-    """Deletes all usage so far, and starts again at this moment."""
+    """Deletes all recorded usage; recording starts again at this moment."""
     Dump: _grpc.UnaryStreamMultiCallable[_admin_pb2.DumpRequest, _admin_pb2.DumpResponse]
     """Returns the whole state as JSON, in pieces."""
     Snapshot: _grpc.UnaryStreamMultiCallable[_admin_pb2.SnapshotRequest, _admin_pb2.SnapshotResponse]
@@ -92,12 +92,12 @@ class AdminServiceAsyncStub(AdminServiceStub):
     GetStatus: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetStatusRequest, _admin_pb2.GetStatusResponse]  # type: ignore[assignment]
     GetShares: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetSharesRequest, _admin_pb2.GetSharesResponse]  # type: ignore[assignment]
     Explain: _aio.UnaryUnaryMultiCallable[_explain_pb2.ExplainRequest, _explain_pb2.ExplainResponse]  # type: ignore[assignment]
-    """Explains why a framework, the frameworks of a role, or the frameworks that want an agent get
-    nothing.
+    """Explains why a framework, or the frameworks of a role, get no offers, or why an agent is not
+    offered.
     """
     GetPolicy: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetPolicyRequest, _admin_pb2.GetPolicyResponse]  # type: ignore[assignment]
     SetPolicy: _aio.UnaryUnaryMultiCallable[_admin_pb2.SetPolicyRequest, _admin_pb2.SetPolicyResponse]  # type: ignore[assignment]
-    """Sets the policy from the next cycle on; outstanding offers stay."""
+    """Sets the policy, starting with the next cycle. Outstanding offers stay."""
     ListDemands: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListDemandsRequest, _admin_pb2.ListDemandsResponse]  # type: ignore[assignment]
     SetDemand: _aio.UnaryUnaryMultiCallable[_settings_pb2.SetDemandRequest, _admin_pb2.SetDemandResponse]  # type: ignore[assignment]
     ListConstraints: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListConstraintsRequest, _admin_pb2.ListConstraintsResponse]  # type: ignore[assignment]
@@ -116,15 +116,15 @@ class AdminServiceAsyncStub(AdminServiceStub):
     ListNames: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListNamesRequest, _admin_pb2.ListNamesResponse]  # type: ignore[assignment]
     """Lists names with a prefix, for shell completion."""
     ListAgents: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListAgentsRequest, _admin_pb2.ListAgentsResponse]  # type: ignore[assignment]
-    """List agents, frameworks and roles in the books: the named ones, or those that match the
-    filters, up to a limit and ordered by name.
+    """List agents, frameworks and roles, ordered by name: either the named ones, or all that match
+    the filters of the request. The number of results is limited.
     """
     ListFrameworks: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListFrameworksRequest, _admin_pb2.ListFrameworksResponse]  # type: ignore[assignment]
     ListRoles: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListRolesRequest, _admin_pb2.ListRolesResponse]  # type: ignore[assignment]
     ListSettings: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListSettingsRequest, _admin_pb2.ListSettingsResponse]  # type: ignore[assignment]
     """Lists every setting and where it comes from."""
     ResetSettings: _aio.UnaryUnaryMultiCallable[_admin_pb2.ResetSettingsRequest, _admin_pb2.ResetSettingsResponse]  # type: ignore[assignment]
-    """Removes what operators set, so that the configuration applies again."""
+    """Removes settings made by operators, so that the configuration applies again."""
     ApplySettings: _aio.UnaryUnaryMultiCallable[_admin_pb2.ApplySettingsRequest, _admin_pb2.ApplySettingsResponse]  # type: ignore[assignment]
     """Makes several changes atomically."""
     ListHistory: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListHistoryRequest, _admin_pb2.ListHistoryResponse]  # type: ignore[assignment]
@@ -132,11 +132,11 @@ class AdminServiceAsyncStub(AdminServiceStub):
     The history survives a restart if operators' settings do.
     """
     RevertSettings: _aio.UnaryUnaryMultiCallable[_admin_pb2.RevertSettingsRequest, _admin_pb2.RevertSettingsResponse]  # type: ignore[assignment]
-    """Restores atomically what a change replaced."""
+    """Restores, in one step, the values that a change replaced."""
     GetUsage: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetUsageRequest, _admin_pb2.GetUsageResponse]  # type: ignore[assignment]
-    """Returns what was used, offered and idle over time, by name."""
+    """Returns how much was used, offered and idle over time, by role, framework or principal."""
     ResetUsage: _aio.UnaryUnaryMultiCallable[_admin_pb2.ResetUsageRequest, _admin_pb2.ResetUsageResponse]  # type: ignore[assignment]
-    """Deletes all usage so far, and starts again at this moment."""
+    """Deletes all recorded usage; recording starts again at this moment."""
     Dump: _aio.UnaryStreamMultiCallable[_admin_pb2.DumpRequest, _admin_pb2.DumpResponse]  # type: ignore[assignment]
     """Returns the whole state as JSON, in pieces."""
     Snapshot: _aio.UnaryStreamMultiCallable[_admin_pb2.SnapshotRequest, _admin_pb2.SnapshotResponse]  # type: ignore[assignment]
@@ -163,8 +163,8 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _explain_pb2.ExplainRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_explain_pb2.ExplainResponse, _abc.Awaitable[_explain_pb2.ExplainResponse]]:
-        """Explains why a framework, the frameworks of a role, or the frameworks that want an agent get
-        nothing.
+        """Explains why a framework, or the frameworks of a role, get no offers, or why an agent is not
+        offered.
         """
 
     @_abc_1.abstractmethod
@@ -180,7 +180,7 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_pb2.SetPolicyRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.SetPolicyResponse, _abc.Awaitable[_admin_pb2.SetPolicyResponse]]:
-        """Sets the policy from the next cycle on; outstanding offers stay."""
+        """Sets the policy, starting with the next cycle. Outstanding offers stay."""
 
     @_abc_1.abstractmethod
     def ListDemands(
@@ -295,8 +295,8 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_pb2.ListAgentsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.ListAgentsResponse, _abc.Awaitable[_admin_pb2.ListAgentsResponse]]:
-        """List agents, frameworks and roles in the books: the named ones, or those that match the
-        filters, up to a limit and ordered by name.
+        """List agents, frameworks and roles, ordered by name: either the named ones, or all that match
+        the filters of the request. The number of results is limited.
         """
 
     @_abc_1.abstractmethod
@@ -327,7 +327,7 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_pb2.ResetSettingsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.ResetSettingsResponse, _abc.Awaitable[_admin_pb2.ResetSettingsResponse]]:
-        """Removes what operators set, so that the configuration applies again."""
+        """Removes settings made by operators, so that the configuration applies again."""
 
     @_abc_1.abstractmethod
     def ApplySettings(
@@ -353,7 +353,7 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_pb2.RevertSettingsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.RevertSettingsResponse, _abc.Awaitable[_admin_pb2.RevertSettingsResponse]]:
-        """Restores atomically what a change replaced."""
+        """Restores, in one step, the values that a change replaced."""
 
     @_abc_1.abstractmethod
     def GetUsage(
@@ -361,7 +361,7 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_pb2.GetUsageRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.GetUsageResponse, _abc.Awaitable[_admin_pb2.GetUsageResponse]]:
-        """Returns what was used, offered and idle over time, by name."""
+        """Returns how much was used, offered and idle over time, by role, framework or principal."""
 
     @_abc_1.abstractmethod
     def ResetUsage(
@@ -369,7 +369,7 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_pb2.ResetUsageRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.ResetUsageResponse, _abc.Awaitable[_admin_pb2.ResetUsageResponse]]:
-        """Deletes all usage so far, and starts again at this moment."""
+        """Deletes all recorded usage; recording starts again at this moment."""
 
     @_abc_1.abstractmethod
     def Dump(

@@ -49,7 +49,7 @@ class JournalRecord(_message.Message):
     PLAN_FIELD_NUMBER: _builtins.int
     GANG_FIELD_NUMBER: _builtins.int
     session: _builtins.int
-    """Sessions are numbered from 1 within one sidecar process; 0: no session is concerned."""
+    """Number of the session, from 1 within one sidecar process; 0: the record concerns no session."""
     request: _builtins.bytes
     """A SessionRequest as received, whether it parses or not."""
     checkpoint_piece: _builtins.bytes
@@ -182,13 +182,15 @@ class JournalStart(_message.Message):
     patience_cycles: _builtins.int
     outstanding_max: _builtins.float
     collect_ms: _builtins.int
-    """Journals without this field let no gang collect."""
+    """In journals without this field no gang collects."""
     half_life_ms: _builtins.int
-    """Averages over time of what clients hold. Journals without these fields keep none."""
+    """Settings of the averages over time of what clients hold. In journals without these fields there
+    are none.
+    """
     usage_weight: _builtins.float
     priors_max: _builtins.int
-    """Number and half-life of remembered demands that new frameworks start from. Journals without
-    these fields remember none.
+    """Number and half-life of remembered demands, with which new frameworks start. In journals
+    without these fields no demands are remembered.
     """
     prior_half_life_ms: _builtins.int
     learn_patience_cycles: _builtins.int
@@ -277,8 +279,8 @@ class JournalAnswered(_message.Message):
     (little-endian), and the serialized SessionResponse.
     """
     policy_error: _builtins.str
-    """Why the substitute policy decided the cycle; empty if the policy did. A replay does not call
-    the policy then, because one that timed out might succeed this time.
+    """Reason why the substitute policy decided the cycle; empty if the policy did. A replay then does
+    not call the policy, because a policy that timed out might succeed this time.
     """
     failure: _builtins.str
     """Class of the exception that ended the session because of a defect; empty if there was none."""

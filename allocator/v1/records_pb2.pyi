@@ -22,7 +22,7 @@ DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
 class ReportRequest(_message.Message):
-    """Without `said`: the observer can plan."""
+    """If `said` is not set, the report means that the observer is able to plan."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -35,13 +35,13 @@ class ReportRequest(_message.Message):
     FAILURE_FIELD_NUMBER: _builtins.int
     PROPOSAL_FIELD_NUMBER: _builtins.int
     session: _builtins.int
-    """The session of the books, and the policy that plans."""
+    """The session of the observer's books, and the policy that plans."""
     ago_s: _builtins.float
-    """How long ago the problem was taken."""
+    """Time since the problem was copied from the books."""
     took_s: _builtins.float
-    """How long planning took."""
+    """Duration of planning."""
     failure: _builtins.str
-    """There is no plan, and why."""
+    """Planning failed: the reason."""
     @_builtins.property
     def policy(self) -> _settings_pb2.Policy: ...
     @_builtins.property
@@ -50,7 +50,7 @@ class ReportRequest(_message.Message):
 
     @_builtins.property
     def stands(self) -> Global___PlanStands:
-        """The plan in force is good for the problem, too."""
+        """The plan in force is also valid for the new problem."""
 
     @_builtins.property
     def proposal(self) -> Global___PlanProposal: ...
@@ -116,13 +116,13 @@ class PlanProposal(_message.Message):
     FRAMEWORKS_FIELD_NUMBER: _builtins.int
     ROLES_FIELD_NUMBER: _builtins.int
     position: _builtins.int
-    """How many records the books had when the problem was taken."""
+    """Number of records that the books contained when the problem was copied."""
     @_builtins.property
     def plan(self) -> _journal_pb2.JournalPlan: ...
     @_builtins.property
     def agents(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """What the rows of the plan were then: ids of agents, and by client ids of frameworks and paths of
-        roles. Empty if a row was free.
+        """The objects that the rows of the plan stood for when the problem was copied: ids of agents and,
+        for each client, id of the framework and path of the role. Empty if a row was free.
         """
 
     @_builtins.property
@@ -154,11 +154,11 @@ class ReportResponse(_message.Message):
     STALE_FIELD_NUMBER: _builtins.int
     POSITION_FIELD_NUMBER: _builtins.int
     refused: _builtins.str
-    """Why the plan was not adopted; empty if it was."""
+    """Reason why the plan was not adopted; empty if it was."""
     stale: _builtins.bool
-    """The plan is no longer about this session or policy, so another one is worth making."""
+    """The plan is for another session or policy, so the observer should make a new one."""
     position: _builtins.int
-    """The record of the adoption."""
+    """Number of the record with which the plan was adopted."""
     def __init__(
         self,
         *,
@@ -322,9 +322,9 @@ class Figures(_message.Message):
     queue_depth: _builtins.int
     """Number of commands waiting for the deciding thread."""
     not_ready: _builtins.str
-    """Why no session can be accepted now; empty if one can."""
+    """Reason why no session can be accepted now; empty if one can."""
     health: _builtins.str
-    """Why the process is unhealthy; empty if it is healthy."""
+    """Reason why the process is unhealthy; empty if it is healthy."""
     silent_s: _builtins.float
     """Time since the latest batch, by a monotonic clock."""
     @_builtins.property
@@ -349,7 +349,7 @@ class Figures(_message.Message):
     def plans(self) -> Global___PlanFigures: ...
     @_builtins.property
     def failures(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """Threads whose work fails: name and reason."""
+        """Threads that failed: name and reason."""
 
     def __init__(
         self,
@@ -587,7 +587,7 @@ class CycleTimes(_message.Message):
     P99_MS_FIELD_NUMBER: _builtins.int
     total_s: _builtins.float
     p50_ms: _builtins.float
-    """Of the latest cycles; NaN before the first."""
+    """Figures of the latest cycles; NaN before the first cycle."""
     p99_ms: _builtins.float
     @_builtins.property
     def buckets(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:

@@ -103,7 +103,8 @@ class RecordService:
 
 
 class PlanServiceStub:
-    """How the observer's planning goes. The deciding process serves it to its own observer only.
+    """Reports from the planning in the observer. The deciding process serves this only to its own
+    observer.
     """
 
     def __init__(self, channel):
@@ -120,11 +121,12 @@ class PlanServiceStub:
 
 
 class PlanServiceServicer:
-    """How the observer's planning goes. The deciding process serves it to its own observer only.
+    """Reports from the planning in the observer. The deciding process serves this only to its own
+    observer.
     """
 
     def Report(self, request, context):
-        """A plan is adopted or refused before the answer.
+        """A plan in the request is adopted or refused before the answer.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -147,7 +149,8 @@ def add_PlanServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class PlanService:
-    """How the observer's planning goes. The deciding process serves it to its own observer only.
+    """Reports from the planning in the observer. The deciding process serves this only to its own
+    observer.
     """
 
     @staticmethod

@@ -64,25 +64,31 @@ class RecordServiceServicer(metaclass=_abc_1.ABCMeta):
 def add_RecordServiceServicer_to_server(servicer: RecordServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
 
 class PlanServiceStub:
-    """How the observer's planning goes. The deciding process serves it to its own observer only."""
+    """Reports from the planning in the observer. The deciding process serves this only to its own
+    observer.
+    """
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> PlanServiceAsyncStub: ...
     Report: _grpc.UnaryUnaryMultiCallable[_records_pb2.ReportRequest, _records_pb2.ReportResponse]
-    """A plan is adopted or refused before the answer."""
+    """A plan in the request is adopted or refused before the answer."""
 
 @_typing.type_check_only
 class PlanServiceAsyncStub(PlanServiceStub):
-    """How the observer's planning goes. The deciding process serves it to its own observer only."""
+    """Reports from the planning in the observer. The deciding process serves this only to its own
+    observer.
+    """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     Report: _aio.UnaryUnaryMultiCallable[_records_pb2.ReportRequest, _records_pb2.ReportResponse]  # type: ignore[assignment]
-    """A plan is adopted or refused before the answer."""
+    """A plan in the request is adopted or refused before the answer."""
 
 class PlanServiceServicer(metaclass=_abc_1.ABCMeta):
-    """How the observer's planning goes. The deciding process serves it to its own observer only."""
+    """Reports from the planning in the observer. The deciding process serves this only to its own
+    observer.
+    """
 
     @_abc_1.abstractmethod
     def Report(
@@ -90,6 +96,6 @@ class PlanServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _records_pb2.ReportRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_records_pb2.ReportResponse, _abc.Awaitable[_records_pb2.ReportResponse]]:
-        """A plan is adopted or refused before the answer."""
+        """A plan in the request is adopted or refused before the answer."""
 
 def add_PlanServiceServicer_to_server(servicer: PlanServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -441,7 +441,7 @@ Global___SnapshotChunk: _TypeAlias = SnapshotChunk  # noqa: Y015
 
 @_typing.final
 class OfferFilters(_message.Message):
-    """Refusals in force: what `amount` covers is not offered before the refusal expires."""
+    """Refusals in force. An offer that `amount` covers is not made before the refusal expires."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -451,7 +451,7 @@ class OfferFilters(_message.Message):
     def refused(self) -> _types_pb2.Holdings: ...
     @_builtins.property
     def expires_ms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """On the module's clock, one per row."""
+        """Time of expiry on the module's clock, one per row."""
 
     def __init__(
         self,
@@ -541,7 +541,9 @@ class EventBatch(_message.Message):
     AGENTS_FIELD_NUMBER: _builtins.int
     FIGURES_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
-    """One more than that of the previous batch; the first batch continues the snapshot's sequence."""
+    """Sequence number: one more than that of the previous batch. The first batch continues the
+    sequence of the snapshot.
+    """
     clock_ms: _builtins.int
     cycle: _builtins.bool
     """Run a cycle after the events. An empty `agents` means every agent."""
@@ -615,12 +617,12 @@ class ModuleFigures(_message.Message):
     fallback_since_ms: _builtins.int
     """Beginning of the latest fallback on the module's clock; 0: there was none."""
     fallback_until_ms: _builtins.int
-    """Its end; 0: it still lasts."""
+    """End of the latest fallback on the module's clock; 0: it has not ended."""
     breaker_open: _builtins.bool
     """The circuit breaker: sessions are suspended after decisions that no correct sidecar makes."""
     breaker_trips: _builtins.int
     misfits: _builtins.int
-    """Facts from the master that contradicted the books."""
+    """Number of facts from the master that contradicted the books."""
     attempts: _builtins.int
     sessions: _builtins.int
     resyncs: _builtins.int
@@ -639,13 +641,13 @@ class ModuleFigures(_message.Message):
     shadow_offers: _builtins.int
     """Offers by Mesos's allocator, counted per framework and agent, while there was a session."""
     shadow_same: _builtins.int
-    """Decisions of sidecars that Mesos's allocator also made within the interval."""
+    """Number of decisions of the sidecar that Mesos's allocator also made within the interval."""
     shadow_other: _builtins.int
-    """Decisions whose resources it offered only to other frameworks."""
+    """Number of decisions whose resources Mesos's allocator offered only to other frameworks."""
     shadow_none: _builtins.int
-    """Decisions whose resources it did not offer."""
+    """Number of decisions whose resources Mesos's allocator did not offer."""
     set_aside: _builtins.int
-    """Total of the inputs from frameworks and agents that the module ignored."""
+    """Number of inputs from frameworks and agents that the module ignored."""
     barren_intervals: _builtins.int
     """Consecutive intervals in which a sidecar that answers offered nothing and did not report that
     it holds back, although a framework could have used free resources.
@@ -850,7 +852,7 @@ Global___DefineHandles: _TypeAlias = DefineHandles  # noqa: Y015
 
 @_typing.final
 class UpdateAgent(_message.Message):
-    """Each field that is present replaces the agent's."""
+    """Each field that is present replaces the value of the agent."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -997,7 +999,9 @@ class Release(_message.Message):
     def released(self) -> _types_pb2.Holdings: ...
     @_builtins.property
     def refuse_ms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """How long the same must not be offered again, one per row; -1: no filter."""
+        """Duration of the filter, in which the same must not be offered again, one per row; -1: no
+        filter.
+        """
 
     @_builtins.property
     def allocated(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bool]:
@@ -1057,7 +1061,7 @@ Global___UpdateAllocation: _TypeAlias = UpdateAllocation  # noqa: Y015
 
 @_typing.final
 class SuppressOffers(_message.Message):
-    """An empty list of roles means all of the framework's; the module always names them."""
+    """An empty list of roles means all roles of the framework. The module always lists them."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1279,7 +1283,7 @@ class DecisionBatch(_message.Message):
     HOLDS_BACK_FIELD_NUMBER: _builtins.int
     GANGS_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
-    """The EventBatch this answers: every event up to it is applied."""
+    """Sequence number of the EventBatch that this answers. All events up to it are applied."""
     cycle: _builtins.int
     """The number of cycles run so far in this session; 0: no cycle was requested."""
     first_decision: _builtins.int
@@ -1289,8 +1293,9 @@ class DecisionBatch(_message.Message):
     more: _builtins.bool
     """Another part of this answer follows."""
     holds_back: _builtins.bool
-    """Also in the last part: the sidecar holds resources back on purpose, for example because of an
-    operator's rule, a plan, or demands that fit nowhere, which the module may not know.
+    """Also set only in the last part. True: the sidecar holds resources back on purpose, for a reason
+    that the module may not know, for example an operator's rule, a plan, or demands that fit
+    nowhere.
     """
     @_builtins.property
     def grants(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Holdings]:
@@ -1301,7 +1306,7 @@ class DecisionBatch(_message.Message):
 
     @_builtins.property
     def reclaims(self) -> Global___Reclaims:
-        """In the last part of an answer with a cycle."""
+        """Set only in the last part of an answer with a cycle."""
 
     @_builtins.property
     def gangs(self) -> Global___Gangs:

@@ -120,7 +120,7 @@ class Demand(_message.Message):
     """Takes precedence over what the framework states itself (REQUEST call, label)."""
     @_builtins.property
     def demand(self) -> _types_pb2.Quantities:
-        """Empty: unknown, serve obliviously."""
+        """Empty: the demand is unknown, so the framework is offered all free resources of an agent."""
 
     def __init__(
         self,
@@ -199,7 +199,7 @@ class Drain(_message.Message):
 
     AGENT_FIELD_NUMBER: _builtins.int
     agent: _builtins.str
-    """Its id or its host name."""
+    """Id or host name of the agent."""
     def __init__(
         self,
         *,
@@ -281,7 +281,7 @@ class SetDemandRequest(_message.Message):
     remove: _builtins.bool
     """Remove the rule instead."""
     all: _builtins.bool
-    """Required for a rule without a pattern, which applies to all frameworks."""
+    """Required for a rule without a pattern, because it applies to all frameworks."""
     dry_run: _builtins.bool
     """Change nothing, and return what the change would do."""
     force: _builtins.bool
@@ -517,10 +517,12 @@ class RuleMatch(_message.Message):
     """Frameworks that the patterns match in any of their roles."""
     frameworks_total: _builtins.int
     frameworks_without_agents: _builtins.int
-    """Those of them that all rules together leave without an agent in one of these roles."""
+    """Number of these frameworks that all rules together leave without an agent in one of these
+    roles.
+    """
     frameworks_served_by: _builtins.int
-    """Those of them for which this rule determines the demand in one of these roles; for the others,
-    their own statement or another rule does. Only for demand rules.
+    """Number of these frameworks for which this rule determines the demand in one of these roles. For
+    the others, their own statement or another rule does. Only for demand rules.
     """
     def __init__(
         self,
@@ -559,15 +561,15 @@ class Change(_message.Message):
     lasts: _builtins.bool
     """The change survives a restart of the sidecar."""
     lasts_not: _builtins.str
-    """Why it does not; empty if it does."""
+    """Reason why the change does not survive a restart; empty if it does."""
     scope: _builtins.str
-    """After a dry run, in words: the scope, such as "role eng/*" (empty: everything), the new value
-    and the present one (empty: none).
+    """After a dry run, as text: the scope, such as "role eng/*" (empty: everything), the new value,
+    and the present value (empty: none).
     """
     would_be: _builtins.str
     is_now: _builtins.str
     save_failed: _builtins.bool
-    """It should have been saved but could not be, for example because the disk is full."""
+    """The change should have been saved but could not be, for example because the disk is full."""
     @_builtins.property
     def warnings(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Probable mistakes."""
@@ -646,7 +648,7 @@ Global___Setting: _TypeAlias = Setting  # noqa: Y015
 
 @_typing.final
 class Forecast(_message.Message):
-    """What one client gets under the policy in force, and what it would get under another one."""
+    """What one client gets under the policy in force, and what it would get under another policy."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -666,7 +668,7 @@ class Forecast(_message.Message):
     share: _builtins.float
     """Dominant share now, 0 to 1."""
     offered_now: _builtins.float
-    """Dominant share that a cycle at this moment would offer it."""
+    """Dominant share that a cycle at this moment would offer to the client."""
     offered_then: _builtins.float
     agents_now: _builtins.int
     """Number of agents in these offers."""
@@ -806,7 +808,7 @@ Global___KeptHistory: _TypeAlias = KeptHistory  # noqa: Y015
 
 @_typing.final
 class PastChange(_message.Message):
-    """All that one request, or one new configuration, changed."""
+    """All changes by one request, or by one reload of the configuration."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -817,11 +819,11 @@ class PastChange(_message.Message):
     LEFT_OUT_FIELD_NUMBER: _builtins.int
     number: _builtins.int
     by: _builtins.str
-    """The author, in words."""
+    """The author, as text."""
     at_ms: _builtins.int
     """In milliseconds since 1970."""
     left_out: _builtins.int
-    """Number of further settings that it changed and that are no longer recorded."""
+    """Number of further settings that were changed, but are no longer recorded."""
     @_builtins.property
     def replaced(self) -> _containers.RepeatedCompositeFieldContainer[Global___Replaced]: ...
     def __init__(
@@ -951,9 +953,9 @@ class KeptUsage(_message.Message):
     AGENTS_FIELD_NUMBER: _builtins.int
     role: _builtins.str
     framework_id: _builtins.str
-    """Empty: frameworks that are not named any more."""
+    """Empty: frameworks that are no longer recorded individually."""
     agents: _builtins.float
-    """On how many agents."""
+    """Number of agents on which the framework held resources."""
     @_builtins.property
     def average(self) -> _types_pb2.Quantities: ...
     def __init__(
@@ -974,7 +976,7 @@ Global___KeptUsage: _TypeAlias = KeptUsage  # noqa: Y015
 
 @_typing.final
 class KeptDuration(_message.Message):
-    """How long tasks of frameworks of one name ran."""
+    """Durations of tasks of frameworks of one name."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1012,7 +1014,7 @@ class KeptEnds(_message.Message):
     WITHIN_MS_FIELD_NUMBER: _builtins.int
     COUNT_FIELD_NUMBER: _builtins.int
     within_ms: _builtins.int
-    """Upper edge of the bucket; 0: longer than all edges."""
+    """Upper bound of the bucket; 0: the bucket of durations above all bounds."""
     count: _builtins.int
     def __init__(
         self,

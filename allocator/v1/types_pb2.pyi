@@ -136,28 +136,28 @@ class _SetAsideReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SetAsi
     DESCRIPTOR: _descriptor.EnumDescriptor
     SET_ASIDE_REASON_UNSPECIFIED: _SetAsideReason.ValueType  # 0
     SET_ASIDE_REASON_UNREADABLE: _SetAsideReason.ValueType  # 1
-    """It does not parse."""
+    """The input does not parse."""
     SET_ASIDE_REASON_TOO_LONG: _SetAsideReason.ValueType  # 2
     SET_ASIDE_REASON_TOO_MANY: _SetAsideReason.ValueType  # 3
     SET_ASIDE_REASON_TOO_DEEP: _SetAsideReason.ValueType  # 4
     SET_ASIDE_REASON_UNKNOWN: _SetAsideReason.ValueType  # 5
-    """It names something that does not exist."""
+    """The input names something that does not exist."""
     SET_ASIDE_REASON_FAILED: _SetAsideReason.ValueType  # 6
-    """Processing it failed: a defect of the module or the sidecar."""
+    """Processing the input failed, because of a defect of the module or the sidecar."""
 
 class SetAsideReason(_SetAsideReason, metaclass=_SetAsideReasonEnumTypeWrapper):
     """Why input from a framework or an agent is ignored."""
 
 SET_ASIDE_REASON_UNSPECIFIED: SetAsideReason.ValueType  # 0
 SET_ASIDE_REASON_UNREADABLE: SetAsideReason.ValueType  # 1
-"""It does not parse."""
+"""The input does not parse."""
 SET_ASIDE_REASON_TOO_LONG: SetAsideReason.ValueType  # 2
 SET_ASIDE_REASON_TOO_MANY: SetAsideReason.ValueType  # 3
 SET_ASIDE_REASON_TOO_DEEP: SetAsideReason.ValueType  # 4
 SET_ASIDE_REASON_UNKNOWN: SetAsideReason.ValueType  # 5
-"""It names something that does not exist."""
+"""The input names something that does not exist."""
 SET_ASIDE_REASON_FAILED: SetAsideReason.ValueType  # 6
-"""Processing it failed: a defect of the module or the sidecar."""
+"""Processing the input failed, because of a defect of the module or the sidecar."""
 Global___SetAsideReason: _TypeAlias = SetAsideReason  # noqa: Y015
 
 @_typing.final
@@ -191,7 +191,7 @@ class Kind(_message.Message):
     """
     form: Global___DiskForm.ValueType
     indivisible: _builtins.bool
-    """All that is free of the kind on an agent is offered, or none of it."""
+    """Indivisible: either all free resources of the kind on an agent are offered, or none."""
     rest: _builtins.bool
     """A rest kind: resources of this name that have too many kinds to distinguish. Only `name` and
     `type` are set. It is offered as a whole; the module offers the part that the framework may
@@ -361,7 +361,7 @@ Global___Domain: _TypeAlias = Domain  # noqa: Y015
 
 @_typing.final
 class Unavailability(_message.Message):
-    """A window of maintenance, on the module's clock."""
+    """A period of scheduled maintenance, on the module's clock."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

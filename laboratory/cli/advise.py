@@ -23,9 +23,9 @@ HELP = """Recommend the policy and settings that would serve a recorded cluster 
 Each JOURNAL is one day: a file, or a directory of files that belong together. The recorded tasks
 are replayed on an emulated master under every policy in both modes, and under variations of the
 best ones, and compared with the policy in force. The report says which roles gain and lose, which
-differences are noise, which quotas and constraints are bottlenecks, and what to paste into the
-configuration, or to keep the present settings. It is printed and written to OUT/advice.html.
-"""
+differences are noise, and which quotas and constraints are bottlenecks. It recommends settings for
+the configuration, or to keep the present ones. The report is printed, and written to
+OUT/advice.html. """
 
 
 def register(app: typer.Typer) -> None:
@@ -47,13 +47,16 @@ def advise(
     hours: Annotated[
         float,
         typer.Option(
-            help="How many hours of each day to play: those with the most waiting; 0: all.",
+            help="How many hours of each day to replay: those in which most clients wait; 0: all.",
             min=0.0,
             max=1e6,
         ),
     ] = 0.5,
     seeds: Annotated[
-        int, typer.Option(help="Repetitions of the best, each with random variations.", min=2)
+        int,
+        typer.Option(
+            help="Number of runs of the best policies, each with random variations.", min=2
+        ),
     ] = 5,
     jobs: Jobs = -1,
     backend: Backend = "loky",

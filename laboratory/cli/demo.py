@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 WORKERS_MAX = 2
 SEEDS_MIN = 2
 SCENARIOS = ("section-v", "swim", "openb")
-HELP = "Play the Spark-on-Mesos experiment: an emulated master against a real sidecar."
+HELP = "Run the experiment with Spark on Mesos: an emulated master with a real sidecar."
 
 PolicyName = Annotated[
     str, typer.Option(help="Name of the policy.", autocompletion=completing.policies)
@@ -46,7 +46,7 @@ PolicyName = Annotated[
 Seed = Annotated[int, typer.Option(help="Seed of the random workload.", min=0)]
 Scale = Annotated[
     float,
-    typer.Option(help="Fraction of the jobs to play; 1: all.", min=0.001, max=1.0),
+    typer.Option(help="Fraction of the jobs to run; 1: all.", min=0.001, max=1.0),
 ]
 Out = Annotated[Path, typer.Option(callback=directory, help="Directory for pictures and figures.")]
 Workers = Annotated[
@@ -71,15 +71,20 @@ def demo(
     trace: Annotated[
         str,
         typer.Option(
-            help="What to play: section-v (queues of Spark jobs), swim (an hour of Facebook's"
-            " MapReduce jobs), openb (a GPU cluster with constraints). Traces are read from the"
-            " directory MESOS_ALLOCATOR_TRACES; without the files, seeded stand-ins are played.",
+            help="Workload: section-v (queues of Spark jobs), swim (an hour of Facebook's"
+            " MapReduce jobs), openb (a GPU cluster with constraints). The files of"
+            " traces are read from the directory MESOS_ALLOCATOR_TRACES; if they are"
+            " missing, random workloads of a similar form are used.",
             autocompletion=completing.among(*SCENARIOS),
         ),
     ] = "section-v",
     agents: Annotated[
         int | None,
-        typer.Option(help="Agents, for swim (1000) and openb (1523).", min=1, max=100_000),
+        typer.Option(
+            help="Number of agents, for swim (default 1000) and openb (default 1523).",
+            min=1,
+            max=100_000,
+        ),
     ] = None,
     hour: Annotated[int, typer.Option(help="Hour of the SWIM sample.", min=0, max=23)] = 21,
     out: Out = Path("demo-out"),
@@ -212,7 +217,7 @@ SOAK_SECONDS = "Seconds of the emulated cluster's clock, which is faster than re
 
 
 def claims(
-    seeds: Annotated[int, typer.Option(help="Workloads to play.", min=SEEDS_MIN)] = 10,
+    seeds: Annotated[int, typer.Option(help="Number of random workloads.", min=SEEDS_MIN)] = 10,
     scale: Annotated[float, typer.Option(help="Fraction of the jobs.", min=0.001, max=1.0)] = 1.0,
     cores: Jobs = -1,
     backend: Backend = "loky",
@@ -267,10 +272,10 @@ def demands(
         ),
     ] = "coarse",
     policy: PolicyName = "drf",
-    seeds: Annotated[int, typer.Option(help="Workloads to play.", min=1)] = 3,
+    seeds: Annotated[int, typer.Option(help="Number of random workloads.", min=1)] = 3,
     jobs: Annotated[int, typer.Option(help="Jobs of each of four queues.", min=1)] = 6,
 ) -> None:
-    """Count Spark's offers and declines for each source of its executors' demand."""
+    """Count offers and declines of Spark jobs, for each source of their executors' demand."""
     from allocator.policies import POLICIES
     from laboratory.cli.render.demo_tables import print_sources
     from laboratory.experiments.demand_sources import SOURCES, average, play_source
@@ -290,14 +295,17 @@ def demands(
 def soak(
     seconds: Annotated[int, typer.Option(help=SOAK_SECONDS, min=1)] = 300,
     size: Annotated[
-        int, typer.Option(help="Agents, and frameworks at a time.", min=1, max=10_000)
+        int,
+        typer.Option(
+            help="Number of agents, and of frameworks at the same time.", min=1, max=10_000
+        ),
     ] = 20,
     seed: Annotated[int, typer.Option(help="Seed of all random choices.", min=0)] = 0,
     policy: Annotated[
         str | None,
         typer.Option(
-            help="Name of the policy, used in characterised mode; default: drf, or with --target"
-            " the policy in force there, unchanged.",
+            help="Name of the policy, in characterised mode; default: drf, or with --target"
+            " the policy that is in force there.",
             autocompletion=completing.policies,
         ),
     ] = None,
@@ -305,10 +313,12 @@ def soak(
     force: Force = False,
     plugin: Plugins = None,
 ) -> None:
-    """Let agents and frameworks do anything that Mesos allows, and compare the books.
+    """Run an emulated cluster in which agents and frameworks do everything that Mesos allows.
 
-    The emulated cluster's clock is faster than real time: minutes pass in seconds.
-    Ctrl-C ends the run and prints the findings so far.
+    Their actions are random. Checks that sidecar and master agree on what is held.
+
+    The clock of the emulated cluster is faster than real time: minutes pass in seconds. Ctrl-C ends
+    the run and prints the findings so far.
     """
     from allocator.core import PolicySpec
     from allocator.policies import POLICIES

@@ -30,7 +30,7 @@ Modes = Annotated[
         autocompletion=completing.joined(completing.among(*Mode)),
     ),
 ]
-Jobs = Annotated[int, typer.Option(help="Processes; -1: one per core.", min=-1)]
+Jobs = Annotated[int, typer.Option(help="Number of processes; -1: one per core.", min=-1)]
 Backend = Annotated[
     str,
     typer.Option(

@@ -18,13 +18,12 @@ if TYPE_CHECKING:
     from allocator.core import PolicySpec
     from laboratory.experiments.what_if import Outcome
 
-HELP = """Play a recorded day under other policies, and compare them with the policy in force.
+HELP = """Run the tasks of a recorded day under other policies, and compare the results.
 
-Replays a sidecar's journal, as `mesos-allocator replay` does, and reports what that reports. Then
-the recorded tasks are played again on an emulated master under the policy that was in force and
-under the named ones, and shares, use and waits are compared.
-
-Exit codes: 0 all as recorded, 1 differences or damage, or nothing to play, 2 wrong usage.
+First replays the journal of a sidecar, with the same report as `mesos-allocator replay`. Then runs
+the recorded tasks on an emulated master, under the policy that was in force and under the named
+policies, and compares shares, utilisation and waiting times. Exit codes: 0 all as recorded, 1
+differences, damage, or no tasks to run, 2 wrong usage.
 """
 
 
@@ -91,7 +90,7 @@ def replay(
         list[str],
         typer.Option(
             metavar="NAME",
-            help="Play the day under this policy; may be repeated.",
+            help="Run the tasks under this policy; may be repeated.",
             autocompletion=completing.policies,
         ),
     ],

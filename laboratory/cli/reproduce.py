@@ -154,7 +154,10 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     "pf-fig-6": Experiment(_BONALD_TASKS, "figure_6", "whole tasks instead of a fluid"),
 }
 
-HELP = "Compute the papers' tables and figures with the real policies, and compare them."
+HELP = (
+    "Compute tables and figures of papers with the real policies, and compare them with"
+    " the published ones."
+)
 
 Seed = Annotated[int, typer.Option(help="Seed of all random choices.", min=0)]
 Trials = Annotated[
@@ -197,7 +200,7 @@ def reproduce_all(seed: Seed = 0, as_json: AsJson = False, plot: Plot = None) ->
 
 def write_pages(
     only: Annotated[
-        str, typer.Option(help="Experiments to compute again, separated by commas; all: every one.")
+        str, typer.Option(help="Experiments to compute again, separated by commas, or: all.")
     ] = "",
     seed: Seed = 0,
     trials: Trials = None,
@@ -205,7 +208,10 @@ def write_pages(
         "docs/papers"
     ),
 ) -> None:
-    """Write the pages from the results stored beside them, after computing those of --only."""
+    """Write the pages from stored results.
+
+    The experiments that --only names are first computed again.
+    """
     from laboratory.papers import pages
 
     names = list(EXPERIMENTS) if only == "all" else [each for each in only.split(",") if each]

@@ -25,7 +25,9 @@ def simulate(
     scenario: Annotated[Path, typer.Argument(help="A TOML file; see examples/scenarios.")],
     policy: Policies = "drf,ps-dsf",
     mode: Modes = "oblivious,characterised",
-    seeds: Annotated[int, typer.Option(help="Number of workloads, seeds 0 and up.", min=1)] = 3,
+    seeds: Annotated[
+        int, typer.Option(help="Number of random workloads, with the seeds 0, 1, and so on.", min=1)
+    ] = 3,
     jobs: Jobs = -1,
     backend: Backend = "loky",
     cluster: Cluster = None,
@@ -34,10 +36,10 @@ def simulate(
         Path, typer.Option(callback=directory, help="Directory for tables and the picture.")
     ] = Path("simulate-out"),
 ) -> None:
-    """Play a scenario under several policies, and compare them.
+    """Simulate a scenario under several policies, and compare them.
 
-    A seed gives every policy the same workload. Results are means over the seeds, with 95 %
-    confidence intervals.
+    With the same seed, all policies get the same workload. Results are means over the seeds, with
+    95 % confidence intervals.
     """
     from allocator.cli.render.terminal import console
     from allocator.policies import MODES, POLICIES

@@ -249,8 +249,9 @@ def properties(seed: int = 0, trials: int = 200) -> PaperReport:
         rows=property_rows(PROPERTIES, POLICIES, seed, trials),
         notes=paragraphs(f"""
             {trials} random clusters of two to four users and two or three resources, fluid optima.
-            Published 0: the table promises the property. 'Refused': the table says that the policy
-            lacks it, and each cluster that fails is a counter-example. {LIES} lies a cluster for
-            strategy-proofness; half as much again of one resource for its monotonicity.
+            A published 0 means that, by the table, the policy has the property. 'Refused' means
+            that, by the table, it does not have it; each cluster in which it fails is a
+            counter-example. Strategy-proofness is tested with {LIES} false claims for each cluster,
+            resource monotonicity with one and a half times as much of one resource.
         """),
     )

@@ -106,9 +106,10 @@ _REST = (
     "others, whose smaller tasks still fit, until no user can use what is left."
 )
 _FRAGMENTS = (
-    "The other reading of the bound, each user against its own share in the fluid model, does not "
-    "hold on several agents: the fluid model pools them, and of each agent a rest of up to a "
-    "maximal task stays free, or goes to users of small tasks."
+    "The bound can also be read as comparing each user with its own share in the fluid model."
+    " Read like this, it does not hold on several agents: the fluid model treats all agents"
+    " as one pool, but on each real agent up to one maximal task stays free, or goes to"
+    " users with small tasks."
 )
 _AGENT_FIRST = (
     "Selections that take the agent first, as Mesos does, give the rest of an agent to any user "

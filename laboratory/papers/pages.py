@@ -105,14 +105,14 @@ def render(directory: Path, page: str, names: Sequence[str]) -> str:
     parts = [
         f"# {title}",
         (
-            f"This page compares what this paper published with what is computed here: {source}. "
-            "Written by `allocator-lab reproduce pages`; no number here is typed."
+            f"This page compares published results with results computed here: {source}. "
+            "Written by `allocator-lab reproduce pages`; no number on it was entered by hand."
         ),
         (
-            "A cell is what was computed; where it is a mean over seeds, with its 95 % confidence "
-            "interval. Behind it in brackets stands what was published, with the tolerance. ✓: the "
-            "whole interval is within the tolerance. ✗: none of it is. Not shown: some of it is, "
-            "so these seeds do not say. < stands before a bound."
+            "Each cell of a table has the computed value; for a mean over seeds, also its 95 % "
+            "confidence interval. The published value follows in brackets, with a tolerance. ✓: "
+            "the whole interval is within the tolerance. ✗: no part of it is. No mark: a part of "
+            "it is, so these seeds do not decide. A published upper bound is written with <."
         ),
     ]
     here = [name for name in names if page_of(name) == page]
@@ -122,7 +122,7 @@ def render(directory: Path, page: str, names: Sequence[str]) -> str:
 
 def _section(name: str, kept: Kept | None) -> str:
     if kept is None:
-        return f"## {name}\n\nNot computed for this page. `allocator-lab reproduce {name}` does it."
+        return f"## {name}\n\nNot computed here; `allocator-lab reproduce {name}` computes it."
     report, options = kept
     lines = [f"## {report.title}", "", f"{report.source}."]
     given = "".join(f" --{key} {value}" for key, value in options.items())

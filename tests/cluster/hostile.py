@@ -287,7 +287,7 @@ class HostileSidecar:
                 return ROWS_MAX
             case "oversized":
                 return min(ROWS_MANY, self.rows + 41)
-            case "modest":  # the number that became offers last time, and some more
+            case "modest":  # slightly more rows than became offers the last time
                 return min(40, 2 * world.last_offered + 2)
             case _:
                 return self._random.randint(1, 40)

@@ -27,7 +27,7 @@ def _shown(world: World) -> dict[str, float]:
 
 
 def _steady(world: World) -> dict[str, float]:
-    """The same, once it has not changed for a second."""
+    """Return the metrics that `_shown` returns, once they have not changed for a second."""
     before = _shown(world)
     while True:
         time.sleep(1)

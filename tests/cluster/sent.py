@@ -12,7 +12,10 @@ _SENT = re.compile(r"^I\d{4} (\d\d):(\d\d):(\d\d\.\d+) .*\] Sending offers ", re
 
 
 def offers_sent(log: str, now_s: float | None = None) -> list[float]:
-    """Return the times, on the clock of `time.time`; of the last 24 hours until `now_s`."""
+    """Return when offers were sent, by a master's log, in seconds as `time.time` counts them.
+
+    The log has no dates: lines count as those of the last 24 hours before `now_s`.
+    """
     now_s = time.time() if now_s is None else now_s
     local = time.localtime(now_s)
     midnight_s = now_s - now_s % 1 - (local.tm_hour * 60 + local.tm_min) * 60 - local.tm_sec

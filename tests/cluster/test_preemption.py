@@ -24,7 +24,7 @@ ALL, PART = 16, 8
 LATE_S = 15
 LASTS_S = 3_600.0
 SILENT_S = 30
-"""Time without answers, in which no other framework must be asked."""
+"""How long the test waits without an answer; no other framework may be asked meanwhile."""
 
 
 class Red:

@@ -172,7 +172,10 @@ def has_many_pairs(allocator: Allocator, _: int) -> Iterator[int]:
 
 
 def bars_half_in_many_roles(allocator: Allocator, _: int) -> Iterator[int]:
-    """The same, but each excludes half of the agents, and the honest one refuses all."""
+    """60 frameworks with a thousand roles each exclude half of the agents.
+
+    The honest framework refuses all agents.
+    """
     roles, info = tuple(range(2, 1002)), _tenant("tenant", "a0=v0|v2|v4|v6")
     for number in range(60):
         allocator.step(AddFramework(HOSTILE + number, info, roles))

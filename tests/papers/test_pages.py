@@ -76,7 +76,7 @@ def test_a_page_shows_verdicts_departures_and_what_is_missing(tmp_path):
     assert "| differs [1] | 1 ✗ (2 ± 0.25, off by -1) |  |" in text
     assert "- [1] The paper divides by zero." in text
     assert "![A title](drf-made-up.svg)" in text
-    assert "Not computed for this page. `allocator-lab reproduce drf-other` does it." in text
+    assert "Not computed here; `allocator-lab reproduce drf-other` computes it." in text
     assert "choosy" not in text
 
 

@@ -68,7 +68,7 @@ class Life:
         self.now_ms, self.expected, self.lent, self.starts = 0, inf, 0, 0
 
     def _taught(self, framework: int) -> list[int]:
-        """What an earlier process learnt; of some it knows too little."""
+        """Durations that an earlier process learnt; for some frameworks too few."""
         count = self.chance.choice([60, 60, SAMPLES_MIN - 1])
         lasted = [SECOND * self.task_s[framework]] * count
         ends = Counter(map(bucket, lasted))
@@ -106,7 +106,7 @@ class Life:
         return inf
 
     def end_ms(self, framework: int, agent: int) -> float:
-        """When a holding ends by the median of those that lasted as long."""
+        """Expected end of a holding: the median of durations that are at least as long so far."""
         began = self.began.get((framework, agent), self.now_ms)
         age = self.now_ms - began
         left = sorted(each for each in self.lasted[framework] if bucket(each) >= bucket(age))
@@ -202,7 +202,7 @@ class Life:
             assert sum(others[who] for who in guests) >= lent, "more than guests may have"
             assert agent in self.its.lent
             self.lent += 1
-            # They end in time, for what is learnt is correct: never after the collection's end.
+            # The learnt durations are correct, so guests end before the collection ends.
             for who in guests:
                 assert self.now_ms + SECOND * self.task_s[who] <= until
 

@@ -157,7 +157,7 @@ class TortureWorld:
             kept(self._rig)
 
     def _later(self, after_ms: int, action: Callable[[], None]) -> None:
-        """Call after a while, or at the end of the world if that comes first."""
+        """Call `action` after a delay, or at the end of the simulated time if that is earlier."""
 
         def act() -> None:
             if action in self._undone:

@@ -12,9 +12,9 @@ INTRODUCTION = """\
 
 <!-- `make docs` writes this file. -->
 
-This page lists every command of `mesos-allocator` with its arguments and options. Use it to look a
-name up. [Ask and command a running sidecar](../how-to/operate.md) says which one to use when, and
-`mesos-allocator COMMAND --help` says the same as this page.
+This page lists every command of `mesos-allocator` with its arguments and options. [Ask and command
+a running sidecar](../how-to/operate.md) says when to use which command. `mesos-allocator COMMAND
+--help` prints the same text as this page.
 
 Exit codes: 0 success, 1 failure, 2 wrong usage, 3 sidecar unreachable, 4 refused by the sidecar, 5
 changed but not saved, 78 invalid configuration.
@@ -29,9 +29,9 @@ INTRODUCTION_OF_LAB = """\
 
 <!-- `make docs` writes this file. -->
 
-This page lists every command of `allocator-lab` with its arguments and options. Use it to look a
-name up. [Simulate](../how-to/simulate.md), [replay](../how-to/replay.md) and
-[advise](../how-to/advise.md) say which one to use when.
+This page lists every command of `allocator-lab` with its arguments and options.
+[Simulate](../how-to/simulate.md), [replay](../how-to/replay.md) and
+[advise](../how-to/advise.md) say when to use which command.
 """
 
 _ASKING = frozenset({"--target", "--timeout", "--tls-ca", "--tls-cert", "--tls-key"})

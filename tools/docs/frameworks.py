@@ -16,29 +16,29 @@ INTRODUCTION = """\
 
 <!-- `make docs` writes this file. -->
 
-This page shows which published frameworks ran on a real Mesos master with the module, what settings
-they need, and what they did while the sidecar was dead. Each runs as a process with its own
-library. Those that run together share the cluster, and subscribe once.
+This page shows which frameworks of other projects ran on a real Mesos master with the module, which
+settings they need, and how they ran while the sidecar was dead. Each framework is a process with
+its own Mesos library. Frameworks that run together share the cluster, and subscribe once.
 
-For each policy and mode a sidecar starts, and decides until each framework has finished {tasks}
-tasks. Then the sidecar is killed (SIGKILL), and the module decides until each has finished
-{tasks} more. Offers and ends of tasks are the master's own per-framework counters. An offer counts
-when it is answered: accepted, which launches one task, or declined.
+For each policy and mode a sidecar is started, and decides until each framework has finished {tasks}
+tasks. Then the sidecar is killed (SIGKILL), and the module decides until each framework has
+finished {tasks} more. The numbers of offers and tasks come from the master's counters for each
+framework. An offer is counted when the framework declines it, or accepts it and launches a task.
 """
 
 CONDITIONS = """\
 Measured on 27 November 2026 with clusterd `5ce2c80b`, which reports itself as Mesos 1.11.0. There
 were two agents with 4 CPUs and 4 GiB, an allocation interval of 1 s, and `fallback_after_ms=500`.
 The sidecar's loops were not compiled (`NUMBA_DISABLE_JIT=1`), which changes no decision. Tasks need
-half a CPU and 64 MiB and sleep 1 s. Each framework begins with two, and queues another when one
-ends.
+half a CPU and 64 MiB, and sleep for 1 s. Each framework begins with two tasks, and queues another
+one when a task ends.
 """
 
 REPEAT = """\
 ## Repeat it
 
-Each framework has a venv of its own. `http-parser`, which pymesos needs, compiles with Python 3.10,
-not with 3.11; tfmesos2 needs `six` and does not declare it.
+Each framework is installed in a virtual environment of its own. `http-parser`, which pymesos needs,
+compiles with Python 3.10, not with 3.11; tfmesos2 needs `six` and does not declare it.
 
 {install}
 

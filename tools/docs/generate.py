@@ -32,20 +32,20 @@ DEPLOY = ROOT / "deploy"
 WRITTEN = "<!-- `make docs` writes this file. -->\n"
 
 OF_OPTIONS = """\
-This page lists every option of the sidecar's configuration, with its default. Use it to look an
-option up; [Install and configure the sidecar](../how-to/install.md) says how to begin.
-`deploy/config.example.toml` is a file with all of these.
+This page lists every option of the sidecar's configuration, with its default. [Install and
+configure the sidecar](../how-to/install.md) says how to begin. `deploy/config.example.toml`
+contains all of them.
 
 `mesos-allocator check-config FILE` checks a file. An option `key` of `[section]` is also the
-variable `MESOS_ALLOCATOR_SECTION__KEY`, and the flag `--set section.key=VALUE`. A flag wins over
-the environment, and the environment over the file.
+variable `MESOS_ALLOCATOR_SECTION__KEY`, and the flag `--set section.key=VALUE`. A flag overrides
+the environment, and the environment overrides the file.
 """
 
 OF_METRICS = """\
 This page lists what a sidecar shows at `/metrics`. The last column names the
 [dashboards](../how-to/dashboards.md) and [alerts](../how-to/alerts.md) that use a metric. Counters
-begin with the process; those of the module, with its master's lead. Beside these there are the
-usual ones of a process, `process_...`.
+start when the process starts; counters of the module start when its master begins to lead. The
+usual metrics of a process, `process_...`, are also available.
 """
 
 

@@ -13,7 +13,7 @@ AT_SCALE = DATA / "hostile-at-scale.json"
 HOUR = DATA / "hostile-hour.jsonl"
 
 STAGES = {
-    "simulated": "## The module's brain, the session and the core",
+    "simulated": "## Module and sidecar together",
     "wired": "## The sidecar alone",
 }
 
@@ -22,71 +22,74 @@ INTRODUCTION = """\
 
 <!-- `make docs` writes this file. -->
 
-This page shows what hostile frameworks and agents can cost, before there were bounds and now. Any
-program may register with a Mesos master, so input from frameworks and agents is untrusted. The
-rules behind the figures are on [Security](security.md).
+This page shows how much time and memory hostile frameworks and agents can cost, now and before the
+allocator bounded their input. Any program may register with a Mesos master, so input from
+frameworks and agents is untrusted. [Security](security.md) describes the bounds.
 
-Each *manner* of hostility is defined once, in `laboratory/hostile/`. It is played
+Each hostile behaviour (*manner*) is defined once, in `laboratory/hostile/`, and run in three ways:
 
-- with the module's brain and the sidecar in one process, and before the sidecar alone
+- with the module's brain and the sidecar in one process, and with the sidecar alone
   (`tests/hostile/test_crew.py`);
-- before a sidecar process (`python -m tests.torture`);
-- before a real master, where one is at hand (`tests/cluster/test_tenants.py`).
+- with a sidecar process (`python -m tests.torture`);
+- with a real master, if one is available (`tests/cluster/test_tenants.py`).
 
-The cluster also has eight honest agents and an honest framework with a guarantee, which declines
-all its offers. It may wait at most three intervals, and no session may end. Memory grows by at most
-100 MiB (with the sidecar alone, by 300), and no page has 20,000 lines.
+The cluster also has eight honest agents, and an honest framework with a guarantee, which declines
+all its offers. The tests require that this framework waits at most three intervals, that no session
+ends, that memory grows by at most 100 MiB (with the sidecar alone, by 300 MiB), and that no page of
+metrics has 20,000 lines.
 
-With one hostile tenant, the honest framework is also played without a guarantee, in a cluster of
-two agents, for twelve intervals. It must take turns, and again wait at most three intervals.
+A second test has one hostile tenant, an honest framework without a guarantee, and two agents, for
+twelve intervals. The honest framework must be served in turn with the hostile one, and again waits
+at most three intervals.
 """
 
 MEASURED = """\
-The tables have processor time of the core and of the module, and memory, in six intervals with the
-tenants. *Wait* is the maximum number of consecutive intervals without an offer to the honest
-framework. *Lines* are those of the longest page. Each cell has the figure before there were bounds,
-and the present one. A dash means that the manner is newer than the bounds, and was never played
-without them. A question mark means that the run did not finish.
+The tables show the processor time of the core and of the module, and memory, in six intervals with
+the tenants. *Wait* is the maximum number of consecutive intervals without an offer to the honest
+framework. *Lines* is the number of lines of the longest page. Each cell has the figure before there
+were bounds, and then the present one. A dash means that the manner was defined after the bounds,
+and never run without them. A question mark means that the run did not finish.
 
-`python -m tests.hostile.table` measures them, one process each, limited to 120 s of processor time
-and 6 GiB.
+`python -m tests.hostile.table` makes these measurements, with one process for each manner, limited
+to 120 s of processor time and 6 GiB.
 """
 
 IN_A_LARGE_CLUSTER = """\
 ## The core of a large cluster
 
-There are {agents:,} agents with 20 attributes each. In each cycle an honest framework is offered
-all of them, and returns them. The table has the core's processor time without that of such cycles,
-the longest time between two offers to the honest framework (in processor time of the core), and
-growth of the peak memory. The observer has the same tables again. Each cell has the figure of the
-commit before the last changes, and the present one. Both were measured within two hours on two busy
-cores, one process each.
+This test has {agents:,} agents with 20 attributes each. In each cycle all agents are offered to an
+honest framework, which returns them. The table shows the core's processor time minus that of the
+same cycles without hostile tenants, the longest time between two offers to the honest framework (in
+processor time of the core), and the growth of the peak memory. The observer needs the same memory
+again. Each cell has the figure before the last changes, and then the present one. Both were
+measured within two hours on two busy cores, in one process each.
 
-`python -m tests.hostile.at_scale` measures it.
+`python -m tests.hostile.at_scale` makes these measurements.
 """
 
 AN_HOUR = """\
-## An hour before a real master
+## An hour with a real master
 
-In this run, all manners that existed at the time were played one after another against a single
-Mesos master (1.12.0-dev), with one sidecar and one honest framework. No session may end. *Wait* is
-again in intervals. Memory is that of the processes after the manner's tenants had left. Mesos
-itself remembers completed frameworks; the flag `max_completed_frameworks=0` disables that.
-*Refused* counts what the master itself rejected, by its answer.
+In this run, all manners that existed at the time ran one after another with the same Mesos master
+(1.12.0-dev), one sidecar and one honest framework. No session may end. *Wait* is again in
+intervals. Memory is that of the processes after the tenants of a manner had left. Mesos itself
+remembers completed frameworks; the flag `max_completed_frameworks=0` disables that. *Refused*
+counts requests that the master itself rejected, by its answer.
 
-There are two agents and no guarantee. Each framework has one turn before any has a second one, and
-a turn is a cycle. In this hour a framework with thousands of roles could still take all agents in
-its turn, so that with seven of those (`roles-more-than-fit`) the honest framework waited longer
-than three intervals. Since then only [one role of a framework](../decisions/004-ties-by-turns.md)
-is in front in each cycle. In five repetitions each with a real master, it waited 2 to 3 intervals,
+There are two agents, and the honest framework has no guarantee. Each framework has one turn before
+any framework has a second one; a turn is a cycle. At the time of this run, a framework with
+thousands of roles could still take all agents in its turn. With seven such frameworks
+(`roles-more-than-fit`) the honest framework therefore waited longer than three intervals. Since
+then only [one role of a framework](../decisions/004-ties-by-turns.md) competes for the first turn
+of each cycle. In five repetitions with a real master, the honest framework waited 2 to 3 intervals,
 and 1 to 3 with `revive-role-by-role`.
 
-`python -m tests.cluster.hour --seconds 3600 --flag max_completed_frameworks=0` plays it.
+`python -m tests.cluster.hour --seconds 3600 --flag max_completed_frameworks=0` repeats the run.
 """
 
 NOTHING = "\N{EN DASH}"
 
-SAME = "With the sidecar alone, no module bounds its input first.\n"
+SAME = "In this test there is no module that bounds the input before the sidecar receives it.\n"
 
 
 def page() -> str:
@@ -128,7 +131,7 @@ def _hour() -> Iterator[str]:
     master, sidecar = first["at first"]
     most_master, most_sidecar = whole["most"]
     yield (
-        f"In {whole['seconds']:,} s {whole['manners played']} were played, and "
+        f"In {whole['seconds']:,} s {whole['manners played']} manners ran, and "
         f"{sum(whole['ends'].values())} sessions ended. The master grew from {master:.0f} to "
         f"{most_master:.0f} MiB, the sidecar from {sidecar:.0f} to {most_sidecar:.0f}.\n"
     )

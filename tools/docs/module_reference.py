@@ -50,10 +50,10 @@ REST = """\
 The metrics of Mesos's own allocator have the same names as before, so that dashboards need no
 change. Below `allocator/mesos/` there are runs (`allocation_runs`, `allocation_run_ms`,
 `allocation_run_latency_ms`) and the queue (`event_queue_dispatches`). There are also
-`resources/...`, `quota/roles/...`, `roles/.../shares/dominant`,
-`offer_filters/roles/.../active` and `master/frameworks/.../roles/.../suppressed`. A run is a
-cycle, from the request to the sidecar until its answer passed the gates, or a cycle of the module.
-A scrape is one entry in the queue, however many metrics there are.
+`resources/...`, `quota/roles/...`, `roles/.../shares/dominant`, `offer_filters/roles/.../active`
+and `master/frameworks/.../roles/.../suppressed`. A run is a cycle, from the request to the sidecar
+until its answer passed the gates, or a cycle of the module. A scrape puts one entry into the queue
+of the allocator, however many metrics there are.
 
 Alert if `connected` is 0 for a minute, if `fallback_cycles`, `resyncs`, `barren_turns` or
 `breaker_trips` grow, or if `ends/malformed`, `ends/snapshot` or `outcomes/malformed` is not 0.
@@ -94,7 +94,7 @@ MEANINGS = {
     " inverse offers for it only on the sidecar's request, see"
     " [Ask frameworks to leave agents](../how-to/preempt.md)",
     "shadow": "`true`: Mesos's own allocator decides, and the module compares: see"
-    " [A week in shadow](../how-to/roll-out.md#a-week-in-shadow)",
+    " [Run a week in shadow mode](../how-to/roll-out.md#run-a-week-in-shadow-mode)",
     "role_sorter": "sorter of Mesos's own allocator in shadow mode; modules cannot read the"
     " master's flag of this name",
     "framework_sorter": "the same for frameworks",
@@ -117,7 +117,7 @@ METRICS = {
     "ends/refused": "the sidecar ended the session with an error; its log says which",
     "ends/queue_full": "the queue was full: the sidecar is too slow, or hangs",
     "ends/oversized": "an event is larger than the sidecar reads",
-    "ends/snapshot": "the module's own state was inconsistent: a defect",
+    "ends/snapshot": "the module's own snapshot was malformed: a defect",
     "events, batches, cycles, decisions": "events and batches sent, cycles requested, decisions"
     " received",
     "queue_messages, queue_bytes": "messages and bytes waiting to be sent",
@@ -130,7 +130,7 @@ METRICS = {
     " outcomes/capability, outcomes/nothing_available, outcomes/below_minimum, outcomes/filtered,"
     " outcomes/limit, outcomes/headroom, outcomes/stale, outcomes/shadow,"
     " outcomes/incomplete_gang": "decisions that became no offer, by reason; a few are normal,"
-    " because the cluster changes while a decision is under way",
+    " because the cluster may change between a decision and its arrival",
     "outcomes/malformed": "decisions that name unknown kinds or invalid amounts: a defect",
     "fallback_cycles": "cycles that the module decided",
     "barren_intervals, barren_turns": "consecutive intervals in which the sidecar offered nothing"
@@ -139,11 +139,13 @@ METRICS = {
     "breaker_open, breaker_trips": "1 while the circuit breaker is open, and how often it opened",
     "agents, frameworks, filters": "in the module's books",
     "kinds": "kinds of resources in this session (by name, reserved role, form of disk, ...), at"
-    " most as many as the sidecar distinguishes; further ones count as the rest of their name",
+    " most as many as the sidecar distinguishes; further ones are reported as the rest kind of"
+    " their name",
     "set_aside": "ignored inputs from frameworks and agents: see"
     " [Security](../explanation/security.md)",
-    "misfits": "operations that contradicted the books, which then follow the master: a defect, or"
-    " an agent that reregistered with less; in shadow mode, also offers made during a change of"
+    "misfits": "operations that contradicted the books; the books are then changed as the"
+    " master says. The reason is a defect, or an agent that reregistered with less; in"
+    " shadow mode, also offers made during a change of"
     " their agent",
     "shadow/offers": "in shadow mode: offers of Mesos's own allocator, counted per framework and"
     " agent, while there was a session",

@@ -27,48 +27,55 @@ HEAD = """\
 
 <!-- `make docs` writes this file. -->
 
-This page says what a sidecar costs by the size of the cluster, and at what size it gives out. Use
-it to [size](../how-to/size.md) your own.
+This page shows how much time and memory a sidecar needs, depending on the size of the cluster, and
+which cluster is too large for one sidecar. Use it to [size your own](../how-to/size.md).
 
-Three things are measured, with whole agents, DRF and a hundred roles:
+Three operations are measured, under DRF in oblivious mode, with a hundred roles:
 
-- *snapshot*: a new master tells its whole cluster;
+- *snapshot*: a new master sends the state of its whole cluster;
 - *re-offer*: all agents are declined, and offered again;
-- *idle*: everything is on offer, and a cycle finds nothing; with the outcomes of all offers.
+- *idle*: a cycle finds nothing to offer, because everything is on offer; the time includes the
+  outcomes of all offers.
 
-Times are processor time of the sidecar's side of a session, with messages read and written, but
-without gRPC. A sidecar decides on one thread, so they are the least that a wall clock shows. Bytes
-are both directions, as protobuf. Memory is resident, with the emulated master in the same process.
+Times are the sidecar's processor time, including reading and writing messages, but without gRPC. A
+sidecar decides on one thread, so the elapsed time is at least as long. *Bytes* is the size of the
+protobuf messages in both directions. Memory is resident memory, with the emulated master in the
+same process.
 
 `python -m tests.bench.scaling --out tools/docs/data/scaling.json` measures it again.
 """
 
 GROWTH = """\
-Powers are between the two largest sizes, where the other side is largest: 1 means that twice as
-many cost twice as much. The fit is a sum of parts; the largest error is that of any size above.
+The *power* of agents (or frameworks) is computed between the two largest numbers of agents (or
+frameworks), at the largest number of the other: 1 means that twice as many cost twice as much. The
+costs were also fitted by a sum of four parts: a fixed part, and parts for each agent, each
+framework and each pair of these. The last column is the largest relative error of this fit at any
+size in the table above.
 """
 
 LIMITS = """\
-These are by the fit; where numbers are large, they are far beyond what was measured. The smallest
-of a column is what gives out first. The limits of the configuration (`[limits]`) may be lower, and
-are met before that.
+These numbers are computed from the fit; the large ones are far beyond the sizes that were measured.
+The smallest number in a column is the size beyond which a sidecar is too slow or too large. The
+limits in the configuration (`[limits]`) may be reached earlier.
 """
 
 MODULE = """\
-All agents are declined, until all are offered again: by a master with the module and a sidecar, and
-by Mesos's own allocator. `driver` plays both in one process, with Mesos's own libraries and one
-role. This is wall time, with both ways through gRPC. What the module takes grows with the offers,
-so an interval of 1 s is full at the number of agents in the last column.
+This table shows the elapsed time from declining all agents until all are offered again, with the
+module and a sidecar, and with Mesos's own allocator. The program `driver` takes the place of the
+master in both cases, with Mesos's own libraries and one role. The time includes both directions
+through gRPC. It grows with the number of offers; the last column is the number of agents at which
+it reaches an interval of 1 s.
 """
 
 SPLIT = """\
-A cluster that is too large for one sidecar could be cut. Each cell would have some of the roles at
-the top, a part of the agents by their weights, and a sidecar of its own. Fairness holds exactly
-within a cell. Between cells it holds as far as agents are distributed by weight. Idle resources of
-one cell are not used by another until agents are redistributed.
+A cluster that is too large for one sidecar could be divided into cells. Each cell would have some
+of the top-level roles, a part of the agents in proportion to the weights of these roles, and a
+sidecar of its own. Within a cell, shares would be as fair as now. Between cells, they would be fair
+only as far as agents are distributed by weight. Idle resources of one cell could not be used by
+another until agents are redistributed.
 
-One master has one allocator, so cells need a module that asks several sidecars. There is none, and
-the module itself would not become faster by it.
+A master has only one allocator, so cells would need a module that uses several sidecars. Such a
+module does not exist, and cells would not make the module itself faster.
 """
 
 Row = Mapping[str, float]
@@ -224,7 +231,7 @@ def _limits(laws: Mapping[str, Law]) -> list[str]:
     ]
     head = ["agents at which", *(f"{each:,} frameworks" for each in frameworks)]
     return [
-        "## Where it gives out\n",
+        "## The largest cluster for one sidecar\n",
         LIMITS,
         *_table(head, cells),
     ]
@@ -258,7 +265,7 @@ def _cells(laws: Mapping[str, Law]) -> list[str]:
     ]
     head = ["cells", "each", *(f"{cost.title}, each" for cost in costs)]
     return [
-        "## A cell for each subtree of roles\n",
+        "## Dividing a cluster into cells\n",
         SPLIT,
         f"{_size(agents, frameworks)}, by the fit:\n",
         *_table(head, cells),

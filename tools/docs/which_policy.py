@@ -46,41 +46,45 @@ class Kind(NamedTuple):
 KINDS = (
     Kind(
         "spark_on_unequal_agents",
-        "Unequal agents, tasks that need different things",
-        "Take a policy that looks at each agent (`ps-dsf`, `rps-dsf`), or one that looks for the"
-        " agent that fits (`bf-drf`), and tell the allocator what a task needs.",
+        "Agents of different types, tasks of different proportions",
+        "Use a policy that takes each agent's capacity into account (`ps-dsf`, `rps-dsf`), or one"
+        " that selects the agent that fits best (`bf-drf`), in characterised mode.",
         10,
     ),
     Kind(
         "one_greedy_framework",
-        "A framework that keeps whatever it is offered",
-        "The mode decides here, not the policy: offers of whole tasks leave the others their part.",
+        "A framework that keeps whole offers",
+        "Here the mode matters, not the policy: use characterised mode, in which the greedy"
+        " framework is offered only whole tasks, and the rest is left for the others.",
         10,
     ),
     Kind(
         "quota_too_large",
-        "Guarantees of more than there is",
-        "No policy helps much, for guarantees come before shares: make the guarantee smaller.",
+        "A guarantee that is larger than the cluster",
+        "No policy helps much, because guarantees take precedence over shares: reduce the"
+        " guarantee.",
         1,
     ),
     Kind(
         "gpus_and_cpu_jobs",
-        "GPUs among CPU jobs, and tasks that begin together",
-        "No policy cures this: frameworks that hold GPUs until their gang is complete keep each"
-        " other from it, and GPUs stand idle. Let frameworks state their gangs, see below.",
+        "CPU jobs on agents with GPUs, and tasks that start together",
+        "No policy solves this problem: frameworks that hold GPUs until they have enough for all"
+        " of their tasks block each other, and GPUs stay idle. Let frameworks state their gangs:"
+        " see below.",
         3,
     ),
     Kind(
         "two_gangs",
         "Two gangs for one place",
-        "No policy cures this: offers are made task by task, and each framework keeps its half.",
+        "No policy solves this problem: offers are made task by task, and each framework keeps"
+        " half of the GPUs.",
         1,
     ),
     Kind(
         "two_gangs_stated",
-        "Two gangs for one place, stated",
-        "Let frameworks [state their gangs](modes.md#tasks-that-begin-together), or set them"
-        " (`mesos-allocator gang set`): then one begins, and the other one after it.",
+        "Two gangs for one place, stated by a label",
+        "Let frameworks [state their gangs](modes.md#gangs-tasks-that-start-together), or set them"
+        " (`mesos-allocator gang set`): then one gang starts, and the other one after it.",
         1,
     ),
 )
@@ -91,19 +95,19 @@ HEAD = """\
 <!-- `make docs` writes this file. -->
 
 This page compares policies on six kinds of clusters, to help you choose one. The clusters are
-scenarios of `examples/scenarios`, each played on the real allocator in both modes. All policies
-play the same workloads, so compare rows.
+scenarios in `examples/scenarios`, each simulated with the real allocator in both modes. All
+policies get the same workloads, so rows of a table can be compared.
 
-Figures are means over the seeds, with 95 % confidence intervals. Where seeds are few, these are
-wide. The columns:
+Figures are means over random seeds, with 95 % confidence intervals, which are wide if there are few
+seeds. The columns are:
 
-- *ended*: jobs that had ended when the time was over, of all;
-- *wait*: from a job's registration to its first task;
-- *even*: Jain's index of the roles' shares, while all of them had jobs.
+- *ended*: jobs that had ended when the simulation ended, out of all jobs;
+- *wait*: time from a job's registration to its first task;
+- *even*: Jain's fairness index of the shares of roles, while all roles had jobs.
 
-Your own cluster is another one. [Describe it](../how-to/simulate.md) as these files do, and play
-it. Or play [a recorded day](../how-to/replay.md) of it. Then run the policy in shadow for a while
-(`mesos-allocator shadow set`) before you put it in force.
+Your own cluster differs from these. [Describe it](../how-to/simulate.md) in a file like these, and
+simulate it, or [replay a recorded day](../how-to/replay.md) under several policies. Before you put
+a policy in force, run it as a shadow policy for a while (`mesos-allocator shadow set`).
 """
 
 

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 HELP = """Export the constraint graph of a recorded cluster: which frameworks may use which agents.
 
-Replays a journal to its end and writes the graph at that moment. One side has the frameworks, the
-other the types of agents: agents that no framework distinguishes are one type. --shares adds
-constrained max-min fair shares (CMMF), in agents. --tasks adds the number of tasks of each
-framework whose demand is known.
+Replays a journal to its end and writes the graph at that moment. The nodes of the graph are
+frameworks and types of agents. Agents belong to one type if the constraints of all frameworks treat
+them alike. --shares adds constrained max-min fair shares (CMMF), in agents. --tasks adds the number
+of tasks of each framework whose demand is known.
 
 FILE ends in .graphml (networkx, Gephi, yEd), .json (networkx's node-link data), or .png, .svg or
 .pdf (a drawing, which needs the extra `plots`).

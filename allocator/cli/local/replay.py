@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 HELP = """Recompute a sidecar's answers from its journal, and compare them with the recorded ones.
 
-Reads the files in the given order, the oldest first; of a directory all journals, PATH.2 before
-PATH.1 before PATH. Each file begins with the complete state of the sidecar, so older files may be
-missing. A file that ends within a record, because the process ended while writing, is read up to
-its last complete record. The rest of a damaged file is skipped.
+Reads the files in the given order, which must begin with the oldest; of a directory, reads all
+journals, PATH.2 before PATH.1 before PATH. Each file begins with the complete state of the sidecar,
+so older files may be missing. A file that ends within a record, because the process ended while
+writing, is read up to its last complete record. The rest of a damaged file is skipped.
 
 Every answer is compared with its recorded digest, and so is the state at the start of each further
 file; --no-check omits both. Scores are 64-bit floating point numbers. On another type of processor,

@@ -78,10 +78,10 @@ def observe(
     http_port: HttpPort = None,
     log_level: LogLevel = None,
 ) -> None:
-    """Follow a sidecar on another machine, and answer all that changes nothing, until SIGTERM.
+    """Follow a sidecar on another machine until SIGTERM, and answer queries.
 
-    It follows the addresses that observer.listen names there. Options come from where those of
-    `serve` do; the policies and all that operators set come from the sidecar.
+    The sources are the addresses in observer.listen of the sidecars. Options are read as by
+    `serve`; policies, rules and operators' settings come from the sidecar.
     """
     short = {
         "--from": ("observer.sources", ",".join(sources) if sources else None),

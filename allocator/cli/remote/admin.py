@@ -47,7 +47,13 @@ def register(app: typer.Typer) -> None:
     remote(app, "dump", None)(dump)
     remote(app, "snapshot", None)(snapshot)
     bundle.register(app)
-    explain.register(group(app, "explain", "Why a framework, a role or an agent gets nothing."))
+    explain.register(
+        group(
+            app,
+            "explain",
+            "Explain why a framework or a role gets no offers, or why an agent is not offered.",
+        )
+    )
 
 
 def status(
@@ -61,7 +67,7 @@ def status(
         ),
     ] = False,
 ) -> Message | dict[str, Any] | None:
-    """Show the sidecar's status; of several, show which one leads, and the status of that one."""
+    """Show the sidecar's status. If several are named, show which one leads, and its status."""
     from allocator.cli.remote.output import plain
     from allocator.cli.render import tables
 
@@ -86,8 +92,9 @@ def shares(
         bool,
         typer.Option(
             "--fair",
-            help="Also show what the policy would give if it allocated the whole cluster from"
-            " scratch; costs about as much as one allocation.",
+            help="Also show fair shares: what the policy would give if it allocated the whole"
+            " cluster from scratch. Costs about as much as one allocation of the"
+            " cluster.",
         ),
     ] = False,
     newcomer: Annotated[
@@ -100,7 +107,8 @@ def shares(
     newcomer_demand: Annotated[
         str,
         typer.Option(
-            help="One task's needs of that framework, as in 'cpus:2;mem:2048'; default: unknown.",
+            help="What one task of that framework needs, as in 'cpus:2;mem:2048'; default:"
+            " unknown.",
             autocompletion=completing.amounts,
         ),
     ] = "",

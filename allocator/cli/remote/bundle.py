@@ -94,10 +94,13 @@ def bundle(
         ),
     ] = None,
 ) -> None:
-    """Gather status, settings, books, metrics, versions and log in one file, for a report.
+    """Write one file for a bug report.
 
-    Each part has at most 64 MiB, and the log its last 5,000 lines. The file contents.txt lists what
-    was left out, and why. If the sidecar does not answer, the other parts are still written.
+    It contains status, settings, the allocator's state, metrics, versions and the log.
+
+    Each part has at most 64 MiB; of the log, the last 5,000 lines are included. The file
+    contents.txt in it lists missing parts, with the reasons. If the sidecar does not answer, the
+    other parts are still written.
     """
     status, problem = _status(sidecar)
     found = _Gathering(sidecar, http, log, status, problem, pseudonyms=pseudonyms)

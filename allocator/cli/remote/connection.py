@@ -51,8 +51,8 @@ class Connection:
         list[str] | None,
         typer.Option(
             envvar="MESOS_ALLOCATOR_TARGET",
-            help="host:port or unix:/path. Of several (comma-separated or repeated), the one with a"
-            f" master's session is asked. Default: {TARGET_DEFAULT}.",
+            help="host:port or unix:/path. May be a comma-separated list, or repeated: then"
+            " the sidecar with a master's session is called. Default: {TARGET_DEFAULT}.",
         ),
     ] = None
     timeout: TimeoutOption = 10.0

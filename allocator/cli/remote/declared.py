@@ -38,7 +38,10 @@ def settings_export(
     sidecar: Sidecar,
     everything: Annotated[
         bool,
-        typer.Option("--all", help="Also options that only the configuration sets, as http.port."),
+        typer.Option(
+            "--all",
+            help="Also write options that only the configuration can set, such as http.port.",
+        ),
     ] = False,
 ) -> None:
     """Write settings that differ from the defaults, as TOML for the configuration or `apply`."""
@@ -94,16 +97,18 @@ def apply(
     ],
     prune: Annotated[
         bool,
-        typer.Option("--prune", help="Also reset what operators set and the file does not name."),
+        typer.Option(
+            "--prune", help="Also reset settings made by operators that the file does not contain."
+        ),
     ] = False,
     dry_run: ShowOnly = False,
     force: ForceAll = False,
     plugin: Plugins = None,
 ) -> Message:
-    """Set the policy, the shadow and the rules of a file: all of them, or none if one is invalid.
+    """Set policy, shadow policy and rules from a file: all of them, or none if one is invalid.
 
-    Shows the differences: + is new, - is removed, ~ changes. What the file does not name stays,
-    unless --prune is given.
+    Shows the differences: + is new, - is removed, ~ changes. Settings that the file does not
+    contain stay unchanged, unless --prune is given.
     """
     load_policies(plugin)
     changes = list(map(_kept, _changes(_read(file))))

@@ -31,7 +31,10 @@ def framework(
     ],
     cycles: Cycles = CYCLES_USUAL,
 ) -> Message:
-    """Explain why a framework gets nothing: blockers, its last offers, and cycles it lost."""
+    """Explain why a framework gets no offers.
+
+    Shows the reasons, its last offers, and recent cycles in which others were served.
+    """
     return sidecar.ask("Explain", framework=name, cycles=cycles)
 
 
@@ -43,7 +46,7 @@ def role(
     ],
     cycles: Cycles = CYCLES_USUAL,
 ) -> Message:
-    """Explain why the frameworks of a role and its descendants get nothing."""
+    """Explain why the frameworks of a role and its descendants get no offers."""
     return sidecar.ask("Explain", role=name, cycles=cycles)
 
 
@@ -54,5 +57,5 @@ def agent(
     ],
     cycles: Cycles = CYCLES_USUAL,
 ) -> Message:
-    """Explain to which frameworks an agent is offered, or why to none."""
+    """Explain to which frameworks an agent is offered, or why it is offered to none."""
     return sidecar.ask("Explain", agent=name, cycles=cycles)

@@ -25,9 +25,9 @@ def settings_history(
         int, typer.Option(min=1, max=LIMIT_MAX, help="Maximum number of changes, the latest first.")
     ] = LIMIT,
 ) -> Message:
-    """List recent changes: when, by whom, and the values before and after; the latest first.
+    """List recent changes, the latest first: time, author, and the values before and after.
 
-    All that one command or a new configuration changes has one number.
+    Everything that one command or one reload of the configuration changes has one number.
     """
     return sidecar.ask("ListHistory", limit=limit)
 
@@ -41,7 +41,7 @@ def settings_revert(
     dry_run: ShowOnly = False,
     force: ForceAll = False,
 ) -> Message:
-    """Restore what a change replaced, all of it or nothing; other changes stay.
+    """Restore the values that a change replaced: all of them, or none. Other changes stay.
 
     Shows the differences: + is new, - is removed, ~ changes.
     """

@@ -74,8 +74,8 @@ FormOption = Annotated[
     typer.Option(
         "--output",
         "-o",
-        help="json, yaml, wide (all columns), or name (only names, as other commands take them);"
-        " default: a table.",
+        help="json, yaml, wide (a table with all columns), or name (only names, in the form"
+        " that other commands accept); default: a table.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Same as --output json.")]

@@ -15,12 +15,12 @@ from allocator.rule_kinds import KINDS
 
 PolicyName = Annotated[
     str,
-    typer.Argument(help="Name; default: that in force.", autocompletion=completing.policies),
+    typer.Argument(help="Name; default: the policy in force.", autocompletion=completing.policies),
 ]
 Selection = Annotated[
     str | None,
     typer.Option(
-        help="How agents are selected; empty: as the policy does by default.",
+        help="How agents are selected; empty: the policy's default.",
         autocompletion=completing.selections,
     ),
 ]
@@ -69,12 +69,18 @@ def policy_set(
     name: PolicyName = "",
     selection: Selection = None,
     mode: Annotated[
-        Mode | None, typer.Option(help="Offer all that is free on an agent, or whole tasks.")
+        Mode | None,
+        typer.Option(
+            help="Offer all free resources of an agent (oblivious), or whole tasks (characterised)."
+        ),
     ] = None,
     flat: Annotated[
         bool | None,
         typer.Option(
-            "--flat/--hierarchical", help="All frameworks compete directly, or role by role."
+            "--flat/--hierarchical",
+            help="All frameworks compete directly with one another"
+            " (flat), or roles compete, and then the frameworks in a role"
+            " (hierarchical).",
         ),
     ] = None,
     parameter: PolicyParameters = None,
@@ -94,8 +100,8 @@ def policy_set(
 ) -> Message:
     """Change the policy, from the next cycle on.
 
-    Options that are not given stay unchanged, but another name resets selection and parameters to
-    the new policy's defaults.
+    Options that are not given stay unchanged. But if the name changes, selection and parameters are
+    reset to the defaults of the new policy.
     """
     given = name or parameter or subtree or (selection, mode, flat) != (None, None, None)
     if not given and not dry_run:
@@ -139,14 +145,14 @@ def shadow_show(
         bool,
         typer.Option(
             "--fair",
-            help="Also show what either policy would give if it allocated the whole cluster from"
-            " scratch; costs about as much as two allocations.",
+            help="Also show what each policy would give if it allocated the whole cluster"
+            " from scratch. Costs about as much as two allocations of the cluster.",
         ),
     ] = False,
 ) -> Message:
-    """Compare what the shadow policy would have decided with the actual decisions.
+    """Compare the decisions of the shadow policy with the actual decisions.
 
-    The shadow's decisions have no effect: each cycle is compared separately, from the actual books.
+    The shadow policy's decisions have no effect: in each cycle it starts from the actual state.
     """
     return sidecar.ask("GetShadow", fair=fair)
 
@@ -157,12 +163,18 @@ def shadow_set(
     selection: Selection = None,
     mode: Annotated[
         Mode | None,
-        typer.Option(help="All that is free, or whole tasks; default: as the policy in force."),
+        typer.Option(
+            help="Offer all free resources of an agent (oblivious), or whole tasks"
+            " (characterised); default: the mode of the policy in force."
+        ),
     ] = None,
     parameter: PolicyParameters = None,
     dry_run: DryRun = False,
 ) -> Message:
-    """Run a shadow policy from the next cycle on; it is flat or hierarchical as the present one."""
+    """Run a shadow policy, from the next cycle on.
+
+    It is flat or hierarchical like the policy in force.
+    """
     from allocator.v1 import settings_pb2
 
     now = sidecar.ask("GetPolicy").policy
@@ -193,13 +205,16 @@ def settings_reset(
         typer.Argument(help=f"{_WHAT}; or --all.", autocompletion=completing.among(*KINDS)),
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="All that operators set; required if nothing is named.")
+        bool,
+        typer.Option(
+            "--all", help="Reset all settings made by operators; required if no kind is named."
+        ),
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Change nothing; list what would be reset.")
     ] = False,
 ) -> Message:
-    """Reset what operators set to the configuration's values."""
+    """Remove settings made by operators, so that the configuration applies again."""
     if bool(what) == everything:
         raise typer.BadParameter(f"name one or more of {_WHAT}, or give --all alone")
     if dry_run:

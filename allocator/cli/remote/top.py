@@ -35,9 +35,9 @@ def top(
         typer.Option(min=0.2, max=3600.0, help="Seconds between two requests."),
     ] = 2.0,
 ) -> Message | None:
-    """Watch waiting frameworks, shares and outstanding offers; q or Ctrl-C ends it.
+    """Watch waiting frameworks, shares and outstanding offers, until q or Ctrl-C.
 
-    Without a terminal it prints one plain table; with --output, one answer.
+    Without a terminal, or with --output, print them once.
     """
     shares, status = _look(sidecar, role)
     if sidecar.form or not sys.stdout.isatty():

@@ -41,7 +41,7 @@ _FORM = "write it as 7d, 12h, 2w, 2026-11-01, or 2026-11-01T06:00 (UTC)"
 
 
 def register(app: typer.Typer) -> None:
-    usage = group(app, "usage", "What was used, offered and idle over time.")
+    usage = group(app, "usage", "Show or reset how much was used, offered and idle over time.")
     remote(usage, "show", None)(usage_show)
     remote(usage, "reset", None)(usage_reset)
 
@@ -51,31 +51,38 @@ def usage_show(
     since: Annotated[
         str,
         typer.Option(
-            help="Start: a time in UTC, or how long ago, as 7d, 12h or 2w. Hours are kept for 8"
-            " days, days for 400; none: all that is kept."
+            help="Start: a time in UTC, or a duration before now, as 7d, 12h or 2w. Default:"
+            " everything that is kept; hourly figures are kept for 8 days, daily ones"
+            " for 400."
         ),
     ] = "",
-    until: Annotated[str, typer.Option(help="End, likewise; none: now.")] = "",
-    by: Annotated[By, typer.Option(help="Add up by these names.")] = By.ROLE,
-    daily: Annotated[bool, typer.Option("--daily", help="Each day (UTC) by itself.")] = False,
+    until: Annotated[str, typer.Option(help="End, in the same form; default: now.")] = "",
+    by: Annotated[By, typer.Option(help="Names by which to add up.")] = By.ROLE,
+    daily: Annotated[
+        bool, typer.Option("--daily", help="Report each day (UTC) separately.")
+    ] = False,
     output: Annotated[
         UsageForm | None,
-        typer.Option("--output", "-o", help="csv, json or yaml; none: a table."),
+        typer.Option("--output", "-o", help="csv, json or yaml; default: a table."),
     ] = None,
     journal: Annotated[
         list[Path] | None,
         typer.Option(
             metavar="FILE|DIR",
-            help="Compute it from journals, the older first, or their directory; may be repeated."
-            " No sidecar is queried. Times count from the end of the journals.",
+            help="Compute the report from journals, in order with the oldest first, or from"
+            " their directory, without calling a sidecar; may be repeated. Durations"
+            " count back from the end of the journals.",
         ),
     ] = None,
     plugin: Plugins = None,
 ) -> None:
-    """Show resource-hours by name: used, and held by offers; of the cluster also what was idle.
+    """Show resource-hours of roles, frameworks or principals, and of the cluster.
 
-    Time in which no master had a session is unknown, so that used, offered, idle and unknown are
-    the capacity times the time.
+    For each of them the report has what was used and what was on offer; for the cluster also what
+    was idle.
+
+    Time in which no master had a session counts as unknown. The sum of used, offered, idle and
+    unknown is the capacity times the time.
     """
     if sidecar.form is not None:
         output = UsageForm(sidecar.form)
@@ -96,9 +103,9 @@ def usage_show(
 
 def usage_reset(
     sidecar: Sidecar,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it without asking.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> None:
-    """Forget all usage so far; it starts again at this moment."""
+    """Delete all recorded usage; recording starts again now."""
     if not yes:
         typer.confirm("Forget all usage so far?", abort=True, err=True)
     sidecar.ask("ResetUsage")

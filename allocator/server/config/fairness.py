@@ -8,7 +8,7 @@ from allocator.server.config.schema import Section
 
 
 class FairnessSection(Section):
-    """Whether use in the past counts for shares, besides what is held now."""
+    """Whether shares also count past use, in addition to what is held now."""
 
     live = True
 
@@ -22,7 +22,7 @@ class FairnessSection(Section):
     usage_weight: Annotated[float, Field(ge=0, le=1)] = Field(
         0.5,
         description=(
-            "How much that average counts for shares, if half_life_s is set: 0: only what is held"
-            " now counts; 1: only the average. Policies that plan ignore it."
+            "Weight of that average in shares, if half_life_s is set. 0: only what is held"
+            " now counts. 1: only the average counts. Policies that plan ignore it."
         ),
     )

@@ -56,7 +56,7 @@ OPEN_SESSIONS = (
 
 
 class HttpSection(Section):
-    """Where /metrics, /healthz, /readyz and the status page are served (HTTP, only to read)."""
+    """The HTTP listener, for /metrics, /healthz, /readyz and the status page. It is read-only."""
 
     host: str = Field(
         "127.0.0.1", min_length=1, description="Address to listen on; 0.0.0.0: all interfaces."
@@ -74,10 +74,11 @@ class HttpSection(Section):
         Field(
             (),
             description=(
-                'Further host names by which clients such as scrapers request this listener; "*":'
-                " any. Addresses, localhost, names without a dot, http.host and the name of this"
-                " machine are always accepted. Requests for any other name are refused, since a"
-                " foreign page may direct a browser here (DNS rebinding)."
+                'Further host names under which clients such as scrapers may use this listener; "*"'
+                ": any. Addresses, localhost, names without a dot, http.host and the name of this"
+                " machine are always accepted. Requests for any other name are refused,"
+                " because otherwise a page of another site could read the answers through a"
+                " browser (DNS rebinding)."
             ),
         )
     )
@@ -99,7 +100,7 @@ class LogSection(Section):
 
 
 class MetricsSection(Section):
-    """Bounds on the number of time series, and what is computed for them alone."""
+    """Bounds on the number of time series, and computations that only metrics need."""
 
     frameworks_max: Annotated[int, Field(ge=0, le=100_000)] = Field(
         100,
@@ -109,7 +110,9 @@ class MetricsSection(Section):
         ),
     )
     roles_max: Annotated[int, Field(ge=0, le=100_000)] = Field(
-        100, description='The same for roles; the others are summed under role="other".'
+        100,
+        description="Number of roles with their own series: those with the largest shares. The"
+        ' others are summed under role="other".',
     )
     fair_share_every_s: Annotated[float, Field(ge=0, le=86_400)] = Field(
         60.0,
@@ -126,7 +129,9 @@ OptionalFile = Annotated[str, AfterValidator(readable_file)]
 
 
 class AccessSection(Section):
-    """Rights of clients of TCP listeners; for a Unix socket its mode decides.
+    """Rights of clients of TCP listeners.
+
+    Clients of a Unix socket have all rights; its mode decides who can connect.
 
     Names are those in clients' certificates (common name, or a subject alternative name), so they
     need listen.tls_client_ca. The right to write includes the right to read.
@@ -326,7 +331,7 @@ def check_tls_files(cert: str, key: str, ca: str, ca_key: str) -> None:
 
 
 class ListenSection(Section):
-    """Where masters' modules and operators reach the sidecar (gRPC)."""
+    """The gRPC listener, for masters' modules and operators."""
 
     targets: Targets = Field(
         ("127.0.0.1:5056",),
@@ -412,8 +417,8 @@ class PolicySection(Section):
     plan_interval_ms: Annotated[int, Field(ge=0, le=3_600_000)] = Field(
         1000,
         description=(
-            "Minimum time between two checks whether the cluster needs a new plan; a plan begins"
-            " with a check."
+            "Minimum time between two checks whether a new plan is needed; so plans begin at"
+            " most this often."
         ),
     )
     plan_first_wait_ms: Annotated[int, Field(ge=0, le=5_000)] = Field(
@@ -431,8 +436,8 @@ class PolicySection(Section):
     mode: Literal["oblivious", "characterised"] = Field(
         "oblivious",
         description=(
-            "oblivious: all that is free on the agent is offered. characterised: whole tasks of the"
-            " demand vector, where it is known."
+            "oblivious: offers contain all free resources of the agent. characterised: offers"
+            " contain whole tasks, for frameworks whose demand vector is known."
         ),
     )
     flat: bool = Field(
@@ -454,8 +459,8 @@ class PolicySection(Section):
     subtrees: dict[str, str] = Field(
         default_factory=dict,
         description=(
-            "Other policies for the order of service below some roles: by role, the policy's"
-            " name, or name:key=value,key=value with its parameters and its mode."
+            "Other policies for the subtrees of some roles. Key: the role. Value: the"
+            " policy's name, or name:key=value,key=value with its parameters and its mode."
         ),
     )
 
@@ -478,7 +483,7 @@ class PolicySection(Section):
 
 
 class ShadowSection(Section):
-    """A shadow policy, which decides the same cycles without effect.
+    """A shadow policy: its decisions about the same cycles are only compared.
 
     `mesos-allocator shadow set` changes it in a running sidecar.
     """
@@ -516,27 +521,30 @@ class LimitsSection(Section):
     frameworks: Count = Field(65_536, description="Frameworks of one master.")
     roles: Count = Field(65_536, description="Roles, with their ancestors.")
     role_depth: Annotated[int, Field(ge=1, le=1024)] = Field(
-        64, description="Names in the path of a role, such as 2 in eng/ads."
+        64, description="Number of names in the path of a role, such as 2 for eng/ads."
     )
     clients: Count = Field(131_072, description="Pairs of a framework and one of its roles.")
     kinds: Count = Field(
         512,
         description=(
-            "Kinds of resources that are distinguished; further ones count as one kind per name."
+            "Kinds of resources that are distinguished, such as memory reserved for one role;"
+            " resources of further kinds form one kind per name."
         ),
     )
     filters: Annotated[int, Field(ge=1, le=1_000_000_000)] = Field(
         20_000_000,
         description=(
-            "Refusals in force. When half of this number is used, no framework may have more than"
-            " the number that is left; its further refusals are forgotten."
+            "Refusals in force. When half of this number is in use, each framework may have"
+            " at most as many refusals as are left; its further refusals are forgotten."
         ),
     )
     message_bytes_max: Annotated[int, Field(ge=64 * 1024, le=GIB)] = Field(
         4 * MIB, description="Largest gRPC message that is read, in bytes."
     )
     queue: Annotated[int, Field(ge=1, le=10_000)] = Field(
-        16, description="Messages of one session that wait for the core; then the peer waits."
+        16,
+        description="Maximum number of messages of one session that wait for the core;"
+        " beyond it, the module waits.",
     )
 
     def core(self) -> SessionLimits:
@@ -580,7 +588,7 @@ class JournalSection(Section):
 
 
 class StateSection(Section):
-    """What outlives the process: what operators set, and what was learnt of demands."""
+    """State that survives a restart: operators' settings, learnt demands and usage."""
 
     directory: Annotated[str, AfterValidator(absolute_directory)] = Field(
         "",
@@ -600,31 +608,32 @@ class StateSection(Section):
 
 
 class LearnSection(Section):
-    """Demand vectors that frameworks do not state."""
+    """Learning of demand vectors that frameworks do not state."""
 
     live = True
 
     enabled: bool = Field(
         True,
-        description="Learn a framework's demand vector from what it accepts out of its offers.",
+        description="Learn a framework's demand vector from what it accepts.",
     )
     acceptances: Count = Field(
-        3, description="Acceptances after which the learnt demand vector counts."
+        3, description="Number of acceptances after which the learnt demand vector is used."
     )
     probe_after: Count = Field(
         3,
         description=(
-            "A framework that uses nothing and has declined this many consecutive offers of its"
-            " demand is offered all that is free until it accepts, since it may need more than was"
-            " learnt."
+            "If a framework uses nothing and has declined this many consecutive offers of its"
+            " demand, it is offered all free resources of an agent until it accepts,"
+            " because it may need more than was learnt."
         ),
     )
     priors_max: Annotated[int, Field(ge=0, le=100_000)] = Field(
         1000,
         description=(
             "Number of learnt demands that are remembered after their frameworks leave. A new"
-            " framework with the same role and name (apart from digits), else principal, else"
-            " user, begins with such a demand. 0: none are remembered."
+            " framework begins with the demand that is remembered for its role and name"
+            " (ignoring digits), or else for its role and principal, or else for its role"
+            " and user. 0: none are remembered."
         ),
     )
     prior_half_life_s: Annotated[int, Field(ge=1, le=10 * 365 * 86_400)] = Field(
@@ -634,18 +643,18 @@ class LearnSection(Section):
     patience_cycles: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
         30,
         description=(
-            "After this many full cycles without an offer, a framework whose demand is learnt or"
-            " remembered is once offered all that is free, since it may need less. The number"
-            " doubles each time."
+            "After this many full cycles without an offer, a framework whose demand is learnt"
+            " or remembered is once offered all free resources of an agent, because it may"
+            " need less. The number doubles each time."
         ),
     )
 
 
 class ObserverSection(Section):
-    """The process that answers questions, and so keeps them from the one that decides.
+    """The observer: the process that answers queries, so that they do not delay decisions.
 
-    If `listen` is set, observers on other machines follow it. `sources`, `tls_*` and `token` are
-    of such an observer (`mesos-allocator observe`).
+    If `listen` is set, observers on other machines can follow it. The options `sources`, `tls_*`
+    and `token` are for such an observer on another machine (`mesos-allocator observe`).
     """
 
     verify: Literal["all", "sampled", "off"] = Field(
@@ -655,15 +664,16 @@ class ObserverSection(Section):
     listen: Addresses = Field(
         (),
         description=(
-            "Addresses at which it serves followers and questions itself, as in listen.targets and"
-            " with the certificate of [listen]; empty: none. A client needs the right to read."
+            "Addresses at which the observer serves followers and answers queries, as in"
+            " listen.targets, with the certificate of [listen]; empty: none. A client needs"
+            " the right to read."
         ),
     )
     sources: Addresses = Field(
         (),
         description=(
-            "Addresses (observer.listen) of the observers to follow (`observe --from`). Of several"
-            " that of the sidecar that a master has a session with is followed."
+            "Addresses (observer.listen) of the observers to follow (`observe --from`). If there"
+            " are several, the observer of the sidecar that has a master's session is followed."
         ),
     )
     tls_ca: OptionalFile = Field(
@@ -672,10 +682,12 @@ class ObserverSection(Section):
             "PEM file of the authority that signed the sources' certificates; empty: no TLS."
         ),
     )
-    tls_cert: OptionalFile = Field("", description="PEM file of our certificate for the sources.")
+    tls_cert: OptionalFile = Field(
+        "", description="PEM file of the certificate that this observer presents to the sources."
+    )
     tls_key: OptionalFile = Field("", description="PEM file of the certificate's private key.")
     token: OptionalFile = Field(
-        "", description="File with a token that the sources know; empty: there is none."
+        "", description="File with a token that the sources accept; empty: send no token."
     )
 
     @property

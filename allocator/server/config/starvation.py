@@ -15,15 +15,17 @@ class StarvationSection(Section):
     patience_cycles: Annotated[int, Field(ge=0, le=1_000_000)] = Field(
         60,
         description=(
-            "After this many full cycles that could have served a framework but did not, the next"
-            " cycle serves it first, with one offer; 0: never."
+            "A framework is overdue if this many full cycles could have served it but did"
+            " not. The next cycle then makes it one offer before it serves others. 0:"
+            " never."
         ),
     )
     collect_s: Annotated[int, Field(ge=0, le=86_400)] = Field(
         300,
         description=(
-            "Seconds for which a gang that waited for patience_cycles keeps what becomes free on"
-            " some agents, until all its tasks fit; 0: gangs keep nothing."
+            "A gang that has waited for patience_cycles keeps resources that become free on"
+            " some agents until all of its tasks fit, for at most this many seconds. 0:"
+            " gangs keep nothing."
         ),
     )
     outstanding_max: Annotated[float, Field(gt=0, le=1)] = Field(

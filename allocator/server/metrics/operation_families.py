@@ -185,7 +185,8 @@ FAIRNESS: Families[_Shown] = (
     ),
     gauge(
         "fairness_error_mean{among}",
-        "Mean of these differences over all that hold resources or should, 0 to 1.",
+        "Mean absolute difference of a dominant share from the fair share, over all that hold"
+        " resources or should, 0 to 1.",
         lambda found: {
             each: error.mean() if len(error) else 0.0 for each, error in found.errors.items()
         },
@@ -202,8 +203,8 @@ FAIRNESS: Families[_Shown] = (
     ),
     gauge(
         "role_shortfall{role}",
-        "What the role lacks of its fair share, if a framework in it lacks some and refuses"
-        " nothing.",
+        "Dominant share that the role lacks to its fair share, if a framework in it lacks"
+        " some and refuses nothing.",
         lambda found: found.each(found.fairness.roles.shortfall),
     ),
 )
@@ -353,7 +354,7 @@ PLANNING: Families[pb.PlanFigures] = (
     ),
     counter(
         "plans_late",
-        "Plans that took longer than policy.plan_budget_ms, with any outcome.",
+        "Plans that took longer than policy.plan_budget_ms, whatever their result.",
         lambda planning: planning.late,
     ),
     counter(
@@ -396,7 +397,8 @@ SHADOW: Families[Reading] = (
     ),
     counter(
         "shadow_offers{by}",
-        "Offers (a framework and an agent) in compared cycles, by who would have made them.",
+        "Offers (a framework and an agent) in compared cycles, by whether both policies made"
+        " them or only one.",
         lambda now: {
             "both": now.counts.offers_of_both,
             "policy": now.counts.offers_of_policy,
@@ -428,7 +430,7 @@ SHADOW: Families[Reading] = (
 CALLS: Families[Operation] = (
     counter(
         "calls_refused{kind,reason}",
-        "Refused calls: no room for their kind, no right, or others take too long.",
+        "Refused calls, by kind and reason: no room for more calls of this kind, or no right.",
         lambda now: _by_pair(
             now.refused + Counter(_counted(now.said.calls_refused)), BOUNDS, REFUSALS
         ),
@@ -467,14 +469,14 @@ OBSERVER: Families[FollowedBooks] = (
     ),
     gauge(
         "observer_connected",
-        "1 while the observer has a stream of what it follows.",
+        "1 while the observer is connected to its source.",
         lambda books: books.lag.connected,
     ),
     gauge(
         "observer_lag_seconds",
-        "How old the observer's books are: the time from when the latest records were written, by"
-        " the clock of the deciding process, to when they were in the books, by this"
-        " machine's; and since then, where nothing comes.",
+        "Age of the observer's state: the time from when the latest records were written, by"
+        " the clock of the deciding process, to when they were applied, by the clock of"
+        " this machine. It grows while nothing is received.",
         lambda books: books.lag.behind_s,
     ),
     gauge(

@@ -56,7 +56,7 @@ FRAMEWORKS: Families[Selection] = (
     ),
     gauge(
         f"framework_offered_share{_CLIENT}",
-        "Dominant share of what is offered to it and not in use, 0 to 1.",
+        "Dominant share of what is offered to the framework and not in use, 0 to 1.",
         lambda shown: shown.each(shown.report.offered_share),
     ),
     gauge(
@@ -71,7 +71,8 @@ FRAMEWORKS: Families[Selection] = (
     ),
     gauge(
         f"framework_offer_age_seconds{_CLIENT}",
-        "Longest time for which it has had offers of one agent without interruption, in seconds.",
+        "Longest time for which the framework has had offers of one agent without"
+        " interruption, in seconds.",
         lambda shown: shown.largest(shown.report.clients.offer_age_s),
     ),
     gauge(
@@ -205,7 +206,7 @@ COUNTERS: Families[Scrape] = (
     ),
     counter(
         "cycles",
-        "Allocation cycles that were run, over all agents or some.",
+        "Allocation cycles, over all or some agents.",
         lambda now: now.counts.cycles,
     ),
     histogram(
@@ -220,7 +221,7 @@ COUNTERS: Families[Scrape] = (
     ),
     gauge(
         "reclaims",
-        "Frameworks that the last cycle over all agents asked to leave agents, for each agent.",
+        "Requests to frameworks to leave an agent, made by the last cycle over all agents.",
         lambda now: now.counts.reclaims,
     ),
     gauge(
@@ -243,7 +244,7 @@ COUNTERS: Families[Scrape] = (
     ),
     counter(
         "sessions_closed{reason}",
-        "Sessions ended: left by the module, or the error that ended them.",
+        "Ended sessions, by reason: left by the module, or the error that ended the session.",
         lambda now: with_zeros(["left", *_CODES], now.counts.sessions_closed),
     ),
     counter(
@@ -334,8 +335,8 @@ CLUSTER: Families[Scrape] = (
     ),
     gauge(
         "gangs{state}",
-        "Gangs that wait for room: it is kept for them (collecting), or they do not fit on empty"
-        " agents, or within a limit (too_large).",
+        "Gangs that wait. collecting: resources are kept for them; too_large: they do not fit"
+        " on empty agents or within a limit.",
         lambda now: {
             "collecting": now.report.gangs.collecting,
             "too_large": now.report.gangs.too_large,
@@ -343,18 +344,18 @@ CLUSTER: Families[Scrape] = (
     ),
     amounts(
         "gangs_kept",
-        "Amount that is free and kept for gangs that collect",
+        "Free amount that is kept for collecting gangs",
         lambda now: _whole(now.report, now.report.gangs.kept),
     ),
     counter(
         "gang_backfills",
-        "Offers of agents on which a gang collects to frameworks whose tasks end before it begins.",
+        "Offers of resources kept for a gang to frameworks whose tasks end before the gang starts.",
         lambda now: now.report.gangs.starts.lent,
     ),
     counter(
         "gang_forecasts{result}",
-        "Forecasts of when a gang that collects begins at the latest (p95): it began before (held),"
-        " after it (late), or not at all while it collected (missed).",
+        "Forecasts of the latest start (p95) of collecting gangs, by result. held: the gang"
+        " started before; late: after; missed: it did not start while it collected.",
         lambda now: {
             result: getattr(now.report.gangs.starts, result)
             for result in ("held", "late", "missed")
@@ -362,8 +363,8 @@ CLUSTER: Families[Scrape] = (
     ),
     counter(
         "gang_start_error_seconds{side}",
-        "Time between the expected start of gangs that collected and their start, added up: before"
-        " it (early) and after it (late).",
+        "Sum of the time between the expected and the actual start of collecting gangs, by"
+        " whether they started early or late.",
         lambda now: {
             "early": now.report.gangs.starts.early_ms / 1000,
             "late": now.report.gangs.starts.late_ms / 1000,
@@ -371,7 +372,8 @@ CLUSTER: Families[Scrape] = (
     ),
     gauge(
         "set_aside{reason}",
-        "Inputs of frameworks and agents that are ignored now, by reason; see explain.",
+        "Inputs of frameworks and agents that are currently ignored, by reason; `explain`"
+        " shows them.",
         lambda now: {why: now.report.aside.reasons.get(why, 0) for why in REASONS},
     ),
     amounts(
@@ -495,7 +497,8 @@ DEMANDS: Families[Report] = (
     ),
     gauge(
         "durations_remembered{known}",
-        "Names of frameworks whose tasks' durations are learnt, by whether enough have ended.",
+        "Framework names for which durations of tasks are learnt, by whether enough tasks"
+        " have ended.",
         lambda report: dict(zip(("yes", "no"), report.remembered.durations, strict=True)),
     ),
     counter(
@@ -508,7 +511,8 @@ DEMANDS: Families[Report] = (
     ),
     counter(
         "demand_probes",
-        "Times that a framework waited so long that its learnt demand was probed.",
+        "Times that a framework's learnt demand was tested by a larger offer, because it had"
+        " waited too long.",
         lambda report: report.remembered.probes,
     ),
 )

@@ -44,8 +44,8 @@ def _row(values: tuple[str, ...], resource: str, where: Where, amount: int) -> S
 CLUSTER: Families[Totals] = (
     counter(
         "usage_cluster_resource_seconds{resource,unit,state}",
-        "Resources times seconds that were used, offered (held by offers) or idle; unknown: no"
-        " master had a session. All together are the capacity times the time.",
+        "Resources times seconds, by state: used, offered, idle, or unknown (no master had a"
+        " session). The sum over the states is the capacity times the time.",
         lambda totals: [
             _row((), resource, where, amount)
             for (resource, where), amount in sorted(totals.parts.items())
@@ -56,7 +56,8 @@ CLUSTER: Families[Totals] = (
 ROLES: Families[list[Series]] = (
     counter(
         "usage_resource_seconds{role,resource,unit,state}",
-        "Resources times seconds that the role's own frameworks used, or that offers to them held.",
+        "Resources times seconds that the role's own frameworks used, or that were on offer"
+        " to them.",
         lambda series: series,
     ),
 )

@@ -125,7 +125,7 @@ def examples() -> PaperReport:
             'whole tasks': filled by the policy on a pool of {POOL} units a resource, divided by
             {POOL}; tolerance one task.
 
-            Remark 2 says that resource 2 is not saturated; 8/9 follows from (2/3, 2/3).
+        Remark 2 only says that resource 2 is not saturated; its load, 8/9, follows from (2/3, 2/3).
         """),
     )
 

@@ -179,12 +179,11 @@ def proposition_7() -> PaperReport:
         columns=tuple(f"x = {size:g}" for size in SIZES),
         rows=tuple(rows),
         notes=paragraphs(f"""
-            The proof's two jobs: a task of job 1 needs 1/2 of the resource, one of job 2 needs 1 /
-            (2 x). A fair part is 1/2. A utility counts as not fair where some part is further than
-            {SEEN:g} from it.
+            As in the proof, there are two jobs: a task of job 1 needs 1/2 of the resource, one of
+            job 2 needs 1 / (2 x). A fair part is 1/2. A utility counts as not fair if some part
+            differs from it by more than {SEEN:g}.
 
-            That no other utility is fair cannot be shown by examples; each of those listed is one
-            that is not. The proof itself is short: equal parts for every x leave only the
-            logarithm.
+            Examples cannot prove that no other utility is fair; each listed one is an example that
+            is not. The proof is short: only the logarithm gives equal parts for every x.
         """),
     )

@@ -161,9 +161,10 @@ def figure_6(seed: int = 0, trials: int = 8) -> PaperReport:
             intervals; the first {_WARM_UP:.0%} of the jobs are not counted. Both policies have the
             same arrivals.
 
-            Published is the rate at load zero, 0.54 with exponential tasks; it is compared at load
-            {LOADS[0]:g} with a tolerance of 0.03. The last column is what the text says of the
-            figure: class 2 is served at least as fast under PF; one percent is rounding.
+            The paper publishes the rate at load zero, 0.54 with exponential tasks; here it is
+            compared at load {LOADS[0]:g}, with a tolerance of 0.03. The last column tests a
+            statement of the text about the figure: class 2 is served at least as fast under PF,
+            where one percent counts as rounding.
         """),
         panels=tuple(panels),
     )

@@ -95,17 +95,19 @@ def three_resources(seed: int = 0, trials: int = 10, events: int = EVENTS) -> Pa
         rows=tuple(rows),
         notes=paragraphs(f"""
             Profiles (1, 1/10, 1/10), (1/10, 1, 1/10) and (1/10, 1/10, 1). The text gives neither
-            profiles nor numbers: these are chosen here, and what it says of the trends is compared.
+            profiles nor numbers. The profiles were chosen here, and the statements of the text
+            about trends are compared.
 
-            'DRF/PF': service rates, balanced of all classes, else of those whose resource has less
-            load; PF should be faster. '1 - load': the rate of the class whose resource has most
-            load, published as about 1 less the load, here ± {NEAR:g}; under balanced load only for
-            PF, and DRF should be below. 'DRF less PF': the loss of that class, published as
-            imperceptible, here {IMPERCEPTIBLE:g} at most. '3 against 1': DRF/PF of the class with
-            the least load over that of the one with the most; below 1 it gains more.
+            'DRF/PF': the ratio of service rates, under balanced load for all classes, otherwise for
+            classes whose resource has less load; PF should be faster. '1 - load': the rate of the
+            class whose resource has the highest load, published as about 1 minus the load, here
+            ± {NEAR:g}; under balanced load only for PF, and DRF should be below. 'DRF less PF': the
+            loss of that class, published as imperceptible, here at most {IMPERCEPTIBLE:g}. '3
+            against 1': DRF/PF of the class with the least load, divided by DRF/PF of the class with
+            the highest load; below 1, the former gains more.
 
             {trials} simulations of {events} events each, with 95 % confidence intervals; both
-            allocations have the same chance, and are compared simulation by simulation.
+            allocations get the same random numbers, and are compared simulation by simulation.
         """),
         panels=tuple(panels),
     )

@@ -84,9 +84,9 @@ LIGHT: Mapping[str, Profile] = {
 _LIGHT_DEPARTS = (
     "The printed coefficients for PF, 1, beta, max(2 - 1/beta, alpha), 1, do not follow from the "
     "model. With phi the allocation to one job of each class, each class is slowed by the other "
-    "2 (1 - phi_k) / (phi_1 + phi_2) times, as computed (for DRF that is beta, as printed). What "
-    "the text concludes stands: class 2 is slowed less under PF; class 1 is slowed somewhat more, "
-    "as in Figure 2."
+    "2 (1 - phi_k) / (phi_1 + phi_2) times, as computed (for DRF that is beta, as printed)."
+    " The conclusions of the text still hold: class 2 is slowed less under PF; class 1 is"
+    " slowed somewhat more, as in Figure 2."
 )
 
 _LIGHT = 1e-4  # a load whose square is negligible
@@ -187,11 +187,12 @@ def figures() -> PaperReport:
         columns=("DRF, class 1", "PF, class 1", "DRF, class 2", "PF, class 2", "DRF/PF, class 2"),
         rows=tuple(rows),
         notes=paragraphs(f"""
-            The figures have no printed numbers. What the text says of them is compared: PF serves
-            class 2 at least as fast, clearly so where resource 2 has less load.
+            The figures contain no numbers. The statements of the text about them are compared: PF
+            serves class 2 at least as fast, clearly so where resource 2 has less load.
 
-            Light traffic: the four columns are by how much rho1 and rho2 slow class 1, and rho1 and
-            rho2 class 2 (1 - rho1 - beta rho2 and so on), by difference quotients.
+            Rows about light traffic: the four columns show by how much rho1 and rho2 slow class 1,
+            and by how much they slow class 2 (1 - rho1 - beta rho2 and so on), by difference
+            quotients.
 
             Stationary distribution with at most {JOBS_MAX} jobs of each class.
         """),
@@ -353,8 +354,8 @@ def figure_3(seed: int = 0, trials: int = 10) -> PaperReport:
         columns=("DRF, class 3", "PF, class 3", "DRF, class 4", "PF, class 4", "DRF/PF"),
         rows=tuple(rows),
         notes=paragraphs(f"""
-            The figure has no printed numbers. What the text says is compared: 'the trends shown in
-            previous cases are maintained', so PF is at or above DRF.
+            The figure contains no numbers. The statement of the text is compared: 'the trends shown
+            in previous cases are maintained', so PF is at or above DRF.
 
             {trials} simulations of {EVENTS} events each, with 95 % confidence intervals.
         """),
@@ -387,8 +388,8 @@ def capacity_region(seed: int = 0, trials: int = 4) -> PaperReport:
         columns=("growth", "largest load"),
         rows=tuple(rows),
         notes=paragraphs(f"""
-            Below the boundary the mean settles (published as 1 here), above it the number of jobs
-            grows with time (4). {trials} simulations.
+            Below the boundary of the capacity region the mean number of jobs converges (ratio 1),
+            above it the number grows in proportion to time (ratio 4). {trials} simulations.
         """),
     )
 
@@ -462,12 +463,12 @@ def figure_4() -> PaperReport:
         columns=tuple(claims),
         rows=tuple(rows),
         notes=paragraphs("""
-            Exact: the stationary distribution of a birth and death process. The bound of each false
-            claim is the true one's rate: 'no benefit is gained from any of these static
-            optimizations'.
+            Exact: the stationary distribution of a birth and death process. The rate under each
+            false claim must not exceed the rate under the true claim: 'no benefit is gained from
+            any of these static optimizations'.
 
-            The printed rate has a factor 1/n too much in its first branch; without it, it is the
-            solver's, and the best claims come out as printed.
+            The first case of the printed rate has a superfluous factor 1/n. Without this factor it
+            equals the rate of the solver, and the best claims are as printed.
         """),
         panels=(Panel("Figure 4", "load of class 2", "service rate of the job", lines),),
     )
@@ -505,10 +506,10 @@ def figure_5() -> PaperReport:
         columns=("capacity", *(f"load {load:g}" for load in CLAIM_LOADS)),
         rows=tuple(rows),
         notes=paragraphs(f"""
-            The bound of each false claim is the true one's rate: 'there is no winning strategy'.
-            What is below {_VISIBLE:g} cannot be seen in the figure: a small claim gains a
-            thousandth at some loads. Capacity: (1 + alpha) / (1 + beta), beyond which, and just
-            below, the rate is given as 0.
+            The rate under each false claim must not exceed the rate under the true claim: 'there is
+            no winning strategy'. Differences below {_VISIBLE:g} cannot be seen in the figure: a
+            small false claim gains a thousandth at some loads. Capacity: (1 + alpha) / (1 + beta),
+            beyond which, and just below, the rate is given as 0.
         """),
         panels=tuple(panels),
     )

@@ -140,15 +140,15 @@ def figures(seed: int = 0, trials: int = TRIALS) -> PaperReport:
         columns=("u1", "u2", "u3", "u4"),
         rows=tuple(rows),
         notes=paragraphs(f"""
-            Whole machines and Choosy: shares in ascending order, for where users 1 and 2 of Figure
-            1 may change places the optimum is not unique.
+            Rows for whole machines and for Choosy compare shares in ascending order, because the
+            optimum is not unique where users 1 and 2 of Figure 1 are interchangeable.
 
-            Choosy starts on an empty cluster whose machines come in random order; then one machine
-            after another, drawn at random, is released and allocated again. A run ends after
-            {_QUIET} releases a machine without an improvement.
+            Choosy first allocates the machines of an empty cluster in random order. Then one
+            machine after another, drawn at random, is released and allocated again. A run ends
+            after {_QUIET} releases per machine without an improvement.
 
-            The paper gives the optimum of Figures 3 and 5 in whole machines only; divisible ones
-            have the same.
+            For Figures 3 and 5 the paper gives the optimum only for whole machines. For divisible
+            machines it is the same.
         """),
     )
 
@@ -171,8 +171,9 @@ def theorem_4(seed: int = 0, trials: int = 10) -> PaperReport:
         columns=("machines short, at most 2n", "steps that worsened the vector"),
         rows=tuple(rows),
         notes=paragraphs("""
-            At first the greediest users hold what they can use; the optimum is that of whole
-            machines. Shares are compared in ascending order, for optima differ in who has which.
+            At the start, the greediest users hold all machines that they can use. The optimum is
+            for whole machines. Shares are compared in ascending order, because several optima exist
+            that differ in which user has which share.
         """),
     )
 
@@ -305,10 +306,11 @@ def theorems(seed: int = 0, trials: int = 200) -> PaperReport:
             Row("Appendix: independent allocation, strategy-proofness", (TableCell(other, 0.0),)),
         ),
         notes=paragraphs(f"""
-            {trials} random clusters of two to six users. Published 0: proved. 'Refused': the
-            theorem says that it fails, and each cluster that fails is a counter-example. {LIES}
-            lies a cluster: any set of types instead of the true one; what counts are machines that
-            the user can use.
+            {trials} random clusters of two to six users. A published 0 means that the property is
+            proved. 'Refused' means that, by the theorem, the property does not hold; each cluster
+            in which it fails is a counter-example. For each cluster {LIES} false claims are tested:
+            any set of types instead of the true one. Only machines that the user can really use
+            count.
         """),
     )
 
@@ -358,12 +360,12 @@ def figure_15(seed: int = 0, trials: int = 3) -> PaperReport:
         rows=tuple(rows),
         notes=paragraphs(f"""
             Mean of {trials} random constraint graphs ({_MODEL.constraints} constraints,
-            {_MODEL.per_job} a job, sec. 7.1), processor time of this machine; the text says
-            less than 5 s at the largest size.
+            {_MODEL.per_job} a job, sec. 7.1), processor time of this machine; the text says less
+            than 5 s at the largest size.
 
-            Linear programs, as in the paper, or a maximum flow for each step of a bisection are not
-            what is timed: the optimum is decomposed by minimum cuts (`tests/bench/bench_max_min.py`
-            has the bisection beside it).
+            The times are those of a decomposition of the optimum by minimum cuts, not of linear
+            programs as in the paper, nor of a bisection with a maximum flow for each step
+            (`tests/bench/bench_max_min.py` compares with the bisection).
         """),
         panels=(Panel("Figure 15, divisible", "users", "time (ms)", tuple(lines)),),
     )

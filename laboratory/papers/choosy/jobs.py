@@ -187,12 +187,12 @@ def figure_14(seed: int = 0) -> PaperReport:
         rows=tuple(rows),
         notes=paragraphs(f"""
             Means over the last {_SETTLED_MS / 1000:g} s of each phase; tolerance {_NEAR} of {CORES}
-            cores: where tasks of several jobs end at once, the one with fewer tasks left may take a
-            core that it gives back a task later. The offline rows are the CMMF optimum.
+            cores: if tasks of several jobs end at the same time, the job with fewer remaining tasks
+            may take a core, which it returns after one task. The offline rows are the CMMF optimum.
 
-            Ramp-up: until the job that joined is within {_NEAR} cores of its CMMF share; the text
-            says within 5 s, for MPI 4 s. Tasks take {TASK_MS[0] / 1000:g} to {TASK_MS[1] / 1000:g}
-            s here; the paper does not say.
+            Ramp-up: the time until the job that joined is within {_NEAR} cores of its CMMF share.
+            The text says at most 5 s, for MPI 4 s. Tasks take {TASK_MS[0] / 1000:g} to
+            {TASK_MS[1] / 1000:g} s here; the paper does not say.
         """),
         panels=(_panel(timeline),),
     )

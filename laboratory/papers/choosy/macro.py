@@ -166,13 +166,14 @@ def macrobenchmark(seed: int = 0, trials: int = 30) -> PaperReport:
             {trials} seeds (the paper: 100), 95 % confidence intervals. Tasks: Pareto, alpha
             {ALPHA:g}, one a machine; a job's mean is lognormal with a median of {TASK_MEDIAN_S:g} s
             and a deviation of its logarithm of {TASK_SPREAD:g}; jobs of more than {MAPS_MAX} tasks
-            are cut off there. None of it is published; median and deviation were chosen by trial,
-            so that Table 1 has jobs of all lengths, and slowdowns come near the printed ones.
+            are cut off there. The paper does not publish these parameters. Median and deviation
+            were chosen by trial, such that Table 1 has jobs of all lengths, and slowdowns are near
+            the printed ones.
 
             Tolerance of a slowdown: {_TOLERANCE:g}. Published deviations of single jobs are 0.25 to
             0.58 for the shortest ones.
 
-            RMSE is looked at every ten seconds. Seconds are processor time of this machine.
+            The RMSE is sampled every ten seconds. Seconds are processor time on this machine.
         """),
         panels=(_rmse_panel(found), _stay_panel(stays)),
     )
@@ -236,7 +237,7 @@ def scaling(seed: int = 0) -> PaperReport:
         columns=("seconds", "microseconds a task"),
         rows=tuple(rows),
         notes=paragraphs("""
-            Machines and the tasks of each job grow together. The bound is the paper's 1.5 s times
-            the number of machines over 1,000; seconds are processor time.
+            The number of tasks of each job is proportional to the number of machines. The bound is
+            the paper's 1.5 s times the number of machines over 1,000; seconds are processor time.
         """),
     )

@@ -186,14 +186,14 @@ def market_equilibrium(seed: int = 0, trials: int = 200) -> PaperReport:
         ),
         notes=paragraphs(f"""
             {trials} random graphs of two to six users and two to eight types of machines. All
-            columns are parts: of a user's machines, by how much they differ from CMMF, weighted by
-            the budgets; of its spending, what cheaper machines would have saved; of its budget,
-            what is not spent; of the machines of a type, what is not sold. So the last three say
-            that prices and purchases are an equilibrium.
+            columns are fractions: how much a user's machines differ from CMMF, weighted by the
+            budgets; how much of its spending cheaper machines would have saved; how much of its
+            budget is not spent; how many machines of a type are not sold. The last three show that
+            prices and purchases are an equilibrium.
 
-            The text says that both agree where each machine suits two users at least. Its
-            bargaining gives the other machines away first, and counts them for nothing: the last
-            row shows that they cannot be left out of the condition then. Where they are sold like
-            all others, the market comes to CMMF on every graph.
+            By the text, both agree if each machine suits at least two users. In the paper's
+            bargaining, machines that suit only one user are given away first, at no price; the last
+            row shows that the condition is then necessary. If these machines are sold like all
+            others, the market reaches CMMF on every graph.
         """),
     )

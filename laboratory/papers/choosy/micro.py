@@ -101,8 +101,8 @@ def joins_and_leaves(seed: int = 0, trials: int = 10) -> PaperReport:
             Sorted vectors every {STEP:g} mean task times; means of {trials} seeds, 95 % confidence
             intervals. The figures have no printed numbers.
 
-            Tasks of two runs are drawn separately, so even equal schedulers would be some distance
-            apart.
+            The tasks of two runs are drawn independently, so there would be some distance even
+            between two equal schedulers.
         """),
         panels=tuple(_panel(FIGURES[name], name, seed) for name in FIGURES),
     )
@@ -128,7 +128,7 @@ def empty_cluster(seed: int = 0, trials: int = 20) -> PaperReport:
         ),
         notes=paragraphs(f"""
             The text says that after one mean task time 'most users are very close to their fair
-            share': one machine is taken as close. {trials} seeds.
+            share': here a distance of one machine counts as close. {trials} seeds.
         """),
         panels=(_panel("Figure 13", "preemption", seed, at_once=True),),
     )

@@ -41,8 +41,8 @@ PICKY = (0.7, 0.8, 0.85, 0.9)
 _SHAPES = (1.01, 50.0)  # range of the search for the least alpha
 
 _NOT_PUBLISHED = (
-    "Not shown, and it cannot be: Figure 7 fits Pareto distributions to the task times of two "
-    "production clusters (alpha over 1.9, R2 of about 0.8), which are not published."
+    "This cannot be reproduced: Figure 7 fits Pareto distributions to the task times of two"
+    " production clusters (alpha over 1.9, R2 of about 0.8), which are not published."
 )
 
 _COMES = (2.0, 4.0)  # arrival in mean task times after the beginning, uniform
@@ -125,9 +125,9 @@ def figure_7() -> PaperReport:
         ),
         notes=paragraphs(f"""
             Bound: the text concludes from an alpha of over {ALPHAS[0]:g} that users up to a
-            pickiness of {PICKINESS[-1]:g} wait for less than twice the mean task time. The printed
-            formula with the corrected exponent, solved for alpha. Beyond that pickiness nothing is
-            claimed.
+            pickiness of {PICKINESS[-1]:g} wait for less than twice the mean task time. The computed
+            value is the printed formula with the corrected exponent, solved for alpha. The text
+            claims nothing beyond that pickiness.
         """),
     )
 
@@ -157,13 +157,14 @@ def figure_6(seed: int = 0, trials: int = 50) -> PaperReport:
         columns=tuple(f"{pickiness:g}" for pickiness in PICKINESS),
         rows=tuple(rows),
         notes=paragraphs(f"""
-            Formula: against the text's bound, under twice the mean up to pickiness 0.85.
+            Rows about the formula are compared with the bound in the text: less than twice the mean
+            up to a pickiness of 0.85.
 
-            Simulated: {trials} users who come to full machines under Choosy and can use {MACHINES}
-            of them, with 95 % confidence intervals, against the formula. The machines run Pareto
-            tasks one after the other, and did so for long before. Tolerance: four standard errors,
-            one percent, as the formula is the limit of many machines, and {_STEP:g}, the sampling
-            interval.
+            Simulated: {trials} users arrive under Choosy when all machines are in use, and can use
+            {MACHINES} of them. The results, with 95 % confidence intervals, are compared with the
+            formula. The machines run Pareto tasks one after the other, and have done so for a long
+            time before. Tolerance: four standard errors, one percent, as the formula is the limit
+            of many machines, and {_STEP:g}, the sampling interval.
         """),
         panels=(picture,),
     )

@@ -150,18 +150,18 @@ def corollary_1(seed: int = 0, trials: int = 50) -> PaperReport:
         rows=tuple(rows),
         notes=paragraphs(f"""
             {trials} random clusters with priorities from 0.5 to 4 and server preferences, as for
-            Propositions 1 and 2. 'Sum of gains': of the corollary, over the sum of the priorities;
-            its largest value over all feasible allocations, by a linear program. 'U not unique': by
-            what part U differs where the unknowns are given in another order.
+            Propositions 1 and 2. 'Sum of gains': the sum in the corollary, divided by the sum of
+            the priorities; its largest value over all feasible allocations, computed by a linear
+            program. 'U not unique': the fraction by which U differs if the unknowns are listed in
+            another order.
 
             'x not unique': the text says that tasks may be placed differently with the same U. The
-            number is the percentage of clusters in which a linear program moved over
-            {100 * ELSEWHERE:g} % of an agent in a random direction. Where u is drawn for
-            each pair, none is expected: two agents that suit two frameworks equally well would be
-            chance.
+            number is the percentage of clusters in which a linear program could move more than
+            {100 * ELSEWHERE:g} % of an agent in a random direction. If u is drawn for each pair, 0
+            is expected, because two agents suit two frameworks equally well only by chance.
 
-            'From Prop. 2': by what part tasks differ from the optimum of eq. 8 with a = 1; the text
-            says that they are the same where u is the framework's alone.
+            'From Prop. 2': the fraction by which tasks differ from the optimum of eq. 8 with a = 1.
+            By the text they are the same if u depends only on the framework.
         """),
     )
 

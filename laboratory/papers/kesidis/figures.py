@@ -184,11 +184,13 @@ def _report(
         columns=(what,),
         rows=tuple(rows),
         notes=paragraphs(f"""
-            The figure has no printed numbers; what the text says of it is compared. Means over
-            {len(runs.seeds)} seeds with 95 % confidence intervals; runs of one seed have the same
-            jobs. 'About the same' is within {MARGIN:g} %{", or points" if number == 5 else ""}.
+            The figure contains no numbers, so the statements of the text about it are compared.
+            Means over {len(runs.seeds)} seeds with 95 % confidence intervals; runs with the same
+            seed have the same jobs. 'About the same' is within
+            {MARGIN:g} %{", or points" if number == 5 else ""}.
 
-            The pictures show the first seed: what was allocated, as means over half a minute.
+            The pictures show allocated resources in the run with the first seed, as means over half
+            a minute.
         """),
         panels=tuple(_panels(runs, drawn)),
     )

@@ -55,10 +55,11 @@ def proportional_fairness_of_filling(seed: int = 0, trials: int = 20) -> PaperRe
         notes=paragraphs(f"""
             {trials} random clusters of two to four frameworks and agents, two resources.
 
-            The prices of `pf` are those of all agents pooled, so it does not know which framework
-            an agent suits: two frameworks whose spending is equal share an agent that is worth more
-            to one of them. With one agent nothing is missing. `pf-exact` has prices for each agent,
-            and goes by the optimum's shares of each; what is left are parts of a task.
+            `pf` computes prices as if all agents were one, so it does not take into account which
+            framework an agent suits: two frameworks with equal spending share an agent that is
+            worth more to one of them. With a single agent `pf` reaches the optimum. `pf-exact` has
+            prices for each agent, and follows the optimal shares on each; the remaining difference
+            is less than a task.
         """),
     )
 
@@ -150,8 +151,9 @@ def propositions(seed: int = 0, trials: int = 50) -> PaperReport:
         columns=("1: agent not booked", "2: Phi", "2: not unique"),
         rows=tuple(rows),
         notes=paragraphs(f"""
-            {trials} random clusters with priorities from 0.5 to 4 and server preferences, {OTHERS}
-            random feasible allocations each. Phi is over the sum of its positive terms. 'Not
-            unique': by what part tasks differ where the agents are given in another order.
+            {trials} random clusters with priorities from 0.5 to 4 and server preferences, and
+            {OTHERS} random feasible allocations for each. Phi is divided by the sum of its positive
+            terms. 'Not unique': the fraction by which tasks differ if the agents are listed in
+            another order.
         """),
     )

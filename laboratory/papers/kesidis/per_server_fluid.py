@@ -96,18 +96,19 @@ def definition_of_filling(seed: int = 0, trials: int = 1000) -> PaperReport:
         columns=("meets it", "differ", "median", "90th", "99th", "largest", "worst off", "largest"),
         rows=tuple(rows),
         notes=paragraphs(f"""
-            {trials} random clusters of two to six frameworks and two to five agents; an agent holds
-            some {_TASKS} tasks, so a filling counts as meeting the definition where levels are
-            equal to {100 * _TOLERANCE:g} %.
+            {trials} random clusters of two to six frameworks and two to five agents; an agent has
+            room for some {_TASKS} tasks, so an allocation counts as meeting the definition if
+            levels are equal within {100 * _TOLERANCE:g} %.
 
-            'Differ': percent of all tasks that other frameworks have than in the solver's
-            allocation, mean, percentiles and largest; several allocations may meet the definition,
-            so one that meets it may differ. 'Worst off': by how many percent the framework that
-            lacks most has fewer tasks than there, mean and largest.
+            'Differ': percent of all tasks that belong to another framework than in the solver's
+            allocation: mean, percentiles and maximum. Several allocations may meet the definition,
+            so an allocation that meets it may differ. 'Worst off': for the framework that lacks
+            most, by how many percent it has fewer tasks than in the solver's allocation: mean and
+            maximum.
 
-            The fillings of `ps-dsf` decide task by task and take nothing back; `ps-dsf-exact` goes
-            by the solver's allocation, and what is left are parts of tasks; where an agent holds
-            few tasks of a framework, these may be more than {100 * _TOLERANCE:g} % of a level.
+            `ps-dsf` decides task by task, and takes nothing back. `ps-dsf-exact` follows the
+            solver's allocation up to parts of tasks; where an agent has few tasks of a framework,
+            such a part may be more than {100 * _TOLERANCE:g} % of a level.
         """),
         panels=(
             _distribution("Tasks that differ", "percent of all tasks", found, "moved"),

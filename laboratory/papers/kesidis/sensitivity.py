@@ -163,17 +163,18 @@ def sensitivity(
         rows=tuple(rows),
         notes=(
             *paragraphs(f"""
-                'Ends first': by how many percent the makespan is shorter. 'Steadier': by how many
-                percent the variance of what is allocated is smaller. 'Recover': by how many points
-                the allocated memory grows after agents that registered one by one were first
-                filled. 'Fuller': how many points more memory rPS-DSF has allocated.
+                'Ends first': the reduction of the makespan, in percent. 'Steadier': the reduction
+                of the variance of allocated resources, in percent. 'Recover': the increase of
+                allocated memory, in percentage points, after agents that registered one by one were
+                first filled. 'Fuller': how much more memory is allocated under rPS-DSF, in
+                percentage points.
 
-                A claim holds where the 95 % interval of the mean over the seeds is above zero (for
-                'does not recover': inside ±{MARGIN:g} points); it is contrary where the interval
-                lies on the other side, and else not shown.
+                A claim holds if the 95 % interval of the mean over the seeds is above zero (for
+                'does not recover': within ±{MARGIN:g} points). It is contradicted ('contrary') if
+                the interval is below zero, and otherwise undecided ('not shown').
 
                 {trials} seeds; {JOBS} jobs a queue in V-E (the paper: fifty), {STAGED_JOBS} in V-F
-                (twenty), which is shorter, not otherwise.
+                (twenty), which only makes the runs shorter.
             """),
             *summary(columns, rows),
         ),

@@ -53,13 +53,14 @@ _PRINTED = 0.05  # the coarsest rounding in the tables is to one decimal
 _NORMAL_KURTOSIS = 3.0
 
 _READING = (
-    "Each step draws an agent uniformly at random (selection `random`). The text says a fresh "
-    "permutation in each round (`round_robin`): those rows are shown for comparison."
+    "Each step draws an agent uniformly at random (selection `random`). By the text, each"
+    " round visits the agents in a new random order (`round_robin`); rows for this are"
+    " shown for comparison."
 )
 
 _BEST_FIT_DEPARTS = (
     "Best fit as defined (free and demand, each divided by its first needed component, L1 "
-    "distance) ends at (19, 2, 2, 19), one task more than printed."
+    "distance) ends at (19, 2, 2, 19), one task more than the paper prints."
 )
 
 
@@ -96,16 +97,16 @@ def table_1(seed: int = 0, trials: int = TRIALS) -> PaperReport:
         notes=(
             _READING,
             *paragraphs(f"""
-                Means over {trials} trials; the paper's are over {TRIALS}. Tolerance:
+                Means over {trials} trials; the paper also has {TRIALS}. Tolerance:
                 {_STANDARD_ERRORS} standard errors of the difference of two such means (from Table
                 II; for the total from our own deviation), and {_PRINTED} for rounding. Rows without
-                chance: equal.
+                randomness must be equal.
 
-                Joint PS-DSF has four end states with equal scores; ties go to the lowest row, which
-                gives the printed one.
+                Joint PS-DSF has four possible results with equal scores. Ties go to the lowest row,
+                which gives the result in the paper.
 
                 RRR-rPS-DSF: the text says that it 'performed just as rPS-DSF over 200 trials'.
-                About one trial in 1300 ends elsewhere, hence a tolerance of {_PRINTED}.
+                About one trial in 1300 has another result, hence a tolerance of {_PRINTED}.
             """),
         ),
     )
@@ -130,7 +131,7 @@ def table_2(seed: int = 0, trials: int = TRIALS) -> PaperReport:
         notes=(
             _READING,
             (
-                f"Over {trials} trials; the paper's are over {TRIALS}. Tolerance: "
+                f"Over {trials} trials; the paper also has {TRIALS}. Tolerance: "
                 f"{_STANDARD_ERRORS} standard errors of the difference of two sample deviations, "
                 "from the kurtosis of our own trials (at least that of a normal variable: PS-DSF "
                 f"strays far, but rarely), and {_PRINTED} for rounding."

@@ -53,38 +53,40 @@ _WITHIN_S = 5.0
 
 NOT_PUBLISHED = (
     "How long tasks compute, by how much they differ, how fast disks are and what tasks write "
-    "between stages is not published; it was chosen after Table 3 and the total of Table 2. "
+    "between stages is not published; these parameters were chosen such that Table 3 and the"
+    " total of Table 2 are reproduced. "
 )
 
 _ONE_JOB_DEPARTS = (
-    NOT_PUBLISHED + "Orders are to be compared: preemption moves far less across the core, at no "
-    "cost in time."
+    NOT_PUBLISHED + "Compare the order of schedulers: preemption moves far less data across"
+    " the core, at no cost in time."
 )
 
 _JOB_DEPARTS = (
-    "Tasks compute as long in every Sort, and only links and disks slow the larger ones down; in "
-    "Join5 forty tasks read from the five disks and cards that hold the data. The paper does not "
-    "say what else did."
+    "Tasks compute as long in every Sort, and only links and disks slow the larger ones down;"
+    " in Join5 forty tasks read from the five disks and network cards with the data. The"
+    " paper does not say what else slowed them."
 )
 
 SORT_NOTE = (
-    "A departure, `SORT_MOVED`: the text says that Sort redistributes all of its input. That alone "
+    "One departure from the paper is `SORT_MOVED`. By the text, Sort redistributes all of its"
+    " input. That alone "
     f"would be {130 * SORT_GB * 7 / 8 / 1000:.2g} TB across the core under any scheduler, and the "
     f"tables have less. Here a part of {SORT_MOVED['tables']:g} is redistributed, except in rows "
     "that say otherwise."
 )
 
 TIMER_NOTE = (
-    "A departure, `DECIDE_S`: the paper's scheduler decides whenever something happens, ours at "
-    f"most every {DECIDE_S:g} s, so that what happens meanwhile is decided on together. "
-    "`quincy-departures` says what both departures change."
+    "Another departure is `DECIDE_S`. The paper's scheduler decides at every event; ours"
+    f" decides at most every {DECIDE_S:g} s, together on all events since then. "
+    "`quincy-departures` computes the effect of both departures."
 )
 
 
 def seeds_note(trials: int) -> str:
     return (
-        f"{trials} seeds (the paper: {SEEDS} runs) with 95 % confidence intervals; a seed decides "
-        "where data lies, how long tasks take, and the order of the jobs."
+        f"{trials} seeds (the paper: {SEEDS} runs) with 95 % confidence intervals; the seed"
+        " determines the location of data, the durations of tasks, and the order of jobs."
     )
 
 
@@ -171,7 +173,7 @@ def table_3(seed: int = 0, trials: int = SEEDS) -> PaperReport:
         rows=tuple(rows),
         notes=(
             (
-                "This is what the times that are not published were chosen after: 7 s until a job "
+                "The unpublished times were chosen to reproduce this table: 7 s until a job "
                 "has tasks, 1 s until a task reads, and a time of computing for each stage."
             ),
             TIMER_NOTE,
@@ -297,21 +299,24 @@ _COLUMNS = {
 }
 
 CLAIMS_NOTE = (
-    "Of two schedulers: by how many percent the first one has more, in pairs of the same seed; a "
-    "claim holds where the 95 % interval of the mean is above zero, is contrary where it is below, "
-    "and else not shown."
+    "Rows that compare two schedulers show by how many percent the value of the first is"
+    " higher, in pairs of runs with the same seed. A claim holds if the 95 % interval of"
+    " the mean is above zero, is contradicted if it is below zero, and is otherwise"
+    " undecided."
 )
 
-SLOWDOWN_NOTE = "Rows of slowdowns say by how much they are above or below ten."
+SLOWDOWN_NOTE = "Rows about slowdowns show by how much these are above or below ten."
 
 _MEASURES_NOTE = (
-    "Performance is the geometric mean of the time that a job takes alone over the time that it "
-    "took; slowdowns are the inverse; unfairness is the coefficient of variation of performance."
+    "The performance of a job is the time that it takes alone, divided by the time that it"
+    " took; the table has the geometric mean over jobs. Slowdown is the inverse. Unfairness"
+    " is the coefficient of variation of performance."
 )
 
 _DEPARTS = (
-    NOT_PUBLISHED + "Data that killed tasks have read is wasted, and there is more of it here. "
-    "Compare orders and factors."
+    NOT_PUBLISHED + "Data that was read by tasks that are then killed is wasted; here there"
+    " is more of it than in the paper. Compare the order of schedulers and factors"
+    " between them, not absolute values."
 )
 
 
@@ -401,15 +406,17 @@ def notes_5_to_7(trials: int) -> tuple[str, ...]:
         (
             f"The first ten jobs start {APART_S:g} s apart (`APART_S`; the time is not published), "
             "PrimeLarge first, so that 'the first thing it does is occupy most computers'. "
-            "`quincy-starts` says what that decides."
+            "`quincy-starts` computes the effect of this choice."
         ),
         (
-            "Contrary whenever the first jobs start, first: preemption lengthens the makespan "
-            "here. PrimeLarge's tasks take 22 minutes each; held to its share, it runs most of "
-            "them when the others have ended, and ends last. Without preemption it ends first; the "
-            "idle times that follow, as in Figure 7, cost less. Second: fairness alone lowers "
-            "unfairness under the greedy scheduler. The paper has it rise because some small jobs "
-            "become quicker than others; why they do not here is not known."
+            "Two claims are contradicted, whenever the first jobs start. First: preemption"
+            " lengthens the makespan "
+            "here. PrimeLarge's tasks take 22 minutes each; if it is limited to its share, it"
+            " runs most of them after the other jobs have ended, and ends last. Without"
+            " preemption it ends first; the idle times that follow, as in Figure 7, cost"
+            " less. Second: under the greedy scheduler, fairness alone reduces unfairness."
+            " In the paper it increases unfairness, because some small jobs become faster"
+            " than others; it is not known why this does not happen here."
         ),
         SORT_NOTE,
         TIMER_NOTE,
@@ -510,8 +517,9 @@ def starts(
         notes=(
             (
                 "The paper starts PrimeLarge first, 'and the first thing it does is occupy most "
-                "computers'; how long after it the others start is not published. If all start at "
-                "once, PrimeLarge gets its share from the beginning, and no other job has to "
+                "computers'; the paper does not publish how long after it the others start."
+                " If all start at the same time, PrimeLarge gets its share from the"
+                " beginning, and no other job has to "
                 "wait for it."
             ),
             CLAIMS_NOTE,
@@ -562,10 +570,11 @@ def departures(seed: int = 0, trials: int = SEEDS, shrink: int = 1) -> PaperRepo
         rows=tuple(rows),
         notes=(
             (
-                f"`DECIDE_S` = {DECIDE_S:g} s: the paper solves whenever something happens and on a"
-                " timer; ours decides together on what happens within that time. `SORT_MOVED` = "
+                f"`DECIDE_S` = {DECIDE_S:g} s: the paper's scheduler solves at each event and"
+                f" on a timer; ours decides together on all events within that time."
+                f" `SORT_MOVED` = "
                 f"{SORT_MOVED['tables']:g}: the part of its input that Sort redistributes, all of "
-                "it in the text; only with much less can the tables' traffic come out."
+                "it in the text; the traffic in the tables is possible only with much less."
             ),
             CLAIMS_NOTE,
             seeds_note(trials),

@@ -128,13 +128,13 @@ def solver_times(seed: int = 0, trials: int = 50, sizes: Sequence[Size] = SIZES)
         notes=paragraphs(f"""
             {trials} networks, {_STEP_S} s apart, with {_LOAD:g} tasks a computer that take
             {_TASK_S} s in the mean. Each solution but the first begins with the one before; every
-            {_COLD_EVERY}th network is solved from nothing, too, as the paper's all were. Building
-            the network is left out.
+            {_COLD_EVERY}th network is also solved without a previous solution, as all networks in
+            the paper were. The time for building the network is not included.
 
             The paper measured the times of 243 computers in its experiments, and those of 2,500 in
             a simulation, of which it says 'a little over a second'; it has no 12,500. Its machine
-            was of 2009: the comparison says that solving does not hold the scheduler up, not whose
-            algorithm is faster.
+            was of 2009, so the comparison only shows that solving does not delay the scheduler, not
+            which algorithm is faster.
         """),
     )
 

@@ -44,7 +44,7 @@ def test_a_value_has_one_code_and_another_value_another_one(values, changes):
 
 
 def test_values_with_the_same_hash_are_told_apart(monkeypatch):
-    """Of agents, and of rules that name what no agent has."""
+    """Both for values of agents, and for values in rules that no agent has."""
 
     def alike(texts, salt):
         hashes = [hash(text) if salt > 1 else len(text) for text in texts]
@@ -87,7 +87,7 @@ def _unlike(number: int) -> AgentTraits:
 
 
 def test_columns_of_twenty_attributes_that_all_differ_are_made_once(monkeypatch, made):
-    """They fit into the room for columns, of which 50,000 agents have 1 KiB each."""
+    """They fit into the memory for columns, which is 1 KiB for each of 50,000 agents."""
     monkeypatch.setattr(agent_rules, "COLUMNS_BYTES_MAX", AGENTS * 2**26 // 50_000)
     columns = AgentColumns([_unlike(agent) for agent in range(AGENTS)])
     for number in range(5):

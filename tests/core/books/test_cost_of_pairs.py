@@ -73,7 +73,7 @@ def _cycle(allocator: Allocator, refusing: int) -> None:
 
 
 def test_pairs_of_which_nobody_says_anything_take_no_memory(allocator):
-    """Holds after cycles, after agents that return, and after a checkpoint."""
+    """This is true after cycles, after agents have returned, and after a checkpoint."""
     for _ in range(2):
         _cycle(allocator, refusing=0)
     for agent in range(1, 200):

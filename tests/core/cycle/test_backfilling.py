@@ -265,7 +265,7 @@ def test_lent_agents_that_are_gone_are_forgotten():
 
 @pytest.mark.parametrize("runs", [False, True])
 def test_running_tasks_older_than_their_like_bar_a_client(runs):
-    """It shows short tasks first, and then runs long ones: those that run on are counted."""
+    """A client first ends short tasks, then runs long ones: running tasks count, too."""
     cluster = Cluster()
     cluster.session.state.memory.durations.entries.clear()
     cluster.learn("b", "long", 26)  # the gang begins in 9 s

@@ -34,7 +34,7 @@ def follow(memory: UsageMemory, lives: list[tuple[int, int]], begun_ms: int = 0)
 
 
 def defined(lives: list[tuple[int, int]]) -> Fraction:
-    """The same by its definition: the integral of each slot, times the weight of the slot."""
+    """The average by its definition: the integral over each slot, times the slot's weight."""
     q, end_ms = Fraction(DECAY), sum(span for span, _ in lives)
     last, total, begin_ms = end_ms // SLOT_MS, Fraction(0), 0
     for span_ms, held in lives:

@@ -59,7 +59,7 @@ def process() -> Iterator[SidecarProcess]:
 
 @pytest.fixture
 def target(process) -> Iterator[str]:
-    """The same in a session, after a cycle."""
+    """The address of the sidecar `process`, in a session, after a cycle."""
     deep = Define({}, {3: "ops/deep"}), AddFramework(3, FrameworkInfo("id-3", name=LONG), (3,))
     with process.channel() as channel:
         module = GrpcModule(channel).begin((*CLUSTER, *deep))

@@ -26,7 +26,7 @@ INTERVAL_MS = 1000
 FALLBACK_AFTER_MS = 500
 STEP_MS = 50
 _PAUSE_S = 0.01
-"""Processor time that a step leaves to the other process."""
+"""Pause after each step, so that the other process can run."""
 
 TASK = parse("cpus:1;mem:1024")
 _AGENTS, _TASKS_MAX = 12, 18

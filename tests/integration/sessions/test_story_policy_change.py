@@ -55,7 +55,7 @@ def test_a_policy_change_is_tried_made_and_rolled_back(process, tmp_path):
     before = [live(session) for _ in range(3)]
     assert max(amount[0] for amount in before[0]) == 8000, "whole agents are offered"
 
-    # By replay: what was answered is answered again, and the day is played under the other policy.
+    # A replay gives the recorded answers, and then runs the day under the other policy.
     words = ["replay", str(journals), "--policy", CHANGE[0], *CHANGE[1:], "--json"]
     done = CliRunner().invoke(lab_app, words)
     assert done.exit_code == 0, done.output
@@ -63,7 +63,7 @@ def test_a_policy_change_is_tried_made_and_rolled_back(process, tmp_path):
     assert (found["differing"], found["missing"]) == (0, 0)
     assert len(found["what_if"]) >= 2, "the policy in force, and the other one"
 
-    # In shadow: it has no effect, and reports what it would have offered.
+    # As a shadow policy, the other policy has no effect, but reports what it would have offered.
     assert ask(process, "shadow", "set", *CHANGE)["change"]["warnings"] == []
     assert live(session) == before[0]
     shadow = compared(process)

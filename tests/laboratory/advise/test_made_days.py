@@ -56,7 +56,7 @@ def comes_near_to_what_was_recorded(report: AdviceReport) -> None:
 
 
 def test_a_framework_that_keeps_whole_offers_is_offered_whole_tasks(advice):
-    """The mode fixes it, and the policy does not: so the policy is kept."""
+    """Only another mode helps here, so the advice changes the mode and keeps the policy."""
     report = advice("one_greedy_framework")
     comes_near_to_what_was_recorded(report)
     assert report.advice.spec == PolicySpec("drf", mode="characterised"), told(report)

@@ -235,7 +235,7 @@ def test_a_policy_has_one_colour_and_no_two_share_one():
 
 
 def test_an_axis_begins_at_nothing():
-    """Otherwise a small difference would look like a large one."""
+    """If the axis of a plot began higher, a small difference would look like a large one."""
     axes = Figure().add_subplot()
     axes.plot([0, 1], [95, 99], label="drf")
     plots.finish(axes, "allocated CPU (%)", 102)

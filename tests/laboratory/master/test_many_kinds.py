@@ -172,7 +172,10 @@ def crowded_agent():
 
 @pytest.mark.parametrize("kinds", [1, 2, 3, 4, 6, 8, 12, 512])
 def test_with_few_kinds_everything_is_offered_to_whom_it_is_reserved(kinds):
-    """In few cycles, and nothing to others; only names without room are left out."""
+    """Every reserved resource is offered within few cycles, and only to its role.
+
+    Resources are left out only if there is no kind left for their name.
+    """
     link = wire_link(limits=SessionLimits(kinds=kinds))
     master = master_of(link, crowded_agent(), crowded_agent())
     takers = [Taker(role) for role in ROLES]

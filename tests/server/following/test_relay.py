@@ -128,7 +128,7 @@ def test_one_that_comes_between_a_request_and_its_answer_is_given_both(loop):
 
 
 def test_one_that_comes_while_a_request_is_half_applied_waits_for_its_answer(loop):
-    """As when a first plan is made for a cycle that waits for it."""
+    """A request is half applied while a cycle waits for the first plan."""
     with between_a_request_and_its_answer(loop) as (books, go_on):
         follower = books._following
         assert follower is not None

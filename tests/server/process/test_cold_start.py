@@ -276,7 +276,7 @@ def test_a_private_cache_is_removed_at_the_end(tmp_path):
 
 
 def test_a_missing_home_is_no_obstacle(tmp_path):
-    """As for a service without a home directory, in an installation that it cannot write."""
+    """Example: a service without a home directory, which may not write to its installation."""
     package = tmp_path / "allocator"
     shutil.copytree(ROOT / "allocator", package, ignore=shutil.ignore_patterns("__pycache__"))
     (package / "__pycache__").touch()

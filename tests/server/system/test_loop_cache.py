@@ -106,7 +106,7 @@ def test_a_variable_names_another_directory(installed, tmp_path):
 
 
 def test_complete_loops_that_cannot_be_written_fill_the_users_cache(installed, tool):
-    """As those that root compiled, for a user who may not write beside the package."""
+    """Example: root compiled the loops, and another user may not write beside the package."""
     installed.python("-c", _FINISH)
     complete = installed.directory()
     (complete / "books").mkdir()

@@ -46,7 +46,7 @@ def as_bytes(answers: list[Answer]) -> list[tuple[int, bytes]]:
 
 
 class Doubled(Sidecar):
-    """A sidecar with a second one that answers, too, and is restored from time to time."""
+    """A sidecar with a second one, which gets the same messages and is sometimes restored."""
 
     other: Sidecar | None = None
     restored = 0

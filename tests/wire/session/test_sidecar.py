@@ -151,7 +151,7 @@ def test_what_was_learnt_of_demands_outlives_sessions_and_stands_in_checkpoints(
     first = Module(sidecar, "old", 1).begin()
     taken = Transition(holding(1, 1, 1, cpus=1000, mem=512_000))
     first.batch(first.all_offered(first.batch(cycle=True)), taken, taken, taken)
-    # A session that ended, one that took over, one that continued from a checkpoint: all know.
+    # The demand is known after the session ended, in a new session, and from a checkpoint.
     sidecar.close(first.number)
     second = Module(sidecar, "new", 2).begin()
     assert demand_of_spark(sidecar) == ("prior", {"cpus": 1000, "mem": 512_000})
