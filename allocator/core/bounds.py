@@ -1,8 +1,8 @@
-"""Bounds on untrusted input: one table, each bound with its reason.
+"""Bounds on untrusted input, each with its reason.
 
-Frameworks and agents may send anything that Mesos accepts. These bounds limit what it costs here.
-Input beyond them is ignored and reported, see `SetAside`, and affects only its sender. No honest
-framework comes near any of the bounds. `limits` in the configuration bounds the number of agents,
+Frameworks and agents may send anything that Mesos accepts; these bounds limit its cost. Input
+beyond a bound is ignored and reported, see `SetAside`, which affects only its sender. Ordinary
+frameworks stay far below all bounds. `limits` in the configuration bounds the number of agents,
 frameworks, roles, clients and kinds of a session. The module's own bounds
 (`mesos-module/brain/user_input/bounds.hpp`) are smaller or equal, so the sidecar accepts what the
 module sends.
@@ -10,13 +10,14 @@ module sends.
 """
 
 CAPACITY_MAX = 2**43 + 1
-"""Thousandths of one kind on one agent, so that the sum over all agents fits an int64. Larger
-amounts are reduced to this; then the rest after an operation on part of them is unknown. Honest
-amounts are never reduced: a module reports at least one less of any object (at most 8 PB of disk).
+"""Maximum capacity of one kind on one agent, in thousandths, so that sums over all agents fit an
+int64. Larger capacities are reduced to this value. An operation on a part of such a capacity leaves
+it at this value, because the true amount is unknown. Real capacities are never reduced: the module
+reports at most 8 PB of disk.
 """
 
 LABELS_MAX = 256
-"""Labels kept per framework, ours first: each is copied with every checkpoint."""
+"""Labels kept per framework, those that the sidecar reads first: checkpoints copy each label."""
 
 DEMAND_LENGTH_MAX = 4096
 """Characters of a demand, enough for a hundred resources: it is parsed at each update."""
@@ -31,7 +32,7 @@ GANG_LENGTH_MAX = 64
 """Characters of the size of a gang: it is parsed at each update."""
 
 GANG_TASKS_MAX = 100_000
-"""Tasks of a gang: room for all of them is worked out at once."""
+"""Tasks of a gang: a cycle looks for room for all of them."""
 
 REQUESTS_MAX = 64
 """Entries of one REQUEST call that are read; the first non-empty one counts."""
@@ -46,14 +47,14 @@ CLAUSE_VALUES_MAX = 4096
 """Values in all clauses of a constraint, such as host names: each is parsed at each update."""
 
 ROLES_OF_FRAMEWORK_MAX = 4096
-"""Roles in which one framework is served: each is a client, bounded by `limits.clients`."""
+"""Roles in which one framework is served: each makes a client, bounded by `limits.clients`."""
 
 FILTER_BYTES_MAX = 2**32
-"""Bytes of refusals: the size of a refusal grows with the number of kinds, which is untrusted."""
+"""Total bytes of filters: the size of one grows with the number of kinds, which is untrusted."""
 
 RULE_NAME_BYTES_MAX = 4096
-"""Bytes of a role, pattern or agent in an operator's rule, which appear in tables, logs and files;
-as many as the module accepts for a role."""
+"""Bytes of a role, pattern or agent in an operator's rule: it appears in tables, logs and files.
+The module accepts as many bytes for a role."""
 
 ROWS_MAX = 16
 """Reports of ignored input per framework or agent: they are kept, copied and shown."""
