@@ -301,12 +301,12 @@ class Snapshot:
 
     @property
     def opening(self) -> Ints:
-        """The number of tasks with which an offer to each client begins, (C,), see `opening_tasks`."""
+        """The number of tasks with which an offer to each client begins, (C,): `opening_tasks`."""
         return opening_tasks(self.demand, self.minimum, self.minimum_rows)
 
     @cached_property
     def tasks(self) -> Floats:
-        """The number of tasks that each client holds, with fractions, (C,); 0 if its demand is unknown."""
+        """The number of tasks that each client holds, with fractions, (C,); 0 if unknown."""
         return tasks_held(self.held, self.demand, self.characterised)
 
     def held_over_tree(self, gain: Floats, count: Floats) -> Floats:
