@@ -141,6 +141,7 @@ class Pairs:
     `client` (n,): rows; each must have a leaf.
     `agent` (n,): rows of the snapshot.
     """
+
     client: Ints
     agent: Ints
 

@@ -225,7 +225,7 @@ class Journal:
     # Beginning a file.
 
     def _take(self) -> None:
-        """Lock the journal, unless it is locked already. Raises TakenError if another process has it.
+        """Lock the journal, unless this process has done so. Raises TakenError if another one has.
 
         A ``.new`` file was left by a process that was killed while it began a file. It is removed,
         or, if there is no other file, becomes the current one.
