@@ -170,7 +170,7 @@ class Access:
         return f"no master can be let in: the token in {paths[0]} cannot be read, or is empty"
 
     def _tell(self, right: str, names: list[str], peer: str) -> None:
-        """Log a refused caller, at a limited rate: unauthorised clients may call at any rate."""
+        """Log a rejected caller, at a limited rate, because such clients may call at any rate."""
         with self._lock:
             self._untold[right] += 1
             if time.monotonic() - self._told_s.get(right, -AGAIN_S) < AGAIN_S:
@@ -189,7 +189,7 @@ class Access:
         return False
 
     def _read(self, path: str) -> str:
-        """Read a token; empty if that is not possible, which is logged when it changes."""
+        """Read a token; empty: it cannot be read. A change of the reason is logged."""
         known, why = "", ""
         try:
             known = read_regular(path, FILE_BYTES_MAX).decode().strip()

@@ -63,7 +63,7 @@ STOP_S = 2.0
 """Maximum time to save usage at the end."""
 
 LOAD_AGAIN_S = 1.0
-"""Pause before loops that could not be loaded, for example without descriptors, are loaded again."""
+"""Pause before loading loops again that could not be loaded, for example without descriptors."""
 
 _log = structlog.get_logger()
 
