@@ -17,7 +17,7 @@ reports at most 8 PB of disk.
 """
 
 LABELS_MAX = 256
-"""Labels kept per framework, those that the sidecar reads first: checkpoints copy each label."""
+"""Maximum number of labels kept per framework. Those that the sidecar reads are kept first."""
 
 DEMAND_LENGTH_MAX = 4096
 """Characters of a demand, enough for a hundred resources: it is parsed at each update."""
@@ -41,32 +41,34 @@ ALTERNATIVES_MAX = 16
 """Alternatives of a minimum: each is compared with each offer."""
 
 CLAUSES_MAX = 128
-"""Clauses of a constraint: each may need another attribute of each agent."""
+"""Maximum number of clauses of a constraint, as each may need another attribute of each agent."""
 
 CLAUSE_VALUES_MAX = 4096
-"""Values in all clauses of a constraint, such as host names: each is parsed at each update."""
+"""Maximum number of values, such as host names, in all clauses of a constraint together."""
 
 ROLES_OF_FRAMEWORK_MAX = 4096
-"""Roles in which one framework is served: each makes a client, bounded by `limits.clients`."""
+"""Maximum number of roles in which a framework is served; `limits.clients` bounds the total."""
 
 FILTER_BYTES_MAX = 2**32
-"""Total bytes of filters: the size of one grows with the number of kinds, which is untrusted."""
+"""Maximum size of all filters, each of which has an amount per kind; kinds come from callers."""
 
 RULE_NAME_BYTES_MAX = 4096
-"""Bytes of a role, pattern or agent in an operator's rule: it appears in tables, logs and files.
-The module accepts as many bytes for a role."""
+"""Maximum size of a role, pattern or agent in an operator's rule.
+
+The module accepts roles of the same size.
+"""
 
 ROWS_MAX = 16
-"""Reports of ignored input per framework or agent: they are kept, copied and shown."""
+"""Maximum number of reports of ignored input per framework or agent."""
 
 ROW_TEXT_MAX = 200
-"""Characters of the text in such a report, which appears in logs, tables and pages."""
+"""Maximum number of characters in the text of a report of ignored input."""
 
 ROW_FIELD_MAX = 64
-"""Characters of the field's name in such a report."""
+"""Maximum number of characters in the field's name of a report of ignored input."""
 
 QUOTED_MAX = 40
-"""Characters of untrusted text quoted in such a report."""
+"""Maximum number of characters of untrusted text quoted in a report of ignored input."""
 
 
 def harmless(text: str, length_max: int) -> str:

@@ -11,8 +11,10 @@ from allocator.core.numba.compiled import loop, loop_view
 from allocator.core.numba.memo import fixed, memoize
 
 OPENING_MAX = 128
-"""Maximum number of tasks with which an offer begins: where special resources are free, numbers of
-tasks are tried one by one. A demand that needs more is no useful estimate of what is accepted."""
+"""Maximum number of tasks in the first grant of an offer.
+
+It is bounded because the numbers are tried one by one where special resources are free. A demand of
+which more tasks are needed for an offer is no useful estimate of what the client accepts."""
 
 
 @memoize(size=2)

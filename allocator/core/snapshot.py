@@ -219,7 +219,10 @@ class Gangs(NamedTuple):
 
     @staticmethod
     def of(client: Ints, tasks: Ints) -> "Gangs":
-        """Make the value for gangs none of which collects."""
+        """Return gangs that do not collect.
+
+        `client`, `tasks`: as in the class.
+        """
         none = _nothing()
         return Gangs(client, tasks, none, none, none, none)
 

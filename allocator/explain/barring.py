@@ -191,7 +191,7 @@ class PairChecker:
 
     @cached_property
     def beside_gangs(self) -> "PairChecker":
-        """The same, if all that gangs collect were held: what is left for other clients."""
+        """A checker that treats resources collected for gangs as held, so not free for others."""
         return PairChecker(without_collected(self.snapshot))
 
     def barring(self, pairs: Pairs) -> Barring:

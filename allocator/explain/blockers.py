@@ -438,7 +438,7 @@ def _of_size(work: _Work, checker: PairChecker, where: Bools) -> None:
     picture, client = work.picture, work.subject.client
     capacity = picture.agents.capacity
     short = checker.short_of(_all(work), capacity)[where].any(axis=0)
-    # If some are large enough, the message is about the others only.
+    # If some agents are large enough, the message is about the other ones only.
     every = bool(where[picture.agents.bound].all())
     nowhere = _named_in_vain(picture, work.subject.unfit)
     largest = np.where(short, capacity[where].max(axis=0, initial=0), 0)

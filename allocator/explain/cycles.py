@@ -407,7 +407,7 @@ def _loss(
     names = record.names
     mine, its = rivals(record, checker, client, winner)
     if winner == client:
-        # It was granted less than the minimum of an offer; such grants are dropped.
+        # The client was granted less than the minimum of an offer, so the grant was dropped.
         why = "what it would have been given is less than the minimum of an offer"
     elif not why:
         why = _why(checker, client, winner, (mine.score, its.score))

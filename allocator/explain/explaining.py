@@ -34,7 +34,7 @@ UNFIT_TOLD = 3
 """Maximum number of named resources that no agent has."""
 
 NAME_MAX = 40
-"""Maximum number of characters of such a name."""
+"""Maximum number of characters of a resource's name; longer names are shortened."""
 
 RECENTLY_MS = 60_000
 """An offer that is not older than this is mentioned first."""

@@ -62,8 +62,8 @@ def _prices(
     from allocator.solvers.fluid.proportional_fairness import solve
 
     counts = counted & (total > 0)
-    # The direction of each client's demand, as fractions of the cluster; holdings stand for an
-    # unknown demand.
+    # Compute each client's demand as fractions of the cluster. If a demand is unknown, use the
+    # client's holdings instead.
     wanted = demand[client]
     if held is not None:
         wanted = np.where((wanted > 0).any(axis=1, keepdims=True), wanted, held[client])

@@ -36,11 +36,13 @@ from allocator.core.resources import GPUS, Kind
 from allocator.core.snapshot import Bools, Ints
 
 REST_REFUSED_MS = 60_000
-"""How long a client is not offered a kind of an agent's rest of which it got nothing."""
+"""How long a client is not offered a kind of the rest on an agent after getting nothing of it."""
 
 
 def refuse_rest(state: State, event: Outcomes, decided: DecisionRows) -> None:
-    """Stop offering clients, for some time, a kind of an agent's rest of which they got nothing.
+    """Stop offering clients a kind of the rest on an agent for some time if they got nothing of it.
+
+    The rest is explained in `Kind`.
 
     `decided`: the decisions that these outcomes settle.
     """

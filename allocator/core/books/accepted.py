@@ -20,7 +20,11 @@ class AcceptedOffers:
         return len(self._keys)
 
     def note(self, client: Ints, agent: Ints, rows: Bools) -> None:
-        """Add the pairs in these rows (N,): a part of what was offered is now in use."""
+        """Add pairs: their clients have accepted a part of an offer.
+
+        `client`, `agent` (N,): pairs.
+        `rows` (N,): which of them to add.
+        """
         if rows.any():
             self._keys.update(pair(agent[rows], client[rows]).tolist())
 

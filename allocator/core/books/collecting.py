@@ -28,7 +28,7 @@ class GangOffers(NamedTuple):
     """How a client reacted to gangs that it was offered.
 
     `accepts`: the client's number of acceptances when it was last offered a gang.
-    `declined`: the number of consecutive gangs before that of which it accepted nothing.
+    `declined`: the number of consecutive gangs until then from which it accepted nothing.
     """
 
     accepts: int

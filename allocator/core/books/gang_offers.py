@@ -60,7 +60,7 @@ def patience_of(state: State, client: int) -> int:
 
 
 def principal_of(state: State, client: int) -> str:
-    """Return the principal of a client's framework; all without a principal count as one."""
+    """Return the principal of a client's framework; empty if it has none."""
     info = state.frameworks.info[int(state.clients.framework[client])]
     return "" if info is None else info.principal
 

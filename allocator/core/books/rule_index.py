@@ -79,7 +79,7 @@ class _Asked:
         # agent's value is looked up, because many rules change before any agent does.
         self._naming: dict[str, RuleClass | set[RuleClass]] = {}
         self._unread: dict[RuleClass, None] = {}
-        self._kept: dict[str, int] = {}  # cached clients of all rules that name a value
+        self._kept: dict[str, int] = {}  # by value: cached bits of clients whose rules name it
 
     def add(self, entry: RuleClass, condition: Condition) -> None:
         """Add a class that has no clients yet."""

@@ -1,4 +1,4 @@
-"""Special resources (reserved, revocable, shared, ...): what is free, and who may get it."""
+"""Lists free special resources (reserved, revocable, shared, ...), and who may have them."""
 
 from dataclasses import dataclass
 

@@ -50,13 +50,15 @@ def note_hunger(state: State, snapshot: Snapshot, served_before: Ints, *, full: 
     guessed = clients.guessed[row]
     row, served_before = row[guessed], served_before[guessed]
     fed = row[clients.served[row] != served_before]
-    # These clients were offered all that is free. Next time they wait twice as long for that.
+    # These clients were offered all that is free on an agent. They wait twice as long until they
+    # are offered that again.
     probed_now = fed[_starving(state)[fed]]
     clients.probes[probed_now] += 1
     state.memory.probes += len(probed_now)
     clients.hungry[fed] = 0
     if full:
-        # A client that declined offers of its own demand has enough, such as Spark at its maximum.
+        # A client that declines offers of its own demand needs nothing more, such as a Spark job
+        # with its maximum number of executors.
         left_out = clients.served[row] == served_before
         left_out &= clients.by_prior[row] | (clients.declines[row] == 0)
         clients.hungry[row[left_out]] += 1

@@ -84,7 +84,7 @@ def _is_offer(amount: Ints, minimum: Ints, first: int, end: int) -> bool:
         largest = max(largest, amount[r])
     if largest == 0 or first == end:
         return largest > 0
-    # It must reach one row of the minimum in every column.
+    # The amount must reach at least one row of the minimum in every column.
     for m in range(first, end):
         lacks = False
         for r in range(len(amount)):

@@ -138,8 +138,8 @@ class DemandMemory:
             # demand is the multiple, it is replaced by the unit, and the lesson counts once.
             weight += unit != known
         else:
-            # It disagrees: each lesson halves the weight. At zero, its amounts replace the
-            # remembered ones.
+            # The lesson contradicts the remembered amounts. Each such lesson halves their weight;
+            # at zero, the lesson's amounts replace them.
             needed = max(weight.bit_length(), 1)
             unit = known if times < needed else dict(amounts)
             weight = weight >> times if times < needed else times - needed + 1

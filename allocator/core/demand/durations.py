@@ -152,7 +152,7 @@ def ends_after_ms(counts: Ints, percent: int, *, up: bool = False) -> Ints:
 
 
 def _beyond(counts: Ints) -> Ints:
-    """Count what is in later buckets than each, (BUCKETS,)."""
+    """For each bucket, add up the counts of later buckets, (BUCKETS,)."""
     total = np.cumsum(counts)
     beyond: Ints = total[-1] - total
     return beyond

@@ -38,7 +38,7 @@ BYTES_MAX = 32 * 2**20
 """Maximum size of all cycles together; the oldest are dropped first."""
 
 SNAPSHOT_BYTES_MAX = 8 * 2**20
-"""Maximum size of the input of one cycle; of a cycle with more, only decisions are kept."""
+"""Maximum size of the input of one cycle; if it is larger, only the cycle's decisions are kept."""
 
 EVENTS_MAX = 4096
 EVENT_BYTES_MAX = 8 * 2**20

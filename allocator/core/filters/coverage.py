@@ -53,8 +53,8 @@ def _covers_all(filters: FilterArrays, offerable: Offerable, place: int, row: in
         kind = offerable.plain_kind[r]
         if offered > (filters.amount[row, kind] if kind >= 0 else 0):
             return False
-    # Special resources: all that the client may have, because it is not known which of them a task
-    # would take, and what is left over is offered whole.
+    # Compare all special resources that the client may have: it is not known which of them a task
+    # would take, and the remaining ones are offered whole.
     for e in range(first, end):
         special = offerable.row[e]
         reached = offerable.reach[special, client >> 6] & bit_of(client) != np.uint64(0)

@@ -134,11 +134,14 @@ def shown(plan: Plan, handle: Ints, clients: int, words: int) -> Plan:
 
 
 def held_by_group(state: State, plan: Plan, handle: Ints) -> tuple[Ints, Ints]:
-    """Add up each client's holdings over the agents of each group with parts.
+    """Add up each client's holdings over the agents of each of the P groups in `Plan.part`.
 
-    Only groups of the given agents (handles) are computed; others are zeros. Takes O(holdings).
+    Takes O(holdings).
 
-    Returns `held` (P, C, R), in thousandths; `agents_held` (P, C).
+    `handle`: handles of agents. Only the groups of these agents are computed; the results for other
+        groups are zeros.
+    Returns `held` (P, C, R), in thousandths; and `agents_held` (P, C), the number of agents of the
+        group on which the client holds something.
     """
     books, groups = state.ledger.books, len(plan.part)
     clients = len(state.clients.framework)

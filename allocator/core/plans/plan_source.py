@@ -1,7 +1,7 @@
-"""Plans that a cycle waits for; all other plans are made in the background, and come as events.
+"""Provides plans that a cycle waits for.
 
-A host may let a cycle wait for the first plan. A host without a thread for plans makes all of them
-within cycles.
+Other plans are computed in the background and arrive as events. A host may let a cycle wait for the
+first plan; a host without a thread for plans computes all of them within cycles.
 """
 
 from collections.abc import Callable

@@ -159,7 +159,7 @@ def _wanted(state: State) -> Ints:
     wanted = wanted[state.agents.unavailable_from_ms[wanted] >= 0]
     if not len(wanted):
         return np.zeros(0, np.int64)
-    # Find the clients that hold something there, and those that should stay.
+    # Find the clients that hold something on these agents, and mark those that should stay.
     holder = state.ledger.holders(wanted)
     agent, client = wanted[holder >> 32], holder & (2**32 - 1)
     stays = ~np.isin(agent << 32 | client, leave)

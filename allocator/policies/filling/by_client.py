@@ -130,9 +130,10 @@ def _choose(scene: Scene, index: AgentIndex, findings: SearchFindings, log: Log)
 def _readmit(
     scene: Scene, index: AgentIndex, fit: FitIndex, findings: SearchFindings, slot: int
 ) -> None:
-    """After a grant, examine clients again that it may have made servable on the agent.
+    """After a grant on an agent, examine clients that the grant may have made servable there.
 
-    Their filters may not cover what is left, or what is left serves a guarantee of theirs.
+    A client's filter may not cover what the grant left over, or what is left may serve a guarantee
+    of the client.
     """
     agents = scene.agents
     agent = agents.row[slot]

@@ -53,10 +53,11 @@ def behind(snapshot: Snapshot, places: Places, wish: Wish) -> Ints:
 
 
 def parts_of_tasks(snapshot: Snapshot, agents: Agents, late: Ints) -> BitWords:
-    """Return the clients barred from resources that are kept for clients that lack a task, (J, W).
+    """Keep parts of tasks for clients that lack a task; return which clients must not get them.
 
     `agents`: the agents of a group, with what is free now.
     `late` (n,): clients that lack a task of the group.
+    Returns (J, W): bits of the clients that each agent must not serve.
     """
     row, width = agents.row, agents.barred.shape[1]
     kept = np.zeros((len(row), width), np.uint64)
@@ -77,7 +78,8 @@ def parts_of_tasks(snapshot: Snapshot, agents: Agents, late: Ints) -> BitWords:
             here = waits & part[:, resource]
             needs = _take_little(snapshot, free[here], BESIDE * capacity[here], resource, client)
             kept[here] |= words_of(needs, width)
-        # Bar clients that take all that is free, if all of it is such parts.
+        # Clients of unknown demand take all that is free. Bar them where all that is free is kept
+        # for the waiting client.
         kept[waits & (part | (free == 0)).all(axis=1)] |= unknown
     return kept
 

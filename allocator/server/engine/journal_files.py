@@ -112,7 +112,10 @@ class HeadRecords(NamedTuple):
 
 
 MakeHead: TypeAlias = Callable[[int, int], Head]
-"""Copies the core's state, given the file's number and the number of records before it."""
+"""A function that copies the core's state as the beginning of a new file.
+
+Its arguments are the number of the file, and the number of records before this file.
+"""
 
 
 class TakenError(OSError):

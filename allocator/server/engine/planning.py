@@ -233,7 +233,7 @@ class Planning:
         try:
             plan = allocator.fresh(said.rows, said.plan)
             if self._is_waiting:
-                # It is recorded with the answer of the cycle that waits for it.
+                # The plan is recorded with the answer of the cycle that waits for it.
                 adopted.append(plan)
             else:
                 self._loop.step(plan)

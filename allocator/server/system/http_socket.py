@@ -16,7 +16,7 @@ BACKLOG = 64
 
 
 def http_socket(host: str, port: int) -> socket.socket:
-    """Listen; port 0: any free port. Raises OSError if that is impossible."""
+    """Return a listening socket; port 0 means any free port. Raises OSError if it cannot listen."""
     until_s = time.monotonic() + TAKEN_S
     while True:
         try:

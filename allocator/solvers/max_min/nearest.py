@@ -36,7 +36,7 @@ def solve(eligible: Bools, count: Ints, share: Floats, held: Ints) -> Ints:
 
     `eligible` (U, T): whether user u can use machines of type t.
     `count` (T,), >= 0: number of machines of each type.
-    `share` (U,), >= 0: machines that each user is to get; all shares together must be feasible up
+    `share` (U,), >= 0: machines that each user should get; all shares together must be feasible up
         to rounding.
     `held` (U, T), >= 0: machines of each type that each user holds now; machines of types that the
         user cannot use are ignored.

@@ -289,8 +289,7 @@ def improvement(
             reached_type[frontier] = True
             able = np.flatnonzero(eligible[:, frontier].any(axis=1) & ~reached_user)
             reached_user[able] = True
-            # Return one of them that is below its limit, and that the donor's loss would still
-            # leave below the donor.
+            # Return a user that is below its limit, and below the donor's level after its loss.
             for user in able[wanting[able]]:
                 if donor is None or (level[user], steps[user]) < (less[donor], steps[donor]):
                     return int(user)

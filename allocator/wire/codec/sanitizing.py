@@ -171,10 +171,10 @@ def _mend_bindings(
 
 
 def _mend_role(message: types.Role, depth_max: int, marks: Marks) -> None:
-    """Move a role that is too deep or too long below its last ancestor that is not.
+    """Replace the path of a role that is too deep or too long by a valid one.
 
-    Any framework may subscribe to such a role. The role keeps its handle, so only its place among
-    roles changes.
+    The new path is directly below the deepest ancestor for which it is valid. The role keeps its
+    handle. Invalid paths must be expected, because any framework may subscribe to any role.
     """
     path, depth = message.path, message.path.count("/") + 1
     if depth <= depth_max and len(path) <= TEXT_LENGTH_MAX:

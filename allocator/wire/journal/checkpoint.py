@@ -214,7 +214,7 @@ def _check_size(size: int, end: Mark) -> None:
 
 
 def _read_column(message: journal_pb2.JournalColumn, plain: _Plain, end: Mark) -> Column:
-    # Bytes are in the order in which columns were written: first the column's own arrays.
+    # The arrays of a column were written before those of its parts, so read them first.
     arrays = [_read_array(array, plain, end) for array in message.arrays]
     return Column(
         kind=message.kind,

@@ -458,9 +458,9 @@ def bar_refused(scene: Scene, agent: int) -> None:
         client = agents.client[refusal]
         place = places.of_client[client]
         if place >= 0 and not places.known[place]:
-            # The client would be offered all that is left. A filter that covers that covers also
-            # what is left later in the cycle. Clients with a known demand would be offered less,
-            # which is checked when they are tried.
+            # The client would be offered all that is left on the agent. If a filter covers that, it
+            # also covers what is left later in the cycle. Clients with a known demand would be
+            # offered less; this is checked when they are tried.
             for r in range(len(offer.plain)):
                 offer.plain[r] = agents.free[agent, r]
             if _covers(agents, kinds, offer, agent, refusal):

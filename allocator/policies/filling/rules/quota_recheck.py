@@ -16,12 +16,12 @@ from allocator.policies.filling.scene.loop_arrays import Scene
 
 
 class QuotaRecheck(NamedTuple):
-    """The L leaves to which this may happen, and the agents.
+    """The L leaves whose clients may become servable as described above, and on which agents.
 
-    `leaf` (L,).
-    `start` (L + 1,): leaf i has filters on the agents ``slot[start[i]:start[i + 1]]``.
-    `slot` (N,): agents with special resources.
-    `left` (L, R), in thousandths: what quotas left for each demand at the last check.
+    `leaf` (L,): places of the leaves.
+    `start` (L + 1,): ``leaf[i]`` has filters on the agents ``slot[start[i]:start[i + 1]]``.
+    `slot` (N,): agents with special resources, by leaf.
+    `left` (L, R), in thousandths: what quotas left for the leaf's demand at the last check.
     """
 
     leaf: Ints
@@ -32,7 +32,7 @@ class QuotaRecheck(NamedTuple):
 
 @allocating
 def begin_recheck(scene: Scene, alive: Bools) -> QuotaRecheck:
-    """Find these leaves among those that take part; usually there are none."""
+    """Find the leaves to recheck among those that take part (`alive`); usually there are none."""
     places, resources = scene.places, scene.agents.free.shape[1]
     # Sort the pairs of leaf and agent by counting.
     start = np.zeros(len(places.parent) + 1, np.int64)
