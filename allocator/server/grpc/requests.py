@@ -108,7 +108,7 @@ def _check_expression(context: grpc.ServicerContext, change: OperatorChange) -> 
 def _check_patterns(
     context: grpc.ServicerContext, change: OperatorChange, *, everybody: bool
 ) -> None:
-    """Reject a rule for all frameworks without an explicit `all`, in case a pattern was forgotten."""
+    """Reject a rule for all frameworks without `all`, because a pattern may be missing."""
     what, *patterns = change.key
     if not any(patterns) and not everybody:
         text = "give a pattern of roles (--role) or of names (--framework-name), or --all"
