@@ -20,7 +20,7 @@ _STEP_WORDS_MAX = 2**22
 _looking = part(_nrt=False)
 """Compiles a part that makes no arrays, without counting references to its arguments."""
 TASKS, ALL = 0, 1
-"""Row indices of available amounts: what tasks can use; everything."""
+"""Row indices of available amounts: amounts that tasks can use, and all amounts."""
 OPEN, REVOCABLE, SHARED, RESERVED, BESIDE = 2, 3, 4, 5, 6
 """Further row indices, for clients whose offers begin with several tasks: non-revocable amounts;
 revocable amounts; shared volumes, which tasks do not use up; reserved amounts; amounts that are

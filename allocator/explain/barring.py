@@ -238,10 +238,11 @@ class PairChecker:
         return chain if own_bound < 0 else [*chain, own_bound]
 
     def bounded_by(self, pairs: Pairs, bound: int | None, capacity: Ints | None = None) -> Bools:
-        """Return whether a bound alone bars pairs; None: what must stay free for guarantees.
+        """Return whether a single bound bars pairs, (n,).
 
-        `capacity` (m, R), in thousandths: use empty agents with these capacities, to whose rows the
-            pairs refer.
+        `bound`: row of the bound; None: test what must stay free for guarantees instead.
+        `capacity` (m, R), in thousandths: test m empty agents with these capacities instead of the
+            agents of the snapshot; the pairs then have rows of this array.
         """
         bounds = self.scene.bounds
         left = np.full_like(bounds.left, UNBOUNDED)

@@ -43,7 +43,7 @@ from allocator.v1.types_pb2 import Quantities
 from allocator.wire.codec.proto_types import write_quantities
 
 NEVER = -1
-"""Stands for a time that does not exist, or is unknown."""
+"""The value of a time that does not exist, or is unknown."""
 
 CLIENTS_MAX = 200
 """Maximum number of clients explained one by one; those of a role that have waited longest."""

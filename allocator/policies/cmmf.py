@@ -51,10 +51,10 @@ STEER = ("flow", "machines")
 OFF_MAX = 0.1
 """Maximum deviation of whole agents from a client's share, relative to the share."""
 
-_PAIRS_MAX = 20_000  # of clients and groups of agents; beyond, any optimal allocation will do
+_PAIRS_MAX = 20_000  # with more pairs (client, group of agents), any optimal allocation is taken
 _FEW = 3  # machines or tasks: if all shares are smaller, and some below 1, clients take turns
-_NEARER = 0.5  # of what must change hands: switch to a plan that needs less than this part
-_FINE = 2**20  # parts of an agent, if neither tasks nor agents are counted
+_NEARER = 0.5  # switch to a plan if it needs less than this part of the current plan's changes
+_FINE = 2**20  # number of parts of an agent, if neither tasks nor agents are counted
 
 
 def cmmf(steer: str = "flow") -> PlanFunction:

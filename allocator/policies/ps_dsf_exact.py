@@ -48,8 +48,8 @@ def plan_per_server_fairness(problem: PlanProblem) -> Plan:
     ).tasks
     total = tasks.sum(axis=1)
     allowed = tasks > _SOME * total[:, None]
-    # Divide what a sort of clients has by their weights. Their tasks have the same direction but
-    # different sizes, so divide shares, not tasks.
+    # Divide what equal clients have together by their weights. Their tasks have the same ratios of
+    # resources but different sizes, so divide shares, not tasks.
     size = dominant_shares(problem, groups)[first] / weight
     part = (tasks * size[:, None])[of_client] * groups.weight[:, None]
     return plan_of(problem, groups, part.sum(axis=1), allowed[of_client], part=part)

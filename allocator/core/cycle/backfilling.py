@@ -138,7 +138,7 @@ def _barred(snapshot: Snapshot, agents: Ints) -> tuple[BitWords, Bools]:
 
 
 def note_lent(state: State, snapshot: Snapshot, grants: Grants) -> None:
-    """Record on which of their agents gangs that still collect had guests in this cycle."""
+    """Record for each collecting gang on which of its agents it had guests in this cycle."""
     gangs = snapshot.gangs
     if gangs is None or gangs.guests is None:
         return

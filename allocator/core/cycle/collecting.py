@@ -292,8 +292,8 @@ def waiting(state: State, snapshot: Snapshot, clients: Ints) -> tuple[Ints, Ints
 
     `snapshot`: as it was at the start of the cycle.
     `clients` (n,): the clients that were offered nothing.
-    Returns the clients that some agent could serve, or whose gang waits; and those without a gang
-    that could be served even without what gangs keep.
+    Returns the clients that some agent could serve, or whose gang waits; and, of the clients
+        without a gang, those that could be served even without the resources that gangs keep.
     """
     able = servable(snapshot, clients)
     gangs = snapshot.gangs

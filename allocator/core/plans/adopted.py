@@ -106,13 +106,13 @@ def _as_recorded(plan: Plan) -> Plan:
 
 
 def forget_client(state: State, client: int) -> None:
-    """Remove a client whose row is freed from the plan."""
+    """Remove a client from the plan in force, before its row is freed."""
     if state.plan is not None:
         state.plan = _without(state.plan, [client], [])
 
 
 def forget_agent(state: State, agent: int) -> None:
-    """Remove an agent that has left from the plan."""
+    """Remove an agent from the plan in force, after the agent has left."""
     if state.plan is not None:
         state.plan = _without(state.plan, [], [agent])
 

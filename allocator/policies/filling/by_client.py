@@ -76,7 +76,7 @@ def _is_current(scene: Scene, index: AgentIndex, findings: SearchFindings, place
     that it could have had.
     """
     found, slot = findings.found[place], findings.slot[place]
-    # Its measure grew, or the agent's free amounts changed: look again.
+    # The finding is outdated if the place's measure or the agent's free amounts have changed since.
     if findings.grown[place] > found or findings.changed[slot] > found:
         return False
     # Without quotas, grants elsewhere do not affect whether the agent can serve it.
@@ -91,7 +91,7 @@ def _examine(
     standing = scene.standing
     slot, score = agent_index.smallest(scene, index, place)
     if slot < 0:
-        # No agent can serve a client below it, now or later in this cycle.
+        # No agent can serve a client below this place, now or later in this cycle.
         standing.out[place] = True
     else:
         standing.score[place] = score

@@ -269,7 +269,8 @@ class CoreLoop:
                 self._telling.of_message(stream.number, self._sidecar)
                 self.after_message(self.allocator)
         finally:
-            # Always; otherwise the stream would wait forever for room for its next message.
+            # Do this even after an error; otherwise the stream would wait forever to send its next
+            # message.
             stream.message_done()
 
     def _refuse_from_the_future(self, stream: SessionStream, data: bytes) -> None:

@@ -189,7 +189,7 @@ class Access:
         return False
 
     def _read(self, path: str) -> str:
-        """Read a token; empty: it cannot be read. A change of the reason is logged."""
+        """Read a token; return an empty one if it cannot be read, and log a new reason once."""
         known, why = "", ""
         try:
             known = read_regular(path, FILE_BYTES_MAX).decode().strip()
