@@ -253,7 +253,7 @@ class Allocator:
         return AdoptPlan(self.planning_policy.plan(problem))
 
     def fresh(self, rows: PlanRows, plan: Plan) -> AdoptPlan:
-        """Remove clients and agents from a plan that have left since its problem was copied.
+        """Remove from a plan the clients and agents that have left since its problem was copied.
 
         Raises EventError if the plan is inconsistent, or if its rows are not those of `rows`.
         """

@@ -140,8 +140,8 @@ def suffices(needs: Needs, client: int, amount: Ints) -> bool:
 def opens(needs: Needs, client: int, amount: Ints, tasks: int) -> bool:
     """Return whether amounts (ROWS, R) are enough for an offer to a client of `Needs.several`.
 
-    As many tasks as fit must, with the rest of the offer, reach a row. If resources are
-    indivisible, the answer may be True in error.
+    They are if all tasks that fit, together with the rest of the offer, reach a row. If resources
+    are indivisible, the answer may be True in error.
 
     `tasks`: maximum number of tasks.
     """

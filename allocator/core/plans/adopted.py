@@ -106,7 +106,7 @@ def _as_recorded(plan: Plan) -> Plan:
 
 
 def forget_client(state: State, client: int) -> None:
-    """Remove a client from the plan in force, before its row is freed."""
+    """Remove a client from the plan in force, because its row was freed."""
     if state.plan is not None:
         state.plan = _without(state.plan, [client], [])
 

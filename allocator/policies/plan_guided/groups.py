@@ -138,7 +138,10 @@ def _mean_of_groups(capacity: Ints, of_row: Ints, first: Ints) -> Floats:
 
 
 def any_of_groups(allowed: Bools, of_row: Ints, first: Ints) -> Bools:
-    """Return which clients may use some agent of each group, (G, C); cycles exclude by agent."""
+    """Return which clients may use at least one agent of each group, (G, C).
+
+    That is enough for a plan, because cycles also apply the exclusions of each agent.
+    """
     if len(first) == 0:
         return allowed[:0]
     order = np.argsort(of_row, kind="stable")
