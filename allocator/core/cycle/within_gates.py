@@ -58,7 +58,7 @@ def _judge(
     available: Ints,
     found: Bools,
 ) -> None:
-    """Pass decisions through the gate; mark the grants of each that it cuts off."""
+    """Pass decisions through the gate; mark in `found` the grants that pass."""
     columns = counted.shape[1]
     required = np.zeros(columns, np.int64)
     for row in range(len(owed)):
@@ -66,14 +66,14 @@ def _judge(
     own, room = np.zeros(columns, np.int64), np.zeros(columns, np.int64)
     at = 0
     while at < len(order):
-        # What a decision for this role may have: everything, if no other role is owed anything.
+        # Compute what a decision for this role may get: everything, if no other role has a claim.
         role = top[order[at]]
         for r in range(columns):
             own[r] = owed[role, r] if role >= 0 else 0
             room[r] = own[r] + max(available[r] - required[r], 0)
             if required[r] <= own[r]:
                 room[r] = np.iinfo(np.int64).max
-        # Its grants in order, as long as they fit.
+        # Go through the decision's grants in order, as long as they fit.
         this, fits = decision[order[at]], True
         while at < len(order) and decision[order[at]] == this:
             grant = order[at]

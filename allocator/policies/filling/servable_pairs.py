@@ -24,7 +24,7 @@ def _look(scene: Scene, place: Ints, agent: Ints, alive: Bools, able: Bools) -> 
     offers.mark_taking_part(places, scene.bounds, scene.rule.stage, alive)
     for i in range(len(place)):
         leaf, where = place[i], agent[i]
-        # Do not use what an earlier pair found out about quotas.
+        # Clear results about quotas that are cached for earlier pairs.
         standing.spent[leaf] = False
         offerable = offers.is_offerable(places, agents, where)
         able[i] = alive[leaf] and offers.can_serve(scene, offerable, leaf, where)

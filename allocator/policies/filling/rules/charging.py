@@ -156,8 +156,11 @@ def grant(scene: Scene, log: Log, place: int, agent: int) -> bool:
 
 
 GRANTS_MAX = 2**18
-"""Maximum number of grants per cycle; the next cycle continues. So many grants take about a second
-and 100 MB if each is a decision of its own; tenants with tiny tasks can cause that."""
+"""Maximum number of grants per cycle; the next cycle continues.
+
+If each grant is a separate decision, this number takes about a second and 100 MB. Tenants with tiny
+tasks can cause that.
+"""
 
 
 @hot
