@@ -387,7 +387,7 @@ def _of_gang(work: _Work, checker: PairChecker, barring: Barring) -> None:
 
 
 def _of_collecting(work: _Work, snapshot: Snapshot, need: int) -> None:
-    """Mark all agents while what becomes free on some of them is kept for the client's gang."""
+    """Mark all agents if free resources are being collected for the client's gang."""
     picture, client = work.picture, work.subject.client
     its, gangs = picture.collecting[client], snapshot.gangs
     assert gangs is not None

@@ -411,9 +411,10 @@ class RuleIndex:
         entries: Sequence[RuleClass] | None,
         named: dict[str, Named],
     ) -> BitWords:
-        """Compute `barred` for many agents, and the clients in some words, (n, words).
+        """Compute which clients rules bar from agents, as bits, (n, len(words)).
 
         `rows` (n,): the agents; None: all.
+        `words`: the range of words of the clients to compute, each with `BITS` clients.
         `entries`: the classes of interest; the result is undefined for clients of other classes.
             None: all classes.
         `named`: a cache by attribute, to be shared by calls that differ only in `words`.

@@ -54,7 +54,7 @@ def reach_of(state: State) -> Reach:
     kinds = [kind for _, kind in chosen]
     words = state.eligibility.excluded.shape[1]
     reach = np.zeros((len(kinds), words), np.uint64)
-    # Many kinds may be taken by the same clients: compute these once.
+    # Compute the clients only once for kinds that the same clients may have.
     takers: dict[tuple[str, int], BitWords] = {}
     for row, kind in enumerate(kinds):
         key = (kind.reserved_role, _needs(kind))
