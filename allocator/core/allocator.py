@@ -1,7 +1,7 @@
-"""The allocator: facts in, decisions out.
+"""The allocator: applies events to its books, and decides in cycles who is offered what.
 
 It has no clock, no thread and no random source of its own. Its behaviour depends only on the events
-and times that it receives, so that the same journal gives the same decisions.
+and times that it receives, so the same journal gives the same decisions.
 """
 
 from collections.abc import Callable, Mapping
@@ -38,9 +38,9 @@ from allocator.core.snapshot import Floats, Ints, Snapshot
 class Allocator:
     """Keeps the books of one session, and decides what to offer to which client.
 
-    `state`: to read; only methods of the allocator change it.
-    `cycle`: cycles run so far.
-    `decided`: the grants of the last cycle; None if there was nothing to decide.
+    `state`: the books. Read-only: only methods of the allocator change them.
+    `cycle`: the number of cycles so far.
+    `decided`: the grants of the last cycle; None if it had nothing to decide.
     """
 
     def __init__(
@@ -59,13 +59,13 @@ class Allocator:
         """Begin a session.
 
         `build_policy`: builds a policy from its specification; raises ValueError if it is invalid.
-        `settings`: operators' settings; kept, and changed by later events.
-        `substitute`: decides if the policy fails, or makes invalid grants.
+        `settings`: operators' settings; the allocator keeps the object, and events change it.
+        `substitute`: decides if the policy fails or makes invalid grants.
             None: such a cycle grants nothing.
-        `around_cycle`: returns a context for each cycle, for hosts that measure time.
-        `trail`: keeps the last cycles and events about offers. None: nothing is kept.
-        `plans`: for a policy that plans: compute plans synchronously, before full cycles that need
-            one. False: plans come as events, see `AdoptPlan`.
+        `around_cycle`: returns a context manager around each cycle, for hosts that measure time.
+        `trail`: records the last cycles and the events about offers. None: no records.
+        `plans`: for a policy that plans. True: plans are computed synchronously, before full cycles
+            that need one. False: plans arrive as events (`AdoptPlan`).
         `first_plan`: waits for the first plan; the host limits the time.
         `decide`: decides in place of the policy and the substitute.
         Raises ValueError if the settings name no policy.
@@ -84,14 +84,14 @@ class Allocator:
         self.plan_source = PlanSource(first_plan, plans_here=plans)
 
     def _use(self, policy: Policy) -> None:
-        """Decide by this policy from now on."""
+        """Use this policy in all later cycles."""
         self._policy = policy
         # Checking against a protocol is slow, so it is not done in each cycle.
         self._planning_policy = policy if isinstance(policy, PlanningPolicy) else None
 
     @property
     def policy(self) -> Policy:
-        """What decides."""
+        """The policy in use."""
         return self._policy
 
     @property
@@ -101,7 +101,7 @@ class Allocator:
 
     @property
     def settings(self) -> Settings:
-        """What operators set."""
+        """Operators' settings in force."""
         return self.state.settings
 
     def step(self, event: events.Event | AdoptPlan) -> None:
@@ -124,9 +124,10 @@ class Allocator:
             self.trail.note(self.state.now_ms, event)
 
     def move(self, moves: events.Moves) -> int:
-        """Apply moves of known kinds row by row, up to the first that needs `step`.
+        """Apply moves row by row, up to the first one that `step` must handle.
 
-        Returns how many were applied. `step` must apply, or refuse, the event of the next one.
+        All kinds in the moves must be bound. Returns the number of applied moves. The caller passes
+        the event of the next move to `step`, which applies or refuses it.
         """
         done = move(self.state, moves)
         if self.trail is not None and done:
@@ -144,7 +145,7 @@ class Allocator:
     def advance(self, now_ms: int) -> None:
         """Set the time of the following events and of the next cycle.
 
-        Raises EventError if time would run backwards.
+        Raises EventError if `now_ms` is before the current time.
         """
         if now_ms < self.state.now_ms:
             message = f"{now_ms} is before {self.state.now_ms}; the clock must not run backwards"
@@ -154,17 +155,19 @@ class Allocator:
         self.state.memory.advance(now_ms)
 
     def overrule(self, policy_error: str) -> None:
-        """Let the substitute decide the next cycle, for this reason; empty: let the policy decide.
+        """Let the substitute decide the next cycle.
 
-        A replay uses this to repeat a cycle in which the policy failed by chance, such as by a
-        timeout.
+        `policy_error`: the error to report for the policy; empty: the policy decides.
+
+        A replay uses this to repeat a cycle in which the policy failed for a reason that may not
+        recur, such as a timeout.
         """
         self._overruled = policy_error
 
     def allocate(self, now_ms: int, agents: Ints | None = None) -> Decisions:
         """Run a cycle.
 
-        `agents` (n,): only these agents; None: all.
+        `agents` (n,): the handles of the only agents to offer; None: all agents.
         """
         self.advance(now_ms)
         wanted = self.state.plan is None and not self.state.paused
@@ -197,7 +200,7 @@ class Allocator:
         question = Question(state, snapshot, self._policy, self.cycle, seed, overruled)
         self.decided = self._decide(question)
         grants, error = self.decided
-        # A client that got no offer in a full cycle, although some agent could have served it, has
+        # In a full cycle, a client that got no offer although some agent could have served it has
         # waited for one more cycle. A partial cycle does not count.
         served = state.clients.served[snapshot.tree.client]
         seen = None if self.trail is None else self.trail.see(state, snapshot)
@@ -235,24 +238,24 @@ class Allocator:
         return self._snapshots.build(self.state, agents, by_plan=by_plan)
 
     def problem(self) -> PlanProblem | None:
-        """Copy the problem of a plan; None without a client to serve. Changes nothing."""
+        """Copy the input of a plan, without changing any state; None if no client can be served."""
         if not self.state.live_clients().any():
             return None
         about_holders = self.planning_policy is not None and self.planning_policy.about_holders
         return self._snapshots.problem(self.state, about_holders=about_holders)
 
     def plan_for(self, problem: PlanProblem) -> AdoptPlan:
-        """Compute a plan. Any thread may do this while the books change.
+        """Compute a plan. Any thread may call this while the books change.
 
-        Raises Exception if the policy fails to find one.
+        Raises whatever exception the policy raises.
         """
         assert self.planning_policy is not None
         return AdoptPlan(self.planning_policy.plan(problem))
 
     def fresh(self, rows: PlanRows, plan: Plan) -> AdoptPlan:
-        """Remove clients and agents from a plan that have gone since its problem was taken.
+        """Remove from a plan the clients and agents that have left since its problem was copied.
 
-        Raises EventError if its parts are inconsistent, or it refers to other rows.
+        Raises EventError if the plan is inconsistent, or if its rows are not those of `rows`.
         """
         check(plan)
         return AdoptPlan(still_true(self.state, rows, plan))
@@ -263,12 +266,12 @@ class Allocator:
                 self.step(plan)
 
     def kept(self) -> tuple[int, cycles.CycleReport, State]:
-        """All state that later answers depend on, for a checkpoint."""
+        """Return all state that later answers depend on, for a checkpoint."""
         return self.cycle, self.last_cycle, self.state
 
     def resume(self, kept: tuple[int, cycles.CycleReport, State]) -> None:
-        """Go on from a checkpoint. Raises ValueError if its settings name no policy."""
-        # Building the policy may fail, so it comes first.
+        """Continue from a checkpoint. Raises ValueError if its settings name no policy."""
+        # Building the policy may fail, so do it before any change.
         policy = self._build(kept[2].settings.policy)
         self.cycle, self.last_cycle, self.state = kept
         self._use(policy)
@@ -276,9 +279,9 @@ class Allocator:
         self.plan_source.renew()
 
     def remember(self, before: "Allocator") -> None:
-        """Take over the demands learnt, and the use counted, in the previous session.
+        """Take over the learnt demands and the averages of use of the previous session.
 
-        That session's allocator must not be used any more.
+        The allocator of that session must not be used afterwards.
         """
         end_session(before.state)
         self.state.memory = before.state.memory
@@ -287,16 +290,16 @@ class Allocator:
     def copied(self, *, still: bool = False) -> Detached:
         """Copy the whole state, for hypothetical questions to another allocator.
 
-        `still`: this allocator no longer changes, so nothing needs to be copied.
+        `still`: True: this allocator no longer changes, so its state is used without copying.
         """
         return Detached(self.kept(), still=still)
 
     def suppose(self, copied: Copied, policy: PolicySpec | None = None) -> None:
         """Load a copy of another allocator's state, to answer hypothetical questions.
 
-        `copied`: is not changed.
+        `copied`: the copy; it is not changed.
         `policy`: replaces the policy in the copy.
-        Raises EventError if there is no such policy.
+        Raises EventError if `policy` names no policy.
         """
         self.resume(restore(copied.columns(), self.kept()))
         if policy is not None:
@@ -310,11 +313,11 @@ class Allocator:
     ) -> int:
         """Load a copy of another allocator's state, and allocate the whole cluster from scratch.
 
-        Only for questions, see `allocator.core.diagnostics.reallocation`.
+        Only for hypothetical questions, see `allocator.core.diagnostics.reallocation`.
 
         `newcomer`: a further framework that takes part.
         `policy`: as for `suppose`.
-        Returns the newcomer's handle; 0: no newcomer.
+        Returns the newcomer's handle; 0 without a newcomer.
         Raises EventError if there is no room for the newcomer.
         """
         self.suppose(copied, policy)
@@ -324,18 +327,19 @@ class Allocator:
         return handle
 
     def preview(self) -> Snapshot | None:
-        """Take the snapshot that a cycle would begin with; None without a client to serve.
+        """Take the snapshot that a full cycle would begin with; None if no client can be served.
 
-        This changes no decision, but updates which filters cover everything.
+        Decisions are unaffected. The only change of state is a cached one: which filters cover all
+        that is free.
         """
         if not self.state.live_clients().any():
             return None
         return self._snapshot(None)
 
     def used(self) -> Ints | None:
-        """What each client held on average, (C, R), in thousandths; None: no averages are kept.
+        """Return each client's average holdings (C, R), in thousandths; None: no averages are kept.
 
-        That of clients that left is counted in equal parts for those of the same role.
+        The average of a client that left is divided equally among the clients of its role.
         """
         return used(self.state) if self.state.memory.usage.half_life_ms else None
 
@@ -344,19 +348,19 @@ class Allocator:
         self.state.check()
 
     def quota_use(self) -> QuotaUse:
-        """Return what the roles with a quota consume and may still get, as cycles see it."""
+        """Return what roles with a quota consume and may still get, as cycles see it."""
         return quota_use(self.state, self._snapshots.quota_tree(self.state))
 
     def consumed_in(self, path: str) -> Mapping[str, int]:
-        """Holdings that count against a role's quota, by resource; without zeros."""
+        """Return the holdings that count against a role's quota, by resource, without zeros."""
         pairs = zip(self.state.space.names, consumed_in(self.state, path).tolist(), strict=True)
         return {name: amount for name, amount in pairs if amount}
 
     def scores(self) -> Floats:
         """Score every client as a cycle over all agents would at its start.
 
-        Returns (C,): comparable among siblings. nan if there is none: the client may not be
-        served now, or the score depends on the agent, or the policy has no scores, or fails.
+        Returns (C,); scores of siblings are comparable. nan where a client has no score: it cannot
+        be served now, its score depends on the agent, or the policy has no scores or fails.
         """
         none = np.full(len(self.state.clients.framework), np.nan)
         snapshot = self.preview()
@@ -364,7 +368,7 @@ class Allocator:
             return none
         try:
             scores = self._policy.scores(snapshot)
-        except Exception:  # noqa: BLE001 - no more than a column in a table is lost.
+        except Exception:  # noqa: BLE001 - the only loss is a column of a table.
             return none
         return scores if scores.shape == none.shape else none
 

@@ -1,8 +1,8 @@
-"""Bounds on untrusted input: one table, each bound with its reason.
+"""Bounds on untrusted input, each with its reason.
 
-Frameworks and agents may send anything that Mesos accepts. These bounds limit what it costs here.
-Input beyond them is ignored and reported, see `SetAside`, and affects only its sender. No honest
-framework comes near any of the bounds. `limits` in the configuration bounds the number of agents,
+Frameworks and agents may send anything that Mesos accepts; these bounds limit its cost. Input
+beyond a bound is ignored and reported, see `SetAside`, which affects only its sender. Ordinary
+frameworks stay far below all bounds. `limits` in the configuration bounds the number of agents,
 frameworks, roles, clients and kinds of a session. The module's own bounds
 (`mesos-module/brain/user_input/bounds.hpp`) are smaller or equal, so the sidecar accepts what the
 module sends.
@@ -10,13 +10,14 @@ module sends.
 """
 
 CAPACITY_MAX = 2**43 + 1
-"""Thousandths of one kind on one agent, so that the sum over all agents fits an int64. Larger
-amounts are reduced to this; then the rest after an operation on part of them is unknown. Honest
-amounts are never reduced: a module reports at least one less of any object (at most 8 PB of disk).
+"""Maximum capacity of one kind on one agent, in thousandths, so that sums over all agents fit an
+int64. Larger capacities are reduced to this value. An operation on a part of such a capacity leaves
+it at this value, because the true amount is unknown. Real capacities are never reduced: the module
+reports at most 8 PB of disk.
 """
 
 LABELS_MAX = 256
-"""Labels kept per framework, ours first: each is copied with every checkpoint."""
+"""Maximum number of labels kept per framework. Those that the sidecar reads are kept first."""
 
 DEMAND_LENGTH_MAX = 4096
 """Characters of a demand, enough for a hundred resources: it is parsed at each update."""
@@ -31,7 +32,7 @@ GANG_LENGTH_MAX = 64
 """Characters of the size of a gang: it is parsed at each update."""
 
 GANG_TASKS_MAX = 100_000
-"""Tasks of a gang: room for all of them is worked out at once."""
+"""Tasks of a gang: a cycle looks for room for all of them."""
 
 REQUESTS_MAX = 64
 """Entries of one REQUEST call that are read; the first non-empty one counts."""
@@ -40,32 +41,34 @@ ALTERNATIVES_MAX = 16
 """Alternatives of a minimum: each is compared with each offer."""
 
 CLAUSES_MAX = 128
-"""Clauses of a constraint: each may need another attribute of each agent."""
+"""Maximum number of clauses of a constraint, as each may need another attribute of each agent."""
 
 CLAUSE_VALUES_MAX = 4096
-"""Values in all clauses of a constraint, such as host names: each is parsed at each update."""
+"""Maximum number of values, such as host names, in all clauses of a constraint together."""
 
 ROLES_OF_FRAMEWORK_MAX = 4096
-"""Roles in which one framework is served: each is a client, bounded by `limits.clients`."""
+"""Maximum number of roles in which a framework is served; `limits.clients` bounds the total."""
 
 FILTER_BYTES_MAX = 2**32
-"""Bytes of refusals: the size of a refusal grows with the number of kinds, which is untrusted."""
+"""Maximum size of all filters, each of which has an amount per kind; kinds come from callers."""
 
 RULE_NAME_BYTES_MAX = 4096
-"""Bytes of a role, pattern or agent in an operator's rule, which appear in tables, logs and files;
-as many as the module accepts for a role."""
+"""Maximum size of a role, pattern or agent in an operator's rule.
+
+The module accepts roles of the same size.
+"""
 
 ROWS_MAX = 16
-"""Reports of ignored input per framework or agent: they are kept, copied and shown."""
+"""Maximum number of reports of ignored input per framework or agent."""
 
 ROW_TEXT_MAX = 200
-"""Characters of the text in such a report, which appears in logs, tables and pages."""
+"""Maximum number of characters in the text of a report of ignored input."""
 
 ROW_FIELD_MAX = 64
-"""Characters of the field's name in such a report."""
+"""Maximum number of characters in the field's name of a report of ignored input."""
 
 QUOTED_MAX = 40
-"""Characters of untrusted text quoted in such a report."""
+"""Maximum number of characters of untrusted text quoted in a report of ignored input."""
 
 
 def harmless(text: str, length_max: int) -> str:

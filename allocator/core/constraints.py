@@ -1,14 +1,14 @@
-"""Constraint expressions: which agents something may use, by their attributes.
+"""Constraint expressions: conditions on the attributes of agents that a framework may use.
 
 An expression is a list of clauses joined by ``;``; all must hold. Names and values are compared as
-texts. Other operators are rejected, because a mistyped rule would keep frameworks from every agent.
+texts. Unknown operators are rejected: misread, they might exclude every agent.
 
 - ``zone=a|b``: the attribute has one of these values,
-- ``model!=K80``: it has none of them (or the agent lacks the attribute),
+- ``model!=K80``: it has none of them, or the agent lacks the attribute,
 - ``ssd``: the agent has the attribute,
-- ``!ssd``: it has not.
+- ``!ssd``: the agent lacks the attribute.
 
-Beside its attributes every agent has ``hostname``, ``region`` and ``zone``.
+Besides its attributes, every agent has ``hostname``, ``region`` and ``zone``.
 """
 
 import re
@@ -26,7 +26,7 @@ _NO_VALUE = re.compile(r"[=<>!~&\"']|[^\S ]")
 
 
 class Clause(NamedTuple):
-    """One condition: `attribute` has one of `values` (any, if empty), or has not."""
+    """One condition: `attribute` has one of `values` (empty: any value); `negated`: it has not."""
 
     attribute: str
     values: frozenset[str]
@@ -41,11 +41,11 @@ class Clause(NamedTuple):
 
 @dataclass(slots=True)
 class Condition:
-    """All clauses about one attribute, combined so that a few lookups evaluate them.
+    """All clauses about one attribute, combined so that a few look-ups evaluate them.
 
-    `one_of`: its value is one of these; None: it may have any.
-    `none_of`: it is none of these.
-    `must_be`, `must_lack`: the agent has the attribute; it has not.
+    `one_of`: allowed values; None: all.
+    `none_of`: forbidden values.
+    `must_be`, `must_lack`: the agent must have the attribute; must lack it.
     """
 
     one_of: frozenset[str] | None = None
@@ -57,7 +57,7 @@ class Condition:
         """Add a clause."""
         if clause.negated:
             self.must_lack |= not clause.values
-            # Values of one clause are shared with it; those of several are gathered.
+            # Share the set of a single clause; copy it only to add the values of another one.
             if not self.none_of:
                 self.none_of = clause.values
             elif isinstance(self.none_of, set):
@@ -71,18 +71,18 @@ class Condition:
 
     @property
     def bars_others(self) -> bool:
-        """Whether values that no clause names do not satisfy them."""
+        """Whether values that no clause names fail the condition."""
         return self.must_lack or self.one_of is not None
 
     @property
     def exceptions(self) -> AbstractSet[str]:
-        """The values treated differently from those that no clause names."""
+        """The values that the condition treats differently from values that no clause names."""
         if self.must_lack:
             return frozenset()
         return self.none_of if self.one_of is None else self.one_of - self.none_of
 
     def holds(self, value: str | None) -> bool:
-        """Whether an agent with this value satisfies all of them; None: it lacks the attribute."""
+        """Whether an agent with this value satisfies the condition; None: it has no value."""
         if value is None:
             return not self.must_be
         fits = self.one_of is None or value in self.one_of
@@ -94,7 +94,7 @@ _BARE = {
     for must_be in (False, True)
     for must_lack in (False, True)
 }
-"""Conditions that name no value. Most of a long label are such: sharing them saves memory."""
+"""Conditions that name no value, shared to save memory: long labels contain many of them."""
 
 
 def conditions(clauses: Iterable[Clause]) -> dict[str, Condition]:

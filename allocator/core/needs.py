@@ -1,8 +1,8 @@
-"""What must be free on an agent for a client, computed for many clients at once, as bits.
+"""Determines for many clients at once, as bits, whether amounts on an agent are enough for them.
 
-A client needs one task or, if its demand is unknown, anything that reaches a row of its minimum.
-One whose task is below its minimum needs both. A framework has a client per role, so ruling out
-many clients together must be cheap.
+A client needs one task or, if its demand is unknown, anything that reaches a row of its minimum. A
+client whose task is below its minimum needs several tasks. A framework has a client per role, so
+there are many clients, and ruling out many of them together must be cheap.
 """
 
 from typing import NamedTuple
@@ -14,29 +14,30 @@ from allocator.core.openings import opening_tasks, opens_with_several
 from allocator.core.snapshot import BitWords, Bools, Ints
 
 _STEPS_MAX = 128
-"""Steps per scale, beside those of single amounts that many clients want."""
+"""Maximum number of steps per scale, without the steps for amounts that many clients need."""
 _STEP_WORDS_MAX = 2**22
-"""Maximum words of all scales together, 32 MiB."""
+"""Maximum number of words of all scales together: 32 MiB."""
 _looking = part(_nrt=False)
-"""Compile a part that makes no arrays, and so counts no references to those that it is given."""
+"""Compiles a part that makes no arrays, without counting references to its arguments."""
 TASKS, ALL = 0, 1
-"""Rows of available amounts: what tasks can use, and everything."""
+"""Row indices of available amounts: amounts that tasks can use, and all amounts."""
 OPEN, REVOCABLE, SHARED, RESERVED, BESIDE = 2, 3, 4, 5, 6
-"""Further rows, for clients whose offers begin with several tasks: non-revocable and revocable
-amounts, shared volumes (which tasks do not use up), reserved amounts, and those that are part of an
-offer in any case."""
+"""Further row indices, for clients whose offers begin with several tasks: non-revocable amounts;
+revocable amounts; shared volumes, which tasks do not use up; reserved amounts; amounts that are
+part of an offer in any case."""
 ROWS = 7
 
 
 class Needs(NamedTuple):
-    """The needs of clients: one of their rows, in every column.
+    """The needs of clients: an amount is enough if it reaches a client's row in every column.
 
     `row` (N, R), in thousandths.
-    `first`, `end` (C,): the rows of each client, at least one.
-    `known` (C,): it is one task. Otherwise it is anything that is not empty and reaches a row.
-    `several` (C,): several tasks that reach a row, together with the rest of the offer; no row is
-        less than a task.
-    `demand` (C, R), in thousandths: one task of these.
+    `first`, `end` (C,): the range of each client's rows; at least one row.
+    `known` (C,): whether the row is one task. If not, any non-empty amount that reaches a row is
+        enough.
+    `several` (C,): whether the row must be reached by several tasks together with the rest of the
+        offer; no such row is less than a task.
+    `demand` (C, R), in thousandths: the size of one task.
     """
 
     row: Ints
@@ -48,18 +49,19 @@ class Needs(NamedTuple):
 
 
 class ThresholdIndex(NamedTuple):
-    """Clients ordered by their needs, so that one lookup finds those that an amount could serve.
+    """Clients sorted by needs, so that one look-up finds the clients that an amount may serve.
 
-    The clients' first rows are a layer, their second rows the next one, and so on. A layer has a
-    scale for each column that some client needs. Clients that need less are on a lower step.
+    Layer 0 has the first row of each client, layer 1 the second row, and so on. A layer has a
+    *scale* for each column that some client needs: a sorted list of steps. A client is on the
+    highest step whose amount is not more than its need.
 
-    `scale_of_layer` (L + 1,): the first scale of each layer; then the end.
-    `column` (D,): of each scale.
-    `step_of_scale` (D + 1,): the first step of each scale; then the end.
-    `least` (S,), in thousandths: the smallest amount that a client on the step wants; ascending.
-    `upto` (S, W): bits of the clients on this step of the scale, or below it.
+    `scale_of_layer` (L + 1,): index of the first scale of each layer, and the number of scales.
+    `column` (D,): the column of each scale.
+    `step_of_scale` (D + 1,): index of the first step of each scale, and the number of steps.
+    `least` (S,), in thousandths: the smallest need of the clients on a step; ascending in a scale.
+    `upto` (S, W): bits of the clients on this step of the scale or a lower one.
     `members` (L, W): bits of the clients with a row in the layer.
-    `known` (W,): bits of the clients that want a task.
+    `known` (W,): bits of the clients that need a task.
     """
 
     scale_of_layer: Ints
@@ -74,9 +76,10 @@ class ThresholdIndex(NamedTuple):
 def needs_of(known: Bools, demand: Ints, minimum: Ints, minimum_rows: Ints) -> Needs:
     """Collect the needs of all clients.
 
-    `known` (C,): clients that are served in whole tasks; the others as in the snapshot.
+    `known` (C,): clients that are served in whole tasks.
+    `demand`, `minimum`, `minimum_rows`: as in the snapshot.
     """
-    # The first row is zeros, for clients that accept anything. Then minimums, then tasks.
+    # First a row of zeros, for clients that accept anything; then minimums, then tasks.
     anything = np.zeros((1, demand.shape[1]), np.int64)
     first, end = 1 + minimum_rows.T
     free_choice = first == end
@@ -94,9 +97,9 @@ def needs_of(known: Bools, demand: Ints, minimum: Ints, minimum_rows: Ints) -> N
 
 
 def _both(rows: list[Ints], first: Ints, end: Ints, clients: Ints, demand: Ints) -> Ints:
-    """Make rows of minimums that are no less than a task; sets the range of rows of each client.
+    """Add rows with the larger of minimum and task, and set each client's range of rows to them.
 
-    Clients with the same task and the same minimum have the same rows.
+    Clients with the same task and the same minimum share rows.
     """
     table, made = np.concatenate(rows), []
     place: dict[tuple[int, int, bytes], int] = {}
@@ -114,7 +117,10 @@ def _both(rows: list[Ints], first: Ints, end: Ints, clients: Ints, demand: Ints)
 
 @part()
 def suffices(needs: Needs, client: int, amount: Ints) -> bool:
-    """Return whether amounts (2, R): `TASKS`, `ALL` suffice for a client; see also `opens`."""
+    """Return whether amounts (2, R), rows `TASKS` and `ALL`, are enough for a client.
+
+    For clients of `Needs.several`, `opens` must be checked, too.
+    """
     have = amount[TASKS] if needs.known[client] else amount[ALL]
     some = False
     for r in range(len(have)):
@@ -132,10 +138,10 @@ def suffices(needs: Needs, client: int, amount: Ints) -> bool:
 
 @part()
 def opens(needs: Needs, client: int, amount: Ints, tasks: int) -> bool:
-    """Return whether amounts (ROWS, R) suffice for the first tasks of a client of `several`.
+    """Return whether amounts (ROWS, R) are enough for an offer to a client of `Needs.several`.
 
-    As many as fit, and the rest of the offer, must reach a row. With indivisible resources the
-    answer may be a false positive.
+    They are if all tasks that fit, together with the rest of the offer, reach a row. If resources
+    are indivisible, the answer may be True in error.
 
     `tasks`: maximum number of tasks.
     """
@@ -160,7 +166,7 @@ def opens(needs: Needs, client: int, amount: Ints, tasks: int) -> bool:
 
 
 def threshold_index(needs: Needs, clients: Ints, words: Ints) -> ThresholdIndex:
-    """Put clients (n,) on scales; `words` (W,) are those that their bits are in."""
+    """Sort clients (n,) into scales; `words` (W,): indices of the words that have their bits."""
     word, bit = np.searchsorted(words, clients >> 6), _bit(clients)
     rows = (needs.end - needs.first)[clients]
     layers = [np.flatnonzero(rows > layer) for layer in range(int(rows.max(initial=0)))]
@@ -196,17 +202,20 @@ def _bit(clients: Ints) -> BitWords:
 
 
 def _bits(row: Ints | int, word: Ints, bit: BitWords, shape: tuple[int, int]) -> BitWords:
-    """A table of words in which these bits are set."""
+    """Return words with these bits set."""
     table = np.zeros(shape, np.uint64)
     np.bitwise_or.at(table.reshape(-1), row * shape[1] + word, bit)
     return table
 
 
 def _steps(wanted: Ints, count: int) -> Ints:
-    """Where the steps of a scale begin, for amounts (n,), n > 0, so that few stand on each."""
+    """Return the amounts at which the steps of a scale begin, for needs (n,), n > 0.
+
+    The steps are chosen so that few clients are on each.
+    """
     ordered = np.sort(wanted)
     picked = ordered[:: -(-len(ordered) // count)]
-    # An amount that many clients need is a step of its own, with exactly that amount.
+    # An amount that many clients need gets a step of its own, for exactly that amount.
     common = picked[1:][picked[1:] == picked[:-1]]
     after = np.searchsorted(ordered, common, "right")
     return np.unique(np.concatenate([picked, ordered[after[after < len(ordered)]]]))
@@ -214,7 +223,7 @@ def _steps(wanted: Ints, count: int) -> Ints:
 
 @_looking
 def lowest_bit(word: np.uint64) -> int:
-    """The lowest bit of a word that is set; one is."""
+    """Return the index of the lowest bit that is set; at least one must be."""
     place = 0
     for half in (32, 16, 8, 4, 2, 1):
         below = (np.uint64(1) << np.uint64(half)) - np.uint64(1)
@@ -226,7 +235,7 @@ def lowest_bit(word: np.uint64) -> int:
 
 @_looking
 def _highest_step(thresholds: ThresholdIndex, scale: int, have: int) -> int:
-    """The highest step of a scale that an amount reaches; -1 if not even the first."""
+    """Return the highest step of a scale that an amount reaches; -1: none."""
     first = thresholds.step_of_scale[scale]
     begin, end = first, thresholds.step_of_scale[scale + 1]
     while begin < end:
@@ -240,9 +249,9 @@ def _highest_step(thresholds: ThresholdIndex, scale: int, have: int) -> int:
 
 @_looking
 def steps_reached(thresholds: ThresholdIndex, amount: Ints, at: Ints) -> bool:
-    """Find how high amounts (2, R) reach on each scale, into (2, D); -1 if not on the first.
+    """Find the highest step on each scale that amounts (2, R) reach, into `at` (2, D); -1: none.
 
-    Returns whether they could suffice for any client.
+    Returns whether the amounts may be enough for any client.
     """
     some = False
     for each in range(2):
@@ -257,9 +266,9 @@ def steps_reached(thresholds: ThresholdIndex, amount: Ints, at: Ints) -> bool:
 
 @_looking
 def could_do(thresholds: ThresholdIndex, at: Ints, word: int, bits: np.uint64) -> np.uint64:
-    """Which clients (bits of a word) amounts that reach these steps may suffice for.
+    """Return the clients (bits of a word) for which amounts that reach these steps may be enough.
 
-    An upper bound: on the highest step reached, a client may want slightly more.
+    The result is an upper bound: a client on the highest step may need slightly more.
     """
     found = np.uint64(0)
     for each in range(2):

@@ -1,7 +1,7 @@
-"""How many tasks an offer begins with.
+"""Computes the *opening*: the number of tasks with which an offer begins.
 
-An offer must reach the client's minimum. If one task is less than that, the first grant on an
-agent is of as many tasks as reach it together; what is added to the offer later is a task each.
+An offer must reach the client's minimum. If one task is less, the first grant on an agent has as
+many tasks as reach it together; later grants add one task each.
 """
 
 import numpy as np
@@ -11,15 +11,17 @@ from allocator.core.numba.compiled import loop, loop_view
 from allocator.core.numba.memo import fixed, memoize
 
 OPENING_MAX = 128
-"""Maximum number of tasks with which an offer begins: they are tried one by one if some of what
-is free is special. A demand that needs more says too little about what the framework takes."""
+"""Maximum number of tasks in the first grant of an offer.
+
+It is bounded because the numbers are tried one by one where special resources are free. A demand of
+which more tasks are needed for an offer is no useful estimate of what the client accepts."""
 
 
 @memoize(size=2)
 def opening_tasks(demand: Ints, minimum: Ints, minimum_rows: Ints) -> Ints:
     """Return the smallest number of tasks that reaches each client's minimum, (C,).
 
-    0: none up to `OPENING_MAX` does, or the demand is unknown.
+    0: more than `OPENING_MAX`, or the demand is unknown.
 
     `demand` (C, R), `minimum` (M, R), `minimum_rows` (C, 2): as in a snapshot.
     """
@@ -28,7 +30,7 @@ def opening_tasks(demand: Ints, minimum: Ints, minimum_rows: Ints) -> Ints:
 
 @memoize(size=2)
 def opens_with_several(known: Bools, opening: Ints) -> Bools:
-    """Return which clients, of those offered whole tasks (C,), need more than one to start with."""
+    """Return which clients (C,) that are offered whole tasks do not begin with exactly one."""
     return fixed(known & (opening != 1))
 
 
@@ -48,7 +50,7 @@ def _opening_tasks(demand: Ints, minimum: Ints, minimum_rows: Ints) -> Ints:
             for r in range(demand.shape[1]):
                 least, one = minimum[row, r], demand[client, r]
                 if least > one:
-                    # Rounded up; a task that needs none of it never reaches it.
+                    # Round up; a task without this resource never reaches the row.
                     tasks = max(tasks, (least + one - 1) // one if one > 0 else OPENING_MAX + 1)
             fewest = min(fewest, tasks)
         opening[client] = fewest if fewest <= OPENING_MAX else 0

@@ -8,22 +8,23 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The result of a policy that plans, see `allocator.core.plans.problems`.
+    """A plan, the result of a policy that plans, see `allocator.core.plans.problems`.
 
-    `target` (C,): total that each client should have, in the policy's own unit; 0 for clients
+    `target` (C,): the total that each client should have, in the policy's own unit; 0 for clients
         outside the plan.
-    `group` (A,): group of each agent; -1 outside the plan. By handle; in a snapshot by its rows.
+    `group` (A,): the group of each agent; -1 outside the plan. By handle; in a snapshot by its
+        rows.
     `allowed` (G, W): bit ``c % 64`` of word ``c // 64``: client c should have part of this group.
     `price` (G, R): price of a thousandth of a resource on agents of this group; no rows: no prices.
-    `part` (P, C), P <= G: fraction of its target that each client should have in each of the first
-        groups. In the others it may have any part.
+    `part` (P, C), P <= G: the fraction of its target that each client should have in each of the
+        first P groups. In the other groups it may have any part.
     `leave` (P,): sorted keys ``agent * 2**32 + client``, by handle: clients that should leave an
         agent, because the plan gives all of it to others. Empty in a snapshot.
-    `seen_ms`: time of the cluster state that the plan is for, on the master's clock. A client that
+    `seen_ms`: time of the cluster state that the plan is for, by the master's clock. A client that
         came to an agent later is not asked to leave it.
-    `held` (P, C, R), in thousandths: in a snapshot: what each client holds on all agents of each
-        group that has parts and agents in the cycle.
-    `agents_held` (P, C): on how many agents it holds that.
+    `held` (P, C, R), in thousandths: only in a snapshot: what each client holds on all agents of
+        each of the P groups, if the group has agents in the cycle.
+    `agents_held` (P, C): the number of agents on which it holds that.
     """
 
     target: NDArray[np.float64]

@@ -8,16 +8,16 @@ from allocator.core.snapshot import Floats, Grants, Snapshot
 
 @dataclass(frozen=True, slots=True)
 class PolicySpec:
-    """A policy by name, as configuration, the wire and the journal carry it.
+    """A policy by name, as in the configuration, the protocol and the journal.
 
     - `name`: its name in the host's registry.
     - `selection`: how the agent is chosen; empty: the policy's default.
     - `mode`: ``oblivious``: all that is free is offered. ``characterised``: whole tasks, if the
-      demand vector is known.
-    - `flat`: True: all clients compete directly. False: roles compete, then their frameworks.
+      client's demand is known.
+    - `flat`: True: all clients compete directly. False: roles compete, then the clients in them.
     - `parameters`: other options of the policy; unknown keys are an error.
-    - `subtrees`: below these roles (paths), another policy of the registry chooses the next client,
-      see `Subtree`.
+    - `subtrees`: by role (path): the policy of the registry that chooses among the clients below
+      the role, see `Subtree`.
     """
 
     name: str = "drf"
@@ -31,8 +31,9 @@ class PolicySpec:
 class Subtree(NamedTuple):
     """The policy below a role.
 
-    `name`: of the policy.
-    `mode`: as of `PolicySpec`; empty: as above the role.
+    `name`: name of the policy.
+    `mode`: as in `PolicySpec`; empty: the mode above the role.
+    `parameters`: other options of the policy.
     """
 
     name: str
@@ -67,21 +68,21 @@ class Policy(Protocol):
     def allocate(self, snapshot: Snapshot, seed: int) -> Grants:
         """Decide one cycle.
 
-        `seed`: unsigned 64 bits; the only source of chance.
+        `seed`: unsigned, 64 bits; the only source of randomness.
 
-        Returns grants of at most what is free, to clients with a leaf, on candidate agents, unless
-        an exclusion or a filter bars them; afterwards nothing more fits.
+        Returns grants of at most what is free, to clients with a leaf, on candidate agents, and not
+        where an exclusion or a filter bars them. Nothing more fits afterwards.
         """
         ...
 
 
 @runtime_checkable
 class ScoringPolicy(Policy, Protocol):
-    """A policy that can report its scores, for people to read."""
+    """A policy that can report its scores, for display."""
 
     def scores(self, snapshot: Snapshot) -> Floats:
         """Score every client.
 
-        Returns (C,): comparable among siblings: the smallest comes first. nan if it has no score.
+        Returns (C,): comparable among siblings; the smallest is served first. nan: no score.
         """
         ...

@@ -1,22 +1,22 @@
-"""One-line descriptions of exceptions in a policy's code: file, line and last calls."""
+"""Describes exceptions in a policy's code in one line: error, file, line and last calls."""
 
 import sysconfig
 import traceback
 from pathlib import Path
 
 CALLS = 3
-"""Calls that are reported, the last ones."""
+"""Maximum number of calls in a description: the innermost ones."""
 
 _OURS = str(Path(__file__).resolve().parents[1])
 _LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")})
 
 
 class UserCodeError(RuntimeError):
-    """A user's code failed: the text says how and where."""
+    """A user's code failed; the text says how and where."""
 
 
 def describe(error: BaseException) -> str:
-    """Describe an exception and its place: in the policy author's code, if that was reached.
+    """Describe an exception and where it was raised, if possible in the policy author's code.
 
     Examples
     --------

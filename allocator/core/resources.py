@@ -1,7 +1,8 @@
-"""Kinds of resources, and the columns that policies see.
+"""Kinds and amounts of resources.
 
-A *kind* is the properties of a resource that decisions depend on: amounts of one kind add up. A
-*column* is a resource by name. The books are kept by kind; shares and policies use columns.
+A *kind* is the set of a resource's properties that decisions depend on: only amounts of one kind
+can be added. A *column* is a resource by name. The books are kept by kind; shares and policies use
+columns.
 """
 
 import re
@@ -13,19 +14,19 @@ from functools import lru_cache
 from allocator.core.bounds import AMOUNT_LENGTH_MAX, QUOTED_MAX, harmless, quoted
 
 MILLI = 1000
-"""Amounts are integers in thousandths, the precision of Mesos's scalars."""
+"""Amounts are integers in thousandths, which is the precision of Mesos's scalars."""
 
 GPUS = "gpus"
-"""A scalar that Mesos takes in whole units alone; frameworks must be able to use it."""
+"""The name of GPUs, which Mesos takes only in whole units, and only gives to capable frameworks."""
 
 AMOUNT_MAX = 2**53
-"""No amount is larger: every sum of a cluster stays exact in a float64, too."""
+"""Maximum amount, so that amounts are exact in a float64."""
 
 UNRESERVED = "(*)"
-"""What Mesos prints behind the name of a resource that is reserved for no role."""
+"""The suffix with which Mesos prints the name of an unreserved resource."""
 
 _AMOUNT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?")
-"""A number as people write it. `Decimal` reads more, and fails at some of it in ways of its own."""
+"""A number in usual notation. `Decimal` accepts more, and raises other errors for some of it."""
 
 _SUFFIX = re.compile(r"\s*([A-Za-z]+)$")
 
@@ -39,23 +40,23 @@ _BYTES = {
     **{f"{prefix}i": 1024 ** (1 + power) for power, prefix in enumerate("KMGTP")},
     "k": 1000,
 }
-"""Bytes by suffix, with an optional B: decimal as in SI, binary as in IEC 80000-13."""
+"""Bytes by suffix (a B may follow): decimal as in SI, binary as in IEC 80000-13."""
 
 FORMS = ("", "path", "mount", "block", "raw", "volume")
-"""What form of disk a kind may be; the first is no disk, or plain space."""
+"""The forms of disk of a kind; the first is for no disk, or for plain disk space."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """The properties of a resource that decisions depend on; amounts of one kind add up.
+    """The properties of a resource that decisions depend on; only amounts of one kind can be added.
 
-    `scalar`: False: ranges and sets, kept as counts.
+    `scalar`: False: ranges and sets, stored as the number of their items.
     `reserved_role`: role of the effective reservation; empty: unreserved.
     `depth`: number of stacked reservations; 0: unreserved.
     `form`: one of `FORMS`.
     `indivisible`: all that is free of the kind on an agent is offered, or none of it.
-    `rest`: resources of the name with too many kinds to distinguish. It is unknown which client may
-        have which part, so all of it is offered, and the outcome says what was given.
+    `rest`: all resources of a name beyond the maximum number of kinds, together. Which client may
+        have which part is unknown, so all of it is offered, and the outcome says what was given.
     """
 
     name: str
@@ -70,7 +71,7 @@ class Kind:
 
     @property
     def plain(self) -> bool:
-        """True if any framework may get any part of it; there is one such kind per name."""
+        """True if any framework may get any part of it."""
         special = self.depth or self.revocable or self.shared
         return not (special or self.form or self.indivisible or self.rest)
 
@@ -87,9 +88,9 @@ class Kind:
 
 @lru_cache(maxsize=1024)
 def parse_amount(text: str, name: str = "") -> int:
-    """Read a decimal amount into thousandths, of the resource `name`.
+    """Convert a decimal number to thousandths of the resource `name`.
 
-    An amount of a resource in `IN_MIB` may have a suffix, and is rounded to thousandths of MiB.
+    An amount of a resource in `IN_MIB` may have a suffix; it is rounded to thousandths of a MiB.
 
     Raises ValueError if the text is not a finite number, is negative, or exceeds `AMOUNT_MAX`.
 
@@ -119,7 +120,7 @@ def parse_amount(text: str, name: str = "") -> int:
 
 
 def _bytes_of(text: str, suffix: str, name: str) -> int:
-    """Return the factor of a suffix; raise ValueError if the resource may not have it."""
+    """Return the bytes of a suffix; raise ValueError if the resource must not have it."""
     if name not in IN_MIB:
         form = "a number: only mem and disk take a suffix; write it as in 'cpus:1.5'"
         raise ValueError(f"{quoted(text)} is not {form}")
@@ -132,7 +133,7 @@ def _bytes_of(text: str, suffix: str, name: str) -> int:
 
 
 def format_amount(amount: int) -> str:
-    """Write thousandths as a decimal without trailing zeros.
+    """Format thousandths as a decimal number without trailing zeros.
 
     Examples
     --------
@@ -145,10 +146,10 @@ def format_amount(amount: int) -> str:
 
 
 def parse_quantities(text: str) -> dict[str, int]:
-    """Read amounts by name, in Mesos's form.
+    """Parse amounts by name, in Mesos's form.
 
     A name may end in ``(*)``, as Mesos prints unreserved resources. Amounts of mem and disk are in
-    MiB, or have a suffix.
+    MiB, unless they have a suffix.
 
     Raises ValueError naming the invalid part.
 
@@ -175,7 +176,7 @@ def parse_quantities(text: str) -> dict[str, int]:
 
 
 def format_quantities(quantities: Mapping[str, int]) -> str:
-    """Write amounts by name, in Mesos's form.
+    """Format amounts by name, in Mesos's form.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Operators' settings: the events that change them, and the settings in force.
+"""Operators' settings: the settings in force, and the events that change them.
 
 Operators' events outlive a session, so they use names, not handles. Each has a kind, see
-`allocator.rule_kinds`, so that code for all kinds is written once.
+`allocator.rule_kinds`; code that applies to all kinds is written once.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ from allocator.core.policy import PolicySpec
 from allocator.rule_kinds import SettingKind
 
 Key: TypeAlias = tuple[str, ...]
-"""What a change is about: the name of its kind, and its patterns, role or agent."""
+"""The subject of a change: the name of its kind, and its patterns, role or agent."""
 
 
 class _Change:
@@ -23,16 +23,16 @@ class _Change:
 
     __slots__ = ()
 
-    kind = rule_kinds.POLICY  # Each class has its own.
+    kind = rule_kinds.POLICY  # each class defines its own
 
     @property
     def key(self) -> Key:
-        """The subject of the change: of two changes with one key the later one applies."""
+        """The subject of the change; of two changes with the same key, the later one applies."""
         return self.kind.name, *(getattr(self, name) for name in self.kind.scope.fields)
 
     @property
     def takes_back(self) -> bool:
-        """Whether it removes a setting."""
+        """Whether the change removes a setting."""
         value = getattr(self, self.kind.field)
         return value is None or value is False
 
@@ -47,10 +47,11 @@ class SetPolicy(_Change):
 
 @dataclass(frozen=True, slots=True)
 class SetDemand(_Change):
-    """The demand vector of frameworks by shell patterns; an empty pattern matches all.
+    """The demand of frameworks whose role and name match shell patterns (empty: all match).
 
-    None removes the rule; an empty mapping means that the demand is unknown. The rule applies
-    before frameworks' own statements if it overrides them, otherwise after them.
+    A demand of None removes the rule; an empty mapping means that the demand is unknown. With
+    `override`, the rule takes precedence over what frameworks state; otherwise it applies only to
+    frameworks that state nothing.
     """
 
     kind = rule_kinds.DEMAND
@@ -62,7 +63,7 @@ class SetDemand(_Change):
 
 @dataclass(frozen=True, slots=True)
 class SetConstraint(_Change):
-    """Which agents the frameworks that match may use; None removes the rule."""
+    """Which agents matching frameworks may use; None removes the rule."""
 
     kind = rule_kinds.CONSTRAINT
     role: str
@@ -72,7 +73,7 @@ class SetConstraint(_Change):
 
 @dataclass(frozen=True, slots=True)
 class SetLimit(_Change):
-    """The most that is granted in a role and below it; None removes the limit."""
+    """The most that is granted in a role and its descendants; None removes the limit."""
 
     kind = rule_kinds.LIMIT
     role: str
@@ -81,7 +82,7 @@ class SetLimit(_Change):
 
 @dataclass(frozen=True, slots=True)
 class SetDrain(_Change):
-    """Stop offers of an agent, by its id or host name; or resume them."""
+    """Stop or resume offers of an agent, given by its id or host name."""
 
     kind = rule_kinds.DRAIN
     agent: str
@@ -90,7 +91,7 @@ class SetDrain(_Change):
 
 @dataclass(frozen=True, slots=True)
 class SetWeight(_Change):
-    """The weight of frameworks by shell patterns, beside those of their roles; None: none."""
+    """A factor for the weights of matching frameworks; None removes the rule."""
 
     kind = rule_kinds.WEIGHT
     role: str
@@ -100,7 +101,7 @@ class SetWeight(_Change):
 
 @dataclass(frozen=True, slots=True)
 class SetGang(_Change):
-    """How many tasks of the frameworks that match must start together; None: no rule."""
+    """How many tasks of matching frameworks must start together; None removes the rule."""
 
     kind = rule_kinds.GANG
     role: str
@@ -110,7 +111,7 @@ class SetGang(_Change):
 
 @dataclass(frozen=True, slots=True)
 class SetShadow(_Change):
-    """Set the shadow policy, which decides the same cycles without effect. None: stop it."""
+    """The shadow policy, which decides the same cycles without effect; None stops it."""
 
     kind = rule_kinds.SHADOW
     spec: PolicySpec | None
@@ -119,11 +120,11 @@ class SetShadow(_Change):
 OperatorChange: TypeAlias = (
     SetPolicy | SetDemand | SetConstraint | SetLimit | SetDrain | SetWeight | SetGang | SetShadow
 )
-"""One thing that an operator sets, or takes back."""
+"""A change of one setting by an operator."""
 
 
 def taken_back(change: OperatorChange) -> OperatorChange:
-    """Return the change that removes what this one sets; not for a policy, which is always set."""
+    """Return the change that removes what this change sets; a policy cannot be removed."""
     nothing: Any = None if change.kind.value is not rule_kinds.Value.NOTHING else False
     made: OperatorChange = replace(change, **{change.kind.field: nothing})
     return made
@@ -132,66 +133,66 @@ def taken_back(change: OperatorChange) -> OperatorChange:
 EVENT_OF_KIND: Mapping[str, Any] = MappingProxyType(
     {change.kind.name: change for change in get_args(OperatorChange)}
 )
-"""The events by the names of their kinds."""
+"""The class of changes of each kind, by the kind's name."""
 
 assert EVENT_OF_KIND.keys() == rule_kinds.KINDS.keys(), "a kind without an event"
 
 
 @dataclass(slots=True)
 class Settings:
-    """What operators set. Outlives sessions."""
+    """All settings of operators in force; they outlive sessions."""
 
     policy: PolicySpec = field(default_factory=PolicySpec)
     seed: int = 0
     """The seed of all random choices."""
     learn_demand: bool = True
-    """Whether what a framework accepted tells its demand."""
+    """Whether to learn demands from what frameworks accept."""
     learn_after: int = 3
-    """Acceptances before that counts."""
+    """Number of acceptances after which a learnt demand is used."""
     probe_after: int = 3
-    """A characterised client that uses nothing and declined this often in a row is served with all
-    that is free, until it accepts: its demand may be larger than assumed."""
+    """A characterised client that uses nothing and has declined this many consecutive offers is
+    served with all that is free, until it accepts: its demand may be larger than assumed."""
     priors_max: int = 1000
-    """Demands that are remembered for later frameworks of the same sort. 0: none."""
+    """Maximum number of demands that are remembered for later similar frameworks. 0: none."""
     prior_half_life_ms: int = 7 * 24 * 3_600_000
-    """After that time a demand that is remembered is half as certain."""
+    """Time after which the weight of a remembered demand is halved."""
     learn_patience_cycles: int = 30
-    """A client whose demand is learnt or remembered is offered all that is free once after this
-    many full cycles without an offer or a decline; after twice as many again, and so on."""
+    """A client whose demand is learnt or remembered is offered all that is free once, after this
+    many full cycles without an offer or a decline; the number doubles each time."""
     patience_cycles: int = 60
-    """A client that could be served, but was not for this many full cycles, comes first in the
-    next, with one grant. 0: never."""
+    """A client that could have been served but was not, for this many full cycles, is served first
+    in the next one, with one grant. 0: never."""
     collect_ms: int = 300_000
-    """How long a gang that waited for `patience_cycles` keeps what becomes free, until it fits. 0:
-    no gang does."""
+    """How long a gang that waited for `patience_cycles` collects, that is, keeps what becomes free
+    until it fits. 0: gangs do not collect."""
     outstanding_max: float = 1.0
-    """Part of the cluster, of any resource, that a framework may have on offer without using it, in
-    all its roles together; then it is offered no more of what is neither reserved nor revocable. 1:
-    no bound."""
+    """The fraction of the cluster, of any resource, that a framework may have on offer without
+    using it, in all its roles together. Beyond it, no more unreserved, non-revocable resources are
+    offered. 1: no bound."""
     half_life_ms: int = 0
-    """Of averages of what is held: after that time use counts half. 0: none are kept."""
+    """Half-life of averages of what is held. 0: no averages are kept."""
     usage_weight: float = 0.5
-    """How much averages count for shares, beside what is held: from 0 to 1."""
+    """Weight of averages in shares, from 0 to 1; the rest is the weight of what is held now."""
     limits: dict[str, Mapping[str, int]] = field(default_factory=dict)
-    """By path of the role: the most that is granted in it and below it, besides the limits of the
-    master's quotas.
+    """By path of the role: the most that is granted in it and its descendants, besides the limits
+    of the master's quotas.
     """
     demands: dict[tuple[str, str], SetDemand] = field(default_factory=dict)
-    """By patterns of roles and of frameworks' names, as all that follow; of several rules that
-    match, the one that was set last counts."""
+    """By patterns of roles and of frameworks' names, as in the next three; of several matching
+    rules, the one that was set last applies."""
     constraints: dict[tuple[str, str], SetConstraint] = field(default_factory=dict)
-    """All that match count."""
+    """All matching rules apply."""
     weights: dict[tuple[str, str], SetWeight] = field(default_factory=dict)
-    """The last one counts."""
+    """Of several matching rules, the one that was set last applies."""
     gangs: dict[tuple[str, str], SetGang] = field(default_factory=dict)
-    """The last one counts, before the framework's label."""
+    """Of several matching rules, the one that was set last applies; it overrides the label."""
     drains: frozenset[str] = frozenset()
     """Ids or host names of agents that are not offered."""
     shadow: PolicySpec | None = None
     """The shadow policy, see `allocator.core.diagnostics.shadow_comparison`."""
 
     def copied(self) -> "Settings":
-        """Copy them; later changes do not affect the copy."""
+        """Copy the settings; later changes do not affect the copy."""
         held: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
         rules: dict[str, Any] = {
             name: dict(value) for name, value in held.items() if isinstance(value, dict)
@@ -199,9 +200,9 @@ class Settings:
         return replace(self, **rules)
 
     def put(self, change: OperatorChange) -> None:
-        """Set or remove something, without validation.
+        """Set or remove a setting, without validation.
 
-        The latest rule is last, and applies if several match.
+        The rule that was set last is last in its dictionary, and applies if several match.
         """
         match change:
             case SetPolicy():
@@ -222,7 +223,7 @@ class Settings:
                     rules[change.key[1:]] = change
 
     def standing(self, kind: SettingKind) -> list[OperatorChange]:
-        """Yield the settings of a kind, each as the change that sets it, in order."""
+        """Return the settings of a kind, each as the change that sets it, in order."""
         if kind is rule_kinds.POLICY:
             return [SetPolicy(self.policy)]
         if kind is rule_kinds.SHADOW:
@@ -234,16 +235,16 @@ class Settings:
         return list(getattr(self, kind.plural).values())
 
     def rules(self) -> Iterator[OperatorChange]:
-        """Yield all rules, kind by kind."""
+        """Yield all rules, by kind, each as the change that sets it."""
         for kind in rule_kinds.RULES:
             yield from self.standing(kind)
 
     def before(self, change: OperatorChange) -> OperatorChange | None:
-        """Find the setting that a change would replace."""
+        """Return the setting that a change would replace; None: there is none."""
         kind, (_, *parts) = change.kind, change.key
         if not kind.is_rule:
             return next(iter(self.standing(kind)), None)
-        # By its key: scanning thousands of rules for each change would be quadratic.
+        # Look it up by its key: scanning thousands of rules for each change would be quadratic.
         if kind is rule_kinds.LIMIT:
             limit = self.limits.get(parts[0])
             return None if limit is None else SetLimit(parts[0], limit)
@@ -253,21 +254,21 @@ class Settings:
         return found
 
     def demand_rule(self, role: str, framework_name: str) -> SetDemand | None:
-        """Find the operator's rule for a client."""
+        """Return the demand rule that applies to a client; None: none."""
         return next(reversed(_matching(self.demands, role, framework_name)), None)
 
     def framework_weight(self, role: str, framework_name: str) -> float:
-        """Find the weight of a client besides that of its role; 1 without a rule."""
+        """Return a client's own weight, besides its role's; 1 without a rule."""
         rule = next(reversed(_matching(self.weights, role, framework_name)), None)
         return 1.0 if rule is None or rule.weight is None else rule.weight
 
     def gang_rule(self, role: str, framework_name: str) -> int | None:
-        """Find the operator's size of a client's gang; None without a rule."""
+        """Return the size of a client's gang by operators' rules; None: no rule."""
         rule = next(reversed(_matching(self.gangs, role, framework_name)), None)
         return None if rule is None else rule.tasks
 
     def constraint_rules(self, role: str, framework_name: str) -> list[str]:
-        """Find the operator's expressions for a client."""
+        """Return the expressions of all constraint rules for a client."""
         found = _matching(self.constraints, role, framework_name)
         return [rule.expression for rule in found if rule.expression is not None]
 
@@ -278,7 +279,7 @@ _Rule = TypeVar("_Rule")
 def _matching(
     rules: Mapping[tuple[str, str], _Rule], role: str, framework_name: str
 ) -> list[_Rule]:
-    """The rules for a client, the latest ones last."""
+    """Return the matching rules for a client, the latest last."""
     return [
         rule
         for (role_pattern, name_pattern), rule in rules.items()

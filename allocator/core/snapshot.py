@@ -1,21 +1,21 @@
-"""The input and output of a cycle's decision: arrays only.
+"""The input of a policy (`Snapshot`) and its output (`Grants`), which consist of arrays.
 
 The core takes a `Snapshot` at the start of a cycle and passes it to the policy, which returns
-`Grants`. Its arrays are read-only.
+`Grants`. All arrays of a snapshot are read-only.
 
 Index spaces
 ------------
 agent
-    row of the snapshot's agent arrays, 0 to A-1: of the agents that this cycle is about, in the
-    order of their handles. Row 0 is never an agent. Rows that are none hold zeros.
+    row of the snapshot's agent arrays, 0 to A-1. Rows are the agents of this cycle, in the order of
+    their handles. Row 0 is never an agent; rows without an agent hold zeros.
 client
     row of the client arrays, 0 to C-1: one framework in one role.
 column
     a resource by name, 0 to R-1.
 node
-    a place in the tree of this cycle, 0 to N-1: first one leaf for each client that may be served
-    (L leaves, in the order of client rows), then the inner nodes, children before parents, so that
-    the root is N-1.
+    a node of this cycle's tree, 0 to N-1: first one leaf for each client that may be served (L
+    leaves, in the order of client rows), then the inner nodes, children before parents, so that the
+    root is N-1.
 """
 
 from dataclasses import dataclass, field
@@ -38,7 +38,7 @@ BitWords = array_types.BitWords
 Indices = array_types.Indices
 
 UNBOUNDED = 2**62
-"""An amount that is more than there ever is."""
+"""An amount larger than any real one, used for "no limit"."""
 
 
 class Tree(NamedTuple):
@@ -49,10 +49,12 @@ class Tree(NamedTuple):
     `child_start` (N + 1,): the children of node n are ``child[child_start[n]:child_start[n + 1]]``.
     `child` (N - 1,): children, ascending within a parent.
     `weight` (N,): weight among siblings, > 0.
-    `served` (N,): of two siblings with equal scores the one with less comes first, see `turns`;
-        then the one with the lower number. None has more than the root. Each grant of the cycle
-        gives the leaf and all above it one more than the root had.
-    `scheme` (N,): which criterion of the policy orders the children: 0, or that of the subtree.
+    `served` (N,): breaks ties: of siblings with equal scores the one with the smallest value is
+        served first (see `turns`), then the one with the lowest number. The root has the largest
+        value. Each grant of the cycle sets the leaf and all nodes above it to the root's value plus
+        one.
+    `scheme` (N,): index of the policy's criterion that orders the node's children: 0, or that of a
+        subtree.
     """
 
     client: Ints
@@ -67,18 +69,17 @@ class Tree(NamedTuple):
 class Filters(NamedTuple):
     """Filters in force, as one linked list for each agent.
 
-    A grant to ``client[f]`` on the list's agent is barred when ``amount[f]`` covers what it would
-    be offered, kind by kind.
+    Filter f bars a grant to ``client[f]`` on the list's agent if ``amount[f]`` covers all amounts
+    of the resulting offer, kind by kind.
 
-    `head` (A,): first filter of each agent; -1 if there is none.
-    `next` (X,): next filter of the same agent; -1 at the end.
+    `head` (A,): first filter of each agent; -1: none.
+    `next` (X,): next filter of the same agent; -1: the last one.
     `client` (X,).
     `amount` (X, K), in thousandths: by kind.
-    `plain_kind` (R,): the kind that ``free`` of the snapshot is of, in each column; -1 if there
-        is none.
-    `largest` (A, K), in thousandths: no filter on the agent has more of any kind.
+    `plain_kind` (R,): the kind of the snapshot's ``free`` in each column; -1: none.
+    `largest` (A, K), in thousandths: the largest amount of any filter on the agent, or more.
     `covered` (A, W): bit ``c % 64`` of word ``c // 64``: some filter covers all that client c could
-        be offered on this agent, if no other grant comes before and no quota bounds it.
+        be offered on this agent, if it gets no other grant before and no quota bounds the offer.
     """
 
     head: Indices
@@ -91,19 +92,19 @@ class Filters(NamedTuple):
 
 
 class Specials(NamedTuple):
-    """Free resources that are not for every client or not divisible: reserved, revocable, disks.
+    """Free special resources: not for every client, or not divisible (reserved, revocable, disks).
 
-    Agent a has the rows ``range(start[a], start[a + 1])``, in the order in which a task takes from
-    them; each is some amount of one special kind.
+    Agent a has the entries ``range(start[a], start[a + 1])``, in the order in which a task takes
+    from them; each is an amount of one special kind.
 
     `start` (A + 1,).
-    `row` (E,): which special kind, 0 to S-1.
+    `row` (E,): the special kind of each entry, 0 to S-1.
     `free` (E,), in thousandths.
     `kind` (S,): handle.
     `column` (S,).
     `tier` (S,): how a task may use it, see `Tier`.
-    `bounded` (S,): counts against quota, as what is plain does.
-    `whole` (S,): given whole or not at all.
+    `bounded` (S,): whether it counts against quota, as plain resources do.
+    `whole` (S,): whether it is granted as a whole or not at all.
     `reach` (S, W): bit ``c % 64`` of word ``c // 64``: client c may have it.
     """
 
@@ -119,7 +120,7 @@ class Specials(NamedTuple):
 
     @staticmethod
     def none(agents: int, words: int) -> "Specials":
-        """Return the value for free resources that are all plain."""
+        """Return the value without any special resources."""
         empty = np.empty(0, np.int64)
         flags = np.empty(0, np.bool_)
         return Specials(
@@ -135,7 +136,7 @@ class Specials(NamedTuple):
         )
 
     def by_column(self, columns: int) -> Ints:
-        """Sum up everything, (A, R), for any client."""
+        """Add up all special resources by column, (A, R), whether or not a client may have them."""
         result = np.zeros((len(self.start) - 1, columns), np.int64)
         agent = np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
         np.add.at(result, (agent, self.column[self.row]), self.free)
@@ -145,9 +146,9 @@ class Specials(NamedTuple):
 class Tier(IntEnum):
     """The order in which tasks use resources.
 
-    Plain resources come after those that are reserved. Revocable ones are used for all of a
-    resource or for none of it, because Mesos does not let tasks mix them; shared volumes are no
-    room. The contents of the rest are unknown, so no task is made of it.
+    Reserved resources come before plain ones (`OPEN`). A task takes all of a resource from
+    revocable amounts or none, because Mesos does not let tasks mix them. Shared volumes add no room
+    for tasks. The contents of a rest are unknown, so no task is made of it.
     """
 
     RESERVED = 0
@@ -158,17 +159,18 @@ class Tier(IntEnum):
 
 
 class Bounds(NamedTuple):
-    """What quotas leave to each role, and what they hold back from all.
+    """What quotas leave to each role, and what must stay free for guarantees.
 
-    `of_client` (C,): the innermost bound of a role that a client is under; -1 if it is under
-        none.
-    `of_framework` (C,): another bound that a client is under, beside those: its framework's own,
-        the same for all its roles; nothing is above it. -1 if there is none.
-    `above` (Q,): the bound that this one is under; -1 if there is none.
-    `left` (Q, R), in thousandths: how much more may be given below; `UNBOUNDED` if there is no
+    A row is the bound of a role with a quota, or of a framework (`outstanding_max`).
+
+    `of_client` (C,): the innermost bound of a role that applies to each client; -1: none.
+    `of_framework` (C,): the bound of its framework, in all its roles, which applies as well and has
+        no bound above; -1: none.
+    `above` (Q,): the next bound outwards that applies as well; -1: none.
+    `left` (Q, R), in thousandths: how much more may be granted under the bound; `UNBOUNDED`: no
         limit.
     `owed` (Q, R), in thousandths: the unmet part of the guarantee.
-    `available` (R,), in thousandths: what is free and counts against quota, on all agents.
+    `available` (R,), in thousandths: what is free on all agents and counts against quota.
     `required` (R,), in thousandths: the part of it that must stay free for guarantees.
     """
 
@@ -198,13 +200,13 @@ class Bounds(NamedTuple):
 class Gangs(NamedTuple):
     """Clients that start several tasks at once or not at all; see `allocator.core.cycle.gangs`.
 
-    `client` (n,): ascending; of this cycle, with a known demand.
-    `tasks` (n,): how many of the snapshot's demand.
-    `collects` (k,): those that collect, in the order of their turns.
-    `collector`, `collects_on`, `collects_for` (m,): where: which of them, on which agent, for how
-        many tasks; no two on one agent.
-    `guests` (k, C): which clients may be offered what each of `collects` keeps, for their tasks end
-        in time; None: none may.
+    `client` (n,): clients of this cycle with a gang and a known demand, ascending.
+    `tasks` (n,): the size of each gang, in tasks (or lots) of the snapshot's demand.
+    `collects` (k,): the clients whose gangs collect; the earliest collection comes first.
+    `collector`, `collects_on`, `collects_for` (m,): for each agent on which a gang collects: the
+        client, the agent, and the number of tasks.
+    `guests` (k, C): which clients may be offered what each of `collects` keeps, because their tasks
+        end in time; None: no gang has guests.
     """
 
     client: Ints
@@ -217,16 +219,19 @@ class Gangs(NamedTuple):
 
     @staticmethod
     def of(client: Ints, tasks: Ints) -> "Gangs":
-        """Gangs before one begins to collect."""
+        """Return gangs that do not collect.
+
+        `client`, `tasks`: as in the class.
+        """
         none = _nothing()
         return Gangs(client, tasks, none, none, none, none)
 
 
 @dataclass(frozen=True, slots=True)
 class AgentClasses:
-    """Agents grouped by equal capacity.
+    """Agents grouped by equal capacity, K groups.
 
-    `capacity` (K, R), in thousandths; `count` (K,).
+    `capacity` (K, R), in thousandths; `count` (K,): number of agents.
     """
 
     capacity: Ints
@@ -237,40 +242,27 @@ class AgentClasses:
 class Snapshot:
     """The frozen input of one cycle.
 
-    - `resources`, R names.
-    - `counted` (R,): which resources count towards shares (scalars that the operator did not
-      exclude).
-    - `capacity` (A, R), in thousandths.
-    - `free` (A, R), in thousandths: what any client may be granted now, in any part; from 0 to the
-      capacity.
-    - `specials`: what else is free.
-    - `total` (R,), in thousandths: capacity of the whole cluster.
-    - `agents` (J,): candidate agents of this cycle, ascending.
-    - `handle` (A,): the handle of each agent, ascending.
+    - `resources`: R names. - `counted` (R,): which resources count towards shares (scalars that the
+    operator did not exclude). - `capacity` (A, R), in thousandths. - `free` (A, R), in thousandths:
+    what any client may be granted now, in any part; from 0 to the capacity. - `specials`: the other
+    free resources. - `total` (R,), in thousandths: capacity of the whole cluster. - `agents` (J,):
+    candidate agents of this cycle, ascending. - `handle` (A,): the handle of each agent, ascending.
     - `minimum` (M, R), in thousandths: an offer must reach one of its client's rows in every
-      column.
-    - `minimum_rows` (C, 2): first row of each client, and the end; none: anything that is not empty
-      is offered.
-    - `bounds`: quotas.
-    - `held` (C, R), in thousandths: offered and used, of every client; with averages over time if
-      these count.
-    - `agents_held` (C,): on how many agents each client holds something; the same.
-    - `demand` (C, R), in thousandths: one task's needs; zeros if unknown. Of tasks so small that
-      thousands fit into an agent it is what a lot of them needs.
-    - `characterised` (C,): True: the client is served in whole tasks of its demand. False: with all
-      that is free.
-    - `overdue` (C,): who has waited for an offer too long, and could be served now: it is given one
-      before the others.
-    - `excluded` (A, W): bit ``c % 64`` of word ``c // 64``: client c may not be served on this
-      agent.
-    - `excluding` (A,): False: no client is excluded from this agent.
-    - `holder` (H,): sorted keys ``agent * 2**32 + client`` of who holds something where.
-    - `leaf_of_client` (C,): leaf of each client; -1 if it is not served in this cycle.
-    - `parent_of_client` (C,): the innermost node of this cycle that counts the client's holdings
-      (the parent of its leaf; the nearest ancestor in the tree if it has no leaf).
-    - `classes`: all agents by capacity.
-    - `plan`: the plan in force.
-    - `gangs`: None if there is none. Policies need not look at it.
+    column. - `minimum_rows` (C, 2): the range of each client's rows in `minimum`: first and end.
+    Empty: any non-empty offer is enough. - `bounds`: quotas. - `held` (C, R), in thousandths: what
+    each client holds, offered or used; mixed with its average over time if averages count. -
+    `agents_held` (C,): the number of agents on which each client holds something; mixed likewise. -
+    `demand` (C, R), in thousandths: the size of one task; zeros if unknown. If thousands of tasks
+    fit into an agent, the size of a lot of them. - `characterised` (C,): True: the client is
+    offered whole tasks of its demand. False: all that is free. - `overdue` (C,): clients that have
+    waited too long for an offer and can be served now; each gets one grant before all others. -
+    `excluded` (A, W): bit ``c % 64`` of word ``c // 64``: client c may not be served on this agent.
+    - `excluding` (A,): False: no client is excluded from this agent. - `holder` (H,): sorted keys
+    ``agent * 2**32 + client`` of all holdings. - `leaf_of_client` (C,): leaf of each client; -1 if
+    it is not served in this cycle. - `parent_of_client` (C,): the innermost inner node whose sum
+    contains the client's holdings: the parent of its leaf, or without a leaf the nearest ancestor
+    in the tree. - `classes`: all agents by capacity. - `plan`: the plan in force; None if there is
+    none. - `gangs`: None if there are none. Policies can ignore it.
     """
 
     resources: tuple[str, ...]
@@ -302,7 +294,7 @@ class Snapshot:
 
     @cached_property
     def free_by_column(self) -> Ints:
-        """What is free on each agent, for any client, (A, R)."""
+        """What is free on each agent, of all kinds, (A, R)."""
         return self.free + self.specials.by_column(self.free.shape[1])
 
     @property
@@ -312,22 +304,23 @@ class Snapshot:
 
     @property
     def opening(self) -> Ints:
-        """How many tasks an offer to each client begins with, (C,), see `opening_tasks`."""
+        """The number of tasks with which an offer to each client begins, (C,): `opening_tasks`."""
         return opening_tasks(self.demand, self.minimum, self.minimum_rows)
 
     @cached_property
     def tasks(self) -> Floats:
-        """Whole and part tasks that each client holds, (C,); 0 if the demand is unknown."""
+        """The number of tasks that each client holds, with fractions, (C,); 0 if unknown."""
         return tasks_held(self.held, self.demand, self.characterised)
 
     def held_over_tree(self, gain: Floats, count: Floats) -> Floats:
-        """Sum up clients' holdings, and a count, at every node of the tree.
+        """Add up clients' holdings, and a count, at every node of the tree.
 
-        - `gain` (C,): what the amounts of each client are multiplied by.
-        - `count` (C,).
+        - `gain` (C,): a factor for the amounts of each client.
+        - `count` (C,): a value of each client that is added up as well.
 
-        Returns (N, R + 1): at a leaf what is its client's, at an inner node the sum over all
-        clients below it, served in this cycle or not. The count is the last column.
+        Returns (N, R + 1): at a leaf the values of its client; at an inner node the sum over all
+        clients below it, whether or not they are served in this cycle. The count is the last
+        column.
         """
         tree = self.tree
         at = self.parent_of_client
@@ -343,10 +336,10 @@ class Grants:
     """A policy's grants, one row each, in order.
 
     - `client` (G,); `agent` (G,).
-    - `tasks` (G,): tasks of the demand vector; 0 if all that was free was given.
-    - `amount` (G, R), in thousandths: of what is plain.
-    - `special_grant` (X,): the grant that each special part belongs to, ascending.
-    - `special` (X,): row of `Specials`.
+    - `tasks` (G,): number of tasks granted; 0 if all that was free was granted.
+    - `amount` (G, R), in thousandths: plain resources.
+    - `special_grant` (X,): the grant to which each special part belongs, ascending.
+    - `special` (X,): index of its kind in `Specials`.
     - `special_amount` (X,), in thousandths.
     """
 
@@ -362,7 +355,7 @@ class Grants:
         return len(self.client)
 
     def some(self, mask: Bools) -> "Grants":
-        """Those of a mask (G,)."""
+        """Keep the grants of a mask (G,)."""
         special = mask[self.special_grant]
         number = np.cumsum(mask) - 1
         return Grants(
@@ -377,6 +370,6 @@ class Grants:
 
     @staticmethod
     def none(resources: int) -> "Grants":
-        """No grants, over a number of resources."""
+        """Make the value without grants; `resources`: number of columns."""
         empty = np.empty(0, np.int64)
         return Grants(empty, empty, empty, np.empty((0, resources), np.int64))

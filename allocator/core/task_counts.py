@@ -1,4 +1,4 @@
-"""Which demands are known, and how many tasks clients hold."""
+"""Counts the tasks that clients hold, and rounds quotients of fractional weights."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from allocator.core.numba.compiled import loop, loop_view
 from allocator.core.numba.memo import fixed, memoize
 
-_ROUNDING = 1e-9  # relative: quotients of weights differ from whole numbers by less
+_ROUNDING = 1e-9  # relative; larger than the rounding errors of quotients of weights
 
 
 def whole_below(numbers: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
@@ -35,7 +35,7 @@ def whole_above(numbers: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
 
 @memoize()
 def has_demand(demand: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which clients have a known demand (C, R), (C,): an empty one counts as unknown."""
+    """Return which clients (C,) have a known demand; `demand` (C, R): zeros count as unknown."""
     return fixed(np.asarray((demand > 0).any(axis=1)))
 
 
@@ -47,7 +47,7 @@ def _tasks_held(
     for client in range(len(held)):
         if not known[client]:
             continue
-        # The scarcest of the resources that a task needs determines the number.
+        # The resource that suffices for the fewest tasks determines the number.
         least = np.inf
         for r in range(held.shape[1]):
             if demand[client, r] > 0:
@@ -60,9 +60,9 @@ def _tasks_held(
 def tasks_held(
     held: NDArray[np.int64], demand: NDArray[np.int64], known: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
-    """Whole and part tasks that clients hold, (C,); 0 if the demand is unknown or empty.
+    """Return the number of tasks that clients hold, with fractions, (C,); 0 if unknown or empty.
 
-    `held`, `demand` (C, R), in thousandths; `known` (C,).
+    `held`, `demand` (C, R), in thousandths; `known` (C,): clients with a known demand.
     """
     tasks: NDArray[np.float64] = _tasks_held(*map(loop_view, (held, demand, known)))
     return tasks

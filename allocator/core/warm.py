@@ -1,4 +1,4 @@
-"""Compile, or load from the cache, every compiled loop of the core before the first session."""
+"""Compiles every loop of the core, or loads it from the cache, before the first session."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -35,17 +35,17 @@ from allocator.core.task_counts import tasks_held
 
 
 class GiveAll:
-    """Grants each agent to the first client, so that only the core's own loops are compiled."""
+    """A policy that grants each agent to the first client; it has no loops of its own."""
 
     def allocate(self, snapshot: Snapshot, seed: int) -> Grants:
-        """Give all that is free and plain."""
+        """Grant all that is free and plain."""
         agents, count = snapshot.agents, len(snapshot.agents)
         client = np.full(count, snapshot.tree.client[0])
         return Grants(client, agents, np.zeros(count, np.int64), snapshot.free[agents])
 
 
 def warm(build_policy: Callable[[PolicySpec], Policy]) -> None:
-    """Play a session of one agent and one framework, in which every loop runs."""
+    """Play a session with one agent and one framework, in which every loop runs."""
     allocator = Allocator(build_policy, Settings(), trail=Trail())
     allocator.step(Options())
     allocator.step(Define(kinds={0: Kind("cpus")}, roles={1: "warm"}))
@@ -58,7 +58,7 @@ def warm(build_policy: Callable[[PolicySpec], Policy]) -> None:
         offered = Holdings(made.framework, made.role, made.agent, made.kind, made.amount)
         allocator.step(Transition(offered))
         allocator.step(Release(offered, np.full(len(made), 5000), yes))
-    # Loops that only some cycles need.
+    # Run loops that only some cycles need.
     snapshot = allocator.preview()
     assert snapshot is not None
     servable(snapshot, snapshot.tree.client, nearby=0)
@@ -67,10 +67,10 @@ def warm(build_policy: Callable[[PolicySpec], Policy]) -> None:
     twice = np.zeros(2, np.int64)
     coalesce(Grants(twice, twice, twice, snapshot.free[twice]))
     tasks_held(snapshot.held, snapshot.demand, snapshot.characterised)
-    # Tasks that run when a session begins, and resources of frameworks unknown to the host.
+    # Tasks that run when a session begins, and offers of frameworks unknown to the host.
     allocator.step(Hold(offered))
     allocator.step(Transition(replace(offered, framework=np.zeros(len(made), np.int64))))
-    # The same row by row.
+    # The same events, row by row.
     hold, one = np.full(len(made), int(Move.HOLD)), np.zeros(len(made), np.int64)
     allocator.move(Moves(hold, offered, np.full(len(made), -1), yes, one))
     allocator.state.ledger.oldest_offer_ms()

@@ -1,8 +1,8 @@
-"""Explain why a client gets no offers: blockers, offers and lost cycles, from a copy of the books.
+"""Explains why a client gets no offers: blockers, recent offers, and cycles in which it lost.
 
 `take` copies what is needed on the thread that owns the core; everything else works on the copy, on
-any thread. No rule is implemented a second time: `barring` uses the tests that the cycles use.
-Results are messages of `explain.proto`, with times on the host's clock.
+any thread. No rule is implemented twice: `barring` uses the tests that the cycles use. Results are
+messages of `explain.proto`, with times by the host's clock.
 
 Start with `blockers`, which finds what keeps a client from offers.
 """

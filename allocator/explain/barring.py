@@ -1,7 +1,7 @@
-"""What bars a client from an agent: constraints, capabilities, quotas, filters, reservations, room.
+"""Finds what bars a client from an agent: constraints, capabilities, quotas, filters, reservations.
 
-`exclusions` names each condition on agents that does. `PairChecker` uses the loops' own test to
-find which of all rules bar pairs of a client and an agent.
+`exclusions` lists each constraint and capability that bars a client. `PairChecker` uses the loops'
+own test to find which of all rules bar pairs of a client and an agent.
 """
 
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ from allocator.policies.filling.scene.scoring import OVERDUE
 from allocator.testing import static_snapshot
 
 _CLAUSE_MAX = 200
-"""Characters shown of a clause; a framework's own may be long."""
+"""Maximum number of characters of a clause in a message; a framework's own may be long."""
 
 _CAPABILITIES = {
     "gpus": (
@@ -56,15 +56,15 @@ _CAPABILITIES = {
         "upgrade the agent to Mesos 1.4 or later",
     ),
 }
-"""Each part of a rule other than its clauses: what it bars, and the remedy."""
+"""For each part of a rule other than its clauses: the cause to report, and the remedy."""
 
 
 @dataclass(frozen=True)
 class Exclusion:
-    """One condition, and where it bars a client.
+    """One condition, and the agents from which it bars a client.
 
     `reason`: ``constraint`` or ``capability``.
-    `where` (A,): by handle.
+    `where` (A,): agents, by handle.
     """
 
     reason: str
@@ -103,12 +103,12 @@ _OWN = (
 
 
 def _sources(picture: Picture, client: int) -> dict[Clause, tuple[str, str]]:
-    """Map clauses of operators' rules to their source, and the command that removes each."""
+    """Map clauses of operators' rules to their cause, and to the command that removes the rule."""
     names, found = picture.names, dict[Clause, tuple[str, str]]()
     info = names.info[int(names.framework[client])]
     path = names.path[int(names.role[client])]
     for rule in picture.constraints:
-        # The same lookup as in the books, with this rule alone.
+        # Use the look-up of the books, with this rule alone.
         key = (rule.role, rule.framework_name)
         alone = Settings(constraints={key: rule})
         for expression in alone.constraint_rules(path, info.name if info else ""):
@@ -136,9 +136,9 @@ def text_of(clause: Clause) -> str:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs of clients and agents, n of each.
+    """Pairs of clients and agents.
 
-    `client` (n,): rows; each has a leaf.
+    `client` (n,): rows; each must have a leaf.
     `agent` (n,): rows of the snapshot.
     """
 
@@ -148,12 +148,12 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Barring:
-    """What bars pairs, (n,) each; several rules may bar one.
+    """What bars pairs, (n,) each; several rules may bar one pair.
 
     `open` (n,): nothing; the agent could serve the client now.
     `excluded` (n,): constraints or capabilities.
     `no_room` (n,): what is free there, and within the client's reach, makes no task or no offer.
-    `reserved` (n,): of these, where it would if the client might have all that is free.
+    `reserved` (n,): as `no_room`, but all that is free there, for any client, would be enough.
     `minimum` (n,): tasks fit there, but not enough of them for an offer.
     `filtered` (n,): a filter covers what could be offered.
     `bounded` (n,): quotas leave too little.
@@ -169,21 +169,21 @@ class Barring:
 
 
 class PairChecker:
-    """Runs the loops' own test on one snapshot: whether agents can serve clients, and why not.
+    """Tests with the loops' own code whether agents can serve clients, and if not, why.
 
     `scored`: whether the scene's scores are those of a policy.
     """
 
     def __init__(self, snapshot: Snapshot, criteria: list[Criterion] | None = None) -> None:
-        """Prepare; `criteria` affect only scores, and are optional."""
+        """Build the scene; `criteria` only affect scores, and may be left out."""
         self.snapshot = snapshot
         self.scored = bool(criteria)
-        # No rule depends on the criterion, so any will do.
+        # No rule depends on the criterion, so any one will do.
         usual = [of_amounts(snapshot, cluster_total(snapshot))]
         self.scene = scene_of(snapshot, criteria or usual)
-        # Overdue clients come first, but under the same rules.
+        # Leave out the stage of overdue clients, which follows the same rules as the usual one.
         self._stages = [stage for stage in stages_of(snapshot) if stage != OVERDUE]
-        # Arrays with a bit per client and agent are built once, for all subjects.
+        # Scenes with lifted rules, which have a bit per client and agent, are built only once.
         self._found: dict[tuple[bool, bool, bool], Scene] = {}
         self._none: dict[int, BitWords] = {}
         self._unbarred = self._lifted(minimum=False)
@@ -191,7 +191,7 @@ class PairChecker:
 
     @cached_property
     def beside_gangs(self) -> "PairChecker":
-        """The same without what gangs keep that collect: what is left for other clients."""
+        """A checker that treats resources collected for gangs as held, so not free for others."""
         return PairChecker(without_collected(self.snapshot))
 
     def barring(self, pairs: Pairs) -> Barring:
@@ -206,12 +206,12 @@ class PairChecker:
         enough = room & self._passes(self._enough, pairs)
         filtered = enough & ~self._passes(self._lifted(filters=True), pairs)
         bounded = enough & ~self._passes(self._lifted(bounds=True), pairs)
-        # A filter may cover what quotas leave, though neither bars the pair by itself.
+        # A filter may cover what quotas leave, although neither of them bars the pair alone.
         filtered |= ~(is_open | excluded | ~enough | filtered | bounded)
         return Barring(is_open, excluded, ~room, reserved, room & ~enough, filtered, bounded)
 
     def short_of(self, pairs: Pairs, capacity: Ints | None = None) -> Bools:
-        """Which resources have too little free for a task, (n, R); `capacity` as below."""
+        """Return which resources have too little free for a task, (n, R); `capacity`: see below."""
         places, columns = self.scene.places, len(self.snapshot.total)
         short = np.zeros((len(pairs.client), columns), np.bool_)
         for column in range(columns):
@@ -228,7 +228,7 @@ class PairChecker:
         return short
 
     def bounds_of(self, client: int) -> list[int]:
-        """The bounds of a client: its roles', innermost first, then its own."""
+        """Return a client's bounds: those of its roles, innermost first, then its framework's."""
         bounds, chain = self.snapshot.bounds, []
         bound = int(bounds.of_client[client])
         while bound >= 0:
@@ -238,10 +238,11 @@ class PairChecker:
         return chain if own_bound < 0 else [*chain, own_bound]
 
     def bounded_by(self, pairs: Pairs, bound: int | None, capacity: Ints | None = None) -> Bools:
-        """Whether one bound alone bars each pair with room; None: what is kept for guarantees.
+        """Return whether a single bound bars pairs, (n,).
 
-        `capacity` (m, R), in thousandths: use empty agents with these capacities; the pairs refer
-            to these rows.
+        `bound`: row of the bound; None: test what must stay free for guarantees instead.
+        `capacity` (m, R), in thousandths: test m empty agents with these capacities instead of the
+            agents of the snapshot; the pairs then have rows of this array.
         """
         bounds = self.scene.bounds
         left = np.full_like(bounds.left, UNBOUNDED)
@@ -256,11 +257,11 @@ class PairChecker:
         return self._passes(room, pairs) & ~self._passes(scene, pairs)
 
     def fits_when_empty(self, pairs: Pairs, capacity: Ints) -> Bools:
-        """Whether agents of this capacity (m, R), with nothing held, have room for each pair."""
+        """Return whether empty agents with these capacities (m, R) have room for each pair."""
         return self._passes(self._emptied(self._unbarred, capacity), pairs)
 
     def _passes(self, scene: Scene, pairs: Pairs) -> Bools:
-        """Whether each pair passes in some stage of a cycle."""
+        """Return whether each pair passes in any stage of a cycle."""
         place = scene.places.of_client[pairs.client]
         passes = np.zeros(len(place), np.bool_)
         for stage in self._stages:
@@ -271,7 +272,7 @@ class PairChecker:
     def _lifted(
         self, *, filters: bool = False, bounds: bool = False, minimum: bool = True
     ) -> Scene:
-        """Lift all rules but these; `minimum`: of clients served in whole tasks."""
+        """Lift all rules but the given ones; `minimum`: that of clients served in whole tasks."""
         rules = filters, bounds, minimum
         if rules not in self._found:
             self._found[rules] = self._lift(filters=filters, bounds=bounds, minimum=minimum)
@@ -291,7 +292,7 @@ class PairChecker:
         )
 
     def _none_barred(self, count: int) -> BitWords:
-        """No bits for this many agents; read only."""
+        """Return bits that bar nothing, for this many agents; read-only."""
         if count not in self._none:
             words = self.scene.agents.barred.shape[1]
             self._none[count] = np.zeros((count, words), np.uint64)
@@ -314,7 +315,7 @@ class PairChecker:
 
 
 def _without_minimum(places: Places) -> Places:
-    """Let one task be an offer."""
+    """Make any single task an offer."""
     end_row = np.where(places.known, places.least_row, places.end_row)
     return places._replace(
         opening=read_only(np.ones_like(places.opening), np.int64),

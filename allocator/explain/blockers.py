@@ -1,4 +1,4 @@
-"""The present reasons why agents are not offered to a client, ranked."""
+"""Finds and ranks the current reasons why agents are not offered to a client."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -48,7 +48,7 @@ REASONS = (
     "gang",
     "outranked",
 )
-"""Reasons why a client gets nothing of an agent, the longest-lasting first."""
+"""Reasons why a client gets nothing of an agent, the most persistent first."""
 
 EXAMPLES = 3
 """Maximum number of agents named as examples."""
@@ -70,11 +70,11 @@ class BlockerFindings:
     """The findings about a client.
 
     `blockers`: the most important first.
-    `open`: agents that nothing blocks.
-    `largest_free` (R,), in thousandths: free on the agent that comes nearest to a task; zeros if
-        there is none.
-    `largest_agent`: its handle; 0 if there is none.
-    `declined_whole`: number of whole agents that it repeatedly declined.
+    `open`: number of agents that nothing blocks.
+    `largest_free` (R,), in thousandths: what is free on the agent that comes nearest to a task;
+        zeros if there is none.
+    `largest_agent`: handle of that agent; 0 if there is none.
+    `declined_whole`: number of whole agents that the client declined since it last accepted.
     """
 
     blockers: list[Blocker]
@@ -88,7 +88,7 @@ class BlockerFindings:
 class _Work:
     """State shared by the steps.
 
-    `marks`: each blocker, and the agents that it bars, by handle (A,).
+    `marks`: each blocker, with the agents that it bars, by handle (A,).
     """
 
     picture: Picture
@@ -121,7 +121,7 @@ class _Work:
 def find(picture: Picture, subject: Subject, checker: PairChecker | None) -> BlockerFindings:
     """Find what blocks a client, agent by agent.
 
-    `checker`: of the picture's snapshot, if there is one.
+    `checker`: that of the picture's snapshot; None if the picture has no snapshot.
     """
     work = _Work(picture, subject)
     work.declined_whole = cycles.declined_whole(picture, subject.client)
@@ -140,7 +140,7 @@ def find(picture: Picture, subject: Subject, checker: PairChecker | None) -> Blo
 
 
 def _of_the_client(work: _Work) -> None:
-    """Blockers that bar the client from all agents."""
+    """Mark blockers that bar the client from all agents."""
     picture, client = work.picture, work.subject.client
     rows, everywhere = picture.clients, picture.agents.bound
     if picture.paused:
@@ -161,7 +161,7 @@ def _of_the_client(work: _Work) -> None:
 
 
 def _of_the_agents(work: _Work) -> None:
-    """Blockers that bar agents from all clients."""
+    """Mark blockers that bar agents from all clients."""
     agents = work.picture.agents
     inactive = agents.bound & ~agents.active
     since = int(agents.changed_ms[inactive].min(initial=work.picture.now_ms))
@@ -175,7 +175,7 @@ def _of_the_agents(work: _Work) -> None:
 
 
 def _of_pairs(work: _Work, checker: PairChecker) -> Barring:
-    """Blockers from quotas, filters, reservations and other holders."""
+    """Mark blockers by quotas, filters, reservations and other holders."""
     picture, subject, snapshot = work.picture, work.subject, checker.snapshot
     rows = snapshot.agents
     pairs = Pairs(np.full(len(rows), subject.client), rows)
@@ -184,7 +184,8 @@ def _of_pairs(work: _Work, checker: PairChecker) -> Barring:
     _of_reservations(work, checker, pairs, barring)
     _of_bounds(work, checker, pairs, barring)
     _of_minimum(work, work.by_handle(handles, barring.minimum))
-    # Candidates with too little, and all other agents, which have nothing that makes an offer.
+    # Candidates with too little, and agents that are no candidates, since they have nothing to
+    # offer.
     short = picture.agents.ready & ~work.by_handle(handles, ~(barring.no_room & ~barring.reserved))
     fits = checker.fits_when_empty(_all(work), picture.agents.capacity)
     _of_size(work, checker, short & ~fits)
@@ -209,7 +210,7 @@ def _of_pairs(work: _Work, checker: PairChecker) -> Barring:
 
 
 def _all(work: _Work) -> Pairs:
-    """The client paired with each handle."""
+    """Return the client paired with each agent handle."""
     handles = np.arange(len(work.picture.agents.bound))
     return Pairs(np.full(len(handles), work.subject.client), handles)
 
@@ -232,7 +233,7 @@ def _of_refusals(work: _Work, where: Bools) -> None:
 
 
 def _of_reservations(work: _Work, checker: PairChecker, pairs: Pairs, barring: Barring) -> None:
-    """Reservations that put free resources out of reach, by cause."""
+    """Mark reservations that put free resources out of reach, by cause."""
     picture, client, specials = work.picture, work.subject.client, checker.snapshot.specials
     role = picture.names.path[int(picture.names.role[client])]
     takes = int(picture.clients.takes[client])
@@ -260,13 +261,13 @@ def _of_reservations(work: _Work, checker: PairChecker, pairs: Pairs, barring: B
 
 
 def _below_minimum(work: _Work, checker: PairChecker, agents: Ints, where: Bools) -> Bools:
-    """Mark agents whose resources for the client fit a task, but are below its minimum.
+    """Mark agents on which a task fits, but where the client's resources are below its minimum.
 
-    If what is reserved for others would make no offer either, and only both together would, the
-    minimum is the reason, not the reservation.
+    If what is reserved for others would also make no offer, and only both together would, the
+    minimum is reported, not the reservation.
 
     `where` (n,): which of the agents (n rows) to consider.
-    Returns (n,): those that were marked.
+    Returns (n,): the agents that were marked.
     """
     snapshot, client = checker.snapshot, work.subject.client
     begin, end = snapshot.minimum_rows[client].tolist()
@@ -287,7 +288,7 @@ def _below_minimum(work: _Work, checker: PairChecker, agents: Ints, where: Bools
 
 
 def _within_reach(snapshot: Snapshot, client: int) -> Ints:
-    """The free resources of each agent that a client may have, (A, R)."""
+    """Return the free resources of each agent that a client may have, (A, R)."""
     found, specials = snapshot.free_by_column.copy(), snapshot.specials
     agent = np.repeat(np.arange(len(found)), np.diff(specials.start))
     barred = ~bits(specials.reach, specials.row, np.full(len(specials.row), client))
@@ -297,7 +298,7 @@ def _within_reach(snapshot: Snapshot, client: int) -> Ints:
 
 
 def _of_bounds(work: _Work, checker: PairChecker, pairs: Pairs, barring: Barring) -> None:
-    """Find which limit, cap or guarantee leaves too little, on agents as they are or emptied."""
+    """Mark which limit, cap or guarantee leaves too little, on agents as they are or if empty."""
     capacity, everywhere = work.picture.agents.capacity, _all(work)
     handles = checker.snapshot.handle[pairs.agent]
     roomy = work.by_handle(handles, ~barring.no_room)
@@ -344,13 +345,13 @@ def _mark_bound(work: _Work, checker: PairChecker, bound: int | None, where: Boo
 
 
 def _of_minimum(work: _Work, where: Bools) -> None:
-    """The tasks that fit are below the minimum of an offer."""
+    """Mark agents where the tasks that fit are below the minimum of an offer."""
     cause = "what would be offered there is less than the minimum of an offer"
     work.mark("minimum", cause, where, f"{_LOWER}, or state a larger demand")
 
 
 def _of_gang(work: _Work, checker: PairChecker, barring: Barring) -> None:
-    """Agents with room for tasks of the client's gang, if there is not enough for all."""
+    """Mark agents with room for tasks of the client's gang, if there is not enough for all."""
     picture, client, snapshot = work.picture, work.subject.client, checker.snapshot
     gangs = snapshot.gangs
     if gangs is None or client not in gangs.client:
@@ -386,7 +387,7 @@ def _of_gang(work: _Work, checker: PairChecker, barring: Barring) -> None:
 
 
 def _of_collecting(work: _Work, snapshot: Snapshot, need: int) -> None:
-    """All agents, while what becomes free on some of them is kept for the client's gang."""
+    """Mark all agents if free resources are being collected for the client's gang."""
     picture, client = work.picture, work.subject.client
     its, gangs = picture.collecting[client], snapshot.gangs
     assert gangs is not None
@@ -402,7 +403,7 @@ def _of_collecting(work: _Work, snapshot: Snapshot, need: int) -> None:
 
 
 def _until(picture: Picture, kept: Bools) -> str:
-    """When the gangs that collect on some agents, by handle, are expected to have begun."""
+    """Format when the gangs that collect on some agents (by handle) are expected to begin."""
     gangs = [its for its in picture.collecting.values() if kept[list(its.agent)].any()]
     if not gangs or any(its.expected_ms < 0 for its in gangs):
         return ""
@@ -416,7 +417,7 @@ def _in_s(picture: Picture, when_ms: int) -> int:
 
 
 def _forecast(picture: Picture, its: Collecting) -> str:
-    """When a gang is expected to begin, and what that rests on."""
+    """Format when a gang is expected to begin, and the basis of the forecast."""
     if its.expected_ms < 0:
         return (
             "; when it begins is not known: too few tasks of those that hold its agents have ended,"
@@ -431,13 +432,13 @@ def _forecast(picture: Picture, its: Collecting) -> str:
 
 
 def _of_size(work: _Work, checker: PairChecker, where: Bools) -> None:
-    """Agents that would be too small even if empty."""
+    """Mark agents that would be too small even if they were empty."""
     if not where.any():
         return
     picture, client = work.picture, work.subject.client
     capacity = picture.agents.capacity
     short = checker.short_of(_all(work), capacity)[where].any(axis=0)
-    # Otherwise other agents may be large enough.
+    # If some agents are large enough, the message is about the other ones only.
     every = bool(where[picture.agents.bound].all())
     nowhere = _named_in_vain(picture, work.subject.unfit)
     largest = np.where(short, capacity[where].max(axis=0, initial=0), 0)
@@ -457,7 +458,7 @@ def _of_size(work: _Work, checker: PairChecker, where: Bools) -> None:
 
 
 def _named_in_vain(picture: Picture, names: frozenset[str]) -> str:
-    """Name a few requested resources that no agent has, with suggestions."""
+    """Name some requested resources that no agent has, with suggestions."""
     if not names:
         return ""
     known = [each for each in picture.resources if each != NOWHERE]
@@ -467,7 +468,7 @@ def _named_in_vain(picture: Picture, names: frozenset[str]) -> str:
 
 
 def _of_busy_agents(work: _Work, where: Bools) -> None:
-    """Agents that would do if less were held on them."""
+    """Mark agents that would be large enough if less were held on them."""
     picture, client = work.picture, work.subject.client
     share = picture.held_share
     order = np.argsort(-share, kind="stable")[:EXAMPLES]
@@ -486,7 +487,7 @@ def _of_busy_agents(work: _Work, where: Bools) -> None:
 
 
 def told_apart(picture: Picture, clients: Sequence[int]) -> dict[int, str]:
-    """Name the frameworks of clients; add roles, then ids, to tell equal names apart."""
+    """Name the frameworks of clients; equal names are distinguished by role, then by id."""
     names = picture.names
     told = {row: picture.framework_name(row) for row in clients}
     further: tuple[Callable[[int], str], ...] = (
@@ -500,7 +501,7 @@ def told_apart(picture: Picture, clients: Sequence[int]) -> dict[int, str]:
 
 
 def _largest_free(work: _Work, checker: PairChecker, barring: Barring) -> tuple[Ints, int]:
-    """What is free on the agent that comes nearest to a task of the client, and its handle."""
+    """Return what is free on the agent that comes nearest to a task, and its handle."""
     snapshot, client = checker.snapshot, work.subject.client
     usable = np.flatnonzero(~barring.excluded)
     if not len(usable):
@@ -514,7 +515,7 @@ def _largest_free(work: _Work, checker: PairChecker, barring: Barring) -> tuple[
 
 
 def _ranked(work: _Work) -> tuple[list[Blocker], int]:
-    """Count agents; rank first what blocks everything, then what alone blocks the most agents."""
+    """Count agents. Rank what blocks all agents first, then what alone blocks the most."""
     picture, bound = work.picture, work.picture.agents.bound
     count = np.zeros(len(bound), np.int64)
     for _, where in work.marks:

@@ -1,4 +1,4 @@
-"""What recent cycles and offers gave to which client, and why one was passed over."""
+"""Reports what recent cycles and offers gave to which client, and why a client lost."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -34,10 +34,10 @@ from allocator.v1.explain_pb2 import CycleAccount, Given, Loss, OfferFate, Stand
 from allocator.wire.codec.proto_types import write_quantities
 
 OFFERS = 8
-"""Most offers reported."""
+"""Maximum number of offers in a report."""
 
 OVER_AND_OVER = 3
-"""Declining this many whole agents in a row means that a client waits for something else."""
+"""A client that declined this many whole agents in a row waits for something else."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ class _Decided:
 def fates(
     picture: Picture, framework: int, role: int, most: int = OFFERS
 ) -> list[tuple[OfferFate, bool]]:
-    """The last offers to a client (handles of its framework and role), the latest first.
+    """Return the last offers to a client, by handles of framework and role, the latest first.
 
-    Each with whether it was all that the agent has.
+    Each is paired with whether it was all that the agent has.
     """
     found: list[tuple[OfferFate, bool]] = []
     for record in reversed(picture.cycles):
@@ -93,9 +93,9 @@ def fates(
 
 
 def declined_whole(picture: Picture, client: int) -> int:
-    """How many whole agents a client of unknown demand has declined since it last accepted.
+    """Count the whole agents that a client of unknown demand declined since it last accepted.
 
-    0 if they are few, or if its demand is known.
+    0 if there are few, or if its demand is known.
     """
     if picture.clients.demand[client].any():
         return 0
@@ -108,7 +108,7 @@ def declined_whole(picture: Picture, client: int) -> int:
 
 
 def _is_whole(picture: Picture, agent: int, amounts: dict[str, int]) -> bool:
-    """Whether amounts are all that an agent has."""
+    """Return whether amounts are all that an agent has."""
     if agent >= len(picture.agents.bound) or not picture.agents.bound[agent]:
         return False
     has = zip(picture.resources, picture.agents.capacity[agent].tolist(), strict=True)
@@ -118,7 +118,7 @@ def _is_whole(picture: Picture, agent: int, amounts: dict[str, int]) -> bool:
 def _outcome(
     picture: Picture, decided: _Decided, amounts: dict[int, int]
 ) -> tuple[str, dict[int, int]]:
-    """What the module made of a decision, and what it offered by kind, as far as known."""
+    """Return the outcome of a decision, and what was offered, by kind, as far as known."""
     for each in picture.events:
         event = each.event
         if isinstance(event, Outcomes) and each.stamp > decided.stamp:
@@ -135,12 +135,12 @@ def _outcome(
 def _then(
     picture: Picture, decided: _Decided, framework: int, role: int, amounts: dict[int, int]
 ) -> tuple[str, int, int]:
-    """What the framework did, when, and for how long it refused (ms).
+    """Return the framework's reaction to an offer, its time, and how long it refused (ms).
 
-    The rest of an accepted offer comes back too, usually before what is used is reported. So only
-    an offer that came back whole was declined.
+    The rest of an accepted offer is returned, too, usually before its use is reported. Therefore an
+    offer counts as declined only if all of it was returned.
 
-    `amounts` (dict of kind to thousandths): what was offered.
+    `amounts`: what was offered, in thousandths by kind.
     """
     back, back_ms, refused_ms = Counter[int](), NEVER, 0
     for each in picture.events:
@@ -165,7 +165,7 @@ def _then(
 def _about(
     event: Moves | Outcomes | Release | Transition, framework: int, role: int, agent: int
 ) -> Iterator[tuple[Release | Transition, Ints]]:
-    """Yield an event's parts about a client's offers on an agent, with their rows."""
+    """Yield the parts of an event about a client's offers on an agent, with their rows."""
     if isinstance(event, Outcomes):
         return
     if isinstance(event, Moves):
@@ -181,7 +181,7 @@ def _about(
 
 
 def _rows(table: Holdings, framework: int, role: int, agent: int) -> Ints:
-    # Framework 0: the master could not identify it.
+    # Framework 0 means that the master could not identify it.
     named = (table.framework == framework) | (table.framework == 0)
     return np.flatnonzero(named & (table.role == role) & (table.agent == agent))
 
@@ -189,18 +189,18 @@ def _rows(table: Holdings, framework: int, role: int, agent: int) -> Ints:
 SMALLER_FIRST = "the smaller score comes first"
 
 CYCLES = 10
-"""Most cycles reported."""
+"""Maximum number of cycles in a report."""
 
 OTHERS = 3
-"""Most offers to others reported per cycle."""
+"""Maximum number of offers to others per cycle in a report."""
 
 WINNERS = 10
-"""Most winners reported separately per cycle; the rest are summed up."""
+"""Maximum number of winners per cycle that are reported separately; others are added up."""
 
 
 @dataclass(frozen=True)
 class Competitor:
-    """One of two competitors: a place of the tree, and its name."""
+    """One of two competitors: its place in the tree, and its name."""
 
     place: int
     name: str
@@ -214,9 +214,9 @@ def of_clients(
 ) -> list[list[CycleAccount]]:
     """Report the last cycles from the clients' point of view, the latest first.
 
-    `clients`: each (framework, role), handles.
-    `most`: number of cycles.
-    `goes_on`: whether there is time for another one.
+    `clients`: (framework, role) of each, as handles.
+    `most`: maximum number of cycles.
+    `goes_on`: returns whether there is time for another cycle.
     """
     found: list[list[CycleAccount]] = [[] for _ in clients]
     for record in reversed(picture.cycles):
@@ -229,7 +229,7 @@ def of_clients(
             continue
         if not goes_on():
             break
-        # A cycle's scene is large: build it once for all clients, and one at a time.
+        # A cycle's scene is large: build it once for all clients, and keep only one at a time.
         snapshot = record.snapshot
         checker = None if snapshot is None else PairChecker(snapshot, criteria_of(record, snapshot))
         for number in wanting:
@@ -240,7 +240,7 @@ def of_clients(
 def of_agent(
     picture: Picture, agent: int, most: int, goes_on: Callable[[], bool] = lambda: True
 ) -> list[CycleAccount]:
-    """Report who got what of an agent in the last cycles that considered it, the latest first.
+    """Report who got what of an agent, in the last cycles with this agent, the latest first.
 
     `most`, `goes_on`: as in `of_clients`.
     """
@@ -261,13 +261,13 @@ def _knows(record: CycleRecord, framework: int, role: int) -> bool:
 
 
 def _row(names: Names, framework: int, role: int) -> int:
-    """The row that a client had then; 0 if it had none."""
+    """Return the row that a client had at that time; 0: none."""
     found = np.flatnonzero((names.framework == framework) & (names.role == role))
     return int(found[0]) if len(found) else 0
 
 
 def _told(record: CycleRecord, **told: Any) -> CycleAccount:  # noqa: ANN401
-    """Build a cycle's account; `told`: other fields of the message."""
+    """Build the account of a cycle; `told`: further fields of the message."""
     return CycleAccount(
         number=record.number,
         at_ms=record.at_ms,
@@ -301,7 +301,7 @@ def _account(
 
 
 def counted(barring: Barring) -> dict[str, int]:
-    """How many pairs each rule bars; a pair barred by several counts for each."""
+    """Count the pairs that each rule bars; a pair barred by several rules counts for each."""
     found = {
         "constraint or capability": barring.excluded,
         "no room": barring.no_room & ~barring.reserved,
@@ -314,7 +314,7 @@ def counted(barring: Barring) -> dict[str, int]:
 
 
 def criteria_of(record: CycleRecord, snapshot: Snapshot) -> list[Criterion] | None:
-    """The criteria of the cycle's policy; None if it has none of ours."""
+    """Return the criteria of the cycle's policy; None: not a filling policy of this package."""
     spec = record.policy
     named = {spec.name, *(Subtree.read(text).name for text in spec.subtrees.values())}
     if record.policy_error:
@@ -322,7 +322,7 @@ def criteria_of(record: CycleRecord, snapshot: Snapshot) -> list[Criterion] | No
     elif all(name in POLICIES and not POLICIES[name].origin for name in named):
         policy = build(spec)
     else:
-        # Users' code is not run for an explanation.
+        # Do not run users' code for an explanation.
         return None
     if not isinstance(policy, Filling):
         return None
@@ -333,7 +333,7 @@ def criteria_of(record: CycleRecord, snapshot: Snapshot) -> list[Criterion] | No
 def _losses(
     picture: Picture, record: CycleRecord, checker: PairChecker, client: int, agents: Ints
 ) -> list[Loss]:
-    """Who got agents that could have served the client, most agents first."""
+    """Return who got agents that could have served the client, the one with most agents first."""
     first: dict[int, int] = {}
     for winner, agent in zip(record.grants.client, record.grants.agent, strict=True):
         first.setdefault(int(agent), int(winner))
@@ -344,7 +344,7 @@ def _losses(
             at.setdefault(first[agent], []).append(agent)
         else:
             left.append(agent)
-    # There may be as many winners as agents.
+    # There may be as many winners as agents, so report only some of them separately.
     winners = sorted(at, key=lambda winner: (winner != client, -len(at[winner])))
     losses = [
         _loss(picture, record, checker, client, winner, at[winner]) for winner in winners[:WINNERS]
@@ -352,7 +352,7 @@ def _losses(
     if len(winners) > WINNERS:
         rest = [at[winner] for winner in winners[WINNERS:]]
         losses.append(_rest(picture, record, checker, client, rest))
-    # These stayed free: grants on other agents used up what quotas leave.
+    # These agents stayed free, because grants on other agents used up what quotas leave.
     if left and len(record.grants):
         winner = _consumer(record, checker, client)
         why = "it had been granted what limits or guarantees leave, on another agent"
@@ -367,7 +367,7 @@ def _rest(
     client: int,
     agents: list[list[int]],
 ) -> Loss:
-    """Sum up what went to many others: `agents` of each."""
+    """Add up what went to many winners; `agents`: those of each winner."""
     all_of_them = [each for several in agents for each in several]
     return Loss(
         winner=Standing(score=float("nan")),
@@ -388,7 +388,7 @@ def _examples(
 
 
 def _consumer(record: CycleRecord, checker: PairChecker, client: int) -> int:
-    """The last client granted something under a bound of this client; else the last of all."""
+    """Return the last client granted something under this client's bounds; else the last of all."""
     mine = set(checker.bounds_of(client))
     granted = record.grants.client.tolist()
     beside = [each for each in granted if mine & set(checker.bounds_of(each))]
@@ -407,7 +407,7 @@ def _loss(
     names = record.names
     mine, its = rivals(record, checker, client, winner)
     if winner == client:
-        # It was granted less than the minimum of an offer, which is dropped.
+        # The client was granted less than the minimum of an offer, so the grant was dropped.
         why = "what it would have been given is less than the minimum of an offer"
     elif not why:
         why = _why(checker, client, winner, (mine.score, its.score))
@@ -423,7 +423,7 @@ def _loss(
 
 
 def _why(checker: PairChecker, client: int, winner: int, scores: tuple[float, float]) -> str:
-    """Explain why the winner came first."""
+    """Explain why the winner was served before the client."""
     snapshot, (mine, its) = checker.snapshot, scores
     owed = any(snapshot.bounds.owed[bound].any() for bound in checker.bounds_of(winner))
     if owed:
@@ -442,9 +442,10 @@ def _why(checker: PairChecker, client: int, winner: int, scores: tuple[float, fl
 def rivals(
     record: CycleRecord, checker: PairChecker, client: int, winner: int
 ) -> tuple[Standing, Standing]:
-    """Compare two clients as the cycle began; returns the first one's standing first.
+    """Compare two clients at the start of the cycle; returns the standing of each.
 
-    They are compared where their paths from the root part: as roles, or as frameworks of one role.
+    They are compared where their paths from the root diverge: as roles, or as frameworks of one
+    role.
     """
     one, other = (_way(record, checker.scene, each) for each in (client, winner))
     depth = 0
@@ -459,14 +460,14 @@ def rivals(
 
 
 def _dominant(snapshot: Snapshot) -> Floats:
-    """Dominant share of each client, (C,)."""
+    """Return the dominant share of each client, (C,)."""
     columns = snapshot.counted & (snapshot.total > 0)
     part = snapshot.held[:, columns] / snapshot.total[columns]
     return part.max(axis=1, initial=0.0)
 
 
 def _way(record: CycleRecord, scene: Scene, client: int) -> list[Competitor]:
-    """The places from below the root to a client's leaf."""
+    """List the places on the path from below the root to a client's leaf."""
     names, places = record.names, scene.places
     place, way = int(places.of_client[client]), []
     while places.parent[place] >= 0:
@@ -484,7 +485,7 @@ def _way(record: CycleRecord, scene: Scene, client: int) -> list[Competitor]:
 
 
 def _score(checker: PairChecker, place: int) -> float:
-    """Score of a place when the cycle began; NaN if it depends on the agent."""
+    """Return the score of a place at the start of the cycle; NaN if it depends on the agent."""
     places, standing = checker.scene.places, checker.scene.standing
     if len(standing.denominator) != 1 or not checker.scored:
         return float("nan")
@@ -492,7 +493,7 @@ def _score(checker: PairChecker, place: int) -> float:
 
 
 def _next_best(picture: Picture, record: CycleRecord, agent: int) -> list[Loss]:
-    """For an agent that was granted: the next-ranked client that could have had it."""
+    """For an agent that was granted, report the next-ranked client that could have had it."""
     snapshot = record.snapshot
     assert snapshot is not None
     row = int(np.searchsorted(snapshot.handle, agent))
@@ -507,7 +508,7 @@ def _next_best(picture: Picture, record: CycleRecord, agent: int) -> list[Loss]:
     able = [client for client in clients[barring.open].tolist() if client not in served]
     if not able:
         return []
-    # The next in order: the smallest score where the paths part.
+    # The next in order has the smallest score where the paths diverge.
     best = min(able, key=lambda each: _rank(record, checker, each, winner))
     return [_loss(picture, record, checker, best, winner, [row])]
 
@@ -518,7 +519,7 @@ def _rank(record: CycleRecord, checker: PairChecker, client: int, winner: int) -
 
 
 def _given(picture: Picture, record: CycleRecord, rows: Ints) -> Iterator[Given]:
-    """Convert decisions, by row, to messages."""
+    """Convert rows of decisions to messages."""
     made, names = record.decisions, record.names
     for row in rows.tolist():
         framework, role = int(made.framework[row]), int(made.role[row])
@@ -532,7 +533,7 @@ def _given(picture: Picture, record: CycleRecord, rows: Ints) -> Iterator[Given]
 
 
 def by_name(kinds: Sequence[Kind | None], made: Decisions, row: int) -> dict[str, int]:
-    """Amounts of one decision, summed by name."""
+    """Add up the amounts of one decision by name."""
     total: Counter[str] = Counter()
     for handle, amount in zip(made.kind.tolist(), made.amount[row].tolist(), strict=True):
         kind = kinds[handle] if handle < len(kinds) else None
@@ -542,7 +543,7 @@ def by_name(kinds: Sequence[Kind | None], made: Decisions, row: int) -> dict[str
 
 
 def _agent_name(picture: Picture, record: CycleRecord, handle: int) -> str:
-    """The agent's name at that time, if known."""
+    """Return the agent's name at that time, if known."""
     if record.snapshot is not None:
         handles = record.snapshot.handle[record.snapshot.agents[: len(record.agents)]]
         at = int(np.searchsorted(handles, handle))

@@ -1,4 +1,4 @@
-"""Build explanations of a framework, a role or an agent."""
+"""Builds explanations of a framework, a role or an agent."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -25,19 +25,19 @@ from allocator.v1.explain_pb2 import (
 from allocator.wire.codec.proto_types import write_quantities
 
 IN_FULL = 10
-"""Most clients of a role that are explained in full."""
+"""Maximum number of clients of a role that are explained in full."""
 
 REASONS_TOLD = 4
-"""Most reasons in one sentence, the most frequent ones."""
+"""Maximum number of reasons in one sentence; the most frequent ones are named."""
 
 UNFIT_TOLD = 3
-"""Most names of resources that no agent has."""
+"""Maximum number of named resources that no agent has."""
 
 NAME_MAX = 40
-"""Characters shown of such a name."""
+"""Maximum number of characters of a resource's name; longer names are shortened."""
 
 RECENTLY_MS = 60_000
-"""An offer within this time is mentioned first."""
+"""An offer that is not older than this is mentioned first."""
 
 
 def explain(
@@ -49,9 +49,9 @@ def explain(
 ) -> ExplainResponse:
     """Build the answer to a question.
 
-    `picture`: as `take` returned it for this kind and name.
+    `picture`: the result of `take` for this kind and name.
     `cycles_told`: number of recent cycles to report for the client or agent.
-    `goes_on`: whether there is time for more; if not, the answer is cut short.
+    `goes_on`: returns whether there is time for more; if not, the answer is cut short.
     """
     checker = None if picture.snapshot is None else PairChecker(picture.snapshot)
     if kind == "agent":
@@ -88,7 +88,7 @@ def explain(
 def _histories(
     picture: Picture, cycles_told: int, goes_on: Callable[[], bool]
 ) -> list[list[CycleAccount]]:
-    """Accounts of the last cycles for the first clients."""
+    """Report the last cycles for the first clients."""
     names, subjects = picture.names, picture.subjects[:IN_FULL] if cycles_told else ()
     rows = [subject.client for subject in subjects]
     clients = [(int(names.framework[row]), int(names.role[row])) for row in rows]
@@ -96,7 +96,7 @@ def _histories(
 
 
 def _cut_short(picture: Picture, clients: list[ClientExplanation]) -> Iterable[str]:
-    """Note how many subjects there was time for."""
+    """Yield a note if there was not enough time for all subjects."""
     told, asked = len(clients), len(picture.subjects)
     if told < asked:
         yield f"there was time to look at {told} of {asked}; ask about a single role instead"
@@ -109,7 +109,7 @@ def _set_aside(picture: Picture) -> Iterable[WordsSetAside]:
 
 
 def _notes(picture: Picture) -> list[str]:
-    """Notes that concern all clients, and requests to leave agents."""
+    """Return notes that concern all clients, and requests to leave agents."""
     notes = [str(each) for each in picture.asked]
     if picture.paused:
         notes.append("the master makes no offers yet")
@@ -160,7 +160,7 @@ def _client(
 
 
 def _demand(picture: Picture, subject: Subject) -> dict[str, int]:
-    """What one task needs, naming the requested resources that no agent has."""
+    """Return the size of one task, with the names of requested resources that no agent has."""
     found = picture.named(picture.clients.demand[subject.client])
     if NOWHERE in found and subject.unfit:
         named = ", ".join(harmless(each, NAME_MAX) for each in sorted(subject.unfit)[:UNFIT_TOLD])
@@ -169,13 +169,13 @@ def _demand(picture: Picture, subject: Subject) -> dict[str, int]:
 
 
 def _outranked(history: list[CycleAccount]) -> list[Blocker]:
-    """Who got what the client could have had in the last cycles, one blocker per winner."""
+    """Return who got what the client could have had in the last cycles, one blocker per winner."""
     lost: Counter[str] = Counter()
     latest: dict[str, tuple[Loss, int]] = {}
     for account in history:
         for loss in account.losses:
             if not loss.winner_role:
-                continue  # many together, each with less
+                continue  # a sum over several winners
             lost[loss.winner_framework] += loss.agents
             latest.setdefault(loss.winner_framework, (loss, account.at_ms))
     found = []
@@ -205,7 +205,7 @@ def _outranked(history: list[CycleAccount]) -> list[Blocker]:
 def _verdict(
     picture: Picture, client: int, ranked: list[Blocker], found: blockers.BlockerFindings
 ) -> str:
-    """Sum up the answer in a sentence."""
+    """Summarise the answer in a sentence."""
     count, is_open = int(picture.agents.bound.sum()), found.open
     last_ms = int(picture.clients.offered_ms[client])
     if not count:
@@ -245,7 +245,7 @@ def _together(clients: list[ClientExplanation], who: str) -> str:
 
 
 def _top(client: ClientExplanation) -> tuple[str, str]:
-    """The client's most important reason, and its cause."""
+    """Return the client's most important reason, and its cause."""
     if client.open_agents:
         return "open", "the next cycle decides"
     if not client.blockers:
@@ -254,7 +254,7 @@ def _top(client: ClientExplanation) -> tuple[str, str]:
 
 
 def _tallies(clients: list[ClientExplanation]) -> Iterable[Tally]:
-    # By id: a framework in several roles counts once.
+    # Identify frameworks by id, so that one in several roles counts once.
     found: dict[tuple[str, str], dict[str, str]] = {}
     for client in clients:
         found.setdefault(_top(client), {})[client.framework_id] = client.framework_name
@@ -264,7 +264,7 @@ def _tallies(clients: list[ClientExplanation]) -> Iterable[Tally]:
 
 
 def _quotas(picture: Picture, paths: set[str]) -> Iterable[QuotaState]:
-    """The quotas of these roles and their ancestors, and all unmet guarantees."""
+    """Yield the quotas of these roles and their ancestors, and all unmet guarantees."""
     quotas = picture.quotas
     for row, path in enumerate(quotas.path):
         above = any(f"{each}/".startswith(f"{path}/") for each in paths)
@@ -346,7 +346,7 @@ def _agent(
 
 
 def _part(capacity: Ints) -> Callable[[Ints], float]:
-    """Return a function that gives amounts as a part of an agent, by the largest resource."""
+    """Return a function that converts amounts to the dominant share of an agent."""
     columns = capacity > 0
 
     def share(amounts: Ints) -> float:
@@ -358,7 +358,7 @@ def _part(capacity: Ints) -> Callable[[Ints], float]:
 
 
 def _offerable(picture: Picture, checker: PairChecker, handle: int) -> tuple[str, list[Tally]]:
-    """Which clients an agent with something free could serve, and what bars the others."""
+    """Return which clients an agent with free resources could serve, and what bars the others."""
     snapshot = checker.snapshot
     row = int(np.searchsorted(snapshot.handle, handle))
     clients = snapshot.tree.client
@@ -385,7 +385,7 @@ def _by_barring(picture: Picture, clients: Ints, barring: Barring) -> list[Tally
     ]
     tallies = []
     for reason, cause, flags in found:
-        # One client per framework: a framework in several roles counts once.
+        # Take one client per framework, so that one in several roles counts once.
         _, first = np.unique(picture.names.framework[clients[flags]], return_index=True)
         if len(first):
             names = map(picture.framework_name, clients[flags][np.sort(first)].tolist())

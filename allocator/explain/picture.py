@@ -1,6 +1,7 @@
-"""The parts of the books that explanations need, copied at one moment.
+"""Copies the parts of the books that explanations need, at one moment.
 
-`take` runs on the thread that owns the core and only copies; everything else works on the picture.
+`take` runs on the thread that owns the core and only copies; all other code works on the result, a
+`Picture`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -42,31 +43,31 @@ from allocator.v1.types_pb2 import Quantities
 from allocator.wire.codec.proto_types import write_quantities
 
 NEVER = -1
-"""A time that does not exist, or is unknown."""
+"""The value of a time that does not exist, or is unknown."""
 
 CLIENTS_MAX = 200
-"""Most clients explained one by one; of a role with more, those that have waited longest."""
+"""Maximum number of clients explained one by one; those of a role that have waited longest."""
 
 CLIENTS_MIN = 10
 PAIRS_MAX = 2_000_000
-"""In a large cluster fewer: at most this many pairs of these clients and agents."""
+"""Maximum number of pairs of these clients and agents: fewer clients in a large cluster."""
 
 FILTERS_MAX = 1000
-"""Most filters of a client that are examined."""
+"""Maximum number of filters of a client that are examined."""
 
 FILTER_CELLS_MAX = 2**22
-"""Most amounts of filters that are copied; beyond that only their bits count."""
+"""Maximum number of amounts of filters that are copied; if there are more, only bits are."""
 
 
 ASIDE_MAX = 10
-"""Most frameworks of a role whose set-aside input is reported."""
+"""Maximum number of frameworks of a role whose set-aside input is reported."""
 
 
 @dataclass(frozen=True)
 class AgentRows:
     """The agents by handle; row 0 is unused.
 
-    `bound`, `active`, `whitelisted`, `drained` (A,); `changed_ms` (A,);
+    `bound`, `active`, `whitelisted`, `drained` (A,); `changed_ms` (A,): as in `AgentTable`.
     `capacity` (A, R), in thousandths.
     """
 
@@ -88,10 +89,11 @@ class AgentRows:
 class ClientRows:
     """The clients by row.
 
-    `subscribed`, `suppressed`, `active` (C,): the last is the framework's.
-    `live` (C,): may be offered something.
-    `changed_ms`, `inactive_ms`, `offered_ms` (C,): time of the last suppress or revive; of the
-        framework's last activation or deactivation; of the last decision to offer, 0 if never.
+    `subscribed`, `suppressed` (C,): as in `ClientTable`; `active` (C,): whether the framework is.
+    `live` (C,): whether the client may be offered something.
+    `changed_ms` (C,): when it was last suppressed or revived.
+    `inactive_ms` (C,): when its framework was last activated or deactivated.
+    `offered_ms` (C,): when a cycle last decided to offer it something; 0: never.
     `waited`, `declines`, `takes` (C,); `demand`, `held`, `offered` (C, R), in thousandths.
     `source`: the source of the demand.
     """
@@ -114,15 +116,15 @@ class ClientRows:
 
 @dataclass(frozen=True)
 class Subject:
-    """A client to be explained, and data specific to it.
+    """A client to be explained, and data about it.
 
     `rule`: what it requires of agents.
-    `excluded`, `told` (A,): by handle: excluded agents, and those excluded by the master's offer
-        constraints.
+    `excluded` (A,): agents from which it is excluded, by handle.
+    `told` (A,): those of them from which the master's offer constraints exclude it.
     `filter_agent`, `filter_expires_ms` (n,): its filters in force.
-    `filters`: how many there are.
+    `filters`: the number of its filters.
     `unfit`: resources that it requests and no agent has.
-    `ends_within_ms`: within which time tasks of its like ended (p95); None: that is not known.
+    `ends_within_ms`: p95 of the durations of tasks of its topic; None: unknown.
     """
 
     client: int
@@ -138,7 +140,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Holding:
-    """What a client holds on the agent in question, (R,) each, thousandths."""
+    """What a client holds on the agent in question, (R,) each, in thousandths."""
 
     client: int
     held: Ints
@@ -149,21 +151,20 @@ class Holding:
 class Picture:
     """A copy of the books.
 
-    `resources`, R names; `counted` (R,); `total` (R,), in thousandths.
+    `resources`: R names; `counted` (R,); `total` (R,), in thousandths.
     `constraints`: operators' rules.
-    `policy_error`: why the substitute decided the last cycle.
-    `snapshot`: what a cycle over all agents would start with; None if no client may be offered
-        anything.
-    `bound_paths`: roles of the snapshot's first bounds.
-    `traits`: by handle: the agents' traits that rules examine.
+    `policy_error`: why the substitute decided the last cycle; empty if the policy did.
+    `snapshot`: the snapshot with which a full cycle would start; None if no client can be served.
+    `bound_paths`: paths of the roles that the first rows of the snapshot's bounds belong to.
+    `traits`: the agents' traits that rules examine, by handle.
     `agent`: the agent in question; 0 if none.
-    `holdings`: on that agent.
-    `left_out`: clients of the role that are not among the subjects.
-    `set_aside` (name, tuple of SetAside): input set aside of the first frameworks, or of the agent.
+    `holdings`: holdings on that agent.
+    `left_out`: number of clients of the role that are not among the subjects.
+    `set_aside`: pairs (name, ignored input) of the first frameworks, or of the agent.
     `asked`: requests to leave agents: to the frameworks, or on the agent.
-    `used` (C, R), in thousandths: what clients held on average; None: no averages are kept.
-    `collecting`: clients whose gangs collect, and what.
-    `resting`: clients whose gangs must not collect yet, and until when, in milliseconds.
+    `used` (C, R), in thousandths: average holdings; None: no averages are kept.
+    `collecting`: by client, what its gang collects.
+    `resting`: by client, the time in ms until which its gang must not begin to collect.
     """
 
     now_ms: int
@@ -199,21 +200,21 @@ class Picture:
 
     @cached_property
     def columns(self) -> AgentColumns:
-        """Agents' traits by attribute, so that a condition examines each value once."""
+        """The agents' traits by attribute, so that a condition is evaluated once per value."""
         return AgentColumns(self.traits)
 
     @cached_property
     def held_share(self) -> Floats:
-        """Dominant shares of clients' holdings, (C,)."""
+        """The dominant share of each client's holdings, (C,)."""
         return self.shares(self.clients.held)
 
     @cached_property
     def offered_share(self) -> Floats:
-        """Dominant shares of what clients have on offer, (C,)."""
+        """The dominant share of what each client has on offer, (C,)."""
         return self.shares(self.clients.offered)
 
     def shares(self, amounts: Ints) -> Floats:
-        """Dominant shares of amounts (n, R), (n,)."""
+        """Return the dominant shares, (n,), of amounts (n, R)."""
         columns = self.counted & (self.total > 0)
         if not columns.any():
             return np.zeros(len(amounts))
@@ -223,13 +224,13 @@ class Picture:
         return name_of(self.names, client)
 
     def framework_id(self, client: int) -> str:
-        """The id of a client's framework; empty if unknown."""
+        """Return the id of a client's framework; empty if unknown."""
         handle = int(self.names.framework[client])
         info = self.names.info[handle] if handle < len(self.names.info) else None
         return info.framework_id if info else ""
 
     def named(self, amounts: Ints) -> dict[str, int]:
-        """Amounts (R,) by name, without zeros."""
+        """Return amounts (R,) by name, without zeros."""
         pairs = zip(self.resources, amounts.tolist(), strict=False)
         return {name: amount for name, amount in pairs if amount}
 
@@ -242,14 +243,14 @@ class Picture:
 
 
 def name_of(names: Names, client: int) -> str:
-    """The display name of a client's framework: its name, id or handle."""
+    """Return the display name of a client's framework: its name, id or handle."""
     handle = int(names.framework[client])
     info = names.info[handle] if handle < len(names.info) else None
     return (info.name or info.framework_id) if info else f"framework {handle}"
 
 
 def agent_name(info: AgentInfo | None, handle: int) -> str:
-    """The display name of an agent: its host name, id or handle."""
+    """Return the display name of an agent: its host name, id or handle."""
     return (info.hostname or info.agent_id) if info else f"agent {handle}"
 
 
@@ -260,7 +261,8 @@ def take(allocator: Allocator, kind: str, name: str) -> Picture:
     `name`: a framework's id or name, a role's path, an agent's id or host.
     Raises UnknownSubjectError.
     """
-    # Before the lookup, because the host recorded a preview even if the subject does not exist.
+    # Preview before the look-up: the host has recorded a preview even if the subject does not
+    # exist.
     taken = allocator.preview()
     state = allocator.state
     agent, handles = 0, list[int]()
@@ -320,7 +322,7 @@ def take(allocator: Allocator, kind: str, name: str) -> Picture:
 
 
 def _set_aside(state: State, handles: list[int], agent: int) -> tuple[tuple[str, Aside], ...]:
-    """Input set aside of an agent, or of the first frameworks that have any."""
+    """Return the ignored input of an agent, or of the first frameworks that have any."""
     host = agent_name(state.agents.info[agent], agent)
     found = [(host, state.agents.aside[agent])] if agent in state.agents.aside else []
     for handle in dict.fromkeys(handles):
@@ -392,7 +394,7 @@ def _holdings(state: State, agent: int) -> tuple[Holding, ...]:
 class UnknownSubjectError(LookupError):
     """There is no subject of that name.
 
-    `known`: existing names and ids, unordered; some may be empty or repeated.
+    `known`: existing names and ids, unordered; may contain empty texts and duplicates.
     """
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
@@ -406,7 +408,7 @@ class UnknownSubjectError(LookupError):
 
 
 def handles_of_framework(state: State, name: str) -> list[int]:
-    """Find the framework with that id, or all with that name."""
+    """Return the handle of the framework with this id, or those of all with this name."""
     infos: Mapping[int, FrameworkInfo] = {
         handle: info for handle, info in enumerate(state.frameworks.info) if info is not None
     }
@@ -419,10 +421,10 @@ def handles_of_framework(state: State, name: str) -> list[int]:
 
 
 def rows_of_role(state: State, path: str) -> list[int]:
-    """Find the rows of the clients in a role or its descendants."""
+    """Return the rows of the clients in a role or its descendants."""
     if not path or state.roles.row(path) is None:
         raise UnknownSubjectError("role", path, state.roles.path)
-    # By name: numbering the tree would cache it, and this must not change the state.
+    # Compare paths: `RoleTable.inside` would fill a cache, and this must not change the state.
     inside = [f"{each}/".startswith(f"{path}/") for each in state.roles.path]
     clients = state.clients
     rows = np.flatnonzero(clients.framework)
@@ -430,7 +432,7 @@ def rows_of_role(state: State, path: str) -> list[int]:
 
 
 def handle_of_agent(state: State, name: str) -> int:
-    """Find the handle of the agent with that id, or else on that host."""
+    """Return the handle of the agent with this id, or otherwise on this host."""
     infos = {handle: info for handle, info in enumerate(state.agents.info) if info is not None}
     for what in ("agent_id", "hostname"):
         for handle, info in infos.items():

@@ -1,9 +1,9 @@
-"""The policies by name: which client is served next, and where.
+"""The registry of policies: each policy decides which client is served next, and where.
 
-A policy is anything with `allocate(snapshot, seed)`. Those of this package fill progressively by a
-criterion (who), a selection (where) and a mode (how much; part of the snapshot). This is their only
-list: to add one, add a file, a line here and a row in the tests' tables. Hosts add users' own
-policies to it, see `Entry` and ``examples/``.
+A policy is any object with `allocate(snapshot, seed)`. The policies of this package fill
+progressively, by a criterion (which client), a selection (which agent) and a mode (how much; part
+of the snapshot). To add a policy, add a file, an entry here and a row in the tests' tables. Hosts
+add users' own policies to the registry, see `Entry` and ``examples/``.
 """
 
 from collections.abc import Callable, ItemsView, Iterator, Mapping
@@ -35,12 +35,13 @@ MODES = ("oblivious", "characterised")
 class Entry:
     """A registry entry.
 
-    - `build`: makes the policy, after the specification's selection, mode and parameters are
-      checked.
-    - `selections`: how an agent may be chosen, the default first; empty if the policy chooses by
-      itself.
-    - `parameters`: the possible values of each parameter; the first is the default.
-    - `criterion`: makes the criterion, if the policy can also decide below a single role.
+    - `build`: makes the policy; called with a specification whose selection, mode and parameters
+      have been checked.
+    - `selections`: the possible ways to choose an agent, the default first; empty if the policy
+      chooses agents itself.
+    - `parameters`: the possible values of each parameter, the default first.
+    - `criterion`: makes the criterion with which the policy can decide below a single role; None if
+      it can only decide for all roles.
     - `origin`: where the policy comes from; empty for those of this package.
     """
 
@@ -58,8 +59,8 @@ def filled_by(
 ) -> Entry:
     """Make the entry of a policy that fills by a criterion.
 
-    - `criterion`: makes the criterion.
-    - `selection`: the default.
+    - `criterion`: takes the specification's parameters and returns the criterion.
+    - `selection`: the default selection.
     - `parameters`: as in `Entry`.
     """
 
@@ -93,10 +94,10 @@ def planned_by(
     `make_plan_function`: takes the specification's parameters and returns the function that
         computes plans.
     `progress`: measures what clients have, in the unit of the plan's targets.
-    `criterion`: ranks clients if the plan does not decide, and if there is no plan.
+    `criterion`: ranks clients where the plan does not decide, and if there is no plan.
     `parameters`: as in `Entry`.
-    `stands` (function of two Problems): whether a plan for the first still holds for the second.
-    `about_holders`: whether plans also cover clients that hold something and want no more.
+    `stands`: takes two problems; returns whether the plan for the first is valid for the second.
+    `about_holders`: whether plans also cover clients that hold something but take no offers.
     """
 
     def build_planned(spec: PolicySpec) -> Policy:
@@ -109,7 +110,7 @@ def planned_by(
 
 
 class Registry(Mapping[str, Entry]):
-    """Entries by name, replaced atomically: readers see the old ones or the new ones."""
+    """Entries by name, replaced atomically: readers see either the old or the new ones."""
 
     def __init__(self, entries: Mapping[str, Entry]) -> None:
         self._entries = dict(entries)
@@ -164,7 +165,7 @@ def substitute() -> Policy:
 def build(spec: PolicySpec) -> Policy:
     """Make the policy that a specification names.
 
-    Raises ValueError if the specification is wrong; the message says what is, and what is
+    Raises ValueError if the specification is invalid; the message says what is wrong and what is
     possible.
 
     Examples
@@ -173,7 +174,7 @@ def build(spec: PolicySpec) -> Policy:
     Traceback (most recent call last):
     ValueError: name: there is no policy 'drff'; choose from drf, tsf, ps-dsf, rps-dsf, bf-drf, ...
     """
-    # Check field by field, so that the error names the wrong one.
+    # Check field by field, so that the error names the invalid one.
     entry = POLICIES.get(spec.name)
     if entry is None:
         choice = _choose_from(POLICIES, spec.name)
@@ -200,7 +201,7 @@ def build(spec: PolicySpec) -> Policy:
 
 
 def _criterion_below(spec: PolicySpec, role: str) -> CriterionFunction:
-    """Return the criterion for the roles below `role`."""
+    """Return the criterion that decides below `role`."""
     if not role or not all(role.split("/")):
         raise ValueError(f"subtrees: {role!r} is not a role; write it as 'eng' or 'eng/ads'")
     if spec.flat:
@@ -221,7 +222,7 @@ def _criterion_below(spec: PolicySpec, role: str) -> CriterionFunction:
 
 
 def _check_parameters(field: str, name: str, parameters: Mapping[str, str]) -> None:
-    """Raise a ValueError if a policy does not take these parameters."""
+    """Raise a ValueError if a policy does not have these parameters or values."""
     possible = POLICIES[name].parameters
     for key, value in parameters.items():
         if not possible:
@@ -249,10 +250,10 @@ def load_ahead() -> None:
 
 
 def warm_plans() -> None:
-    """Load the compiled loops of the planning solvers, or compile them."""
+    """Load the compiled loops of the solvers for plans from the cache, or compile them."""
     cluster = problem_of(static_snapshot(capacity=[[4, 8], [2, 16]], demand=[[1, 1], [0, 0]]))
     for name, entry in POLICIES.items():
-        # Try every value of each parameter: solvers differ by them.
+        # Try every value of each parameter, because each may use other solvers.
         choices = [{key: value} for key, some in entry.parameters.items() for value in some] or [{}]
         for parameters in [] if entry.origin else choices:
             policy = entry.build(PolicySpec(name, parameters=parameters))
@@ -261,7 +262,7 @@ def warm_plans() -> None:
 
 
 def warm(*selections: str) -> None:
-    """Load or compile the loops that selections need; all of them without arguments."""
+    """Load or compile the loops that some selections need; without arguments, all of them."""
     cluster = static_snapshot(capacity=[[1, 1]], demand=[[1, 1]])
     for selection in selections or ("random", "joint"):
         Filling(drf, selection).allocate(cluster, seed=0)

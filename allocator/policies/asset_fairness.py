@@ -1,7 +1,7 @@
 """Asset fairness: serve the client with the smallest weighted sum of shares.
 
-Equal shares of different resources are worth the same. It is simple, but lacks the sharing
-incentive: a client may get less than its equal part of the cluster would give. Here for comparison.
+All resources are weighted equally. The policy is simple, but violates the sharing incentive: a
+client may get less than its equal part of the cluster would give it. It is here for comparison.
 
 References
 ----------

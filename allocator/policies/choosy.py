@@ -1,7 +1,6 @@
 """Choosy: serve the client with the fewest machines among those that may use the agent.
 
-Giving each agent to the eligible client with the smallest count leads to the constrained max-min
-fair (CMMF) shares, up to a bounded number of machines.
+This approaches the constrained max-min fair (CMMF) shares, up to a bounded number of machines.
 
 References
 ----------
@@ -27,16 +26,16 @@ UNITS = ("agents", "tasks", "dominant_share")
 
 
 def choosy(unit: str = "agents") -> CriterionFunction:
-    """Choose what to count.
+    """Make the criterion.
 
-    `unit`: ``agents``: agents on which a client holds something, the machines of [1]_. ``tasks``:
-    slots, for machines with several; agents for clients without a known demand.
-    ``dominant_share``: amounts, as DRF.
+    `unit`: what to count. ``agents``: agents on which a client holds something, the machines of
+    [1]_. ``tasks``: tasks, for machines with several slots; agents for clients without a known
+    demand. ``dominant_share``: amounts, as in DRF.
 
     Examples
     --------
-    Figure 1 of [1]_: ten machines and four users, handed out in order. The CMMF shares (Figure 4)
-    are (2, 1, 3, 4); one machine is elsewhere, and moves when it falls free.
+    Figure 1 of [1]_: ten machines and four users, machine by machine. The CMMF shares (Figure 4)
+    are (2, 1, 3, 4); the result differs by one machine, which is moved when it becomes free.
 
     >>> from allocator.policies.filling import Filling
     >>> from allocator.testing import static_snapshot
@@ -51,7 +50,7 @@ def choosy(unit: str = "agents") -> CriterionFunction:
 
 
 def _agents(snapshot: Snapshot) -> Criterion:
-    """Count agents."""
+    """Count agents on which a client holds something."""
     clients = len(snapshot.held)
     return mixed(
         snapshot,
@@ -64,7 +63,7 @@ def _agents(snapshot: Snapshot) -> Criterion:
 
 
 def _tasks(snapshot: Snapshot) -> Criterion:
-    """Count tasks, or agents if the demand is unknown."""
+    """Count tasks, or agents if a client's demand is unknown."""
     known = characterised(snapshot)
     in_tasks, in_agents = _counted_in(known)
     return mixed(
@@ -80,10 +79,10 @@ def _tasks(snapshot: Snapshot) -> Criterion:
 
 @memoize()
 def _counted_in(known: Bools) -> tuple[Floats, Floats]:
-    """What a grant counts, in tasks and in agents, (C,) each."""
+    """Return what a grant adds to the count, in tasks and in agents, (C,) each."""
     return fixed(known.astype(np.float64)), fixed((~known).astype(np.float64))
 
 
 def _dominant_share(snapshot: Snapshot) -> Criterion:
-    """Measure amounts."""
+    """Measure dominant shares."""
     return of_amounts(snapshot, cluster_total(snapshot))

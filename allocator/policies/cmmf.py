@@ -1,23 +1,23 @@
-"""Constrained max-min fairness (CMMF): the offline optimum of the present constraint graph.
+"""Constrained max-min fairness (CMMF): the offline optimum of the current constraint graph.
 
 Choosy serves the client with the fewest machines and comes within a bounded number of the optimum.
-Here the optimum is computed outside the cycles, and offers are steered towards it in one of two
-ways.
+Here the optimum is computed as a plan, outside the cycles, and offers are steered towards it in one
+of two ways.
 
-``flow``: of all optimal allocations, take the one nearest to the current holdings, over groups of
+``flow``: of all optimal allocations, use the one nearest to the current holdings, over groups of
 agents that the same clients may use, and recompute it as holdings change. So offers do not wait for
-the machines of one arbitrary optimum, and no machine goes to a client that could go elsewhere while
-another needs it. If there are too few machines for all clients and every share is small, clients
-take turns instead: the client furthest below its share is next, within the saturated sets of
+the machines of one arbitrary optimum, and no client gets a machine that another client needs while
+it could use others. If there are too few machines for all clients and every share is small, clients
+alternate instead: the client furthest below its share is served next, within the saturated sets of
 clients and machines that prove optimality (every optimum assigns them to each other).
 
 ``machines``: the hybrid of [1]_, sec. 7.2. One allocation of whole machines is chosen; each agent
-has a single owner, which gets all of it when it becomes free. This suits clusters of many agents.
-If tasks are smaller than agents and whole agents deviate too far from the shares, it is refused and
-Choosy's filling decides.
+has a single owner, which gets all of it when it becomes free. This is for clusters with many
+agents. If tasks are smaller than agents, and whole agents deviate too far from the shares, there is
+no plan, and Choosy's filling decides.
 
 The unit is tasks if all clients have the same demand, agents if whole agents are offered, and
-otherwise parts of agents.
+otherwise fractions of agents.
 
 References
 ----------
@@ -49,16 +49,16 @@ if TYPE_CHECKING:
 STEER = ("flow", "machines")
 
 OFF_MAX = 0.1
-"""How far whole agents may be off a client's share, as a part of the share."""
+"""Maximum deviation of whole agents from a client's share, relative to the share."""
 
-_PAIRS_MAX = 20_000  # of clients and groups of agents; beyond, any optimal allocation will do
+_PAIRS_MAX = 20_000  # with more pairs (client, group of agents), any optimal allocation is taken
 _FEW = 3  # machines or tasks: if all shares are smaller, and some below 1, clients take turns
-_NEARER = 0.5  # of what must change hands: switch to a plan that needs less than this part
-_FINE = 2**20  # parts of an agent, if neither tasks nor agents are counted
+_NEARER = 0.5  # switch to a plan if it needs less than this part of the current plan's changes
+_FINE = 2**20  # number of parts of an agent, if neither tasks nor agents are counted
 
 
 def cmmf(steer: str = "flow") -> PlanFunction:
-    """Choose how offers are steered.
+    """Make the function that plans.
 
     `steer`: ``flow`` or ``machines``.
     """
@@ -66,21 +66,21 @@ def cmmf(steer: str = "flow") -> PlanFunction:
 
 
 def as_it_stands(before: PlanProblem, now: PlanProblem) -> bool:
-    """Whether a plan still holds: the question is the same, and no holdings have changed."""
+    """Whether a plan is still valid: neither the problem nor any holding has changed."""
     same = np.array_equal(before.holder, now.holder)
     return same and np.array_equal(before.holding, now.holding) and now.asks_the_same(before)
 
 
 @dataclass(frozen=True, slots=True)
 class _Rooms:
-    """The capacity to divide, in units: tasks, agents, or small parts of agents.
+    """The capacity to divide, in units: tasks, agents, or small fractions of agents.
 
-    `groups`: agents by which clients may use them, regardless of capacity.
+    `groups`: groups of agents that the same clients may use, whatever their capacity.
     `room` (G,): units of each group, minus holdings of clients that do not take part.
     `held` (n, G): units that each client holds.
-    `size` (n,): units per grant to a client: its task, or 1.
-    `worth` (n,): a unit in agents, as `machines` measures.
-    `limit` (n,): units allowed by the client's part of its roles' limits; None without limits.
+    `size` (n,): units per grant to a client: the size of its task, or 1.
+    `worth` (n,): the value of a unit in agents, as `machines` measures it.
+    `limit` (n,): maximum units by the client's part of its roles' limits; None without limits.
     `whole`: whether units are tasks or agents.
     """
 
@@ -94,7 +94,7 @@ class _Rooms:
 
 
 def plan_by_flow(problem: PlanProblem) -> Plan:
-    """Plan for the nearest optimum; targets are machines.
+    """Plan for the optimum nearest to the holdings; targets are numbers of machines.
 
     Raises NotOptimal if the solver found no optimum that it can prove.
     """
@@ -124,7 +124,7 @@ def plan_by_flow(problem: PlanProblem) -> Plan:
 
 
 def _together(found: "MaxMinSolution") -> Bools:
-    """Which clients and groups belong to the same cut, (n, G)."""
+    """Return which clients and groups belong to the same cut, (n, G)."""
     graph = found.classes.graph
     of_class, of_group = np.full(len(graph.size), -1), np.full(len(graph.count), -2)
     for at, cut in enumerate(found.classes.cuts):
@@ -137,12 +137,12 @@ def _together(found: "MaxMinSolution") -> Bools:
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """Holdings by client and group, and what is left for clients that take part.
+    """Holdings by client and group, and the capacity left for clients that take part.
 
-    `left` (A, R), in thousandths: of each agent, what is not held by clients that do not take part;
-        zeros for agents that must not be offered.
-    `amount` (n, G, R), in thousandths; `agents` (n, G).
-    `there` (A,): whether a client that takes part holds something there.
+    `left` (A, R), in thousandths: capacity of each agent that clients outside the problem do not
+        hold; zeros for agents that must not be offered.
+    `amount` (n, G, R), in thousandths; `agents` (n, G): held amounts, and agents they are on.
+    `there` (A,): whether a client that takes part holds something on the agent.
     """
 
     left: Ints
@@ -152,7 +152,7 @@ class _Held:
 
 
 def _rooms(problem: PlanProblem) -> _Rooms:
-    """Choose the unit, and count the capacity to divide."""
+    """Choose the unit, and count the capacity to divide in it."""
     groups = _by_clients(problem)
     held, clients = _held(problem, groups), problem.client
     known = problem.characterised[clients] & (problem.demand[clients] > 0).any(axis=1)
@@ -165,7 +165,7 @@ def _rooms(problem: PlanProblem) -> _Rooms:
 
 
 def _by_clients(problem: PlanProblem) -> Groups:
-    """Group agents that the same clients may use, regardless of capacity."""
+    """Group agents that the same clients may use, whatever their capacity."""
     usable = np.flatnonzero(problem.capacity.any(axis=1))
     allowed = ~bits_of(problem.excluded[usable], problem.client)
     anything = np.zeros((len(usable), 0), np.int64)
@@ -200,7 +200,7 @@ def _held(problem: PlanProblem, groups: Groups) -> _Held:
 
 
 def _sum_of_groups(groups: Groups, units: Ints) -> Ints:
-    """Sum units of agents, (A,), by group, (G,)."""
+    """Add up units of agents, (A,), by group, (G,)."""
     result = np.zeros(len(groups.count), np.int64)
     known = groups.group >= 0
     np.add.at(result, groups.group[known], units[known])
@@ -208,7 +208,7 @@ def _sum_of_groups(groups: Groups, units: Ints) -> Ints:
 
 
 def _of_agents(problem: PlanProblem, groups: Groups, held: _Held) -> _Rooms:
-    """Count agents, as whole ones are offered; agents with nothing left belong to others."""
+    """Count whole agents, without those that other clients hold entirely."""
     ours = held.there | (held.left[:, problem.counted] > 0).any(axis=1)
     room = _sum_of_groups(groups, ours.astype(np.int64))
     one = np.ones(len(groups.clients))
@@ -216,7 +216,7 @@ def _of_agents(problem: PlanProblem, groups: Groups, held: _Held) -> _Rooms:
 
 
 def _of_tasks(problem: PlanProblem, groups: Groups, held: _Held, demand: Ints) -> _Rooms:
-    """Count tasks, all of the same demand."""
+    """Count tasks, if all clients have the same demand."""
     room = _sum_of_groups(groups, _tasks(held.left, demand))
     worth = dominant_shares(problem, groups) * groups.count.sum()
     one, limit = np.ones(len(groups.clients)), _limit(problem, np.ones(len(groups.clients)))
@@ -224,9 +224,10 @@ def _of_tasks(problem: PlanProblem, groups: Groups, held: _Held, demand: Ints) -
 
 
 def _of_parts(problem: PlanProblem, groups: Groups, held: _Held, known: Bools) -> _Rooms:
-    """Count parts of agents; for clients without a demand, whole agents of the average size.
+    """Count fractions of agents; for clients without a demand, whole agents of the average size.
 
-    The value of an agent weighs each resource by the clients, by weight, that need most of it.
+    The value of an agent is a weighted sum of its resources. The weight of a resource is the total
+    weight of the clients for which it is dominant.
     """
     total = np.where(problem.counted & (problem.total > 0), problem.total, np.inf)
     agents = int(groups.count.sum())
@@ -247,9 +248,10 @@ def _of_parts(problem: PlanProblem, groups: Groups, held: _Held, known: Bools) -
 
 
 def _limit(problem: PlanProblem, size: Floats) -> Floats | None:
-    """Units that limits allow each client, (n,), infinite without one; None if there are no limits.
+    """Return the units that limits allow each client, (n,), infinite without a limit.
 
-    Only clients with a known demand are limited: an offer to others may be of any size.
+    None if no client is limited. Only clients with a known demand are limited: an offer to others
+    may have any size.
 
     `size` (n,): units of a task.
     """
@@ -264,24 +266,24 @@ def _limit(problem: PlanProblem, size: Floats) -> Floats | None:
 
 
 def _fine(agents: Floats) -> Ints:
-    """Convert agents to small parts."""
+    """Convert agents to small fractions."""
     return np.floor(_FINE * agents).astype(np.int64)
 
 
 def _tasks(amounts: Ints, demand: Ints) -> Ints:
-    """How many tasks fit into amounts (..., R)."""
+    """Return how many tasks fit into amounts (..., R)."""
     needed = demand > 0
     return (amounts[..., needed] // demand[needed]).min(axis=-1)
 
 
 def _in_tasks(given: Ints, rooms: _Rooms) -> Ints:
-    """Round down to whole tasks; each group gives the remainder to the clients that lack most."""
+    """Round down to whole tasks; in each group the remainder goes to clients that lack most."""
     if rooms.whole:
         return given
     size = np.maximum(rooms.size, 1)
     tasks = np.floor(given / size[:, None])
     lacks = np.floor(given.sum(axis=1) / size + 0.5) - tasks.sum(axis=1)
-    # Rounding down to units took less than one from each agent's room and from each share.
+    # Rounding down to units took less than one unit from each agent, and from each share.
     left = rooms.room + rooms.groups.count + 1 - (tasks * size[:, None]).sum(axis=0)
     for group in np.flatnonzero(left > 0).tolist():
         for client in np.argsort(-lacks * size, kind="stable").tolist():
@@ -294,7 +296,7 @@ def _in_tasks(given: Ints, rooms: _Rooms) -> Ints:
 
 
 def _before(problem: PlanProblem, rooms: _Rooms) -> Ints | None:
-    """What the current plan gives, (n, G); None if its groups differ or it does not fit."""
+    """Return what the current plan gives, (n, G); None if its groups differ or it does not fit."""
     plan, groups = problem.plan, rooms.groups
     if plan is None or plan.part.shape[0] != len(groups.count):
         return None
@@ -309,9 +311,9 @@ def _before(problem: PlanProblem, rooms: _Rooms) -> Ints | None:
 
 
 def _is_as_near(before: Ints, given: Ints, share: Floats, rooms: _Rooms) -> bool:
-    """Whether a plan gives the same shares and needs not much more to change hands.
+    """Whether the previous plan gives the same shares, with a similar number of changes.
 
-    Past turnover already followed the current plan and would have to be repeated for another, so a
+    Past changes of holdings followed that plan, and would have to be undone for another one, so a
     small improvement is no reason to switch.
     """
     off, now_off = (np.abs(each.sum(axis=1) - share) for each in (before, given))
@@ -324,9 +326,9 @@ def _is_as_near(before: Ints, given: Ints, share: Floats, rooms: _Rooms) -> bool
 
 
 def plan_by_machines(problem: PlanProblem) -> Plan:
-    """Choose each agent's owner, in one optimum of whole machines; targets are machines.
+    """Choose each agent's owner in one optimum of whole machines; targets are numbers of machines.
 
-    Raises NotOptimal as `plan_by_flow`.
+    Raises NotOptimal as `plan_by_flow` does.
     Raises ValueError if tasks are smaller than agents and whole agents deviate too far from the
         shares.
     """
@@ -354,9 +356,9 @@ def _check_enough(share: Floats, machines: Ints, agents: int) -> None:
 
 
 def _owners(problem: PlanProblem, groups: Groups, given: Ints) -> Ints:
-    """Each agent's owner, (A,), as a row of the groups' clients; -1 if none.
+    """Choose each agent's owner, (A,), as a row of the groups' clients; -1: none.
 
-    Agents on which a client already runs are assigned to it first, so that few change hands.
+    Clients first get agents on which they already run, so that few agents change hands.
 
     `given` (n, G): number of agents of each group for each client.
     """
@@ -378,9 +380,9 @@ def _owners(problem: PlanProblem, groups: Groups, given: Ints) -> Ints:
 
 
 def machines(snapshot: Snapshot) -> Criterion:
-    """Count machines: agents if whole agents are offered, else the part of one that tasks take.
+    """Count machines: agents if whole agents are offered, otherwise the fraction that tasks take.
 
-    That part is measured by the average agent, in the task's dominant resource.
+    The fraction is relative to the average agent, in the task's dominant resource.
     """
     known = characterised(snapshot)
     whole = (~known).astype(np.float64)

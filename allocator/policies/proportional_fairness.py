@@ -1,4 +1,4 @@
-"""Proportional fairness (PF): serve the most deprived, at the prices of the fluid optimum.
+"""Proportional fairness (PF): serve the client that has spent least, at the optimum's prices.
 
 At the fluid optimum every client spends its weight: tasks times the price of one task. The client
 with the smallest spending per weight is served next. CEEI (competitive equilibrium from equal
@@ -16,7 +16,7 @@ from allocator.core import Bools, Floats, Ints, Snapshot, Tree, distinct_rows
 from allocator.core.numba.memo import fixed, memoize
 from allocator.policies.filling import Criterion, cluster_total, of_amounts
 
-_DIGITS = 9  # of a price: the solver's precision, so that equal prices compare equal
+_DIGITS = 9  # of a price; the solver's precision, so that equal prices compare equal
 _DIGITS_OF_SMALL = 6
 
 
@@ -41,16 +41,15 @@ def proportional_fairness(snapshot: Snapshot) -> Criterion:
 
 
 def prices(snapshot: Snapshot) -> Floats:
-    """Prices of the resources at the fluid optimum of the pooled cluster, (R,); the largest is 1.
+    """Return the resources' prices at the fluid optimum of the pooled cluster, (R,); at most 1.
 
     The optimum is over the clients served in this cycle, each with its own part of its role's
-    weight. A client with unknown demand enters with its holdings as the direction of demand; a
-    client that needs a resource the cluster lacks stays out. If no direction is known, all prices
-    are equal.
+    weight. The holdings of a client with unknown demand stand for its demand. A client that needs a
+    resource which the cluster lacks is left out. If no demand is known, all prices are equal.
     """
     tree, demand = snapshot.tree, snapshot.demand
-    # Usually every demand is known; then holdings do not matter, and the memoized prices of the
-    # last cycle still apply.
+    # Usually all demands are known; then holdings do not matter, and the memoized prices of the
+    # last cycle can be reused.
     held = None if _all_of(snapshot.has_demand, tree.client) else snapshot.held
     return _prices(demand, held, snapshot.counted, snapshot.total, tree.client, _weights(tree))
 
@@ -59,12 +58,12 @@ def prices(snapshot: Snapshot) -> Floats:
 def _prices(
     demand: Ints, held: Ints | None, counted: Bools, total: Ints, client: Ints, weight: Floats
 ) -> Floats:
-    """As `prices`; `held` is None if all demands are known, `weight` is per leaf."""
+    """Compute `prices`; `held` is None if all demands are known, `weight` is per leaf."""
     from allocator.solvers.fluid.proportional_fairness import solve
 
     counts = counted & (total > 0)
-    # The direction of each client's demand, in parts of the cluster; holdings stand in for an
-    # unknown demand.
+    # Compute each client's demand as fractions of the cluster. If a demand is unknown, use the
+    # client's holdings instead.
     wanted = demand[client]
     if held is not None:
         wanted = np.where((wanted > 0).any(axis=1, keepdims=True), wanted, held[client])
@@ -74,11 +73,11 @@ def _prices(
     uniform = np.where(counts, 1.0, 0.0)
     if not known.any():
         return fixed(uniform)
-    # The solver sees clients with the same direction as one, with their weights summed.
+    # Merge clients with the same direction, and add up their weights.
     direction = np.round(direction[known] / size[known, None], 12)
     kinds, which, _ = distinct_rows(direction)
     weights = np.bincount(which, weight[known]).astype(np.float64)
-    # The solver's prices are per part of the cluster; only their ratios matter.
+    # The solver's prices are per fraction of the cluster; only their ratios matter.
     result = uniform.copy()
     result[counts] = solve(kinds, np.ones(kinds.shape[1]), weights).prices
     return fixed(_rounded(result / result.max()))
@@ -103,8 +102,8 @@ def _weights(tree: Tree) -> Floats:
 
 @memoize()
 def _weight_of_leaves(parent: Ints, weight: Floats, leaves: int) -> Floats:
-    """Each leaf's part of the whole, by the weights along its branch, (L,)."""
-    # Each node's part among its siblings, multiplied down from the root. Normalise by the largest
+    """Return the fraction of the whole that weights give each leaf, (L,)."""
+    # Multiply each node's fraction among its siblings down from the root. Divide by the largest
     # weight first, so that sums do not overflow.
     weight = weight / weight.max()
     below = np.bincount(parent[:-1], weight[:-1], minlength=len(parent))

@@ -1,9 +1,9 @@
-"""PS-DSF by its definition: a fluid allocation that meets it is the target.
+"""PS-DSF by its definition: plans for a fluid allocation that meets the definition.
 
 `ps-dsf` ranks clients on each agent by their level there. This approximates the definition, but
 rarely meets it: the policy does not take back an early grant when another agent would have been
-better. Here the allocation is computed outside the cycles, and an agent is offered to the clients
-that the allocation gives some of its group, furthest below target first.
+better. Here the allocation is computed outside the cycles. An agent is offered to the clients to
+which the allocation gives some of its group; the client furthest below its target comes first.
 
 References
 ----------
@@ -18,15 +18,15 @@ from allocator.core import Plan, PlanProblem
 from allocator.policies.plan_guided import affordable, dominant_shares, merged, plan_of
 
 _NEAR = 1e-3  # tolerance of the definition: enough for whole tasks, and better than no plan
-_SOME = 1e-6  # less than this part of a client's tasks on a group counts as none
-_PART = 0.2  # part of the permitted work that the usual number of sweeps may take
+_SOME = 1e-6  # a smaller fraction of a client's tasks on a group counts as none
+_PART = 0.2  # fraction of the permitted work that the usual number of sweeps may take
 
 
 def plan_per_server_fairness(problem: PlanProblem) -> Plan:
     """Compute the allocation; targets are dominant shares.
 
-    Raises NotOptimal if none was found that meets the definition.
-    Raises GivenUp if that takes too much work.
+    Raises NotOptimal if no allocation was found that meets the definition.
+    Raises GivenUp if the computation takes too much work.
     """
     from allocator.solvers import WORK_MAX
     from allocator.solvers.fluid.per_server_fairness import SWEEPS_USUAL, solve, work_of_sweep
@@ -48,8 +48,8 @@ def plan_per_server_fairness(problem: PlanProblem) -> Plan:
     ).tasks
     total = tasks.sum(axis=1)
     allowed = tasks > _SOME * total[:, None]
-    # Split what a sort of clients has by their weights. Tasks of a sort have the same direction
-    # but different sizes, so split shares, not tasks.
+    # Divide what equal clients have together by their weights. Their tasks have the same ratios of
+    # resources but different sizes, so divide shares, not tasks.
     size = dominant_shares(problem, groups)[first] / weight
     part = (tasks * size[:, None])[of_client] * groups.weight[:, None]
     return plan_of(problem, groups, part.sum(axis=1), allowed[of_client], part=part)

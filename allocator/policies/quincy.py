@@ -1,26 +1,27 @@
-"""Quincy: place tasks by minimum-cost flow, near their data, within fair bounds.
+"""Quincy: places tasks by minimum-cost flow, near their data, within fair bounds.
 
-A unit of flow is one task's place. It goes from its client to an agent that holds the client's data
-(free), to one in the same rack (the cost of the data crossing the rack's switch), to any other
-(crossing the core switch), or to none, which costs more the longer the client has waited for an
-offer. Each client has bounds (E and F in [1]_). It gets no more places than ``most`` times its fair
-share, and none beyond its part of its roles' limits; leaving it waiting is expensive while it has
-less than ``least`` times its fair share, or than its part of its role's guarantee.
+A unit of flow is one task's place. It goes from its client to an agent that has the client's data
+(free of cost), to an agent in the same rack (the cost of moving the data across the rack's switch),
+to any other agent (across the core switch), or stays without a place, which costs more the longer
+the client has waited for an offer. Each client has bounds (E and F in [1]_). It gets at most
+``most`` times its fair share of places, and none beyond its part of its roles' limits. While it has
+less than
+``least`` times its fair share, or than its part of its role's guarantee, staying without a place is
+expensive.
 
 Differences from [1]_:
 
-- Mesos kills no task for another, so the cost of a preemption there is here a discount for keeping
-  a place, and the plan takes effect as tasks end. With `preempt`, clients are asked to leave agents
-  all of whose places go to others. A client that was asked is the first that the next plan asks,
-  until it has left or refused, or its place is no longer needed; so at no time are more clients
-  asked than the plan needs.
-- Mesos does not say how many tasks a framework has, so each client counts with as many as its
-  bound, or, if it wants no offers, with as many as it holds.
-- Tasks have different sizes: an agent has as many places as tasks of the average size fit.
+- Mesos kills no task for another. What is the cost of a preemption there is here a discount for
+  keeping a place, and the plan takes effect as tasks end. With `preempt`, clients are asked to
+  leave agents all of whose places go to others. If a client has been asked, the next plan asks it
+  before others, until it has left or refused, or its place is no longer needed; so there are never
+  more requests than the plan needs. - Mesos does not know how many tasks a framework has. Each
+  client counts with as many as its bound or, if it wants no offers, with as many as it holds. -
+  Tasks have different sizes: an agent has as many places as tasks of the average size fit.
 
-A framework names the location of its data in the label ``allocator.preference`` of its
-FrameworkInfo: an expression as for constraints, such as ``hostname=a|b``, that matches the agents
-it prefers. Racks come from the agents' attribute ``rack``.
+A framework states where its data is in the label ``allocator.preference`` of its FrameworkInfo: an
+expression as for constraints, such as ``hostname=a|b``, that matches the agents it prefers. Racks
+are given by the agents' attribute ``rack``.
 
 References
 ----------
@@ -73,9 +74,9 @@ PREEMPT = ("off", "on")
 
 _UNIT = 100  # costs are whole hundredths
 _WITHIN_RACK = 1.0  # psi: cost of reading a task's data within a rack
-_TO_LEAVE = 1.0  # cost of giving up a place that a client already has
-_ASKED = 0.5  # factor if the client was asked to leave, so that the next plan asks the same one
-_REFUSED = 2.0  # factor if it was asked and refused, so that the next plan asks another
+_TO_LEAVE = 1.0  # cost of giving up a place that a client has
+_ASKED = 0.5  # factor of it if the client was asked to leave, so that the next plan asks it again
+_REFUSED = 2.0  # factor of it if the client refused, so that the next plan asks another one
 _BELOW_LEAST = 10_000 * _UNIT
 _WAITED_S_MAX = 3600.0  # waiting longer costs no more
 
@@ -83,10 +84,10 @@ _WAITED_S_MAX = 3600.0  # waiting longer costs no more
 class Costs(NamedTuple):
     """Bounds and costs.
 
-    `most`, `least`: bounds of a client's places, as parts of its fair share.
+    `most`, `least`: bounds of a client's places, relative to its fair share.
     `transfer`: cost of reading a task's data across the core switch.
-    `wait`: cost of a second of waiting.
-    `preempt`: whether clients are asked to leave agents whose places all go to others.
+    `wait`: cost of waiting, per second.
+    `preempt`: whether clients are asked to leave agents all of whose places go to others.
     """
 
     most: float
@@ -103,7 +104,7 @@ def quincy(
     wait: str = WAIT[0],
     preempt: str = PREEMPT[0],
 ) -> PlanFunction:
-    """Choose bounds and costs, each as text; see `Costs`."""
+    """Make the function that plans; arguments are the fields of `Costs`, as text."""
     costs = Costs(float(most), float(least), float(transfer), float(wait), preempt == "on")
 
     def plan_places(problem: PlanProblem) -> Plan:
@@ -113,13 +114,13 @@ def quincy(
 
 
 def same_places(before: PlanProblem, now: PlanProblem) -> bool:
-    """Whether a plan still holds: no client came, went, runs elsewhere, or refused to leave."""
+    """Whether a plan is still valid: no client came, left, runs elsewhere, or refused to leave."""
     same = np.array_equal(_at_home(before), _at_home(now))
     return same and np.array_equal(before.refused, now.refused) and now.asks_the_same(before)
 
 
 def _at_home(problem: PlanProblem) -> Ints:
-    """Keys of the clients and agents where a client uses something."""
+    """Return the keys ``agent * 2**32 + client`` of holdings with something in use."""
     return problem.holder[~np.isin(problem.holder, problem.on_offer)]
 
 
@@ -138,20 +139,20 @@ def plan_by_flow(problem: PlanProblem, costs: Costs) -> Plan:
         return plan_by_agent(problem, groups, nothing, np.zeros(len(groups.clients)))
     most, least = _bounds(problem, groups, costs, int(places.sum()))
     network = _Arcs(len(groups.clients), len(groups.count), usable)
-    # Tasks without a place; those below the lower bound have a price of their own.
+    # Tasks without a place; up to the lower bound this is more expensive.
     waiting_s = np.where(problem.wants, problem.waiting_s[groups.clients], 0.0)
     waited = _UNIT * costs.wait * np.minimum(waiting_s, _WAITED_S_MAX)
     alone = (waited + _UNIT * (1 + costs.transfer)).astype(np.int64)
     network.waits(most - least, alone)
     network.waits(least, alone + _BELOW_LEAST)
-    # Tasks with a place: on any eligible agent, then in the racks and on the agents of their data,
-    # then where they already run.
+    # Tasks with a place: on any eligible agent; in the racks and on the agents of their data; and
+    # where they run already.
     near, in_rack = _near(problem, groups)
     far = np.where(near.any(axis=1), int(_UNIT * costs.transfer), 0)
     within = np.minimum(far, int(_UNIT * _WITHIN_RACK))
     cost = np.where(in_rack, within[:, None], far[:, None])
     cost[near] = 0
-    # A pending offer makes no home: it may be declined, and the agent is then free for others.
+    # A pending offer does not count as running: it may be declined, which frees the agent.
     home = _there(problem, groups, _at_home(problem))
     stays = np.where(_there(problem, groups, problem.leave), _ASKED, 1.0)
     stays[_there(problem, groups, problem.refused)] = _REFUSED
@@ -161,7 +162,7 @@ def plan_by_flow(problem: PlanProblem, costs: Costs) -> Plan:
     network.on_agents(home, most, cost - (_UNIT * _TO_LEAVE * stays).astype(np.int64))
     network.agents(groups.group, places, _entered(problem, groups, home))
     given = network.places_of(solve(network.network(most)).flow)
-    # If there are very many groups, agents within one may differ: give no place on excluded ones.
+    # If there are very many groups, their agents may differ: remove places on excluded agents.
     given[bits_of(problem.excluded[: given.shape[1]], groups.clients).T] = 0
     plan = plan_by_agent(problem, groups, given, dominant_shares(problem, groups))
     if not costs.preempt:
@@ -171,10 +172,10 @@ def plan_by_flow(problem: PlanProblem, costs: Costs) -> Plan:
 
 
 def _bounds(problem: PlanProblem, groups: Groups, costs: Costs, places: int) -> tuple[Ints, Ints]:
-    """The most and the least places for each client, (n,) each: E and F."""
+    """Return the maximum and minimum number of places of each client, (n,) each: E and F."""
     task = _tasks(problem, groups)
     with np.errstate(divide="ignore", invalid="ignore"):
-        # Resources that are not needed do not bound.
+        # Resources that a task does not need impose no bound.
         fits = np.where(task > 0, problem.limit / task, np.inf).min(axis=1, initial=np.inf)
         owed = np.where(task > 0, problem.guarantee / task, 0).max(axis=1, initial=0)
     fair = groups.weight / groups.weight.sum() * places
@@ -182,7 +183,7 @@ def _bounds(problem: PlanProblem, groups: Groups, costs: Costs, places: int) -> 
     least = np.maximum(whole_below(fair * costs.least), whole_above(owed))
     most = np.minimum(np.maximum(whole_above(fair * costs.most), least), places)
     most = np.minimum(most, whole_below(fits))
-    # A client that wants no more gets no more places than it has tasks.
+    # A client that takes no offers gets at most as many places as it has tasks.
     held = problem.held[groups.clients]
     with np.errstate(divide="ignore", invalid="ignore"):
         tasks = np.where(task > 0, held / task, 0).max(axis=1, initial=0)
@@ -191,26 +192,26 @@ def _bounds(problem: PlanProblem, groups: Groups, costs: Costs, places: int) -> 
 
 
 def _tasks(problem: PlanProblem, groups: Groups) -> Floats:
-    """What a task of each client takes, (n, R); a whole average agent if the demand is unknown."""
+    """Return the size of each client's task, (n, R); the average agent if the demand is unknown."""
     known = (problem.demand[groups.clients] > 0).max(axis=1, initial=0)
     agent = groups.capacity.T @ groups.count / max(int(groups.count.sum()), 1)
     return np.where(known[:, None], groups.direction, agent)
 
 
 def _places(problem: PlanProblem, groups: Groups) -> Ints:
-    """How many tasks of the average size fit on each agent, (A,); at least one if usable at all."""
+    """Return how many tasks of the average size fit on each agent, (A,); at least 1 if usable."""
     weight = groups.weight / groups.weight.sum()
     size = weight @ _tasks(problem, groups)
     with np.errstate(divide="ignore", invalid="ignore"):
         fit = np.where(size > 0, groups.capacity / size, np.inf).min(axis=1, initial=np.inf)
     of_group = np.where(np.isfinite(fit), np.maximum(whole_below(fit), 1), 0).astype(np.int64)
     of_group[~groups.eligible.any(axis=0)] = 0
-    # Agents without a group (-1) get the appended zero.
+    # Agents without a group (-1) use the appended zero.
     return np.append(of_group, 0)[groups.group]
 
 
 def _near(problem: PlanProblem, groups: Groups) -> tuple[Bools, Bools]:
-    """Agents that each client prefers, and those in their racks, (n, A) each."""
+    """Return the agents that each client prefers, and the agents in their racks, (n, A) each."""
     count = len(groups.clients), len(problem.capacity)
     near, in_rack = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
     racks = np.array([_rack(info) for info in problem.agents])
@@ -237,7 +238,7 @@ def _preference(info: FrameworkInfo | None) -> str:
 
 
 def _preferred(label: str, agents: tuple[AgentInfo | None, ...]) -> Bools:
-    """Which agents a label prefers; none if it is malformed (frameworks write it)."""
+    """Return which agents a label prefers; none if it is malformed, since frameworks write it."""
     try:
         asked = conditions(clauses_of_label(label))
     except ValueError:
@@ -251,7 +252,7 @@ def _suits(info: AgentInfo, asked: Mapping[str, Condition]) -> bool:
 
 
 def _there(problem: PlanProblem, groups: Groups, keys: Ints) -> Bools:
-    """Turn keys into a mask of clients and agents, (n, A)."""
+    """Convert keys to a mask of clients and agents, (n, A)."""
     there = np.zeros((len(groups.clients), len(problem.capacity)), np.bool_)
     row_of = np.full(len(problem.demand), -1)
     row_of[groups.clients] = np.arange(len(groups.clients))
@@ -261,10 +262,10 @@ def _there(problem: PlanProblem, groups: Groups, keys: Ints) -> Bools:
 
 
 def _entered(problem: PlanProblem, groups: Groups, home: Bools) -> Ints:
-    """Tie-breaking cost of a newcomer's place by agent, (A,).
+    """Return a cost of new places on each agent, which only breaks ties, (A,).
 
-    First agents that are no client's home, then those where a client has been asked to leave, then
-    other homes, and last those where a client has refused.
+    The cheapest agents are those where no client runs; then those where a client has been asked to
+    leave, then other agents, and last those where a client has refused to leave.
     """
     asked = _there(problem, groups, problem.leave).any(axis=0)
     refused = _there(problem, groups, problem.refused).any(axis=0)
@@ -272,7 +273,7 @@ def _entered(problem: PlanProblem, groups: Groups, home: Bools) -> Ints:
 
 
 def _leaving(groups: Groups, home: Bools, given: Ints, places: Ints) -> Ints:
-    """Keys of clients at home on agents all of whose places go to others, some of them new."""
+    """Return keys of clients that run on agents all of whose places go to others, also new ones."""
     home, places = home[:, : given.shape[1]], places[: given.shape[1]]
     wanted = (given.sum(axis=0) >= places) & ((given > 0) & ~home).any(axis=0)
     agent, row = np.nonzero((home & (given == 0) & wanted).T)
@@ -280,7 +281,7 @@ def _leaving(groups: Groups, home: Bools, given: Ints, places: Ints) -> Ints:
 
 
 class _Arcs:
-    """The network under construction: the sink, groups of agents, agents, clients."""
+    """The arcs of the network under construction: sink, groups of agents, agents, clients."""
 
     def __init__(self, clients: int, groups: int, usable: Ints) -> None:
         self._usable = usable
@@ -290,7 +291,7 @@ class _Arcs:
         self._columns: list[tuple[Ints, Ints, Ints, Ints]] = []
 
     def waits(self, most: Ints, cost: Ints) -> None:
-        """Let up to `most` (n,) tasks of each client go without a place."""
+        """Let up to `most` (n,) tasks of each client stay without a place."""
         self._add(self._client(), np.zeros(self._clients, np.int64), most, cost)
 
     def in_groups(self, eligible: Bools, most: Ints, cost: Ints) -> None:
@@ -309,7 +310,7 @@ class _Arcs:
         )
 
     def agents(self, group: Ints, places: Ints, cost: Ints) -> None:
-        """Give agents their places, (A,), at a cost for tasks that arrive through the group."""
+        """Set the places of agents, (A,), and a cost for tasks that arrive through the group."""
         node = self._first_agent + np.arange(len(self._usable))
         nothing, room = np.zeros(len(node), np.int64), places[self._usable]
         self._add(1 + group[self._usable], node, room, cost[self._usable])
@@ -327,14 +328,14 @@ class _Arcs:
         return Network(tail, head, capacity, cost, supply)
 
     def places_of(self, flow: Ints) -> Ints:
-        """How many tasks of each client get a place on each agent, (n, A)."""
+        """Return how many tasks of each client get a place on each agent, (n, A)."""
         tail = np.concatenate([column[0] for column in self._columns])
         head = np.concatenate([column[1] for column in self._columns])
         given = np.zeros((self._clients, int(self._usable.max(initial=-1)) + 1), np.int64)
         direct = (tail >= self._first_client) & (head >= self._first_agent) & (flow > 0)
         at = self._usable[head[direct] - self._first_agent]
         np.add.at(given, (tail[direct] - self._first_client, at), flow[direct])
-        # In each group clients and agents form two queues, matched in order.
+        # Flow through a group: match its clients with its agents in order.
         for group in range(1, self._first_agent):
             to, of = (head == group) & (flow > 0), (tail == group) & (flow > 0)
             clients = np.repeat(tail[to] - self._first_client, flow[to])

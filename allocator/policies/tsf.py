@@ -1,7 +1,7 @@
-"""Task Share Fairness (TSF): serve the client that runs the smallest part of what it could alone.
+"""Task Share Fairness (TSF): serve the client that runs the smallest part of its possible tasks.
 
-A client's task share is its number of tasks over the number it could run alone on the empty
-cluster, without constraints.
+A client's task share is its number of tasks divided by the number that it could run alone on the
+empty cluster, without constraints.
 
 References
 ----------
@@ -23,8 +23,8 @@ _EXACT = 2**40  # a common denominator below this keeps counts of tasks exact in
 def tsf(snapshot: Snapshot) -> Criterion:
     """Measure tasks against the tasks that would fit if the client were alone.
 
-    A client with unknown demand takes part with its dominant share, also a share of the whole
-    cluster.
+    A client with unknown demand is measured by its dominant share, which is also a share of the
+    whole cluster.
 
     Examples
     --------
@@ -51,8 +51,8 @@ def tsf(snapshot: Snapshot) -> Criterion:
 
 @memoize()
 def _gains(known: Bools, tasks_alone: Floats) -> tuple[int, Floats, Floats]:
-    """The whole, what a task counts of it, and which clients count by amount instead."""
-    # Count in units of 1 over the least common multiple: shares stay integers, and ties exact.
+    """Return the denominator, the gain of a task, and 1 for clients measured by amounts."""
+    # Count in units of 1 / least common multiple, so that shares are integers and ties exact.
     alone = np.maximum(tasks_alone, 1)  # clients that fit nowhere are not served anyway
     whole = math.lcm(*np.unique(alone[known]).astype(int).tolist())
     if whole > _EXACT:
@@ -72,11 +72,11 @@ def tasks_alone(snapshot: Snapshot) -> Floats:
 
 @memoize()
 def _alone(known: Bools, demand_of: Ints, capacity: Ints, agents: Ints) -> Floats:
-    """As `tasks_alone`; `agents`: how many have each capacity."""
+    """Compute `tasks_alone`; `agents`: number of agents of each capacity."""
     result = np.zeros(len(demand_of))
     if not known.any():
         return fixed(result)
-    # For each distinct demand and class of agents, the tasks that the scarcest resource allows.
+    # For each distinct demand and class of agents, the scarcest resource determines the tasks.
     demands = distinct_rows(demand_of[known])
     alone = np.empty(len(demands.rows))
     for row, demand in enumerate(demands.rows):

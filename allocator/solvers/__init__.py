@@ -1,17 +1,18 @@
-"""Mathematics only: arrays in, a solution and its certificate out.
+"""Solvers: functions from arrays to a solution and its certificate of optimality.
 
-A solver is a module with one `solve`. It never returns an answer that its own certificate rejects,
-but raises `NotOptimal`. A solver that may take long accepts a limit of work and raises `GivenUp`
-beyond it. Work is counted, not timed, so that the outcome does not depend on the machine.
+A solver is a module with one `solve`. If its own certificate rejects the result, it raises
+`NotOptimal` instead of returning it. A solver that may take long accepts a limit of work and raises
+`GivenUp` beyond it. Work is counted in operations, not in time, so that the outcome does not depend
+on the machine.
 
 Start with the `__init__` of a package: `flow`, `fluid` or `max_min`.
 """
 
 
 class NotOptimal(RuntimeError):  # noqa: N818  (it is a verdict on an answer, not a fault)
-    """The solver's answer fails its certificate.
+    """The solver's result fails its certificate.
 
-    `residual`: how far the best answer found is from satisfying the optimality conditions.
+    `residual`: how far the best result is from satisfying the optimality conditions.
     `tolerance`: the largest residual allowed.
     """
 
@@ -22,7 +23,7 @@ class NotOptimal(RuntimeError):  # noqa: N818  (it is a verdict on an answer, no
 
 
 WORK_MAX = 2e11
-"""Most operations of a plan: a minute or two on a slow processor."""
+"""Maximum number of operations for one plan: a minute or two on a slow processor."""
 
 
 class GivenUp(RuntimeError):  # noqa: N818  (it is a verdict on a problem, not a fault)
@@ -36,10 +37,10 @@ class GivenUp(RuntimeError):  # noqa: N818  (it is a verdict on a problem, not a
 
 
 class Work:
-    """Work that a solver has done, and its limit.
+    """Counts the work of a solver against a limit.
 
     `problem`: named in the error if the limit is exceeded.
-    `most`: operations.
+    `most`: maximum number of operations.
     """
 
     def __init__(self, problem: str, most: float) -> None:

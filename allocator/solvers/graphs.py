@@ -1,16 +1,16 @@
-"""Constraint graphs and resource graphs for people, as networkx graphs.
+"""Conversion of allocation problems between the solvers' arrays and networkx graphs.
 
-The solvers work on arrays. This presents their problems as graphs, for operators to export and
-draw, and for users who already have one: `max_min_shares` takes a graph and returns it with the
-solution written to its nodes and edges.
+Operators can export and draw these graphs. `max_min_shares`, `fair_tasks` and `per_server_tasks`
+take a graph, and return a copy with the solution in attributes of its nodes and edges.
 
 A *constraint graph* has two kinds of nodes, distinguished by the attribute ``side``: users (0),
-with ``weight`` and ``limit``, and machine types (1), with ``count``, the machines of the type. An
-edge means that the user can use them.
+with ``weight`` and ``limit``, and machine types (1), with ``count``, the number of machines of the
+type. An edge means that the user can use machines of the type.
 
 A *resource graph* has two kinds of nodes, distinguished by the attribute ``side``: frameworks (0),
-with one task's ``need`` and a ``weight``, and agents (1), with a ``capacity``. Both are amounts by
-resource name; those not named are zero. An edge means that the agent suits the framework.
+with the ``need`` of one task and a ``weight``, and agents (1), with a ``capacity``. Needs and
+capacities are amounts by resource name; resources that are not named have the amount 0. An edge
+means that the framework can use the agent.
 
 References
 ----------
@@ -44,9 +44,11 @@ def constraint_graph(
     users: Sequence[Hashable] | None = None,
     types: Sequence[Hashable] | None = None,
 ) -> "nx.Graph[Any]":
-    """Build the graph of the machines that users can use.
+    """Build a constraint graph from arrays of U users and T machine types.
 
-    `eligible` (U, T); `count` (T,); `weight` (U,).
+    `eligible` (U, T): whether user u can use machines of type t.
+    `count` (T,): number of machines of each type.
+    `weight` (U,): 1 by default.
     `users`, `types`: distinct names; ``user 0``, ``type 0`` and so on by default.
 
     Examples
@@ -74,11 +76,12 @@ def constraint_graph(
 
 
 def max_min_shares(graph: "nx.Graph[Any]") -> "nx.Graph[Any]":
-    """Compute the constrained max-min fair shares of a constraint graph, of divisible machines.
+    """Compute the constrained max-min fair shares of a constraint graph with divisible machines.
 
-    Returns a copy, in which users have ``machines``, edges what is ``given``, and users and
-        machine types the number of their ``cut``: the sets that prove it, from the lowest share;
-        -1 for users that can use no machine, and machines without a user.
+    Returns a copy of the graph with new attributes: ``machines`` of each user; ``given`` of each
+        edge, the user's machines of the type; and ``cut`` of each user and type, the number of its
+        cut in the certificate (see `max_min`), from the lowest level. The cut is -1 for users that
+        can use no machine, and for types without users or machines.
     Raises ValueError on a node without a side, an edge within a side, or what `max_min.solve`
         refuses.
     Raises NotOptimal.
@@ -94,7 +97,7 @@ def max_min_shares(graph: "nx.Graph[Any]") -> "nx.Graph[Any]":
 
 
 def _arrays(graph: "nx.Graph[Any]") -> tuple[Bools, Ints, Floats, Floats]:
-    """The solvers' input: eligible, count, weight, limit."""
+    """Return the arrays that `max_min.solve` takes: eligible, count, weight, limit."""
     users, types = sides(graph)
     return (
         suitable(graph, users, types),
@@ -105,7 +108,7 @@ def _arrays(graph: "nx.Graph[Any]") -> tuple[Bools, Ints, Floats, Floats]:
 
 
 def _write_given(graph: "nx.Graph[Any]", machines: Floats, given: Floats) -> None:
-    """Write the result to users and their edges."""
+    """Write the machines of users to the attributes of users and edges."""
     users, types = sides(graph)
     column_of = {name: column for column, name in enumerate(types)}
     for row, name in enumerate(users):
@@ -115,7 +118,7 @@ def _write_given(graph: "nx.Graph[Any]", machines: Floats, given: Floats) -> Non
 
 
 def _cuts(found: max_min.MaxMinSolution) -> tuple[Ints, Ints]:
-    """The cut of each user and of each type; -1 for none."""
+    """Return the number of the cut of each user and of each type; -1 for none."""
     graph = found.classes.graph
     of_class, of_group = np.full(len(graph.size), -1), np.full(len(graph.count) + 1, -1)
     for number, cut in enumerate(found.classes.cuts):
@@ -125,7 +128,7 @@ def _cuts(found: max_min.MaxMinSolution) -> tuple[Ints, Ints]:
 
 
 def sides(graph: "nx.Graph[Any]") -> tuple[list[Any], list[Any]]:
-    """The names on each side of a graph. Raises ValueError on a node without a side."""
+    """Return the names on each side of a graph. Raises ValueError on a node without a side."""
     users: list[Any] = []
     types: list[Any] = []
     for name, attributes in graph.nodes(data=True):
@@ -137,7 +140,10 @@ def sides(graph: "nx.Graph[Any]") -> tuple[list[Any], list[Any]]:
 
 
 def suitable(graph: "nx.Graph[Any]", users: Sequence[Any], machines: Sequence[Any]) -> Bools:
-    """The eligible pairs of the graph, (U, T). Raises ValueError on an edge within a side."""
+    """Return which users and machines an edge joins, (users, machines).
+
+    Raises ValueError on an edge within a side.
+    """
     row_of = {name: row for row, name in enumerate(users)}
     column_of = {name: column for column, name in enumerate(machines)}
     found = np.zeros((len(users), len(machines)), np.bool_)
@@ -159,10 +165,13 @@ def resource_graph(
     frameworks: Sequence[Hashable] | None = None,
     agents: Sequence[Hashable] | None = None,
 ) -> "nx.Graph[Any]":
-    """Build the graph of tasks' needs, agents' capacities, and eligible pairs.
+    """Build a resource graph from arrays of F frameworks, A agents and R resources.
 
-    `demand` (F, R); `capacity` (A, R); `eligible` (F, A); `weight` (F,).
-    `resources`: names of the columns.
+    `demand` (F, R): needs of one task.
+    `capacity` (A, R): of each agent.
+    `eligible` (F, A): whether the framework can use the agent.
+    `weight` (F,): 1 by default.
+    `resources`: names of the R resources.
     `frameworks`, `agents`: distinct names; ``framework 0``, ``agent 0`` and so on by default.
 
     Examples
@@ -191,12 +200,13 @@ def resource_graph(
 
 
 def fair_tasks(graph: "nx.Graph[Any]", alpha: float = 1.0) -> "nx.Graph[Any]":
-    """Compute the proportionally fair tasks, or the alpha-fair ones, of a resource graph.
+    """Compute the alpha-fair numbers of tasks of a resource graph; by default proportionally fair.
 
-    Returns a copy, in which frameworks and edges have ``tasks``, and agents a ``price`` for each
-        resource: the certificate.
-    Raises ValueError on a node without a side, an edge within a side, or what the solver refuses.
-    Raises NotOptimal.
+    Returns a copy of the graph with new attributes: ``tasks`` of each framework and edge, and
+        ``price`` of each agent, the prices by resource name that prove the optimum.
+    Raises ValueError on a node without a side, an edge within a side, or input that the solver
+        rejects.
+    Raises NotOptimal as the solver, `proportional_fairness_agents.solve`.
     """
     names = _names(graph)
     found = fairness.solve(*_fluid_arrays(graph, *names), alpha)
@@ -207,9 +217,9 @@ def fair_tasks(graph: "nx.Graph[Any]", alpha: float = 1.0) -> "nx.Graph[Any]":
 
 
 def per_server_tasks(graph: "nx.Graph[Any]") -> "nx.Graph[Any]":
-    """Compute tasks of a resource graph that meet the definition of PS-DSF.
+    """Compute a PS-DSF allocation of a resource graph, see `per_server_fairness`.
 
-    Returns a copy, in which frameworks and edges have ``tasks``.
+    Returns a copy of the graph with the attribute ``tasks`` of each framework and edge.
     Raises ValueError, NotOptimal as `fair_tasks`.
     """
     names = _names(graph)
@@ -221,7 +231,7 @@ _Names = tuple[list[Any], list[Any], list[str]]
 
 
 def _names(graph: "nx.Graph[Any]") -> _Names:
-    """Names of frameworks, agents and resources."""
+    """Return the names of frameworks, agents and resources in a resource graph."""
     frameworks, agents = sides(graph)
     amounts = [graph.nodes[name].get("need", {}) for name in frameworks]
     amounts += [graph.nodes[name].get("capacity", {}) for name in agents]
@@ -231,7 +241,7 @@ def _names(graph: "nx.Graph[Any]") -> _Names:
 def _fluid_arrays(
     graph: "nx.Graph[Any]", frameworks: list[Any], agents: list[Any], resources: list[str]
 ) -> tuple[Floats, Floats, Bools, Floats]:
-    """The solvers' input: demand, capacity, eligible, weight."""
+    """Return the arrays that the solvers take: demand, capacity, eligible, weight."""
 
     def table(names: list[Any], key: str) -> Floats:
         rows = [graph.nodes[name].get(key, {}) for name in names]

@@ -1,5 +1,5 @@
-"""What was used, offered and idle over time: an exact account, and what is reported of it.
+"""The exact account of what was used, offered and idle over time, and reports of it.
 
-A pure fold over the record stream of a sidecar, so the observer and a replay of the journal come to
+It is computed from the record stream alone, so the observer and a replay of the journal come to
 the same account. Start with `account`.
 """

@@ -1,10 +1,10 @@
-"""The account: a fold over the records that a sidecar follows.
+"""The account of usage: updated by each record of a sidecar.
 
-Time is the master's clock, in milliseconds of UTC, as the records have it. The account's own time
-only moves forward. While a session is up, each step of the clock counts what was held at its
-beginning. Everything else is unknown: time without a session, and a step of more than `GAP_MS`.
-Then the capacity counts as it was known last. Time before the account's own, as after a failover to
-a master whose clock is behind, counts nothing.
+Time is the master's clock, in milliseconds of UTC, as in the records. The account's own time only
+moves forward. While a session is up, each step of the clock counts what was held at its beginning.
+All other time is unknown: time without a session, and steps of more than `GAP_MS`. Unknown time
+counts the last known capacity. Time before the account's own, as after a failover to a master whose
+clock is behind, is ignored.
 """
 
 import json
@@ -18,14 +18,14 @@ from allocator.wire.session.sidecar_session import SessionState
 
 GAP_MS = HOUR_MS
 """A longer step between two messages of a session counts as unknown: the master was not running, or
-its clock was set. A module says something at least once in an allocation interval."""
+its clock was set. A module sends a message at least once in each allocation interval."""
 
 HOURS_KEPT = 8 * 24
 DAYS_KEPT = 400
 
 
 class Closed(NamedTuple):
-    """A bucket that is over; `span_ms` is `HOUR_MS` or `DAY_MS`."""
+    """A closed bucket; `span_ms` is `HOUR_MS` or `DAY_MS`."""
 
     span_ms: int
     begin_ms: int
@@ -33,9 +33,9 @@ class Closed(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """An account at one moment, for other threads, and to go on from.
+    """The account at one moment, for other threads, and to continue from.
 
-    `day`: without the hour that is not over.
+    `day`: without the current hour.
     """
 
     now_ms: int
@@ -44,14 +44,14 @@ class Moment(NamedTuple):
     day: Bucket
 
     def to_bytes(self) -> dict[str, bytes]:
-        """Write it, in parts by name."""
+        """Serialise the moment, in parts by name."""
         state = {"now_ms": self.now_ms, "capacity": self.capacity}
         text = json.dumps(state, sort_keys=True).encode()
         return {"state": text, "hour": self.hour.to_bytes(), "day": self.day.to_bytes()}
 
     @classmethod
     def from_bytes(cls, kept: Mapping[str, bytes]) -> "Moment":
-        """Read it. Raises BucketError if it is broken."""
+        """Parse the parts. Raises BucketError if they are damaged."""
         try:
             state = json.loads(kept["state"])
             now_ms, capacity = int(state["now_ms"]), dict(state["capacity"])
@@ -61,29 +61,29 @@ class Moment(NamedTuple):
 
 
 class Account:
-    """The usage since it began, in hours and days.
+    """Usage since the account began, in hours and days.
 
-    `now_ms`: up to here everything is accounted for; -1 before the first session.
-    `hour`, `day`: those that are not over; the day without its hours that are not.
-    `total`: of all hours that ended since this process began; by name only of roles.
+    `now_ms`: the time up to which everything is counted; -1 before the first session.
+    `hour`, `day`: the current ones; the day without the current hour.
+    `total`: sum over all hours that ended since this process began; by name only for roles.
     """
 
     def __init__(self, put: Callable[[Closed], None]) -> None:
-        """Begin with nothing.
+        """Start an empty account.
 
-        `put`: takes hours and days that are over.
+        `put`: receives closed hours and days.
         """
         self.now_ms = -1
         self.hour, self.day, self.total = Bucket(), Bucket(), Bucket()
         self._put = put
         self._capacity: dict[str, int] = {}
-        self._capacity_ms = self.now_ms  # up to here it is in the bucket
+        self._capacity_ms = self.now_ms  # the time up to which capacity is in the bucket
         self._holdings: Holdings | None = None
 
     # Following.
 
     def follow(self, sidecar: Sidecar | None) -> None:
-        """Apply the changes of a record; call it after each."""
+        """Apply the changes of a record; must be called after each record."""
         session = None if sidecar is None else sidecar.session
         if sidecar is None or session is None or session.state is not SessionState.STREAMING:
             self._leave()
@@ -99,7 +99,7 @@ class Account:
                     holdings.read_capacity()
                     self._capacity = holdings.capacity
                 return
-        # Other books, or other kinds of resources in them.
+        # The books, or the kinds of resources in them, are different ones.
         self._leave()
         if self.now_ms < 0:
             self.now_ms = self._capacity_ms = clock_ms
@@ -108,13 +108,13 @@ class Account:
         self._holdings, self._capacity = holdings, holdings.capacity
 
     def settle(self) -> None:
-        """Bring the buckets up to now."""
+        """Update the buckets to the current time."""
         if self._holdings is not None:
             self._holdings.take_out()
         self._count_capacity()
 
     def reset(self) -> None:
-        """Forget all so far, and start again at this moment."""
+        """Forget all usage so far, and start again at this moment."""
         self.settle()
         self.total.add_roles(self.hour)
         self.hour, self.day = Bucket(), Bucket()
@@ -122,7 +122,7 @@ class Account:
             self._holdings.renew()
 
     def moment(self) -> Moment:
-        """Bring the account up to date, and copy its unfinished part."""
+        """Update the account, and copy its unfinished part."""
         self.settle()
         return Moment(self.now_ms, self._capacity, self.hour.copied(), self.day.copied())
 
@@ -141,7 +141,7 @@ class Account:
     # Time.
 
     def _pass(self, clock_ms: int) -> None:
-        """Let time pass up to a clock, if it is ahead."""
+        """Advance to a time, if it is later."""
         if self._holdings is not None and clock_ms - self.now_ms > GAP_MS:
             self.settle()
             kept, self._holdings = self._holdings, None
@@ -166,9 +166,9 @@ class Account:
                 self._holdings.advance(now_ms)
 
     def _pass_unknown(self, clock_ms: int) -> None:
-        """Let time pass during which holdings are unknown."""
+        """Advance to a time, with unknown holdings."""
         if clock_ms - self.now_ms > DAYS_KEPT * DAY_MS:
-            # Nothing from before is kept: look at the last days alone.
+            # Nothing from before is kept, so begin with the last days.
             self._drop(clock_ms - DAYS_KEPT * DAY_MS)
         while clock_ms >= (end_ms := self.now_ms - self.now_ms % HOUR_MS + HOUR_MS):
             self._move(end_ms)
@@ -182,7 +182,7 @@ class Account:
         self.now_ms = self._capacity_ms = now_ms - now_ms % DAY_MS
 
     def _end_hour(self) -> None:
-        """Close the spans that have ended."""
+        """Close the hour, and the day, if they have ended."""
         if self.now_ms % HOUR_MS:
             return
         hour, self.hour = self.hour, Bucket()
@@ -197,7 +197,7 @@ class Account:
         if self._holdings is not None:
             self._holdings.renew()
 
-    # What the time came to.
+    # Adding up usage.
 
     def _place(self, owner: Owner) -> Names:
         names = tuple(self.hour.place(by, name) for by, name in zip(BY, owner, strict=False))
@@ -215,7 +215,7 @@ class Account:
                     hour.held[by][name, resource, part] += amount
 
     def _count_capacity(self) -> None:
-        """Count the capacity up to now; holdings are subtracted from idle amounts."""
+        """Add the capacity up to now; holdings are subtracted from idle amounts."""
         span_ms = self.now_ms - self._capacity_ms
         self._capacity_ms = self.now_ms
         self.hour.span_ms += span_ms

@@ -1,6 +1,6 @@
-"""Usage within an hour or a day: integers, for a bounded number of names.
+"""Usage within an hour or a day, as integers, for a bounded number of names.
 
-All amounts are integrals: thousandths of a resource times milliseconds.
+All amounts are integrals over time: thousandths of a resource times milliseconds.
 """
 
 import json
@@ -16,7 +16,7 @@ DAY_MS = 24 * HOUR_MS
 
 
 class Part(IntEnum):
-    """Where the amounts of a resource went; the sum of all is the capacity."""
+    """How the amounts of a resource were used; the sum of all parts is the capacity."""
 
     USED = 0
     OFFERED = 1
@@ -28,22 +28,22 @@ HELD = (Part.USED, Part.OFFERED)
 """The parts that clients hold, in the order of their columns."""
 
 BY = ("role", "framework", "principal")
-"""What usage is added up by."""
+"""The kinds of names by which usage is added up."""
 
 OTHERS = "\n"
-"""The name for usage not kept by name: no role and no framework can have it."""
+"""The name for usage that is not kept by name; no role or framework can have this name."""
 
 NOT_KNOWN = ""
-"""The name of a framework that holds something and has not subscribed yet, and of its principal."""
+"""The name, and the principal, of a framework that holds something but has not subscribed yet."""
 
 NAMES_MAX = 1000
-"""Names that are kept of an hour or a day that is over, of each kind: those that held most."""
+"""Maximum number of names of each kind in a closed bucket: those that held most are kept."""
 
 OPEN_NAMES_MAX = 16_384
-"""Names in an hour that is not over, of each kind: later ones count as others."""
+"""Maximum number of names of each kind in the current hour: later ones count as `OTHERS`."""
 
 NAME_LENGTH_MAX = 256
-"""Characters of a name; what follows is cut off."""
+"""Maximum number of characters of a name; the rest is cut off."""
 
 Amounts = Counter[tuple[str, str, Part]]
 """Integrals by name, resource and part."""
@@ -57,11 +57,11 @@ class BucketError(ValueError):
 class Bucket:
     """The usage of one hour or one day.
 
-    `span_ms`: time that is accounted for.
+    `span_ms`: the time that is counted.
     `parts`: integrals of the cluster by resource and part; the sum of all parts is capacity times
         time.
-    `held` (dict of one of `BY` to `Amounts`): of what is used and offered, by name.
-    `names`: names that have a place here; what another one holds counts as others'.
+    `held`: for each of `BY`: what is used and offered, by name.
+    `names`: for each of `BY`: the names that are kept; all other names count as `OTHERS`.
     `titles`: names of frameworks by id.
     """
 
@@ -72,7 +72,7 @@ class Bucket:
     titles: dict[str, str] = field(default_factory=dict)
 
     def place(self, by: str, name: str) -> str:
-        """Give the name under which to account for a name."""
+        """Return the name under which to count a name."""
         name, known = name[:NAME_LENGTH_MAX], self.names[by]
         if name not in known:
             if len(known) >= OPEN_NAMES_MAX:
@@ -81,7 +81,7 @@ class Bucket:
         return name
 
     def add(self, other: "Bucket") -> None:
-        """Add what another one came to."""
+        """Add the usage of another bucket."""
         self.span_ms += other.span_ms
         self.parts.update(other.parts)
         for by in BY:
@@ -90,7 +90,7 @@ class Bucket:
         self.titles.update(other.titles)
 
     def add_roles(self, other: "Bucket") -> None:
-        """Add what another one came to, by name only of roles."""
+        """Add the usage of another bucket, by name only for roles."""
         self.span_ms += other.span_ms
         self.parts.update(other.parts)
         for (name, resource, part), amount in other.held["role"].items():
@@ -108,7 +108,7 @@ class Bucket:
         self.titles = {each: name for each, name in self.titles.items() if each in frameworks}
 
     def shares(self, by: str) -> dict[str, int]:
-        """Work out the dominant share of each name, times 2**64."""
+        """Compute the dominant share of each name, times 2**64."""
         held = Counter[tuple[str, str]]()
         for (name, resource, _), amount in self.held[by].items():
             held[name, resource] += amount
@@ -119,7 +119,7 @@ class Bucket:
         return share
 
     def _largest(self, by: str) -> set[str]:
-        """Find the names with the largest dominant shares; of equals the first by name."""
+        """Return the names with the largest dominant shares; of equals, the first in name order."""
         share = self.shares(by)
         share.pop(OTHERS, None)
         return set(sorted(share, key=lambda name: (-share[name], name))[:NAMES_MAX])
@@ -128,15 +128,15 @@ class Bucket:
         return sorted({resource for resource, _ in self.parts})
 
     def copied(self) -> "Bucket":
-        """Copy it, for another thread."""
+        """Copy the bucket, for another thread."""
         held = {by: amounts.copy() for by, amounts in self.held.items()}
         names = {by: names.copy() for by, names in self.names.items()}
         return Bucket(self.span_ms, self.parts.copy(), held, names, self.titles.copy())
 
-    # How buckets are kept.
+    # Serialisation.
 
     def to_bytes(self) -> bytes:
-        """Write it; equal buckets give equal bytes on one machine."""
+        """Serialise the bucket; equal buckets give equal bytes on one machine."""
         content: dict[str, Any] = {"span_ms": self.span_ms, "titles": self.titles}
         content["parts"] = _rows((resource, int(part), value) for (resource, part), value in
                                  self.parts.items())  # fmt: skip
@@ -149,7 +149,7 @@ class Bucket:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Bucket":
-        """Read it. Raises BucketError if it is broken."""
+        """Parse a bucket. Raises BucketError if the data is damaged."""
         try:
             return cls._read(json.loads(zlib.decompress(data)))
         except (zlib.error, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -168,5 +168,5 @@ class Bucket:
 
 
 def _rows(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Put rows in order, without zeros."""
+    """Sort rows, and drop those that end in zero."""
     return sorted(row for row in rows if row[-1])

@@ -1,7 +1,7 @@
-"""Clients' holdings, and their integrals since they were last taken out.
+"""Clients' holdings, and the integrals of these over time.
 
-A change costs a few operations on the rows of its clients. Only `take_out` and `renew` visit all of
-them.
+A change costs a few operations on the rows of its clients. Only `take_out` and `renew` visit all
+rows.
 """
 
 from collections.abc import Callable
@@ -13,14 +13,14 @@ from allocator.core import FrameworkInfo, Ints, State
 from allocator.usage.buckets import NOT_KNOWN
 
 STEP_MS = 900_000
-"""Integrals are taken out at least once within this time: see `_BITS`."""
+"""Integrals are taken out at least once within this time, because of `_BITS`."""
 
 _BITS = 20
-"""Amounts are split here, so that both integrals of a step stay an int64: a client holds less than
-2**61 thousandths (`CAPACITY_MAX` of each agent), and a step has less than 2**20 milliseconds."""
+"""Amounts are split at this bit, so that both integrals of a step fit into an int64: a client holds
+less than 2**61 thousandths (`CAPACITY_MAX` of each agent), and a step is less than 2**20 ms."""
 
 RESOURCES_MAX = 32
-"""Resources that are accounted for: the first of the books."""
+"""Maximum number of resources that are counted: the first ones of the books."""
 
 
 class Owner(NamedTuple):
@@ -33,24 +33,24 @@ class Owner(NamedTuple):
 
 
 Names: TypeAlias = tuple[str, ...]
-"""Under which names a row is accounted for, one for each of `BY`."""
+"""The names under which a row is counted, one for each of `BY`."""
 
 Put: TypeAlias = Callable[[Names, list[dict[str, int]]], None]
-"""Takes what one row came to: integrals of what was used and of what was offered, by resource."""
+"""Receives the integrals of one row: what was used, and what was offered, by resource."""
 
 
 class Holdings:
-    """What each client of some books holds, up to a moment.
+    """What each client of some books holds, and the integrals since these were last taken out.
 
-    `capacity` (dict of str to int): of the cluster, by resource.
+    `capacity`: capacity of the cluster, by resource.
     """
 
     def __init__(
         self, state: State, now_ms: int, place: Callable[[Owner], Names], put: Put
     ) -> None:
-        """Begin to look at books. From now on they note which clients change.
+        """Start counting, and let the books record which clients change.
 
-        `place`: gives the names for an owner, once until `renew`.
+        `place`: returns the names for an owner; called once per row until `renew`.
         """
         self.state = state
         self.capacity: dict[str, int] = {}
@@ -58,7 +58,8 @@ class Holdings:
         self._place = place
         self._put = put
         self._names: list[Names | None] = []
-        # The owner of a row: the handles of framework and role, and the framework's information.
+        # For each row, what identifies its owner: framework and role, and the framework's
+        # information.
         self._marks: list[tuple[int, int, FrameworkInfo | None] | None] = []
         self._not_known = set[int]()
         self._since_ms: Ints = np.zeros(0, np.int64)
@@ -69,11 +70,11 @@ class Holdings:
         self.read_capacity()
 
     def leave(self) -> None:
-        """Look no longer."""
+        """Stop counting."""
         self._ledger.changed = None
 
     def is_of(self, state: State) -> bool:
-        """Whether these are the holdings of some books, of all kinds that are bound there."""
+        """Whether these are the holdings of some books, with all kinds that are bound there now."""
         return (
             self.state is state
             and self._ledger is state.ledger
@@ -81,7 +82,7 @@ class Holdings:
         )
 
     def _choose(self) -> None:
-        """Choose the resources to account for: scalars that are not shared."""
+        """Choose the resources to count: scalars that are not shared."""
         space = self.state.space
         self._space_version = space.version
         self.resources: list[str] = []
@@ -97,12 +98,12 @@ class Holdings:
             columns.append(self.resources.index(kind.name))
         self._kinds, self._columns = np.array(kinds, np.int64), np.array(columns, np.int64)
         shape = (0, 2, len(self.resources))
-        # By client, used or offered, and resource: amounts held, and their two integrals.
+        # By client, used or offered, and resource: amounts held, and their integrals in two parts.
         self._amount, self._high, self._low = (np.zeros(shape, np.int64) for _ in range(3))
 
     @property
     def has_other_capacity(self) -> bool:
-        """Whether the capacity of the cluster may be another one since it was read."""
+        """Whether the cluster's capacity may have changed since it was read."""
         return self._agents_version != self.state.agents.version
 
     def read_capacity(self) -> None:
@@ -113,11 +114,11 @@ class Holdings:
             self.capacity[self.resources[column]] += amount
 
     def advance(self, now_ms: int) -> None:
-        """Let time pass; rows settle when they change."""
+        """Advance the time; the integrals of a row are updated when the row changes."""
         self._now_ms = now_ms
 
     def skip(self, now_ms: int) -> None:
-        """Let time pass that does not count; `take_out` was called before."""
+        """Advance the time without counting it; call `take_out` before."""
         self._since_ms[:] = now_ms
         self._now_ms = now_ms
 
@@ -134,13 +135,13 @@ class Holdings:
         self._take(rows)
 
     def _subscribed(self) -> Ints:
-        """Rows of frameworks that were not known, and are now."""
+        """Return the rows of frameworks that were unknown, and are known now."""
         infos, framework = self.state.frameworks.info, self.state.clients.framework
         found = [row for row in self._not_known if infos[int(framework[row])] is not None]
         return np.array(found, np.int64)
 
     def _settle(self, rows: Ints) -> None:
-        """Bring the integrals of some rows (N,) up to now."""
+        """Update the integrals of some rows (N,) to the current time."""
         span_ms = (self._now_ms - self._since_ms[rows])[:, None, None]
         amount = self._amount[rows]
         self._high[rows] += (amount >> _BITS) * span_ms
@@ -148,7 +149,7 @@ class Holdings:
         self._since_ms[rows] = self._now_ms
 
     def _take(self, rows: Ints) -> None:
-        """Copy the holdings of rows (N,) whose integrals are settled or new."""
+        """Copy the holdings of rows (N,) whose integrals are up to date or new."""
         clients, books, infos = self.state.clients, self._ledger.books, self.state.frameworks.info
         self._grow(len(clients.framework))
         offered = self._by_resource(books.client_offered[rows])
@@ -170,9 +171,9 @@ class Holdings:
         self._since_ms[rows] = self._now_ms
 
     def _by_resource(self, amounts: Ints) -> Ints:
-        """Add amounts (N, K) of kinds up by resource: (N, R)."""
+        """Add up amounts by kind (N, K) by resource: (N, R)."""
         chosen = amounts[:, self._kinds]
-        if len(self._kinds) == len(self.resources):  # as usual: a kind for each, in this order
+        if len(self._kinds) == len(self.resources):  # usually one kind for each, in this order
             return chosen
         found = np.zeros((len(self.resources), len(amounts)), np.int64)
         np.add.at(found, self._columns, chosen.T)
@@ -202,7 +203,7 @@ class Holdings:
     # All rows.
 
     def take_out(self) -> None:
-        """Give out all integrals up to now, and start them again at 0."""
+        """Pass all integrals up to now to `put`, and restart them at 0."""
         self._settle(np.flatnonzero(self._amount.any(axis=(1, 2))))
         for row in np.flatnonzero((self._high | self._low).any(axis=(1, 2))).tolist():
             self._take_out(row)
@@ -210,7 +211,7 @@ class Holdings:
     def _take_out(self, row: int) -> None:
         high, low, names = self._high[row].tolist(), self._low[row].tolist(), self._names[row]
         if names is None:
-            return  # it has held nothing
+            return  # it has never held anything
         parts = []
         for coarse, fine in zip(high, low, strict=True):
             sums = ((one << _BITS) + other for one, other in zip(coarse, fine, strict=True))
@@ -220,7 +221,7 @@ class Holdings:
         self._put(names, parts)
 
     def renew(self) -> None:
-        """Ask for names again, for all clients that hold something, in the order of their rows."""
+        """Determine the names of all clients that hold something again, in the order of rows."""
         holding = np.flatnonzero(np.any(self._amount, axis=(1, 2))).tolist()
         self._names = [None] * len(self._names)
         for row in holding:

@@ -1,4 +1,4 @@
-"""Reports of an account: sums over some time, by name, as exact decimals."""
+"""Reports of an account: usage within a time span, by name, as exact decimals."""
 
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
@@ -8,18 +8,18 @@ from allocator.usage.buckets import BY, DAY_MS, HOUR_MS, OTHERS, Bucket, Part
 from allocator.v1 import admin_pb2 as pb
 
 SECOND = 1_000_000
-"""Thousandths times milliseconds in one unit times one second."""
+"""One unit of a resource times one second, in thousandths times milliseconds."""
 
 
 class KeptBuckets(Protocol):
-    """Buckets that are over."""
+    """A store of closed buckets."""
 
     def read(self, span_ms: int, begin_ms: int, end_ms: int) -> Iterator[tuple[int, Bucket]]:
-        """Give the buckets that begin within some time, with their beginnings, in order."""
+        """Yield the buckets that begin within a time span, each with its beginning, in order."""
 
 
 class Span(NamedTuple):
-    """Some time, and what it came to."""
+    """A time span, and its usage."""
 
     begin_ms: int
     end_ms: int
@@ -27,9 +27,9 @@ class Span(NamedTuple):
 
 
 def days(kept: KeptBuckets, now: Moment, since_ms: int, until_ms: int) -> Iterator[Span]:
-    """Add up each day within some time; of the first and the last day, only the hours within it.
+    """Add up each day within a time span; of the first and last day, only the hours within it.
 
-    If the hours of a day are no longer kept, it counts as a whole.
+    A day whose hours are no longer kept counts as a whole.
     """
     if now.now_ms < 0:
         return
@@ -40,7 +40,7 @@ def days(kept: KeptBuckets, now: Moment, since_ms: int, until_ms: int) -> Iterat
     for begin_ms, bucket in _hours(kept, now, since_ms, until_ms):
         hours.setdefault(begin_ms - begin_ms % DAY_MS, []).append((begin_ms, bucket))
     if today_ms < until_ms and since_ms <= today_ms and until_ms > now.now_ms:
-        # Today as a whole: its hours may be many.
+        # Use today's sum, because its hours may be many.
         today = now.day.copied()
         today.add(now.hour)
         whole[today_ms] = today
@@ -90,7 +90,7 @@ def _together(spans: Iterator[Span]) -> Iterator[Span]:
 
 def _write(span: Span, by: str) -> pb.UsageSpan:
     bucket = span.bucket.copied()
-    bucket.close()  # which bounds the answer
+    bucket.close()  # bounds the size of the answer
     message = pb.UsageSpan(begin_ms=span.begin_ms, end_ms=span.end_ms, accounted_ms=bucket.span_ms)
     for resource in bucket.resources():
         amounts = {part: bucket.parts[resource, part] for part in Part}
@@ -124,7 +124,7 @@ def _write_names(bucket: Bucket, by: str, message: pb.UsageSpan) -> None:
 
 
 def seconds(amount: int) -> str:
-    """Write an integral as units times seconds: an exact decimal.
+    """Format an integral as units times seconds: an exact decimal number.
 
     Examples
     --------

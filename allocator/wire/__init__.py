@@ -1,6 +1,6 @@
-"""The protocol without sockets: protobuf to events and back, sessions, the journal.
+"""The protocol without sockets: converts messages to events and back, sessions, the journal.
 
-The whole sidecar is a `Sidecar`; the module's side is in `laboratory.module_protocol`.
+`Sidecar` is the whole sidecar; the module's side is in `laboratory.module_protocol`.
 
 Start with `session/sidecar_session`: one module's stream, message by message.
 """

@@ -1,4 +1,4 @@
-"""How events change the state.
+"""Applies events to the state.
 
 Each event has a function that validates the whole event before it changes anything.
 
@@ -51,7 +51,7 @@ _HANDLERS: Mapping[type, Callable[[State, Any], None]] = MappingProxyType(
 
 
 def apply(state: State, event: events.Event) -> None:
-    """Apply one event; `Allocator` itself handles `SetPolicy` and `SetShadow`.
+    """Apply one event, except `SetPolicy` and `SetShadow`, which `Allocator` itself handles.
 
     Raises EventError if the event is invalid; then nothing has changed.
     """

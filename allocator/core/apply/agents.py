@@ -1,4 +1,4 @@
-"""How events about agents change the state.
+"""Applies events about agents to the state.
 
 Each function validates the whole event before it changes anything.
 """
@@ -37,13 +37,13 @@ def check_agent(state: State, agent: int, field: str = "agent") -> None:
 
 
 def add_agent(state: State, event: AddAgent) -> None:
-    """Bind an agent; all of it is free."""
-    # Arrays of one element are slow to access.
+    """Bind an agent; all of its resources are free."""
+    # `max` of a dictionary is faster than `max` of an array with one element.
     _add_agents(state, AddAgents.of(event), max(event.capacity.values(), default=0))
 
 
 def add_agents(state: State, event: AddAgents) -> None:
-    """Bind agents; all of them are free."""
+    """Bind agents; all of their resources are free."""
     _add_agents(state, event, int(event.capacity.max(initial=0)))
 
 
@@ -92,7 +92,7 @@ def update_agent(state: State, event: UpdateAgent) -> None:
     new = _updated(info, event)
     if capacity is not None:
         state.set_capacity(agent, np.minimum(capacity, CAPACITY_MAX))
-    # With other attributes the agent may suit a framework that refused it before.
+    # A framework that refused the agent may accept it with its new attributes, so drop filters.
     if new.attributes != info.attributes:
         state.filters.drop_agent(agent)
     state.agents.set_info(agent, new)
@@ -117,11 +117,11 @@ def _updated(info: AgentInfo, event: UpdateAgent) -> AgentInfo:
 
 
 def remove_agent(state: State, event: RemoveAgent) -> None:
-    """Unbind an agent; everything held on it is gone."""
+    """Unbind an agent, and remove everything held on it."""
     agent = event.agent
     check_agent(state, agent)
     rows = state.ledger.rows_of_agent(agent)
-    # Note the holders first: afterwards some of them may not need a row.
+    # Find the holders before dropping rows; some of them may not need a client's row afterwards.
     held_by = np.unique(state.ledger.books.client[rows])
     state.ledger.drop(rows)
     state.filters.drop_agent(agent)
@@ -164,7 +164,7 @@ def holds_nothing(state: State, client: int) -> bool:
 
 
 def close_client_if_idle(state: State, client: int) -> None:
-    """Free a client's row once it is not subscribed and has nothing left."""
+    """Free a client's row if it is not subscribed, holds nothing and has no open decision."""
     clients = state.clients
     if (
         clients.framework[client] == 0
@@ -182,7 +182,7 @@ def close_client_if_idle(state: State, client: int) -> None:
 
 
 def refresh_agents(state: State, agents: Ints) -> None:
-    """Derive the data that depends on the information and capacity of agents (N,)."""
+    """Recompute what is derived from the information and capacity of agents (N,)."""
     table, home, infos = state.agents, state.options.region, []
     for agent in agents.tolist():
         info = table.info[agent]
@@ -196,7 +196,7 @@ def refresh_agents(state: State, agents: Ints) -> None:
 
 
 def refresh_drained(state: State, agent: int) -> None:
-    """Derive whether an operator drains an agent."""
+    """Recompute whether an operator drains an agent."""
     info = state.agents.info[agent]
     state.agents.drained[agent] = info is not None and _drained(state, info)
 
@@ -222,7 +222,7 @@ def _traits(info: AgentInfo, home: str, *, gpus: bool) -> AgentTraits:
     return AgentTraits(
         attributes=attributes_of(info),
         gpus=gpus,
-        # Without a region of its own, neither side is remote.
+        # An agent is remote only if both the master and the agent have a region.
         remote=bool(home and info.region and info.region != home),
         many_roles="MULTI_ROLE" in info.capabilities,
         nested_roles="HIERARCHICAL_ROLE" in info.capabilities,

@@ -1,8 +1,7 @@
-"""Derive and store what a framework's information means for each of its clients.
+"""Derives from a framework's information what holds for each of its clients, and stores it.
 
 `derive` changes nothing, so the books stay intact if it fails on untrusted input; `take` stores the
-result. After a change of operators' rules, a function that refreshes only derives what depends on
-rules of that kind.
+result. Each function that refreshes recomputes only what depends on one kind of operators' rule.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,15 +20,15 @@ from allocator.core.demand.sources import Stated, declared_demand, own_demand, u
 from allocator.core.events import TOO_MANY, FrameworkInfo, SetAside, bounded
 
 _parsed = lru_cache(maxsize=256)(parse_constraint)
-"""Of operators' expressions alone: one may be about thousands of frameworks."""
+"""Cached for operators' expressions only: one of them may apply to thousands of frameworks."""
 
 
 class Derived(NamedTuple):
-    """The combined result of a framework's information and the operators' rules for a client.
+    """What a framework's information and operators' rules mean for one client.
 
-    `stated` (source, amounts): the stated demand.
+    `stated`: the stated demand, (source, amounts by name); None: no demand is stated.
     `takes`: as in `ClientTable`.
-    `minimum` (amounts by name): None: the default minimum of an offer.
+    `minimum`: alternatives, each amounts by name; None: the default minimum of an offer.
     """
 
     stated: Stated
@@ -47,9 +46,9 @@ def derive(
     request: Mapping[str, int] | None,
     roles: Iterable[int],
 ) -> dict[int, Derived]:
-    """Combine a framework's information with the rules, in some roles (handles)."""
+    """Combine a framework's information with operators' rules, for each of some roles (handles)."""
     own, settings, found = own_demand(words.demand, request), state.settings, {}
-    # Capabilities determine which resources the client may get.
+    # Capabilities determine which special resources the client may get.
     takes = (
         REVOCABLE * ("REVOCABLE_RESOURCES" in info.capabilities)
         + SHARED * ("SHARED_RESOURCES" in info.capabilities)
@@ -83,14 +82,14 @@ def _rule(state: State, info: FrameworkInfo, words: OwnWords, path: str) -> Rule
 
 
 def _gang(state: State, info: FrameworkInfo, words: OwnWords, path: str) -> int:
-    """How many tasks must start together in a role (path); 0: any number."""
+    """Return the size of a framework's gang in a role (path); 0: no gang."""
     rule = state.settings.gang_rule(path, info.name)
     tasks = words.gang if rule is None else rule
     return tasks if tasks > 1 else 0
 
 
 def take(state: State, derived: Mapping[int, Derived]) -> None:
-    """Store what was derived for each client."""
+    """Store the derived values of each client (row)."""
     clients = state.clients
     for client, its in derived.items():
         if clients.takes[client] != its.takes:
@@ -104,7 +103,7 @@ def take(state: State, derived: Mapping[int, Derived]) -> None:
 
 
 def refresh_demands(state: State, clients: Sequence[int]) -> None:
-    """Recompute the demands of clients (rows), except those of unknown frameworks."""
+    """Recompute the stated demands of clients (rows), except clients of unknown frameworks."""
     table, settings, stated = state.frameworks, state.settings, {}
     for client, framework, info, path in _known(state, clients):
         own = own_demand(table.words[framework].demand, table.request.get(framework))
@@ -113,20 +112,20 @@ def refresh_demands(state: State, clients: Sequence[int]) -> None:
 
 
 def refresh_weights(state: State, clients: Sequence[int]) -> None:
-    """Recompute weights, for the same clients as `refresh_demands`."""
+    """Recompute the weights of clients (rows), except clients of unknown frameworks."""
     for client, _, info, path in _known(state, clients):
         state.clients.weight[client] = state.settings.framework_weight(path, info.name)
 
 
 def refresh_gangs(state: State, clients: Sequence[int]) -> None:
-    """Recompute the sizes of gangs, for the same clients as `refresh_demands`."""
+    """Recompute the sizes of gangs of clients (rows), except clients of unknown frameworks."""
     words = state.frameworks.words
     for client, framework, info, path in _known(state, clients):
         _take_gang(state, client, _gang(state, info, words[framework], path))
 
 
 def refresh_rules(state: State, clients: Sequence[int]) -> None:
-    """Recompute which agents clients may use, for the same clients as `refresh_demands`."""
+    """Recompute which agents clients (rows) may use, except clients of unknown frameworks."""
     words, rules = state.frameworks.words, {}
     for client, framework, info, path in _known(state, clients):
         rules[client] = _rule(state, info, words[framework], path)
@@ -134,7 +133,7 @@ def refresh_rules(state: State, clients: Sequence[int]) -> None:
 
 
 def _known(state: State, clients: Sequence[int]) -> Iterator[tuple[int, int, FrameworkInfo, str]]:
-    """Yield each client with its framework, the framework's information, and the role's path."""
+    """Yield (client, framework, its information, role's path); skip unknown frameworks."""
     frameworks, roles = state.clients.framework[clients], state.clients.role[clients]
     every = zip(clients, frameworks.tolist(), roles.tolist(), strict=True)
     for client, framework, role in every:
@@ -143,9 +142,9 @@ def _known(state: State, clients: Sequence[int]) -> Iterator[tuple[int, int, Fra
 
 
 def _take_demands(state: State, demands: Mapping[int, Stated]) -> None:
-    """Store demands, and note resources that no agent has; `demand.sources` has the precedence."""
+    """Store stated demands; `demand.sources` defines which of several demands is in force."""
     clients, space = state.clients, state.space
-    # The first unknown resource adds a column, so check all of them before making rows.
+    # An unknown resource may add a column, so find all unknown ones before making rows of amounts.
     for client, stated in demands.items():
         unknown = frozenset[str]() if stated is None else space.unknown(stated[1])
         if client in clients.minimum:
@@ -173,7 +172,7 @@ def _take_demands(state: State, demands: Mapping[int, Stated]) -> None:
 
 
 def _note_unfit(state: State, client: int, unknown: frozenset[str]) -> None:
-    """Note which resources of a client's demand no agent has, so far."""
+    """Store which resources of a client's demand no agent has yet."""
     if unknown:
         state.space.make_nowhere()
         state.reserve()
@@ -183,7 +182,7 @@ def _note_unfit(state: State, client: int, unknown: frozenset[str]) -> None:
 
 
 def _take_minimum(state: State, client: int, minimum: Minimum | None) -> None:
-    """Note the minimum of a client's offers; None: the default."""
+    """Store the minimum of a client's offers; None: the default."""
     if minimum == state.clients.minimum.get(client):
         return
     state.clients.minimum_version += 1
@@ -194,7 +193,7 @@ def _take_minimum(state: State, client: int, minimum: Minimum | None) -> None:
 
 
 def _take_gang(state: State, client: int, tasks: int) -> None:
-    """Note the size of a client's gang; 0: it has none."""
+    """Store the size of a client's gang; 0: no gang."""
     if tasks:
         state.clients.gangs[client] = tasks
     else:
@@ -202,7 +201,7 @@ def _take_gang(state: State, client: int, tasks: int) -> None:
 
 
 def refit(state: State, names: set[str]) -> None:
-    """Recheck the clients concerned when agents first have resources of these names."""
+    """Recompute the demands that name these resources, which agents now have for the first time."""
     if not names:
         return
     clients = state.clients
@@ -220,7 +219,7 @@ def refit(state: State, names: set[str]) -> None:
 
 
 def note_aside(state: State, framework: int) -> None:
-    """Collect the framework's input that is ignored."""
+    """Collect which parts of a framework's input are ignored, and why."""
     table = state.frameworks
     info, words = table.info[framework], table.words.get(framework)
     rows: list[SetAside] = []
@@ -242,7 +241,7 @@ def note_aside(state: State, framework: int) -> None:
 
 
 def _nowhere(state: State, framework: int, words: OwnWords) -> Iterable[SetAside]:
-    """The resources that a framework asks for and no agent has."""
+    """Yield the demands and minimums of a framework that name a resource that no agent has."""
     request, unknown = state.frameworks.request.get(framework), state.space.unknown
     stated = own_demand(words.demand, request)
     if stated is not None and (names := unknown(stated[1])):

@@ -1,4 +1,4 @@
-"""Learning how long a framework's tasks run from what comes back from use."""
+"""Learns how long a framework's tasks run, from amounts that its clients release after use."""
 
 import numpy as np
 
@@ -10,16 +10,17 @@ from allocator.core.snapshot import Bools, Ints
 
 
 def learn_durations(state: State, client: Ints, began_ms: Ints, ended: Bools) -> None:
-    """Learn from amounts that came back.
+    """Learn from rows (N,) of released amounts.
 
-    `client` (N,): 0 if it is unknown.
-    `began_ms` (N,): since when the client had used something on the agent; -1 if that is not known.
-    `ended` (N,): which of them were in use.
+    `client` (N,): rows of clients; 0: unknown.
+    `began_ms` (N,): since when the client has used the agent without a break; -1: unknown.
+    `ended` (N,): whether the amounts were in use, rather than only on offer.
     """
     rows = np.flatnonzero(ended & (client > 0) & (began_ms >= 0))
     if not len(rows) or not state.settings.priors_max:
         return
-    # Clients of one topic teach together; the topic in which something ended last comes last.
+    # Count per topic, because clients of one topic learn together. Topics are taught in the
+    # order in which their last task ended.
     topics: dict[int, Topic | None] = {}
     lesson: dict[Topic, dict[int, int]] = {}
     last: dict[Topic, int] = {}

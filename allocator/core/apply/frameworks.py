@@ -1,4 +1,4 @@
-"""How events about roles and frameworks change the state.
+"""Applies events about roles, quotas and frameworks to the state.
 
 Each function validates the whole event before it changes anything.
 """
@@ -61,7 +61,7 @@ def check_framework(state: State, framework: int, field: str = "framework") -> N
 
 
 def check_roles(state: State, roles: Iterable[int], field: str = "roles") -> None:
-    """Raise an `EventError` if a handle within the limit does not name a role."""
+    """Raise an `EventError` if a handle is not bound to a role; ignore those beyond the limit."""
     for role in roles:
         if not state.roles.is_bound(role) and role <= state.session_limits.roles:
             message = f"role {role} is not bound; define it before it is used"
@@ -77,7 +77,7 @@ def check_framework_handle(state: State, framework: int, field: str = "framework
 
 
 def open_client(state: State, framework: int, role: int) -> int:
-    """Row of a client, created if necessary; the handles are checked."""
+    """Return the row of a client, which is created if necessary; the handles must be valid."""
     client = state.clients.row(framework, role)
     if client:
         return client
@@ -91,10 +91,10 @@ def open_client(state: State, framework: int, role: int) -> int:
 def room_for(
     state: State, pairs: Iterable[tuple[int, int]], *, leaving: int = 0
 ) -> set[tuple[int, int]]:
-    """Clients that have a row or can get one, in this order.
+    """Choose the clients that have a row or can get one, in the order of `pairs`.
 
-    `pairs`: each (framework, role).
-    `leaving`: rows that are freed before.
+    `pairs`: (framework, role) of each client.
+    `leaving`: the number of rows that will be freed first.
     """
     room = state.session_limits.clients - len(state.clients) + leaving
     found = set[tuple[int, int]]()
@@ -109,7 +109,7 @@ def room_for(
 
 
 def add_framework(state: State, event: AddFramework) -> None:
-    """Bind a framework; it keeps resources that were recorded for it before it subscribed."""
+    """Bind a framework; it keeps the resources that were recorded for it before."""
     framework = event.framework
     check_framework_handle(state, framework)
     if state.frameworks.is_bound(framework):
@@ -125,7 +125,7 @@ def update_framework(state: State, event: UpdateFramework) -> None:
 
 
 def _says_the_same(state: State, event: UpdateFramework) -> bool:
-    """Whether nothing has changed: frameworks may resubscribe as often as they like."""
+    """Whether an update changes nothing, as when a framework only resubscribes."""
     table, clients, framework = state.frameworks, state.clients, event.framework
     if table.info[framework] != event.info or table.unserved.get(framework):
         return False
@@ -137,7 +137,7 @@ def _says_the_same(state: State, event: UpdateFramework) -> bool:
 
 
 def _served(state: State, event: AddFramework | UpdateFramework) -> tuple[int, ...]:
-    """Check the roles of a framework, and choose those in which it is served, up to the limit."""
+    """Check the roles of a framework, and return those in which it is served, up to the limits."""
     roles, framework = set(event.roles), event.framework
     check_roles(state, event.roles)
     check_roles(state, event.info.minimum, "minimum")
@@ -147,7 +147,7 @@ def _served(state: State, event: AddFramework | UpdateFramework) -> tuple[int, .
             raise EventError("value", "suppressed_roles", message)
     bound = [role for role in event.roles if role <= state.session_limits.roles]
     if len(bound) <= min(ROLES_OF_FRAMEWORK_MAX, state.session_limits.clients - len(state.clients)):
-        return tuple(bound)  # there is room for all, with or without a row
+        return tuple(bound)  # there is room even if each role needs a new row
     # Rows of clients that leave and hold nothing are reused for new clients.
     clients = state.clients
     left = [row for row in _clients_of(state, framework) if int(clients.role[row]) not in roles]
@@ -163,7 +163,7 @@ def _clients_of(state: State, framework: int) -> list[int]:
 
 
 def _subscribe(state: State, event: AddFramework | UpdateFramework, *, active: bool | None) -> None:
-    """Store roles and information; `active` is given if the framework is new."""
+    """Store a framework's roles and information; `active` is None if the framework is known."""
     framework, clients, table = event.framework, state.clients, state.frameworks
     # Everything that may fail comes first, and changes nothing.
     served = _served(state, event)
@@ -180,7 +180,7 @@ def _subscribe(state: State, event: AddFramework | UpdateFramework, *, active: b
     table.info[framework], table.words[framework] = event.info, words
     table.unserved[framework] = frozenset(event.roles).difference(served)
     _leave_roles(state, framework, set(served))
-    # In roles that it keeps, suppressed offers resume, and the old filters are dropped.
+    # In roles in which it stays, offers resume unless suppressed, and old filters are dropped.
     suppressed_roles = set(event.suppressed_roles)
     for role in served:
         client = open_client(state, framework, role)
@@ -198,16 +198,16 @@ def _subscribe(state: State, event: AddFramework | UpdateFramework, *, active: b
             state.filters.drop_client(client)
         clients.suppressed[client] = suppressed
     clients.version += 1
-    # Demand, capabilities and rules follow from the framework's information.
+    # Demand, capabilities and rules depend on the framework's information.
     its = sorted(table.clients[framework])
     take(state, {client: derived[int(clients.role[client])] for client in its})
     note_aside(state, framework)
 
 
 def _leave_roles(state: State, framework: int, served: Collection[int]) -> None:
-    """Leave roles: stop offers, and drop filters.
+    """Unsubscribe a framework from all other roles: stop its offers, and drop its filters.
 
-    Holdings stay, and keep their row.
+    A client that still holds something keeps its row.
     """
     clients = state.clients
     left = [
@@ -215,7 +215,7 @@ def _leave_roles(state: State, framework: int, served: Collection[int]) -> None:
         for client in sorted(state.frameworks.clients[framework])
         if clients.subscribed[client] and int(clients.role[client]) not in served
     ]
-    # All at once: each pass over all agents is expensive.
+    # Forget all clients at once, because each call passes over all agents.
     state.eligibility.forget(left)
     for client in left:
         clients.subscribed[client] = False
@@ -226,13 +226,13 @@ def _leave_roles(state: State, framework: int, served: Collection[int]) -> None:
 
 
 def remove_framework(state: State, event: RemoveFramework) -> None:
-    """Unbind a framework; everything it held becomes free."""
+    """Unbind a framework, and free everything that it held."""
     framework = event.framework
     check_framework(state, framework)
     state.eligibility.forget(state.frameworks.clients[framework])
     for client in sorted(state.frameworks.clients[framework]):
         teach_others(state, client)
-        # Drop what the client holds first: only an empty row can be closed.
+        # Drop the client's holdings first: only an empty row can be closed.
         state.ledger.drop(state.ledger.rows_of_client(client))
         state.open_decisions.void_client(client)
         state.clients.subscribed[client] = False
@@ -255,7 +255,7 @@ def activate_framework(state: State, event: ActivateFramework) -> None:
 
 
 def suppress(state: State, event: Suppress) -> None:
-    """Stop offers in some roles."""
+    """Suppress offers in some roles; none given: in all roles of the framework."""
     for client in _clients_in(state, event.framework, event.roles):
         if not state.clients.suppressed[client]:
             state.clients.changed_ms[client] = state.now_ms
@@ -265,7 +265,7 @@ def suppress(state: State, event: Suppress) -> None:
 
 
 def revive(state: State, event: Revive) -> None:
-    """Resume offers in some roles, and drop the filters there."""
+    """Resume offers in some roles, and drop the filters there; none given: in all roles."""
     for client in _clients_in(state, event.framework, event.roles):
         if state.clients.suppressed[client]:
             state.clients.changed_ms[client] = state.now_ms
@@ -280,7 +280,7 @@ def _clients_in(state: State, framework: int, roles: tuple[int, ...]) -> list[in
     own = sorted(state.frameworks.clients[framework])
     if not roles:
         return [client for client in own if state.clients.subscribed[client]]
-    # All roles are checked before the caller changes anything.
+    # Check all roles before the caller changes anything.
     unserved = state.frameworks.unserved.get(framework, frozenset())
     roles = tuple(role for role in roles if role not in unserved)
     rows = [state.clients.row(framework, role) for role in roles]
@@ -294,7 +294,7 @@ def _clients_in(state: State, framework: int, roles: tuple[int, ...]) -> list[in
 def request(state: State, event: Request) -> None:
     framework, table = event.framework, state.frameworks
     check_framework(state, framework)
-    # The first request that asks for something counts.
+    # A framework may make several requests at once; the first one that names amounts counts.
     stated, aside = read_request(event)
     info, words = table.info[framework], table.words[framework]
     assert info is not None
@@ -315,7 +315,7 @@ def set_weights(state: State, event: SetWeights) -> None:
 
 
 def set_quota(state: State, event: SetQuota) -> None:
-    """Set a role's quota; without guarantees and limits, remove it."""
+    """Set a role's quota; a quota without guarantees and limits is removed."""
     check_quota(event, state.session_limits.role_depth)
     if event.guarantees or event.limits:
         state.space.quantities({**event.guarantees, **event.limits})

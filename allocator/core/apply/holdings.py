@@ -1,4 +1,4 @@
-"""How events about held resources change the state.
+"""Applies events about offered and used resources to the state.
 
 Each function validates the whole event before it changes anything.
 """
@@ -37,26 +37,28 @@ from allocator.core.resources import GPUS, Kind
 from allocator.core.snapshot import Bools, Ints
 
 REST_REFUSED_MS = 60_000
-"""How long who got nothing of a rest kind is kept from it."""
+"""How long a client is not offered a kind of the rest on an agent after getting nothing of it."""
 
 
 def refuse_rest(state: State, event: Outcomes, decided: DecisionRows) -> None:
-    """Temporarily stop offering the rest of an agent to clients that got nothing of it.
+    """Stop offering clients a kind of the rest on an agent for some time if they got nothing of it.
 
-    `decided`: the decisions that are settled.
+    The rest is explained in `Kind`.
+
+    `decided`: the decisions that these outcomes settle.
     """
     client, agent, amounts = decided
     columns = {kind: column for column, kind in enumerate(event.kind.tolist())}
     for kind in state.space.rest:
-        # Decisions that named this kind, as positions in their list of parts.
+        # The parts of decisions that named this kind, as indices into `amounts`.
         part = np.flatnonzero(amounts.kind == kind)
-        # Decisions that gave nothing of it: nothing was offered, or only other kinds.
+        # The decisions that gave nothing of it: not offered at all, or only in other kinds.
         nothing = ~event.offered
         if kind in columns:
             nothing[event.partial] = event.amount[:, columns[kind]] == 0
         else:
             nothing |= event.partial
-        # From parts to the decisions that they belong to.
+        # Map parts to the decisions that they belong to.
         row = np.searchsorted(amounts.start, part, "right") - 1
         kept = nothing[row] & (client[row] > 0)
         for one, much in zip(row[kept].tolist(), amounts.amount[part[kept]].tolist(), strict=True):
@@ -65,7 +67,7 @@ def refuse_rest(state: State, event: Outcomes, decided: DecisionRows) -> None:
 
 
 def hold(state: State, event: Hold) -> None:
-    """Record resources in use; the framework may not be known yet."""
+    """Record resources in use; their framework need not have been added yet."""
     holdings = event.holdings
     state.space.check_bound(holdings.kind.tolist(), "holdings.kind")
     for framework in set(holdings.framework.tolist()):
@@ -73,7 +75,7 @@ def hold(state: State, event: Hold) -> None:
     check_roles(state, set(holdings.role.tolist()), "holdings.role")
     for agent in set(holdings.agent.tolist()):
         check_agent(state, agent, "holdings.agent")
-    # Resources beyond a limit are ignored, as if they were not held: the module ensures that they
+    # Resources of roles or clients beyond a limit are not recorded; the module ensures that they
     # are not granted twice. Create rows for clients only after checking everything.
     pairs = list(zip(holdings.framework.tolist(), holdings.role.tolist(), strict=True))
     known = room_for(state, [pair for pair in pairs if pair[1] <= state.session_limits.roles])
@@ -84,15 +86,15 @@ def hold(state: State, event: Hold) -> None:
     state.ledger.charge(
         client, holdings.agent, holdings.kind, holdings.amount, as_offer=False, now_ms=state.now_ms
     )
-    # A row of zeros is not a holding, and needs no client row.
+    # A holding of zeros needs no client row, so free the row again.
     close_idle(state, client)
 
 
 def release(state: State, event: Release) -> None:
-    """Release resources, and keep the framework's filters."""
+    """Release resources, and add the filters that the framework gave with them."""
     holdings = event.released
     state.space.check_bound(holdings.kind.tolist(), "released.kind")
-    # Unknown rows are zeros here, and the ledger passes over them.
+    # Unknown clients and agents have row 0 here, which the ledger skips.
     client, agent = known_rows(state, holdings)
     failed, began_ms = state.ledger.release(
         client, agent, holdings.kind, holdings.amount, event.allocated
@@ -104,9 +106,9 @@ def release(state: State, event: Release) -> None:
         )
         raise EventError("books", f"released.amount[{failed * len(holdings.kind)}]", message)
     keep_filters(state, client, agent, holdings, event.refuse_ms)
-    # A decline is an offer returned in full. Many consecutive declines suggest that the assumed
-    # demand is wrong. The rest of a partly accepted offer is not a decline. It may be returned
-    # before the tasks are launched: then something is still on offer.
+    # A decline returns an offer in full. Many consecutive declines suggest that the assumed demand
+    # is wrong. Returning the rest of a partly accepted offer is no decline; if it comes back before
+    # the tasks are launched, some of the offer is still on offer.
     over = (client > 0) & ~state.ledger.is_offered_something(client, agent)
     whole = over & ~event.allocated & (event.refuse_ms >= 0)
     taken = state.accepted.take(client, agent, over)
@@ -117,14 +119,14 @@ def release(state: State, event: Release) -> None:
 
 
 def close_idle(state: State, client: Ints) -> None:
-    """Free the rows of clients that left and no longer hold anything."""
+    """Free the rows of clients (N,) that are not subscribed and no longer hold anything."""
     idle = (client > 0) & ~state.clients.subscribed[client]
     for row in sorted(set(client[idle].tolist())):
         close_client_if_idle(state, row)
 
 
 def known_rows(state: State, holdings: Holdings) -> tuple[Ints, Ints]:
-    """Clients and agents of rows; both 0 if either is not known."""
+    """Return the rows of clients and agents of holdings (N,); both 0 if one of them is unknown."""
     client = state.clients.rows(holdings.framework, holdings.role)
     agent = holdings.agent
     # Use row 0 for handles out of range, so that the index is always valid.
@@ -136,7 +138,7 @@ def known_rows(state: State, holdings: Holdings) -> tuple[Ints, Ints]:
 def keep_filters(
     state: State, client: Ints, agent: Ints, holdings: Holdings, refuse_ms: Ints
 ) -> None:
-    """Keep filters; each is in force at the next batch, however short it is (MESOS-4302)."""
+    """Add filters. Each is in force in the next batch, however short it is (MESOS-4302)."""
     framework = state.clients.framework[client]
     kept = (
         (client > 0)
@@ -154,7 +156,7 @@ def keep_filters(
 
 
 def add_filters(state: State, event: AddFilters) -> None:
-    """Take over filters of a snapshot."""
+    """Add the filters of a snapshot of the module."""
     state.space.check_bound(event.refused.kind.tolist(), "refused.kind")
     client, agent = known_rows(state, event.refused)
     unserved = _unserved(state, event.refused.framework, event.refused.role, client == 0)
@@ -183,7 +185,7 @@ def transition(state: State, event: Transition) -> None:
 
 
 def _find_offers(state: State, holdings: Holdings, client: Ints, agent: Ints) -> None:
-    """Find who was offered this on the agent, if the host does not know the framework."""
+    """Find the clients that were offered these amounts, where the host knows no framework."""
     inside = (holdings.agent > 0) & (holdings.agent < len(state.agents.bound))
     rows = np.flatnonzero((holdings.framework == 0) & inside)
     if len(rows):
@@ -198,13 +200,13 @@ def _find_offers(state: State, holdings: Holdings, client: Ints, agent: Ints) ->
 
 
 def update_allocation(state: State, event: UpdateAllocation) -> None:
-    """Convert resources, either held by a framework or free."""
+    """Convert resources of an agent to other kinds; a framework holds them, or they are free."""
     check_agent(state, event.agent)
     consumed = state.space.vector(event.consumed, "consumed")
     converted = state.space.vector(event.converted, "converted")
     capacity = state.agents.capacity[event.agent]
     after = capacity - consumed + converted
-    # The uncounted amount is unknown.
+    # Amounts at the maximum are not known exactly, so they are not checked and stay there.
     counted = capacity < CAPACITY_MAX
     if (counted & (after < 0)).any():
         message = f"agent {event.agent} has less than {_named(event.consumed)} to convert"
@@ -220,7 +222,7 @@ def update_allocation(state: State, event: UpdateAllocation) -> None:
 
 
 def _changed(state: State, consumed: Ints, converted: Ints) -> list[Kind | None]:
-    """The kinds whose amount on an agent has changed."""
+    """Return the kinds whose amount on the agent has changed."""
     return [state.space.kinds[handle] for handle in np.flatnonzero(consumed != converted)]
 
 
@@ -232,8 +234,8 @@ def _convert_held(state: State, event: UpdateAllocation, consumed: Ints, convert
     if not client or found < 0 or (state.ledger.books.held[found, kind] < consumed).any():
         message = f"framework {event.framework} does not hold {_named(event.consumed)} there"
         raise EventError("books", "consumed", message)
-    # Charge before releasing, so that the holding is never empty and keeps its row. If all of it
-    # was on offer, so is the result.
+    # Charge before releasing, so that the holding is never empty and keeps its row. If all that is
+    # converted was on offer, the result is on offer too.
     as_offer = bool((state.ledger.books.offered[found, kind] >= consumed).all())
     state.ledger.charge(*rows, kind, converted[None], as_offer=as_offer, now_ms=state.now_ms)
     state.ledger.release(*rows, kind, consumed[None], np.array([not as_offer]))
@@ -245,7 +247,7 @@ def _named(amounts: Amounts) -> str:
 
 def exclude(state: State, event: Exclude) -> None:
     """Record exclusions that begin or end."""
-    # Check every row before the first is noted.
+    # Check every row before changing anything.
     client = state.clients.rows(event.framework, event.role)
     subscribed = state.clients.subscribed[client]
     unserved = _unserved(state, event.framework, event.role, ~subscribed)
@@ -260,7 +262,10 @@ def exclude(state: State, event: Exclude) -> None:
 
 
 def _unserved(state: State, framework: Ints, role: Ints, doubtful: Bools) -> Bools:
-    """Which pairs (N,) are of a role that the framework has but is not served in."""
+    """Find the rows (N,) whose role the framework has, but is not served in.
+
+    `doubtful` (N,): the only rows to look at.
+    """
     found, unserved = np.zeros(len(framework), np.bool_), state.frameworks.unserved
     for row in np.flatnonzero(doubtful).tolist():
         found[row] = int(role[row]) in unserved.get(int(framework[row]), ())
@@ -275,7 +280,7 @@ def inverse_offer(state: State, event: InverseOffer) -> None:
 
 
 def settle(state: State, event: Outcomes) -> None:
-    """Update the books to what was actually offered."""
+    """Correct the books after the module reports what it offered of each decision."""
     count, queue = len(event.reason), state.open_decisions
     if event.first_decision != queue.first or count > len(queue):
         message = (
@@ -287,7 +292,7 @@ def settle(state: State, event: Outcomes) -> None:
     decided = queue.oldest(count)
     client, agent, amounts = decided
     # Release what was not offered. A partial decision is released in full, and then charged with
-    # what was actually offered. Void decisions (client 0) are skipped.
+    # what was actually offered. Skip void decisions (client 0).
     told_partial = event.partial
     partial = told_partial & (client > 0)
     undone = np.flatnonzero(partial | (~event.offered & (client > 0)))

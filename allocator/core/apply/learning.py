@@ -1,4 +1,4 @@
-"""Learning a framework's demand from acceptances, declines and ended tasks."""
+"""Learns the size of a framework's tasks from acceptances, declines and ended tasks."""
 
 from collections import Counter
 from typing import NamedTuple
@@ -15,11 +15,11 @@ from allocator.core.snapshot import Bools, Floats, Ints
 
 
 def learn_from_acceptances(state: State, client: Ints, holdings: Holdings, here: Bools) -> None:
-    """Learn the demand of clients from the parts of offers that they accept.
+    """Learn the demands of clients from the parts of offers that they accept.
 
-    `client` (N,): 0 if it is unknown.
+    `client` (N,): rows of clients; 0: unknown.
     `holdings`: the accepted resources, N rows.
-    `here` (N,): whether the client uses something on the agent already.
+    `here` (N,): whether the client already used something on the agent.
     """
     taken = Taken.of(state, holdings)
     for row in np.flatnonzero((client > 0) & taken.something).tolist():
@@ -27,11 +27,11 @@ def learn_from_acceptances(state: State, client: Ints, holdings: Holdings, here:
 
 
 class Taken(NamedTuple):
-    """What was accepted in each row (N), by resource, without shared volumes.
+    """The accepted amounts of each row (N), by resource, without shared volumes.
 
     `amounts` (N, R), in thousandths; `lists`: the same as lists.
-    `total` (R,): what the cluster has, at least 1.
-    `share` (N,): dominant share of that.
+    `total` (R,): the cluster's capacity, at least 1.
+    `share` (N,): the dominant share of the row's amounts in `total`.
     `something` (N,): whether any amount is more than 0.
     """
 
@@ -50,7 +50,7 @@ class Taken(NamedTuple):
 
 
 def learn_from_acceptance(state: State, client: int, taken: Taken, row: int, *, here: bool) -> None:
-    """Learn from one row, in which something was accepted."""
+    """Learn from one row with at least one amount above 0."""
     clients, settings = state.clients, state.settings
     amounts = taken.lists[row]
     hasty = bool(clients.declines[client] >= settings.probe_after)
@@ -59,7 +59,7 @@ def learn_from_acceptance(state: State, client: int, taken: Taken, row: int, *, 
     accepts, changed = int(clients.accepts[client]), False
     if accepts <= settings.learn_after:
         changed = _judge_prior(state, client, taken.amounts[row], declined=hasty)
-    # The same amounts change nothing, unless what is learned counts from this acceptance on.
+    # Equal amounts change nothing, except the acceptance from which on learnt demands are used.
     if clients.learned[client].tolist() != amounts:
         share_and_total = taken.share[row], taken.total
         changed |= _compare(state, client, taken.amounts[row], share_and_total, here=here)
@@ -71,17 +71,17 @@ def learn_from_acceptance(state: State, client: int, taken: Taken, row: int, *, 
 def _compare(
     state: State, client: int, taken: Ints, share_and_total: tuple[float, Ints], *, here: bool
 ) -> bool:
-    """Learn from an acceptance unlike the learned demand; True if that changes it."""
+    """Learn from amounts that differ from the learnt demand; True if that changes it."""
     clients, (share, total) = state.clients, share_and_total
     known = clients.learned[client]
     unit = common_unit(known.tolist(), taken.tolist())
     if here and ((taken == 0) & (known > 0)).any():
-        # Its executor is there already, and its tasks take no more of some resource.
+        # The client's executor runs there already, so its tasks take less than a first task would.
         changed = not clients.mixed[client]
         clients.mixed[client] = True
         return changed
     if unit is not None:
-        # Several tasks of one size: what is learned is the size.
+        # Several tasks of one size were accepted; learn the size of one.
         changed = unit != tuple(known.tolist())
         clients.learned[client] = unit
         return changed
@@ -92,11 +92,11 @@ def _compare(
 
 
 def _judge_prior(state: State, client: int, taken: Ints, *, declined: bool) -> bool:
-    """Keep or drop a client's prior after an acceptance; True if that changes something.
+    """Keep or drop a client's prior after an acceptance; True if that changes its demand.
 
-    `taken` (R,), in thousandths.
-    `declined`: whether it declined many offers before. Then the prior is too small, though what was
-        taken may be a multiple of it.
+    `taken` (R,): the accepted amounts, in thousandths.
+    `declined`: whether the client declined many offers before. If so, the prior is too small even
+        if `taken` is a multiple of it.
     """
     clients, memory = state.clients, state.memory
     prior = clients.prior[client]
@@ -115,17 +115,18 @@ def _judge_prior(state: State, client: int, taken: Ints, *, declined: bool) -> b
 
 
 def learn_from_ends(state: State, client: Ints, holdings: Holdings, ended: Bools) -> None:
-    """Learn from tasks that ended, each in a row of its own, how large a single one is.
+    """Learn the size of one task from tasks that ended.
 
-    What was accepted at once may have been several tasks. A smaller task that ends, its amounts in
-    the same ratio, shows that. Other ratios show nothing: an executor and its tasks end one by one.
+    An acceptance may have been for several tasks. If amounts of the same ratio but smaller come
+    back, these are the size of one task. Amounts of another ratio teach nothing, because an
+    executor and its tasks end separately.
 
-    `client` (N,): 0 if it is unknown.
-    `holdings`: what came back, N rows.
-    `ended` (N,): which of them were in use.
+    `client` (N,): rows of clients; 0: unknown.
+    `holdings`: the released amounts, N rows; each is one task, or an executor.
+    `ended` (N,): whether the amounts were in use, rather than only on offer.
     """
     clients = state.clients
-    rows = np.flatnonzero(ended)  # mostly few
+    rows = np.flatnonzero(ended)  # usually few
     rows = rows[clients.learned[client[rows]].any(axis=1)]
     if not len(rows):
         return
@@ -136,13 +137,13 @@ def learn_from_ends(state: State, client: Ints, holdings: Holdings, ended: Bools
 
 
 def learn_from_end(state: State, client: int, amounts: list[int], *, times: int = 1) -> None:
-    """Learn from a number of equal tasks of a client that ended."""
+    """Learn from `times` ended tasks of a client that have equal amounts."""
     known = state.clients.learned[client].tolist()
-    # Mostly it is as large as what is known, which is its own unit.
+    # Usually a task is as large as the learnt demand, which is then the unit.
     unit = tuple(known) if known == amounts and any(known) else common_unit(known, amounts)
     if unit is None:
         return
-    # A task larger than what is remembered says that this is too little.
+    # A task larger than the remembered demand shows that the latter is too small.
     _teach(state, client, amounts, times=times, one_task=True)
     if unit == tuple(amounts) != tuple(known):
         state.clients.learned[client] = amounts
@@ -152,7 +153,7 @@ def learn_from_end(state: State, client: int, amounts: list[int], *, times: int 
 def _teach(
     state: State, client: int, amounts: list[int], *, times: int = 1, one_task: bool = False
 ) -> None:
-    """Let the frameworks of the same name that come later know."""
+    """Remember amounts for frameworks of the same name that subscribe later."""
     topic = topic_of(state, client)
     if topic is not None:
         every = zip(state.space.names, amounts, strict=True)
@@ -161,7 +162,7 @@ def _teach(
 
 
 def _by_column(state: State, holdings: Holdings) -> Ints:
-    """Amounts of rows by resource, whatever the kinds, (N, R), without shared volumes."""
+    """Add up the amounts of each row by resource (N, R), over all kinds but shared volumes."""
     wide = np.zeros((len(holdings.framework), len(state.space)), np.int64)
     wide[:, holdings.kind] = holdings.amount
     if state.space.shared_kind.any():

@@ -1,8 +1,8 @@
-"""Holds, transitions and releases applied in bulk, row by row.
+"""Applies many holds, transitions and releases at once.
 
-The result is the same as if `holdings` applied each of them in order. One compiled
-loop changes the ledger for all rows. The consequences (filters, declines, learned demands) do not
-affect the ledger, so they are handled after the loop, in the same order.
+The result is the same as if the functions in `holdings` applied them one by one. One compiled loop
+changes the ledger for all rows. The consequences (filters, declines, learnt demands) do not affect
+the ledger, so they are handled after the loop, in the order of the rows.
 """
 
 import numpy as np
@@ -17,13 +17,13 @@ from allocator.core.snapshot import Bools
 
 
 def move(state: State, moves: Moves) -> int:
-    """Apply rows up to the first that must be an event: one that needs a new client, or is invalid.
+    """Apply rows up to the first event that needs a new client or is invalid.
 
-    All kinds are bound. Returns how many were applied: those of whole events.
+    All kinds must be bound. Returns the number of applied rows; events are never applied in part.
     """
     done = 0
     while done < len(moves):
-        # The loop may stop when a client leaves: then look up the clients again.
+        # The loop stops when the row of a client is freed: then look up the clients again.
         more = _move_some(state, moves.cut(slice(done, None)))
         if not more:
             break
@@ -42,12 +42,12 @@ def _move_some(state: State, moves: Moves) -> int:
 
 
 def _rows(state: State, moves: Moves) -> Rows:
-    """The clients and agents of moves."""
+    """Look up the clients and agents of moves."""
     holdings, what = moves.holdings, moves.what
     client, agent = known_rows(state, holdings)
     inside = (holdings.agent > 0) & (holdings.agent < len(state.agents.bound))
     asked = (what == Move.USE) & (holdings.framework == 0) & inside
-    # A holding of an unknown pair needs a new client.
+    # A holding of a client without a row needs a new one: leave the whole event to `step`.
     apart = (what == Move.HOLD) & (client == 0)
     if apart.any():
         apart = np.isin(moves.event, moves.event[apart])
@@ -89,8 +89,8 @@ def _follow(state: State, moves: Moves, rows: Rows) -> None:
 
 def _keep_filters(state: State, moves: Moves, rows: Rows) -> None:
     count = len(moves)
-    # If there may not be room for all, add them one by one: a replaced filter makes room for the
-    # next.
+    # If there may not be room for all filters, add them one by one: one that replaces another
+    # makes room for the next.
     step = count if state.filters.has_room(count) else 1
     for start in range(0, count, step):
         some = slice(start, start + step)
@@ -104,7 +104,7 @@ def _learn(state: State, moves: Moves, rows: Rows, declined: Bools) -> None:
     used = (rows.what == Move.USE) & taken.something
     ended = (rows.what == Move.RELEASE) & rows.allocated
     if not used.any():
-        # Ended tasks only correct demands that were learned before.
+        # An ended task only refines a demand that was learnt before.
         ended &= state.clients.learned[rows.client].any(axis=1)
     some = np.flatnonzero((rows.client > 0) & (used | ended | declined))
     columns = some, rows.client[some], used[some], ended[some], rows.here[some]

@@ -1,4 +1,4 @@
-"""Priors: demands that frameworks without a stated one start with, and leave for others."""
+"""Priors: demands that new frameworks start with, learnt from similar frameworks."""
 
 from allocator.core.books.state import State
 from allocator.core.demand.topics import name_topic, wide_topics
@@ -6,10 +6,10 @@ from allocator.core.events import FrameworkInfo
 
 
 def begin_with_prior(state: State, client: int, info: FrameworkInfo) -> bool:
-    """Look up the demand of similar frameworks; returns whether there is one.
+    """Look up a prior for a new client; returns whether there is one.
 
-    A prior with a resource that no agent has is not used. When such a resource appears, `refit`
-    rechecks clients without a prior.
+    A prior that names a resource which no agent has is not used. When agents first have that
+    resource, `refit` looks up priors again.
     """
     if not state.settings.learn_demand or not state.memory.entries:
         return False
@@ -25,7 +25,7 @@ def begin_with_prior(state: State, client: int, info: FrameworkInfo) -> bool:
 
 
 def teach_others(state: State, client: int) -> None:
-    """When a framework leaves, remember its demand for those of the same principal or user."""
+    """When a framework leaves, remember its demand for others of the same principal or user."""
     clients = state.clients
     info = state.frameworks.info[int(clients.framework[client])]
     learned = state.space.named(clients.learned[client])

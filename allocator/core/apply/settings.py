@@ -1,4 +1,4 @@
-"""How operators' events and the master's options change the state."""
+"""Applies operators' events and the master's options to the state."""
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -58,7 +58,7 @@ def set_policy(state: State, event: SetPolicy, build: BuildPolicy) -> Policy:
     except ValueError as error:
         raise EventError("value", "policy", str(error)) from None
     state.settings.policy = event.spec
-    state.plan = None  # it was another policy's
+    state.plan = None  # the plan is of the previous policy
     return policy
 
 
@@ -96,11 +96,11 @@ def set_rule(state: State, event: OperatorChange) -> None:
 
 
 def _nothing_there(event: OperatorChange) -> tuple[str, str]:
-    """Report that there is nothing to remove: the field, and the message."""
+    """Return the field and the message of the error that there is no such rule to remove."""
     kind, (_, *key) = event.kind, event.key
     match kind.scope:
         case Scope.CLUSTER:
-            raise AssertionError(event)  # is no rule
+            raise AssertionError(event)  # such a setting is not a rule
         case Scope.FRAMEWORKS:
             return kind.name, f"there is no rule for {_whom(*key)}"
         case Scope.ROLE:
@@ -180,7 +180,7 @@ def replace_settings(state: State, new: Settings, build: BuildPolicy) -> Policy:
     except ValueError as error:
         raise EventError("value", "policy", str(error)) from None
     if new.policy != state.settings.policy:
-        state.plan = None  # it was another policy's
+        state.plan = None  # the plan is of the previous policy
     state.settings = new.copied()
     for refresh in _REFRESH.values():
         refresh(state, None)
@@ -192,7 +192,7 @@ def _refresh_nothing(_: State, _change: OperatorChange | None) -> None:
 
 
 def _refresh_roles(state: State, change: OperatorChange | None) -> None:
-    """Store the limits of roles; add columns for resources that only limits name."""
+    """Add columns for resources that only limits of roles name, and mark quotas as changed."""
     limits = state.settings.limits
     # Only the changed limit can name a new resource; there may be thousands of others.
     for limit in limits.values() if change is None else [limits.get(change.key[1], {})]:
@@ -204,7 +204,7 @@ def _refresh_roles(state: State, change: OperatorChange | None) -> None:
 def _refresh_clients(state: State, change: OperatorChange | None) -> None:
     clients, about = state.clients, state.clients.framework > 0
     if change is not None:
-        # Each pattern is matched once per role and framework.
+        # Match each pattern only once per role and framework.
         _, role, framework_name = change.key
         roles = [matches(role, path) for path in state.roles.path]
         infos = state.frameworks.info
@@ -228,7 +228,7 @@ _OF_FRAMEWORKS: Mapping[str, Callable[[State, Sequence[int]], None]] = MappingPr
         rule_kinds.GANG.name: refresh_gangs,
     }
 )
-"""What to recompute for frameworks after a change of a rule, by its kind."""
+"""The function that recomputes frameworks' data after a change of a rule, by the rule's kind."""
 
 _REFRESH: Mapping[Scope, Callable[[State, OperatorChange | None], None]] = MappingProxyType(
     {
@@ -238,7 +238,10 @@ _REFRESH: Mapping[Scope, Callable[[State, OperatorChange | None], None]] = Mappi
         Scope.AGENT: _refresh_agents,
     }
 )
-"""What to recompute after a change of a rule, by its scope; None: any rule may have changed."""
+"""The function that recomputes data after a change of a rule, by the rule's scope.
+
+It is called with the change; None: any rule may have changed.
+"""
 
 assert _REFRESH.keys() == set(Scope), "a scope that derives nothing"
 assert _OF_FRAMEWORKS.keys() == {

@@ -1,8 +1,8 @@
-"""Frameworks and agents beyond `limits.frameworks` and `limits.agents` are left out.
+"""Removes frameworks and agents beyond `limits.frameworks` and `limits.agents` from events.
 
-A principal may register too many frameworks or agents. To protect the others, those that came first
-are served. Frameworks and agents that are left out hold nothing in these books; the module ensures
-that their resources are not granted twice.
+A principal may register too many frameworks or agents. To protect other principals, those that
+registered first are served. The books do not record what the others hold; the module ensures that
+these resources are not granted twice.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ from allocator.core.snapshot import Bools, Ints
 
 
 def within_limits(state: State, event: Event) -> Event | None:
-    """Remove from an event what is beyond the limits; None if nothing is left."""
+    """Remove what is beyond the limits from an event; None if nothing remains."""
     of_many = _OF_MANY.get(type(event))
     if of_many is not None:
         return of_many(state, event)
@@ -26,7 +26,7 @@ def within_limits(state: State, event: Event) -> Event | None:
     if isinstance(agent, int) and agent > state.session_limits.agents:
         return None
     if isinstance(framework, int) and framework > state.session_limits.frameworks:
-        # The agent's resources have changed anyway, so apply the operation to free ones.
+        # The operation changes the agent's resources in any case; treat them as free.
         return replace(event, framework=0) if isinstance(event, UpdateAllocation) else None
     return event
 
@@ -54,7 +54,7 @@ def _add_agents(state: State, event: AddAgents) -> Event | None:
 _OF_MANY: Mapping[type, Callable[[State, Any], Event | None]] = MappingProxyType(
     {Hold: _hold, AddFilters: _add_filters, Exclude: _exclude, AddAgents: _add_agents}
 )
-"""Events that name several agents or frameworks."""
+"""For each event that names several agents or frameworks: the function that cuts it."""
 
 
 def _known(state: State, framework: Ints, agent: Ints) -> Bools:
@@ -65,7 +65,7 @@ def _known(state: State, framework: Ints, agent: Ints) -> Bools:
 
 
 def note_beyond(state: State, event: Event) -> None:
-    """Record what was left out of an event because it is beyond the limits."""
+    """Record that an event named a framework or agent beyond the limits."""
     for name, most in (
         ("agent", state.session_limits.agents),
         ("framework", state.session_limits.frameworks),
@@ -76,7 +76,7 @@ def note_beyond(state: State, event: Event) -> None:
 
 
 def _some(event: AddAgents, kept: Bools) -> AddAgents | None:
-    """Some of several agents."""
+    """Keep some of several agents; None if none is kept."""
     if not kept.any():
         return None
     rows: Any = np.flatnonzero(kept)

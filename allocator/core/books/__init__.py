@@ -1,4 +1,4 @@
-"""The books: agents, clients, holdings, which agents may serve which clients, what quotas leave.
+"""The books: agents, clients, holdings, eligibility, quotas.
 
-Start with `state`, which holds them all; only `core.apply` and `core.cycle` change them.
+Start with `state`, which holds all of them; only `core.apply` and `core.cycle` change them.
 """

@@ -1,4 +1,4 @@
-"""Partly accepted offers whose rest has not been returned yet."""
+"""Records offers that were accepted in part, until their rest is returned."""
 
 import numpy as np
 
@@ -7,9 +7,10 @@ from allocator.core.snapshot import Bools, Ints
 
 
 class AcceptedOffers:
-    """Pairs of a client and an agent where the client accepted a part of what is offered to it.
+    """The pairs (client, agent) where the client accepted a part of what it was offered.
 
-    What such a client then returns is the rest of an accepted offer, not a decline.
+    When such a client then returns resources, they are the rest of an accepted offer, not a
+    decline.
     """
 
     def __init__(self) -> None:
@@ -19,12 +20,19 @@ class AcceptedOffers:
         return len(self._keys)
 
     def note(self, client: Ints, agent: Ints, rows: Bools) -> None:
-        """Record offers of which a part came into use in these rows (N,)."""
+        """Add pairs: their clients have accepted a part of an offer.
+
+        `client`, `agent` (N,): pairs.
+        `rows` (N,): which of them to add.
+        """
         if rows.any():
             self._keys.update(pair(agent[rows], client[rows]).tolist())
 
     def take(self, client: Ints, agent: Ints, over: Bools) -> Bools:
-        """Return in which rows (N,) something was accepted; forget it once nothing is on offer."""
+        """Return which pairs (N,) are recorded; remove those where nothing is on offer any more.
+
+        `over` (N,): whether nothing is on offer any more.
+        """
         found = np.zeros(len(client), np.bool_)
         if not self._keys:
             return found
@@ -34,9 +42,9 @@ class AcceptedOffers:
         return found
 
     def follow(self, client: Ints, agent: Ints, noted: Bools, back: Bools, over: Bools) -> Bools:
-        """Do what `note` does in some rows (N,), and `take` in others (`back`), row by row.
+        """Apply `note` to the rows in `noted`, and `take` to those in `back`, in order.
 
-        Returns (N,): as `take` does.
+        `noted`, `back`, `over` (N,); returns (N,), as `take` does.
         """
         found = np.zeros(len(client), np.bool_)
         if not (self._keys or noted.any()):
@@ -54,7 +62,7 @@ class AcceptedOffers:
         return found
 
     def forget(self, *, client: int = 0, agent: int = 0) -> None:
-        """Forget a client or an agent that is gone."""
+        """Remove all pairs of a client or agent that has left."""
         if not self._keys:
             return
         gone = agent << 32 | client

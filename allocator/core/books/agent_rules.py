@@ -1,8 +1,8 @@
-"""Rules on agents: what a client requires, evaluated per agent or per attribute value.
+"""Rules: what a client requires of agents, evaluated per agent or per value of an attribute.
 
-`SortedRule.allows` evaluates one agent. For many, `AgentColumns` keeps the requested attributes in
-columns. A rule is then evaluated once per *value* of an attribute, however many agents have it. An
-attribute that no agent has costs one lookup.
+`SortedRule.allows` evaluates a rule on one agent. For many agents, `AgentColumns` keeps each
+attribute that rules name in a column. A rule is then evaluated once per *value* of the attribute,
+however many agents have it. An attribute that no agent has costs one lookup.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,23 +17,24 @@ from allocator.core.numba.array_structures import grow
 from allocator.core.snapshot import Bools, Ints
 
 COLUMNS_BYTES_MAX = 2**26
-"""Bytes of the columns of attributes that are kept. One of 50,000 agents takes 260 KB, and 1.5 MB
-if each has another value; frameworks' own labels may ask for any number of them."""
+"""Maximum size of the columns that are kept, in bytes. A column of 50,000 agents takes 260 KB, or
+1.5 MB if every agent has another value; labels of frameworks may name any number of attributes."""
 
 _FLAGS = ("gpus", "remote", "many_roles", "nested_roles")
 
 RARE = 64
-"""Agents that have an attribute so few have are judged one by one: a column would cost more."""
+"""If at most this many agents have an attribute, each is evaluated on its own: that is cheaper than
+a column."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a client requires of agents, beside enough resources.
+    """What a client requires of agents, apart from enough resources.
 
-    `gpus`: the framework can take agents that have GPUs.
-    `any_region`: the framework can take agents outside the master's region.
-    `many_roles`: the framework needs agents that know several roles.
-    `nested_role`: the role is below another one, which the agent must understand.
+    `gpus`: the framework can use agents with GPUs.
+    `any_region`: the framework can use agents outside the master's region.
+    `many_roles`: the framework needs agents with the capability MULTI_ROLE.
+    `nested_role`: the role is below another role, so agents need the capability HIERARCHICAL_ROLE.
     """
 
     clauses: tuple[Clause, ...] = ()
@@ -49,7 +50,7 @@ class Rule:
         )
 
     def is_capable(self, agent: "AgentTraits") -> bool:
-        """Whether the agent satisfies all of it except the clauses."""
+        """Whether the agent satisfies all of the rule except the clauses."""
         return (
             (self.gpus or not agent.gpus)
             and (self.any_region or not agent.remote)
@@ -60,7 +61,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class AgentTraits:
-    """The properties that rules examine."""
+    """The properties of an agent that rules examine; each flag corresponds to one of `Rule`."""
 
     attributes: Mapping[str, str]
     gpus: bool
@@ -71,10 +72,10 @@ class AgentTraits:
 
 @dataclass(frozen=True, slots=True)
 class SortedRule:
-    """A rule with its clauses by attribute, so that attributes that no agent has are skipped.
+    """A rule whose clauses are combined by attribute, so that attributes no agent has are skipped.
 
-    `must`: the condition on each attribute that an agent must have.
-    `may`: on each that it may lack. An agent that lacks one satisfies it.
+    `must`: conditions by attribute; an agent without the attribute fails.
+    `may`: conditions by attribute; an agent without the attribute passes.
     """
 
     rule: Rule
@@ -90,7 +91,7 @@ class SortedRule:
         return cls(rule, must, may)
 
     def asked(self, known: Mapping[str, object]) -> dict[str, Condition] | None:
-        """Conditions on known attributes, by name; None: it requires an unknown one."""
+        """Return conditions on known attributes; None: the rule requires an unknown one."""
         if not self.must.keys() <= known.keys():
             return None
         return {**self.must, **{name: self.may[name] for name in self.may.keys() & known.keys()}}
@@ -106,13 +107,14 @@ class SortedRule:
 
 
 class AgentColumns:
-    """The properties of agents (N,), and which agents a rule bars.
+    """The properties of agents (N,), and the evaluation of rules on all of them at once.
 
-    None stands for a missing agent; no rule bars it.
+    None in place of an agent's traits means that there is no such agent; no rule bars it.
 
-    A column is made when a rule first asks for an attribute that some agent has, and is kept up to
-    date. Beyond `COLUMNS_BYTES_MAX`, the least recently used columns are dropped.
-    `attributes`: the columns of attributes, by name.
+    A column is made when a rule first names an attribute that some agent has, and is then updated
+    with the agents. Beyond `COLUMNS_BYTES_MAX`, the least recently used columns are dropped.
+
+    `attributes`: the columns, by attribute; the most recently used one is last.
     """
 
     def __init__(self, traits: Sequence[AgentTraits | None]) -> None:
@@ -126,7 +128,7 @@ class AgentColumns:
         self.put(np.arange(count), traits)
 
     def reserve(self, agents: int) -> None:
-        """Make room for more agents, which are missing at first."""
+        """Make room for more rows; there are no agents in them yet."""
         more = agents - len(self._said)
         if more <= 0:
             return
@@ -148,7 +150,7 @@ class AgentColumns:
         self._incapable.clear()
         for name, column in list(self.attributes.items()):
             column.put(agents, [attributes.get(name) for attributes in said])
-            # Stale values are dropped with their column.
+            # A column with many unused values is deleted, and made again when it is needed.
             if column.has_idle_values(len(self.having.get(name, ()))):
                 del self.attributes[name]
         self._shed()
@@ -169,10 +171,10 @@ class AgentColumns:
 
     @property
     def having(self) -> dict[str, AgentSet]:
-        """Which agents have each attribute, by name; its size is that of the agents' attributes."""
+        """The agents that have each attribute, by name."""
         if self._having is None:
             self._having = {}
-            # Usually all agents have the same attributes.
+            # Usually all agents have the same attributes, so group agents by their names.
             alike: dict[tuple[str, ...], list[int]] = {}
             for agent, attributes in enumerate(self._said):
                 alike.setdefault(tuple(attributes), []).append(agent)
@@ -182,7 +184,7 @@ class AgentColumns:
         return self._having
 
     def said(self, agent: int) -> Mapping[str, str]:
-        """An agent's attributes; empty if it is missing."""
+        """Return an agent's attributes; empty if there is no such agent."""
         return self._said[agent]
 
     @property
@@ -191,11 +193,11 @@ class AgentColumns:
         return self._there
 
     def flag(self, name: str) -> Bools:
-        """Which agents (N,) have one of the other traits."""
+        """Return one of the other traits of all agents (N,), such as `gpus`."""
         return self._flags[name]
 
     def barred_by(self, rule: SortedRule) -> Bools | None:
-        """Which agents (N,) a rule bars; None: none. The array must not be written."""
+        """Return which agents (N,) a rule bars; None: none. The array must not be written."""
         incapable = self.incapable_of(rule.rule)
         if not rule.rule.clauses:
             return incapable
@@ -211,7 +213,7 @@ class AgentColumns:
         return bars if bars.any() else None
 
     def _bar(self, bars: Bools, name: str, condition: Condition) -> None:
-        """Bar agents (N,) by a condition on an attribute that some agent has."""
+        """Add to `bars` (N,) the agents that fail a condition on an attribute."""
         agents = self.having[name]
         if len(agents) > RARE:
             bars |= ~self.column(name).holds(condition)
@@ -225,7 +227,7 @@ class AgentColumns:
         bars |= lacking
 
     def incapable_of(self, rule: Rule) -> Bools | None:
-        """Which agents (N,) a rule bars apart from its clauses; None: none of them."""
+        """Return which agents (N,) a rule bars apart from its clauses; None: none of them."""
         key = rule.gpus, rule.any_region, rule.many_roles, rule.nested_role
         if key not in self._incapable:
             bars = np.zeros(len(self._there), np.bool_)
@@ -247,11 +249,11 @@ class AgentColumns:
             self.attributes[name] = column
             self._shed()
         else:
-            self.attributes[name] = column  # those that were asked for last are the last
+            self.attributes[name] = column  # moves it to the end: the most recently used
         return column
 
     def _shed(self) -> None:
-        """Drop columns until the rest fit into the limit; always keep one."""
+        """Drop the least recently used columns until the rest fit into the limit; keep one."""
         total = sum(column.nbytes for column in self.attributes.values())
         while total > COLUMNS_BYTES_MAX and len(self.attributes) > 1:
             total -= self.attributes.pop(next(iter(self.attributes))).nbytes

@@ -1,4 +1,4 @@
-"""A set of agents that takes little memory: sparse if few are in it, dense if many are."""
+"""A set of agents that saves memory: a Python set if it has few members, else an array of flags."""
 
 from collections.abc import Collection, Iterable, Iterator
 
@@ -7,11 +7,11 @@ import numpy as np
 from allocator.core.snapshot import Ints
 
 _MEMBER_BYTES = 64
-"""What a member of a set of Python takes, about; a dense set takes one byte for each agent."""
+"""Approximate memory of one member of a Python set; the array takes one byte per possible agent."""
 
 
 class AgentSet(Collection[int]):
-    """Agents by row, in no particular order."""
+    """A set of agents, by row, in no particular order."""
 
     __slots__ = ("_count", "_few", "_flags")
 
@@ -21,7 +21,7 @@ class AgentSet(Collection[int]):
         self._count = 0
 
     def update(self, agents: Iterable[int], rows: int) -> None:
-        """Add agents; `rows` is how many there may be."""
+        """Add agents; `rows` is the number of rows that agents may have."""
         if self._flags is None:
             self._few.update(agents)
             self._count = len(self._few)
@@ -44,7 +44,7 @@ class AgentSet(Collection[int]):
             self._count -= 1
 
     def rows(self) -> Ints:
-        """All of them, (n,)."""
+        """Return all members, (n,)."""
         if self._flags is None:
             return np.fromiter(self._few, np.int64)
         return np.flatnonzero(np.frombuffer(self._flags, np.uint8))

@@ -7,9 +7,10 @@ class Asked(NamedTuple):
     """A request to a framework to leave an agent.
 
     `since_ms`: time of the first request, by the master's clock.
-    `for_whom`: ids of the frameworks that should get its place, by the first plan that wanted it.
-    `answer`: its response, as on the wire; empty if there is none yet.
-    `until_ms`: when its refusal expires.
+    `for_whom`: ids of the frameworks that should get the resources, by the plan that first required
+        the request.
+    `answer`: the framework's answer, as in the protocol; empty: none yet.
+    `until_ms`: when a refusal expires.
     """
 
     since_ms: int

@@ -1,4 +1,4 @@
-"""One attribute of agents, in a column that takes little memory however many values there are."""
+"""One attribute of all agents, stored in little memory even if every agent has its own value."""
 
 from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
@@ -10,39 +10,39 @@ from allocator.core.numba.array_structures import grow
 from allocator.core.snapshot import Bools, Indices, Ints
 
 VALUE_BYTES = 24
-"""What a value takes, beside its text, which agents keep: a hash, a code and a reference."""
+"""Memory per value, in bytes: hash, code and reference. The text itself belongs to the agents."""
 
 _LATE_BYTES = 100
-"""What a value takes in addition if it came after the others were sorted."""
+"""Additional memory, in bytes, of a value that was added since the last sort."""
 
 _FEW = 4
 
 _IDLE_MAX = 64
-"""Up to this many stale values a column is not rebuilt."""
+"""A column is not rebuilt for up to this many unused values."""
 
 
 def hashes_of(texts: Collection[str], salt: int) -> Ints:
-    """Hash texts (n,); another salt separates texts that have the same hash."""
+    """Hash texts, (n,). Texts with equal hashes get different ones with another salt."""
     salted = (text + "\0" * salt for text in texts) if salt else texts
     return np.fromiter(map(hash, salted), np.int64, len(texts))
 
 
 class AttributeColumn:
-    """One attribute of agents (N,): which of its distinct values each agent has.
+    """The values of one attribute on all agents (N,), as codes of the distinct values.
 
-    Values are found by binary search among their hashes, and then compared. A dictionary would take
-    five times as much memory, if each of 50,000 agents has a value of its own.
+    A value is looked up by binary search among the sorted hashes, and then compared. A dictionary
+    would take five times the memory if each of 50,000 agents has its own value.
 
-    `nbytes`: approximate size.
-    `of` (N,): the code of each agent's value; 0: it lacks the attribute.
+    `nbytes`: approximate size in bytes.
+    `of` (N,): code of each agent's value; 0: the agent lacks the attribute.
     """
 
     def __init__(self, count: int) -> None:
         self.of: Indices = np.zeros(count, np.int32)
-        self._texts = [""]  # by code; that of code 0 counts for nothing
+        self._texts = [""]  # values by code; the entry of code 0 is unused
         self._hash: Ints = np.empty(0, np.int64)  # (D,), ascending
-        self._code: Indices = np.empty(0, np.int32)  # (D,): of the value with each hash
-        self._late: dict[str, int] = {}  # codes of the values added after these
+        self._code: Indices = np.empty(0, np.int32)  # (D,): code of the value with each hash
+        self._late: dict[str, int] = {}  # codes of values added since the last sort
         self._added_bytes = 0
         self._salt = 0
 
@@ -52,16 +52,16 @@ class AttributeColumn:
         return self.of.nbytes + values + self._added_bytes
 
     def __len__(self) -> int:
-        """How many codes there are."""
+        """The number of codes."""
         return len(self._texts)
 
     def reserve(self, count: int) -> None:
-        """Make room for more agents, which lack it."""
+        """Make room for more agents; they lack the attribute."""
         self.of = grow(self.of, count)[:count]
 
     def put(self, agents: Ints, values: Sequence[str | None]) -> None:
-        """Give some agents (n,) their values; None: they lack it."""
-        if len(values) <= _FEW:  # where arrays cost more than they save
+        """Set the values of some agents (n,); None: the agent lacks the attribute."""
+        if len(values) <= _FEW:  # arrays cost more than they save
             self.of[agents] = [self._code_for(value) for value in values]
             return
         distinct = [value for value in dict.fromkeys(values) if value is not None]
@@ -76,7 +76,7 @@ class AttributeColumn:
             code[None] = 0
             self.of[agents] = [code[value] for value in values]
         self._texts.extend(added)
-        if size > 1:  # later, these may be no agent's any more: only the column keeps them
+        if size > 1:  # agents may drop these values later; then only the column keeps them
             self._added_bytes += sum(map(len, added))
         if len(self._late) + len(added) > _IDLE_MAX + len(self._hash) // 8:
             self._sort()
@@ -84,7 +84,7 @@ class AttributeColumn:
             self._late.update(zip(added, range(size, size + len(added)), strict=True))
 
     def _code_for(self, value: str | None) -> int:
-        """The code of one value, which is added if it is new."""
+        """Return the code of a value; a new value is added."""
         if value is None:
             return 0
         if (code := self._late.get(value)) is not None:
@@ -104,7 +104,7 @@ class AttributeColumn:
         return code
 
     def _sort(self) -> None:
-        """Find all values by their hashes from now on."""
+        """Sort all values by hash, including those added since the last sort."""
         self._late.clear()
         texts = self._texts[1:]
         while True:
@@ -115,11 +115,11 @@ class AttributeColumn:
         self._code = (first + 1).astype(np.int32)
 
     def has_idle_values(self, agents: int) -> bool:
-        """Whether it holds many more values than the agents can have."""
+        """Whether many values are unused; `agents`: the number of agents with the attribute."""
         return len(self._texts) > 2 * agents + _IDLE_MAX
 
     def find(self, values: Collection[str]) -> Ints:
-        """Codes of values (n,); -1: no agent has it. A rule may name thousands that none has."""
+        """Return codes of values (n,); -1: not in the column, as are most in a long rule."""
         codes = np.full(len(values), -1)
         if late := self._late:
             codes[:] = [late.get(value, -1) for value in values]
@@ -138,7 +138,7 @@ class AttributeColumn:
         return codes
 
     def holds(self, condition: Condition) -> Bools:
-        """Which agents (N,) satisfy a condition: `Condition.holds`, of all values at once."""
+        """Return which agents (N,) satisfy a condition; each value is evaluated once."""
         good = np.full(len(self._texts), not condition.must_lack)
         if condition.one_of is not None:
             good[:] = False
@@ -153,7 +153,7 @@ class AttributeColumn:
 
 
 def values_of(said: Sequence[Mapping[str, str]], agents: Ints, name: str) -> list[str | None]:
-    """The values of an attribute that some agents (n,) have."""
+    """Return the values of an attribute on some agents (n,)."""
     if len(agents) == len(said):
         return [each.get(name) for each in said]
     return [said[agent].get(name) for agent in agents.tolist()]

@@ -1,18 +1,18 @@
-"""Gangs that collect room over several cycles: what is kept of them."""
+"""Records of gangs that collect room over several cycles, and of gangs that were offered."""
 
 from typing import NamedTuple
 
 
 class Collecting(NamedTuple):
-    """What a gang collects.
+    """What a gang collects: the agents on which free resources are kept for it.
 
-    `since_ms`: when it began, by the master's clock.
-    `agent`, `tasks`: handles, and for how many of its tasks it keeps room there.
+    `since_ms`: when the collection began, by the master's clock.
+    `agent`, `tasks`: handles of the agents, and the number of tasks to keep room for on each.
     `kept` (R,), in thousandths: what was free and kept at the start of the last full cycle.
-    `expected_ms`, `latest_ms`: when it begins by the medians of learnt durations, and by their p95.
-        Of several forecasts the first one counts; of the former, the earliest. -1: none was
-        possible yet.
-    `lent`: handles of those agents whose room was offered to others, who end before.
+    `expected_ms`: when the gang is expected to begin, by the medians of learnt durations: the
+        earliest of all forecasts. -1: no forecast yet.
+    `latest_ms`: the same by the p95 of durations: the first forecast.
+    `lent`: handles of agents whose kept room was offered to clients that end before.
     """
 
     since_ms: int
@@ -25,13 +25,13 @@ class Collecting(NamedTuple):
 
 
 class GangOffers(NamedTuple):
-    """What a client made of the gangs that it was offered.
+    """How a client reacted to gangs that it was offered.
 
-    `accepts`: how often it had accepted something when it was offered a gang last.
-    `declined`: gangs before that one, in a row, of which it accepted nothing.
-    `waited`: full cycles that it had waited for the offer.
-    `collected`: what it collected until then; None: nothing.
-    `made`: whether the offer was made, as far as is known.
+    `accepts`: the client's number of acceptances when it was last offered a gang.
+    `declined`: the number of consecutive gangs until then from which it accepted nothing.
+    `waited`: the full cycles that it had waited for the last one.
+    `collected`: what it had collected for that one; None: it did not collect.
+    `made`: False if the module could not make the last offer.
     """
 
     accepts: int

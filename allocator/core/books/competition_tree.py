@@ -98,8 +98,8 @@ def shape(live: Bools, role_of_client: Ints, roles: RoleTable, *, flat: bool) ->
         nowhere = np.full(root + 1, ROOT)
         return _link(client, parent, bears, nowhere, np.full(len(live), root))
     own = role_of_client[client]
-    # Keep the roles that have a client, and every role above them. Deepest first, so that a marked
-    # role marks its own parent in turn.
+    # Keep the roles that have a client, and every role above them. Process the deepest roles first,
+    # so that a role is marked before its parent is.
     kept = np.zeros(len(roles.path), np.bool_)
     kept[own] = True
     kept[ROOT] = True

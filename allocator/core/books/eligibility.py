@@ -1,11 +1,11 @@
 """Which clients must not be served on which agents: a bit for each (agent, client).
 
-Three sources bar a pair: exclusions reported by the host, rules on attributes (operator or label),
-and capabilities. The host's exclusions are kept bit by bit. The other two depend on the client's
-*rule* and the agent's properties, see `rule_index`.
+A pair is barred for three reasons: an exclusion reported by the host, a rule on attributes (from
+operators or the framework's labels), or a missing capability. Exclusions are stored bit by bit. The
+other two depend on the client's *rule* and the agent's properties, see `rule_index`.
 
-The relation is updated when it is read. The cost depends on what has changed since then, not on how
-often: if a constraint changes a thousand times between two cycles, only its last version is
+The bits are recomputed when they are read, and only where something has changed since the last
+read: if a constraint changes a thousand times between two cycles, only its last version is
 evaluated.
 """
 
@@ -22,21 +22,21 @@ from allocator.core.numba.wide_tables import untouched, write
 from allocator.core.snapshot import BitWords, Bools, Ints
 
 _FEW = 64
-"""Up to this many agents are evaluated one by one."""
+"""Up to this many agents are evaluated one by one instead of by attribute."""
 _BLOCK = 16
-"""This many words of each agent are painted at a time."""
+"""Maximum number of words of each agent that are recomputed at a time."""
 _AGENTS_A_CLIENT = 16
-"""Evaluating this many agents costs about as much as evaluating one client."""
+"""Evaluating this many agents costs about as much as evaluating one client on all agents."""
 
 
 @dataclass(slots=True, eq=False)
 class _Painted:
-    """The relation, and the parts of it that must be recomputed.
+    """The computed bits, and the parts of them that must be recomputed.
 
     `excluded`, `excluding`: as in `Eligibility`.
-    `some`: clients that may be excluded somewhere.
-    `agents`, `rules`: agents that have changed; clients whose rule may have changed.
-    `clients`: those to recompute even if their rule has not changed.
+    `some`: the set of clients that may be excluded somewhere.
+    `agents`: agents that have changed. `rules`: clients whose rule may have changed.
+    `clients`: the set of clients to recompute even if their rule has not changed.
     """
 
     index: RuleIndex
@@ -49,13 +49,13 @@ class _Painted:
 
 
 def _column(words: BitWords, client: int) -> Bools:
-    """One client's bits."""
+    """Return the bit of one client on each agent."""
     word = words[:, client // BITS] >> np.uint64(client % BITS)
     return (word & np.uint64(1)).astype(np.bool_)
 
 
 def bits(words: BitWords, row: Ints, client: Ints) -> Bools:
-    """Look up bits of pairs in words (A, W), such as `Eligibility.excluded`."""
+    """Look up the bits of pairs (row, client) in words (A, W), such as `Eligibility.excluded`."""
     word = words[row, client // BITS]
     return ((word >> (client % BITS).astype(np.uint64)) & np.uint64(1)).astype(np.bool_)
 
@@ -110,7 +110,7 @@ class Eligibility:
         self.forget(client for client, rule in rules.items() if rule is None)
 
     def forget(self, clients: Iterable[int]) -> None:
-        """Remove all exclusions of some clients that the host reported."""
+        """Remove all exclusions that the host reported for some clients."""
         gone = self._marked.intersection(clients)
         if not gone:
             return
@@ -126,8 +126,8 @@ class Eligibility:
     def tell(self, client: Ints, agent: Ints, excluded: Bools) -> None:
         """Record exclusions (N,) that begin or end, in order.
 
-        A change of offer constraints has one row per role of the framework and agent, so rows must
-        be cheap.
+        One change of offer constraints reports each role of the framework on each agent, so there
+        may be many rows.
         """
         # If a pair occurs several times, its last row counts.
         pairs = client * len(self._told) + agent
@@ -146,24 +146,22 @@ class Eligibility:
         np.bitwise_or.at(painted.excluded, (agent[begins], word[begins]), bit[begins])
         painted.excluding[agent[begins]] = True
         painted.some |= _set_of(begun)
-        # The host's exclusion is gone, but the client's rule may still bar the pair.
+        # The host's exclusion ends, but the client's rule may still bar the pair.
         agents, clients = (np.unique(each[ends]).tolist() for each in (agent, client))
         if len(agents) <= _AGENTS_A_CLIENT * len(clients):
             painted.agents.update(agents)
         else:
             painted.clients |= _set_of(clients)
 
-    # What follows.
+    # The relation that follows from the inputs.
 
     @property
     def excluded(self) -> BitWords:
-        """Bit ``c % 64`` of word ``c // 64``: client c may not be served on this agent, (A, W)."""
-        return self._now().excluded
+        """Bits (A, W): bit ``c % 64`` of word ``c // 64`` means that client c is barred there."""
 
     @property
     def excluding(self) -> Bools:
-        """False: no bit of the agent is set. True: some are, or were, (A,)."""
-        return self._now().excluding
+        """Whether any client may be barred from each agent, (A,). True may be out of date."""
 
     def barred(self, client: Ints, agent: Ints) -> Bools:
         """Which pairs (N,) are excluded."""
@@ -171,22 +169,22 @@ class Eligibility:
 
     @property
     def traits(self) -> Sequence[AgentTraits | None]:
-        """Properties of agents, by handle."""
+        """The properties of agents, by handle."""
         return self._traits
 
     def rule_of(self, client: int) -> Rule:
         return self._rule.get(client, Rule())
 
     def excluded_of(self, client: int) -> Bools:
-        """Where a client may not be served, by handle of the agent, (A,)."""
+        """Return the agents (A,) from which a client is barred."""
         return _column(self.excluded, client)
 
     def told_of(self, client: int) -> Bools:
-        """Agents (A,) from which the host excluded a client."""
+        """Return the agents (A,) from which the host excluded a client."""
         return _column(self._told, client)
 
     def _now(self) -> _Painted:
-        """The current relation."""
+        """Return the relation after recomputing what has changed."""
         painted = self._painted
         if painted is None:
             painted = self._painted = _Painted(
@@ -203,7 +201,7 @@ class Eligibility:
         return painted
 
     def _fit(self, painted: _Painted) -> None:
-        """Resize the relation to the size of the inputs."""
+        """Give the relation the size of the inputs."""
         agents, words = self._told.shape
         painted.excluded = grow(painted.excluded, agents, words)[:agents, :words]
         painted.excluding = grow(painted.excluding, agents)[:agents]
@@ -216,7 +214,7 @@ class Eligibility:
         changed, entries = index.set_rules(
             {client: self._rule.get(client) for client in painted.rules}
         )
-        # The common case, a new client: not barred anywhere before or now.
+        # Skip clients that were not and are not barred anywhere, such as most new ones.
         wanted = painted.some | painted.clients
         for entry in entries:
             if index.may_bar(entry):
@@ -230,7 +228,7 @@ class Eligibility:
         painted.agents, painted.rules, painted.clients = set(), set(), 0
 
     def _paint_clients(self, painted: _Painted, changed: int, entries: list[RuleClass]) -> None:
-        """Update some clients on each agent, from the host's exclusions and their rules."""
+        """Recompute some clients on all agents, from the host's exclusions and their rules."""
         told, words = self._told, self._told.shape[1]
         mask, found = to_words([changed], words)[0], 0
         named: dict[str, Named] = {}
@@ -248,7 +246,7 @@ class Eligibility:
         painted.some = painted.some & ~changed | found
 
     def _paint_agents(self, painted: _Painted, agents: list[int]) -> None:
-        """Update some agents for each client."""
+        """Recompute all clients on some agents."""
         rows, words, index = np.array(agents), self._told.shape[1], painted.index
         if len(agents) <= _FEW:
             its = (self._traits[agent] for agent in agents)
@@ -268,14 +266,14 @@ class Eligibility:
         painted.excluding[rows] = painted.excluded[rows].any(axis=1)
 
     def check(self) -> None:
-        """Verify the relation against the rules, pair by pair."""
+        """Verify each pair against the rules and the host's exclusions; slow."""
         excluded, excluding = self.excluded, self.excluding
         assert not excluded[~excluding].any()
         assert self._painted is not None
         self._painted.index.check()
         some = int.from_bytes(np.bitwise_or.reduce(excluded, axis=0).tobytes(), "little")
         assert not some & ~self._painted.some
-        assert not (some & ~_set_of(self._rule)), "of a client that there is not"
+        assert not (some & ~_set_of(self._rule)), "bits of a client that does not exist"
         for client, rule in self._rule.items():
             word, bit = client // BITS, np.uint64(1 << client % BITS)
             assert client in self._marked or not (self._told[:, word] & bit).any()
@@ -287,7 +285,7 @@ class Eligibility:
 
 
 def _set_of(clients: Iterable[int]) -> int:
-    """Clients as a whole number with a bit for each."""
+    """Return a set of clients as an integer with a bit for each client."""
     rows = np.fromiter(clients, np.int64)
     if not len(rows):
         return 0
@@ -297,7 +295,7 @@ def _set_of(clients: Iterable[int]) -> int:
 
 
 def _blocks(mask: BitWords) -> Iterable[range]:
-    """Runs of words that have some bit, none longer than `_BLOCK`."""
+    """Yield ranges of consecutive words with a bit set, each at most `_BLOCK` long."""
     some = np.flatnonzero(mask)
     for run in np.split(some, np.flatnonzero(np.diff(some) > 1) + 1):
         for start in range(0, len(run), _BLOCK):

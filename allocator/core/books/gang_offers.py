@@ -1,15 +1,15 @@
-"""Gangs that were offered, what clients made of them, and those that collect."""
+"""Which gangs were offered, how their clients reacted, and which gangs collect room."""
 
 from allocator.core.books.collecting import Collecting, GangOffers
 from allocator.core.books.state import State
 from allocator.core.snapshot import Ints
 
 _DOUBLINGS_MAX = 6
-"""A client that declines every gang waits for at most this many doublings of the patience."""
+"""Maximum number of times that the patience is doubled for a client that declines its gangs."""
 
 
 def note_gang_offers(state: State, client: Ints) -> None:
-    """Record that these clients (N,) were granted something: then they collect no longer."""
+    """Record that clients (N,) were granted something, which ends their collections."""
     clients = state.clients
     if not clients.gangs:
         return
@@ -45,7 +45,7 @@ def note_unmade(state: State, client: Ints) -> None:
 
 
 def note_start(state: State, its: Collecting) -> None:
-    """Compare the forecast of a gang that collected with when it begins: now."""
+    """Update the statistics of forecasts: a gang that collected begins now."""
     record, now_ms = state.memory.durations.starts, state.now_ms
     if its.expected_ms < 0:
         return
@@ -56,22 +56,22 @@ def note_start(state: State, its: Collecting) -> None:
 
 
 def note_end(state: State, its: Collecting) -> None:
-    """Note that a gang collects no longer, for its time is over: it should have begun before."""
+    """Update the statistics of forecasts: a collection ended by time, without a start."""
     if 0 <= its.latest_ms <= state.now_ms:
         state.memory.durations.starts.missed += 1
 
 
 def collectors(state: State) -> dict[int, Collecting]:
-    """Clients that collect for a gang, those that began earlier first.
+    """Return the clients whose gang collects; the earliest collection comes first.
 
-    A client that was offered something since, or wants no offers, collects no longer.
+    A client that has been offered something since, or wants no offers, no longer collects.
     """
     clients = state.clients
     return {row: its for row, its in clients.collecting.items() if clients.waited[row]}
 
 
 def declined(state: State, client: int) -> int:
-    """How many gangs in a row a client declined whole."""
+    """Return how many consecutive gangs a client has declined completely."""
     last = state.clients.gang_offers.get(client)
     if last is None or last.accepts != state.clients.accepts[client]:
         return 0
@@ -79,18 +79,18 @@ def declined(state: State, client: int) -> int:
 
 
 def patience_of(state: State, client: int) -> int:
-    """Full cycles that a gang waits before it collects: doubled by each gang declined in a row."""
+    """Return after how many full cycles a gang collects; each consecutive decline doubles it."""
     return state.settings.patience_cycles << min(declined(state, client), _DOUBLINGS_MAX)
 
 
 def principal_of(state: State, client: int) -> str:
-    """Who registered a client's framework; all without a principal count as one."""
+    """Return the principal of a client's framework; empty if it has none."""
     info = state.frameworks.info[int(state.clients.framework[client])]
     return "" if info is None else info.principal
 
 
 def resting(state: State) -> dict[int, int]:
-    """Clients with a gang that must not begin to collect yet, and until when, in milliseconds."""
+    """Return the clients whose gang must not begin to collect yet, each with the end in ms."""
     clients = state.clients
     ends = {row: clients.rests.get(principal_of(state, row), 0) for row in clients.gangs}
     return {

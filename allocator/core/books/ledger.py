@@ -1,7 +1,7 @@
-"""Holdings: one row for each (client, agent) that has something.
+"""Holdings: one row for each (client, agent) where the client has resources in use or on offer.
 
-The ledger also keeps the two sums that cycles need, by agent and by client, consistent with the
-rows: a change applies to all three or to none.
+The ledger also keeps two sums that cycles need, by agent and by client. A change applies to the
+rows and to both sums, or to none of them.
 """
 
 from typing import ClassVar
@@ -20,7 +20,8 @@ from allocator.core.snapshot import Bools, Ints
 class Ledger:
     """The holdings, with their sums by agent and by client.
 
-    `changed`: clients (N,) of each change, for a reader that empties the list; None: no reader.
+    `changed`: an array of clients for each change, for a reader that empties the list; None: there
+        is no reader.
     """
 
     DERIVED: ClassVar[tuple[str, ...]] = ("changed",)
@@ -40,7 +41,7 @@ class Ledger:
         self.books = grown(self.books, COLUMNS, **sizes)
 
     def find(self, client: Ints, agent: Ints) -> Ints:
-        """Rows of holdings; -1 if nothing is held."""
+        """Return the rows of holdings (N,); -1 where nothing is held."""
         return self._rows.get(pair(agent, client))
 
     def uses_something(self, client: Ints, agent: Ints) -> Bools:
@@ -61,26 +62,26 @@ class Ledger:
     def charge(
         self, client: Ints, agent: Ints, kind: Ints, amount: Ints, *, as_offer: bool, now_ms: int
     ) -> None:
-        """Book amounts (N, K), all >= 0, to clients on agents."""
-        # Do not make rows for empty amounts.
+        """Add amounts (N, K), all >= 0, to the holdings of clients on agents."""
+        # Do not make rows for zero amounts.
         something = amount.any(axis=1)
         if not something.all():
             client, agent, amount = client[something], agent[something], amount[something]
         if len(client):
             self._note(client)
             rows = self._open(client, agent, now_ms)
-            amount = np.ascontiguousarray(amount)  # one layout: loops are compiled for each
+            amount = np.ascontiguousarray(amount)  # loops are compiled for this layout
             loops.charge(self.books, rows, kind, amount, as_offer, now_ms)
 
     def offer(self, client: Ints, agent: Ints, amounts: SparseRows, *, now_ms: int) -> None:
-        """Book N offers; no two of them are of the same client on the same agent."""
+        """Add N offers; each pair (client, agent) occurs at most once."""
         if len(client):
             self._note(client)
-            rows = self._open(client, agent, now_ms)  # which may replace the books
+            rows = self._open(client, agent, now_ms)  # this may replace the arrays of the books
             loops.offer(self.books, rows, amounts, now_ms)
 
     def withdraw(self, client: Ints, agent: Ints, amounts: SparseRows) -> bool:
-        """Release offers; False, with nothing changed, if one is no longer held."""
+        """Release offers. If one is no longer held in full, change nothing and return False."""
         rows = self.find(client, agent)
         done = bool(loops.withdraw(self.books, rows, amounts))
         if done:
@@ -93,11 +94,11 @@ class Ledger:
     ) -> tuple[int, Ints]:
         """Release amounts (N, K); rows with a client or agent below 1 are skipped.
 
-        Returns -1; or a row that releases more than is held, with nothing changed. And (N,): since
-        when the client had used something on the agent, see `loops.release`.
+        Returns the first row that releases more than is held, in which case nothing has changed, or
+        -1; and since when each client had used something on the agent (N,), see `loops.release`.
         """
         rows = self.find(client, agent)
-        # First look for rows that release what is not held at all: the loop skips these.
+        # The loop skips rows without a holding, so check first that these release nothing.
         nothing_held = (rows < 0) & (client > 0) & (agent > 0) & amount.any(axis=1)
         if nothing_held.any():
             return int(np.argmax(nothing_held)), np.full(len(rows), -1)
@@ -115,8 +116,8 @@ class Ledger:
         loops.use(self.books, rows, kind, amount, now_ms)
 
     def move(self, moves: Rows, role_of_client: Ints, subscribed: Bools, *, now_ms: int) -> int:
-        """Apply moves row by row, see `ledger_loops.move`; returns how many were applied."""
-        # Rows for all holdings that may be created: spare ones first, then new ones.
+        """Apply moves row by row, see `ledger_loops.move`; returns the number of applied rows."""
+        # Take a row for each holding that may be created: spare rows first, then new ones.
         most = int((moves.what == Move.HOLD).sum())
         taken = self._spare[max(len(self._spare) - most, 0) :]
         del self._spare[len(self._spare) - len(taken) :]
@@ -135,53 +136,53 @@ class Ledger:
         return done
 
     def drop(self, rows: Ints) -> None:
-        """Forget holdings altogether."""
+        """Delete holdings."""
         books = self.books
         self._note(books.client[rows])
         kind = np.arange(books.held.shape[1])
-        # The same release for both parts: first all that is offered, then all that is used.
-        began_ms = np.full(len(rows), -1)  # nothing is learnt from what is lost
+        # One call releases both parts: what is on offer, and what is in use.
+        began_ms = np.full(len(rows), -1)  # unused: durations are not learnt from deleted holdings
         unused = np.zeros(len(rows), np.bool_)
         loops.release(books, rows, kind, books.held[rows], unused, began_ms)
         self._close(rows)
 
     def rows_of_agent(self, agent: int) -> Ints:
-        """Rows of all holdings on an agent, ascending."""
+        """Return the rows of all holdings on an agent, ascending."""
         rows: Ints = loops.listed(self.books.of_agent, self.books.next_of_agent, agent)
         rows.sort()
         return rows
 
     def rows_of_client(self, client: int) -> Ints:
-        """Rows of all holdings of a client, ascending."""
+        """Return the rows of all holdings of a client, ascending."""
         rows: Ints = loops.listed(self.books.of_client, self.books.next_of_client, client)
         rows.sort()
         return rows
 
     def rows(self) -> Ints:
-        """Rows of all holdings, ascending."""
+        """Return the rows of all holdings, ascending."""
         return np.flatnonzero(self.books.agent[: self._end] > 0)
 
     def oldest_offer_ms(self) -> Ints:
-        """Since when each client has had something on offer, (C,); -1 if it has nothing."""
+        """Return since when each client has had something on offer, (C,); -1: nothing on offer."""
         return loops.oldest_offer(self.books, self._end)
 
     def offered_by_agent(self) -> Ints:
-        """Amounts on offer and not in use on each agent, (A, K)."""
+        """Return the amounts on offer (and not in use) on each agent, (A, K)."""
         return loops.offered_by_agent(self.books, self._end)
 
     def holders(self, agents: Ints) -> Ints:
-        """Holders on some agents (J,): sorted keys ``position in J * 2**32 + client``."""
+        """Return the holders on agents (J,), as sorted keys ``index in J * 2**32 + client``."""
         keys: Ints = loops.keys_of_agents(self.books, agents)
         return keys
 
     def held(self, keys: Ints) -> Ints:
-        """What clients hold on agents, (N, K), by keys as of `holders`; each holds something."""
+        """Return amounts held (N, K), by keys as in `holders`; each pair must hold something."""
         return self.books.held[self._rows.get(keys)]
 
     def opened_ms(self, keys: Ints) -> Ints:
-        """Since when clients have had something on agents, (N,), by keys as of `holders`.
+        """Return since when each client has held something on the agent, (N,).
 
-        If a client has nothing, it is later than any time.
+        Keys are as in `holders`. The largest integer stands for a pair that holds nothing.
         """
         rows = self._rows.get(keys)
         opened_ms = np.full(len(keys), np.iinfo(np.int64).max)
@@ -191,10 +192,10 @@ class Ledger:
     def find_offers(
         self, role_of_client: Ints, role: Ints, agent: Ints, kind: Ints, amount: Ints
     ) -> Ints:
-        """Find the clients that amounts were offered to; of several, the lowest row.
+        """Find the clients that were offered these amounts; of several, the one in the lowest row.
 
         `role_of_client` (C,); `role`, `agent` (N,); `kind` (K,); `amount` (N, K), in thousandths.
-        Returns (N,): clients; 0 if no client in the role has that much on offer there.
+        Returns (N,): clients; 0 if no client in the role has that much on offer on the agent.
         """
         amount = np.ascontiguousarray(amount)
         found: Ints = loops.find_offers(self.books, role_of_client, role, agent, kind, amount)
@@ -205,12 +206,12 @@ class Ledger:
             self.changed.append(client)
 
     def _open(self, client: Ints, agent: Ints, now_ms: int) -> Ints:
-        """Rows of holdings, made if there is none."""
+        """Return the rows of holdings, which are created where missing."""
         keys = pair(agent, client)
         rows = self._rows.get(keys)
         missing = np.flatnonzero(rows < 0)
         if len(missing):
-            # If a holding occurs several times, it gets one row; unused rows are returned.
+            # A pair that occurs several times gets one row; rows left over become spare again.
             taken = self._take_rows(len(missing))
             rows[missing], first = self._rows.claim(keys[missing], taken)
             fresh, at = taken[: len(first)], missing[first]
@@ -235,7 +236,7 @@ class Ledger:
         return np.array(taken, np.int64)
 
     def _close(self, rows: Ints) -> None:
-        """Free the rows that no longer hold anything."""
+        """Free those of the rows that no longer hold anything."""
         books = self.books
         emptied = distinct(rows[loops.emptied(books.held, rows)])
         if not len(emptied):
@@ -250,11 +251,11 @@ class Ledger:
         self._spare.extend(emptied.tolist())
 
     def check(self, now_ms: int) -> None:
-        """Verify that the sums are the sums of the rows, and that no row is empty or lost."""
+        """Verify that sums equal the sums of the rows, and that no row is empty or unreachable."""
         books = self.books
         rows = self.rows()
-        # The rows themselves: found under their keys, within bounds, not empty, with sensible
-        # times.
+        # Each row is found under its key, has amounts within bounds, is not empty, and has
+        # plausible times.
         assert len(rows) == len(self._rows)
         assert (self.find(books.client[rows], books.agent[rows]) == rows).all()
         assert (books.offered >= 0).all()
@@ -281,7 +282,7 @@ class Ledger:
         assert (self.offered_by_agent() == offered).all()
         counts = np.bincount(books.client[rows], minlength=len(books.agents_held))
         assert (counts == books.agents_held).all()
-        # The lists of the agents and clients hold every row once.
+        # The lists of agents and of clients contain each row once.
         for owner, heads, rows_of in (
             (books.agent, books.of_agent, self.rows_of_agent),
             (books.client, books.of_client, self.rows_of_client),

@@ -1,4 +1,4 @@
-"""The arrays of the ledger, and the loops over them."""
+"""The arrays of the ledger, and the compiled loops that read and change them."""
 
 from typing import NamedTuple
 
@@ -13,16 +13,18 @@ from allocator.core.snapshot import Bools, Indices, Ints
 
 
 class Books(NamedTuple):
-    """The arrays of the ledger, as the compiled loops take them.
+    """The arrays of the ledger: H rows of holdings, and sums by agent and client.
 
     `held`, `offered` (H, K): of each holding; `offered` is the part that is not in use yet.
-    `since_ms` (H,): since when something of the holding has been on offer without a break; means
-        nothing if nothing is.
+    `since_ms` (H,): since when something of the holding has been on offer without a break;
+        undefined if nothing is on offer.
     `opened_ms` (H,): since when the client has had something on the agent without a break.
-    `used_ms` (H,): since when the client has used something there without a break; -1: before the
-        session knew it. Means nothing if nothing is in use.
-    `agent`, `client` (H,); `agent_held` (A, K); `client_held`, `client_offered` (C, K);
-        `agents_held` (C,).
+    `used_ms` (H,): since when the client has used something there without a break; -1: since before
+        the session began. Undefined if nothing is in use.
+    `agent`, `client` (H,): handle and row; 0 if the row is free.
+    `agent_held` (A, K): sum over holdings on the agent.
+    `client_held`, `client_offered` (C, K): sums over holdings of the client.
+    `agents_held` (C,): number of agents on which the client holds something.
     `touched` (A,): set whenever what is held on the agent changes.
     `of_agent`, `next_of_agent`, `previous_of_agent` (A,), (H,), (H,): the holdings on each agent,
         as a doubly linked list.
@@ -76,7 +78,7 @@ COLUMNS = {
 
 @part()
 def _add_cell(books: Books, row: int, kind: int, held: int, offered: int) -> None:
-    """Add to one cell of a row and to the sums; every change of the books uses this."""
+    """Add to one cell of a row and to the sums; all changes of amounts are made here."""
     agent, client = books.agent[row], books.client[row]
     books.held[row, kind] += held
     books.agent_held[agent, kind] += held
@@ -108,7 +110,7 @@ def _is_used(books: Books, row: int) -> bool:
 def charge(books: Books, rows: Ints, kind: Ints, amount: Ints, as_offer: bool, now_ms: int) -> None:
     """Add amounts (N, K) to rows (N,)."""
     for i in range(len(rows)):
-        # The time counts from the moment at which something is on offer where nothing was before.
+        # An offer begins when something comes on offer while nothing was.
         if as_offer and not _on_offer(books, rows[i]):
             books.since_ms[rows[i]] = now_ms
         if not as_offer and not _is_used(books, rows[i]):
@@ -120,7 +122,7 @@ def charge(books: Books, rows: Ints, kind: Ints, amount: Ints, as_offer: bool, n
 
 @loop
 def offer(books: Books, rows: Ints, amounts: SparseRows, now_ms: int) -> None:
-    """Add what is on offer to rows (N,)."""
+    """Add offered amounts to rows (N,)."""
     for i in range(len(rows)):
         if not _on_offer(books, rows[i]):
             books.since_ms[rows[i]] = now_ms
@@ -130,12 +132,13 @@ def offer(books: Books, rows: Ints, amounts: SparseRows, now_ms: int) -> None:
 
 @loop
 def withdraw(books: Books, rows: Ints, amounts: SparseRows) -> bool:
-    """Take offers back; False, with nothing changed, if one is not held any more."""
-    offered = np.zeros(len(amounts.amount), np.int64)  # how much of each part was not in use
+    """Release offers; if one is not held any more, change nothing and return False."""
+    offered = np.zeros(len(amounts.amount), np.int64)  # the part of each amount not in use
     for i in range(len(rows)):
         for x in range(amounts.start[i], amounts.start[i + 1]):
             row, kind, amount = rows[i], amounts.kind[x], amounts.amount[x]
-            # Release this part. If some of it came into use, less than the amount was on offer.
+            # Release this part. If some of it came into use, less than the amount is still on
+            # offer.
             if row >= 0 and books.held[row, kind] >= amount:
                 offered[x] = min(amount, books.offered[row, kind])
                 _add_cell(books, row, kind, -amount, -offered[x])
@@ -151,12 +154,11 @@ def withdraw(books: Books, rows: Ints, amounts: SparseRows) -> bool:
 
 @part()
 def _give_back_row(books: Books, row: int, kind: Ints, amount: Ints, used: bool) -> None:
-    """Release one row; if a task ended, what was in use goes first, else what was offered."""
+    """Release one row; if `used` (a task ended), used amounts first, otherwise offered ones."""
     for k in range(len(kind)):
         if amount[k] == 0:
             continue
-        # `back` is how much of the amount is taken from what was offered; the rest comes from
-        # what was in use.
+        # `back` is the part of the amount that was on offer; the rest was in use.
         offered = books.offered[row, kind[k]]
         in_use = books.held[row, kind[k]] - offered
         back = max(amount[k] - in_use, 0) if used else min(amount[k], offered)
@@ -165,11 +167,12 @@ def _give_back_row(books: Books, row: int, kind: Ints, amount: Ints, used: bool)
 
 @loop
 def release(books: Books, rows: Ints, kind: Ints, amount: Ints, used: Bools, began_ms: Ints) -> int:
-    """Release row by row; returns -1 when all went well.
+    """Release row by row; returns -1 if all rows could be released.
 
-    Otherwise returns the first row that releases more than is held, with nothing changed.
-    `began_ms` (N,): output: since when something of the holding was in use; -1: nothing was, or it
-        is not known.
+    Otherwise returns the first row that releases more than is held, and changes nothing.
+
+    `began_ms` (N,): output: since when something of the holding was in use; -1: nothing was, or
+        unknown.
     """
     before = np.zeros((len(rows), len(kind)), np.int64)
     for i in range(len(rows)):
@@ -182,7 +185,7 @@ def release(books: Books, rows: Ints, kind: Ints, amount: Ints, used: Bools, beg
             before[i, k] = books.offered[row, kind[k]]
             fits = fits and books.held[row, kind[k]] >= amount[i, k]
         if not fits:
-            # More than is held: restore the previous rows exactly.
+            # The row releases more than is held: restore the previous rows exactly.
             for undone in range(i - 1, -1, -1):
                 row = rows[undone]
                 if row < 0:
@@ -198,7 +201,7 @@ def release(books: Books, rows: Ints, kind: Ints, amount: Ints, used: Bools, beg
 
 @part()
 def _used_since(books: Books, row: int) -> int:
-    """Since when something of a holding is in use; -1 if nothing is, or it is not known."""
+    """Return since when something of a holding has been in use; -1: nothing is, or unknown."""
     return books.used_ms[row] if _is_used(books, row) else -1
 
 
@@ -231,7 +234,7 @@ def _is_empty(held: Ints, row: int) -> bool:
 
 @loop
 def emptied(held: Ints, rows: Ints) -> Bools:
-    """Return which rows hold nothing; rows below 0 count as empty."""
+    """Return which rows hold nothing; a row below 0 does not count as empty."""
     empty = np.zeros(len(rows), np.bool_)
     for i in range(len(rows)):
         empty[i] = rows[i] >= 0 and _is_empty(held, rows[i])
@@ -240,7 +243,7 @@ def emptied(held: Ints, rows: Ints) -> Bools:
 
 @loop
 def oldest_offer(books: Books, end: int) -> Ints:
-    """Return since when each client has had something on offer, (C,); -1 if it has nothing."""
+    """Return since when each client has had something on offer, (C,); -1: nothing on offer."""
     oldest = np.full(len(books.agents_held), -1, np.int64)
     for row in range(end):
         client = books.client[row]
@@ -301,7 +304,7 @@ def listed(heads: Indices, following: Indices, owner: int) -> Ints:
 
 @loop
 def keys_of_agents(books: Books, agents: Ints) -> Ints:
-    """List the holders on some agents, as sorted keys ``position * 2**32 + client``."""
+    """List the holders on some agents, as sorted keys ``index in agents * 2**32 + client``."""
     # Count first, so that the array has the right size; then fill it.
     count = 0
     for agent in agents:
@@ -314,7 +317,7 @@ def keys_of_agents(books: Books, agents: Ints) -> Ints:
     for place in range(len(agents)):
         row = books.of_agent[agents[place]]
         while row >= 0:
-            # An agent has few holdings: insertion sort.
+            # Sort by insertion: an agent has few holdings.
             key = (place << 32) + books.client[row]
             at = end
             while at > 0 and keys[at - 1] > key:
@@ -330,9 +333,9 @@ def keys_of_agents(books: Books, agents: Ints) -> Ints:
 def _find_offer(
     books: Books, role_of_client: Ints, role: int, agent: int, kind: Ints, amount: Ints
 ) -> int:
-    """Find the client in a role that was offered this much on an agent; 0 if none was.
+    """Return the client in a role that was offered this much on an agent; 0: none.
 
-    Of several, the one in the lowest row.
+    If there are several, the one in the lowest row of holdings.
     """
     lowest = -1
     row = books.of_agent[agent]
@@ -351,7 +354,7 @@ def _find_offer(
 def find_offers(
     books: Books, role_of_client: Ints, role: Ints, agent: Ints, kind: Ints, amount: Ints
 ) -> Ints:
-    """Find the clients that were offered these amounts, 0 for none; see `Ledger.find_offers`."""
+    """Find the clients that were offered these amounts; 0: none. See `Ledger.find_offers`."""
     found = np.zeros(len(role), np.int64)
     for i in range(len(role)):
         found[i] = _find_offer(books, role_of_client, role[i], agent[i], kind, amount[i])
@@ -359,12 +362,12 @@ def find_offers(
 
 
 class Spare(NamedTuple):
-    """The free rows that a loop may take, and the map from keys to rows.
+    """Free rows that a loop may use, and the map from keys to rows.
 
-    `keys`, `rows`: as a `KeyMap` lends them.
-    `stack` (S,): free rows; the last one is taken first.
-    `tally` (3,): how many rows are on the stack; the first row that was never taken; keys in the
-        map.
+    `keys`, `rows`: as `KeyMap.lend` returns them.
+    `stack` (S,): free rows; the last one is used first.
+    `tally` (3,): the number of rows on the stack; the lowest row that was never used; the number of
+        keys in the map.
     """
 
     keys: Ints
@@ -374,17 +377,17 @@ class Spare(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Moves as input of the compiled loop, see `Moves`.
+    """Moves, as input of the compiled loop; see `Moves`.
 
-    `client`, `agent` (N,): 0 if unknown; the loop fills in those that it finds.
+    `client`, `agent` (N,): 0 if unknown; the loop fills in clients that it finds.
     `role` (N,).
-    `asked` (N,): the host does not know the framework; find its client among the offers on the
+    `asked` (N,): the host does not know the framework, so find the client by its offer on the
         agent.
-    `apart` (N,): the loop stops before these rows; they are applied as events.
+    `apart` (N,): stop before these rows, which must be applied as events.
     `here` (N,): output: whether the client used something on the agent before.
-    `offered` (N,): output: whether something is on offer to it there afterwards.
-    `began_ms` (N,): output, of releases: since when the client used something there; -1: it did
-        not, or it is not known.
+    `offered` (N,): output: whether it has something on offer there afterwards.
+    `began_ms` (N,): output, for releases: since when the client had used something there; -1:
+        nothing was in use, or unknown.
     """
 
     what: Ints
@@ -402,7 +405,7 @@ class Rows(NamedTuple):
     began_ms: Ints
 
     def first(self, count: int) -> "Rows":
-        """Give the first rows."""
+        """Return the first `count` rows."""
         kind = self.kind
         return Rows._make(column[:count] for column in self)._replace(kind=kind)
 
@@ -414,10 +417,10 @@ _HOLD, _USE, _RELEASE = int(Move.HOLD), int(Move.USE), int(Move.RELEASE)
 def move(
     books: Books, spare: Spare, moves: Rows, role_of_client: Ints, subscribed: Bools, now_ms: int
 ) -> int:
-    """Apply moves row by row; returns how many were applied.
+    """Apply moves row by row; returns the number of applied rows.
 
-    Stops before an event that it does not handle or that releases more than is held, and after a
-    row that leaves an unsubscribed client without holdings.
+    Stops before an event of `apart` or one that releases more than is held, and after a row that
+    leaves an unsubscribed client without holdings.
     """
     for i in range(len(moves.what)):
         client, agent, amount = moves.client[i], moves.agent[i], moves.amount[i]
@@ -454,7 +457,7 @@ def move(
 
 @part()
 def _is_held(books: Books, spare: Spare, moves: Rows, first: int) -> bool:
-    """Return whether all that an event releases is held; rows of the same holding are added up."""
+    """Return whether all that an event releases is held; adds up rows of the same holding."""
     i = first
     while i < len(moves.what) and moves.event[i] == moves.event[first]:
         client, agent = moves.client[i], moves.agent[i]
@@ -481,7 +484,7 @@ def _hold_row(
     amount: Ints,
     now_ms: int,
 ) -> None:
-    """Record an amount in use; an empty one makes no row."""
+    """Add an amount in use; a zero amount makes no row."""
     for k in range(len(kind)):
         if amount[k] == 0:
             continue
@@ -514,7 +517,7 @@ def _open_row(books: Books, spare: Spare, client: int, agent: int, now_ms: int) 
 
 @part()
 def _close_row(books: Books, spare: Spare, row: int) -> None:
-    """Free the row of a holding that is empty."""
+    """Free the row of an empty holding."""
     agent, client = books.agent[row], books.client[row]
     delete_key(spare.keys, spare.rows, (agent << 32) | client)
     spare.tally[2] -= 1

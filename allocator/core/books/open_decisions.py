@@ -1,4 +1,4 @@
-"""Decisions without an outcome yet; outcomes arrive in the order of the decisions."""
+"""A queue of decisions whose outcome is not known yet; outcomes arrive in the same order."""
 
 from typing import NamedTuple
 
@@ -10,10 +10,11 @@ from allocator.core.snapshot import Ints
 
 
 class DecisionRows(NamedTuple):
-    """Some decisions in their order.
+    """Consecutive decisions.
 
-    `client` (N,): 0 if the decision is void.
-    `agent` (N,); `amounts`, N rows.
+    `client` (N,): row of the client; 0: the decision is void.
+    `agent` (N,): handle of the agent.
+    `amounts`: N rows of decided amounts.
     """
 
     client: Ints
@@ -22,9 +23,9 @@ class DecisionRows(NamedTuple):
 
 
 class OpenDecisions:
-    """A queue of decisions in arrays, one piece per cycle.
+    """A queue of decisions, stored as one piece of arrays per cycle.
 
-    `first`: number of the oldest decision that is not settled.
+    `first`: number of the oldest decision in the queue.
     """
 
     def __init__(self) -> None:
@@ -37,7 +38,7 @@ class OpenDecisions:
 
     @property
     def next(self) -> int:
-        """Number of the next decision."""
+        """The number of the next decision."""
         return self.first + len(self)
 
     def append(self, client: Ints, agent: Ints, amounts: SparseRows) -> None:
@@ -47,9 +48,9 @@ class OpenDecisions:
             self._count += len(client)
 
     def oldest(self, count: int) -> DecisionRows:
-        """The oldest decisions, as a copy."""
+        """Return a copy of the oldest `count` decisions."""
         taken, left = [], count
-        # Take whole pieces, and the beginning of the last one.
+        # Take whole pieces, then the beginning of the last one.
         for client, agent, amounts in self._pieces:
             if not left:
                 break
@@ -76,12 +77,12 @@ class OpenDecisions:
             count -= min(size, count)
 
     def void_agent(self, agent: int) -> None:
-        """Void all open decisions on an agent that is gone."""
+        """Void all open decisions on an agent that has left."""
         for piece in self._pieces:
             piece.client[piece.agent == agent] = 0
 
     def void_client(self, client: int) -> None:
-        """Void all open decisions for a client that is gone."""
+        """Void all open decisions for a client that has left."""
         for piece in self._pieces:
             piece.client[piece.client == client] = 0
 

@@ -1,8 +1,8 @@
-"""Quotas: what roles consume, how much more they may get, and what is held back for them.
+"""Quotas: what roles consume, how much more they may get, and what is kept free for them.
 
-A role consumes what is reserved to it or below it, offered or not, and what clients in it or below
-it hold of unreserved and not revocable resources. Only scalars are bounded. A limit also applies to
-all descendants of the role; as in Mesos, only top-level roles have guarantees.
+A role consumes all that is reserved to it or its descendants, offered or not, and the unreserved,
+non-revocable resources that clients in these roles hold. Only scalars are bounded. A limit also
+applies to all descendants of the role; as in Mesos, only top-level roles have guarantees.
 """
 
 from collections.abc import Iterable
@@ -19,13 +19,15 @@ from allocator.core.task_counts import whole_below
 
 @dataclass(frozen=True, slots=True)
 class QuotaTree:
-    """The roles with a quota, deepest first, and what each of them covers.
+    """The Q roles with a quota, deepest first, and what each of them covers.
 
-    `path`, Q long.
-    `above` (Q,): the innermost of these roles that this one is below; -1 if there is none.
-    `limit`, `guarantee` (Q, R), in thousandths: `UNBOUNDED` if there is no limit.
-    `of_kind` (K,): the innermost of these roles that a kind is reserved in; -1 if it is in none.
-    `of_role` (n,): the innermost of these roles that a role is in.
+    `path`: Q paths.
+    `above` (Q,): index of the nearest ancestor with a quota; -1: none.
+    `limit`, `guarantee` (Q, R), in thousandths; a limit of `UNBOUNDED`: none.
+    `of_kind` (K,): index of the innermost role with a quota that contains the role to which the
+        kind is reserved; -1: none.
+    `of_role` (n,): index of the innermost role with a quota that contains or is each role; -1:
+        none.
     """
 
     path: list[str]
@@ -40,12 +42,12 @@ class QuotaTree:
 class QuotaUse:
     """What the Q roles with a quota consume and may still get, deepest first.
 
-    `path`, Q long.
-    `above` (Q,): the innermost of these roles that this one is below; -1 if there is none.
-    `guarantee`, `limit`, `consumed`, `left` (Q, R), in thousandths: `UNBOUNDED` if there is no
-        limit.
-    `of_role` (n,): the innermost of these roles that a role is in; -1 if it is in none.
-    `available` (R,), in thousandths: what is free and counts against quota, on all agents.
+    `path`: Q paths.
+    `above` (Q,): index of the nearest ancestor with a quota; -1: none.
+    `guarantee`, `limit`, `consumed`, `left` (Q, R), in thousandths; a limit of `UNBOUNDED`: none.
+    `of_role` (n,): index of the innermost role with a quota that contains or is each role; -1:
+        none.
+    `available` (R,), in thousandths: free amounts on all agents that count against quota.
     """
 
     path: list[str]
@@ -59,9 +61,9 @@ class QuotaUse:
 
 
 def quota_tree(state: State) -> QuotaTree:
-    """Find the quota that each kind and each role is under."""
+    """Find the roles with a quota, and which of them each kind and each role is in."""
     space, quotas, limits = state.space, state.quotas, state.settings.limits
-    # Deepest first, so sums need one pass over the rows, from children to parents.
+    # Deepest first, so that one pass over the rows adds up children before their parents.
     path = sorted({*quotas, *limits}, key=lambda each: (-each.count("/"), each))
     row = {each: index for index, each in enumerate(path)}
     limit = np.full((len(path), len(space.names)), UNBOUNDED)
@@ -69,7 +71,7 @@ def quota_tree(state: State) -> QuotaTree:
     scalar = space.scalar
     for index, each in enumerate(path):
         quota = quotas.get(each, SetQuota(each, {}, {}))
-        # Of the master's limit and the operator's own, the smaller one applies.
+        # Of the master's limit and the operators' limit, the smaller one applies.
         for name, amount in (*quota.limits.items(), *limits.get(each, {}).items()):
             column = space.column(name)
             limit[index, column] = min(limit[index, column], amount)
@@ -89,7 +91,7 @@ def quota_tree(state: State) -> QuotaTree:
 
 
 def with_roles_of(state: State, tree: QuotaTree) -> QuotaTree:
-    """Update the tree of quotas for roles that may have been added."""
+    """Update the tree after roles may have been added."""
     row = {each: index for index, each in enumerate(tree.path)}
     return replace(tree, of_role=_of_role(state, row))
 
@@ -103,15 +105,15 @@ def _of_role(state: State, row: dict[str, int]) -> Ints:
 
 
 def _innermost(row: dict[str, int], paths: Iterable[str]) -> Ints:
-    """The deepest of some roles that contains each path, or is it; -1 if there is none."""
-    # Once for all paths, because there may be thousands of roles.
+    """Return the index of the deepest role in `row` that contains or is each path; -1: none."""
+    # Compute the depth once for all paths, because there may be thousands.
     deepest = max((each.count("/") for each in row), default=0)
     return np.array([_innermost_of(row, path, deepest) for path in paths], np.int64)
 
 
 def _innermost_of(row: dict[str, int], path: str, deepest: int) -> int:
-    # Shorten the path, then take one level away at a time until a role with a quota is met.
-    path = "/".join(path.split("/", deepest + 1)[: deepest + 1])  # none of them is deeper
+    # Shorten the path to the depth of the deepest role with a quota, then one level at a time.
+    path = "/".join(path.split("/", deepest + 1)[: deepest + 1])
     while path:
         if path in row:
             return row[path]
@@ -120,7 +122,7 @@ def _innermost_of(row: dict[str, int], path: str, deepest: int) -> int:
 
 
 def consumed(state: State, tree: QuotaTree) -> Ints:
-    """What each of the roles with a quota consumes, (Q, R), thousandths."""
+    """Return what each role with a quota consumes, (Q, R), in thousandths."""
     space, clients = state.space, state.clients
     result = np.zeros_like(tree.guarantee)
     # What is reserved to a role counts whether it is offered or not.
@@ -132,7 +134,7 @@ def consumed(state: State, tree: QuotaTree) -> Ints:
     row = tree.of_role[clients.role]
     inside = np.flatnonzero(row >= 0)
     np.add.at(result, row[inside], held[inside])
-    # A role consumes what the roles below it do; deepest first, so each sum is complete.
+    # A role also consumes what its descendants consume; deepest first, so each sum is complete.
     for index in range(len(tree.path)):
         if tree.above[index] >= 0:
             result[tree.above[index]] += result[index]
@@ -140,7 +142,7 @@ def consumed(state: State, tree: QuotaTree) -> Ints:
 
 
 def consumed_in(state: State, path: str) -> Ints:
-    """What a role consumes, whether or not it has a quota, (R,), thousandths."""
+    """Return what a role consumes, (R,), in thousandths; it need not have a quota."""
     row, none = {path: 0}, np.zeros((1, len(state.space.names)), np.int64)
     tree = QuotaTree([path], np.array([-1]), none, none, _of_kind(state, row), _of_role(state, row))
     return consumed(state, tree)[0]
@@ -164,8 +166,8 @@ def quota_use(state: State, tree: QuotaTree) -> QuotaUse:
 def bounds_of(state: State, tree: QuotaTree, first_grant: Ints) -> Bounds:
     """Compute what quotas leave, and how much more each framework may have on offer.
 
-    `first_grant` (C, R), in thousandths: the tasks that an offer to each client begins with; zeros
-        if its demand is unknown.
+    `first_grant` (C, R), in thousandths: the amount that any offer to the client begins with;
+        zeros if its demand is unknown.
     """
     bounds = _of_quotas(state, tree)
     return bounds if state.settings.outstanding_max >= 1 else _with_caps(state, bounds, first_grant)
@@ -193,7 +195,7 @@ def is_owed(bounds: Bounds, client: Ints) -> Bools:
     owed = np.append(bounds.owed.any(axis=1), False)
     if not owed.any():
         return np.zeros(len(client), np.bool_)
-    # From the top down, so that descendants inherit from each role.
+    # From the top down, so that each role inherits from its parent.
     for row in range(len(bounds.above) - 1, -1, -1):
         owed[row] |= owed[bounds.above[row]]
     found: Bools = owed[bounds.of_client[client]]
@@ -201,15 +203,15 @@ def is_owed(bounds: Bounds, client: Ints) -> Bools:
 
 
 def left_of(tree: QuotaTree, used: Ints) -> Ints:
-    """How much more each role may be granted, (Q, R); `UNBOUNDED`: no limit."""
+    """Return how much more each role may be granted, (Q, R); `UNBOUNDED`: no limit."""
     return np.where(tree.limit < UNBOUNDED, tree.limit - used, UNBOUNDED)
 
 
 def available(state: State) -> Ints:
-    """Free amounts on all agents that count against quota, by name, (R,).
+    """Return the free amounts on all agents that count against quota, by name, (R,).
 
-    An agent that shrank below what is held on it counts negatively. Free resources of drained
-    agents do not count.
+    If an agent has less than is held on it, the difference is subtracted. Free resources of
+    drained agents do not count.
     """
     space, drained = state.space, state.agents.drained
     unheld = (state.agents.capacity - state.ledger.books.agent_held) * space.bounded_kind
@@ -219,10 +221,10 @@ def available(state: State) -> Ints:
 
 
 def _cap(state: State) -> Ints:
-    """The most that one framework may have on offer, (R,), thousandths.
+    """Return the most that one framework may have on offer, (R,), in thousandths.
 
-    Ports, GPUs, and disks that are given whole are counted in whole pieces: at least one, if
-    there is any.
+    Ports, GPUs and indivisible disks are rounded down to whole pieces, but to no less than one if
+    the cluster has any.
     """
     space = state.space
     total = state.total_by_column()
@@ -237,11 +239,11 @@ def _cap(state: State) -> Ints:
 
 
 def parts_of_clients(tree: QuotaTree, of_client: Ints, weight: Floats) -> tuple[Ints, Ints]:
-    """Divide limits and guarantees among the clients that compete below their roles, by weight.
+    """Divide limits and guarantees of roles among their clients, by weight.
 
-    `of_client` (n,): the innermost role with a quota that each is in; -1 if it is in none.
-    `weight` (n,): the part of the whole that each has.
-    Returns `limit`, `guarantee` (n, R), in thousandths: `UNBOUNDED` if there is no limit.
+    `of_client` (n,): index of the innermost role with a quota that each client is in; -1: none.
+    `weight` (n,): the weight of each client within its roles.
+    Returns `limit`, `guarantee` (n, R), in thousandths; a limit of `UNBOUNDED`: none.
     """
     below = np.bincount(of_client[of_client >= 0], weight[of_client >= 0], len(tree.path))
     for at, above in enumerate(tree.above.tolist()):
@@ -264,19 +266,19 @@ def parts_of_clients(tree: QuotaTree, of_client: Ints, weight: Floats) -> tuple[
 
 
 def _with_caps(state: State, bounds: Bounds, first_grant: Ints) -> Bounds:
-    """Add a bound for each framework: what it may have on offer and not in use, in all its roles.
+    """Add a bound for each framework: the amount on offer, and not in use, in all its roles.
 
-    What it has been offered of anything counts; what is offered in the cycle counts as for quotas.
+    What is offered already counts, whatever its kind; what this cycle offers counts as for quotas.
     """
     clients, frameworks = state.clients, len(state.frameworks.bound)
-    # What each framework has on offer in all its roles, and how much that may be at most: its
-    # part of the cluster, and in any case what one offer begins with.
+    # What each framework has on offer in all its roles, and its maximum: its part of the cluster,
+    # but at least what one offer begins with.
     offered = np.zeros((frameworks, len(state.space.names)), np.int64)
     np.add.at(offered, clients.framework, state.offered_by_column())
     most = np.tile(_cap(state), (frameworks, 1))
     np.maximum.at(most, clients.framework, first_grant)
     left = most - offered
-    # A role's bound and a framework's are not nested, so a client is under both.
+    # Role and framework bounds are not nested, so each client is under both.
     return bounds._replace(
         of_framework=len(bounds.above) + clients.framework,
         above=np.concatenate([bounds.above, np.full(frameworks, -1)]),

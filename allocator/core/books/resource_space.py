@@ -1,4 +1,4 @@
-"""The resource space: the kinds, and the column of each."""
+"""The resource space: all kinds of resources, and the column that each kind belongs to."""
 
 from collections.abc import Iterable, Mapping
 
@@ -12,26 +12,26 @@ from allocator.core.snapshot import Bools, Ints
 
 @loop
 def _add_by_column(amounts: Ints, column_of_kind: Ints, columns: Ints) -> None:
-    # Books may have room for kinds that are not bound yet.
+    # The books may have more columns for kinds than are bound.
     for row in range(len(amounts)):
         for kind in range(min(len(column_of_kind), amounts.shape[1])):
             columns[row, column_of_kind[kind]] += amounts[row, kind]
 
 
 NOWHERE = "(what no agent has)"
-"""The column of all names that no agent has: a demand for it fits nowhere."""
+"""The column for all names that no agent has; a demand in this column fits nowhere."""
 
 
 class ResourceSpace:
-    """Kinds by handle, columns by name.
+    """Kinds by handle, and columns by name.
 
-    A name gets its column, for good, when a kind or an operator's quota, limit or default minimum
+    A name gets a permanent column when a kind or an operator's quota, limit or default minimum
     first mentions it. Names in frameworks' input do not get columns.
 
     `column_of_kind` (K,).
-    `scalar_kind`, `bounded_kind`, `shared_kind` (K,): what each kind is; zeros if the handle is
-        not bound.
-    `rest`: handles of the rest kinds.
+    `scalar_kind`, `bounded_kind`, `shared_kind` (K,): the property of each kind with the same name;
+        False if the handle is not bound.
+    `rest`: handles of kinds with `Kind.rest`.
     `version`: grows whenever a kind is bound.
     """
 
@@ -56,7 +56,7 @@ class ResourceSpace:
         return len(self.kinds)
 
     def column(self, name: str) -> int:
-        """Column of a resource, created if necessary."""
+        """Return the column of a resource, which is created if necessary."""
         if name not in self._column:
             self._column[name] = len(self.names)
             self.names.append(name)
@@ -83,7 +83,7 @@ class ResourceSpace:
         self.kinds[handle] = kind
         self.version += 1
         self.column_of_kind[handle] = self.column(kind.name)
-        # The usual cluster: a kind for each name, in the same order.
+        # Usually each name has one kind, in the same order; then no conversion is needed.
         self._is_plain = bool((self.column_of_kind == np.arange(len(self.kinds))).all())
         self.scalar_kind[handle] = kind.scalar
         self.bounded_kind[handle] = kind.bounded
@@ -94,7 +94,7 @@ class ResourceSpace:
             self._not_scalar.add(kind.name)
 
     def vector(self, amounts: Mapping[int, int], field: str) -> Ints:
-        """Amounts by kind as a row. Raises EventError if a kind is not bound."""
+        """Return amounts by kind as a row (K,). Raises EventError if a kind is not bound."""
         self.check_bound(amounts, field)
         row = np.zeros(len(self.kinds), np.int64)
         for handle, amount in amounts.items():
@@ -114,7 +114,7 @@ class ResourceSpace:
                 raise EventError("handle", field, message)
 
     def unknown(self, quantities: Mapping[str, int]) -> frozenset[str]:
-        """Names among the amounts that have no column."""
+        """Return the names of non-zero amounts that have no column."""
         column = self._column
         found = [name for name, amount in quantities.items() if amount and name not in column]
         return frozenset(found)
@@ -126,9 +126,9 @@ class ResourceSpace:
             self.names.append(NOWHERE)
 
     def demanded(self, quantities: Mapping[str, int]) -> list[int]:
-        """A framework's amounts by column (R,); names without a column count as `NOWHERE`.
+        """Return a framework's amounts by column (R,); names without a column count as `NOWHERE`.
 
-        That column must exist, see `make_nowhere`.
+        The column `NOWHERE` must exist in that case, see `make_nowhere`.
         """
         row = [0] * len(self.names)
         for name, amount in quantities.items():
@@ -139,14 +139,14 @@ class ResourceSpace:
         return row
 
     def quantities(self, quantities: Mapping[str, int]) -> Ints:
-        """Amounts by name as a row of columns; new names get a column."""
+        """Return amounts by name as a row of columns (R,); new names get a column."""
         columns = [self.column(name) for name in quantities]
         row = np.zeros(len(self.names), np.int64)
         row[columns] = list(quantities.values())
         return row
 
     def named(self, row: Ints) -> dict[str, int]:
-        """A row of columns as amounts by name, without zeros."""
+        """Return a row of columns as amounts by name, without zeros."""
         return {self.names[column]: int(row[column]) for column in np.flatnonzero(row)}
 
     @property
@@ -164,8 +164,8 @@ class ResourceSpace:
     def plain_kind(self) -> Ints:
         """The plain kind of each column, (R,); -1: none.
 
-        If a name has several (for example ranges and sets), this is the first one; the others are
-        special kinds that every client may have.
+        If a name has several plain kinds (for example ranges and sets), this is the first one; the
+        others are treated as special kinds that every client may have.
         """
         plain = np.full(len(self.names), -1, np.int64)
         # In reverse, so that the first kind of a name is written last.
@@ -175,7 +175,7 @@ class ResourceSpace:
         return plain
 
     def names_all(self, amounts: Ints) -> bool:
-        """Whether amounts (n, K) by kind can be used unchanged as amounts by name."""
+        """Whether amounts (n, K) by kind equal the amounts by name, without conversion."""
         return self._is_plain and amounts.shape[1] == len(self.names) == len(self.kinds)
 
     def by_column(self, amounts: Ints) -> Ints:

@@ -1,4 +1,4 @@
-"""The tree of roles: paths, parents, weights."""
+"""The table of roles: paths, parents, weights."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -12,14 +12,14 @@ from allocator.core.snapshot import Bools, Floats, Ints
 ROOT = 0
 
 _SHOWN = 80
-"""Characters shown of a path that is too deep."""
+"""Maximum number of characters of a path in an error message."""
 
 
 class RoleTable(Table):
-    """Roles by handle; row 0 is the root, above every role.
+    """Roles by handle; row 0 is the root, which contains every role.
 
-    `path`: as many as there are handles.
-    `version`: grows whenever a role comes or goes.
+    `path`: the path of each handle.
+    `version`: grows whenever a role is added or removed.
     """
 
     LATER: ClassVar[dict[str, str]] = {"served": "bound", "served_here": "bound"}
@@ -27,15 +27,15 @@ class RoleTable(Table):
 
     bound: Bools = column(np.bool_)
     parent: Ints = column()
-    """The root is its own parent."""
+    """The root's parent is the root."""
     depth: Ints = column()
-    """That of the root is 0."""
+    """The root's depth is 0."""
     weight: Floats = column(np.float64)
     served: Ints = column()
-    """The turn in which the role or a role below it was served last, see `turns`; the root's
-    is the number of the last turn."""
+    """The last turn in which the role or a descendant was served, see `turns`; for the root: the
+    number of the last turn."""
     served_here: Ints = column()
-    """The same of the role's own frameworks."""
+    """The last turn in which a framework in the role itself was served."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,10 +55,10 @@ class RoleTable(Table):
     def check_define(self, roles: Mapping[int, str], depth_max: int, field: str) -> None:
         """Raise an `EventError` if one of the roles cannot be bound.
 
-        `roles` (dict of handle to path).
-        `depth_max`: maximum number of names in a path, which keeps computations per level cheap.
+        `roles`: path of each handle, in the order of definition.
+        `depth_max`: maximum number of names in a path; it bounds computations per level.
         """
-        # Roles of the same event may be parents of those that follow them.
+        # A parent may be defined by the same event, before its children.
         coming: set[str] = set()
         for handle, path in roles.items():
             check_depth(path, depth_max, field)
@@ -82,7 +82,7 @@ class RoleTable(Table):
             coming.add(path)
 
     def define(self, handle: int, path: str) -> None:
-        """Bind a role whose parent is bound."""
+        """Bind a role; its parent must be bound."""
         if handle < len(self.path) and self.bound[handle]:
             return
         self.path.extend([""] * (handle + 1 - len(self.path)))
@@ -97,24 +97,24 @@ class RoleTable(Table):
         self.version += 1
 
     def is_bound(self, handle: int) -> bool:
-        """Whether the handle names a role (the root is none)."""
+        """Whether the handle names a role; the root is not a role."""
         return 0 < handle < len(self.path) and bool(self.bound[handle])
 
     def row(self, path: str) -> int | None:
-        """Handle of a role by its path."""
+        """Return the handle of a role by its path."""
         return self._row.get(path)
 
     def set_weights(self, weights: Mapping[str, float]) -> None:
-        """Set weights by path; those of unbound roles apply once they are bound."""
+        """Set weights by path; the weight of an unbound role applies when it is bound."""
         self._weights.update(weights)
         for path, weight in weights.items():
             if path in self._row:
                 self.weight[self._row[path]] = weight
 
     def by_depth(self) -> list[Ints]:
-        """Bound roles below the root, level by level."""
+        """Return the bound roles, except the root, one array per level."""
         if self._levels[0] != self.version:
-            # Sort by depth, and cut where a level ends. Cached until a role is added or removed.
+            # Sort by depth, and cut between levels. Cached until a role is added or removed.
             rows = np.flatnonzero(self.bound[: len(self.path)])[1:]
             depth = self.depth[rows]
             ends = np.cumsum(np.bincount(depth, minlength=2)[1:])[:-1]
@@ -123,10 +123,10 @@ class RoleTable(Table):
         return self._levels[1]
 
     def inherit(self, own: Mapping[str, int], nothing: int) -> Ints:
-        """Return for each role the number of the innermost of some roles that contains it.
+        """Assign each role the number of the innermost role in `own` that contains or is it.
 
-        `own` (dict of path to number).
-        `nothing`: the number for other roles and for unbound rows.
+        `own`: a number by path.
+        `nothing`: the number for all other roles and for unbound rows.
         Returns (n,).
         """
         has = np.zeros(len(self.path), np.bool_)
@@ -142,7 +142,7 @@ class RoleTable(Table):
         return number
 
     def inside(self, path: str) -> Bools:
-        """Which roles are this one or its descendants, (rows,); none if it is not bound."""
+        """Return which rows are this role or its descendants, (n,); none if it is not bound."""
         enter, leave = self._numbering()
         top = self._row.get(path)
         if top is None:
@@ -151,7 +151,7 @@ class RoleTable(Table):
         return inside
 
     def _numbering(self) -> tuple[Ints, Ints]:
-        """Number the roles so that those below role r are ``enter[r]`` to ``leave[r] - 1``."""
+        """Number roles in preorder: the subtree of role r is ``enter[r]`` to ``leave[r] - 1``."""
         if self._order[0] != self.version:
             size = np.ones(len(self.parent), np.int64)
             levels = self.by_depth()
@@ -160,13 +160,13 @@ class RoleTable(Table):
                 np.add.at(size, self.parent[level], size[level])
             enter = np.full(len(self.parent), -1)
             enter[ROOT] = 0
-            # From the top down, each role gets a range of its parent's: after the parent itself
-            # and the subtrees of the siblings before it.
+            # From the top down, each role gets a range of its parent's numbers, after the parent
+            # itself and the subtrees of its earlier siblings.
             for level in levels:
                 children = level[np.argsort(self.parent[level], kind="stable")]
                 parent = self.parent[children]
                 before = np.cumsum(size[children]) - size[children]
-                # What comes before the first child of the same parent does not count.
+                # Do not count the subtrees of roles with other parents.
                 others = before[np.searchsorted(parent, parent)]
                 enter[children] = enter[parent] + 1 + before - others
             self._order = self.version, enter, enter + size

@@ -1,11 +1,11 @@
 """An index of rules: which clients each value of an attribute bars.
 
-Rules are evaluated in two ways. For a new agent, each attribute is looked up once, however many
-rules there are: rules that treat a value alike are kept together. For a new rule, each *value* of
-an attribute is checked once, however many agents have it. So only the result, which has a bit for
-each pair, takes rules times agents.
+For a new agent, the clients barred by each of its attributes are looked up once, however many rules
+there are, because rules that treat a value alike are stored together. For a new rule, each *value*
+of an attribute is evaluated once, however many agents have it. Only the result, one bit for each
+pair, grows with rules times agents.
 
-Sets of clients are integers with a bit for each client.
+A set of clients is an integer with a bit for each client.
 """
 
 from collections import Counter
@@ -23,18 +23,18 @@ from allocator.core.snapshot import BitWords, Ints
 
 BITS = 64
 NAMING_BYTES = 256
-"""Bytes that may be kept of a value for each rule that names it: about what the rule itself takes.
-"""
+"""Memory allowed for the cached set of clients of a value, in bytes per rule that names the value:
+about the size of the rule itself."""
 
 _KEPT_BYTES = 80
-"""Memory kept per value, besides a bit for each client."""
+"""Memory of a cached value without its set of clients, in bytes."""
 
 
 @dataclass(slots=True, eq=False)
 class RuleClass:
     """The clients that share one rule.
 
-    `lost`: the rule asks for an attribute that no agent has, and so bars them all.
+    `lost`: the rule requires an attribute that no agent has, and so bars all agents.
     """
 
     rule: SortedRule
@@ -45,7 +45,7 @@ class RuleClass:
 class RuleChange(NamedTuple):
     """The clients whose rule has changed.
 
-    `clients`: all of them, including those that are gone.
+    `clients`: the set of them, including those that have left.
     `entries`: the classes that some of them have joined.
     """
 
@@ -54,7 +54,7 @@ class RuleChange(NamedTuple):
 
 
 class _Opinion(NamedTuple):
-    """How a rule treats the values of an attribute."""
+    """How a rule treats the values of an attribute; see `Condition` for the fields."""
 
     must_be: bool
     bars_others: bool
@@ -68,26 +68,26 @@ class _Opinion(NamedTuple):
 class _Asked:
     """The rules on one attribute that some agent has.
 
-    `lacking`: the clients barred from agents that lack it.
-    `other`: the clients barred from agents whose value no rule names.
+    `lacking`: clients barred from agents that lack the attribute.
+    `other`: clients barred from agents with a value that no rule names.
     """
 
     def __init__(self) -> None:
         self.opinions: dict[RuleClass, _Opinion] = {}
         self.lacking = self.other = 0
-        # The rules that name a value, usually one. Rules are only parsed when an agent's value is
-        # looked up, because most are never followed by a new agent.
+        # The rules that name each value, usually one. Values of new rules are indexed only when an
+        # agent's value is looked up, because many rules change before any agent does.
         self._naming: dict[str, RuleClass | set[RuleClass]] = {}
         self._unread: dict[RuleClass, None] = {}
-        self._kept: dict[str, int] = {}  # the clients of several rules that name a value
+        self._kept: dict[str, int] = {}  # by value: cached bits of clients whose rules name it
 
     def add(self, entry: RuleClass, condition: Condition) -> None:
-        """Add a class without clients."""
+        """Add a class that has no clients yet."""
         self.opinions[entry] = _Opinion.of(condition)
         self._unread[entry] = None
 
     def _read(self) -> None:
-        """Index the values that the latest rules name."""
+        """Index the values named by rules that were added since the last look-up."""
         naming = self._naming
         for entry in self._unread:
             values = self.opinions[entry].exceptions
@@ -104,7 +104,7 @@ class _Asked:
         self._unread.clear()
 
     def remove(self, entry: RuleClass) -> None:
-        """Remove a class that has no clients left."""
+        """Remove a class that has no clients any more."""
         opinion = self.opinions.pop(entry)
         if entry in self._unread:
             del self._unread[entry]
@@ -122,7 +122,7 @@ class _Asked:
                 self._keep(value, its, kept)
 
     def change(self, entry: RuleClass, gone: int, came: int) -> None:
-        """Update the clients that have left or joined a class."""
+        """Update the sets after clients have left (`gone`) or joined (`came`) a class."""
         opinion = self.opinions[entry]
         if opinion.must_be:
             self.lacking = self.lacking & ~gone | came
@@ -136,7 +136,7 @@ class _Asked:
             self._keep(value, its, self._kept.pop(value) & ~gone | came)
 
     def barred(self, value: str | None) -> int:
-        """The clients barred where the attribute has this value; None: where it is missing."""
+        """Return the clients barred by this value; None: by the lack of the attribute."""
         if value is None:
             return self.lacking
         if self._unread:
@@ -144,11 +144,11 @@ class _Asked:
         its = self._naming.get(value)
         if its is None:
             return self.other
-        # A rule treats a value that it names unlike the values that it does not name.
+        # A rule that names a value treats it in the opposite way to all other values.
         return self.other ^ (self._named_by(value, its) if isinstance(its, set) else its.clients)
 
     def _named_by(self, value: str, its: set[RuleClass]) -> int:
-        """The clients of several rules that name a value."""
+        """Return the clients of all rules that name a value, if there are several."""
         clients = self._kept.get(value)
         if clients is None:
             clients = union(its)
@@ -156,7 +156,7 @@ class _Asked:
         return clients
 
     def _keep(self, value: str, its: set[RuleClass], clients: int) -> None:
-        """Cache the clients that name a value if that takes no more memory than their rules."""
+        """Cache the clients of a value, unless that takes more memory than its rules."""
         if _kept_bytes(clients) <= NAMING_BYTES * len(its):
             self._kept[value] = clients
 
@@ -172,9 +172,9 @@ class _Asked:
         assert sum(map(_kept_bytes, self._kept.values())) <= NAMING_BYTES * pairs
 
     def named(self, column: AttributeColumn, entries: Iterable[RuleClass]) -> "Named":
-        """The values that some agent has and rules name, by rule; each rule is asked once.
+        """Return the values that rules name and some agent has, as codes, by rule.
 
-        `entries`: the classes that matter.
+        `entries`: the classes to look at.
         """
         opinions = self.opinions
         naming = [each for each in entries if each in opinions and opinions[each].exceptions]
@@ -189,12 +189,13 @@ class _Asked:
         return [(naming[place], its) for place, its in found.items()]
 
     def rows(self, codes: int, named: "Named", shift: int, mask: int) -> tuple[Ints, list[int]]:
-        """As `barred`, for all values at once.
+        """Compute `barred` for all values at once.
 
-        `codes`: how many there are; 0 is for agents that lack the attribute.
-        `named`: of the classes that matter; of other clients the result says nothing.
-        `shift`, `mask`: which bits are wanted.
-        Returns which row is for each code, and the rows.
+        `codes`: the number of codes; code 0 means that the agent lacks the attribute.
+        `named`: the values named by the classes of interest; the result is undefined for clients of
+            other classes.
+        `shift`, `mask`: select the bits of interest.
+        Returns the index of the row for each code, and the distinct rows.
         """
         rows = [self.lacking >> shift & mask, self.other >> shift & mask]
         place = dict[int, int]()
@@ -213,8 +214,7 @@ class _Asked:
 
 
 Named = list[tuple[RuleClass, list[int]]]
-"""Codes of the values of an attribute that some agent has, by the class of rules that names them.
-"""
+"""For each class of rules: the codes of the values that it names and some agent has."""
 
 
 def _kept_bytes(clients: int) -> int:
@@ -222,7 +222,7 @@ def _kept_bytes(clients: int) -> int:
 
 
 def union(classes: Iterable[RuleClass]) -> int:
-    """The clients of several classes."""
+    """Return the set of clients of several classes."""
     clients = 0
     for entry in classes:
         clients |= entry.clients
@@ -230,13 +230,13 @@ def union(classes: Iterable[RuleClass]) -> int:
 
 
 def to_words(rows: Sequence[int], words: int) -> BitWords:
-    """Integers as rows of this many words, (n, words); the result is read-only."""
+    """Convert integers to rows of this many words, (n, words); the result is read-only."""
     text = b"".join(row.to_bytes(8 * words, "little") for row in rows)
     return np.frombuffer(text, np.uint64).reshape(len(rows), words)
 
 
 def clients_in(clients: int) -> list[int]:
-    """Rows of the clients in a set, in order."""
+    """List the clients in a set, ascending."""
     text = clients.to_bytes(-(-clients.bit_length() // 8), "little")
     return np.flatnonzero(np.unpackbits(np.frombuffer(text, np.uint8), bitorder="little")).tolist()
 
@@ -247,28 +247,29 @@ _FLAGS: tuple[tuple[str, bool, Callable[[Rule], bool]], ...] = (
     ("many_roles", False, lambda rule: rule.many_roles),
     ("nested_roles", False, lambda rule: rule.nested_role),
 )
-"""Traits of agents beside attributes; the state in which each bars, and the rules that it bars."""
+"""Traits of agents other than attributes: the name, the value that bars, and the rules that it
+bars."""
 
 
 class RuleIndex:
-    """All rules, and all agents, by attribute."""
+    """All rules and all agents, indexed by attribute."""
 
     def __init__(self, traits: Sequence[AgentTraits | None]) -> None:
         self.columns = AgentColumns(traits)
         self._classes: dict[Rule, RuleClass] = {}
         self._of_client: dict[int, RuleClass] = {}
         self._asked: dict[str, _Asked] = {}
-        self._asking: Counter[str] = Counter()  # rules by each attribute that they name
+        self._asking: Counter[str] = Counter()  # number of rules that name each attribute
         self._lost = 0
         self._incapable = [0] * len(_FLAGS)
 
     # Rules.
 
     def set_rules(self, rules: Mapping[int, Rule | None]) -> RuleChange:
-        """Give clients their rules; None: a client is gone."""
+        """Set the rules of clients; None: the client has left."""
         gone: dict[RuleClass, int] = {}
         came: dict[RuleClass, int] = {}
-        # The roles of a framework share its labels: hash and compare those once.
+        # All roles of a framework share its labels, so hash and compare its clauses only once.
         met: dict[tuple[object, ...], RuleClass] = {}
         for client, rule in rules.items():
             before, after = self._of_client.get(client), None
@@ -283,7 +284,7 @@ class RuleIndex:
                 continue
             came[after] = came.get(after, 0) | 1 << client
             self._of_client[client] = after
-        # First all leave, then all join: the same client may do both.
+        # Remove before adding: a client may leave one class and join another.
         changed = 0
         for entry, clients in gone.items():
             self._change(entry, clients, 0)
@@ -291,7 +292,7 @@ class RuleIndex:
         for entry, clients in came.items():
             self._change(entry, 0, clients)
             changed |= clients
-        # Forget rules without clients: those that all have left, and new ones that were not joined.
+        # Delete rules that have no clients now: all left, or none joined.
         for entry in [*gone, *met.values()]:
             if not entry.clients and self._classes.get(entry.rule.rule) is entry:
                 self._remove(entry)
@@ -323,7 +324,7 @@ class RuleIndex:
                     del self._asked[name]
 
     def _change(self, entry: RuleClass, gone: int, came: int) -> None:
-        """Update the clients that leave or join a class."""
+        """Update the sets after clients have left (`gone`) or joined (`came`) a class."""
         entry.clients = entry.clients & ~gone | came
         if entry.lost:
             self._lost = self._lost & ~gone | came
@@ -334,12 +335,12 @@ class RuleIndex:
             self._asked[name].change(entry, gone, came)
 
     def _names_of(self, entry: RuleClass) -> AbstractSet[str]:
-        """The attributes of a rule that some agent has."""
+        """Return the attributes that a rule names and some agent has."""
         known, rule = self._asked.keys(), entry.rule
         return (rule.must.keys() & known) | (rule.may.keys() & known)
 
     def class_of(self, client: int) -> RuleClass | None:
-        """The class that a client is in."""
+        """Return the class of a client."""
         return self._of_client.get(client)
 
     def may_bar(self, entry: RuleClass) -> bool:
@@ -350,7 +351,7 @@ class RuleIndex:
     # Agents.
 
     def put(self, agents: Ints, traits: Sequence[AgentTraits | None]) -> None:
-        """Tell what some agents (n,) are like from now on."""
+        """Set the traits of some agents (n,); None: the agent has left."""
         columns, asking = self.columns, self._asking
         rows, names = agents.tolist(), set[str]()
         if asking:
@@ -381,7 +382,7 @@ class RuleIndex:
                 self._lost &= ~entry.clients
 
     def _end(self, name: str) -> None:
-        """Remove an attribute that no agent has."""
+        """Remove an attribute that no agent has any more."""
         asked = self._asked.pop(name, None)
         if asked is None:
             return
@@ -393,7 +394,7 @@ class RuleIndex:
     # Pairs.
 
     def barred(self, agent: AgentTraits) -> int:
-        """The clients barred from an agent."""
+        """Return the clients barred from an agent."""
         clients = self._lost
         for (name, bars, _), incapable in zip(_FLAGS, self._incapable, strict=True):
             if getattr(agent, name) is bars:
@@ -410,11 +411,13 @@ class RuleIndex:
         entries: Sequence[RuleClass] | None,
         named: dict[str, Named],
     ) -> BitWords:
-        """As `barred`, for many agents and the clients in some words at once, (n, words).
+        """Compute which clients rules bar from agents, as bits, (n, len(words)).
 
         `rows` (n,): the agents; None: all.
-        `entries`: the classes that matter; of other clients the result says nothing. None: all.
-        `named`: by attribute; filled by the first of the calls that differ in their words only.
+        `words`: the range of words of the clients to compute, each with `BITS` clients.
+        `entries`: the classes of interest; the result is undefined for clients of other classes.
+            None: all classes.
+        `named`: a cache by attribute, to be shared by calls that differ only in `words`.
         """
         columns, shift, mask = self.columns, BITS * words.start, (1 << BITS * len(words)) - 1
         there = _at(columns.there, rows)
@@ -443,7 +446,7 @@ class RuleIndex:
                     table = to_words(clients, len(words))
                     bad |= table[which[_at(column.of, rows)]]
                 continue
-            # Few agents have it, so check each one by itself.
+            # Few agents have the attribute, so evaluate each one on its own.
             if place is None:
                 place = _places(rows, len(columns.there))
             its = [agent for agent in having if place[agent] >= 0]
@@ -457,7 +460,7 @@ class RuleIndex:
         return bad
 
     def check(self) -> None:
-        """Verify the data of each class; slow."""
+        """Verify the sets of each class; slow."""
         classes = self._classes
         for client, entry in self._of_client.items():
             assert entry.clients >> client & 1
@@ -478,7 +481,7 @@ def _at(array: np.ndarray, rows: Ints | None) -> np.ndarray:
 
 
 def _places(rows: Ints | None, count: int) -> Ints:
-    """Where each of `count` agents stands among rows (n,); -1: nowhere."""
+    """Return the index of each of `count` agents in `rows` (n,); -1: not in it."""
     if rows is None:
         return np.arange(count)
     place = np.full(count, -1)
@@ -487,6 +490,6 @@ def _places(rows: Ints | None, count: int) -> Ints:
 
 
 def _words(rule: Rule) -> tuple[object, ...]:
-    """Cache the result for rules made of the same labels, while these labels live."""
+    """Return a key that is equal for rules made from the same clauses, valid while these exist."""
     flags = rule.gpus, rule.any_region, rule.many_roles, rule.nested_role
     return *flags, *map(id, rule.clauses)

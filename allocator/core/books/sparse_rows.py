@@ -1,4 +1,4 @@
-"""Amounts by row and kind, for rows with few of many kinds."""
+"""Amounts by row and kind, for rows that have few of many kinds."""
 
 from typing import NamedTuple
 
@@ -9,10 +9,10 @@ from allocator.core.snapshot import BitWords, Grants, Ints, Snapshot
 
 
 class SparseRows(NamedTuple):
-    """Rows of amounts by kind; row i has the parts ``range(start[i], start[i + 1])``.
+    """N rows of amounts by kind. Row i has the parts ``range(start[i], start[i + 1])``.
 
-    `start` (N + 1,).
-    `kind` (X,): ascending within a row, each once.
+    `start` (N + 1,): index of the first part of each row, and the number of parts.
+    `kind` (X,): the kind of each part; ascending and distinct within a row.
     `amount` (X,), in thousandths: more than 0.
     """
 
@@ -21,23 +21,22 @@ class SparseRows(NamedTuple):
     amount: Ints
 
     def take(self, rows: Ints) -> "SparseRows":
-        """Some of the rows, in the order in which they are named."""
+        """Return some of the rows, in the order of `rows`."""
         count = np.diff(self.start)[rows]
         start = np.zeros(len(rows) + 1, np.int64)
         np.cumsum(count, out=start[1:])
-        # Where each part of the result stands in the old arrays: its own position, moved by how
-        # far its row was moved.
+        # The index of each part in the old arrays: its new index, shifted as much as its row.
         at = np.arange(start[-1]) + np.repeat(self.start[rows] - start[:-1], count)
         return SparseRows(start, self.kind[at], self.amount[at])
 
     def cut(self, first: int, end: int) -> "SparseRows":
-        """Neighbouring rows."""
+        """Return the rows from `first` to before `end`."""
         begin, stop = self.start[first], self.start[end]
         start = self.start[first : end + 1] - begin
         return SparseRows(start, self.kind[begin:stop], self.amount[begin:stop])
 
     def table(self, first: int, end: int) -> tuple[Ints, Ints]:
-        """Neighbouring rows, all of the same kinds, as these kinds (K,) and a table (n, K)."""
+        """Return rows as their kinds (K,) and a table (n, K); all must have the same kinds."""
         begin, second, stop = self.start[first], self.start[first + 1], self.start[end]
         kind = self.kind[begin:second]
         return kind, self.amount[begin:stop].reshape(end - first, len(kind))
@@ -47,7 +46,7 @@ def joined(tables: list[SparseRows]) -> SparseRows:
     """Concatenate rows."""
     if len(tables) == 1:
         return tables[0]
-    # The starts of each piece move by the parts of all pieces before it.
+    # Shift the starts of each piece by the number of parts in the pieces before it.
     ends = np.cumsum([0, *(len(each.kind) for each in tables)])
     starts = [each.start[1:] + end for each, end in zip(tables, ends, strict=False)]
     return SparseRows(
@@ -58,13 +57,13 @@ def joined(tables: list[SparseRows]) -> SparseRows:
 
 
 def rows_of(snapshot: Snapshot, grants: Grants) -> SparseRows:
-    """Return grants by kind; parts of one kind in one grant are added up."""
+    """Return grants as rows by kind; several parts of one kind in a grant are added up."""
     specials = snapshot.specials
-    if not len(grants.special):  # as mostly
+    if not len(grants.special):  # the usual case
         plain = snapshot.filters.plain_kind
         order = np.argsort(plain, kind="stable")
         return SparseRows(*_plain_rows(*map(loop_view, (grants.amount, plain, order))))
-    # Plain amounts: one part for each cell that is not zero. Special ones are added as they are.
+    # Plain amounts: one part for each non-zero cell. Special amounts are parts already.
     row, column = np.nonzero(grants.amount)
     kind = snapshot.filters.plain_kind[column]
     amount = grants.amount[row, column]
@@ -100,8 +99,8 @@ def _plain_rows(amount: Ints, plain_kind: Ints, order: Ints) -> tuple[Ints, Ints
 def groups_of(rows: SparseRows) -> tuple[Ints, Ints]:
     """Divide rows into groups with the same kinds.
 
-    Returns `order` (N,): the rows, group after group, in the order of the first row of each;
-    `end` (G,): where each group ends there.
+    Returns `order` (N,): the rows, group by group; groups are in the order of their first rows.
+    `end` (G,): the index in `order` after the last row of each group.
     """
     size, count = len(rows.start) - 1, np.diff(rows.start)
     if not size:
@@ -114,12 +113,12 @@ def groups_of(rows: SparseRows) -> tuple[Ints, Ints]:
     # First group the rows whose sets of kinds have the same hash.
     mark = _marks(rows)
     _, first, group = np.unique(mark, return_index=True, return_inverse=True)
-    leader = first[group]  # of each row: the first with its hash
+    leader = first[group]  # for each row: the first row with the same hash
     # Then compare each row, kind by kind, with the first of its group, because hashes may collide.
     at = np.arange(len(rows.kind)) - np.repeat(rows.start[:-1] - rows.start[leader], count)
     if (count != count[leader]).any() or (rows.kind != rows.kind[at]).any():
         leader = _leaders(rows)  # two sets of kinds have the same hash
-    # Group after group, in the order of their first rows.
+    # Sort by group, in the order of first rows.
     order = np.argsort(leader, kind="stable")
     led = leader[order]
     end = np.flatnonzero(np.append(led[1:] != led[:-1], True)) + 1 if len(led) else order
@@ -127,11 +126,11 @@ def groups_of(rows: SparseRows) -> tuple[Ints, Ints]:
 
 
 def _marks(rows: SparseRows) -> BitWords:
-    """A hash of each row's set of kinds; different sets almost surely have different hashes."""
+    """Hash each row's set of kinds; different sets almost surely have different hashes."""
     if not len(rows.kind):
         return np.zeros(len(rows.start) - 1, np.uint64)
-    # Mix each kind by a hash, and add the hashes up for each row: the difference of two running
-    # totals. Overflow does no harm.
+    # Hash each kind, and add up the hashes of each row, as a difference of two cumulative sums.
+    # Overflow is harmless.
     mixed = (rows.kind.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed ^= mixed >> np.uint64(27)
@@ -141,7 +140,7 @@ def _marks(rows: SparseRows) -> BitWords:
 
 
 def _leaders(rows: SparseRows) -> Ints:
-    """The first row with the same kinds as each row, found one by one."""
+    """Find for each row the first row with the same kinds, by exact comparison."""
     first: dict[bytes, int] = {}
     bounds = zip(rows.start[:-1].tolist(), rows.start[1:].tolist(), strict=True)
     kinds = [rows.kind[begin:end].tobytes() for begin, end in bounds]

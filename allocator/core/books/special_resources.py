@@ -1,4 +1,4 @@
-"""Free resources that are special (reserved, revocable, shared, ...), and who may get them."""
+"""Lists free special resources (reserved, revocable, shared, ...), and who may have them."""
 
 from dataclasses import dataclass
 
@@ -21,9 +21,11 @@ _CAPABILITIES = {
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The special kinds, in the order in which tasks take them, and who may have them.
+    """The S special kinds, in the order in which tasks take them, and which clients may have them.
 
-    `kind`, `column`, `tier` (S,); `bounded`, `whole` (S,); `reach` (S, W).
+    `kind`, `column`, `tier` (S,): handle, column, and `Tier`.
+    `bounded`, `whole` (S,): as in `Kind`.
+    `reach` (S, W): bits of the clients that may have the kind.
     """
 
     kind: Ints
@@ -37,8 +39,8 @@ class Reach:
 def reach_of(state: State) -> Reach:
     """Determine which clients may get each special kind.
 
-    What is reserved to the innermost role comes first, and what can be divided before what cannot.
-    The rest is within reach of every client: only the module knows whose its parts are.
+    Every client may get a kind of the rest, because only the module knows which reservations its
+    parts have.
     """
     plain = frozenset(state.space.plain_kind.tolist())
     chosen = [
@@ -46,13 +48,13 @@ def reach_of(state: State) -> Reach:
         for handle, kind in enumerate(state.space.kinds)
         if kind is not None and handle not in plain
     ]
-    # The order in which a task takes them: by tier, the innermost reservation first, divisible
-    # before indivisible, then by handle.
+    # Order by tier, then the innermost reservation first, divisible before indivisible, then by
+    # handle.
     chosen.sort(key=lambda each: (_tier(each[1]), -_depth(each[1]), each[1].whole, each[0]))
     kinds = [kind for _, kind in chosen]
     words = state.eligibility.excluded.shape[1]
     reach = np.zeros((len(kinds), words), np.uint64)
-    # Many kinds have the same clients: find these once.
+    # Compute the clients only once for kinds that the same clients may have.
     takers: dict[tuple[str, int], BitWords] = {}
     for row, kind in enumerate(kinds):
         key = (kind.reserved_role, _needs(kind))
@@ -70,7 +72,7 @@ def reach_of(state: State) -> Reach:
 
 
 def specials_of(reach: Reach, free: Ints) -> Specials:
-    """List what is free (A, K) of the special kinds, agent by agent."""
+    """List the free amounts (A, K) of the special kinds, agent by agent."""
     start, row, amount = _list(loop_view(free), loop_view(reach.kind))
     return Specials(
         start=start,
@@ -87,7 +89,7 @@ def specials_of(reach: Reach, free: Ints) -> Specials:
 
 @loop
 def _list(free: Ints, kind: Ints) -> tuple[Ints, Ints, Ints]:
-    """List which of these kinds (S,) agents have, by their places in the list, and how much."""
+    """List the kinds (S,) of which each agent has something free, as indices into `kind`."""
     start = np.zeros(len(free) + 1, np.int64)
     for agent in range(len(free)):
         count = 0
@@ -106,12 +108,12 @@ def _list(free: Ints, kind: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 def without_refusers(specials: Specials, handle: Ints, refusals: RestKindFilters) -> Specials:
-    """Bar clients from the rest of an agent if they recently got nothing of it.
+    """Bar clients from an agent's rest if they recently got nothing of it.
 
-    The rest of such an agent gets a row of its own among the special kinds, which those clients
-    may not have. For all other agents nothing changes.
+    Such an agent's rest gets another row in `Specials`, whose reach excludes these clients. Other
+    agents keep the shared row.
 
-    `handle` (A,): of the agents that these are about.
+    `handle` (A,): handles of the agents in `specials`.
     """
     row, words = specials.row.copy(), specials.reach.shape[1]
     rows: list[int] = []
@@ -123,7 +125,7 @@ def without_refusers(specials: Specials, handle: Ints, refusals: RestKindFilters
             usual = int(row[entry])
             kept = refusals.clients(agent, int(specials.kind[usual]), int(specials.free[entry]))
             if kept:
-                # A copy of the usual row, with these clients taken out of its reach.
+                # Copy the shared row, without these clients in its reach.
                 row[entry] = len(specials.kind) + len(rows)
                 rows.append(usual)
                 outside = np.zeros(64 * words, np.bool_)
@@ -144,11 +146,11 @@ def without_refusers(specials: Specials, handle: Ints, refusals: RestKindFilters
 
 
 def out_of_reach(kind: Kind, takes: int, inside: bool) -> tuple[str, ...]:
-    """Explain why a client may not get a kind: the capabilities that it lacks, or another role.
+    """Explain why a client may not get a kind: the missing capabilities, or the role.
 
-    `takes`: what the client's framework is capable of.
-    `inside`: whether its role is the one that the kind is reserved to, or below it.
-    Returns an empty tuple if it may.
+    `takes`: the framework's capabilities, as bits.
+    `inside`: whether the client's role is, or is below, the role that the kind is reserved to.
+    Returns names of capabilities, and the role as ``@role``; empty if the client may get the kind.
     """
     lacking = _needs(kind) & ~takes
     names = tuple(name for bit, name in _CAPABILITIES.items() if lacking & bit)
@@ -170,12 +172,12 @@ def _depth(kind: Kind) -> int:
 
 
 def _needs(kind: Kind) -> int:
-    """The capabilities that a framework needs for a kind, as bits."""
+    """Return the capabilities that a framework needs for a kind, as bits."""
     return REVOCABLE * kind.revocable + SHARED * kind.shared + REFINED * (kind.depth > 1)
 
 
 def _takers(state: State, reserved_role: str, needs: int) -> Bools:
-    """Which clients (C,) are in the role or a descendant, and have these capabilities."""
+    """Return which clients (C,) are in the role or below it, and have these capabilities."""
     clients = state.clients
     takers: Bools = (clients.takes & needs) == needs
     if reserved_role:

@@ -26,8 +26,8 @@ from allocator.core.snapshot import Ints
 class SessionLimits:
     """Limits on what a session may store.
 
-    Handles are row numbers, so their limit bounds memory; exclusions of clients from agents take
-    one bit for each pair. A role's depth bounds computations level by level.
+    Handles are row numbers, so the limits on handles bound memory. Exclusions take one bit for each
+    pair of client and agent. `role_depth` bounds computations that proceed level by level.
     """
 
     agents: int = 131_072
@@ -42,22 +42,21 @@ class SessionLimits:
 class State:
     """The complete state of the allocator.
 
-    Events change it through `allocator.core.apply`; a cycle changes it in `Allocator.allocate` and
-    `cycle.commit`: the clock, filters that expire, decisions that are charged,
-    which clients were served and which wait, what collects, and learnt durations beyond their
-    bounds. Nothing else does.
+    Only events and cycles change it. Events do so through `allocator.core.apply`. A cycle, in
+    `Allocator.allocate` and `cycle.commit`, changes the clock, expired filters, the holdings of its
+    decisions, which clients were served or wait, collections of gangs, and the number of learnt
+    durations.
 
     `now_ms`: the host's clock, as last reported.
-    `paused_ms`: when the master last paused decisions, or resumed them.
-    `memory`: what was observed in frameworks, including those of earlier sessions.
+    `paused_ms`: when the master last paused or resumed decisions.
+    `memory`: what was learnt about frameworks, also in earlier sessions.
     `plan`: the plan in force, if the policy plans.
-    `asked` (dict of (int, int) to Asked): requests to leave agents, by the handles of framework and
-        agent.
-    `beyond`: the largest handle of an agent, framework or role that was left out because it is
-        over a limit; 0: none was.
+    `asked`: requests to leave agents, by (framework, agent) handles.
+    `beyond`: the largest handle above the limit that was seen, for agents, frameworks and roles;
+        0: none.
     """
 
-    # Caches: reading changes them, too.
+    # Caches, which also change when they are read.
     DERIVED: ClassVar[tuple[str, ...]] = ("_total", "_total_version")
 
     def __init__(self, settings: Settings, limits: SessionLimits) -> None:
@@ -90,26 +89,26 @@ class State:
         self.set_options(self.options)
 
     def set_options(self, options: Options) -> None:
-        """Replace the resource space by an empty one for these options."""
+        """Set the master's options, and begin with an empty resource space for them."""
         self.options = options
         self.space = ResourceSpace(self.session_limits.kinds, options.fairness_excluded)
-        self.clients = ClientTable()  # for its columns are those of the space
+        self.clients = ClientTable()  # its columns must match the new space
         for amounts in (*options.minimum, *self.settings.limits.values()):
             self.space.quantities(amounts)
         self._reserved = (-1, -1, -1, -1)  # the new table has no columns yet
         self.reserve()
 
     def reserve(self, *, agents: int = 0, clients: int = 0) -> None:
-        """Make all arrays agree on rows for agents, clients and kinds."""
+        """Give all tables the same number of rows for agents and clients, and columns for kinds."""
         kinds, columns = len(self.space), len(self.space.names)
         rows_a, rows_c = len(self.agents.bound), len(self.clients.framework)
-        # Called often; usually everything has room.
+        # Called often; usually there is enough room.
         unchanged = (rows_a, rows_c, kinds, columns) == self._reserved
         if unchanged and agents <= rows_a and clients <= rows_c:
             return
         self.agents.reserve(agents, kinds)
         self.clients.reserve(clients, columns)
-        # The tables double their rows; the others follow them exactly.
+        # These two tables double their rows; all others follow their size.
         rows_a, rows_c = len(self.agents.bound), len(self.clients.framework)
         self.ledger.reserve(agents=rows_a, clients=rows_c, kinds=kinds)
         self.filters.reserve(agents=rows_a, clients=rows_c, kinds=kinds)
@@ -118,14 +117,14 @@ class State:
 
     @property
     def free(self) -> Ints:
-        """Amounts that may be offered, (A, K); zero if more is held than there is.
+        """Amounts that may be offered, (A, K); 0 where more is held than the capacity.
 
         Shared resources may be offered while they are held.
         """
         return self.free_on(None)
 
     def free_on(self, agents: Ints | None) -> Ints:
-        """As `free`, for some agents (J,) or all of them: (J, K)."""
+        """Return `free` for some agents, (J, K), or for all of them."""
         held, capacity = self.ledger.books.agent_held, self.agents.capacity
         if agents is None:  # beyond the last agent nothing is free
             free, end = untouched(capacity.shape, np.int64), self.agents.end
@@ -140,7 +139,7 @@ class State:
         return free
 
     def total_by_kind(self) -> Ints:
-        """Capacity of the cluster by kind, (K,)."""
+        """Return the cluster's capacity by kind, (K,)."""
         kinds = self.agents.capacity.shape[1]
         if self._total_version != self.agents.version or len(self._total) != kinds:
             self._total = self.agents.capacity.sum(axis=0)
@@ -148,21 +147,21 @@ class State:
         return self._total
 
     def agents_by_column(self) -> Ints:
-        """How many agents have something of each name, (R,); of several kinds the commonest."""
+        """Return how many agents have each resource, (R,): the largest count of its kinds."""
         found = np.zeros(len(self.space.names), np.int64)
         has = np.count_nonzero(self.agents.capacity[:, : len(self.space)], axis=0)
         np.maximum.at(found, self.space.column_of_kind, has)
         return found
 
     def total_by_column(self) -> Ints:
-        """Capacity of the cluster by name, (R,)."""
+        """Return the cluster's capacity by name, (R,)."""
         return self.space.by_column(self.total_by_kind()[None])[0]
 
     def held_by_column(self) -> Ints:
-        """What each client holds, by name, (C, R); each shared volume counts once."""
+        """Return what each client holds, by name, (C, R); each shared volume counts once."""
         books = self.ledger.books
         held = books.client_held
-        # Of a shared kind a client holds each volume once, however many of its tasks use it.
+        # A client holds each shared volume once, however many of its tasks use it.
         for kind in np.flatnonzero(self.space.shared_kind).tolist():
             rows = np.flatnonzero(books.held[:, kind])
             once = np.minimum(books.held[rows, kind], self.agents.capacity[books.agent[rows], kind])
@@ -172,16 +171,16 @@ class State:
         return self.space.by_column(held)
 
     def offered_by_column(self) -> Ints:
-        """What is offered to each client and not in use, by name, (C, R)."""
+        """Return what each client has on offer and not in use, by name, (C, R)."""
         return self.space.by_column(self.ledger.books.client_offered)
 
     def set_capacity(self, agent: int | Ints, capacity: Ints) -> None:
-        """Replace an agent's capacity (K,), or that of several, (N, K)."""
+        """Replace the capacity of an agent, (K,), or of several, (N, K)."""
         self.agents.set_capacity(agent, capacity)
         self.ledger.books.touched[agent] = True
 
     def live_clients(self) -> np.ndarray:
-        """Which clients may be offered something, (C,) bool."""
+        """Return which clients may be offered something, (C,)."""
         clients = self.clients
         return clients.subscribed & ~clients.suppressed & self.frameworks.active[clients.framework]
 

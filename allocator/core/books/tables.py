@@ -1,4 +1,4 @@
-"""Agents, frameworks and clients by row."""
+"""The tables of agents, frameworks and clients, one row each."""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
@@ -16,35 +16,35 @@ from allocator.core.resources import format_amount
 from allocator.core.snapshot import Bools, Floats, Ints
 
 _FEW_PAIRS = 512
-"""Up to this many pairs are looked up one by one, as are handles that no row has."""
+"""Up to this many pairs are looked up one by one; above, each distinct pair is looked up once."""
 
 REVOCABLE, SHARED, REFINED = 1, 2, 4
-"""Resources, besides plain ones, that frameworks may be capable of using."""
+"""Bits of `ClientTable.takes`: special resources that a framework's capabilities let it use."""
 
 
 class AgentTable(Table):
-    """Agents by handle; row 0 is none.
+    """Agents by handle; row 0 is unused.
 
-    `aside`: agents' input that was set aside; has only agents with such input.
+    `aside`: ignored input of agents; contains only agents with such input.
     `version`: grows whenever a capacity changes.
     """
 
     bound: Bools = column(np.bool_)
     info: list[AgentInfo | None] = listed(lambda: None)
-    """None if the row is not bound."""
+    """None if the row is unused."""
     active: Bools = column(np.bool_)
     whitelisted: Bools = column(np.bool_)
     drained: Bools = column(np.bool_)
-    """By an operator."""
+    """Whether an operator drains it."""
     capacity: Ints = column(wide=True)
     """(A, K), in thousandths."""
     unavailable_from_ms: Ints = column()
-    """When maintenance begins; -1 if there is none."""
+    """When maintenance begins, in ms; -1: none is planned."""
     unavailable_for_ms: Ints = column()
     changed_ms: Ints = column()
-    """When it came, or was activated or deactivated last."""
+    """When it was added, or last activated or deactivated."""
 
-    # A restored table has shown nothing yet.
+    # A restored table has not been shown to a snapshot yet.
     DERIVED: ClassVar[tuple[str, ...]] = ("_shown",)
 
     def __init__(self) -> None:
@@ -60,14 +60,14 @@ class AgentTable(Table):
 
     @property
     def end(self) -> int:
-        """The row after that of the last agent."""
+        """The row after the last agent."""
         return len(self.bound) - int(np.argmax(self.bound[::-1])) if self.bound.any() else 0
 
     def is_bound(self, agent: int) -> bool:
         return 0 < agent < len(self.bound) and bool(self.bound[agent])
 
     def bind(self, agent: Ints, info: Sequence[AgentInfo], *, active: Bools) -> None:
-        """Put agents (N,) into their rows, with no capacity yet."""
+        """Add agents (N,); they have no capacity yet."""
         for row, its_info in zip(agent.tolist(), info, strict=True):
             self.set_info(row, its_info)
         self.bound[agent] = True
@@ -83,7 +83,7 @@ class AgentTable(Table):
             self.aside[agent] = bounded(info.set_aside)
 
     def note_too_large(self, agent: int) -> None:
-        """Record that an agent has more than is counted."""
+        """Record that an agent has more of a resource than can be counted."""
         most = format_amount(CAPACITY_MAX)
         row = SetAside("resources", TOO_MANY, f"has more of one than is counted; {most} of it are")
         self.aside[agent] = bounded([row, *self.aside.get(agent, ())])
@@ -96,7 +96,7 @@ class AgentTable(Table):
         self.version += 1
 
     def show_capacity(self) -> Ints:
-        """The current capacity, (A, K): later changes go to another table."""
+        """Return the current capacity (A, K), read-only; later changes are made to a copy."""
         self._shown = self.capacity
         return read_only(self.capacity)
 
@@ -116,27 +116,27 @@ class AgentTable(Table):
 
 
 class FrameworkTable(Table):
-    """Frameworks by handle; row 0 is none.
+    """Frameworks by handle; row 0 is unused.
 
-    `request` (dict of int to amounts by name): frameworks' REQUEST calls.
-    `words`: the needs stated in their information.
-    `unserved`: roles in which a framework is not served, because there is no room for more clients.
-    `aside`: frameworks' input that was set aside; has only frameworks with such input.
-    `request_aside`: the same for REQUEST calls only.
+    `request`: amounts by name that a framework asked for in a REQUEST call, by framework.
+    `words`: the needs stated in a framework's information, by framework.
+    `unserved`: roles in which a framework is not served, because a limit is reached.
+    `aside`: ignored input of frameworks; contains only frameworks with such input.
+    `request_aside`: the part of `aside` that is due to REQUEST calls.
     """
 
     LATER: ClassVar[dict[str, str]] = {"served": "bound"}
 
     bound: Bools = column(np.bool_)
     info: list[FrameworkInfo | None] = listed(lambda: None)
-    """None if the framework is unknown; it may hold something nevertheless."""
+    """None if the framework is unknown; it may still hold resources."""
     active: Bools = column(np.bool_)
     changed_ms: Ints = column()
-    """When it subscribed, or was activated or deactivated last."""
+    """When it subscribed, or was last activated or deactivated."""
     served: Ints = column()
-    """The turn in which it was served last, in whichever role, or after which it came: `turns`."""
+    """The last turn in which it was served in any role; at first the last turn before it came."""
     clients: list[set[int]] = listed(set)
-    """Its client rows."""
+    """The rows of its clients."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -147,7 +147,7 @@ class FrameworkTable(Table):
         self.request_aside: dict[int, Aside] = {}
 
     def forget(self, framework: int) -> None:
-        """Clear the row, except for its clients."""
+        """Clear the row, but keep the framework's clients."""
         self.info[framework] = None
         self.bound[framework] = False
         self.active[framework] = False
@@ -169,25 +169,25 @@ class FrameworkTable(Table):
 
 
 class ClientTable(Table):
-    """Clients: one framework in one role each; row 0 is none.
+    """Clients: one framework in one role each; row 0 is unused.
 
-    `minimum` (dict of int to amounts by name): of clients with a minimum of their own: an offer
-        must reach one of these. An empty tuple: any offer that is not empty will do.
-    `unfit`: resources that a client asks for and no agent has; only such clients are in it.
-    `gangs` (dict of int to int): how many tasks of a client must start together; has only clients
-        with a gang.
-    `collecting`: what each collecting gang keeps; those that began earlier come first. An entry
-        counts only if its client has `waited` since.
-    `gang_offers`: what clients made of the gangs that they were offered.
-    `too_large` (set of int): clients whose gang, at its turn, would not fit even if nothing were
+    `minimum`: alternatives, each amounts by name: an offer must reach one of them. Contains only
+        clients with their own minimum. An empty tuple: any non-empty offer is enough.
+    `unfit`: names that a client's demand or minimum contains and no agent has; contains only such
+        clients.
+    `gangs`: number of tasks that must start together; contains only clients with a gang.
+    `collecting`: what each collecting gang keeps; the earliest collection comes first. An entry is
+        in force only while its client has `waited`.
+    `gang_offers`: how clients reacted to gangs that they were offered.
+    `too_large`: clients whose gang, when its turn came, would not have fitted even if nothing were
         held.
-    `rests` (dict of str to int): until when no gang of a principal may collect, in milliseconds of
-        the master's clock.
-    `version`: grows whenever a client comes, goes, or changes its state.
+    `rests`: by principal, the time until which its gangs may not begin to collect, in ms of the
+        master's clock.
+    `version`: grows whenever a client is added, leaves, or changes its state.
     `minimum_version`: grows whenever a client's own minimum changes.
     """
 
-    # A restored table keeps nothing yet that this would tell from what is new.
+    # Only for detecting changes, so a restored table may start again from 0.
     DERIVED: ClassVar[tuple[str, ...]] = ("minimum_version",)
 
     framework: Ints = column()
@@ -197,43 +197,44 @@ class ClientTable(Table):
     """False if the framework left the role, but still holds something in it."""
     suppressed: Bools = column(np.bool_)
     takes: Ints = column()
-    """What the framework is capable of: `REVOCABLE`, `SHARED`, `REFINED`, added up."""
+    """Special resources that the framework can use: `REVOCABLE`, `SHARED`, `REFINED`, added up."""
     served: Ints = column()
-    """The turn in which it was served last, see `turns`; 0: it never was."""
+    """The last turn in which it was served, see `turns`; 0: never."""
     waited: Ints = column()
-    """Full cycles since its last offer in which some agent could have served it, quotas aside, and
-    it was offered nothing; 0 for who wants no offers."""
+    """Consecutive full cycles in which some agent could have served it, quotas aside, but it was
+    offered nothing; 0 for a client that wants no offers."""
     offered_ms: Ints = column()
-    """When it was decided last to offer it something; 0: never."""
+    """When a cycle last decided to offer it something; 0: never."""
     changed_ms: Ints = column()
-    """When it subscribed to the role, or was suppressed or revived last."""
+    """When it subscribed to the role, or was last suppressed or revived."""
     declines: Ints = column()
-    """Offers in a row that it gave back whole."""
+    """Consecutive offers that it declined in full."""
     accepts: Ints = column()
-    """Times that it used something of an offer."""
+    """Number of times that it accepted something of an offer."""
     demand: Ints = column(wide=True)
-    """(C, R), in thousandths: what one task needs, as it counts now."""
+    """(C, R), in thousandths: the size of one task that is in force now."""
     learned: Ints = column(wide=True)
-    """The same, as acceptances and ended tasks tell."""
+    """The size of one task according to acceptances and ended tasks, (C, R)."""
     prior: Ints = column(wide=True)
-    """The same, as others of its sort told before it came, as long as it agrees."""
+    """The size of one task learnt from similar frameworks, (C, R); zeros once acceptances
+    contradict it."""
     by_prior: Bools = column(np.bool_)
-    """Whether its demand is its prior."""
+    """Whether `demand` is `prior`."""
     guessed: Bools = column(np.bool_)
-    """Whether the demand is a prior or learnt, not stated."""
+    """Whether `demand` is a prior or learnt, rather than stated."""
     mixed: Bools = column(np.bool_)
-    """It needs less if it runs already than elsewhere, so no demand can be learnt."""
+    """Its tasks need less on agents where it runs already, so no demand can be learnt."""
     hungry: Ints = column()
-    """Of who has a guessed demand: full cycles in a row in which it was offered nothing and had not
-    declined."""
+    """For a guessed demand: consecutive full cycles in which it was offered nothing and had not
+    declined anything."""
     probes: Ints = column()
-    """Times that it was offered all that is free because of that."""
+    """Number of times that it was offered all free resources because of `hungry`."""
     used: Floats = column(np.float64, wide=True)
     """(C, R), in thousandths: what it held on average, see `usage_memory`; zeros if not kept."""
     used_agents: Floats = column(np.float64)
-    """On how many agents it held something, on average."""
+    """Number of agents on which it held something, on average."""
     weight: Floats = column(np.float64)
-    """Beside that of its role; 0 if the row is free."""
+    """Multiplies the weight of its role; 0 if the row is unused."""
     demand_source: list[str] = listed(str)
     """``request``, ``label``, ``operator``, ``learned``, ``prior``, or empty if the demand is
     unknown."""
@@ -253,14 +254,14 @@ class ClientTable(Table):
         self._free = FreeRows(first=1)
 
     def row(self, framework: int, role: int) -> int:
-        """Row of a client; 0: none."""
+        """Return the row of a client; 0: none."""
         return self._row.get((framework, role), 0)
 
     def rows(self, framework: Ints, role: Ints) -> Ints:
-        """Rows of clients (N,); 0 if there is none."""
+        """Return the rows of clients (N,); 0: none."""
         if len(framework) <= _FEW_PAIRS or ((framework | role) >> np.int64(31)).any():
             return self._look_up(framework, role)
-        # Many rows are usually of few clients.
+        # Many pairs usually name few distinct clients.
         keys, which = np.unique(pair(framework, role), return_inverse=True)
         return self._look_up(keys >> np.int64(32), keys & np.int64(2**32 - 1))[which]
 
@@ -291,7 +292,7 @@ class ClientTable(Table):
         self.version += 1
 
     def forget_gang(self, row: int) -> None:
-        """A client has no gang any more."""
+        """Remove all data about a client's gang."""
         for of_gang in (self.gangs, self.collecting, self.gang_offers):
             of_gang.pop(row, None)
         self.too_large.discard(row)

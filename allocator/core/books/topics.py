@@ -1,4 +1,4 @@
-"""The topics of clients: what is learnt from a client is remembered under its topic."""
+"""The topic of a client: the name under which demands and durations are remembered."""
 
 import numpy as np
 
@@ -8,14 +8,14 @@ from allocator.core.demand.topics import Topic, name_topic
 
 
 def topic_of(state: State, client: int) -> Topic | None:
-    """The topic of a client's role and name; None if its framework is not known yet."""
+    """Return the topic of a client, from its role and name; None if its framework is unknown."""
     info = state.frameworks.info[int(state.clients.framework[client])]
     role = state.roles.path[int(state.clients.role[client])]
     return None if info is None else name_topic(role, info)
 
 
 def ends_within(state: State, client: int) -> int | None:
-    """The time within which tasks of a client's topic ended (p95), in ms; None: it is not known."""
+    """Return the p95 of the durations of tasks in a client's topic, in ms; None: unknown."""
     topic, memory = topic_of(state, client), state.memory
     counts = topic and memory.durations.counts(state.settings, topic, memory.elapsed_ms)
     if counts is None:

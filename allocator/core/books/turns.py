@@ -1,17 +1,18 @@
 """Turns: the order of service among clients with equal scores.
 
-Each cycle that offers something is one *turn*, and has the next number. Among equals, the client
-whose framework had its last turn longest ago, in any of its roles, comes first; among those, the
-one whose own last turn was longest ago. A new framework counts as having just had its turn. So a
-framework cannot move to the front by subscribing again, leaving, reviving, or joining many or other
-roles. A waiting framework is passed by each other framework at most once.
+Each cycle that offers something is one *turn*; turns are numbered. Among clients with equal scores,
+the one whose framework was last served (in any of its roles) in the earliest turn comes first;
+among the clients of such frameworks, the one that was itself served in the earliest turn. A new
+framework counts as served in the current turn. So a framework cannot move to the front by
+resubscribing, leaving, reviving, or joining many or other roles, and each other framework is served
+at most once before a waiting one.
 
 A cycle with several agents serves several clients at once. To keep a framework with many roles from
-taking all of these places, only its role with the longest wait is in front; the next one is one
-turn behind it, and so on.
+taking all of these agents, only its longest-waiting role counts as above; its second role counts as
+served one turn later, its third two turns later, and so on.
 
-A role is as far in front as its framework with the longest wait, but not further than its own last
-turn allows: a framework that takes nothing does not keep its role in front for others.
+A role takes the place of its longest-waiting framework, but not one before the role's own last turn
+allows: a framework that takes nothing does not keep its role in front for others.
 """
 
 from typing import NamedTuple
@@ -26,16 +27,16 @@ from allocator.core.snapshot import Ints
 
 _AGE_BITS = 31
 _OLDEST = (1 << _AGE_BITS) - 1
-"""Turns longer ago than this, which is years, are not distinguished."""
+"""Maximum age in turns; older turns, which are years ago, are treated alike."""
 
 
 class Turns(NamedTuple):
     """The number of the last turn of each client, framework and role.
 
-    `client`, `framework` (C,): the client itself; its framework, in whichever role.
-    `belongs_to`, `in_role` (C,): which framework that is, and in which role the client is.
-    `role` (n,): the role and its descendants; the root's is the number of the latest turn.
-    `here` (n,): the role's own frameworks.
+    `client`, `framework` (C,): the last turn of the client itself; of its framework in any role.
+    `belongs_to`, `in_role` (C,): the client's framework and role, by handle.
+    `role` (n,): the last turn of the role or a descendant; for the root: of any role.
+    `here` (n,): the last turn of the frameworks in the role itself.
     """
 
     client: Ints
@@ -47,7 +48,7 @@ class Turns(NamedTuple):
 
 
 def last_turn(state: State) -> int:
-    """Number of the last turn."""
+    """Return the number of the latest turn."""
     return int(state.roles.served[ROOT])
 
 
@@ -60,21 +61,21 @@ def turns_of(state: State) -> Turns:
 
 
 def behind(belongs_to: Ints, top: Ints, own: Ints, role: Ints) -> Ints:
-    """Count how many turns each leaf is behind its framework's last one.
+    """Count how many turns later each leaf counts as served, because of its framework's others.
 
-    The leaf of a framework that has waited longest is 0 behind, the next one 1, and so on, up to
-    the number of frameworks, since that many turns serve all of them.
+    The count is 0 for the longest-waiting leaf of a framework, 1 for the next, and so on. It is at
+    most the number of frameworks, since that many turns serve all of them.
 
-    `belongs_to` (L,): each leaf's framework.
-    `top`, `own` (L,): the last turn of the root's child above the leaf; the leaf's own.
-        The longest wait is determined by the first, then by the second.
-    `role` (L,): among equals, the lower number is in front.
+    `belongs_to` (L,): handle of each leaf's framework.
+    `top`, `own` (L,): the last turn of the root's child above the leaf, and of the leaf itself. The
+        longest wait is that with the lowest `top`, then the lowest `own`.
+    `role` (L,): breaks remaining ties: lower numbers first.
     Returns (L,).
     """
     leaves = np.bincount(belongs_to)
     if leaves.max(initial=0) <= 1:
         return np.zeros(len(own), np.int64)
-    # In this order the leaves of a framework are adjacent; its first one is where it begins.
+    # Sorted so that the leaves of a framework are adjacent, the longest wait first.
     order = np.lexsort((role, own, top, belongs_to))
     begins = np.cumsum(leaves) - leaves
     rank = np.empty(len(own), np.int64)
@@ -83,7 +84,7 @@ def behind(belongs_to: Ints, top: Ints, own: Ints, role: Ints) -> Ints:
 
 
 def take_turn(state: State, client: Ints) -> None:
-    """Record a turn of these clients (N,); without clients there is no turn."""
+    """Record that clients (N,) were served in a new turn; without clients there is no turn."""
     if not len(client):
         return
     clients, roles = state.clients, state.roles
@@ -107,13 +108,13 @@ def _line_up(
 ) -> NDArray[np.int64]:
     nodes, leaves = len(parent), len(turn)
     result = np.zeros(nodes, np.int64)
-    # The leaf below each node that has waited longest. Children come before parents.
+    # For each node: the earliest last turn of the leaves below it. Children come before parents.
     oldest = np.full(nodes, last)
     for node in range(nodes - 1):
         if node < leaves:
             oldest[node] = turn[node]
         oldest[parent[node]] = min(oldest[parent[node]], oldest[node])
-    # Longer ago is smaller; ties of frameworks are broken by the leaf's own turn.
+    # Earlier turns give smaller numbers; the leaf's own turn breaks ties of frameworks.
     for node in range(nodes - 1):
         first = min(max(last - max(oldest[node], own[node]), 0), _OLDEST)
         then = min(max(last - own[node], 0), _OLDEST)
@@ -124,12 +125,12 @@ def _line_up(
 def line_up(parent: Ints, turn: Ints, own: Ints) -> Ints:
     """Order the nodes of a tree by turns.
 
-    `parent` (N,): leaves first, children before parents; -1 for the root, the last node.
-    `turn` (L,): the last turn of each leaf's framework, and how many turns it is `behind`.
-    `own` (N,): each node's own last turn; the root's is the last of all.
-    Returns (N,): among siblings the smaller comes first; the root has 0, the largest.
+    `parent` (N,): leaves first, children before parents; -1 for the root, which is the last node.
+    `turn` (L,): the last turn of each leaf's framework, plus the result of `behind`.
+    `own` (N,): each node's own last turn; for the root: the latest turn.
+    Returns (N,), at most 0: among siblings the smallest comes first; the root has 0.
     """
-    # Leaves that are behind may have a future turn, so count back from the latest.
+    # Adding `behind` may give a future turn, so ages are relative to the latest turn of all.
     last = max(int(own[-1]), int(turn.max(initial=0)))
     placed: Ints = _line_up(last, *map(loop_view, (parent, turn, own)))
     return placed

@@ -1,4 +1,4 @@
-"""Averages over time of what clients hold, and what counts for their shares."""
+"""Averages over time of what clients hold, and their effect on clients' shares."""
 
 import numpy as np
 
@@ -7,11 +7,11 @@ from allocator.core.demand.usage_memory import UsageMemory
 from allocator.core.snapshot import Floats, Ints
 
 AGENTS = ""
-"""The name under which the number of agents is kept, beside those of resources."""
+"""The name under which the number of agents is stored, beside the names of resources."""
 
 
 def count_until(state: State, now_ms: int) -> None:
-    """Add what was held until `now_ms` to the averages; call this before anything changes."""
+    """Update the averages to `now_ms`, with the current holdings; call this before these change."""
     memory, clients = state.memory.usage, state.clients
     if memory.half_life_ms != state.settings.half_life_ms:
         memory.set_half_life(state.settings.half_life_ms)
@@ -23,7 +23,7 @@ def count_until(state: State, now_ms: int) -> None:
     parts = list(memory.pass_time(now_ms))
     if not parts:
         return
-    # A framework may have thousands of roles in which it never held anything.
+    # Skip clients that never held anything: a framework may have thousands of such roles.
     agents_held = state.ledger.books.agents_held
     rows = np.flatnonzero((agents_held > 0) | clients.used.any(axis=1))
     held, agents_held = state.held_by_column()[rows], agents_held[rows]
@@ -35,9 +35,9 @@ def count_until(state: State, now_ms: int) -> None:
 
 
 def averages(state: State, inherited: Floats) -> tuple[Floats, Floats]:
-    """What each client held on average, (C, R), in thousandths, and on how many agents, (C,).
+    """Return the average holdings of each client (C, R), in thousandths, and number of agents (C,).
 
-    `inherited`: what the function of this name returns.
+    `inherited`: the result of `inherited`.
     """
     memory, clients = state.memory.usage, state.clients
     used = clients.used[:, : len(state.space.names)]
@@ -47,10 +47,11 @@ def averages(state: State, inherited: Floats) -> tuple[Floats, Floats]:
 
 
 def inherited(state: State) -> Floats:
-    """What clients that left used, (C, R + 1), in thousandths / `scale`; the last column: agents.
+    """Return what clients that left add to the averages of others, (C, R + 1); last column: agents.
 
-    It is divided equally among the clients of the same role. So a role keeps its history when other
-    frameworks replace its present ones: each Spark job, for example, is a framework of its own.
+    The unit is thousandths / `scale`. The average of a client that left is divided equally among
+    the subscribed clients of its role. So a role keeps its history when new frameworks replace old
+    ones; each Spark job, for example, is a new framework.
     """
     clients, roles = state.clients, state.roles
     column = {name: index for index, name in enumerate((*state.space.names, AGENTS))}
@@ -70,14 +71,17 @@ def inherited(state: State) -> Floats:
 
 
 def used(state: State) -> Ints:
-    """As the amounts of `averages`, rounded down."""
+    """Return the amounts of `averages`, rounded down."""
     return np.floor(averages(state, inherited(state))[0]).astype(np.int64)
 
 
 def counted(state: State, held: Ints, inherited: Floats) -> tuple[Ints, Floats]:
-    """What counts for each client's share: amounts (C, R), in thousandths, and agents (C,).
+    """Return what counts for each client's share: amounts (C, R), in thousandths, and agents (C,).
 
-    It is (1 - k) x now + k x average, with the weight k of the settings. `held` (C, R): now.
+    It is (1 - k) x held now + k x average, where k is the setting `usage_weight`.
+
+    `held` (C, R): amounts held now, in thousandths.
+    `inherited`: the result of `inherited`.
     """
     k = state.settings.usage_weight
     amounts, agents = averages(state, inherited)
@@ -86,7 +90,7 @@ def counted(state: State, held: Ints, inherited: Floats) -> tuple[Ints, Floats]:
 
 
 def come(state: State, client: int) -> None:
-    """Restore the average of a client that subscribes, if it was there before."""
+    """Restore the average of a client that subscribes again."""
     path, framework_id = _names(state, client)
     if (path, framework_id) not in state.memory.usage.absent:
         return
@@ -100,20 +104,20 @@ def come(state: State, client: int) -> None:
 
 
 def leave(state: State, client: int) -> None:
-    """Keep the average of a client whose row is about to be freed."""
+    """Store the average of a client whose row is about to be freed."""
     _leave(state, client, state.memory.usage, 1.0)
 
 
 def end_session(state: State) -> None:
-    """Keep the averages of all clients: the next session may have other rows and columns."""
+    """Store the averages of all clients; the next session may have other rows and columns."""
     for client in np.flatnonzero(state.clients.used.any(axis=1)).tolist():
         leave(state, client)
 
 
 def usage_of(state: State) -> dict[tuple[str, str], dict[str, float]]:
-    """Averages by role path and framework id, then by name, of all clients, present or not.
+    """Return the averages of all clients, present or not, by (role path, framework id) and name.
 
-    Of more than `ABSENT_MAX`, the oldest are added up by role.
+    If there are more than `ABSENT_MAX`, the oldest are added up by role.
     """
     memory, everything = state.memory.usage, UsageMemory()
     if memory.half_life_ms:
@@ -126,7 +130,7 @@ def usage_of(state: State) -> dict[tuple[str, str], dict[str, float]]:
 
 
 def _leave(state: State, client: int, memory: UsageMemory, factor: float) -> None:
-    """Add a client's average, times a factor, to a memory."""
+    """Add a client's average, multiplied by a factor, to a memory."""
     clients, names = state.clients, state.space.names
     used = clients.used[client] * factor
     amounts = {names[column]: float(used[column]) for column in np.flatnonzero(used).tolist()}
@@ -136,7 +140,7 @@ def _leave(state: State, client: int, memory: UsageMemory, factor: float) -> Non
 
 
 def _names(state: State, client: int) -> tuple[str, str]:
-    """The role's path, and the framework's id; empty if the framework is unknown."""
+    """Return the role's path and the framework's id, which is empty if unknown."""
     info = state.frameworks.info[int(state.clients.framework[client])]
     path = state.roles.path[int(state.clients.role[client])]
     return path, "" if info is None else info.framework_id

@@ -1,15 +1,15 @@
-"""Conversion of the core's state to columns and back: journal files begin with these.
+"""Converts the state of the core to columns and back; journal files begin with such a checkpoint.
 
-A *checkpoint* is made in two steps. `Detached` copies what may change; it is all that the core
-waits for. `to_columns` turns the copy into columns: the values of one field of many objects stand
-side by side, so that fifty thousand agents cost a few loops over lists, and arrays stay as they
+A *checkpoint* is made in two steps. `Detached` copies all that may change; the core waits only for
+this step. `to_columns` then converts the copy: one column has the values of one field of many
+objects, so that fifty thousand agents cost only a few loops over lists, and arrays are kept as they
 are. `restore` recreates the objects. It accepts only classes of the core, and calls none of their
 code.
 
-The attributes of objects are found at run time: a new array of a table needs no line here. A value
-of a type that is not known here raises a `CheckpointError`. A class lists in `DERIVED` the
-attributes that are computed from the others: they are left out, and ignored if an older checkpoint
-has them. `LATER` lists arrays that older checkpoints lack: these become zeros.
+The attributes of objects are found at run time, so a new array of a table needs no change here. A
+value of an unsupported type raises a `CheckpointError`. A class lists in `DERIVED` the attributes
+that are computed from others: they are not saved, and ignored in older checkpoints. `LATER` lists
+arrays that older checkpoints lack; these are filled with zeros.
 """
 
 from allocator.core.checkpoint.columns import Array, CheckpointError, Column

@@ -1,4 +1,4 @@
-"""Which objects a checkpoint may contain, and which of their attributes."""
+"""Defines which objects a checkpoint may contain, and which of their attributes are saved."""
 
 import sys
 import types
@@ -22,7 +22,7 @@ def is_ours(kind: type) -> bool:
     module = kind.__module__
     if module != _PACKAGE and not module.startswith(f"{_PACKAGE}."):
         return False
-    # A checkpoint names the class, so that the name must resolve to it.
+    # A checkpoint stores the name of the class, so this name must lead to the class.
     return getattr(sys.modules[module], kind.__qualname__, None) is kind
 
 
@@ -32,25 +32,25 @@ def is_named_tuple(kind: type) -> bool:
 
 
 def derived(kind: type) -> tuple[str, ...]:
-    """Attributes that are computed from the others."""
+    """Return the attributes of a class that are computed from others."""
     return getattr(kind, "DERIVED", ())
 
 
 def later(kind: type) -> Mapping[str, str]:
-    """Arrays of whole numbers that older checkpoints lack, and which array each is as long as."""
+    """Return integer arrays that older checkpoints lack, each with an array of the same length."""
     return getattr(kind, "LATER", {})
 
 
 @cache
 def declared(kind: type) -> tuple[str, ...] | None:
-    """Fields of a class that declares them; None: those that its objects have."""
+    """Return the fields that a class declares; None: each object has its own attributes."""
     if is_named_tuple(kind):
         return tuple(kind._fields)  # type: ignore[attr-defined]
     return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else None
 
 
 def names_of(value: object) -> tuple[str, ...]:
-    """Attributes of an object that are saved."""
+    """Return the attributes of an object that are saved."""
     kind: Any = type(value)
     if not is_ours(kind) or not (declared(kind) or hasattr(value, "__dict__")):
         raise CheckpointError(f"{kind.__module__}.{kind.__qualname__} is nothing that can be kept")
@@ -61,11 +61,11 @@ def names_of(value: object) -> tuple[str, ...]:
 
 
 @cache
-def never_changes(kind: Any) -> bool:  # noqa: ANN401 - a type, or what stands in a hint
-    """Whether values of a type can be shared with a copy, according to its declaration."""
+def never_changes(kind: Any) -> bool:  # noqa: ANN401 - a type, or a part of a type hint
+    """Whether values of a type are immutable, by its declaration, so that copies can share them."""
     if kind in _ATOMS or kind is Ellipsis:
         return True
-    # A frozen object is only safe if everything it may hold is safe, too.
+    # A frozen object is immutable only if all of its fields are.
     if isinstance(kind, type) and is_dataclass(kind):
         parameters = kind.__dataclass_params__  # type: ignore[attr-defined]
         return parameters.frozen and all(map(never_changes, typing.get_type_hints(kind).values()))
@@ -81,7 +81,7 @@ def assemble(kind: Any, names: Sequence[str], values: Sequence[object]) -> Any: 
     """Make an object from its attributes, without calling its code."""
     if is_named_tuple(kind):
         return tuple.__new__(kind, values)
-    # Frozen classes and slots do not allow a plain assignment.
+    # Frozen classes do not allow plain assignments.
     made = object.__new__(kind)
     for name, value in zip(names, values, strict=True):
         object.__setattr__(made, name, value)

@@ -1,4 +1,4 @@
-"""The parts of a checkpoint."""
+"""The data structure of a checkpoint: columns of values."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,12 +15,13 @@ class CheckpointError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Values of one type, in the order of what holds them.
+    """A sequence of values of one type.
 
-    `kind`: what they are, see `to_columns`.
-    `texts`: the different texts; of objects the class, then its fields.
-    `arrays`: numbers, lengths, or which text or part a value is; of arrays, themselves.
-    `parts`: what the values hold.
+    `kind`: their type, see `to_columns`.
+    `count`: the number of values.
+    `texts`: distinct texts; for objects: the class, then its fields.
+    `arrays`: numbers, lengths, or the index of each value's text or part; for arrays: the values.
+    `parts`: columns of the values that these values contain.
     """
 
     kind: str

@@ -1,4 +1,4 @@
-"""The copy from which a checkpoint is made while the core continues."""
+"""Copies the core's state, so that a checkpoint can be made while the core continues."""
 
 from collections.abc import Iterable
 from typing import Any, TypeAlias
@@ -11,21 +11,21 @@ from allocator.core.checkpoint.flattening import to_columns
 from allocator.core.numba.wide_tables import untouched
 
 _STRETCH = 1 << 18
-"""Granularity in bytes at which zeros are skipped."""
+"""Zeros are skipped in pieces of this many bytes."""
 
 
 class Detached:
-    """An immutable copy; pickling it produces `DetachedColumns`."""
+    """An immutable copy of a value; pickling it produces `DetachedColumns`."""
 
     def __init__(self, value: object, *, still: bool = False) -> None:
         """Copy a value deeply.
 
-        `still`: the value itself never changes, so that it need not be copied.
+        `still`: True: the value never changes again, so it is used without copying.
         """
         self.value: Any = value if still else self._copy(value)
 
     def columns(self) -> Column:
-        """Convert it to columns. Objects restored from them share nothing with this copy."""
+        """Convert the copy to columns. Objects restored from them share nothing with this copy."""
         return to_columns(Detached(self.value).value)
 
     def __reduce__(self) -> tuple[type["DetachedColumns"], tuple[Column]]:
@@ -56,14 +56,14 @@ class Detached:
 
 
 class DetachedColumns:
-    """A copy that has been turned into columns already."""
+    """A copy that is already converted to columns."""
 
     def __init__(self, column: Column) -> None:
-        """Take columns, which must not change."""
+        """Use columns, which must not change afterwards."""
         self._column = column
 
     def columns(self) -> Column:
-        """As of `Detached`."""
+        """Return a copy of the columns, see `Detached.columns`."""
         column: Column = Detached(self._column).value
         return column
 
@@ -73,7 +73,7 @@ Copied: TypeAlias = Detached | DetachedColumns
 
 
 def nbytes_of(value: Any) -> int:  # noqa: ANN401
-    """Total size of the arrays in a value, and therefore of a copy."""
+    """Return the total size in bytes of the arrays in a value, which is about that of a copy."""
     kind: Any = type(value)
     if kind is np.ndarray:
         return int(value.nbytes)
@@ -96,11 +96,12 @@ def _nbytes_of_all(values: Iterable[Any]) -> int:
 def _copy_of(array: Array) -> Array:
     """Copy an array without writing long runs of zeros.
 
-    Unwritten pages take no memory, and relations between all clients and agents are mostly empty.
+    Memory pages that are never written take no memory, and most bits of relations between clients
+    and agents are 0.
     """
     if array.nbytes < 2 * _STRETCH or not array.flags.c_contiguous:
         return array.copy()
-    # The last stretch is always copied: its length may not be a whole number of words.
+    # Always copy the last piece, whose length may not be a multiple of eight.
     copied = untouched(array.shape, array.dtype)
     source, target = (each.reshape(-1).view(np.uint8) for each in (array, copied))
     for begin in range(0, len(source), _STRETCH):

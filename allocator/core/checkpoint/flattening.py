@@ -1,4 +1,4 @@
-"""Conversion of values to columns."""
+"""Converts values to columns."""
 
 import types
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ def to_columns(value: object) -> Column:
 
 
 def _column(values: list[Any]) -> Column:
-    """Make one column of values by their type; values of several types make a mixed column."""
+    """Make a column of values of one type; values of several types make a mixed column."""
     kinds = list(dict.fromkeys(map(type, values)))
     if len(kinds) > 1:
         return _mixed(values, kinds)
@@ -35,7 +35,7 @@ def _column(values: list[Any]) -> Column:
 
 
 def _mixed(values: list[Any], kinds: list[type]) -> Column:
-    """A part for each type, and the index of each value's part."""
+    """Make a column with a part for each type, and the index of each value's part."""
     if len(kinds) > _TYPES_MAX:
         raise CheckpointError(f"{len(kinds)} types in one collection; at most {_TYPES_MAX}")
     number = {kind: index for index, kind in enumerate(kinds)}
@@ -45,7 +45,7 @@ def _mixed(values: list[Any], kinds: list[type]) -> Column:
 
 
 def _objects(values: list[Any]) -> Column:
-    """A part for each attribute; all objects must have the same attributes in the same order."""
+    """Make a column with a part for each attribute; all objects must have the same attributes."""
     kind: Any = type(values[0])
     names = names_of(values[0])
     if declared(kind) is None and any(names_of(value) != names for value in values):
@@ -75,7 +75,7 @@ def _floats(values: list[float]) -> Column:
 
 
 def _texts(values: list[str]) -> Column:
-    """The distinct texts, and the index of each value's text."""
+    """Make a column of the distinct texts, and the index of each value's text."""
     number = {text: index for index, text in enumerate(dict.fromkeys(values))}
     which = np.fromiter(map(number.__getitem__, values), np.int64, len(values))
     return Column("text", len(values), texts=list(number), arrays=[which])
@@ -93,14 +93,14 @@ def _lengths(values: Sequence[Any]) -> Array:
 
 
 def _sequences(values: list[Any]) -> Column:
-    """The items of all sequences in one part, and the lengths of the sequences."""
+    """Make a column of the lengths of sequences, with the items of all of them in one part."""
     items = [item for value in values for item in value]
     kind = type(values[0]).__name__
     return Column(kind, len(values), arrays=[_lengths(values)], parts=[_column(items)])
 
 
 def _sets(values: list[Any]) -> Column:
-    """As sorted sequences: a set is unordered, and equal sets must give equal columns."""
+    """Make a column of sorted items: sets are unordered, and equal sets must give equal columns."""
     try:
         items = [item for value in values for item in sorted(value)]
     except TypeError:

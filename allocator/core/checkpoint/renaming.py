@@ -1,9 +1,9 @@
-"""Copies of the core's state with pseudonyms.
+"""Copies the core's state with pseudonyms in place of names.
 
-Names of frameworks, roles, agents, hosts, users and attributes, and their values, become
-pseudonyms: the same one for the same name everywhere, with each part of a role's path on its own.
-Amounts, times and handles stay, so decisions are the same. Every text that is not a known word of
-Mesos or of this package is renamed, so a new field cannot leak a name.
+Names of frameworks, roles, agents, hosts and users, and names and values of attributes, become
+pseudonyms. A name has the same pseudonym everywhere; each part of a role's path is renamed
+separately. Amounts, times and handles stay, so decisions are the same. Every text that is not a
+known word of Mesos or of this package is renamed, so a new field cannot leak a name.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -26,7 +26,7 @@ from allocator.core.policy import PolicySpec
 from allocator.core.resources import format_quantities
 
 _WORDS = frozenset({"", "*", "hostname", "region", "zone", "name", "principal", "user"})
-"""What means something by itself: any role or pattern, and what every agent and framework has."""
+"""Texts with a meaning of their own, which are kept: any role or pattern, and common attributes."""
 
 _OURS: Mapping[type, frozenset[str]] = {
     AgentInfo: frozenset({"capabilities"}),
@@ -34,7 +34,7 @@ _OURS: Mapping[type, frozenset[str]] = {
     SetAside: frozenset({"reason"}),
     ClientTable: frozenset({"demand_source"}),
 }
-"""Attributes that hold words of Mesos or of ours."""
+"""Attributes whose texts are words of Mesos or of this package, and are kept."""
 
 
 class Renamer:
@@ -43,7 +43,7 @@ class Renamer:
     def __init__(self, words: Iterable[str] = ()) -> None:
         """Start without pseudonyms.
 
-        `words`: what is not renamed, such as the names of resources.
+        `words`: texts to keep, such as names of resources.
         """
         self.pseudonyms: dict[str, str] = {}
         self._words = _WORDS.union(words)
@@ -55,13 +55,13 @@ class Renamer:
 
     @classmethod
     def of(cls, state: State) -> "Renamer":
-        """Make one that keeps the names of resources."""
+        """Make a renamer that keeps the names of resources in a state."""
         names = {*state.space.names, *(kind.name for kind in state.space.kinds if kind)}
         names.update(*state.settings.limits.values())
         return cls(names)
 
     def text(self, text: str) -> str:
-        """Rename a text, part by part of a path."""
+        """Rename each part of a path; a text without slashes has one part."""
         if text in self._words:
             return text
         return "/".join(map(self._part, text.split("/")))
@@ -72,7 +72,7 @@ class Renamer:
         return self.pseudonyms.setdefault(part, f"name{len(self.pseudonyms) + 1}")
 
     def value(self, value: Any) -> Any:  # noqa: ANN401
-        """Rename all texts in a value; arrays and numbers are shared with it."""
+        """Rename all texts in a value; the result shares arrays and numbers with it."""
         kind: Any = type(value)
         if kind is str:
             return self.text(value)
@@ -96,7 +96,7 @@ class Renamer:
         )
 
     def _policy(self, spec: PolicySpec) -> PolicySpec:
-        """Names of policies must stay, so that they are found; those of roles need not."""
+        """Keep the names of policies, which must be found; rename roles."""
         subtrees = {self.text(role): below for role, below in spec.subtrees.items()}
         return PolicySpec(
             spec.name, spec.selection, spec.mode, spec.flat, dict(spec.parameters), subtrees
@@ -121,7 +121,7 @@ class Renamer:
         return SetConstraint(self.text(rule.role), self.text(rule.framework_name), expression)
 
     def _expression(self, expression: str) -> str:
-        """Rename attributes and values; drop what does not parse."""
+        """Rename attributes and values in an expression; one that does not parse becomes empty."""
         try:
             clauses = parse_constraint(expression)
         except ValueError:

@@ -1,4 +1,4 @@
-"""Conversion of columns to values."""
+"""Converts columns back to values."""
 
 import sys
 from collections.abc import Mapping
@@ -29,17 +29,18 @@ _MISFITS = (
     TypeError,
     ValueError,
 )
-"""What columns that do not belong together may come to."""
+"""Exceptions that inconsistent columns may cause."""
 
 
 def restore(column: Column, like: _Value) -> _Value:
     """Make a value from columns.
 
-    `like`: a fresh value of the same build: its classes, their attributes and the types of their
-        arrays are what the columns must have, and what is `DERIVED` is taken from it.
+    `like`: a fresh value, made by the same version of the code. Classes, their attributes and the
+        types of their arrays must equal those of this value; `DERIVED` attributes are copied from
+        it.
     Raises CheckpointError if the columns are damaged, or of another version.
     """
-    # A fresh value shows what every object has to look like.
+    # Find one example of each class in the fresh value.
     examples: dict[type, object] = {}
     _collect(like, examples)
     try:
@@ -53,7 +54,7 @@ def restore(column: Column, like: _Value) -> _Value:
 
 
 def _check_shape(value: Any, like: Any) -> None:  # noqa: ANN401
-    """Raise a `CheckpointError` if a value is composed differently from a fresh one."""
+    """Raise a `CheckpointError` if a value has another type or structure than a fresh one."""
     if type(value) is not type(like) or (type(like) is tuple and len(value) != len(like)):
         raise CheckpointError(f"a {type(value).__name__} stands where {type(like).__name__} should")
     if type(like) is tuple:
@@ -62,7 +63,7 @@ def _check_shape(value: Any, like: Any) -> None:  # noqa: ANN401
 
 
 def _collect(value: Any, examples: dict[type, object]) -> None:  # noqa: ANN401
-    """Find an example of each class among the attributes of a value."""
+    """Find an example of each class among the attributes of a value, recursively."""
     kind: Any = type(value)
     if kind is tuple:
         for each in value:
@@ -74,7 +75,7 @@ def _collect(value: Any, examples: dict[type, object]) -> None:  # noqa: ANN401
 
 
 class _Reader:
-    """Makes values from columns, and compares their types with examples."""
+    """Makes values from columns, and checks their types against examples."""
 
     def __init__(self, examples: Mapping[type, object]) -> None:
         self._examples = examples
@@ -140,11 +141,11 @@ class _Reader:
         kind = self._class(title, names)
         example = self._examples.get(kind)
         parts = [self.read(part) for part in column.parts]
-        # The attributes of tables must be of the types that a fresh table has.
+        # The attributes of tables must have the same types as in a fresh table.
         for name, part in zip(names, parts, strict=True):
             if example is not None and not is_dataclass(kind):
                 _check_like(getattr(example, name), part, f"{kind.__qualname__}.{name}")
-        # One row of attributes for each object, and what is derived from the fresh one.
+        # Make an object of each row of attributes; copy derived attributes from the fresh object.
         rows = zip(*parts, strict=True) if parts else iter([()] * column.count)
         made = [assemble(kind, names, row) for row in rows]
         for name in derived(kind):
@@ -156,7 +157,7 @@ class _Reader:
         return made
 
     def _class(self, title: str, names: list[str]) -> Any:  # noqa: ANN401
-        """Find a class by its name: one of this package that is loaded, and has these fields."""
+        """Find a loaded class of this package by its name, and check its fields."""
         module, _, name = title.partition(":")
         kind = getattr(sys.modules.get(module), name, None)
         if not isinstance(kind, type) or kind.__module__ != module or not is_ours(kind):
@@ -167,7 +168,7 @@ class _Reader:
                 raise CheckpointError(f"{title!r} has no place in a checkpoint")
             expected = names_of(self._examples[kind])
         known = [name for name in expected if name in names or name not in later(kind)]
-        # Older checkpoints may hold what is derived now.
+        # Older checkpoints may contain attributes that are derived now.
         found = [name for name in names if name in expected or name not in derived(kind)]
         if known != found:
             differing = ", ".join(sorted(set(expected) ^ set(found))) or "the order of its fields"
@@ -176,7 +177,7 @@ class _Reader:
 
 
 def _only(column: Column, dtype: type) -> list[Any]:
-    """The numbers of a column with a single array, which must have this type."""
+    """Return the numbers of a column that has a single array, and check the array's type."""
     (array,) = column.arrays
     if array.dtype != dtype or array.ndim != 1:
         raise CheckpointError(f"a column of {column.kind} holds {array.dtype}")
@@ -184,7 +185,7 @@ def _only(column: Column, dtype: type) -> list[Any]:
 
 
 def _places(column: Column, size: int) -> list[int]:
-    """Which text or part each value is, checked."""
+    """Return and check indices of texts or parts: each must be less than `size`."""
     (array,) = column.arrays
     if array.dtype.kind not in "iu" or array.ndim != 1:
         raise CheckpointError(f"a column of {column.kind} holds {array.dtype}")
@@ -194,7 +195,7 @@ def _places(column: Column, size: int) -> list[int]:
 
 
 def _cut(items: list[Any], lengths: list[int]) -> list[list[Any]]:
-    """Cut items into lists of these lengths, which must use up all of them."""
+    """Cut items into lists of the given lengths, whose sum must be the number of items."""
     if min(lengths, default=0) < 0 or sum(lengths) != len(items):
         raise CheckpointError(f"{len(items)} items stand where {sum(lengths)} should")
     end, cut = 0, []
@@ -205,7 +206,7 @@ def _cut(items: list[Any], lengths: list[int]) -> list[list[Any]]:
 
 
 def _check_like(example: object, values: list[Any], place: str) -> None:
-    """Raise a `CheckpointError` if the type of a field's value differs from a fresh one's."""
+    """Raise a `CheckpointError` if the values of a field differ in type from an example."""
     if example is None:
         return
     for value in values:

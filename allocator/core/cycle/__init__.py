@@ -1,5 +1,5 @@
-"""One cycle: a snapshot of the books, the policy's grants, and the decisions made from them.
+"""One cycle: takes a snapshot of the books, asks the policy for grants, and makes decisions.
 
-`Allocator.allocate` in `core/allocator.py` starts one. Start with `cycle`; `snapshot_builder` makes
-    the policies' input.
+`Allocator.allocate` in `core/allocator.py` runs a cycle. Start with `cycle`; `snapshot_builder`
+makes the policies' input.
 """

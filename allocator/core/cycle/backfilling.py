@@ -1,13 +1,13 @@
-"""Backfill: room that a gang collects is offered to clients whose tasks end before it begins.
+"""Backfill: offers the room that a gang collects to clients whose tasks end before the gang begins.
 
-Until the last of its tasks fits, what a gang keeps is idle. Its guests are the clients without a
-gang whose tasks end, almost certainly (p95 of what is learnt of their like), before the gang is
-expected to begin, and before its collection ends. They are offered what is left of its agents after
-all others had their turns. Agents that are lent stay the gang's until then: what comes back there
-is kept.
+What a gang collects is idle until its last task fits. Its *guests* are clients without a gang whose
+tasks almost certainly (p95 of learnt durations) end before the gang is expected to begin, and
+before its collection ends. After all other grants of a cycle, guests are offered what is left on
+the gang's agents. These agents are then *lent*: what comes back there before the gang's expected
+start is kept for the gang.
 
-Nothing that a client says counts. If its tasks run longer than those before, the gang begins later,
-but lends nothing more after the time at which it was expected to begin.
+Durations are observed, never stated by frameworks. If a guest's tasks run longer than earlier ones,
+the gang begins later, but after its expected start it lends nothing more.
 """
 
 from dataclasses import replace
@@ -27,17 +27,18 @@ from allocator.core.policy import Policy
 from allocator.core.snapshot import BitWords, Bools, Grants, Ints, Snapshot
 
 FORECASTS_MAX = 4
-"""Gangs that may have guests in one cycle, of those that began to collect first."""
+"""Maximum number of gangs with guests in one cycle; the earliest collections are chosen."""
 
 REST_MS = 0.01
-"""For how long, for each holding, no forecast is made after one. Looking at a million holdings
-takes half a second of processor time, so forecasts take at most one part in twenty."""
+"""Pause after making forecasts, in ms per holding of the cluster. A forecast with a million
+holdings takes half a second of processor time, so forecasts use at most a twentieth of the time."""
 
 
 class Forecasts(NamedTuple):
-    """When gangs are expected to begin, as far as it is known, by client.
+    """The expected starts of gangs, where known.
 
-    `outlook`: what they rest on; None: nothing is learnt.
+    `of_client`: by the gang's client.
+    `outlook`: the data behind the forecasts; None: no forecasts were made.
     """
 
     of_client: dict[int, Forecast]
@@ -45,7 +46,7 @@ class Forecasts(NamedTuple):
 
 
 def forecasts(state: State, snapshot: Snapshot) -> Forecasts:
-    """When the gangs that collect are expected to begin."""
+    """Forecast when the gangs that collect begin; empty while forecasts pause."""
     assert snapshot.gangs is not None
     collecting = list(state.clients.collecting.items())[:FORECASTS_MAX]
     memory = state.memory
@@ -62,7 +63,7 @@ def forecasts(state: State, snapshot: Snapshot) -> Forecasts:
 
 
 def keep_forecasts(state: State, found: Forecasts) -> None:
-    """Note the forecasts: the first one, or an earlier start."""
+    """Store the forecasts of gangs that had none, or that now begin earlier."""
     collecting, memory = state.clients.collecting, state.memory
     if found.outlook is not None:
         rest_ms = int(len(found.outlook.holders.agent) * REST_MS)
@@ -76,9 +77,9 @@ def keep_forecasts(state: State, found: Forecasts) -> None:
 
 
 def with_guests(state: State, snapshot: Snapshot, found: Forecasts) -> Snapshot:
-    """The snapshot that shows who may be offered what gangs keep.
+    """Return the snapshot with the guests of each gang.
 
-    `found`: the forecasts of this cycle; a gang without one has no guests.
+    `found`: the forecasts of this cycle; a gang without a forecast has no guests.
     """
     gangs, outlook, collecting = snapshot.gangs, found.outlook, state.clients.collecting
     left_ms = {client: _left_ms(state, collecting[client]) for client in found.of_client}
@@ -94,15 +95,15 @@ def with_guests(state: State, snapshot: Snapshot, found: Forecasts) -> Snapshot:
 
 
 def _left_ms(state: State, its: Collecting) -> int:
-    """How long what a gang keeps is not needed yet."""
+    """Return for how long, in ms, a gang does not need what it keeps."""
     until_ms = min(its.expected_ms, its.since_ms + state.settings.collect_ms)
     return until_ms - state.now_ms
 
 
 def with_backfill(policy: Policy, snapshot: Snapshot, grants: Grants, seed: int) -> Grants:
-    """Let the policy decide also about what gangs keep, among their guests.
+    """Let the policy grant the resources that gangs keep to the gangs' guests, too.
 
-    `grants`: all others of the cycle.
+    `grants`: all other grants of the cycle.
     """
     gangs = snapshot.gangs
     if gangs is None or gangs.guests is None:
@@ -121,7 +122,7 @@ def with_backfill(policy: Policy, snapshot: Snapshot, grants: Grants, seed: int)
 
 
 def _barred(snapshot: Snapshot, agents: Ints) -> tuple[BitWords, Bools]:
-    """Exclusions that keep all but a gang's guests from its agents (n,)."""
+    """Return exclusions that keep all clients but a gang's guests from its agents (n,)."""
     gangs = snapshot.gangs
     assert gangs is not None
     assert gangs.guests is not None
@@ -137,7 +138,7 @@ def _barred(snapshot: Snapshot, agents: Ints) -> tuple[BitWords, Bools]:
 
 
 def note_lent(state: State, snapshot: Snapshot, grants: Grants) -> None:
-    """Record on which of their agents gangs that still collect had guests in this cycle."""
+    """Record for each collecting gang on which of its agents it had guests in this cycle."""
     gangs = snapshot.gangs
     if gangs is None or gangs.guests is None:
         return
@@ -155,15 +156,15 @@ def note_lent(state: State, snapshot: Snapshot, grants: Grants) -> None:
 
 
 def _pairs(grants: Grants) -> Ints:
-    """A number for the pair of agent and client of each grant, (G,)."""
+    """Return a number for the pair (agent, client) of each grant, (G,)."""
     return (grants.agent << np.int64(32)) | grants.client
 
 
 def kept_lent(state: State, client: int, its: Collecting) -> dict[int, int]:
-    """Agents that a gang lent and still keeps, by handle, and for how many tasks.
+    """Return the agents that a gang lent and still keeps, and the number of tasks for each.
 
-    It does not wait for guests that run on after the expected start: then it chooses from all
-    agents again.
+    After the gang's expected start there are none, even if guests still run: the gang chooses again
+    from all agents.
     """
     if state.now_ms > its.expected_ms:
         return {}

@@ -1,4 +1,4 @@
-"""Which clients are offered whole tasks, and which all that is free."""
+"""Determines which clients are offered whole tasks, and which all that is free on an agent."""
 
 import numpy as np
 
@@ -21,13 +21,13 @@ def characterised(
     minimum_rows: Ints,
     scheme_of_role: Ints,
 ) -> Bools:
-    """Return which clients are offered whole tasks, (C,): by mode, if a demand is known.
+    """Return which clients are offered whole tasks, (C,): known demand, and full mode.
 
     `demand` (C, R), `total` (R,), `minimum` (M, R), `minimum_rows` (C, 2): as in a snapshot.
-    `scheme_of_role` (n,): by role: the policy's scheme that applies there.
+    `scheme_of_role` (n,): index of the policy's scheme that applies to each role.
     """
     clients, policy = state.clients, state.settings.policy
-    # Some subtrees may have a mode of their own.
+    # Each subtree may have its own mode.
     below = (Subtree.read(text).mode for _, text in sorted(policy.subtrees.items()))
     full = np.array([(mode or policy.mode) == FULL_MODE for mode in (policy.mode, *below)])
     if not full.any():
@@ -40,11 +40,11 @@ def characterised(
 
 @memoize()
 def makes_offers(demand: Ints, total: Ints, minimum: Ints, minimum_rows: Ints) -> Bools:
-    """Which clients have a known task, enough of which make an offer, (C,).
+    """Return which clients have a known demand of which several tasks can make an offer, (C,).
 
-    A task of disk alone, say, never makes an offer that must have cpus, nor does one of which an
-    offer would need more than `OPENING_MAX`. Such a client is offered all that is free. A client
-    whose task needs more than there is takes nothing from others, and waits for its resource.
+    A task of disk alone never makes an offer that must have cpus, for example; nor does a task of
+    which an offer would need more than `OPENING_MAX`. Such clients are offered all that is free. A
+    client whose task exceeds the cluster's total is included: it waits for that resource.
     """
     opens = opening_tasks(demand, minimum, minimum_rows) > 0
     return fixed(has_demand(demand) & (opens | (demand > total).any(axis=1)))

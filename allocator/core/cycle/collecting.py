@@ -1,18 +1,18 @@
-"""Collecting: a gang whose turn comes, but that does not fit, keeps what becomes free for itself.
+"""Collecting: a gang that does not fit when its turn comes keeps what becomes free for itself.
 
-The turn of a gang comes when it has waited for `patience_cycles`, as that of any client. Gangs of
-which an agent has room for no task wait, too: they need room on several. A gang that would fit if
-nothing was held then collects, until it fits or `collect_ms` are over; afterwards it has to wait
-again. Those that began earlier choose first, from all agents, and no two collect on one agent, so
-gangs cannot keep each other from beginning.
+A gang waits like any client, even while no agent has room for one of its tasks, because it needs
+room on several agents. If it has waited for `patience_cycles`, and would fit if nothing were held,
+it collects, until it fits or `collect_ms` have passed; then it has to wait again. Gangs choose
+agents in the order in which they began to collect. No two gangs collect on the same agent, so they
+cannot block each other.
 
-A gang may need more than its client's fair share. After it collected, its principal has to rest for
-so long that on average it keeps no more than that share: gangs are declared by frameworks, and none
-may idle what others need.
+A gang may need more than its client's fair share. After its collection its principal therefore
+rests: none of its gangs begins to collect, for so long that on average the principal keeps no more
+than that share. Frameworks declare gangs themselves, and must not idle what others need.
 
-Each full cycle chooses again where a gang collects: agents with room for whole tasks first, then
-those that lack least for one more. What is collected stays free, so these are mostly the same
-agents, and the room of a gang does not shrink.
+Each full cycle chooses again where a gang collects: first agents with room for whole tasks, then
+those that lack least for one more. What is collected stays free, so the gang mostly keeps the same
+agents, and its room does not shrink.
 """
 
 from dataclasses import replace
@@ -43,20 +43,20 @@ from allocator.core.cycle.servable import servable
 from allocator.core.snapshot import Bools, Gangs, Ints, Snapshot, Tier
 
 COLLECTING_MAX = 16
-"""Gangs that collect at the same time."""
+"""Maximum number of gangs that collect at the same time."""
 
 BEGUN_MAX = 4
-"""Gangs whose turn to collect comes in one cycle; for each all agents are looked at."""
+"""Maximum number of gangs considered for a new collection per cycle; each looks at all agents."""
 
 RESTS_MAX = 1000
-"""Principals that rest; if there are more, no further gang begins to collect."""
+"""Maximum number of resting principals; while there are more, no gang begins to collect."""
 
 
 def renew(state: State, snapshot: Snapshot, limit: Ints) -> Snapshot:
     """Decide, at the start of a cycle over all agents, which gangs collect, and where.
 
-    `limit` (Q, R), in thousandths: of each role with a quota, as `Bounds` numbers them.
-    Returns the snapshot that shows it.
+    `limit` (Q, R), in thousandths: the limit of each role with a quota, numbered as in `Bounds`.
+    Returns the snapshot with these collections.
     """
     clients, gangs = state.clients, snapshot.gangs
     if gangs is None:
@@ -73,7 +73,7 @@ def renew(state: State, snapshot: Snapshot, limit: Ints) -> Snapshot:
     for each in ended:
         note_end(state, going.pop(each))
         clients.waited[each] = 0
-    # What one gives up is offered to all before another gang may keep it.
+    # What an ended collection frees is offered to all, before another gang may keep it.
     if not ended:
         _begin(state, snapshot, limit, going)
     clients.collecting = _chosen(state, snapshot, going)
@@ -85,7 +85,7 @@ def renew(state: State, snapshot: Snapshot, limit: Ints) -> Snapshot:
 
 
 def _note_kept(state: State, snapshot: Snapshot) -> None:
-    """Note what each gang keeps."""
+    """Record the amounts that each gang keeps."""
     assert snapshot.gangs is not None
     for client in snapshot.gangs.collects.tolist():
         grants = collected(snapshot, client)
@@ -98,9 +98,9 @@ def _note_kept(state: State, snapshot: Snapshot) -> None:
 
 
 def collected_on(state: State, gangs: Gangs, handle: Ints) -> Gangs:
-    """Show what gangs of this cycle collect on its agents.
+    """Return gangs with what they collect on the agents of this cycle.
 
-    `handle` (A,): of the agents.
+    `handle` (A,): handles of these agents.
     """
     within = set(gangs.client.tolist())
     collects = [each for each in collectors(state) if each in within]
@@ -123,7 +123,7 @@ def collected_on(state: State, gangs: Gangs, handle: Ints) -> Gangs:
 
 
 def _begin(state: State, snapshot: Snapshot, limit: Ints, going: dict[int, Collecting]) -> None:
-    """Let gangs begin to collect whose turn has come: one of each principal at the same time."""
+    """Start collections of gangs that have waited long enough, at most one of each principal."""
     assert snapshot.gangs is not None
     clients, patience = state.clients, state.settings.patience_cycles
     rests = clients.rests = {who: end for who, end in clients.rests.items() if end > state.now_ms}
@@ -149,14 +149,14 @@ def _begin(state: State, snapshot: Snapshot, limit: Ints, going: dict[int, Colle
             continue
         clients.too_large.discard(each)
         if not within_limits(snapshot, each):
-            clients.waited[each] = 0  # collected room would not help
+            clients.waited[each] = 0  # a limit bars the gang, so collecting would not help
             continue
         going[each] = Collecting(state.now_ms)
         principals.add(principal)
 
 
 def _note_rests(state: State, snapshot: Snapshot) -> None:
-    """Note how long principals of collecting gangs have to rest afterwards, however they end."""
+    """Record how long principals of collecting gangs must rest if their collections end now."""
     for client, its in state.clients.collecting.items():
         if snapshot.leaf_of_client[client] < 0:
             continue
@@ -167,7 +167,7 @@ def _note_rests(state: State, snapshot: Snapshot) -> None:
 
 
 def _kept_share(state: State, snapshot: Snapshot, client: int, its: Collecting) -> float:
-    """The dominant share of what a gang keeps once it has collected it all."""
+    """Return the dominant share of what a gang keeps when its collection is complete."""
     wanted = need_of(snapshot, client) * snapshot.demand[client]
     if not snapshot.characterised[client]:
         agents = state.space.by_column(state.agents.capacity[list(its.agent)])
@@ -176,7 +176,7 @@ def _kept_share(state: State, snapshot: Snapshot, client: int, its: Collecting) 
 
 
 def _fair_share(snapshot: Snapshot, client: int) -> float:
-    """The part of the cluster that weights give a client among those that want offers now."""
+    """Return a client's part of the cluster by weights, among clients that want offers now."""
     tree, share = snapshot.tree, 1.0
     node = int(snapshot.leaf_of_client[client])
     while (above := int(tree.parent[node])) >= 0:
@@ -187,7 +187,7 @@ def _fair_share(snapshot: Snapshot, client: int) -> float:
 
 
 def _is_too_large(state: State, snapshot: Snapshot, limit: Ints, client: int) -> bool:
-    """Whether a gang does not fit even where nothing is held, by agents, constraints or limits."""
+    """Whether a gang exceeds limits, or all agents that it may use even if nothing were held."""
     need, demand = need_of(snapshot, client), snapshot.demand[client]
     bounds, bound = snapshot.bounds, int(snapshot.bounds.of_client[client])
     while bound >= 0 and not snapshot.specials.reach.any():
@@ -201,7 +201,7 @@ def _is_too_large(state: State, snapshot: Snapshot, limit: Ints, client: int) ->
 
 
 def _room_when_empty(state: State, snapshot: Snapshot, client: int, agents: Ints) -> Ints:
-    """How many tasks of a client agents (n handles) have room for when nothing is held, (n,)."""
+    """Return how many tasks of a client would fit on each agent (n handles) if it were empty."""
     specials, demand = snapshot.specials, snapshot.demand[client]
     reach = specials.reach[:, client // 64] >> np.uint64(client % 64) & np.uint64(1)
     fits = np.full(len(agents), MANY)
@@ -223,7 +223,7 @@ def _room_when_empty(state: State, snapshot: Snapshot, client: int, agents: Ints
 def _chosen(
     state: State, snapshot: Snapshot, going: dict[int, Collecting]
 ) -> dict[int, Collecting]:
-    """Choose where each gang collects, those that began first before the others."""
+    """Choose where each gang collects, in the order in which the collections began."""
     lent = {client: kept_lent(state, client, its) for client, its in going.items() if its.lent}
     taken = np.isin(snapshot.handle, [agent for places in lent.values() for agent in places])
     found = {}
@@ -246,21 +246,21 @@ def _chosen(
 def _places(
     state: State, snapshot: Snapshot, client: int, taken: Bools, need: int
 ) -> tuple[Ints, Ints]:
-    """Choose agents (n,) on which a gang collects, and for how many tasks, (n,).
+    """Choose agents (n,) on which a gang collects, and a number of tasks for each, (n,).
 
-    `taken` (A,): agents on which another gang does, or that are chosen already.
-    `need`: their number of tasks in total.
+    `taken` (A,): agents that this or another gang has already.
+    `need`: the total number of tasks.
     """
     demand = snapshot.demand[client]
     agents = agents_open_to(snapshot, client)
     agents = agents[~taken[agents]]
     room = np.minimum(task_room(snapshot, client)[agents], need)
-    # The whole tasks that there is room for.
+    # First, whole tasks that there is room for.
     order = np.argsort(-room, kind="stable")
     before = np.cumsum(room[order]) - room[order]
     tasks = np.zeros(len(agents), np.int64)
     tasks[order] = np.clip(need - before, 0, room[order])
-    # Then as many more as are missing, spread over the agents that lack least for one more.
+    # Then the missing tasks, spread over the agents that lack least for one more.
     missing = need - int(tasks.sum())
     if missing:
         most = _room_when_empty(state, snapshot, client, snapshot.handle[agents])
@@ -273,9 +273,9 @@ def _places(
 
 
 def _spread(most: Ints, count: int, order: Ints) -> Ints:
-    """Divide a count evenly, (n,): no part is more than `most` (n,), and remainders go by order."""
+    """Divide a count evenly into parts (n,) of at most `most` (n,); `order` gets the remainders."""
     low, high = 0, count
-    while low < high:  # the largest level that does not take more than there is
+    while low < high:  # find the largest common maximum of the parts whose sum is at most `count`
         middle = (low + high + 1) // 2
         if int(np.minimum(most, middle).sum()) <= count:
             low = middle
@@ -288,17 +288,19 @@ def _spread(most: Ints, count: int, order: Ints) -> Ints:
 
 
 def waiting(state: State, snapshot: Snapshot, clients: Ints) -> tuple[Ints, Ints]:
-    """Which of some clients waited in a cycle over all agents in which they were offered nothing.
+    """Return the clients that waited in a full cycle, among clients that were offered nothing.
 
-    `snapshot`: as the cycle began with it.
-    Returns those; of them those that some agent could serve with what no gang keeps.
+    `snapshot`: as it was at the start of the cycle.
+    `clients` (n,): the clients that were offered nothing.
+    Returns the clients that some agent could serve, or whose gang waits; and, of the clients
+        without a gang, those that could be served even without the resources that gangs keep.
     """
     able = servable(snapshot, clients)
     gangs = snapshot.gangs
     if gangs is None:
         return clients[able], clients[able]
     single = clients[able & ~np.isin(clients, gangs.client)]
-    # A gang waits for room on all agents together, unless it refuses some.
+    # A gang waits for room on all agents together, unless it refuses some of them.
     refuses = state.filters.rows.per_client[clients] > 0
     able |= np.isin(clients, gangs.client) & ~refuses
     if len(gangs.collects):

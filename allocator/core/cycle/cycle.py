@@ -1,4 +1,4 @@
-"""One cycle: let the policy decide on a snapshot, check, charge, coalesce."""
+"""Runs the policy on a snapshot, checks and merges its grants, and charges them to the books."""
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -32,8 +32,8 @@ class BadGrantError(AssertionError):
 class CycleReport:
     """A report of the last cycle.
 
-    `candidates`, `clients`: agents with something to give, and clients that could take.
-    `policy_error`: why the policy could not be used; empty if it could.
+    `candidates`, `clients`: the number of agents that could be offered, and of clients to serve.
+    `policy_error`: why the policy could not decide; empty if it did.
     """
 
     candidates: int = 0
@@ -46,12 +46,12 @@ class CycleReport:
 def check_grants(excluded: BitWords, handle: Ints, snapshot: Snapshot, grants: Grants) -> None:
     """Raise `BadGrantError` if the policy made invalid grants.
 
-    `excluded` (A, W): the exclusions, as in the snapshot.
-    `handle` (J,): which row of `excluded` is for each agent of the snapshot.
-    `snapshot`: its arrays are still those before the cycle.
+    `excluded` (A, W): the exclusions by agent's handle, as in the books.
+    `handle` (J,): the row of `excluded` for each agent of the snapshot.
+    `snapshot`: the input of the policy; its amounts are those before the cycle.
     """
     client, agent = grants.client, grants.agent
-    # The form: one entry for each grant, one column for each resource, in whole thousandths.
+    # Form: one entry for each grant, one column for each resource, all int64.
     if {each.dtype for each in (client, agent, grants.amount)} != {_INT64}:
         raise BadGrantError("columns that are not int64")
     shape_ok = grants.amount.shape == (len(client), snapshot.free.shape[1])
@@ -95,14 +95,14 @@ def _wrong_grant(
     excluded: BitWords,
     free: Ints,
 ) -> int:
-    """The fault, as an index of `_WRONG_GRANTS`."""
+    """Return the fault of the first invalid grant, as an index of `_WRONG_GRANTS`; 0: none."""
     candidate = np.zeros(len(free), np.bool_)
     candidate[candidates] = True
     something = np.zeros(len(client), np.bool_)
     something[special_grant] = True
     count, several = np.zeros(len(free), np.int64), 0  # grants on each agent
     for row in range(len(client)):
-        # Who and where: a client of this cycle, a candidate agent, and no exclusion.
+        # Pair: a client of this cycle, a candidate agent, and no exclusion.
         who, where = client[row], agent[row]
         if who < 0 or who >= len(leaf_of_client) or leaf_of_client[who] < 0:
             return 1
@@ -110,7 +110,7 @@ def _wrong_grant(
             return 2
         if excluded[handle[where], who // 64] >> np.uint64(who % 64) & np.uint64(1):
             return 3
-        # How much: something, and nothing negative.
+        # Amounts: none is negative, and at least one is above 0.
         for r in range(amount.shape[1]):
             if amount[row, r] < 0:
                 return 4
@@ -124,11 +124,11 @@ def _wrong_grant(
 
 @part()
 def _fit(agent: Ints, amount: Ints, count: Ints, several: int, free: Ints) -> bool:
-    """Whether the grants on each agent are together no more than is free.
+    """Whether no agent has more granted, in all grants together, than is free.
 
-    `count` (A,): grants on each agent.
-    `several`: agents with more than one; only of these it is noted what is left, for a table of all
-        agents and kinds may be large.
+    `count` (A,): number of grants on each agent.
+    `several`: number of agents with more than one grant. Only these need a row of remaining
+        amounts; a table of all agents might be large.
     """
     left, place, end = np.empty((several, free.shape[1]), np.int64), np.full(len(free), -1), 0
     for row in range(len(agent)):
@@ -150,12 +150,12 @@ def _fit(agent: Ints, amount: Ints, count: Ints, several: int, free: Ints) -> bo
 
 
 def _check_specials(snapshot: Snapshot, grants: Grants) -> None:
-    """Verify that no client is granted resources out of its reach, or more than there are."""
+    """Verify that special resources are granted only within reach, and not more than is free."""
     if not len(grants.special):
         return
     specials = snapshot.specials
     agent, client = grants.agent[grants.special_grant], grants.client[grants.special_grant]
-    # The client must be allowed to have this kind.
+    # The client must be allowed to have the kind.
     word = specials.reach[grants.special, client // 64]
     if not ((word >> (client % 64).astype(np.uint64)) & np.uint64(1)).all():
         raise BadGrantError("a grant of what the client may not have")
@@ -174,14 +174,14 @@ def _check_specials(snapshot: Snapshot, grants: Grants) -> None:
 
 
 def _check_bounds(snapshot: Snapshot, grants: Grants) -> None:
-    """Verify that no limit is exceeded."""
+    """Verify that no limit of a role or framework is exceeded."""
     bounds = snapshot.bounds
     if not len(bounds.above):
         return
     counted = gangs.counted(snapshot, grants)
     given = np.zeros_like(bounds.left)
-    # Each grant counts for the client's role and all roles above it. Go up level by level, for
-    # all grants at once, until each has come to the top.
+    # Each grant counts for the client's role and all its ancestors. Go up one level at a time, for
+    # all grants at once.
     bound = bounds.of_client[grants.client]
     while (bound >= 0).any():
         inside = bound >= 0
@@ -194,7 +194,7 @@ def _check_bounds(snapshot: Snapshot, grants: Grants) -> None:
 
 
 def coalesce(grants: Grants) -> Grants:
-    """Add up grants of the same client and agent, in the order of the first of each."""
+    """Add up grants of the same client and agent; pairs are in the order of their first grants."""
     if len(grants) < 2:
         return grants
     key = _pairs(grants)
@@ -202,7 +202,7 @@ def coalesce(grants: Grants) -> Grants:
     ordered = key[order]
     begins = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
     if len(begins) == len(key):
-        return grants  # as mostly, where whole agents are offered
+        return grants  # the usual case if whole agents are offered
     # Number the pairs by the first grant of each.
     first = np.minimum.reduceat(order, begins)
     number = np.zeros(len(key), np.int64)
@@ -235,7 +235,7 @@ def _added_up(count: int, number: Ints, amount: Ints, tasks: Ints) -> tuple[Ints
 
 
 def run_policy(state: State, snapshot: Snapshot, policy: Policy, seed: int) -> Grants:
-    """Let a policy decide, and check its grants; exceptions are the caller's to handle."""
+    """Let a policy decide, and check its grants; the caller handles exceptions."""
     grants = gangs.allocate(policy, snapshot, seed)
     grants = with_backfill(policy, snapshot, grants, seed)
     check_grants(state.eligibility.excluded, snapshot.handle, snapshot, grants)
@@ -243,7 +243,7 @@ def run_policy(state: State, snapshot: Snapshot, policy: Policy, seed: int) -> G
 
 
 def _within_gates(snapshot: Snapshot, grants: Grants) -> Grants:
-    """Leave out what the gates would reduce, until all decisions pass unchanged."""
+    """Drop grants that would make a gate reduce a decision, until all decisions pass unchanged."""
     while within_gates.are_at_stake(
         snapshot.bounds, (counted := gangs.counted(snapshot, grants)).sum(axis=0)
     ):
@@ -254,18 +254,18 @@ def _within_gates(snapshot: Snapshot, grants: Grants) -> Grants:
         kept &= ~gangs.in_part(snapshot, grants, kept)
         if kept.all():
             break
-        # With less in some of them, the order of decisions may differ.
+        # Smaller decisions may be sent in another order, so check again.
         grants = grants.some(kept)
     return grants
 
 
 def _pairs(grants: Grants) -> Ints:
-    """A number for the pair of agent and client of each grant, (G,)."""
+    """Return a number for the pair (agent, client) of each grant, (G,)."""
     return (grants.agent << np.int64(32)) | grants.client
 
 
 def _by_column(snapshot: Snapshot, grants: Grants) -> Ints:
-    """The granted amount of each resource, of any kind, (G, R)."""
+    """Return the granted amounts by resource, over all kinds, (G, R)."""
     if not len(grants.special):
         return grants.amount
     columns = grants.amount.copy()
@@ -277,9 +277,9 @@ def _by_column(snapshot: Snapshot, grants: Grants) -> Ints:
 def offers_of(snapshot: Snapshot, grants: Grants) -> tuple[Grants, Ints, Bools]:
     """Merge the grants of each client and agent.
 
-    Returns `merged`; `amount` (G, R), in thousandths: of each resource, whatever its kind;
-    `enough` (G,): which of them are offered. Grants that are too small even together are dropped,
-        and stay free.
+    Returns `merged`: the merged grants; `amount` (G, R), in thousandths: their amounts by resource,
+    over all kinds; `enough` (G,): which of them reach the client's minimum. The others are not
+    offered, so their amounts stay free.
     """
     merged = coalesce(grants)
     amount = _by_column(snapshot, merged)
@@ -288,12 +288,12 @@ def offers_of(snapshot: Snapshot, grants: Grants) -> tuple[Grants, Ints, Bools]:
 
 
 def _grouped(amounts: SparseRows, owed: Bools, gang: Ints) -> tuple[Ints, Ints]:
-    """Divide offers into groups with the same kinds; those of a gang are adjacent.
+    """Group offers by kinds, those of clients with unmet guarantees first, each gang by itself.
 
-    Clients with unmet guarantees come first: the gates check offers one by one, and what other
-    clients may have depends on what these get.
+    The module's gates check offers in order; what they let other clients have depends on what
+    clients with unmet guarantees got before.
 
-    `gang` (N,): the client, for offers of a gang; 0 for others.
+    `gang` (N,): the client of each offer to a gang; 0 for other offers.
     """
     if not gang.any() and (not owed.any() or owed.all()):
         return groups_of(amounts)
@@ -327,15 +327,16 @@ def _runs(gang: Ints) -> tuple[tuple[int, int], ...]:
 def _in_order(snapshot: Snapshot, grants: Grants) -> tuple[Grants, SparseRows, Ints, Ints]:
     """Merge grants into decisions, in the order in which they are sent.
 
-    Returns `merged`; `amounts` (N,): of each decision; `rows` (N,): which of the merged grants each
-    is; `ends`: where each group of decisions about the same kinds ends.
+    Returns `merged`: the merged grants; `amounts`: one row for each of N decisions; `rows` (N,):
+    the index of each decision in `merged`; `ends`: the end of each group of decisions with the
+    same kinds.
     """
     merged, _, enough = offers_of(snapshot, grants)
     amounts = rows_of(snapshot, merged)
     rows = np.flatnonzero(enough)
     if len(rows) < len(enough):
         amounts = amounts.take(rows)
-    # Decisions about the same kinds are adjacent.
+    # Make decisions about the same kinds adjacent.
     client = merged.client[rows]
     order, ends = _grouped(amounts, is_owed(snapshot.bounds, client), _gangs_of(snapshot, client))
     if len(ends) > 1:
@@ -344,17 +345,17 @@ def _in_order(snapshot: Snapshot, grants: Grants) -> tuple[Grants, SparseRows, I
 
 
 def reclaiming(state: State, decisions: Decisions) -> Decisions:
-    """Choose, after a cycle over all agents, which clients to ask to leave."""
+    """Add to the decisions of a full cycle the requests to frameworks to leave agents."""
     asked = reclaims(state, decisions.cycle)
     return replace(decisions, reclaims=asked) if len(asked.framework) else decisions
 
 
 class _Charges(NamedTuple):
-    """The charges of decisions, in the order in which they are sent.
+    """Decisions as they are charged, in the order in which they are sent.
 
-    `client`, `agent` (N,): handles.
-    `amounts` (N,): of each decision.
-    `ends`: where each group of decisions about the same kinds ends.
+    `client`, `agent` (N,): row and handle.
+    `amounts`: N rows.
+    `ends`: the end of each group of decisions with the same kinds.
     `gangs`: as in `Decisions`.
     """
 
@@ -372,10 +373,10 @@ def _charges(snapshot: Snapshot, grants: Grants) -> _Charges:
 
 
 def _decisions(state: State, charges: _Charges, cycle: int) -> Decisions:
-    """Write charges as decisions, numbered from the next one on."""
+    """Convert charges to decisions, and number them."""
     client, agent, amounts, ends, gangs = charges
     framework, role = state.clients.framework[client], state.clients.role[client]
-    # Cut the rows where a group ends.
+    # Cut the rows at the ends of groups.
     groups = []
     for begin, end in pairwise([0, *ends.tolist()]):
         kind, amount = amounts.table(begin, end)
@@ -385,16 +386,16 @@ def _decisions(state: State, charges: _Charges, cycle: int) -> Decisions:
 
 
 def decisions_of(state: State, snapshot: Snapshot, grants: Grants, cycle: int) -> Decisions:
-    """Return the decisions that grants make; changes nothing."""
+    """Return the decisions that grants would make, without changing the books."""
     return _decisions(state, _charges(snapshot, grants), cycle)
 
 
 def commit(state: State, snapshot: Snapshot, grants: Grants, cycle: int) -> Decisions:
-    """Charge grants to the books as open decisions."""
+    """Charge grants to the books as open decisions, and return the decisions."""
     charges = _charges(snapshot, grants)
     decisions = _decisions(state, charges, cycle)
     client, agent, amounts, *_ = charges
-    # Charge the books, and keep the decisions until their outcomes come.
+    # Charge the ledger, and keep the decisions open until their outcomes arrive.
     state.ledger.offer(client, agent, amounts, now_ms=state.now_ms)
     state.open_decisions.append(client, agent, amounts)
     take_turn(state, client)

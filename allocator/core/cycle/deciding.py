@@ -1,7 +1,7 @@
-"""What decides a cycle: the policy in force, or a replacement by the host.
+"""Decides a cycle, by the policy in force or by a function of the host.
 
-A host that knows the decisions of another process uses them in place of the policy; the rest of the
-cycle is the same.
+A host that follows another process supplies that process's decisions in place of the policy's; the
+rest of the cycle is the same.
 """
 
 from collections.abc import Callable
@@ -15,12 +15,12 @@ from allocator.core.snapshot import Grants, Snapshot
 
 
 class Question(NamedTuple):
-    """The input of a decision; read-only, and valid only until the decision.
+    """The input of a decision; read-only, and valid only until the decision is made.
 
-    `policy`: the one in force.
-    `cycle`: number of the cycle.
-    `seed`: unsigned 64 bits; the only source of chance.
-    `overruled`: why the policy must not decide; empty if it may.
+    `policy`: the policy in force.
+    `cycle`: the cycle's number.
+    `seed`: unsigned, 64 bits; the only source of randomness.
+    `overruled`: why the policy must not decide; empty: it decides.
     """
 
     state: State
@@ -34,8 +34,8 @@ class Question(NamedTuple):
 class Decided(NamedTuple):
     """The result of a decision.
 
-    `grants`: as they are charged, in terms of the cycle's snapshot.
-    `policy_error`: why the policy could not decide; empty if it did.
+    `grants`: the grants to charge; rows and columns are those of the cycle's snapshot.
+    `policy_error`: why the policy did not decide; empty if it did.
     """
 
     grants: Grants
@@ -43,18 +43,21 @@ class Decided(NamedTuple):
 
 
 Decide: TypeAlias = Callable[[Question], Decided]
-"""Decides a cycle; an exception ends the cycle."""
+"""A function that decides a cycle; an exception from it ends the cycle."""
 
 
 def decide_by(substitute: Policy | None) -> Decide:
-    """Let the policy decide; if it fails, the substitute; if there is none, grant nothing."""
+    """Make a function that lets the policy decide, or the substitute if the policy fails.
+
+    Without a substitute, nothing is granted if the policy fails.
+    """
 
     def decide(question: Question) -> Decided:
         state, snapshot, policy, _, seed, error = question
         if not error:
             try:
                 return Decided(cycles.run_policy(state, snapshot, policy, seed))
-            except Exception as problem:  # noqa: BLE001 - whatever a policy does, offers go on.
+            except Exception as problem:  # noqa: BLE001 - offers continue whatever a policy raises.
                 error = describe(problem)
         if substitute is None:
             return Decided(Grants.none(len(snapshot.resources)), error)
@@ -64,9 +67,9 @@ def decide_by(substitute: Policy | None) -> Decide:
 
 
 def check_told(question: Question, grants: Grants) -> None:
-    """Raise `BadGrantError` if grants that were decided elsewhere do not fit this cycle.
+    """Raise `BadGrantError` if grants that another process decided do not fit this cycle.
 
-    Their values are untrusted: compiled loops do not check indexes.
+    The grants are untrusted, and compiled loops do not check indices.
     """
     state, snapshot = question.state, question.snapshot
     special_grant, special, amount = grants.special_grant, grants.special, grants.special_amount

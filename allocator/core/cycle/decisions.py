@@ -1,8 +1,8 @@
-"""The allocator's answer: a cycle's decisions; if there are none, whether that is intended.
+"""The allocator's answer to a cycle: its decisions, or why there are none.
 
-The module sees what is free and who takes offers. It does not see operators' rules, known demands
-or plans. So an answer without decisions says whether one of these is the reason (`holds_back`). If
-not, the sidecar may be faulty, and after a while the module decides once.
+The module sees what is free and which clients take offers. It does not see operators' rules, known
+demands or plans. An answer without decisions therefore says in `holds_back` whether one of these
+explains it. If not, the sidecar may be faulty, and after some time the module decides once itself.
 """
 
 from collections.abc import Iterable
@@ -22,12 +22,12 @@ class Decisions:
     """Offers to make, one row for each (framework, role, agent).
 
     `cycle`: number of the cycle, from 1; 0 if none was run.
-    `first_decision`: row i, counted through the groups in their order, is decision
-        ``first_decision + i``.
-    `groups`: decisions that name the same kinds stand in one group; none is empty.
-    `reclaims`: which frameworks are asked to leave agents.
-    `holds_back`: rules, demands or a plan explain why there are no decisions, see this file's head.
-    `gangs`: first row and number of rows of decisions that are offered together or not at all.
+    `first_decision`: number of the first row; the others follow, group by group.
+    `groups`: decisions with the same kinds are in one group; no group is empty.
+    `reclaims`: requests to frameworks to leave agents.
+    `holds_back`: rules, demands or a plan explain why there are no decisions.
+    `gangs`: the first row and the number of rows of each gang's decisions: they are offered together
+        or not at all.
     """
 
     cycle: int
@@ -42,32 +42,32 @@ class Decisions:
 
     @cached_property
     def together(self) -> Holdings:
-        """All groups in one table, for when kinds are few."""
+        """All groups in one table; large if there are many kinds."""
         return one_table(self.groups)
 
     @property
     def framework(self) -> Ints:
-        """Of each decision, (N,)."""
+        """The framework of each decision, (N,)."""
         return self.together.framework
 
     @property
     def role(self) -> Ints:
-        """Of each decision, (N,)."""
+        """The role of each decision, (N,)."""
         return self.together.role
 
     @property
     def agent(self) -> Ints:
-        """Of each decision, (N,)."""
+        """The agent of each decision, (N,)."""
         return self.together.agent
 
     @property
     def kind(self) -> Ints:
-        """All kinds that some decision names, (K,), ascending."""
+        """All kinds in any decision, (K,), ascending."""
         return self.together.kind
 
     @property
     def amount(self) -> Ints:
-        """Of each decision and each of these kinds, (N, K), thousandths."""
+        """The amount of each decision and kind, (N, K), in thousandths."""
         return self.together.amount
 
 
@@ -95,12 +95,12 @@ def one_table(groups: Iterable[Holdings]) -> Holdings:
 def explained(
     decisions: Decisions, snapshot: Snapshot, able: Ints, error: str, *, plans: bool
 ) -> Decisions:
-    """Add to the decisions of a cycle over all agents whether rules explain that there are none.
+    """Set `holds_back` of a full cycle: whether rules explain that there are no decisions.
 
-    `snapshot`: as it was taken.
-    `able` (n,): clients that some agent could serve, and that were given nothing.
-    `error`: why the policy could not decide; empty if it could.
-    `plans`: the policy waits for what its plan says.
+    `snapshot`: as it was at the start of the cycle.
+    `able` (n,): clients that some agent could serve, but that were granted nothing.
+    `error`: why the policy did not decide; empty if it did.
+    `plans`: whether the policy follows a plan, which explains any missing decision.
     """
     if len(decisions) or error:
         return decisions
@@ -109,11 +109,12 @@ def explained(
 
 
 def is_kept_back(snapshot: Snapshot, clients: Ints) -> Bools:
-    """Return whether a quota or a limit may hold back clients that some agent could serve.
+    """Return whether a quota or a limit may be why clients that some agent could serve get nothing.
 
-    If in doubt, it does: if a bound leaves less of a resource than an agent may have free.
+    The answer errs towards True: it is True if a bound leaves less of any resource than the largest
+    free amount on an agent.
 
-    `snapshot`: as it was taken.
+    `snapshot`: as it was at the start of the cycle.
     `clients` (n,).
     Returns (n,).
     """
@@ -121,13 +122,13 @@ def is_kept_back(snapshot: Snapshot, clients: Ints) -> Bools:
     if not len(clients) or not len(bounds.above):
         return np.zeros(len(clients), np.bool_)
     most = snapshot.free_by_column[snapshot.agents].max(axis=0)
-    # From the top down, so that descendants inherit from each role. The last row is for
+    # From the top down, so that descendants inherit from each role. The additional last row is for
     # clients without any bound.
     tight = np.append((bounds.left < most).any(axis=1), False)
     for row in range(len(bounds.above) - 1, -1, -1):
         tight[row] |= tight[bounds.above[row]]
     kept: Bools = tight[bounds.of_client[clients]] | tight[bounds.of_framework[clients]]
-    # Amounts that must stay free for guarantees of other roles.
+    # Amounts that must stay free for guarantees may also bar clients without an unmet guarantee.
     if bounds.required.any() and (bounds.available - bounds.required < most).any():
         kept |= ~is_owed(bounds, clients)
     return kept

@@ -1,7 +1,7 @@
-"""When a client is offered all that is free, although its demand is known.
+"""Probing: offers a client all that is free, because its known demand may be wrong.
 
-The demand may be wrong: a stated demand, an operator's rule or a learned demand may be outdated,
-and a prior is from other frameworks.
+A stated demand, an operator's rule or a learnt demand may be outdated, and a prior comes from other
+frameworks.
 """
 
 import numpy as np
@@ -14,10 +14,10 @@ _DOUBLINGS_MAX = 32
 
 
 def probed(state: State) -> Bools:
-    """Which clients are offered all that is free, to find out what they need, (C,).
+    """Return which clients are offered all that is free, to find out what they need, (C,).
 
-    Those that use nothing and declined many times; and those that got no offer for long, because a
-    learned or remembered demand may be too large to fit anywhere.
+    These are clients that use nothing and declined many times; and clients that got no offer for
+    long, because a learnt or remembered demand may be too large to fit anywhere.
     """
     found, books = _starving(state), state.ledger.books
     declining = np.flatnonzero(state.clients.declines >= state.settings.probe_after)
@@ -30,18 +30,18 @@ def probed(state: State) -> Bools:
 
 def _starving(state: State) -> Bools:
     clients = state.clients
-    if not clients.hungry.any():  # as mostly
+    if not clients.hungry.any():  # the usual case
         return np.zeros(len(clients.hungry), np.bool_)
     patience = state.settings.learn_patience_cycles << np.minimum(clients.probes, _DOUBLINGS_MAX)
     return clients.hungry >= np.maximum(patience, 1)
 
 
 def note_hunger(state: State, snapshot: Snapshot, served_before: Ints, *, full: bool) -> None:
-    """After a cycle, count which clients with a guessed demand got no offer.
+    """After a cycle, count for how many full cycles clients with a guessed demand got no offer.
 
-    `snapshot`: the cycle's.
-    `served_before` (L,): the last turn of each client of the snapshot's tree before it.
-    `full`: whether the cycle covered all agents; a partial one does not count.
+    `snapshot`: the snapshot of the cycle.
+    `served_before` (L,): the last turn of each client in the snapshot's tree, before the cycle.
+    `full`: whether the cycle covered all agents; a partial cycle adds nothing to the counts.
     """
     clients = state.clients
     if not clients.guessed.any():  # the usual case if demands are stated
@@ -50,13 +50,15 @@ def note_hunger(state: State, snapshot: Snapshot, served_before: Ints, *, full: 
     guessed = clients.guessed[row]
     row, served_before = row[guessed], served_before[guessed]
     fed = row[clients.served[row] != served_before]
-    # A starved client was offered all that is free this time. The next time it waits twice as long.
+    # These clients were offered all that is free on an agent. They wait twice as long until they
+    # are offered that again.
     probed_now = fed[_starving(state)[fed]]
     clients.probes[probed_now] += 1
     state.memory.probes += len(probed_now)
     clients.hungry[fed] = 0
     if full:
-        # A client that declined its own demand has enough, as Spark at its maximum.
+        # A client that declines offers of its own demand needs nothing more, such as a Spark job
+        # with its maximum number of executors.
         left_out = clients.served[row] == served_before
         left_out &= clients.by_prior[row] | (clients.declines[row] == 0)
         clients.hungry[row[left_out]] += 1

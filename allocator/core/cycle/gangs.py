@@ -1,13 +1,13 @@
-"""Gangs: clients that start several tasks at once, and are offered room for all of them or nothing.
+"""Gangs: offers clients that start several tasks at once room for all of them, or nothing.
 
-A policy grants one task after the other and knows no gangs. So a cycle with gangs asks it several
-times. What it gives to all clients says when the turn of each gang comes: with its first grant.
-Asked for a gang alone, after all that came before its turn, the policy says where its tasks go,
-within all rules. They are granted if there is room for the whole gang; if not, the gang waits. In
-the end the policy gives the other clients what is left.
+A policy grants task by task and does not know gangs, so a cycle with gangs asks it several times.
+The grants that it makes for all clients determine the order: the turn of a gang comes with its
+first grant. Then the policy is asked for one gang alone, on what all earlier grants leave. This
+places the gang's tasks within all rules. They are granted if the whole gang fits; otherwise the
+gang waits. Finally, the policy grants what is left to the clients without a gang.
 
-Gangs that collect come before all others, see `allocator.core.cycle.collecting`: the first that
-fits is granted, and what the others keep is held by them as far as the cycle is concerned.
+Gangs that collect come before all others, see `allocator.core.cycle.collecting`. The ones that fit
+are granted; what the others keep counts as held for the rest of the cycle.
 """
 
 from collections.abc import Sequence
@@ -31,17 +31,17 @@ from allocator.core.snapshot import (
 )
 
 TURNS_MAX = 16
-"""Gangs whose turn comes in one cycle; the policy is asked for each of them alone."""
+"""Maximum number of gangs that have their turn in one cycle; the policy is asked for each alone."""
 
 LOOKED_AT_MAX = 64
-"""Gangs for which room is looked for in one cycle; if there are more, these are drawn."""
+"""Maximum number of gangs to find room for in one cycle; of more, this many are drawn."""
 
 MANY = 2**31
-"""More tasks than any gang has."""
+"""A number of tasks larger than any gang."""
 
 
 def allocate(policy: Policy, snapshot: Snapshot, seed: int) -> Grants:
-    """Let a policy decide, each gang as a whole."""
+    """Let a policy decide, and grant each gang as a whole."""
     if snapshot.gangs is None:
         return policy.allocate(snapshot, seed)
     given, left = _to_collectors(policy, snapshot, seed)
@@ -49,7 +49,7 @@ def allocate(policy: Policy, snapshot: Snapshot, seed: int) -> Grants:
 
 
 def _to_collectors(policy: Policy, snapshot: Snapshot, seed: int) -> tuple[list[Grants], Snapshot]:
-    """Grant what collecting gangs fit into; returns the grants, and what they and these leave."""
+    """Grant collecting gangs that fit; returns the grants, and the snapshot that remains."""
     assert snapshot.gangs is not None
     given: list[Grants] = []
     for client in snapshot.gangs.collects.tolist():
@@ -63,10 +63,10 @@ def _to_collectors(policy: Policy, snapshot: Snapshot, seed: int) -> tuple[list[
 
 
 def _to_others(policy: Policy, snapshot: Snapshot, seed: int) -> list[Grants]:
-    """Grant gangs that do not collect at their turn, and then clients without one."""
+    """Grant gangs that do not collect, in the order of their turns; then clients without a gang."""
     assert snapshot.gangs is not None
     of_gang = mask(snapshot.gangs.client, snapshot)
-    # Gangs without room have no turn, so they keep no other from it.
+    # Leave out gangs that cannot fit, so that they do not use up turns.
     likely = mask(_likely(snapshot, seed), snapshot)
     grants = ask(policy, among(snapshot, likely | ~of_gang), seed)
     mine = of_gang[grants.client]
@@ -86,14 +86,14 @@ def _to_others(policy: Policy, snapshot: Snapshot, seed: int) -> list[Grants]:
 
 
 def ask(policy: Policy, snapshot: Snapshot, seed: int) -> Grants:
-    """Ask the policy, unless no client is served."""
+    """Ask the policy for grants, unless there are no clients to serve."""
     if not len(snapshot.tree.client):
         return Grants.none(len(snapshot.resources))
     return policy.allocate(snapshot, seed)
 
 
 def _likely(snapshot: Snapshot, seed: int) -> Ints:
-    """Clients whose gangs may fit, as far as one can tell without the policy."""
+    """Return the clients whose gangs may fit, judged without asking the policy."""
     assert snapshot.gangs is not None
     clients = np.setdiff1d(snapshot.gangs.client, snapshot.gangs.collects)
     if len(clients) > LOOKED_AT_MAX:
@@ -102,7 +102,7 @@ def _likely(snapshot: Snapshot, seed: int) -> Ints:
 
 
 def _may_fit(snapshot: Snapshot, client: int) -> bool:
-    """Whether agents, filters and limits leave room for a gang; guarantees and minimums aside."""
+    """Whether agents, filters and limits leave room for a gang; ignores guarantees and minimums."""
     if not within_limits(snapshot, client):
         return False
     room = task_room(snapshot, client)[agents_open_to(snapshot, client)]
@@ -110,7 +110,7 @@ def _may_fit(snapshot: Snapshot, client: int) -> bool:
 
 
 def agents_open_to(snapshot: Snapshot, client: int) -> Ints:
-    """Candidate agents, (n,), from which neither rules nor filters bar a client."""
+    """Return the candidate agents (n,) from which neither rules nor filters bar a client."""
     agents = snapshot.agents
     every = np.full(len(agents), client)
     barred = bits(snapshot.excluded, agents, every) | bits(snapshot.filters.covered, agents, every)
@@ -119,10 +119,10 @@ def agents_open_to(snapshot: Snapshot, client: int) -> Ints:
 
 
 def within_limits(snapshot: Snapshot, client: int) -> bool:
-    """Whether limits leave room for a gang."""
+    """Whether limits of roles and frameworks leave room for a gang."""
     bounds, demand, need = snapshot.bounds, snapshot.demand[client], need_of(snapshot, client)
     if snapshot.specials.reach.any():
-        return True  # it may have something that counts against no limit
+        return True  # special resources may not count against limits
     rows, above = [int(bounds.of_framework[client])], int(bounds.of_client[client])
     while above >= 0:
         rows.append(above)
@@ -132,7 +132,7 @@ def within_limits(snapshot: Snapshot, client: int) -> bool:
 
 
 def _place(policy: Policy, snapshot: Snapshot, client: int, seed: int) -> Grants | None:
-    """Grants of a whole gang; None: there is no room for it."""
+    """Return grants of a whole gang; None: it does not fit."""
     if not _may_fit(snapshot, client):
         return None
     need = need_of(snapshot, client)
@@ -143,31 +143,31 @@ def _place(policy: Policy, snapshot: Snapshot, client: int, seed: int) -> Grants
     total = np.cumsum(np.where(kept, tasks, 0))
     if not len(total) or total[-1] < need:
         return None
-    # The first grants that are enough.
+    # Keep only the first grants whose tasks are enough.
     return grants.some(kept & (np.arange(len(tasks)) <= np.searchsorted(total, need)))
 
 
 def need_of(snapshot: Snapshot, client: int) -> int:
-    """How many tasks of the snapshot's demand make the gang of a client that has one."""
+    """Return the size of a client's gang, in tasks of the snapshot's demand."""
     assert snapshot.gangs is not None
     at = np.searchsorted(snapshot.gangs.client, client)
     return int(snapshot.gangs.tasks[at])
 
 
 def tasks_of(snapshot: Snapshot, grants: Grants) -> Ints:
-    """How many tasks of its client's demand there is room for in each grant, (G,).
+    """Return the number of tasks of the client's demand in each grant, (G,).
 
-    A client that is served with all that is free has room for what fits into each grant.
+    For a client that is served with all that is free, it is the number of tasks that fit.
     """
     known = snapshot.characterised[grants.client]
     return np.where(known, grants.tasks, _fits(snapshot, grants))
 
 
 def _fits(snapshot: Snapshot, grants: Grants) -> Ints:
-    """How many tasks fit into each grant, (G,).
+    """Return how many tasks fit into each grant, (G,).
 
-    Each task has all of a resource revocable or none of it, and none uses up what is shared, see
-    `Tier`.
+    A task takes a resource either entirely from revocable amounts or not at all, and does not use
+    up shared resources, see `Tier`.
     """
     demand, specials = snapshot.demand[grants.client], snapshot.specials
     amount, revocable = grants.amount.copy(), np.zeros_like(grants.amount)
@@ -187,12 +187,12 @@ def _fits(snapshot: Snapshot, grants: Grants) -> Ints:
 
 
 def task_room(snapshot: Snapshot, client: int) -> Ints:
-    """How many tasks of a client there is room for on each agent by itself, (A,)."""
+    """Return how many tasks of a client fit on each agent, (A,)."""
     demand = snapshot.demand[client]
     if not demand.any():
         return np.zeros(len(snapshot.free), np.int64)
     room = tasks_in(snapshot.free, demand)
-    # What a task may be made of matters only on agents with special resources: mostly few.
+    # `_fits` is only needed for agents with special resources, which are usually few.
     agents = np.flatnonzero(np.diff(snapshot.specials.start))
     if len(agents):
         room[agents] = _fits(snapshot, _all_of(snapshot, client, agents))
@@ -200,7 +200,7 @@ def task_room(snapshot: Snapshot, client: int) -> Ints:
 
 
 def tasks_in(amounts: Ints, demand: Ints) -> Ints:
-    """How many tasks of a demand (R,) are in amounts (n, R), (n,)."""
+    """Return how many tasks of a demand (R,) fit into each row of amounts (n, R), (n,)."""
     tasks = np.full(len(amounts), MANY)
     for column in np.flatnonzero(demand).tolist():
         np.minimum(tasks, amounts[:, column] // int(demand[column]), out=tasks)
@@ -208,7 +208,7 @@ def tasks_in(amounts: Ints, demand: Ints) -> Ints:
 
 
 def _all_of(snapshot: Snapshot, client: int, agents: Ints) -> Grants:
-    """All that a client may have on agents (n,), as if it were granted."""
+    """Return all that a client may have on agents (n,), in the form of grants."""
     specials = snapshot.specials
     grant, part = _parts_on(specials, agents)
     reach = specials.reach[specials.row[part], client // 64] >> np.uint64(client % 64)
@@ -225,7 +225,7 @@ def _all_of(snapshot: Snapshot, client: int, agents: Ints) -> Grants:
 
 
 def _parts_on(specials: Specials, agents: Ints) -> tuple[Ints, Ints]:
-    """Entries of special resources on agents (n,): of which agent each is, and its row."""
+    """Return entries of special resources on agents (n,): the index of the agent, and the entry."""
     count = np.diff(specials.start)[agents]
     of_agent = np.repeat(np.arange(len(agents)), count)
     within = np.arange(len(of_agent)) - np.repeat(np.cumsum(count) - count, count)
@@ -233,9 +233,9 @@ def _parts_on(specials: Specials, agents: Ints) -> tuple[Ints, Ints]:
 
 
 def in_part(snapshot: Snapshot, grants: Grants, kept: Bools | None = None) -> Bools:
-    """Which grants belong to a gang of which only a part is granted, (G,).
+    """Return which grants belong to a gang that is granted only in part, (G,).
 
-    `kept` (G,): leave out the other grants; None: none is left out.
+    `kept` (G,): the grants to count; None: all.
     """
     gangs = snapshot.gangs
     if gangs is None or not len(grants):
@@ -249,7 +249,7 @@ def in_part(snapshot: Snapshot, grants: Grants, kept: Bools | None = None) -> Bo
 
 
 def after(snapshot: Snapshot, given: Sequence[Grants]) -> Snapshot:
-    """The snapshot that would be taken with these grants charged; filters stay as they are."""
+    """Return the snapshot as it would be taken after these grants, with unchanged filters."""
     grants = joined(snapshot, given)
     if not len(grants):
         return snapshot
@@ -259,7 +259,7 @@ def after(snapshot: Snapshot, given: Sequence[Grants]) -> Snapshot:
 
 
 def charge(snapshot: Snapshot, grants: Grants) -> Snapshot:
-    """The snapshot with these grants held; no client had its turn by them."""
+    """Return the snapshot with these grants held, but without a turn of their clients."""
     free, held, specials = snapshot.free.copy(), snapshot.held.copy(), snapshot.specials
     np.subtract.at(free, grants.agent, grants.amount)
     np.add.at(held, grants.client, grants.amount)
@@ -283,7 +283,7 @@ def charge(snapshot: Snapshot, grants: Grants) -> Snapshot:
 
 
 def without_collected(snapshot: Snapshot) -> Snapshot:
-    """The snapshot without what gangs collected."""
+    """Return the snapshot with all that gangs collected held."""
     assert snapshot.gangs is not None
     for client in snapshot.gangs.collects.tolist():
         snapshot = charge(snapshot, collected(snapshot, client))
@@ -291,9 +291,9 @@ def without_collected(snapshot: Snapshot) -> Snapshot:
 
 
 def collected(snapshot: Snapshot, client: int) -> Grants:
-    """What a gang keeps, as if it was granted: no more than guarantees leave.
+    """Return what a gang keeps, in the form of grants; never what guarantees of others need.
 
-    Of a client that is served with all that is free it is all of the agents.
+    If its client is served with all that is free, it keeps all that is free on its agents.
     """
     assert snapshot.gangs is not None
     mine = snapshot.gangs.collector == client
@@ -319,9 +319,9 @@ def collected(snapshot: Snapshot, client: int) -> Grants:
 def _special_parts(
     snapshot: Snapshot, client: int, agent: Ints, wanted: Ints
 ) -> tuple[Ints, Ints, Ints]:
-    """What a gang keeps of special kinds on agents (n,): whose row, which kind, and how much.
+    """Return what a gang keeps of special kinds on agents (n,): agent index, kind and amount.
 
-    `wanted` (n, R), in thousandths: of each resource.
+    `wanted` (n, R), in thousandths: what it needs of each resource.
     """
     specials = snapshot.specials
     grant, part = _parts_on(specials, agent)
@@ -338,7 +338,7 @@ def _special_parts(
 
 
 def _beside_guarantees(snapshot: Snapshot, grants: Grants) -> Bools:
-    """The first of the grants, (G,), that use nothing that must stay free for guarantees."""
+    """Return which grants, (G,), leave enough for guarantees after all grants before them."""
     bounds = snapshot.bounds
     if not bounds.required.any():
         return np.ones(len(grants), np.bool_)
@@ -346,14 +346,14 @@ def _beside_guarantees(snapshot: Snapshot, grants: Grants) -> Bools:
         np.maximum(bounds.available - bounds.required, 0),
         bounds.of_client[grants.client],
     )
-    while len(bound) and bound[0] >= 0:  # and what is owed to its own role
+    while len(bound) and bound[0] >= 0:  # the guarantee of its own role is also available
         spare, bound = spare + bounds.owed[bound[0]], bounds.above[bound]
     kept: Bools = (np.cumsum(counted(snapshot, grants), axis=0) <= spare).all(axis=1)
     return kept
 
 
 def _behind(snapshot: Snapshot, clients: Ints) -> Ints:
-    """Turns of all nodes after these clients had theirs, (N,)."""
+    """Return the last turns of all nodes after a turn of these clients, (N,)."""
     tree = snapshot.tree
     served = tree.served.copy()
     turn, node = served[-1] + 1, snapshot.leaf_of_client[clients]
@@ -365,7 +365,7 @@ def _behind(snapshot: Snapshot, clients: Ints) -> Ints:
 
 
 def _charged(snapshot: Snapshot, grants: Grants) -> Bounds:
-    """What quotas leave when grants are charged: as if a cycle began with them in the books."""
+    """Return what quotas leave after these grants."""
     bounds = snapshot.bounds
     if not len(bounds.above):
         return bounds
@@ -393,7 +393,7 @@ def _charged(snapshot: Snapshot, grants: Grants) -> Bounds:
 
 
 def counted(snapshot: Snapshot, grants: Grants) -> Ints:
-    """What counts against quota, (G, R): all that is plain, and of special kinds those that do."""
+    """Return what counts against quota, (G, R): plain amounts, and special bounded ones."""
     amount = grants.amount.copy()
     part = np.flatnonzero(snapshot.specials.bounded[grants.special])
     at = grants.special_grant[part], snapshot.specials.column[grants.special[part]]
@@ -402,7 +402,7 @@ def counted(snapshot: Snapshot, grants: Grants) -> Ints:
 
 
 def _capped(snapshot: Snapshot, client: int, need: int) -> Bounds:
-    """Bound what a client gets to about a gang: the policy need not fill the cluster with it."""
+    """Limit what a client gets to about one gang, so that the policy does not fill the cluster."""
     bounds, demand = snapshot.bounds, snapshot.demand[client]
     if not snapshot.characterised[client]:
         return bounds
@@ -421,9 +421,9 @@ def _capped(snapshot: Snapshot, client: int, need: int) -> Bounds:
 
 
 def among(snapshot: Snapshot, taking_part: Bools) -> Snapshot:
-    """The snapshot in which only some of the clients are served.
+    """Return the snapshot in which only some of the clients are served.
 
-    `taking_part` (C,).
+    `taking_part` (C,): these clients.
     """
     tree = snapshot.tree
     leaves, nodes = len(tree.client), len(tree.parent)
@@ -435,7 +435,7 @@ def among(snapshot: Snapshot, taking_part: Bools) -> Snapshot:
         above = tree.parent[node]
         node = np.unique(above[above >= 0])
     number = np.cumsum(kept) - 1
-    # Clients that are not served count for the innermost role that is left.
+    # Holdings of clients that are not served count for the nearest remaining role above them.
     nearest = np.arange(nodes)
     while (gone := ~kept[nearest]).any():
         nearest[gone] = tree.parent[nearest[gone]]
@@ -464,14 +464,14 @@ def among(snapshot: Snapshot, taking_part: Bools) -> Snapshot:
 
 
 def mask(clients: Ints, snapshot: Snapshot) -> Bools:
-    """Which clients are among these, (C,)."""
+    """Return (C,): True for these clients."""
     found = np.zeros(len(snapshot.leaf_of_client), np.bool_)
     found[clients] = True
     return found
 
 
 def joined(snapshot: Snapshot, several: Sequence[Grants]) -> Grants:
-    """Grants one after the other."""
+    """Concatenate grants."""
     if not several:
         return Grants.none(len(snapshot.resources))
     columns = {

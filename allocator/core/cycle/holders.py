@@ -1,4 +1,4 @@
-"""All holdings, and when each is likely to end, as learnt from frameworks with similar names."""
+"""All holdings, and when each is likely to end, by the durations learnt from similar frameworks."""
 
 from typing import NamedTuple
 
@@ -14,12 +14,12 @@ NEVER = np.iinfo(np.int64).max
 
 
 class Holders(NamedTuple):
-    """Holdings, n of them.
+    """N holdings.
 
     `agent`, `client` (n,): handle and row.
     `amount` (n, R), in thousandths.
-    `middle_ms`, `late_ms` (n,): when they end, by the median and the p95 of learnt durations, given
-        how long they have run; `NEVER`: not known.
+    `middle_ms`, `late_ms` (n,): when each ends, by the median and the p95 of learnt durations,
+        given how long it has run; in ms of the master's clock. `NEVER`: unknown.
     """
 
     agent: Ints
@@ -33,10 +33,10 @@ class Holders(NamedTuple):
 
 
 class Outlook(NamedTuple):
-    """All holdings, and how long tasks of topics take.
+    """All holdings, and how long tasks of each topic run.
 
-    `topic` (dict of int to Topic): of clients that hold something or want offers.
-    `within_ms` (dict of Topic to int): after which time almost all have ended (p95).
+    `topic`: topics of clients that hold something or want offers.
+    `within_ms`: the p95 of durations by topic, in ms.
     """
 
     holders: Holders
@@ -45,7 +45,7 @@ class Outlook(NamedTuple):
 
 
 def look(state: State, clients: Ints) -> Outlook:
-    """Look at all holdings, and at the durations of their clients and of these (N,)."""
+    """Collect all holdings, and the durations of their clients and of `clients` (N,)."""
     books, rows = state.ledger.books, state.ledger.rows()
     agent, client = books.agent[rows], books.client[rows]
     used = (books.held[rows] != books.offered[rows]).any(axis=1)
@@ -54,13 +54,13 @@ def look(state: State, clients: Ints) -> Outlook:
     holding = np.flatnonzero(np.bincount(client))
     topic = _topics(state, np.union1d(holding, clients))
     number = {each: at for at, each in enumerate(dict.fromkeys(topic.values()))}
-    of_client = np.full(len(state.clients.framework), len(number))  # the last row: not known
+    of_client = np.full(len(state.clients.framework), len(number))  # the last row: unknown
     of_client[list(topic)] = [number[each] for each in topic.values()]
     row = of_client[client]
-    # How many of each topic run, by how long.
+    # Count the running tasks of each topic, by the bucket of how long they have run.
     cell, size = row * BUCKETS + bucket, (len(number) + 1) * BUCKETS
     running = np.bincount(cell[used & (began_ms >= 0)], minlength=size).reshape(-1, BUCKETS)
-    # When what has run for the time of a bucket ends.
+    # For each topic and bucket: how long tasks run that have run for the bucket's time.
     middle, late = np.full((2, len(number) + 1, BUCKETS), -1)
     within_ms = dict[Topic, int]()
     memory = state.memory

@@ -1,4 +1,4 @@
-"""Minimums of offers: rows of amounts, and the clients that they apply to."""
+"""Minimums of offers, as rows of amounts with the range of rows of each client."""
 
 import numpy as np
 
@@ -10,9 +10,10 @@ from allocator.core.snapshot import Bools, Ints
 
 
 class MinimumRows:
-    """Collects minimums; unchanged ones are not converted again.
+    """Collects the minimums of all clients; unchanged ones are not converted again.
 
-    A framework may have sixteen alternatives in each of a thousand roles, and keep changing one.
+    A framework may have sixteen alternatives in each of a thousand roles, and keep changing one of
+    them.
     """
 
     def __init__(self) -> None:
@@ -21,10 +22,10 @@ class MinimumRows:
         self._read: dict[int, tuple[Minimum, bytes]] = {}
 
     def gather(self, state: State) -> tuple[Ints, Ints]:
-        """The minimums: rows (M, R), and the range of rows of each client, (C, 2).
+        """Return the rows (M, R) of all minimums, and the range of rows of each client, (C, 2).
 
-        The default rows come first. A client with rows of its own gets these instead;
-        clients with the same minimum have the same rows.
+        The default rows come first. A client with its own minimum has other rows instead; clients
+        with equal minimums share rows.
         """
         columns = state.space, len(state.space.names)
         if columns != self._columns:
@@ -51,18 +52,18 @@ class MinimumRows:
 
 
 def _rows(state: State, minimum: Minimum) -> bytes:
-    """One minimum as rows of columns, in bytes, which can be compared and looked up."""
+    """Convert one minimum to rows of columns, as bytes, which can be compared and looked up."""
     return np.array([state.space.demanded(row) for row in minimum], np.int64).tobytes()
 
 
 def reaches(amount: Ints, minimum: Ints) -> Bools:
-    """Which amounts (n, R) are large enough for an offer, by the rows of the minimum (m, R)."""
+    """Return which amounts (n, R) reach a row of the minimum (m, R), and are not empty."""
     rows = np.broadcast_to(np.array([0, len(minimum)]), (len(amount), 2))
     return reaches_own(amount, minimum, rows)
 
 
 def reaches_own(amount: Ints, minimum: Ints, rows: Ints) -> Bools:
-    """The same, with rows per amount: from and to, (n, 2)."""
+    """Do the same as `reaches`, with a range of rows for each amount: first and end, (n, 2)."""
     enough: Bools = _reached(loop_view(amount), loop_view(minimum), loop_view(rows))
     return enough
 
@@ -83,7 +84,7 @@ def _is_offer(amount: Ints, minimum: Ints, first: int, end: int) -> bool:
         largest = max(largest, amount[r])
     if largest == 0 or first == end:
         return largest > 0
-    # It must reach one row of the minimum in every column.
+    # The amount must reach at least one row of the minimum in every column.
     for m in range(first, end):
         lacks = False
         for r in range(len(amount)):

@@ -1,7 +1,7 @@
-"""Which clients some agent could serve at the start of a cycle, each considered alone.
+"""Determines which clients some agent could serve at the start of a cycle, each on its own.
 
-Only such a client counts as waiting for its turn. Quotas are ignored here, so a client held back by
-a limit counts as waiting, too.
+Only such clients count as waiting. Quotas are ignored, so clients held back by a limit count as
+waiting, too.
 """
 
 import numpy as np
@@ -32,19 +32,19 @@ from allocator.core.snapshot import BitWords, Bools, Ints, Snapshot, Specials, T
 _RESERVED, _REVOCABLE, _SHARED = int(Tier.RESERVED), int(Tier.REVOCABLE), int(Tier.SHARED)
 
 _NEARBY = 16
-"""Agents that are tried for each client alone; mostly one of them can serve it."""
+"""Number of agents that are tried for each client separately; usually one of them can serve it."""
 
 
 def servable(snapshot: Snapshot, clients: Ints, nearby: int = _NEARBY) -> Bools:
     """Return whether a candidate agent could serve each of some clients.
 
-    It can if it is not excluded, no filter covers all that it could offer, and what is free
-    there makes one task, as many as reach the client's minimum, or if its demand is unknown
-    reaches that by itself.
+    An agent can serve a client if the client is not excluded from it, no filter covers all that it
+    could offer, and enough is free: as many tasks as reach the client's minimum, or, if the demand
+    is unknown, the minimum itself.
 
-    `snapshot`: as it was taken: its arrays say what is free before the cycle.
+    `snapshot`: as it was at the start of the cycle.
     `clients` (n,).
-    `nearby`: number of agents tried for each client alone, before all are searched together.
+    `nearby`: number of agents tried for each client separately, before all are searched together.
     Returns (n,).
     """
     if not len(clients) or not len(snapshot.agents):
@@ -56,7 +56,7 @@ def servable(snapshot: Snapshot, clients: Ints, nearby: int = _NEARBY) -> Bools:
         *map(loop_view, needs_of(known, snapshot.demand, snapshot.minimum, snapshot.minimum_rows))
     )
     bars = loop_view(snapshot.excluded), loop_view(snapshot.filters.covered)
-    # The most that any agent has of each resource is enough to rule out most clients.
+    # First rule out clients that need more than the most that any agent has of each resource.
     most = loop_view(whole[snapshot.agents].max(axis=0))
     free, nearby = loop_view(snapshot.free), min(nearby, len(agents))
     able, open_ = _look_nearby(
@@ -65,11 +65,11 @@ def servable(snapshot: Snapshot, clients: Ints, nearby: int = _NEARBY) -> Bools:
     rest = np.flatnonzero(open_)
     if not len(rest) or nearby == len(agents):
         return able
-    # A client that no agent suits would be tried on every agent, so search all of these together.
+    # A client that no agent can serve would be tried on every agent, so search for these together.
     left = clients[rest]
     words = np.unique(left >> 6)
     thresholds = ThresholdIndex(*map(loop_view, threshold_index(needs, left, words)))
-    lost = thresholds.members[0].copy()  # every client has a first row
+    lost = thresholds.members[0].copy()  # all of these clients are in the first row
     whole, words = loop_view(whole), loop_view(words)
     _look_everywhere(lost, words, agents, free, whole, *bars, needs, specials, thresholds)
     at = np.searchsorted(words, left >> 6)
@@ -84,14 +84,14 @@ def _bit(words: BitWords, row: int, client: int) -> bool:
 
 @part()
 def _gather(free: Ints, specials: Specials, agent: int, client: int, amount: Ints) -> None:
-    """Sum by column what a client may get on an agent, into (ROWS, R), see `suffices`."""
+    """Sum what a client may get on an agent by column, into `amount` (ROWS, R), see `suffices`."""
     for r in range(free.shape[1]):
         amount[TASKS, r] = amount[ALL, r] = free[agent, r]
     first, end = specials.start[agent], specials.start[agent + 1]
     if first == end:
-        return  # usually all is plain
-    # Tasks do not mix revocable resources with others, do not use up shared ones, and are not made
-    # of rest kinds.
+        return  # the agent has only plain resources, as usual
+    # A task does not mix revocable resources with others, does not use up shared ones, and is not
+    # made of rest kinds.
     revocable, shared = np.zeros(free.shape[1], np.int64), np.zeros(free.shape[1], np.int64)
     for e in range(first, end):
         special = specials.row[e]
@@ -112,12 +112,12 @@ def _gather(free: Ints, specials: Specials, agent: int, client: int, amount: Int
 def _does(
     needs: Needs, free: Ints, specials: Specials, agent: int, client: int, amount: Ints
 ) -> bool:
-    """Whether an agent could serve a client, given what it may have there by `_gather`."""
+    """Whether an agent could serve a client; `amount`: as `_gather` left it."""
     if not suffices(needs, client, amount):
         return False
     if not needs.several[client]:
         return True
-    # Its offer begins with several tasks, so it matters what each of them may consist of.
+    # The offer must begin with several tasks, so determine how each of them can be composed.
     for r in range(free.shape[1]):
         amount[OPEN, r] = free[agent, r]
         for row in range(REVOCABLE, ROWS):
@@ -151,22 +151,22 @@ def _look_nearby(
     needs: Needs,
     specials: Specials,
 ) -> tuple[Bools, Bools]:
-    """Search an agent for each client, starting with the previous client's agent.
+    """Search for an agent for each client, starting with the agent that served the previous one.
 
-    Returns (n,): clients with a suitable agent; (n,): clients for which another agent might do.
+    Returns (n,): the clients with an agent; (n,): the clients for which other agents may do.
     """
     able, open_ = np.zeros(len(clients), np.bool_), np.zeros(len(clients), np.bool_)
     amount = np.zeros((ROWS, free.shape[1]), np.int64)
     at = 0
     for i in range(len(clients)):
         client = clients[i]
-        # No agent has more of anything than `most`, so no agent needs to be tried.
+        # If `most` is not enough, no agent is.
         amount[TASKS], amount[ALL] = most, most
         open_[i] = suffices(needs, client, amount)
         if not open_[i]:
             continue
-        # Continue around the agents. `at` stays where the last client was served, because the next
-        # client can often be served there, too.
+        # Try the agents in a circle. `at` stays at the agent that served the last client, because
+        # it can often serve the next one, too.
         for _ in range(nearby):
             agent = agents[at]
             if not _bit(excluded, agent, client) and not _bit(covered, agent, client):
@@ -181,7 +181,7 @@ def _look_nearby(
 
 @part()
 def _alike(specials: Specials, agent: int, word: int, has: Bools, bits: np.uint64) -> np.uint64:
-    """Which of some clients (bits of a word) may get exactly these of an agent's specials."""
+    """Return which clients (bits of a word) may get exactly these specials of an agent."""
     first = specials.start[agent]
     for e in range(first, specials.start[agent + 1]):
         reach = specials.reach[specials.row[e], word]
@@ -208,7 +208,7 @@ def _without_served(
     amount: Ints,
     lost: np.uint64,
 ) -> np.uint64:
-    """Remove from a word the clients that an agent with amounts (ROWS, R) could serve."""
+    """Remove from a word of bits the clients that the agent could serve; `amount` (ROWS, R)."""
     while bits != np.uint64(0):
         place = lowest_bit(bits)
         bit = np.uint64(1) << np.uint64(place)
@@ -231,10 +231,10 @@ def _look_everywhere(
     specials: Specials,
     thresholds: ThresholdIndex,
 ) -> None:
-    """Find the clients that each agent could serve, many at once.
+    """Find the clients that each agent could serve, many clients at once.
 
-    `lost` (W,): bits of the clients; those that are found an agent are taken out.
-    `words` (W,): where these words stand in a row of bits.
+    `lost` (W,): bits of the clients; those for which an agent is found are cleared.
+    `words` (W,): the index of each word in a row of bits.
     `whole` (A, R), in thousandths: what is free, for any client.
     """
     specials_max = 0
@@ -254,7 +254,8 @@ def _look_everywhere(
             bits = lost[i]
             if bits != np.uint64(0):
                 bits &= ~(excluded[agent, word] | covered[agent, word])
-            # Usually all clients may have the same there. If not, treat equal ones together.
+            # Usually all clients may have the same specials. Otherwise handle equal clients
+            # together.
             while bits != np.uint64(0):
                 same = _alike(specials, agent, word, has, bits) if begun else np.uint64(0)
                 if same == np.uint64(0):

@@ -1,4 +1,4 @@
-"""The snapshot of a cycle: the books as policies see them."""
+"""Builds the snapshot of a cycle: the part of the books that policies see."""
 
 from collections.abc import Callable, Hashable
 from dataclasses import fields, replace
@@ -55,7 +55,7 @@ class SnapshotBuilder:
         """Take a snapshot for a cycle.
 
         `wanted` (n,): the agents that the host asked a cycle for; None: all.
-        `by_plan`: the policy follows a plan, which is about what is held and not about the past.
+        `by_plan`: the policy follows a plan, so only current holdings count, without averages.
         """
         space, steady = state.space, self._steady
         names = len(space.names)
@@ -71,23 +71,23 @@ class SnapshotBuilder:
         agents = _candidates(free, specials, least)
         if rows is None:
             agents = agents[state.agents.ready[agents]]
-        if 2 * len(agents) < len(free):  # the others are no part of this cycle
+        if 2 * len(agents) < len(free):  # leave other agents out
             kept = np.append(0, agents)
             rows, by_kind = (kept if rows is None else rows[kept]), by_kind[kept]
             specials = specials_of(reach, by_kind)
             free = _plain(by_kind, plain)
             agents = np.arange(1, len(rows))
-        # From here on an agent's row in the snapshot may differ from its handle.
+        # From here on, an agent's row in the snapshot may differ from its handle.
         handle = np.arange(len(free)) if rows is None else rows
         specials = without_refusers(specials, handle, state.filters.rest_kinds)
-        # Then the parts that do not depend on the candidate agents, and the snapshot itself.
+        # Then the parts that do not depend on the agents, and the snapshot itself.
         held, agents_held = self._held(state, by_plan=by_plan)
         capacity = self._capacity(state)
         excluded, excluding = state.eligibility.excluded, state.eligibility.excluding
         demand = self._demand(state, capacity)
         known = steady("characterised", self._characterised(state, demand))
         first_grant = demand
-        if state.settings.outstanding_max < 1:  # else nothing looks at it
+        if state.settings.outstanding_max < 1:  # otherwise first grants are not used
             opening = opening_tasks(demand, minimum, minimum_rows)
             first_grant = demand * np.maximum(opening, 1)[:, None]
         tree_shape = self._tree_shape(state)
@@ -143,14 +143,14 @@ class SnapshotBuilder:
         )
 
     def _tree(self, state: State, tree_shape: Shape) -> Tree:
-        """The competition tree, with all weights."""
+        """Return the competition tree with its weights and turns."""
         clients, steady = state.clients, self._steady
         own = steady("own weights", clients.weight) if state.settings.weights else None
         weights = steady("weights", _weights(state))
         return tree_shape.tree(weights, self._schemes(state), turns_of(state), own)
 
     def _plan(self, state: State, handle: Ints, words: int) -> Plan | None:
-        """Return the plan in force; the same arrays while their values are the same."""
+        """Return the plan in force; equal values are returned as the same arrays as before."""
         if state.plan is None:
             return None
         plan, steady = shown(state.plan, handle, len(state.clients.framework), words), self._steady
@@ -166,7 +166,7 @@ class SnapshotBuilder:
         )
 
     def _keep(self, name: str, key: Hashable, make: Callable[[], _Kept]) -> _Kept:
-        """Return the cached value of a name; recompute it only if its key has changed."""
+        """Return the value cached under a name; recompute it if its key has changed."""
         kept_key, kept = self._kept.get(name, (None, None))
         if kept is None or kept_key != key:
             kept = make()
@@ -174,7 +174,7 @@ class SnapshotBuilder:
         return kept
 
     def _held(self, state: State, *, by_plan: bool) -> tuple[Ints, Ints | Floats]:
-        """What counts as held by each client, (C, R), and on how many agents, (C,)."""
+        """Return what counts as held by each client, (C, R), and on how many agents, (C,)."""
         held, memory = state.held_by_column(), state.memory.usage
         if by_plan or not (memory.half_life_ms and state.settings.usage_weight):
             return held, state.ledger.books.agents_held
@@ -191,7 +191,7 @@ class SnapshotBuilder:
         )
 
     def _schemes(self, state: State) -> Ints:
-        """Which scheme of the policy orders the children of each role, (n,)."""
+        """Return the index of the policy's scheme for the children of each role, (n,)."""
         subtrees = sorted(state.settings.policy.subtrees)
         number = {path: index + 1 for index, path in enumerate(subtrees)}
 
@@ -207,7 +207,7 @@ class SnapshotBuilder:
         return self._keep("minimum", key, lambda: self._minimums.gather(state))
 
     def _capacity(self, state: State) -> Ints:
-        """The capacity of all agents by column."""
+        """Return the capacity of all agents by column, (A, R)."""
         space, agents = state.space, state.agents
 
         def make() -> Ints:
@@ -218,7 +218,7 @@ class SnapshotBuilder:
         return self._keep("capacity", key, make)
 
     def _demand(self, state: State, capacity: Ints) -> Ints:
-        """The amounts of one grant: a task, or a lot of tiny ones, (C, R)."""
+        """Return the amounts of one grant, (C, R): one task, or a lot of tiny tasks."""
         key = (state.agents.version, state.space.version, len(state.space), len(state.space.names))
         largest = self._keep("largest", key, lambda: fixed(capacity.max(axis=0, initial=0)))
         most = lots_max(len(state.agents))
@@ -230,7 +230,7 @@ class SnapshotBuilder:
         )
 
     def _total(self, state: State) -> Ints:
-        """What the whole cluster has, by column."""
+        """Return the capacity of the whole cluster by column, (R,)."""
         key = (state.agents.version, state.space.version, len(state.space), len(state.space.names))
         return self._keep("total", key, lambda: fixed(state.total_by_column()))
 
@@ -246,11 +246,11 @@ class SnapshotBuilder:
         return self._keep("reach", key, lambda: reach_of(state))
 
     def quota_tree(self, state: State) -> QuotaTree:
-        """The quotas that each kind and each role is under."""
+        """Return the roles with a quota, and which of them each kind and each role is in."""
         names = len(state.space.names)
         key = (state.quota_version, state.space.version, names)
         tree = self._keep("quotas", key, lambda: quota_tree(state))
-        # Any framework may add a role, so that must not cost as much as all quotas.
+        # Frameworks may add roles at any time, so update only the part that depends on roles.
         of_roles = (*key, state.roles.version)
         return self._keep("quotas of roles", of_roles, lambda: with_roles_of(state, tree))
 
@@ -264,7 +264,7 @@ class SnapshotBuilder:
         demand: Ints,
         known: Bools,
     ) -> Filters:
-        """Return the filters; what they cover depends on all that clients could be offered."""
+        """Return the filters, and which of them cover all of `offerable` for their clients."""
         offerable = Offerable(
             free=free,
             start=specials.start,
@@ -282,7 +282,7 @@ class SnapshotBuilder:
 
 
 def frozen(snapshot: Snapshot) -> Snapshot:
-    """Make every array read-only: many are the books' own."""
+    """Make every array of a snapshot read-only: many are arrays of the books."""
     return Snapshot(*(_frozen_part(getattr(snapshot, name)) for name in _PARTS))
 
 
@@ -292,14 +292,14 @@ def _frozen_part(part: Any) -> Any:  # noqa: ANN401 - arrays, tuples of them, an
     if isinstance(part, AgentClasses):
         return AgentClasses(read_only(part.capacity), read_only(part.count))
     if isinstance(part, Plan):
-        return part  # fixed already
+        return part  # its arrays are read-only already
     if hasattr(part, "_make"):
         return part._make(map(_frozen_part, part))
     return part
 
 
 def _overdue(state: State) -> Bools:
-    """Clients (C,) that have waited for at least `patience_cycles` full cycles."""
+    """Return which clients (C,) have waited for at least `patience_cycles` full cycles."""
     patience = state.settings.patience_cycles
     if not patience:
         return np.zeros(len(state.clients.framework), np.bool_)
@@ -307,7 +307,7 @@ def _overdue(state: State) -> Bools:
 
 
 def _gangs(state: State, demand: Ints, tree_shape: Shape, handle: Ints) -> Gangs | None:
-    """Gangs of this cycle; None: there is none. Tiny tasks are counted in lots."""
+    """Return the gangs of this cycle, their sizes in lots if tasks are tiny; None: no gangs."""
     sizes = state.clients.gangs
     rows = [row for row in sorted(sizes) if tree_shape.leaf_of_client[row] >= 0]
     client = np.array(rows, np.int64)
@@ -320,12 +320,12 @@ def _gangs(state: State, demand: Ints, tree_shape: Shape, handle: Ints) -> Gangs
 
 
 def _first_served(snapshot: Snapshot, waited: Ints, patience: int) -> Snapshot:
-    """Restrict overdue clients to those that some agent can serve; others would waste a stage.
+    """Restrict overdue clients to those that some agent can serve.
 
-    Overdue clients are served in the policy's order. If clients become overdue as fast as they are
-    served, that order may skip the same client every time. Therefore, if some have waited for one
-    more cycle per overdue client, only they are served first. This is not just the longest-waiting
-    client, which a limit may block forever.
+    Overdue clients are served in the policy's order, which could skip the same client every time if
+    others become overdue as fast as they are served. Therefore, if some have waited for one more
+    cycle per overdue client, only these are served first: all of them, because a limit may bar any
+    single one forever.
     """
     rows = np.flatnonzero(snapshot.overdue)
     if not len(rows):
@@ -344,7 +344,7 @@ def _weights(state: State) -> np.ndarray:
 
 
 def _plain(free: Ints, plain: Ints) -> Ints:
-    """Free amounts of plain kinds by column, (A, R)."""
+    """Return free amounts of plain kinds by column, (A, R)."""
     if np.array_equal(plain, np.arange(free.shape[1])):
         return free
     columns = np.zeros((len(free), len(plain)), np.int64)
@@ -354,9 +354,9 @@ def _plain(free: Ints, plain: Ints) -> Ints:
 
 
 def _ready(state: State, wanted: Ints | None) -> Ints | None:
-    """Row 0 and the requested agents that may be offered; None: all are requested.
+    """Return row 0 and the requested agents that may be offered; None: all agents are requested.
 
-    In the latter case unavailable agents are filtered later, which is cheaper than a gather here.
+    In that case the caller filters the agents later, which is cheaper than copying their rows.
     """
     if wanted is None:
         return None
@@ -370,7 +370,7 @@ def _ready(state: State, wanted: Ints | None) -> Ints | None:
 
 
 def _candidates(free: Ints, specials: Specials, least: Ints | None) -> Ints:
-    """Agents with enough for some client: a row of `least`, or anything if it is None."""
+    """Return agents with enough for some client: a row of `least`; None: anything."""
     whole = free if not len(specials.row) else free + specials.by_column(free.shape[1])
     # If nothing is free, which is frequent on a busy master, checking for zeros is cheapest.
     if least is None or not whole.any():

@@ -1,8 +1,8 @@
-"""When a gang that collects is expected to begin: from how long tasks on its agents usually run.
+"""Forecasts when a gang that collects can begin, from how long tasks on its agents usually run.
 
-It begins when enough has come back on each of its agents for the tasks that it keeps room for.
-While these are not all of its tasks, enough for the others must come back on agents that it has not
-chosen yet, because nothing is free there. A holding is assumed to end as a whole.
+A gang can begin when on each of its agents enough has come back for the tasks that it keeps room
+for there. If these are fewer than its tasks, enough for the others must come back on agents that it
+has not chosen yet. A holding is assumed to end as a whole.
 """
 
 from typing import NamedTuple
@@ -17,14 +17,14 @@ from allocator.core.cycle.holders import NEVER, Holders
 from allocator.core.snapshot import Ints, Snapshot
 
 ELSEWHERE_MAX = 20_000
-"""Holdings of a cluster that are looked at while a gang has not chosen enough agents. If there are
-more, there is no forecast yet; in such a cluster something comes back on enough agents soon."""
+"""If a gang has not chosen enough agents, a cluster with more holdings than this has no forecast:
+looking at them all is expensive, and something will come back on enough agents soon."""
 
 
 class Forecast(NamedTuple):
-    """When a gang begins, in milliseconds of the master's clock.
+    """When a gang can begin, in milliseconds of the master's clock.
 
-    `expected_ms`, `latest_ms`: by the medians, and by the p95, of what its holders need.
+    `expected_ms`, `latest_ms`: by the medians and by the p95 of the durations of current holders.
     """
 
     expected_ms: int
@@ -34,7 +34,7 @@ class Forecast(NamedTuple):
 def forecast(
     state: State, snapshot: Snapshot, holders: Holders, client: int, its: Collecting
 ) -> Forecast | None:
-    """When a gang begins; None: that is not known."""
+    """Forecast when a gang can begin; None: unknown."""
     demand = snapshot.demand[client]
     own = _own_ends_ms(state, holders, demand, its)
     missing = need_of(snapshot, client) - sum(its.tasks)
@@ -50,7 +50,7 @@ def forecast(
 
 
 def _needed_on(state: State, holders: Holders, agent: Ints, demand: Ints) -> Holders:
-    """Holdings of something that is needed on agents (n,)."""
+    """Return the holdings on agents (n,) that contain a resource of the demand."""
     here = np.zeros(len(state.agents.bound), np.bool_)
     here[agent] = True
     held = holders.some(np.flatnonzero(here[holders.agent]))
@@ -60,7 +60,10 @@ def _needed_on(state: State, holders: Holders, agent: Ints, demand: Ints) -> Hol
 def _own_ends_ms(
     state: State, holders: Holders, demand: Ints, its: Collecting
 ) -> tuple[int, int] | None:
-    """When there is room for its tasks on each agent of a gang; None: a holder is not known."""
+    """Return when each agent of a gang has room for its tasks there; None: a holder is unknown.
+
+    The two times are those of the last agent, by the medians and by the p95 of durations.
+    """
     order = np.argsort(np.array(its.agent, np.int64))
     agent, tasks = np.array(its.agent, np.int64)[order], np.array(its.tasks, np.int64)[order]
     free = state.space.by_column(state.free_on(agent))
@@ -82,9 +85,9 @@ def _own_ends_ms(
 def _rest_ends_ms(
     state: State, holders: Holders, demand: Ints, client: int, missing: int
 ) -> tuple[int, int]:
-    """When there is room for the missing tasks on agents that no gang has chosen.
+    """Return when agents that no gang has chosen have room for the missing tasks.
 
-    Holders that are not known count as if they never ended.
+    Holders with unknown durations count as running forever.
     """
     chosen = [agent for each in state.clients.collecting.values() for agent in each.agent]
     usable = state.agents.ready.copy()
@@ -111,9 +114,9 @@ def _rest_ends_ms(
 def _growth(
     held: Holders, ends_ms: Ints, agent: Ints, free: Ints, demand: Ints
 ) -> tuple[Ints, Ints, Ints]:
-    """How room for tasks on agents (A,) grows with each holding that ends, n of them.
+    """Return how the room for tasks on agents (A,) grows with each of n holdings that end.
 
-    Returns, (n,): which of the agents, ascending; when; how many tasks there is room for then.
+    Returns, (n,): index of the agent, ascending; when the holding ends; tasks that then fit there.
     """
     order = np.lexsort((ends_ms, held.agent))
     place = np.searchsorted(agent, held.agent[order])

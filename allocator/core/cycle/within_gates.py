@@ -1,10 +1,10 @@
-"""Guarantees as the module's gates apply them: to one decision after the other.
+"""Applies guarantees as the module's gates do: decision by decision.
 
-A policy grants in steps. If agents hold more than they have, less is free in the cluster than on
-single agents. Then a client may be granted what its role is owed and later in the cycle, once all
-guarantees are met, the rest of the same agent. Both grants are correct, but they are sent as one
-decision, which a gate would reduce because other roles are still owed something at that point. So
-the later grant waits for the next cycle.
+A policy grants in steps. If some agents hold more than their capacity, less is free in the cluster
+than on single agents. Then a client may be granted what its role is owed, and later in the cycle,
+when all guarantees are met, the rest of the same agent. Both grants are correct, but they are sent
+as one decision, which a gate would reduce because other roles are still owed something at that
+point. The later grant is therefore dropped, and can be made in the next cycle.
 """
 
 import numpy as np
@@ -14,20 +14,20 @@ from allocator.core.snapshot import Bools, Bounds, Ints
 
 
 def are_at_stake(bounds: Bounds, given: Ints) -> bool:
-    """Whether gates may reduce a decision if `given` (R,) is granted in total.
+    """Whether gates may reduce any decision if `given` (R,) is granted in total.
 
-    A grant uses what is guaranteed to its role, or what is free beyond all guarantees. Unless one
-    of these is overdrawn, the order of grants makes no difference.
+    A grant uses either its role's guarantee or what is free beyond all guarantees. Unless one of
+    these is overdrawn, the order of grants does not matter.
     """
     overdrawn = (bounds.available < bounds.required) | (bounds.available < given)
     return bool(bounds.required.any() and overdrawn.any())
 
 
 def kept(bounds: Bounds, decision: Ints, client: Ints, counted: Ints) -> Bools:
-    """Return which grants no gate cuts off, (G,): the first ones of each decision.
+    """Return which grants pass the gates, (G,): in each decision, all before the first that fails.
 
-    `decision` (G,): where each grant's decision stands in the answer; -1: it is not in it.
-    `client` (G,); `counted` (G, R), in thousandths: the part that counts against quota.
+    `decision` (G,): index of each grant's decision in the answer; -1: not in the answer.
+    `client` (G,); `counted` (G, R), in thousandths: the amounts that count against quota.
     """
     order = np.argsort(decision, kind="stable")
     found = np.ones(len(decision), np.bool_)
@@ -39,9 +39,9 @@ def kept(bounds: Bounds, decision: Ints, client: Ints, counted: Ints) -> Bools:
 
 
 def _top(bounds: Bounds) -> Ints:
-    """The outermost role with a quota above each, itself included, (Q + 1,); the last one is -1."""
+    """Return the outermost role with a quota that contains each, (Q + 1,); -1 at the end."""
     top = np.append(np.arange(len(bounds.above)), -1)
-    # Those above come later.
+    # Ancestors have higher rows.
     for row in range(len(bounds.above) - 1, -1, -1):
         if bounds.above[row] >= 0:
             top[row] = top[bounds.above[row]]
@@ -58,7 +58,7 @@ def _judge(
     available: Ints,
     found: Bools,
 ) -> None:
-    """Pass decisions through the gate; mark the grants of each that it cuts off."""
+    """Pass decisions through the gate; mark in `found` the grants that pass."""
     columns = counted.shape[1]
     required = np.zeros(columns, np.int64)
     for row in range(len(owed)):
@@ -66,14 +66,14 @@ def _judge(
     own, room = np.zeros(columns, np.int64), np.zeros(columns, np.int64)
     at = 0
     while at < len(order):
-        # What a decision for this role may have: everything, if no other role is owed anything.
+        # Compute what a decision for this role may get: everything, if no other role has a claim.
         role = top[order[at]]
         for r in range(columns):
             own[r] = owed[role, r] if role >= 0 else 0
             room[r] = own[r] + max(available[r] - required[r], 0)
             if required[r] <= own[r]:
                 room[r] = np.iinfo(np.int64).max
-        # Its grants in order, as long as they fit.
+        # Go through the decision's grants in order, as long as they fit.
         this, fits = decision[order[at]], True
         while at < len(order) and decision[order[at]] == this:
             grant = order[at]

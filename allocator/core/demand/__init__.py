@@ -1,4 +1,4 @@
-"""What one task of a framework needs: stated by operators or the framework, learned, or remembered.
+"""The demand of a framework: what one of its tasks needs, as stated, learnt or remembered.
 
-Start with `sources`, which has their precedence.
+Start with `sources`, which defines which of several demands is in force.
 """

@@ -1,9 +1,9 @@
-"""Demands observed in frameworks, remembered for similar ones.
+"""Remembers demands of frameworks for similar ones that come later.
 
-Each Spark job is a framework of its own, and its demand is only known when it is about to end.
-Demands are therefore remembered by *topic*: the role with the pattern of the name, with the
-principal, with the user. A new framework without a stated demand starts with the remembered one,
-its *prior*, until its acceptances confirm or refute it.
+Each Spark job is a new framework, and its demand is known only when it is about to end. Demands are
+therefore remembered by *topic*: a role together with a pattern of names, a principal or a user. A
+new framework without a stated demand starts with the remembered one, its *prior*, until its
+acceptances confirm or refute it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,14 +16,14 @@ from allocator.core.demand.usage_memory import UsageMemory
 from allocator.core.settings import Settings
 
 _CERTAINTY = 4
-"""Maximum certainty of a demand, in units of what it needs to count: so it can be unlearned."""
+"""Maximum weight of a demand, in multiples of `learn_after`, so that it can be unlearned."""
 
 
 def common_unit(one: Sequence[int], other: Sequence[int]) -> tuple[int, ...] | None:
-    """Find the largest amounts that divide both.
+    """Return the largest amounts of which both arguments are whole multiples.
 
-    None if their shapes differ, or one is empty. Amounts of a single resource always have the same
-    shape, so one must be a multiple of the other.
+    None if their ratios of resources differ, or one is empty. With a single resource ratios cannot
+    differ; then None unless one amount is a multiple of the other.
 
     >>> common_unit((6000, 6144), (4000, 4096))
     (2000, 2048)
@@ -43,11 +43,11 @@ def common_unit(one: Sequence[int], other: Sequence[int]) -> tuple[int, ...] | N
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """A demand that is remembered.
+    """A remembered demand.
 
     `amounts`, in thousandths.
-    `weight`: number of lessons that agreed; halved by each that did not, and over time.
-    `taught_ms`: time of the latest lesson, on the memory's own clock.
+    `weight`: number of lessons that agree with it; halved by each that does not, and over time.
+    `taught_ms`: time of the latest lesson, by the memory's own clock.
     """
 
     amounts: Mapping[str, int]
@@ -58,12 +58,12 @@ class Remembered:
 class DemandMemory:
     """Demands by topic. It outlives sessions.
 
-    `entries` (dict of topic to Remembered): the latest lesson comes last.
-    `elapsed_ms`: time that passed in sessions: masters' clocks need not agree.
+    `entries`: demand by topic; the latest lesson is last.
+    `elapsed_ms`: the memory's own clock: total time of all sessions, since masters' clocks differ.
     `durations`: how long tasks ran, by the same topics of names.
     `usage`: what clients held on average before they left.
-    `confirmed`, `refuted`, `probes`: priors that the first acceptance agreed with, or not; offers
-        of all that is free to frameworks that had waited with a prior.
+    `confirmed`, `refuted`: number of priors that agreed with the first acceptance, or did not.
+    `probes`: number of offers of all that is free to clients that had waited with a guessed demand.
     """
 
     def __init__(self) -> None:
@@ -77,18 +77,18 @@ class DemandMemory:
         self._clock_ms = -1
 
     def advance(self, now_ms: int) -> None:
-        """Set the time, on the session's clock."""
+        """Set the time, by the session's clock."""
         if self._clock_ms >= 0:
             self.elapsed_ms += now_ms - self._clock_ms
         self._clock_ms = now_ms
 
     def begin_session(self) -> None:
-        """Expect another clock."""
+        """Begin a session, whose clock may differ from the previous one."""
         self._clock_ms = -1
         self.usage.begin_session()
 
     def weight(self, settings: Settings, topic: Topic) -> int:
-        """The current certainty of a topic's demand; 0 if there is none."""
+        """Return the current weight of a topic's demand; 0: none is remembered."""
         entry = self.entries.get(topic)
         if entry is None:
             return 0
@@ -96,7 +96,7 @@ class DemandMemory:
         return entry.weight >> min(halvings, 63)
 
     def recall(self, settings: Settings, topics: Iterable[Topic]) -> Mapping[str, int] | None:
-        """Find a prior: the demand of the first topic that is certain enough."""
+        """Return a prior: the demand of the first topic with enough weight; None: there is none."""
         for topic in topics:
             if self.weight(settings, topic) >= settings.learn_after:
                 return self.entries[topic].amounts
@@ -111,16 +111,17 @@ class DemandMemory:
         times: int = 1,
         one_task: bool = False,
     ) -> None:
-        """Take a lesson.
+        """Learn from a task or an acceptance.
 
-        `amounts`, in thousandths: None of them 0.
+        `amounts`, in thousandths, all above 0.
         `times`: number of equal lessons.
-        `one_task`: these are certainly the amounts of one task; otherwise they may be those of
-            several.
+        `one_task`: whether these are certainly the amounts of one task; otherwise they may be those
+            of several.
         """
         entry, most = self.entries.get(topic), _CERTAINTY * settings.learn_after
         if not settings.priors_max or (
-            # It is as certain as it can be, and was taught at this moment: many are, in a batch.
+            # Nothing changes if the weight is at its maximum, and was so at the same moment: many
+            # lessons of a batch are like this.
             entry is not None
             and (entry.weight, entry.taught_ms) == (most, self.elapsed_ms)
             and entry.amounts == amounts
@@ -133,12 +134,12 @@ class DemandMemory:
         if unit is not None and unit == amounts:
             weight += times
         elif unit is not None and not one_task:
-            # It may be several tasks of the known size: that agrees, and teaches nothing. If it
-            # shows that the known amounts were several tasks, it counts once.
+            # A multiple of the remembered demand agrees with it and adds nothing. If the remembered
+            # demand is the multiple, it is replaced by the unit, and the lesson counts once.
             weight += unit != known
         else:
-            # It disagrees: each lesson halves the weight. At zero, the lesson's amounts replace the
-            # known ones.
+            # The lesson contradicts the remembered amounts. Each such lesson halves their weight;
+            # at zero, the lesson's amounts replace them.
             needed = max(weight.bit_length(), 1)
             unit = known if times < needed else dict(amounts)
             weight = weight >> times if times < needed else times - needed + 1
@@ -148,7 +149,7 @@ class DemandMemory:
 
 
 def _unit(one: Mapping[str, int], other: Mapping[str, int]) -> Mapping[str, int] | None:
-    """Find the common unit of amounts by name."""
+    """Return `common_unit` of amounts by name."""
     if one.keys() != other.keys():
         return None
     found = common_unit(tuple(one.values()), tuple(other[name] for name in one))

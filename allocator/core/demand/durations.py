@@ -1,13 +1,13 @@
-"""Durations observed in frameworks, remembered by the same topics as their demands.
+"""Remembers how long tasks of frameworks run, by the same topics as their demands.
 
-The core sees no single tasks: only that a client uses something on an agent, and that some of it
-comes back. So what is counted is, of each amount that comes back from use, for how long the client
-had used something on that agent without a break. That is never less than the duration of the task
-that ended, and more if its tasks overlap there.
+The core does not see single tasks, only that a client uses something on an agent, and that some of
+it is released. Each release counts with the time for which the client had used something on that
+agent without a break. This is at least the duration of the task that ended, and more if the
+client's tasks overlap on the agent.
 
-Counts are in logarithmic buckets, so their number is fixed and all is integer arithmetic. A bucket
-stands for its edge that is less favourable: quantiles by which something has ended are rounded up,
-and those before which it has not are rounded down.
+Counts are in logarithmic buckets, so their number is fixed and all arithmetic is in integers.
+Durations are rounded to an edge of their bucket: up where a late end is the safe assumption, down
+where an early one is.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,26 +22,26 @@ from allocator.core.snapshot import Ints
 EDGES_MS: tuple[int, ...] = tuple(
     edge for power in range(21) for edge in (1000 << power, 1500 << power)
 )
-"""Upper edges of all buckets but the last, which is for what lasted longer: over 18 days."""
+"""Upper edges of all buckets but the last, which has all durations of more than 18 days."""
 
 BUCKETS = len(EDGES_MS) + 1
 
 SAMPLES_MIN = 20
-"""Ends before durations are known: fewer say nothing about one in twenty."""
+"""Minimum number of ended tasks: fewer do not show a quantile of one in twenty."""
 
 SAMPLES_MAX = 1024
-"""Ends that count; beyond them all counts are halved, so that durations can be unlearned."""
+"""Maximum number of ended tasks; beyond it all counts are halved, so durations can be unlearned."""
 
 _EDGES = np.array(EDGES_MS, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class Lasted:
-    """How long tasks lasted.
+    """How long the tasks of a topic ran.
 
-    `counts` (BUCKETS,): ends in each bucket.
+    `counts` (BUCKETS,): ended tasks in each bucket.
     `total`: their sum.
-    `taught_ms`: time of the latest end, on the memory's own clock.
+    `taught_ms`: time of the latest end, by the memory's own clock.
     """
 
     counts: tuple[int, ...]
@@ -50,12 +50,12 @@ class Lasted:
 
 
 class StartRecord:
-    """How forecasts of when gangs begin compared with when they began.
+    """Statistics of forecasts of when gangs begin.
 
-    `held`, `late`: gangs that began before what was forecast as the latest time, or after it;
-        `missed`: those whose collection ended after that time without a start.
-    `early_ms`, `late_ms`: by how much they began before and after the expected time, added up.
-    `lent`: offers to others of agents on which a gang collects, for they would end before.
+    `held`, `late`: gangs that began no later than the forecast latest time, or later.
+    `missed`: gangs whose collection ended after that time without a start.
+    `early_ms`, `late_ms`: time by which gangs began before and after the expected time, added up.
+    `lent`: number of offers of a collecting gang's agents to its guests.
     """
 
     def __init__(self) -> None:
@@ -70,9 +70,9 @@ class StartRecord:
 class Durations:
     """Durations by topic. It outlives sessions.
 
-    `entries` (dict of topic to Lasted): the latest lesson comes last.
-    `starts`: what came of forecasts that they allowed.
-    `rests_until_ms`: until when no forecast is made, on the memory's own clock.
+    `entries`: durations by topic; the latest lesson is last.
+    `starts`: statistics of the forecasts that were based on these durations.
+    `rests_until_ms`: no forecast is made until then, by the memory's own clock.
     """
 
     def __init__(self) -> None:
@@ -81,9 +81,9 @@ class Durations:
         self.rests_until_ms = 0
 
     def counts(self, settings: Settings, topic: Topic, elapsed_ms: int) -> Ints | None:
-        """Ends by bucket, (BUCKETS,), halved over time; None if there are too few.
+        """Return ended tasks by bucket, (BUCKETS,), halved over time; None: too few.
 
-        `elapsed_ms`: now, on the memory's own clock.
+        `elapsed_ms`: the current time, by the memory's own clock.
         """
         entry = self.entries.get(topic)
         if entry is None:
@@ -94,7 +94,7 @@ class Durations:
     def teach(
         self, settings: Settings, topic: Topic, ends: Mapping[int, int], elapsed_ms: int
     ) -> None:
-        """Add ends, by bucket how many; in any order with the same result until `trim`."""
+        """Add ended tasks, counted by bucket; the order of calls before `trim` does not matter."""
         entry = self.entries.pop(topic, None)
         counts = [0] * BUCKETS if entry is None else list(_aged(settings, entry, elapsed_ms))
         for bucket, count in ends.items():
@@ -102,7 +102,7 @@ class Durations:
         self.entries[topic] = Lasted(tuple(counts), sum(counts), elapsed_ms)
 
     def trim(self, settings: Settings) -> None:
-        """Bound memory and counts: `priors_max` topics, and `SAMPLES_MAX` ended tasks of each."""
+        """Drop topics beyond `priors_max`, and halve counts of topics beyond `SAMPLES_MAX`."""
         while len(self.entries) > settings.priors_max:
             del self.entries[next(iter(self.entries))]
         for topic, entry in self.entries.items():
@@ -114,18 +114,18 @@ class Durations:
 
 
 def bucket_of(lasted_ms: Ints) -> Ints:
-    """The buckets of durations (N,), in milliseconds."""
+    """Return the buckets of durations (N,) in milliseconds."""
     found: Ints = np.searchsorted(_EDGES, lasted_ms).astype(np.int64)
     return found
 
 
 def ends_within_ms(counts: Ints, running: Ints) -> int | None:
-    """How long tasks last at most: all but one in twenty (p95), rounded up.
+    """Return the p95 of durations, rounded up: all but one in twenty tasks end within it.
 
-    `counts` (BUCKETS,): ends.
-    `running` (BUCKETS,): tasks that have not ended, by how long they have run. Those that have run
-        for longer than a duration count as tasks that exceed it.
-    None: longer than all buckets.
+    `counts` (BUCKETS,): ended tasks.
+    `running` (BUCKETS,): running tasks, by how long they have run. They count as exceeding all
+        shorter durations.
+    None: it is in the last bucket.
     """
     ended, older = counts.sum(), _beyond(running)
     exceed = _beyond(counts) + older
@@ -134,15 +134,17 @@ def ends_within_ms(counts: Ints, running: Ints) -> int | None:
 
 
 def ends_after_ms(counts: Ints, percent: int, *, up: bool = False) -> Ints:
-    """After how long tasks end that have run for as long as each bucket says, (BUCKETS,).
+    """Return when tasks end, in ms of run time, given that they have run for each bucket's time.
 
-    In milliseconds; 0: none was longer, so they end now. Only what lasted as long counts.
-    `percent`: of those durations that are at most as long as the result.
-    `up`: rounded up, by the bucket's upper edge (the last one has none); else down.
+    Returns (BUCKETS,): a percentile of the durations that were at least as long. 0: none was as
+    long, so such tasks are expected to end now.
+
+    `percent`: the percentile.
+    `up`: round up, to the bucket's upper edge (the last bucket has none); otherwise down.
     """
     total = np.append(0, np.cumsum(counts))
     before, left = total[:-1], total[-1] - total[:-1]
-    # The first bucket up to which there are enough.
+    # The first bucket at which the cumulative count reaches the percentile.
     wanted = before + np.maximum(-(-left * percent // 100), 1)
     bucket = np.minimum(np.searchsorted(total[1:], wanted), BUCKETS - 1)
     edge = np.append(_EDGES, _EDGES[-1]) if up else np.append(0, _EDGES)
@@ -150,7 +152,7 @@ def ends_after_ms(counts: Ints, percent: int, *, up: bool = False) -> Ints:
 
 
 def _beyond(counts: Ints) -> Ints:
-    """How many are in later buckets than each, (BUCKETS,)."""
+    """For each bucket, add up the counts of later buckets, (BUCKETS,)."""
     total = np.cumsum(counts)
     beyond: Ints = total[-1] - total
     return beyond
@@ -162,5 +164,5 @@ def _aged(settings: Settings, entry: Lasted, elapsed_ms: int) -> tuple[int, ...]
 
 
 def _halved(counts: Sequence[int], times: int) -> tuple[int, ...]:
-    """Halve counts so often, rounded up: what is rare and long must not be lost first."""
+    """Halve counts this many times, rounding up, so that rare long durations are not lost first."""
     return tuple(-(-each >> times) for each in counts)

@@ -1,6 +1,6 @@
-"""Parsing of frameworks' statements about themselves: once per framework, within bounds.
+"""Parses what frameworks state about their needs, once per framework and within bounds.
 
-This input is untrusted. Parts that are malformed or exceed a bound are set aside: ignored and
+This input is untrusted. Parts that are malformed or exceed a bound are *set aside*: ignored and
 reported.
 """
 
@@ -35,13 +35,13 @@ CONSTRAINT_LABEL = "allocator.constraint"
 GANG_LABEL = "allocator.gang"
 
 _NAMED = 3
-"""Names that are reported."""
+"""Maximum number of names in a report."""
 
 Minimum = tuple[Mapping[str, int], ...]
 
 
 class WordsError(ValueError):
-    """A framework's input is not accepted.
+    """A part of a framework's input is not accepted.
 
     `reason`: one of `REASONS`.
     """
@@ -53,11 +53,11 @@ class WordsError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class OwnWords:
-    """The needs stated in a framework's information.
+    """The needs that a framework states in its information.
 
-    `demand`: from its label; None if that states nothing.
-    `minimum` (dict of int to amounts by name): by handle of the role.
-    `gang`: how many tasks must start together; 0 if not stated.
+    `demand`: the demand of its label; None: it states none.
+    `minimum`: alternatives of amounts by name, by handle of the role.
+    `gang`: number of tasks that must start together; 0: not stated.
     `aside`: the parts that were set aside.
     """
 
@@ -95,15 +95,15 @@ def read_words(info: FrameworkInfo) -> OwnWords:
     for role, any_of in info.minimum.items():
         taken, wrong = _read_minimum(any_of)
         aside += wrong
-        # If all alternatives were left out, the framework counts as having no minimum. An empty
-        # list by the framework is different: it accepts any offer.
+        # If all alternatives were set aside, the framework has no minimum of its own. A framework
+        # that states an empty list accepts any offer.
         if taken or not any_of:
             minimum[role] = taken
     return OwnWords(demand, clauses, minimum, tuple(aside), gang)
 
 
 def read_request(event: Request) -> tuple[Mapping[str, int] | None, tuple[SetAside, ...]]:
-    """Read a REQUEST: the first request that asks for something, and input that is set aside."""
+    """Read a REQUEST call: the first request that names amounts, and what was set aside."""
     aside: list[SetAside] = []
     if (count := len(event.requests)) > REQUESTS_MAX:
         text = f"has {count} requests; the first {REQUESTS_MAX} are looked at"
@@ -118,7 +118,7 @@ def read_request(event: Request) -> tuple[Mapping[str, int] | None, tuple[SetAsi
 
 
 def demand_of_label(label: str) -> dict[str, int] | None:
-    """Read a demand label; None if it asks for nothing. Raises WordsError."""
+    """Read a demand label; None if it names no amounts. Raises WordsError."""
     if len(label) > DEMAND_LENGTH_MAX:
         message = f"has {len(label)} characters, over {DEMAND_LENGTH_MAX}"
         raise WordsError(TOO_LONG, message)
@@ -131,8 +131,8 @@ def demand_of_label(label: str) -> dict[str, int] | None:
 
 
 def clauses_of_label(label: str) -> tuple[Clause, ...]:
-    """Read a label about agents. Raises WordsError."""
-    # Separators are counted first, so that too long an expression is never parsed.
+    """Read a label with a constraint on agents. Raises WordsError."""
+    # Count separators first, so that overlong expressions are not parsed.
     if (clauses := label.count(";") + 1) > CLAUSES_MAX:
         raise WordsError(TOO_MANY, f"has {clauses} clauses, over {CLAUSES_MAX}")
     if (values := label.count("|") + clauses) > CLAUSE_VALUES_MAX:

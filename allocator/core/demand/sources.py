@@ -1,14 +1,14 @@
-"""Where the demand of a framework comes from: the first source with an answer applies.
+"""Determines the demand of a framework: the first of these sources that has one.
 
 1. An operator's rule that overrides what frameworks state.
 2. The framework's REQUEST call.
-3. The label on the framework's information.
+3. The label in the framework's information.
 4. Any other rule of operators.
-5. The demand learned from its acceptances, after enough of them; or after the first, if that agreed
-   with 6.
+5. The demand learnt from its acceptances: after `learn_after` of them, or after the first one if
+   that agreed with the prior.
 6. The prior: the demand of similar frameworks (`demand_memory`).
 
-An unknown demand is not zero: the framework is served with whatever is free.
+An unknown demand is not zero: the framework is offered all that is free.
 """
 
 from collections.abc import Mapping
@@ -17,14 +17,14 @@ from typing import TypeAlias
 from allocator.core.settings import Settings
 
 Stated: TypeAlias = tuple[str, Mapping[str, int]] | None
-"""A stated demand: its source (``operator``, ``request``, ``label``), and the amounts.
+"""A stated demand: its source (``operator``, ``request``, ``label``), and amounts by name.
 
-None: it is not stated. Empty amounts: the operator says that it is unknown.
+None: none is stated. Empty amounts: an operator's rule says that the demand is unknown.
 """
 
 
 def declared_demand(settings: Settings, own: Stated, framework_name: str, role: str) -> Stated:
-    """Find the stated demand that applies; `own`: the framework's own statement."""
+    """Return the stated demand in force; `own`: what the framework itself states."""
     rule = settings.demand_rule(role, framework_name)
     ruled = None if rule is None or rule.demand is None else ("operator", rule.demand)
     if rule is not None and rule.override:
@@ -33,7 +33,7 @@ def declared_demand(settings: Settings, own: Stated, framework_name: str, role: 
 
 
 def own_demand(of_label: Mapping[str, int] | None, request: Mapping[str, int] | None) -> Stated:
-    """Find the demand that a framework states itself."""
+    """Return the demand that a framework itself states."""
     if request:
         return "request", request
     return ("label", of_label) if of_label else None
@@ -42,9 +42,9 @@ def own_demand(of_label: Mapping[str, int] | None, request: Mapping[str, int] | 
 def unstated_source(settings: Settings, *, accepts: int, has_prior: bool, mixed: bool) -> str:
     """Return the source of a demand that is not stated: ``learned``, ``prior``; empty: unknown.
 
-    `accepts`: how often the client accepted something.
-    `has_prior`: it has a prior, and no acceptance disagreed with that.
-    `mixed`: its tasks are of several kinds, so no single demand fits all.
+    `accepts`: number of the client's acceptances.
+    `has_prior`: whether it has a prior that no acceptance has contradicted.
+    `mixed`: whether its tasks differ in size, so that no single demand fits.
     """
     if not settings.learn_demand or mixed:
         return ""

@@ -1,4 +1,4 @@
-"""Topics: keys under which what was learnt from frameworks is remembered for similar ones."""
+"""Topics: the keys under which demands and durations are remembered for similar frameworks."""
 
 import re
 from functools import lru_cache
@@ -7,7 +7,7 @@ from typing import TypeAlias
 from allocator.core.events import FrameworkInfo
 
 Topic: TypeAlias = tuple[str, str, str]
-"""Path of a role; ``name``, ``principal`` or ``user``; and which."""
+"""A role's path; ``name``, ``principal`` or ``user``; the pattern of the name, or the value."""
 
 _NUMBERS = re.compile(r"[0-9]+(?:[-_.:/ ]?[0-9]+)*")
 
@@ -23,11 +23,11 @@ def name_pattern(name: str) -> str:
 
 
 def name_topic(role: str, info: FrameworkInfo) -> Topic:
-    """The topic of frameworks with the same name."""
+    """Return the topic of frameworks with similar names."""
     return role, "name", name_pattern(info.name)
 
 
 def wide_topics(role: str, info: FrameworkInfo) -> list[Topic]:
-    """The topics of frameworks of any name, by the same principal or user."""
+    """Return the topics of frameworks with the same principal, and with the same user."""
     both = (("principal", info.principal), ("user", info.user))
     return [(role, kind, who) for kind, who in both if who]

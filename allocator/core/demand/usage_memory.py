@@ -1,14 +1,14 @@
-"""What clients used before: averages over time in which older use counts less.
+"""Averages over time of what clients hold, in which older use counts less.
 
-The weight of a moment halves with every half-life. Time is divided into slots, 64 in a half-life,
-and the weight is constant within a slot, so the average of a constant holding is that holding. It
-is
+The weight of past use halves with every half-life. Time is divided into slots, 64 in a half-life;
+the weight is constant within a slot, so the average of a constant holding is that holding. The
+average is
 
     u = (sum over earlier slots j of q^j * integral of slot j + integral of this slot) / norm
 
-with ``q = 2^(-1/64)`` and ``norm = slot * q / (1 - q) + time in this slot``: the time before a
-client came counts as zeros. Multiplications and additions of double precision are the same on every
-machine; no other operation is used, and errors fade like the past itself.
+where j is 1 for the latest earlier slot, ``q = 2^(-1/64)``, and ``norm = slot * q / (1 - q) + time
+in this slot``. The time before a client came counts as zeros. Only multiplications and additions in
+double precision are used, whose results are equal on all machines; rounding errors fade with time.
 """
 
 from collections.abc import Container, Iterator, Mapping
@@ -21,22 +21,23 @@ PAST = DECAY / (1 - DECAY)
 """The weight of all earlier slots together, in slots."""
 
 ABSENT_MAX = 10_000
-"""Averages that are kept of clients that left."""
+"""Maximum number of clients that left whose averages are kept one by one."""
 
 HALVINGS = 40
-"""Use that is this many half-lives old no longer counts."""
+"""Use is forgotten after this many half-lives."""
 
 
 class UsageMemory:
     """The clock of all averages, and the averages of clients that left. It outlives sessions.
 
-    Time counts only in sessions: what is used outside of them is unknown.
+    Only time in sessions counts; use outside of sessions is unknown.
 
-    `half_life_ms`: of the averages; 0: nothing is kept.
-    `into_ms`: how much of the current slot has passed.
-    `absent` (dict of (role path, framework id) to amounts by name): averages at the beginning of
-        the current slot, in thousandths / `scale`. Without an id: of all frameworks of the role
-        whose own averages are not kept any more.
+    `half_life_ms`: 0: no averages are kept.
+    `into_ms`: elapsed time of the current slot.
+    `absent`: averages by (role path, framework id), each amounts by name, in thousandths / `scale`,
+        at the beginning of the current slot. The entry with an empty id is the sum of a role's
+        oldest averages, which are no longer kept one by one.
+    `scale`: the factor by which all entries of `absent` have faded since they were stored.
     `version`: grows whenever a client leaves or returns.
     """
 
@@ -50,20 +51,20 @@ class UsageMemory:
 
     @property
     def slot_ms(self) -> int:
-        """The length of a slot."""
+        """The length of a slot, in ms."""
         return max(self.half_life_ms // SLOTS, 1)
 
     @property
     def norm(self) -> float:
-        """Factor from an average as it is kept, at the beginning of the slot, to the present."""
+        """The factor from a stored average, as of the beginning of the slot, to the average now."""
         return PAST / (PAST + self.into_ms / self.slot_ms)
 
     def begin_session(self) -> None:
-        """Expect another clock."""
+        """Begin a session, whose clock may differ from the previous one."""
         self._clock_ms = -1
 
     def set_half_life(self, half_life_ms: int) -> None:
-        """Change the half-life; averages stay what they are. 0 forgets all of them."""
+        """Change the half-life but keep the averages; 0 deletes all of them."""
         self.half_life_ms = half_life_ms
         self.into_ms = min(self.into_ms, self.slot_ms - 1)
         if not half_life_ms:
@@ -72,10 +73,10 @@ class UsageMemory:
             self.version += 1
 
     def pass_time(self, now_ms: int) -> Iterator[tuple[float, float]]:
-        """Let time pass until `now_ms`, on the session's clock; the first time only sets it.
+        """Advance to `now_ms`, by the session's clock; a session's first call only sets the clock.
 
-        Yields pairs for the averages of what is held all that time: add it, times the first number,
-        to the average; then multiply the average by the second.
+        Yields pairs (added, factor) by which to update the average of a constant holding, in order:
+        average = (average + holding * added) * factor.
         """
         passed = now_ms - self._clock_ms if self._clock_ms >= 0 else 0
         self._clock_ms = now_ms
@@ -86,7 +87,8 @@ class UsageMemory:
             self.into_ms = 0
             self._fade(DECAY)
         if slots := passed // slot:
-            # A geometric series: as slot by slot, but for rounding.
+            # All whole slots at once, as a geometric series: equal to single slots except for
+            # rounding.
             factor = _power(DECAY, min(slots, SLOTS * HALVINGS))
             yield (1 - factor) / factor, factor
             passed -= slots * slot
@@ -110,7 +112,7 @@ class UsageMemory:
             self.version += 1
 
     def leave(self, role: str, framework_id: str, amounts: Mapping[str, float]) -> None:
-        """Keep the average of a client that leaves; of too many, the oldest become their roles'."""
+        """Store the average of a client that leaves; of too many, add up the oldest by role."""
         if not any(amounts.values()):
             return
         self._add((role, framework_id), amounts, 1 / self.scale)
@@ -128,9 +130,9 @@ class UsageMemory:
         self.absent[key] = kept
 
     def come(self, role: str, framework_id: str, names: Container[str]) -> Mapping[str, float]:
-        """Take back the average of a client that returns, of these resources; empty: there is none.
+        """Remove and return the average of a client that returns; empty: none is stored.
 
-        That of other resources stays here.
+        `names`: the resources to return; the others stay stored.
         """
         found = self.absent.get((role, framework_id), {}) if framework_id else {}
         taken = {name: amount * self.scale for name, amount in found.items() if name in names}
@@ -143,7 +145,7 @@ class UsageMemory:
         return taken
 
     def of_roles(self) -> dict[str, dict[str, float]]:
-        """The averages of clients that left, by role, in thousandths / `scale`."""
+        """Return the averages of clients that left, added up by role, in thousandths / `scale`."""
         found: dict[str, dict[str, float]] = {}
         for (role, _), amounts in self.absent.items():
             its = found.setdefault(role, {})
@@ -153,7 +155,7 @@ class UsageMemory:
 
 
 def _power(base: float, exponent: int) -> float:
-    """By squaring: the same bits everywhere, unlike a library's function."""
+    """Compute a power by squaring: unlike library functions, with equal bits on all machines."""
     result = 1.0
     while exponent:
         if exponent & 1:

@@ -1,4 +1,4 @@
-"""Past and hypothetical cycles: the trail, another policy or mode, an allocation from scratch.
+"""Explains past cycles and tries hypothetical ones: the trail, other policies, reallocation.
 
-Nothing here changes the books. Begin with `trail`.
+Nothing here changes the books. Start with `trail`.
 """

@@ -1,7 +1,7 @@
-"""What each client would have if the whole cluster were allocated from scratch.
+"""Computes what each client would have if the whole cluster were allocated from scratch.
 
-This answers questions and makes no decisions: in the real books, every client keeps what it holds.
-The answer shows how far current shares are from those that the policy would give.
+This only answers questions: in the real books every client keeps what it holds. The result shows
+how far current shares are from those that the policy would give.
 """
 
 from collections.abc import Mapping
@@ -21,8 +21,8 @@ from allocator.core.events import AddFramework, Define, EventError, FrameworkInf
 class Newcomer:
     """A hypothetical framework.
 
-    `role`: path of its role, which need not exist yet.
-    `demand`, in thousandths: one task's needs; empty: unknown.
+    `role`: path of its role, which need not exist.
+    `demand`: the size of one task, by name, in thousandths; empty: unknown.
     """
 
     role: str
@@ -30,7 +30,7 @@ class Newcomer:
 
 
 def add_newcomer(state: State, newcomer: Newcomer) -> int:
-    """Let a framework subscribe under the lowest free handle; returns the handle.
+    """Subscribe a hypothetical framework under the lowest free handle; returns the handle.
 
     Raises EventError if its role is malformed, or there is no room for the role or the framework.
     """
@@ -42,7 +42,7 @@ def add_newcomer(state: State, newcomer: Newcomer) -> int:
         if not frameworks.is_bound(each)
         and not (each < len(frameworks.clients) and frameworks.clients[each])
     )
-    # Without capabilities, like Spark.
+    # Without capabilities, as Spark subscribes.
     apply(state, AddFramework(handle, FrameworkInfo("newcomer"), (role,)))
     apply(state, Request(handle, (newcomer.demand,)))
     return handle

@@ -1,6 +1,6 @@
-"""Decide a cycle of another process again, and compare the decisions.
+"""Decides a cycle of another process again, and compares the decisions.
 
-Nothing is charged, so the books stay as they are.
+Nothing is charged, so the books stay unchanged.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ class DecisionRow(NamedTuple):
     """One decision.
 
     `framework`, `role`, `agent`: handles.
-    `amounts`: kinds, ascending, and the granted amount of each, in thousandths.
+    `amounts`: pairs (kind, granted amount in thousandths), kinds ascending.
     """
 
     framework: int
@@ -35,14 +35,13 @@ class DecisionRow(NamedTuple):
 
 
 class Dissent(NamedTuple):
-    """A difference between two decisions.
+    """A difference between two decisions of one cycle.
 
     `cycle`: number of the cycle.
     `reason`: the difference, as text.
-    `place`: index of the first decision that differs, from 0; -1 if all are equal, or the policy
-        cannot decide.
-    `told`, `own`: that decision as recorded, and as the policy decides; None if there is
-        none.
+    `place`: index of the first decision that differs, from 0; -1 if no decision differs, or the
+        cycle cannot be decided again.
+    `told`, `own`: that decision as the other process made it, and as decided here; None: missing.
     """
 
     cycle: int
@@ -53,10 +52,10 @@ class Dissent(NamedTuple):
 
 
 def second_opinion(question: Question, told: Decided, decide: Decide) -> Dissent | None:
-    """Decide a cycle again, and compare; None if both are equal.
+    """Decide a cycle again, and compare; None: both are equal.
 
     `told`: the decision of the other process.
-    `decide`: decides as that process did.
+    `decide`: the function to decide with.
     """
     again = question._replace(overruled=told.policy_error)
     try:

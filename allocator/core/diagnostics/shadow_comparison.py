@@ -1,10 +1,10 @@
-"""Comparison of a cycle's decisions with those of the shadow policy.
+"""Compares a cycle's decisions with those of the shadow policy.
 
 Both policies get the same frozen snapshot and seed. The shadow policy's grants are never charged:
 each comparison starts from the books as the policy in force left them.
 
-The mode determines which clients get whole tasks, and which filters cover all that a client could
-be offered. Both are computed again if the shadow policy has another mode.
+The mode determines which clients are offered whole tasks, and which filters cover all that a client
+could be offered. Both are recomputed if the shadow policy's mode differs.
 """
 
 from dataclasses import dataclass, replace
@@ -21,12 +21,11 @@ from allocator.core.snapshot import BitWords, Bools, Filters, Floats, Grants, In
 
 
 def in_mode(seen: Seen, probed: Bools, *, whole_tasks: bool) -> Snapshot | None:
-    """Convert the input of a cycle to that of a single policy for all roles in a mode.
+    """Convert the input of a cycle to the input of a single policy in one mode, for all roles.
 
-    `probed` (C,): clients whose demand was being probed.
-    `whole_tasks`: the mode: clients whose demand is known are served in whole tasks.
-    Returns None if too many filters were in force to be recorded. Overdue clients are the same as
-        in the cycle.
+    `probed` (C,): clients that were offered all that is free to probe their demand.
+    `whole_tasks`: the mode: whether clients with a known demand are served in whole tasks.
+    Returns None if there were too many filters to record them. Overdue clients stay the same.
     """
     snapshot = seen.snapshot()
     clients = len(snapshot.demand)
@@ -46,7 +45,7 @@ def in_mode(seen: Seen, probed: Bools, *, whole_tasks: bool) -> Snapshot | None:
 
 
 def _covered(snapshot: Snapshot, known: Bools) -> BitWords:
-    """Which filters cover all that their clients could be offered, as `filters.coverage` does."""
+    """Return which filters cover all that could be offered, as `filters.coverage` does."""
     filters, specials = snapshot.filters, snapshot.specials
     covered = np.zeros_like(filters.covered)
     agent = _owners(filters, snapshot.agents)
@@ -62,7 +61,7 @@ def _covered(snapshot: Snapshot, known: Bools) -> BitWords:
     columns = np.flatnonzero(filters.plain_kind >= 0)
     against[:, columns] = amount[:, filters.plain_kind[columns]]
     found: Bools = np.asarray((offered <= against).all(axis=1))
-    # Special ones: all that the client may have.
+    # Special resources: all that the client may have.
     special = specials.start[agent] < specials.start[agent + 1]
     found &= ~(special & tasks & (opening != 1))
     for row in np.flatnonzero(found & special).tolist():
@@ -78,7 +77,7 @@ def _covered(snapshot: Snapshot, known: Bools) -> BitWords:
 
 
 def _owners(filters: Filters, agents: Ints) -> Ints:
-    """The agent of each filter of an excerpt, in which they stand list by list."""
+    """Return the agent of each filter of an excerpt, which has the filters agent by agent."""
     listed = agents[filters.head[agents] >= 0]
     if not len(listed):
         return np.empty(0, np.int64)
@@ -90,13 +89,13 @@ def _owners(filters: Filters, agents: Ints) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One cycle, decided by the policy in force and by the shadow policy.
+    """A comparison of one cycle as decided by the policy in force and by the shadow policy.
 
-    `names`: names of the clients by row.
-    `offered`, `offered_beside` (C,): dominant share of the cluster that each client was, or would
-        have been, offered.
-    `of_both`, `of_policy`, `of_beside`: offers (a client and an agent) that both made; that only
-        one of them made.
+    `names`: identities of the clients' rows.
+    `offered`, `offered_beside` (C,): dominant share of the cluster that each client was offered,
+        and would have been offered by the shadow policy.
+    `of_both`, `of_policy`, `of_beside`: number of offers (pairs of client and agent) that both
+        policies made, only the policy in force, and only the shadow policy.
     """
 
     names: Names
@@ -108,14 +107,13 @@ class Comparison:
 
 
 def compare_beside(record: CycleRecord, spec: PolicySpec, policy: Policy) -> Comparison | None:
-    """Let a policy decide a cycle that was decided, and compare.
+    """Let a policy decide a past cycle, and compare its decisions with the real ones.
 
-    `record`: with what was seen.
-    `spec`: its mode counts.
-    `policy`: what `spec` names.
-    Returns None if the cycle cannot be shown in that mode.
-    Raises Exception: whatever the policy raises, and `BadGrantError` if it grants what it must
-        not.
+    `record`: the cycle, with its input.
+    `spec`: gives the mode.
+    `policy`: the policy of `spec`.
+    Returns None if the cycle's input cannot be converted to that mode.
+    Raises whatever the policy raises, and `BadGrantError` for invalid grants.
     """
     assert record.seen is not None
     assert record.probed is not None
@@ -139,7 +137,7 @@ def compare_beside(record: CycleRecord, spec: PolicySpec, policy: Policy) -> Com
 
 @dataclass(frozen=True, slots=True)
 class _Offers:
-    """Sum up grants: pairs of client and agent, each once; dominant shares, (C,)."""
+    """A summary of grants: distinct pairs of client and agent; dominant shares granted, (C,)."""
 
     pairs: Ints
     share: Floats

@@ -1,8 +1,8 @@
-"""Recent history, to explain why a client got nothing.
+"""The trail: the recent history of cycles, to explain why a client got nothing.
 
 A trail keeps the last cycles, each with the policy's input and grants, and the last events about
-offers. It refers to existing objects, and copies only what the books change later. No decision
-depends on it, and no checkpoint holds it.
+offers. It refers to existing objects, and copies only what changes later. No decision depends on
+it, and no checkpoint contains it.
 """
 
 from collections import deque
@@ -29,27 +29,27 @@ from allocator.core.policy import PolicySpec
 from allocator.core.snapshot import BitWords, Bools, Filters, Floats, Grants, Ints, Snapshot
 
 CYCLES_MAX = 256
-"""Cycles whose decisions are kept."""
+"""Maximum number of cycles whose decisions are kept."""
 
 SNAPSHOTS_MAX = 32
-"""Of the latest of these what the policy saw is kept, too."""
+"""Maximum number of cycles, the latest, whose input is kept, too."""
 
 BYTES_MAX = 32 * 2**20
-"""What cycles take together; the oldest go first."""
+"""Maximum size of all cycles together; the oldest are dropped first."""
 
 SNAPSHOT_BYTES_MAX = 8 * 2**20
-"""Of a cycle that saw more, only the decisions are kept."""
+"""Maximum size of the input of one cycle; if it is larger, only the cycle's decisions are kept."""
 
 EVENTS_MAX = 4096
 EVENT_BYTES_MAX = 8 * 2**20
 
 _AGENTS_NAMED = 256
-"""Keep at most this many agent names per cycle."""
+"""Maximum number of agent names per cycle."""
 
 _FILTERS_MAX = 512
 
 _SHADOW_CELLS_MAX = 2**20
-"""Amounts up to which filters are copied for the shadow policy."""
+"""Maximum number of amounts in the filters that are copied for the shadow policy."""
 
 _NO_ROWS = np.empty(0, np.int32)
 
@@ -62,7 +62,7 @@ class Names:
 
     `framework`, `role` (C,): handles; 0 if the row was free.
     `info`: by handle of the framework.
-    `path`: by handle of the role: the books' own, append-only.
+    `path`: by handle of the role; the books' own list, which only grows.
     """
 
     framework: Ints
@@ -76,17 +76,17 @@ class CycleRecord:
     """A past cycle; the trail drops its snapshot when it is no longer among the latest.
 
     `stamp`: increases with each cycle and event.
-    `at_ms`: on the host's clock.
-    `whole`: it covered all agents.
+    `at_ms`: time by the host's clock.
+    `whole`: whether it covered all agents.
     `candidates`: number of agents with free resources.
     `agents`: the first candidate agents.
     `seen`: the input of the policy, as it was before the cycle; None if not kept.
-    `bound_paths`: roles of the first of the snapshot's bounds.
-    `grants`: the policy's grants, before those below a client's minimum were dropped.
+    `bound_paths`: paths of the roles that the first rows of the snapshot's bounds belong to.
+    `grants`: the policy's grants, including those too small for the client's minimum.
     `policy`: the policy in force.
     `policy_error`: why the substitute decided; empty if the policy did.
-    `nbytes`: size of the decisions that this record keeps in memory.
-    `seed`: seed of random choices.
+    `nbytes`: memory that the record uses, without `seen`.
+    `seed`: the seed of the cycle.
     `probed` (C,): clients whose demand was being probed; kept only for a shadow policy.
     """
 
@@ -113,14 +113,14 @@ class CycleRecord:
 
 
 class Seen(NamedTuple):
-    """A policy's snapshot, with copies of those arrays that the books change later.
+    """A policy's snapshot, with copies of the arrays that the books change later.
 
-    `taken`: the snapshot; some of its arrays have changed since.
-    `agents_held`, `excluding`, `filters`: copies of these, as they were. The lists of filters may
-        be missing; the bits of their coverage never are.
-    `excluded` (E, W): the rows of the agents that exclude clients; the others are zeros.
-    `filters_kept`: whether the lists are complete.
-    `nbytes`: approximate memory that this keeps in use.
+    `taken`: the snapshot; the arrays copied below have changed since.
+    `agents_held`, `excluding`, `filters`: copies. The lists of filters may be missing; the bits in
+        `Filters.covered` never are.
+    `excluded` (E, W): the rows of `taken.excluded` for agents in `excluding`; other rows are zeros.
+    `filters_kept`: whether the lists of filters are complete.
+    `nbytes`: approximate memory of all this, in bytes.
     """
 
     taken: Snapshot
@@ -159,7 +159,7 @@ class Trail:
     """Recent cycles and events about offers, the oldest first; bounded in bytes.
 
     `for_shadow`: the latest cycle with its input, if there is a shadow policy; the host takes it.
-    `shadow_bytes_max`: maximum size of this input, set by the host; 0: do not keep any now.
+    `shadow_bytes_max`: maximum size of this input, set by the host; 0: keep none now.
     """
 
     def __init__(self) -> None:
@@ -173,17 +173,17 @@ class Trail:
         self.shadow_bytes_max = 0
 
     def see(self, state: State, snapshot: Snapshot) -> Seen | None:
-        """Copy those inputs of a cycle that it changes and that are kept."""
+        """Copy the parts of a cycle's input that the cycle will change; None: too large."""
         if state.settings.shadow is None or not self.shadow_bytes_max:
             return see(snapshot, nbytes_max=SNAPSHOT_BYTES_MAX)
-        # In another mode filters must be checked one by one.
+        # In another mode, filters must be checked one by one, so keep more of them.
         cells = max(1, snapshot.filters.amount.shape[1])
         filters_max = max(_FILTERS_MAX, _SHADOW_CELLS_MAX // cells)
         return see(snapshot, filters_max, max(SNAPSHOT_BYTES_MAX, self.shadow_bytes_max))
 
     def note(self, now_ms: int, event: Event | Moves) -> None:
-        """Keep an event about offers."""
-        if not isinstance(event, _OFFER_EVENTS):  # as most
+        """Record an event, if it is about offers."""
+        if not isinstance(event, _OFFER_EVENTS):  # most events
             return
         nbytes = _size_of(event)
         self._stamp += 1
@@ -206,7 +206,7 @@ class Trail:
         whole: bool,
         bound_paths: tuple[str, ...],
     ) -> None:
-        """Keep a cycle that was decided; `seen` was taken before the cycle changed the books."""
+        """Record a cycle that was decided; `seen`: the input, copied before the cycle."""
         self._stamp += 1
         candidates, info = snapshot.agents, state.agents.info
         size = grants.amount.nbytes
@@ -246,11 +246,11 @@ class Trail:
             self._bytes -= _size_of_record(self.cycles.popleft())
 
     def latest(self) -> tuple[CycleRecord, ...]:
-        """The cycles kept now, oldest first, for another thread."""
+        """Return copies of the records of all kept cycles, oldest first, for another thread."""
         return tuple(map(copy, self.cycles))
 
     def names(self, state: State) -> Names:
-        """The current identities of clients' rows."""
+        """Return the current identities of clients' rows."""
         version = state.clients.version, state.roles.version
         if self._names is None or self._names[0] != version:
             names = Names(
@@ -268,15 +268,15 @@ def see(
 ) -> Seen | None:
     """Copy the parts of a snapshot that the books change later.
 
-    `snapshot`: as it was taken.
-    `filters_max`: filters to copy at most.
-    `nbytes_max`: return None for a larger snapshot.
+    `snapshot`: as it was at the start of the cycle.
+    `filters_max`: maximum number of filters to copy; if there are more, none are.
+    `nbytes_max`: None is returned for a larger snapshot.
     """
     nbytes = _size_of_snapshot(snapshot)
     if nbytes > nbytes_max:
         return None
     filters = snapshot.filters
-    # Usually there are none on the few agents of a cycle.
+    # Usually a cycle covers few agents, and none of them has a filter.
     none = bool((filters.head[snapshot.agents] < 0).all())
     kept = None if none else excerpt(filters, snapshot.agents, filters_max)
     largest, covered = filters.largest.copy(), filters.covered.copy()
@@ -299,7 +299,7 @@ def see(
 
 
 def _size_of_snapshot(snapshot: Snapshot) -> int:
-    """Approximate bytes of a snapshot that nothing else keeps."""
+    """Return the approximate size in bytes of the arrays that only the snapshot uses."""
     filters, bounds, plan = snapshot.filters, snapshot.bounds, snapshot.plan
     return (
         2 * snapshot.free.nbytes

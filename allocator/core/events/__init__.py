@@ -1,11 +1,10 @@
 """Events: all inputs of the allocator.
 
-Each event is one fact. The host assigns handles (agents, frameworks, roles: from 1; kinds: from 0).
-`Define`, `AddAgent` and `AddFramework` events bind them, and they are row numbers of the core's
-arrays. Role 0 is the root. All amounts are int64 thousandths, all times milliseconds on the host's
-clock.
+Each event is one fact. The host assigns handles: agents, frameworks and roles from 1, kinds from 0.
+They are row numbers of the core's arrays; `Define`, `AddAgent` and `AddFramework` bind them. Role 0
+is the root. All amounts are int64 thousandths; all times are milliseconds by the host's clock.
 
-A framework may hold resources before it is added: `Hold` then makes an empty, inactive row.
+A framework may hold resources before it is added: `Hold` then creates an empty, inactive row.
 
 Start with `holdings`. Operators' changes are events, too: `allocator.core.settings`.
 """

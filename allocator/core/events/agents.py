@@ -11,7 +11,7 @@ from allocator.core.snapshot import Bools, Ints
 
 @dataclass(frozen=True, slots=True)
 class AgentInfo:
-    """Information about an agent except its resources; `set_aside` as for frameworks."""
+    """Information about an agent, except its resources; `set_aside`: input that was ignored."""
 
     agent_id: str
     hostname: str = ""
@@ -24,7 +24,7 @@ class AgentInfo:
 
 @dataclass(frozen=True, slots=True)
 class AddAgent:
-    """A new agent, all of it free."""
+    """A new agent; all of its resources are free."""
 
     agent: int
     info: AgentInfo
@@ -36,10 +36,10 @@ class AddAgent:
 
 @dataclass(frozen=True, slots=True)
 class AddAgents:
-    """New agents in one event; the same as one `AddAgent` each, but cheaper.
+    """Several new agents; has the same effect as one `AddAgent` each, but is cheaper.
 
-    `agent` (N,).
-    `kind` (K,): each once.
+    `agent` (N,): handles.
+    `kind` (K,): distinct.
     `capacity` (N, K), in thousandths: from 0 to `AMOUNT_MAX`.
     `active` (N,); `unavailable_from_ms`, `unavailable_for_ms` (N,).
     """
@@ -54,7 +54,7 @@ class AddAgents:
 
     @classmethod
     def of(cls, event: AddAgent) -> "AddAgents":
-        """One agent, in columns."""
+        """Convert an event for one agent."""
         return cls(
             agent=np.array([event.agent], np.int64),
             info=(event.info,),
@@ -68,9 +68,9 @@ class AddAgents:
 
 @dataclass(frozen=True, slots=True)
 class UpdateAgent:
-    """New information or a new capacity; None leaves the part as it is.
+    """New information or a new capacity of an agent; None: unchanged.
 
-    What is held may exceed the new capacity for a while; then nothing is free.
+    Holdings may exceed the new capacity for a while; then nothing is free.
     """
 
     agent: int
@@ -85,14 +85,14 @@ class UpdateAgent:
 
 @dataclass(frozen=True, slots=True)
 class RemoveAgent:
-    """The agent is gone, with everything held on it."""
+    """An agent was removed, with everything held on it."""
 
     agent: int
 
 
 @dataclass(frozen=True, slots=True)
 class ActivateAgent:
-    """Whether the agent may be offered; nothing is freed by it."""
+    """Whether an agent may be offered; holdings on it stay."""
 
     agent: int
     active: bool
@@ -107,7 +107,7 @@ class SetWhitelist:
 
 @dataclass(frozen=True, slots=True)
 class SetUnavailability:
-    """Maintenance of an agent; a start of -1 ends it."""
+    """Maintenance of an agent is scheduled; a start of -1 cancels it."""
 
     agent: int
     start_ms: int

@@ -1,4 +1,4 @@
-"""What all events share: amounts by kind, input set aside, and the error for invalid events."""
+"""Definitions for all events: amounts by kind, input set aside, the error for invalid events."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from allocator.core.bounds import ROW_FIELD_MAX, ROW_TEXT_MAX, ROWS_MAX, harmless
 
 Amounts = Mapping[int, int]
-"""Kind to amount."""
+"""Amounts by kind."""
 
 
 class EventError(ValueError):
-    """An event that cannot be applied; the state is as it was.
+    """An event cannot be applied; the state is unchanged.
 
     `kind`: ``handle``, ``value``, ``books`` or ``limit``.
     `field`: the invalid part of the event, such as ``amount[3]``.
@@ -32,14 +32,14 @@ UNREADABLE, TOO_LONG, TOO_MANY, TOO_DEEP, UNKNOWN, FAILED = REASONS = (
     "unknown",
     "failed",
 )
-"""Why input is set aside: it is malformed; it is too large; it names something unknown; or
+"""Why input is set aside: it is malformed, is too large, or names something unknown; or
 processing it failed, which is a defect of this package.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """Input of a framework or an agent that is ignored.
+    """Ignored input of a framework or an agent.
 
     `field`: where it was found, such as ``labels``.
     `reason`: one of `REASONS`.
@@ -55,7 +55,7 @@ Aside = tuple[SetAside, ...]
 
 
 def bounded(rows: Iterable[SetAside]) -> Aside:
-    """Keep the first rows, short, once each, and safe to print."""
+    """Return the first `ROWS_MAX` distinct reports, shortened and safe to print."""
     kept: dict[SetAside, None] = {}
     for row in rows:
         if len(kept) == ROWS_MAX:

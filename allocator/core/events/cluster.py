@@ -8,7 +8,7 @@ from allocator.core.resources import Kind
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How the master set up its allocator; the first event of a session."""
+    """Options of the master's allocator; the first event of a session."""
 
     allocation_interval_ms: int = 1000
     fairness_excluded: frozenset[str] = frozenset()
@@ -27,6 +27,6 @@ class Define:
 
 @dataclass(frozen=True, slots=True)
 class SetPaused:
-    """No cycle makes decisions while paused."""
+    """Pause or resume decisions; a paused cycle makes none."""
 
     paused: bool

@@ -8,7 +8,7 @@ from allocator.core.events.base import Aside
 
 @dataclass(frozen=True, slots=True)
 class FrameworkInfo:
-    """Information about a framework; `set_aside` has the input that was ignored."""
+    """Information about a framework; `set_aside`: input that was ignored."""
 
     framework_id: str
     name: str = ""
@@ -22,7 +22,7 @@ class FrameworkInfo:
 
 @dataclass(frozen=True, slots=True)
 class AddFramework:
-    """A framework subscribes, or is recovered."""
+    """A framework subscribes, or is known from before a failover."""
 
     framework: int
     info: FrameworkInfo
@@ -43,14 +43,14 @@ class UpdateFramework:
 
 @dataclass(frozen=True, slots=True)
 class RemoveFramework:
-    """The framework is gone, with everything it held."""
+    """A framework was removed, with everything that it held."""
 
     framework: int
 
 
 @dataclass(frozen=True, slots=True)
 class ActivateFramework:
-    """Whether the framework may be offered anything. Deactivation drops its filters."""
+    """Whether a framework may be offered anything. Deactivation drops its filters."""
 
     framework: int
     active: bool
@@ -58,7 +58,7 @@ class ActivateFramework:
 
 @dataclass(frozen=True, slots=True)
 class Suppress:
-    """The framework wants no offers in these roles; empty: in all its roles."""
+    """A framework wants no offers in these roles; empty: in all its roles."""
 
     framework: int
     roles: tuple[int, ...] = ()
@@ -66,7 +66,7 @@ class Suppress:
 
 @dataclass(frozen=True, slots=True)
 class Revive:
-    """The framework wants offers again, and forgets what it refused in these roles."""
+    """A framework wants offers again in these roles (empty: all), which drops its filters there."""
 
     framework: int
     roles: tuple[int, ...] = ()
@@ -74,7 +74,7 @@ class Revive:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The framework states its needs; the first request is its demand vector."""
+    """A framework states its needs; the first non-empty request is its demand."""
 
     framework: int
     requests: tuple[Mapping[str, int], ...]
@@ -83,7 +83,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class SetWeights:
-    """Weights of roles by path, > 0; those of unknown roles are kept."""
+    """Weights of roles by path, each above 0; weights of unknown roles are kept for later."""
 
     weights: Mapping[str, float]
 

@@ -1,8 +1,7 @@
 """Events about held resources, and about offers.
 
-Amounts of many rows are a table everywhere: `kind` says what its columns are, `amount` has its
-rows. The wire checks each value before an event is made; here columns are checked against each
-other.
+Amounts of several rows are always a table: `kind` has the columns, `amount` the rows. The wire
+checks each value before it makes an event; the classes here check that columns match each other.
 """
 
 from collections.abc import Sized
@@ -23,8 +22,8 @@ def _equally_long(*columns: Sized) -> bool:
 class Holdings:
     """Amounts by (framework, role, agent), in columns.
 
-    `framework`, `role`, `agent` (N,).
-    `kind` (K,): each once.
+    `framework`, `role`, `agent` (N,): handles.
+    `kind` (K,): distinct.
     `amount` (N, K), in thousandths: from 0 to `AMOUNT_MAX`.
     """
 
@@ -46,19 +45,19 @@ class Holdings:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Resources in use that are new to the allocator."""
+    """Resources in use that the books do not contain yet."""
 
     holdings: Holdings
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Resources that come back: declined and rescinded offers, ended tasks.
+    """Resources are returned: by declined and rescinded offers, and by ended tasks.
 
-    `released`: rows that name an unknown agent or framework are ignored: what they held went with
-        them.
-    `refuse_ms` (N,): how long the released resources must not be offered again; -1: no filter.
-    `allocated` (N,): whether the resources were in use (a task ended) rather than offered.
+    `released`: rows with an unknown agent or framework are ignored, since removing these released
+        their holdings.
+    `refuse_ms` (N,): how long the resources must not be offered again; -1: no filter.
+    `allocated` (N,): whether the resources were in use (a task ended), rather than only on offer.
     """
 
     released: Holdings
@@ -71,13 +70,13 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """Offered resources come into use. Framework 0: unknown to the host."""
+    """Offered resources come into use. Framework 0: the host does not know the framework."""
 
     used: Holdings
 
 
 class Move(IntEnum):
-    """What a row does with its amounts: as in `Hold`, `Transition` and `Release`."""
+    """The type of a row of `Moves`: a `Hold`, a `Transition` or a `Release`."""
 
     HOLD = 0
     USE = 1
@@ -86,13 +85,13 @@ class Move(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """Holds, transitions and releases of few rows each, in order.
+    """Consecutive holds, transitions and releases, merged into one table.
 
-    Not an event itself, but several merged ones, each row as if it had come on its own.
+    It is not an event itself; each row has the effect of an event of its own.
 
-    `what` (N,): of `Move`.
-    `holdings`: kinds that an event does not name are zeros in its rows.
-    `refuse_ms`, `allocated` (N,): as in `Release`; -1 and False for all others.
+    `what` (N,): values of `Move`.
+    `holdings`: zeros for kinds that a row's event does not name.
+    `refuse_ms`, `allocated` (N,): as in `Release`; -1 and False for rows of other types.
     `event` (N,): index of the event of each row, ascending.
     """
 
@@ -129,7 +128,7 @@ class Moves:
 
 @dataclass(frozen=True, slots=True)
 class UpdateAllocation:
-    """An operation on resources; framework 0: on free ones, by an operator."""
+    """Conversion of resources by an operation; framework 0: an operator's, on free resources."""
 
     framework: int
     role: int
@@ -140,10 +139,10 @@ class UpdateAllocation:
 
 @dataclass(frozen=True, slots=True)
 class Exclude:
-    """Excluded pairs, as the host evaluated offer constraints.
+    """Exclusions of frameworks from agents, as the host evaluated offer constraints.
 
-    `framework`, `role`, `agent` (N,).
-    `excluded` (N,): False takes an exclusion back.
+    `framework`, `role`, `agent` (N,): handles.
+    `excluded` (N,): False ends an exclusion.
     """
 
     framework: Ints
@@ -160,7 +159,7 @@ class Exclude:
 
 @dataclass(frozen=True, slots=True)
 class AddFilters:
-    """Filters in force, as a snapshot carries them.
+    """Filters in force, from a snapshot of the module.
 
     `expires_ms` (N,).
     """
@@ -174,7 +173,7 @@ class AddFilters:
 
 @dataclass(frozen=True, slots=True)
 class InverseOffer:
-    """A framework answered an inverse offer (status as the wire has it)."""
+    """A framework's answer to an inverse offer; `status` as in the protocol."""
 
     framework: int
     agent: int
@@ -211,10 +210,10 @@ class Reason(IntEnum):
 class Outcomes:
     """The outcomes of consecutive decisions.
 
-    `reason` (N,): numbers of `Reason`.
-    `kind` (K,): each once.
-    `amount` (P, K), in thousandths: what was actually offered, one row for each decision whose
-        reason is PARTIAL, in order.
+    `reason` (N,): values of `Reason`.
+    `kind` (K,): distinct.
+    `amount` (P, K), in thousandths: what was actually offered, one row for each PARTIAL decision,
+        in order.
     """
 
     first_decision: int
@@ -227,17 +226,17 @@ class Outcomes:
 
     @classmethod
     def all_or_nothing(cls, first_decision: int, offered: Bools) -> "Outcomes":
-        """Report that each decision was offered as made, or that nothing was available."""
+        """Make outcomes: each decision was offered as made, or nothing was available."""
         reason = np.where(offered, Reason.OFFERED, Reason.NOTHING_AVAILABLE).astype(np.int64)
         return cls(first_decision, reason, np.empty(0, np.int64), np.empty((0, 0), np.int64))
 
     @property
     def offered(self) -> Bools:
-        """Which decisions became offers, at least in part, (N,); the others are free again."""
+        """Which decisions became offers, at least in part, (N,)."""
         return self.partial | (self.reason == Reason.OFFERED)
 
     @property
     def partial(self) -> Bools:
-        """Decisions with any other outcome than full offers, (N,)."""
+        """Which decisions became offers only in part, (N,)."""
         partial: Bools = self.reason == Reason.PARTIAL
         return partial

@@ -1,9 +1,9 @@
-"""Which filters cover all that their clients could be offered: a bit for each pair.
+"""Computes which filters cover all that their clients could be offered: a bit for each pair.
 
-Only the agents of a cycle are updated; others keep their marks until they are part of one.
-A bit is recomputed only if it may have changed: if filters were dropped, free amounts changed, or a
-client is offered resources in another form. So filters that stay in force cost cycles nothing,
-however many there are.
+Only the agents of a cycle are updated; the bits of other agents may be out of date. A bit is
+recomputed only if it may have changed: because filters were dropped, free amounts changed, or the
+form of a client's offers changed. Filters that stay in force therefore cost cycles nothing, however
+many there are.
 """
 
 from typing import NamedTuple
@@ -17,13 +17,13 @@ from allocator.core.snapshot import BitWords, Bools, Ints
 
 
 class Offerable(NamedTuple):
-    """What each client could be offered if it were alone: from the snapshot being taken.
+    """What each client could be offered if no other client were served, from the snapshot.
 
-    `free` (J, R), `start` (J + 1,), `row`, `special_free` (E,), `kind` (S,), `reach` (S, W): of the
-        agents of the cycle, see `Specials`.
+    `free` (J, R), `start` (J + 1,), `row`, `special_free` (E,), `kind` (S,), `reach` (S, W): for
+        the agents of the cycle, see `Specials`.
     `plain_kind` (R,); `demand` (C, R), in thousandths; `known` (C,).
-    `opening` (C,): how many tasks an offer begins with, see `opening_tasks`.
-    `takes` (C,): their capabilities, see `ClientTable`.
+    `opening` (C,): the number of tasks with which an offer begins, see `opening_tasks`.
+    `takes` (C,): clients' capabilities, see `ClientTable`.
     """
 
     free: Ints
@@ -53,8 +53,8 @@ def _covers_all(filters: FilterArrays, offerable: Offerable, place: int, row: in
         kind = offerable.plain_kind[r]
         if offered > (filters.amount[row, kind] if kind >= 0 else 0):
             return False
-    # Special ones that the client may have, all of them: which of them a task would take is not
-    # known beforehand, and what is left over is offered whole.
+    # Compare all special resources that the client may have: it is not known which of them a task
+    # would take, and the remaining ones are offered whole.
     for e in range(first, end):
         special = offerable.row[e]
         reached = offerable.reach[special, client >> 6] & bit_of(client) != np.uint64(0)
@@ -65,8 +65,8 @@ def _covers_all(filters: FilterArrays, offerable: Offerable, place: int, row: in
 
 @part()
 def _look_through(filters: FilterArrays, offerable: Offerable, place: int, agent: int) -> None:
-    """Compute all bits of an agent, filter by filter."""
-    # Bits of clients that may have filters. Zeros are not written, so that they take no memory.
+    """Recompute all bits of an agent from its filters."""
+    # Clear the bits of clients that may have filters. Do not write zeros to unwritten pages.
     for first in range(filters.maybe.shape[1]):
         if filters.maybe[agent, first] != np.uint64(0):
             for word in range(first, filters.covered.shape[1], filters.maybe.shape[1]):
@@ -77,7 +77,7 @@ def _look_through(filters: FilterArrays, offerable: Offerable, place: int, agent
         if filters.largest[agent, k] != 0:
             filters.largest[agent, k] = 0
     row = filters.of_agent[agent]
-    # One filter that covers everything is enough for the bit.
+    # A bit needs only one filter that covers everything.
     while row >= 0:
         word, bit = filters.client[row] >> 6, bit_of(filters.client[row])
         filters.maybe[agent, maybe_word(filters, filters.client[row])] |= bit
@@ -93,7 +93,7 @@ def _look_through(filters: FilterArrays, offerable: Offerable, place: int, agent
 
 @part()
 def _look_at_fresh(filters: FilterArrays, offerable: Offerable, place: int, agent: int) -> None:
-    """Compute the bits of the filters added to an agent since the last time."""
+    """Compute the bits of filters that were added to an agent since the last update."""
     row = filters.of_agent[agent]
     # Filters are added at the head of the list, so fresh ones come first.
     while row >= 0 and filters.fresh[agent] > 0:
@@ -107,7 +107,7 @@ def _look_at_fresh(filters: FilterArrays, offerable: Offerable, place: int, agen
 
 @part()
 def _is_beyond(filters: FilterArrays, offerable: Offerable, place: int, agent: int) -> bool:
-    """Return whether more is free on an agent than any filter there covers."""
+    """Return whether more of some resource is free on an agent than any filter there covers."""
     for r in range(offerable.free.shape[1]):
         kind = offerable.plain_kind[r]
         if offerable.free[place, r] > (filters.largest[agent, kind] if kind >= 0 else 0):
@@ -117,7 +117,7 @@ def _is_beyond(filters: FilterArrays, offerable: Offerable, place: int, agent: i
 
 @part()
 def _is_as_seen(seen: Ints, offerable: Offerable, place: int, agent: int) -> bool:
-    """Return whether free amounts are the same as when the bits of the agent were computed."""
+    """Return whether free amounts equal those for which the agent's bits were computed."""
     for r in range(offerable.free.shape[1]):
         if offerable.free[place, r] != seen[agent, r]:
             return False
@@ -133,11 +133,12 @@ def refresh(
     seen: Ints,
     known: BitWords,
 ) -> None:
-    """Bring the bits of some agents up to date.
+    """Update the bits of some agents.
 
-    `agents` (J,): rows, each once: those that `offerable` is about.
+    `agents` (J,): the agents of `offerable`, distinct rows.
     `touched` (A,): agents whose free amounts may have changed; cleared.
-    `seen` (A, R): free amounts when the bits of the agent were computed; -1 if there were specials.
+    `seen` (A, R): free amounts for which each agent's bits were computed; -1: special resources
+        were free.
     `known` (W,): bits of the clients that are offered whole tasks.
     """
     for place in range(len(agents)):
@@ -148,20 +149,20 @@ def refresh(
         # An unchanged agent keeps its bits.
         if filters.stale[agent] or touched[agent]:
             plain = offerable.start[place] == offerable.start[place + 1]
-            # Filters were dropped, or special resources are involved: recompute everything.
+            # Filters were dropped, or special resources are free now or were: recompute everything.
             if filters.stale[agent] or not plain or (len(seen[agent]) and seen[agent, 0] < 0):
                 _look_through(filters, offerable, place, agent)
             elif not _is_as_seen(seen, offerable, place, agent):
                 if _is_beyond(filters, offerable, place, agent):
-                    # Clients that are offered all that is free are no longer covered. Offers in
-                    # whole tasks do not depend on what is free, so those bits stay.
+                    # Clients that are offered all that is free are no longer covered. Offers of
+                    # whole tasks do not depend on what is free, so their bits stay.
                     for word in range(len(known)):
                         if filters.covered[agent, word] != np.uint64(0):
                             filters.covered[agent, word] &= known[word]
                 else:
                     _look_through(filters, offerable, place, agent)
-            # Record the free amounts that these bits are for. Without filters any will do: an
-            # agent's first filter makes the bits stale.
+            # Record the free amounts that these bits are for. It is not needed without filters:
+            # an agent's first filter marks its bits as stale.
             if filters.of_agent[agent] >= 0:
                 for r in range(offerable.free.shape[1]):
                     seen[agent, r] = offerable.free[place, r] if plain else -1
@@ -172,7 +173,7 @@ def refresh(
 
 
 class Forms(NamedTuple):
-    """The form of clients' offers: these parts of `Offerable`."""
+    """The fields of `Offerable` that determine the form of clients' offers."""
 
     demand: Ints
     known: Bools
@@ -185,12 +186,12 @@ def forms_of(offerable: Offerable) -> Forms:
 
 
 def changed_clients(before: Forms | None, now: Forms) -> Ints:
-    """Rows of the clients whose offers would now be made up differently, see `Forms`."""
+    """Return the rows of clients whose offers now have another form, see `Forms`."""
     if before is None or before.demand.shape != now.demand.shape:
         return np.arange(len(now.known))
     same = before.known is now.known and before.demand is now.demand
     same &= before.opening is now.opening
-    if same and before.takes is now.takes:  # which is quick to check
+    if same and before.takes is now.takes:  # identical arrays: no need to compare values
         return np.empty(0, np.int64)
     changed = before.known != now.known
     changed |= before.opening != now.opening
@@ -201,7 +202,7 @@ def changed_clients(before: Forms | None, now: Forms) -> Ints:
 
 @loop
 def mark_stale(filters: FilterArrays, clients: Ints) -> None:
-    """Mark the bits of some clients to be recomputed."""
+    """Mark the agents on which some clients have filters for recomputation."""
     for client in clients:
         row = filters.of_client[client]
         while row >= 0:

@@ -1,4 +1,4 @@
-"""The arrays of filters, and the loops that change them."""
+"""The arrays of filters, and the compiled loops that change them."""
 
 from typing import Any, NamedTuple
 
@@ -13,15 +13,14 @@ from allocator.core.snapshot import BitWords, Bools, Filters, Indices, Ints
 def excerpt(filters: Filters, agents: Ints, most: int) -> Filters | None:
     """Copy the filters on some agents.
 
-    `agents` (J,): rows, ascending; the lists of others are empty.
-    `most`: maximum number of filters to copy.
-    Returns None if there are more.
+    `agents` (J,): rows, ascending; the lists of other agents are empty in the copy.
+    `most`: maximum number of filters to copy; None is returned if there are more.
     """
     lists = loop_view(filters.head), loop_view(filters.next), loop_view(agents)
     rows, is_last = _gather(*lists, most)
     if len(rows) > most:
         return None
-    # Neighbours in the copy are neighbours in the list; where one ends, the next agent's begins.
+    # Each list is contiguous in the copy: every row is followed by the next, except the last ones.
     following = np.arange(1, len(rows) + 1, dtype=np.int32)
     following[is_last] = -1
     head = np.full(len(filters.head), -1, np.int32)
@@ -34,7 +33,7 @@ def excerpt(filters: Filters, agents: Ints, most: int) -> Filters | None:
 
 @loop
 def _gather(head: Indices, following: Indices, agents: Ints, most: int) -> tuple[Ints, Bools]:
-    """Return the rows on agents, list by list, and which ends its list; up to `most` + 1."""
+    """Return up to `most` + 1 rows of filters, agent by agent, and which are the last of a list."""
     rows, is_last = np.empty(most + 1, np.int64), np.zeros(most + 1, np.bool_)
     count = 0
     for agent in agents:
@@ -48,36 +47,38 @@ def _gather(head: Indices, following: Indices, agents: Ints, most: int) -> tuple
 
 
 NEVER = np.iinfo(np.int64).max
-"""When a filter expires that is none."""
+"""The expiry time of an unused row."""
 
 MAYBE_WORDS = 64
-"""Words of `maybe`: up to 4,096 clients each have a bit of their own there."""
+"""Maximum number of words of `maybe`, enough for separate bits of 4,096 clients."""
 
 PAGES = 1 << 12
 _PAGE_BITS = 6
-"""Filters stand in lists by when they expire: a page is 64 ms, and after 4 minutes the first page
-is used again. So a page may hold filters of later rounds, which are passed over."""
+"""Filters are in lists by expiry time: a page of 64 ms each. After 4 minutes pages are used again,
+so a page may also contain filters that expire in a later round; these are skipped."""
 
 
 class FilterArrays(NamedTuple):
-    """The arrays of all filters, as the compiled loops take them.
+    """The arrays of all filters, as compiled loops use them.
 
     `agent`, `client` (X,): 0 if the row is free.
     `amount` (X, K): by kind.
-    `expires_ms` (X,): last moment at which the filter is in force.
-    `of_agent`, `next_of_agent`, `previous_of_agent` (A,), (X,), (X,); `of_client`,
-        `next_of_client`, `previous_of_client` (C,), (X,), (X,).
-    `of_page`, `next_of_page`, `previous_of_page` (PAGES,), (X,), (X,): by when they expire.
+    `expires_ms` (X,): the last moment at which the filter is in force.
+    `of_agent`, `next_of_agent`, `previous_of_agent` (A,), (X,), (X,): the filters on each agent, as
+        a doubly linked list.
+    `of_client`, `next_of_client`, `previous_of_client` (C,), (X,), (X,): the filters of each
+        client.
+    `of_page`, `next_of_page`, `previous_of_page` (PAGES,), (X,), (X,): filters by expiry time.
     `spare` (X,): free rows, as a stack.
-    `per_client` (C,): filters of each client.
+    `per_client` (C,): number of filters of each client.
     `maybe` (A, V): bit ``c % 64`` of word ``c // 64 % V``: client c may have a filter on the agent;
-        if it is not set, it has none. There are at most `MAYBE_WORDS` words.
+        0: it has none. V is at most `MAYBE_WORDS`.
     `covered` (A, W): bit ``c % 64`` of word ``c // 64``: a filter covers all that client c could be
         offered, see `Filters`.
-    `stale` (A,): the agent's row of `covered` must be recomputed, as after its first filter.
-    `fresh` (A,): number of filters added to the agent since its row of `covered` was updated; they
+    `stale` (A,): the agent's row of `covered` must be recomputed; set by its first filter, too.
+    `fresh` (A,): number of filters added to the agent since its row of `covered` was updated; these
         are the first ones of its list.
-    `largest` (A, K): no filter on the agent has more of any kind.
+    `largest` (A, K): at least the largest amount of any filter on the agent.
     """
 
     agent: Indices
@@ -130,7 +131,7 @@ COLUMNS = {
 
 @part()
 def bit_of(client: int) -> Any:  # noqa: ANN401
-    """Return the client's bit within its word."""
+    """Return a word with only the client's bit set."""
     return np.uint64(1) << np.uint64(client & 63)
 
 
@@ -154,7 +155,7 @@ def _covers(larger: Ints, smaller: Ints) -> bool:
 
 @part()
 def _remove(filters: FilterArrays, row: int, spare: int) -> int:
-    """Free the row of a filter; returns how many rows are spare."""
+    """Free the row of a filter; returns the new number of spare rows."""
     agent, client = filters.agent[row], filters.client[row]
     unlink(filters.of_agent, filters.next_of_agent, filters.previous_of_agent, agent, row)
     unlink(filters.of_client, filters.next_of_client, filters.previous_of_client, client, row)
@@ -163,7 +164,7 @@ def _remove(filters: FilterArrays, row: int, spare: int) -> int:
     filters.agent[row] = 0
     filters.client[row] = 0
     filters.expires_ms[row] = NEVER
-    # The client may no longer be covered: recompute the agent's bits.
+    # Another filter may not cover what this one did, so recompute the agent's bits.
     filters.stale[agent] = True
     filters.per_client[client] -= 1
     filters.spare[spare] = row
@@ -179,12 +180,12 @@ def add(
     expires_ms: Ints,
     spare: int,
 ) -> int:
-    """Add filters, unless others cover them. There must be room for all.
+    """Add filters, unless other ones cover them; there must be room for all.
 
-    Returns how many rows are spare afterwards.
+    Returns the new number of spare rows.
     """
     for i in range(len(client)):
-        # First drop what this filter replaces; if another one covers it, it is not needed itself.
+        # First drop the filters that this one replaces; skip it if another one covers it.
         spare, covered = _replace(filters, client[i], agent[i], amount[i], expires_ms[i], spare)
         if covered:
             continue
@@ -192,8 +193,8 @@ def add(
         row = filters.spare[spare]
         filters.fresh[agent[i]] += 1
         if filters.of_agent[agent[i]] < 0:
-            filters.stale[agent[i]] = True  # the free amounts there have not been recorded
-        # Fill the row, and update the agent's bit and largest amounts.
+            filters.stale[agent[i]] = True  # the free amounts there were not recorded
+        # Fill the row, and update the agent's bits and largest amounts.
         filters.agent[row] = agent[i]
         filters.client[row] = client[i]
         filters.expires_ms[row] = expires_ms[i]
@@ -213,23 +214,23 @@ def add(
 def _replace(
     filters: FilterArrays, client: int, agent: int, amount: Ints, expires_ms: int, spare: int
 ) -> tuple[int, bool]:
-    """Drop the pair's filters that a new one makes superfluous.
+    """Drop the filters of a pair that a new filter makes redundant.
 
-    Returns how many rows are spare, and whether it is the new one that is superfluous.
+    Returns the new number of spare rows, and whether the new filter itself is redundant.
     """
-    # Without the bit there is no filter: most pairs return here.
+    # Without the bit the pair has no filter: the usual case.
     if filters.maybe[agent, maybe_word(filters, client)] & bit_of(client) == np.uint64(0):
         return spare, False
     row = filters.of_agent[agent]
     while row >= 0:
         following = filters.next_of_agent[row]
         if filters.client[row] == client:
-            # Of two filters of the pair, one that covers as much and lives as long is enough.
+            # Of two filters of the pair, one that covers the other and lasts as long is enough.
             lives = filters.expires_ms[row]
             if lives >= expires_ms and _covers(filters.amount[row], amount):
                 return spare, True
             if lives <= expires_ms and _covers(amount, filters.amount[row]):
-                stale = filters.stale[agent]  # the new one covers all that this one does
+                stale = filters.stale[agent]  # the new filter covers all that this one does
                 spare = _remove(filters, row, spare)
                 filters.stale[agent] = stale
         row = following
@@ -238,7 +239,7 @@ def _replace(
 
 @loop
 def drop_list(filters: FilterArrays, row: int, following: Indices, spare: int) -> int:
-    """Drop a filter and all that follow it in a list; returns how many rows are spare."""
+    """Drop a filter and all that follow it in a list; returns the new number of spare rows."""
     while row >= 0:
         after = following[row]
         spare = _remove(filters, row, spare)
@@ -248,12 +249,12 @@ def drop_list(filters: FilterArrays, row: int, following: Indices, spare: int) -
 
 @loop
 def expire(filters: FilterArrays, since_ms: int, now_ms: int, spare: int) -> int:
-    """Drop expired filters; returns how many rows are spare.
+    """Drop expired filters; returns the new number of spare rows.
 
-    `since_ms`: those that were over before then have been dropped.
+    `since_ms`: the time of the previous call.
     """
-    # A filter that had expired before it came is kept as if it ended at `since_ms - 1`, see
-    # `FilterTable.add`. So start with the page of that moment.
+    # A filter that had expired before it was added is stored as if it expired at `since_ms - 1`,
+    # see `FilterTable.add`. So start with the page of that time.
     first, last = (since_ms - 1) >> _PAGE_BITS, now_ms >> _PAGE_BITS
     for page in range(max(first, last - PAGES + 1), last + 1):
         row = filters.of_page[page & (PAGES - 1)]

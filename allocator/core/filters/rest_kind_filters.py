@@ -1,11 +1,11 @@
-"""Clients that are not offered the rest of an agent for a while, because they got nothing of it.
+"""Records which clients got nothing of an agent's rest, and are not offered it for a while.
 
-Only the module knows which client may have which part of a rest kind. Therefore it is offered to
-one client after another. A client that got nothing of it is not offered it again for some time.
-Otherwise the first client would be offered it in every cycle, and the right one never.
+Only the module knows which client may have which part of a rest kind. The rest is therefore offered
+to one client after another. A client that got nothing of it is not offered it again for some time;
+otherwise the first client would be offered it in every cycle, and the right one never.
 
 A framework may refuse the rest of each agent in each of its roles. Removing its refusals, or
-expired ones, does not require a search through those of others.
+expired ones, does not search the refusals of others.
 """
 
 from collections.abc import Iterator, Mapping
@@ -34,7 +34,7 @@ class RestKindFilters:
         return self._count
 
     def __iter__(self) -> Iterator[int]:
-        """Agents on which something is refused."""
+        """Iterate over agents on which something is refused."""
         return iter(self._of_agent)
 
     def add(self, client: int, agent: int, kind: int, amount: int, expires_ms: int) -> None:
@@ -50,7 +50,7 @@ class RestKindFilters:
             self._next_expiry_ms = expires_ms
 
     def clients(self, agent: int, kind: int, free: int) -> list[int]:
-        """Clients that are not offered a kind on an agent with this free amount."""
+        """Return the clients that must not be offered a kind on an agent with this free amount."""
         return [
             client
             for (client, refused), (amount, _) in self._of_agent.get(agent, {}).items()
@@ -63,7 +63,7 @@ class RestKindFilters:
         if self._next_expiry_ms is None or self._next_expiry_ms >= now_ms:
             return []
         touched, ends = set[int](), self._index.ends
-        # Continue to the first refusal in force: it is the next one to expire.
+        # Continue to the first refusal in force, which is the next one to expire.
         while ends and (ends[0][0] < now_ms or not self._is_kept(*ends[0])):
             end = heappop(ends)
             if self._is_kept(*end):
@@ -99,12 +99,12 @@ class RestKindFilters:
             del self._of_agent[agent]
 
     def _is_kept(self, expires_ms: int, agent: int, client: int, kind: int) -> bool:
-        """Whether an entry of the heap still matches a refusal."""
+        """Whether an entry of the heap still corresponds to a refusal."""
         row = self._of_agent.get(agent, {}).get((client, kind))
         return row is not None and row[1] == expires_ms
 
     def _trim(self) -> None:
-        """Drop invalid entries from the heap once most entries are."""
+        """Rebuild the heap when most of its entries are stale."""
         if len(self._index.ends) > 2 * self._count + _ENDS_SPARE:
             self._index.ends = _ends(self._of_agent)
 
@@ -119,11 +119,11 @@ _OfAgent = Mapping[int, Mapping[tuple[int, int], tuple[int, int]]]
 
 
 class _Index:
-    """The same refusals by client, and by when they end.
+    """An index of the same refusals, by client and by expiry.
 
-    `of_client`: what each client refused, as agents and kinds.
-    `ends`: a heap of (expires_ms, agent, client, kind). The ends of refusals that are gone stay in
-        it for a while: see `RestKindFilters._trim`.
+    `of_client`: the pairs (agent, kind) that each client refused.
+    `ends`: a heap of (expires_ms, agent, client, kind). Entries of removed refusals are stale; they
+        stay until `RestKindFilters._trim`.
     """
 
     def __init__(self, of_agent: _OfAgent) -> None:
@@ -137,7 +137,7 @@ class _Index:
         heappush(self.ends, (expires_ms, agent, client, kind))
 
     def forget(self, client: int, agent: int, kind: int) -> None:
-        """Remove a refusal from its client; its entry in the heap stays for a while."""
+        """Remove a refusal from its client's pairs; its entry in the heap becomes stale."""
         pairs = self.of_client[client]
         pairs.discard((agent, kind))
         if not pairs:
@@ -145,7 +145,7 @@ class _Index:
 
 
 def _ends(of_agent: _OfAgent) -> list[tuple[int, int, int, int]]:
-    """When each refusal ends, as a heap."""
+    """Return a heap of the expiry of each refusal."""
     ends = [
         (expires_ms, agent, client, kind)
         for agent, refusals in of_agent.items()

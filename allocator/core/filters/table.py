@@ -1,12 +1,12 @@
-"""Filters: resources that a client declined on an agent are not offered to it again for a while.
+"""Filters: what a client declined on an agent is not offered to it again for a while.
 
-A filter bars any offer that its amounts cover. It is in three doubly linked lists: its agent's (for
-cycles), its client's (for revive), and that of the moment at which it expires. Of two filters of
-the same pair, one that covers the other and lives at least as long replaces it, so that repeated
-declines do not accumulate filters.
+A filter bars any offer whose amounts it covers. Each filter is in three doubly linked lists: its
+agent's (for cycles), its client's (for revive), and that of its expiry time. Of two filters of the
+same pair, one that covers the other and lasts at least as long replaces it, so repeated declines do
+not accumulate filters.
 
-For cycles there is a bit for each pair that says whether a filter covers all that the client could
-be offered on the agent, see `coverage`.
+For cycles there is a bit for each pair (client, agent): whether a filter covers all that the client
+could be offered there, see `coverage`.
 """
 
 import numpy as np
@@ -29,7 +29,7 @@ from allocator.core.numba.wide_tables import rows_of, untouched
 from allocator.core.snapshot import Bools, Filters, Ints
 
 _ROW_BYTES = 64
-"""Of a filter, beside its amounts."""
+"""Approximate size in bytes of a filter, without its amounts."""
 
 
 class FilterTable:
@@ -57,15 +57,15 @@ class FilterTable:
         self.rows = grown(self.rows, COLUMNS, **sizes)
 
     def has_room(self, count: int) -> bool:
-        """Whether `count` more filters are kept, regardless of their frameworks."""
+        """Whether `count` more filters fit without limiting any framework to its part."""
         return len(self) + count <= self._most() // 2
 
     def add(
         self, client: Ints, agent: Ints, amount: Ints, expires_ms: Ints, framework: Ints
     ) -> None:
-        """Keep filters: amounts (N, K) by kind, in force up to and including `expires_ms`.
+        """Add filters: amounts (N, K) by kind, in force up to and including `expires_ms` (N,).
 
-        `framework` (C,): of each client.
+        `framework` (C,): the framework of each client.
         """
         if not self.has_room(len(client)):
             kept = self._within_share(framework, client, self._most() - len(self))
@@ -75,24 +75,24 @@ class FilterTable:
         if not len(client):
             return
         self._make_rows(len(client))
-        # A filter may have expired on arrival. Put it into a page that the next `expire` checks and
-        # clears.
+        # A filter that has expired already goes into the page that the next `expire` checks first.
         expires_ms = np.maximum(expires_ms, self._since_ms - 1)
         self._spare = filter_arrays.add(self.rows, client, agent, amount, expires_ms, self._spare)
 
     def _most(self) -> int:
-        """Maximum number of filters; the size of each is proportional to the number of kinds."""
+        """Return the maximum number of filters; the size of each depends on the number of kinds."""
         row_bytes = _ROW_BYTES + 8 * self.rows.amount.shape[1]
         return min(self._limit, FILTER_BYTES_MAX // row_bytes)
 
     def _within_share(self, framework: Ints, client: Ints, free: int) -> Ints:
-        """Which filters to keep when few rows are free: no framework gets more than stay free.
+        """Choose which filters to keep when few rows are free.
 
-        A framework that declines without end thus leaves room for others.
+        No framework gets more rows than remain free, so one that declines endlessly leaves room for
+        others.
         """
         own = np.bincount(framework, self.rows.per_client[: len(framework)])
         who = framework[client]
-        # Keep the first ones of each framework: count those before each one.
+        # Count the earlier filters of the same framework before each one, to keep the first ones.
         order = np.argsort(who, kind="stable")
         ranked = who[order]
         before = np.empty(len(who), np.int64)
@@ -139,25 +139,26 @@ class FilterTable:
         return self.rows.agent[rows].astype(np.int64), self.rows.expires_ms[rows]
 
     def show(self, offerable: Offerable, agents: Ints, touched: Bools) -> Filters:
-        """Return the filters on some agents, for policies.
+        """Return the filters on the agents of a cycle, for policies.
 
-        `agents` (J,): rows, ascending: those that `offerable` is about.
+        `offerable`: what clients could be offered on these agents.
+        `agents` (J,): rows, ascending.
         `touched` (A,): agents whose free amounts may have changed since the last call; cleared.
         """
         rows = self.rows
-        # Use the same memory layout always: another one would cause a recompilation.
+        # Always use the same memory layout: another one would compile the loop again.
         offerable = Offerable._make(map(loop_view, offerable))
-        # More agents or resources than before: recompute all bits.
+        # If there are more agents or resources than before, recompute all bits.
         if self._seen.shape != (len(rows.stale), offerable.free.shape[1]):
             self._seen = untouched((len(rows.stale), offerable.free.shape[1]), np.int64)
             rows.stale[:] = True
-        # Also recompute those of clients whose offers have another form.
+        # Also recompute the bits of clients whose offers have another form than before.
         forms = coverage.forms_of(offerable)
         coverage.mark_stale(rows, coverage.changed_clients(self._forms, forms))
         self._forms = forms
         known = pack(offerable.known, rows.covered.shape[1])
         coverage.refresh(rows, offerable, agents, touched, self._seen, known)
-        every = len(agents) == len(rows.stale)  # then they are returned unchanged
+        every = len(agents) == len(rows.stale)  # then the lists need not be selected
         return Filters(
             head=rows.of_agent if every else rows.of_agent[agents],
             next=rows.next_of_agent,
@@ -174,13 +175,13 @@ class FilterTable:
         if self._spare >= more and old:
             return
         self.rows = rows = grown(self.rows, COLUMNS, filter=old + max(more, old, 8))
-        # The stack yields the lowest of the new rows first.
+        # Push in reverse, so that the lowest new row is taken first.
         fresh = np.arange(len(rows.agent) - 1, old - 1, -1)
         rows.spare[self._spare : self._spare + len(fresh)] = fresh
         self._spare += len(fresh)
 
     def check(self) -> None:
-        """Verify that each filter is in all of its lists, and that no row is lost."""
+        """Verify that each filter is in all of its lists, and that no row is lost; slow."""
         rows = self.rows
         live = np.flatnonzero(rows.agent > 0)
         assert len(live) == len(self)
@@ -188,7 +189,7 @@ class FilterTable:
             range(len(rows.agent))
         )
         page = np.array([page_of(each) for each in rows.expires_ms.tolist()])
-        # All kinds of lists hold exactly the rows that are in use.
+        # Each kind of list contains exactly the rows in use.
         for heads, following, owner in (
             (rows.of_agent, rows.next_of_agent, rows.agent),
             (rows.of_client, rows.next_of_client, rows.client),

@@ -1,7 +1,7 @@
-"""Arrays that grow, a map from keys to rows, and linked lists in arrays.
+"""Containers that the books consist of: growing arrays, a map from keys to rows, linked lists.
 
-These are the containers that the books are made of. Loops over them are compiled, so that one
-event about ten thousand rows costs about as much as one about a single row.
+Loops over them are compiled, so that one event about ten thousand rows costs about as much as one
+about a single row.
 """
 
 import heapq
@@ -18,7 +18,7 @@ FEWEST = 64
 """Minimum number of rows."""
 
 MARK = 0x9E3779B97F4A7C15
-"""Odd, and without a pattern in its bits: products with its powers tell rows apart."""
+"""The factor of hashes of rows: odd, so that its powers are, and with an irregular bit pattern."""
 
 _FEW_COLUMNS, _MANY_ROWS = 12, 512
 
@@ -28,7 +28,7 @@ _Item = TypeVar("_Item", bound=np.generic)
 def grow(array: NDArray[_Item], rows: int, columns: int | None = None) -> NDArray[_Item]:
     """Enlarge an array to at least these rows (and columns) by doubling, filled with zeros.
 
-    Zeros of wide rows take no memory, see `untouched`, nor do those of a table without others.
+    New zeros of large wide tables take no memory until they are written, see `untouched`.
     Returns the array itself if it is large enough.
     """
     shape = [_doubled(array.shape[0], rows), *array.shape[1:]]
@@ -36,7 +36,7 @@ def grow(array: NDArray[_Item], rows: int, columns: int | None = None) -> NDArra
         shape[1] = max(array.shape[1], columns)
     if tuple(shape) == array.shape:
         return array
-    # The old array becomes the first corner of the larger one.
+    # Copy the old array to the beginning of the larger one.
     larger = untouched(tuple(shape), array.dtype)
     corner = larger[tuple(slice(0, size) for size in array.shape)]
     if is_wide(larger):
@@ -55,11 +55,11 @@ def _doubled(size: int, wanted: int) -> int:
 
 
 class DistinctRows(NamedTuple):
-    """The different rows of a table (n, K), in ascending order.
+    """The distinct rows of a table (n, K), in ascending order.
 
     `rows` (D, K).
-    `which` (n,): where each row of the table stands in `rows`.
-    `times` (D,): how often each occurs.
+    `which` (n,): index in `rows` of each row of the table.
+    `times` (D,): how often each row occurs.
     """
 
     rows: NDArray[Any]
@@ -68,7 +68,7 @@ class DistinctRows(NamedTuple):
 
 
 def distinct_rows(table: NDArray[Any]) -> DistinctRows:
-    """Find the different rows of a table of few columns.
+    """Find the distinct rows of a table with few columns.
 
     `np.unique` with an axis compares rows as records, which takes ten times as long.
     """
@@ -79,7 +79,7 @@ def distinct_rows(table: NDArray[Any]) -> DistinctRows:
         )
     if table.dtype == np.int64 and is_wide(table) and (found := _by_marks(table)) is not None:
         return found
-    # The first column counts most; lexsort takes it last.
+    # The first column is the most significant; lexsort expects it last.
     order = np.lexsort(table.T[::-1])
     ordered = table[order]
     begins = np.ones(len(table), np.bool_)
@@ -91,11 +91,11 @@ def distinct_rows(table: NDArray[Any]) -> DistinctRows:
 
 
 def _by_marks(table: NDArray[Any]) -> DistinctRows | None:
-    """Find the different rows of a table of many columns: only those are sorted.
+    """Find the distinct rows of a table with many columns, by hash; only these are sorted.
 
-    None if all rows are different, or hashes collide.
+    None if all rows are different, or if hashes collide.
     """
-    factors = np.cumprod(np.full(table.shape[1], MARK, np.uint64))  # its powers
+    factors = np.cumprod(np.full(table.shape[1], MARK, np.uint64))  # powers of MARK
     _, first, which = np.unique(
         table.view(np.uint64) @ factors, return_index=True, return_inverse=True
     )
@@ -110,10 +110,10 @@ def _by_marks(table: NDArray[Any]) -> DistinctRows | None:
 
 
 def some(table: NDArray[Any]) -> Bools:
-    """Which rows (n,) of a table (n, K) are not all zeros."""
+    """Return which rows (n,) of a table (n, K) are not all zeros."""
     if table.shape[1] > _FEW_COLUMNS or len(table) < _MANY_ROWS:
         return np.asarray(table.any(axis=1))
-    # Of many rows with few columns this is faster.
+    # For many rows with few columns this is faster.
     result = np.zeros(len(table), np.bool_)
     for column in range(table.shape[1]):
         result |= table[:, column] != 0
@@ -121,7 +121,7 @@ def some(table: NDArray[Any]) -> Bools:
 
 
 def read_only(array: NDArray[_Item]) -> NDArray[_Item]:
-    """Return a read-only view; the array itself if it is read-only."""
+    """Return a read-only view; the array itself if it is read-only already."""
     if not array.flags.writeable:
         return array
     view = array.view()
@@ -130,7 +130,7 @@ def read_only(array: NDArray[_Item]) -> NDArray[_Item]:
 
 
 def pair(high: Ints | int, low: Ints | int) -> Any:  # noqa: ANN401
-    """Join two row numbers into one key."""
+    """Combine two row numbers into one key."""
     return (np.asarray(high, np.int64) << np.int64(32)) | np.asarray(low, np.int64)
 
 
@@ -143,7 +143,7 @@ def pack(flags: Bools, words: int) -> BitWords:
 
 
 def distinct(values: Ints) -> Ints:
-    """Sort numbers (n,), each once; `np.unique` hashes them, which takes five times as long."""
+    """Return the distinct numbers, ascending; `np.unique` hashes them: five times as slow."""
     ordered = np.sort(values)
     return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
 
@@ -152,7 +152,7 @@ class FreeRows:
     """Row numbers that are free, lowest first."""
 
     def __init__(self, first: int) -> None:
-        """Rows from `first` on are free."""
+        """Start with all rows from `first` on free."""
         self._returned: list[int] = []
         self._next = first
 
@@ -173,10 +173,10 @@ class FreeRows:
 
 @part()
 def _slot(keys: Ints, key: int) -> Any:  # noqa: ANN401
-    """Find the slot of a key, or the empty one where it would go."""
+    """Return the slot of a key, or the empty slot where it would be inserted."""
     mask = len(keys) - 1
-    # Mix the key, so that neighbouring keys do not land side by side. Then go on from there until
-    # the key or an empty slot is met.
+    # Hash the key, so that consecutive keys are spread. Then probe linearly until the key or an
+    # empty slot is found.
     mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
     slot = np.int64(mixed >> np.uint64(32)) & mask
     while keys[slot] != key and keys[slot] != -1:
@@ -201,13 +201,13 @@ def put_key(keys: Ints, rows: Ints, key: int, row: int) -> None:
 
 @part()
 def delete_key(keys: Ints, rows: Ints, key: int) -> None:
-    """Remove a key, if it is there."""
+    """Remove a key, if it is present."""
     mask = len(keys) - 1
     hole = _slot(keys, key)
     if keys[hole] == -1:
         return
     keys[hole] = -1
-    # Close the gap: keys that follow without a break may have been displaced past this slot.
+    # Insert the keys that follow without a gap again: they may belong in or before the freed slot.
     slot = (hole + 1) & mask
     while keys[slot] != -1:
         moved, row = keys[slot], rows[slot]
@@ -259,16 +259,15 @@ class KeyMap:
         return self._count
 
     def get(self, keys: Ints) -> Ints:
-        """Rows of keys; -1 if a key is absent."""
+        """Return the rows of keys; -1 if a key is absent."""
         return _get_many(self._keys, self._rows, keys)
 
     def claim(self, keys: Ints, rows: Ints) -> tuple[Ints, Ints]:
-        """Look up keys, and assign the next of some rows to each absent one, in order.
+        """Look up keys, and assign the next of `rows` to each absent one, in order.
 
-        `keys` (n,): the same may stand there several times.
-        `rows` (m,): at least as many as there are absent keys.
-        Returns (n,): the row of each key; (u,): for each row that was given, in order, where its
-            key stands among the keys.
+        `keys` (n,): may contain duplicates.
+        `rows` (m,): at least as many as there are absent keys. Returns (n,): the row of each key;
+        (u,): for each assigned row, in order, the index of its key.
         """
         self._make_room(len(rows))
         found, first = _claim_many(self._keys, self._rows, keys, rows)
@@ -290,7 +289,7 @@ class KeyMap:
         self._count = count
 
     def _make_room(self, more: int) -> None:
-        # At most half full, so that searches stay short.
+        # Keep the map at most half full, so that searches stay short.
         count = self._count + more
         if count * 2 <= len(self._keys):
             return
@@ -304,8 +303,8 @@ class KeyMap:
 
 @part()
 def push(head: Indices, following: Indices, previous: Indices, owner: int, item: int) -> None:
-    """Put an item at the head of its owner's doubly linked list."""
-    # The item goes before the one that was first.
+    """Insert an item at the head of its owner's doubly linked list."""
+    # Insert the item before the present head.
     first = head[owner]
     following[item] = first
     previous[item] = -1
@@ -316,9 +315,9 @@ def push(head: Indices, following: Indices, previous: Indices, owner: int, item:
 
 @part()
 def unlink(head: Indices, following: Indices, previous: Indices, owner: int, item: int) -> None:
-    """Take an item out of its owner's doubly linked list."""
+    """Remove an item from its owner's doubly linked list."""
     before, after = previous[item], following[item]
-    # Join the neighbours; move the head if the item was first.
+    # Link the neighbours; if the item was the head, its successor becomes the head.
     if before >= 0:
         following[before] = after
     else:

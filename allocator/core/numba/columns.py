@@ -1,4 +1,4 @@
-"""Arrays that belong together: each is declared once, and they grow and are cleared together."""
+"""Declares arrays that belong together once, so that they grow and are cleared together."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class Column:
         return np.full((rows, 0) if self.across else rows, self.fill, self.dtype)
 
     def grown(self, array: NDArray[Any], sizes: Mapping[str, int]) -> NDArray[Any]:
-        """Enlarge an array to the sizes of its dimensions; returns the same one if it suffices."""
+        """Enlarge an array to the sizes of its dimensions; returns it unchanged if it suffices."""
         columns = sizes.get(self.across, 0) if self.across else None
         larger = grow(array, sizes.get(self.by, 0), columns)
         if self.fill and len(larger) > len(array):
@@ -86,7 +86,7 @@ class Table:
     _WIDE: ClassVar[str]
 
     def __init_subclass__(cls) -> None:
-        """Move the declarations to `COLUMNS`: only instances have attributes of these names."""
+        """Move the declarations to `COLUMNS`, so that only instances have these attributes."""
         cls.COLUMNS = {name: each for name, each in vars(cls).items() if isinstance(each, Column)}
         for name in cls.COLUMNS:
             delattr(cls, name)
@@ -100,7 +100,7 @@ class Table:
 
     def reserve(self, rows: int, width: int = 0) -> None:
         """Enlarge the table to at least `rows` rows, and wide columns to `width`."""
-        # Called often. All columns have equally many rows, and all wide ones are equally wide.
+        # Called often. All columns have the same length, and all wide ones the same width.
         wide = getattr(self, self._WIDE).shape[1] if self._WIDE else width
         if rows <= len(getattr(self, self._FIRST)) and width <= wide:
             return

@@ -1,9 +1,9 @@
-"""Loops that run compiled or as plain Python: slowly, but with the same results.
+"""Declares loops, which run compiled or as plain Python: slowly, but with the same results.
 
-Numba is imported, and a loop compiled or loaded from the cache, on the first call of a compiled
-loop. A process that calls none starts without numba. Loops run as plain Python over the empty books
-of a sidecar that is still loading them (`interpret`), in trials of a policy (`interpreted_here`),
-and in tests (NUMBA_DISABLE_JIT=1).
+The first call of a compiled loop imports numba, and compiles the loop or loads it from the cache.
+A process that calls none starts without numba. Loops run as plain Python while a sidecar is still
+loading them, over empty books (`interpret`); in trials of a policy (`interpreted_here`); and in
+tests (NUMBA_DISABLE_JIT=1).
 """
 
 from collections.abc import Callable, Iterator
@@ -35,9 +35,9 @@ class Decorator(Protocol):
 
 
 class Loop:
-    """A function that is compiled when it is needed.
+    """A function that is compiled when it is first needed.
 
-    `entry`: called from Python, not only from other loops.
+    `entry`: whether Python calls it. Otherwise only compiled loops do; it is a *part* of them.
     """
 
     def __init__(
@@ -50,11 +50,11 @@ class Loop:
         self._options = options
 
     def __call__(self, *arguments: Any) -> Any:  # noqa: ANN401
-        """Run it; a part called from Python is interpreted: parts are only compiled into loops."""
+        """Run the function. A part that Python calls is always interpreted."""
         # The usual case: compiled.
         if self.entry and not _interpreted_here.get(_Mode.interpreted):
             return self.dispatcher(*arguments)
-        # A part runs inside a loop, which has set numpy's errors already.
+        # A part that runs inside an interpreted loop: the loop has set numpy's error handling.
         if not self.entry:
             return self._function(*arguments)
         with np.errstate(all="ignore"):  # as in compiled code
@@ -68,21 +68,21 @@ class Loop:
 
     @property
     def _numba_type_(self) -> Any:  # noqa: ANN401
-        """Numba's type of a loop that another one calls."""
+        """Numba's type of the function, needed when another loop calls it."""
         from numba import types
 
         return types.Dispatcher(self.dispatcher)
 
 
 def loop(function: _Function) -> _Function:
-    """Compile a function that Python calls, and cache it."""
+    """Declare a loop: a function that Python calls, compiled and cached."""
     return entry()(function)
 
 
 def entry(**options: Any) -> Decorator:  # noqa: ANN401
-    """Compile a function that Python calls, with options of its own, and cache it.
+    """Declare a loop with further options of ``numba.njit``.
 
-    It releases the GIL, so that other threads can respond however long it takes.
+    It releases the GIL, so that other threads can respond while it runs.
     """
     options = {"cache": True, "no_cfunc_wrapper": True, "nogil": True, **options}
 
@@ -93,7 +93,7 @@ def entry(**options: Any) -> Decorator:  # noqa: ANN401
 
 
 def part(**options: Any) -> Decorator:  # noqa: ANN401
-    """Compile a function that only compiled ones call, as part of them."""
+    """Declare a part: a function that only loops and other parts call."""
     options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **options}
 
     def decorate(function: _Function) -> _Function:
@@ -103,7 +103,7 @@ def part(**options: Any) -> Decorator:  # noqa: ANN401
 
 
 def loop_view(array: np.ndarray) -> np.ndarray:
-    """View an array as contiguous and read-only: one numba type for every caller of a loop."""
+    """View an array as contiguous and read-only: one type for all callers of a loop."""
     flags = array.flags
     if flags.c_contiguous and not flags.writeable:
         return array
@@ -113,12 +113,12 @@ def loop_view(array: np.ndarray) -> np.ndarray:
 
 
 def interpret(wanted: bool) -> None:
-    """Run all loops of the process as plain Python from now on, or compiled."""
+    """Run all loops of the process as plain Python from now on (True), or compiled (False)."""
     _Mode.interpreted = wanted
 
 
 def tolerate_cache_errors() -> None:
-    """From now on compile loops that the cache lacks, and continue if they cannot be saved.
+    """Continue from now on if compiled loops cannot be read from or saved to the cache.
 
     A server must not fail in a loop because the disk is full or file descriptors are used up.
     """
@@ -135,17 +135,17 @@ def _may_compile() -> bool:
 
 
 def compiled_here() -> AbstractContextManager[None]:
-    """Run loops compiled in this context (thread), whatever the process does."""
+    """Run loops compiled in this context (thread), whatever `interpret` says."""
     return _here(_interpreted_here, False)
 
 
 def interpreted_here() -> AbstractContextManager[None]:
-    """Run loops as plain Python in this context (thread), whatever the process does."""
+    """Run loops as plain Python in this context (thread), whatever `interpret` says."""
     return _here(_interpreted_here, True)
 
 
 def cached_only_here() -> AbstractContextManager[None]:
-    """Load loops in this context (thread), but compile none: NotCachedError is raised instead."""
+    """In this context (thread), load loops only from the cache; if missing: NotCachedError."""
     return _here(_cached_only, True)
 
 

@@ -1,9 +1,9 @@
-"""Results that are recomputed only if their inputs have changed.
+"""Caches results that depend on inputs which rarely change.
 
 Most of a cycle's data about clients equals that of the last cycle: demands, weights, minimums.
-`StableArrays` returns the same array as last time if the values are the same, and `memoize` returns
-    the same result if the arrays are the same objects. So a cycle over one agent does not recompute
-    unchanged data of thousands of clients.
+`StableArrays` returns the same array as last time if the values are equal, and `memoize` returns
+the same result if the arrays are the same objects. So a cycle over one agent does not recompute
+unchanged data of thousands of clients.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ _Result = TypeVar("_Result")
 
 
 def fixed(array: NDArray[_Item]) -> NDArray[_Item]:
-    """Make an array permanently read-only: itself if it owns its memory, or a copy."""
+    """Make an array permanently read-only; a view is copied first."""
     if array.base is not None and not is_fixed(array):
         array = array.copy()
     array.flags.writeable = False
@@ -27,7 +27,7 @@ def fixed(array: NDArray[_Item]) -> NDArray[_Item]:
 
 
 def is_fixed(array: np.ndarray) -> bool:
-    """Whether an array cannot be written, neither directly nor through its base."""
+    """Whether an array can be written neither directly nor through its base."""
     base: object = array.base
     return not array.flags.writeable and (
         base is None or (isinstance(base, np.ndarray) and not base.flags.writeable)
@@ -36,24 +36,24 @@ def is_fixed(array: np.ndarray) -> bool:
 
 @lru_cache(maxsize=32)
 def constant(value: float, length: int) -> NDArray[np.float64]:
-    """Return (length,) times the same value, always the same object."""
+    """Return an array (length,) of one value; equal arguments give the same object."""
     return fixed(np.full(length, float(value)))
 
 
 class StableArrays:
-    """Arrays by name: the same object as long as the values are the same."""
+    """Arrays by name, which stay the same objects as long as their values are equal."""
 
     def __init__(self) -> None:
         self._kept: dict[str, np.ndarray] = {}
 
     def __call__(self, name: str, array: NDArray[_Item]) -> NDArray[_Item]:
-        """Return a read-only array of these values: the previous one if they are equal."""
+        """Return a read-only array of these values: the previous array if it is equal."""
         kept = self._kept.get(name)
         if kept is array:
             return array
         if kept is not None and kept.dtype == array.dtype and np.array_equal(kept, array):
             return kept
-        # A copy, because the argument may be a part of the books, which change.
+        # Copy, because the argument may be a part of the books, which change.
         kept = np.array(array, order="C", copy=True)
         kept.flags.writeable = False
         self._kept[name] = kept
@@ -63,17 +63,17 @@ class StableArrays:
 def memoize(
     size: int = 1,
 ) -> Callable[[Callable[_Arguments, _Result]], Callable[_Arguments, _Result]]:
-    """Remember the last results of a pure function.
+    """Cache the last results of a pure function.
 
-    A result is reused if all arguments are the same: identical array objects, tuples of the same
-    parts, and other values if equal. Results for writable arrays are not remembered, since these
-    could change before the next call.
+    A result is reused if all arguments are the same: arrays must be the same objects, tuples are
+    compared item by item, and other values must be equal. Results for writable arrays are not
+    cached, since these could change before the next call.
 
-    `size`: number of results kept.
+    `size`: number of results to cache.
     """
 
     def decorate(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
-        # The tuple is replaced atomically: threads see the old one or the new one.
+        # The tuple is replaced atomically, so other threads see either the old or the new one.
         latest: tuple[tuple[tuple[Any, ...], _Result], ...] = ()
 
         @wraps(function)

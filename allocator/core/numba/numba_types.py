@@ -1,6 +1,6 @@
-"""How loops are compiled, and numba's type of pointers to tuples (`as_pointer`).
+"""Adapts numba: how loops are compiled, and a type for pointers to tuples (`as_pointer`).
 
-Imported on the first compilation of a loop.
+Imported when the first loop is compiled.
 """
 
 from collections.abc import Callable
@@ -35,11 +35,11 @@ _entries: set[str] = set()
 """Names of the functions that Python calls."""
 
 _compiling: ContextVar[bool] = ContextVar("_compiling", default=False)
-"""Whether one of our loops is being compiled."""
+"""Whether a loop of this package is being compiled."""
 
 
 class NotCachedError(Exception):
-    """A loop would have to be compiled, but may only be loaded."""
+    """A loop is not in the cache, and must not be compiled now."""
 
 
 def njit(
@@ -51,11 +51,11 @@ def njit(
     """Make numba's dispatcher of a function.
 
     `options`: those of ``numba.njit``.
-    `cache_may_fail`: called if the cache cannot be used: whether to continue without it.
-    `may_compile`: called if the cache has no code: whether to compile it; if not, the loop's call
-        raises NotCachedError.
+    `cache_may_fail`: called if the cache cannot be used; returns whether to continue without it.
+    `may_compile`: called if the cache has no code for a call; returns whether to compile. If not,
+        the call raises NotCachedError.
     """
-    # Without a wrapper for Python, only compiled functions can call it.
+    # With a wrapper for Python, the function is not only called by compiled functions.
     if not options.get("no_cpython_wrapper"):
         _entries.add(function.__qualname__)
     dispatcher = numba.njit(**options)(function)
@@ -64,7 +64,7 @@ def njit(
     compiler = getattr(dispatcher, "_compiler", None)
     if compiler is not None:
         compiler.compile = _ours(compiler.compile, may_compile)
-    # If a later numba keeps its cache elsewhere, its errors are not tolerated; nothing else breaks.
+    # If a later numba stores its cache elsewhere, errors of the cache are raised; all else works.
     cache = getattr(dispatcher, "_cache", None)
     for name in ("load_overload", "save_overload") if cache is not None else ():
         setattr(cache, name, _tolerant(getattr(cache, name), cache_may_fail))
@@ -74,7 +74,7 @@ def njit(
 def _ours(
     compile_function: Callable[..., Any], may_compile: Callable[[], bool]
 ) -> Callable[..., Any]:
-    """Compile only if that is allowed, and mark that one of our loops is being compiled."""
+    """Wrap numba's compilation: refuse it if not allowed, and mark that it is of this package."""
 
     def compile_ours(*arguments: Any) -> Any:  # noqa: ANN401
         if not may_compile():
@@ -91,7 +91,7 @@ def _ours(
 def _tolerant(
     use_cache: Callable[..., Any], cache_may_fail: Callable[[], bool]
 ) -> Callable[..., Any]:
-    """Use the cache; a tolerated failure counts as a miss, or as nothing saved."""
+    """Wrap an access to the cache: a tolerated failure counts as a miss, or saves nothing."""
 
     def use(*arguments: Any) -> Any:  # noqa: ANN401
         try:
@@ -105,11 +105,11 @@ def _tolerant(
 
 
 def _generate_code_once() -> None:
-    """Optimise parts, and turn them into machine code, only within the loops that they end in.
+    """Optimise parts, and generate their machine code, only within the loops that call them.
 
-    Numba would do both for each part by itself, and for each of its own functions that a loop uses,
-    and then again within every function on the way up to the loop. If a later numba does this
-    elsewhere, compiling takes longer, and nothing else changes.
+    Numba would do both for each part separately, and for each of its own functions that a loop
+    uses, and again within every function that calls them. If a later numba does this elsewhere,
+    compiling takes longer; nothing else changes.
     """
     library: Any = codegen.JITCodeLibrary
     optimise = getattr(library, "_optimize_final_module", None)
@@ -119,7 +119,7 @@ def _generate_code_once() -> None:
         return
 
     def is_part(self: Any) -> bool:  # noqa: ANN401
-        # Numba keeps object code of Python functions only.
+        # Numba caches object code only of functions that come from Python source.
         return (
             _compiling.get()
             and self.name not in _entries
@@ -138,7 +138,7 @@ def _generate_code_once() -> None:
         self._finalized = True
 
     def set_env_of_loops(self: Any, name: str, env: Any) -> None:  # noqa: ANN401
-        # A part has no machine code of its own, so it needs no environment.
+        # A part without machine code of its own needs no environment.
         if self._engine.get_global_value_address(name):
             set_env(self, name, env)
 
@@ -174,7 +174,7 @@ class _LentAttributes(AttributeTemplate):
         of_type: Any,  # noqa: ANN401
         name: str,
     ) -> Any:  # noqa: ANN401
-        """Return the type of a field; a nested tuple becomes a pointer, too."""
+        """Return the type of a field; a nested tuple becomes a pointer as well."""
         if name not in of_type.fields.fields:
             return None
         field = of_type.fields[of_type.fields.fields.index(name)]
@@ -189,30 +189,30 @@ def _read_field(
     pointer: Any,  # noqa: ANN401
     name: str,
 ) -> Any:  # noqa: ANN401
-    """Generate the code that reads a field of a tuple by pointer."""
+    """Generate code that reads a field of a tuple through a pointer."""
     index = of_type.fields.fields.index(name)
     field = of_type.fields[index]
-    # The pointer has no type: give it that of the tuple, and go to the field.
+    # Cast the untyped pointer to the tuple's layout, and compute the field's address.
     layout = context.data_model_manager[of_type.fields].get_data_type().as_pointer()
     place = cgutils.gep_inbounds(builder, builder.bitcast(pointer, layout), 0, index)
-    # A nested tuple is not copied: its address is its pointer.
+    # The pointer to a nested tuple is its address; nothing is copied.
     if isinstance(field, types.BaseNamedTuple):
         return builder.bitcast(place, _ADDRESS)
-    # Any other value is read. It is borrowed: the lender of the tuple owns its arrays.
+    # Load any other value as a borrowed reference: the function that made the tuple owns it.
     model = context.data_model_manager[field]
     value = model.from_data(builder, _load(builder, place))
     return impl_ret_borrowed(context, builder, field, value)
 
 
 def _load(builder: Any, place: Any) -> Any:  # noqa: ANN401
-    """Load data that never changes number by number, which the compiler handles best."""
+    """Load constant data number by number, which the compiler optimises best."""
     kind = place.type.pointee
-    # A single number. The compiler may reuse an earlier read.
+    # A single number: the compiler may reuse an earlier load.
     if not isinstance(kind, ir.LiteralStructType):
         loaded = builder.load(place)
         loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
         return loaded
-    # A record (an array, say): read its numbers one by one.
+    # A record, such as an array: load its numbers one by one.
     result = ir.Constant(kind, ir.Undefined)
     for index in range(len(kind.elements)):
         part = _load(builder, cgutils.gep_inbounds(builder, place, 0, index))
@@ -229,12 +229,12 @@ class _AsPointerTemplate(AbstractTemplate):
 
 @lower_builtin(as_pointer, types.BaseNamedTuple)
 def _write_down(context: Any, builder: Any, call: Any, arguments: Any) -> Any:  # noqa: ANN401
-    """Generate the code of `as_pointer`: store the tuple on the stack, return its address."""
+    """Generate code of `as_pointer`: store the tuple on the stack, and return its address."""
     data = context.data_model_manager[call.args[0]].as_data(builder, arguments[0])
     place = cgutils.alloca_once(builder, data.type)
     builder.store(data, place)
-    # To the compiler this is another address than the one written to, so it may assume that the
-    # values there never change.
+    # Hide from the compiler that the returned address is the one written to, so that it may assume
+    # that the values there never change.
     same = ir.FunctionType(_ADDRESS, [_ADDRESS])
     written = builder.bitcast(place, _ADDRESS)
     return builder.asm(same, "", "=r,0,~{memory}", [written], side_effect=True)
@@ -249,5 +249,5 @@ class _KeepAliveTemplate(AbstractTemplate):
 
 @lower_builtin(keep_alive, types.BaseNamedTuple)
 def _touch(context: Any, _builder: Any, _call: Any, _arguments: Any) -> Any:  # noqa: ANN401
-    """Generate no code for `keep_alive`: naming the arrays here keeps them alive."""
+    """Generate no code for `keep_alive`: naming the arrays as arguments keeps them alive."""
     return context.get_dummy_value()

@@ -1,4 +1,4 @@
-"""Sums over a tree whose nodes are numbered leaves first, then children before parents."""
+"""Sums over a tree whose nodes are numbered with leaves first, and children before parents."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +15,8 @@ def _add_up_amounts(
     gain: NDArray[np.float64],
     count: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    # As for numbers, but each client's row is computed on the fly. Columns are added in parallel,
-    # because each sum depends on the one before it.
+    # Compute each client's row on the fly. Sum all columns in one pass, because each sum depends on
+    # the one before it.
     columns, leaves = amount.shape[1], len(client)
     result = np.zeros((len(parent), columns + 1))
     for row in range(len(at)):
@@ -42,13 +42,14 @@ def add_up_amounts(
     gain: NDArray[np.float64],
     count: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Add up amounts (C, K), each row times a gain (C,), and beside them a count (C,): (N, K + 1).
+    """Sum amounts (C, K) times a gain (C,), and counts (C,), over a tree; returns (N, K + 1).
 
-    The order of all additions is that of the clients, then of the nodes, so equal amounts give
-    equal bits.
+    Additions are in the order of clients, then of nodes, so equal inputs give equal bits.
 
-    `parent` (N,), `client` (L,): of the tree, as in `Tree` of the snapshot.
-    `at` (C,): the inner node above each client.
+    `parent` (N,), `client` (L,): as in `Tree` of the snapshot.
+    `at` (C,): the inner node that counts each client's amounts.
+    Returns at a leaf the values of its client, at an inner node the sum below it; counts are in the
+    last column.
     """
     arrays = parent, client, at, amount, gain, count
     summed: NDArray[np.float64] = _add_up_amounts(*map(loop_view, arrays))

@@ -1,4 +1,4 @@
-"""Wide tables of clients, or of kinds, by agents: large, and mostly zeros that take no memory."""
+"""Large tables with a row per agent, and a column per client or kind, that are mostly zeros."""
 
 import mmap
 from contextlib import suppress
@@ -13,25 +13,22 @@ from allocator.core.numba.compiled import loop, loop_view
 _Item = TypeVar("_Item", bound=np.generic)
 
 _UNTOUCHED_BYTES = 1 << 22
-"""From this size on NumPy requests huge pages: writing one cell takes two megabytes."""
+"""For arrays of at least this size NumPy requests huge pages: writing a cell takes 2 MiB."""
 
 _WIDE_BYTES = 1 << 10
-"""From this size on rows are wide: with less, each page has cells of several agents."""
+"""Rows of at least this size are wide: with shorter ones, a page has cells of several agents."""
 
 STRETCH = 1 << 16
-"""Cells that are compared at a time."""
+"""Number of cells that are compared at a time."""
 
 
 def untouched(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:  # noqa: ANN401
-    """Make an array of zeros; a wide table takes memory only where it is written to, by pages.
-
-    Tables of clients, or of kinds, and agents are large and mostly empty.
-    """
+    """Make an array of zeros. Of a large wide table, only pages that are written take memory."""
     zeros = np.zeros(shape, dtype)
     if zeros.nbytes < _UNTOUCHED_BYTES or not is_wide(zeros):
         return zeros
     pages = mmap.mmap(-1, zeros.nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    with suppress(OSError):  # if the system has no huge pages
+    with suppress(OSError):  # the system has no huge pages
         pages.madvise(mmap.MADV_NOHUGEPAGE)
     return np.frombuffer(pages, dtype).reshape(shape)
 
@@ -41,9 +38,9 @@ def is_wide(array: NDArray[Any]) -> bool:
 
 
 def write(into: NDArray[_Item], table: NDArray[_Item], rows: Ints | None = None) -> None:
-    """Make a table, or some rows (n,) of it, equal to another one (n, K).
+    """Make a table equal to another one (n, K); with `rows` (n,), only these rows.
 
-    Equal cells are not written, so that zeros still take no memory.
+    Equal cells are not written, so zeros that were never written take no memory.
     """
     if rows is not None:
         row, column = np.nonzero(into[rows] != table)
@@ -80,7 +77,7 @@ def _gather(table: BitWords, rows: Ints, found: BitWords) -> None:
 
 
 def either(one: BitWords, other: BitWords, rows: Bools) -> BitWords:
-    """Join the bits of two tables in some rows; the others stay zeros."""
+    """Join the bits of two tables in some rows; other rows are zeros."""
     joined = untouched(one.shape, np.uint64)
     _join(loop_view(one), loop_view(other), loop_view(rows), joined)
     return joined

@@ -1,4 +1,4 @@
-"""The plan in force: adopting it, removing clients and agents from it, and showing it to cycles."""
+"""The plan in force: adopts it, removes clients and agents that left, shows it to cycles."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,9 +22,10 @@ class AdoptPlan:
 
 
 def still_true(state: State, rows: PlanRows, plan: Plan) -> Plan:
-    """Remove from a plan what has gone since the problem was taken, even if its rows are reused.
+    """Remove clients and agents from a plan that left since its problem was copied.
 
-    Raises EventError if the plan refers to rows that the problem did not have.
+    They are removed even if others have their rows now. Raises EventError if the plan refers to
+    rows that the problem did not have.
     """
     if len(plan.target) > len(rows.clients):
         raise EventError("value", "plan.target", "names clients that the problem did not have")
@@ -49,7 +50,7 @@ def still_true(state: State, rows: PlanRows, plan: Plan) -> Plan:
 
 
 def _without(plan: Plan, clients: Sequence[int], agents: Sequence[int]) -> Plan:
-    """Remove these from a plan, which may be older than they are."""
+    """Remove clients and agents from a plan; it may have been made before they came."""
     target, group = plan.target.copy(), plan.group.copy()
     client, agent = np.array(clients, np.int64), np.array(agents, np.int64)
     target[client[client < len(target)]] = 0.0
@@ -90,7 +91,7 @@ def adopt(state: State, event: AdoptPlan) -> None:
 
 
 def _as_recorded(plan: Plan) -> Plan:
-    """Convert the arrays of a plan to the types and shapes of a plan read from a record."""
+    """Convert a plan's arrays to the types and shapes that a plan read from a record has."""
     target = plan.target.astype(np.float64, copy=False)
     part = plan.part.astype(np.float64, copy=False)
     return replace(
@@ -105,19 +106,19 @@ def _as_recorded(plan: Plan) -> Plan:
 
 
 def forget_client(state: State, client: int) -> None:
-    """Remove a client from the plan because its row is freed."""
+    """Remove a client from the plan in force, because its row was freed."""
     if state.plan is not None:
         state.plan = _without(state.plan, [client], [])
 
 
 def forget_agent(state: State, agent: int) -> None:
-    """Remove an agent that is gone from the plan."""
+    """Remove an agent from the plan in force, after the agent has left."""
     if state.plan is not None:
         state.plan = _without(state.plan, [], [agent])
 
 
 def shown(plan: Plan, handle: Ints, clients: int, words: int) -> Plan:
-    """Convert a plan to a snapshot's rows of agents and number of clients."""
+    """Convert a plan to the agents' rows and the number of clients of a snapshot."""
     target = np.zeros(clients)
     count = min(clients, len(plan.target))
     target[:count] = plan.target[:count]
@@ -133,11 +134,14 @@ def shown(plan: Plan, handle: Ints, clients: int, words: int) -> Plan:
 
 
 def held_by_group(state: State, plan: Plan, handle: Ints) -> tuple[Ints, Ints]:
-    """Sum up each client's holdings on the agents of each group with parts.
+    """Add up each client's holdings over the agents of each of the P groups in `Plan.part`.
 
-    Only for the groups of these agents (handles); O(holdings).
+    Takes O(holdings).
 
-    Returns `held` (P, C, R), in thousandths; `agents_held` (P, C).
+    `handle`: handles of agents. Only the groups of these agents are computed; the results for other
+        groups are zeros.
+    Returns `held` (P, C, R), in thousandths; and `agents_held` (P, C), the number of agents of the
+        group on which the client holds something.
     """
     books, groups = state.ledger.books, len(plan.part)
     clients = len(state.clients.framework)
@@ -145,7 +149,7 @@ def held_by_group(state: State, plan: Plan, handle: Ints) -> tuple[Ints, Ints]:
     agents_held = np.zeros((groups, clients), np.int64)
     if not groups:
         return held, agents_held
-    # The last entry is for agents in no group, or in one without parts.
+    # -1, the last entry of `wanted`, stands for agents in no group, or in one without parts.
     group = np.full(max(len(state.agents.bound), len(plan.group)), -1)
     group[: len(plan.group)] = np.where(plan.group < groups, plan.group, -1)
     wanted = np.zeros(groups + 1, np.bool_)
@@ -153,7 +157,7 @@ def held_by_group(state: State, plan: Plan, handle: Ints) -> tuple[Ints, Ints]:
     wanted[-1] = False
     of_row = group[books.agent]
     rows = np.flatnonzero(wanted[of_row])
-    rows = rows[books.held[rows].any(axis=1)]  # the others are free
+    rows = rows[books.held[rows].any(axis=1)]  # skip unused rows
     where = of_row[rows], books.client[rows]
     np.add.at(held, where, state.space.by_column(books.held[rows]))
     np.add.at(agents_held, where, 1)

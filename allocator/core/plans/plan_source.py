@@ -1,7 +1,7 @@
-"""Plans that a cycle waits for. All others are computed in the background, and come as events.
+"""Provides plans that a cycle waits for.
 
-A host may let a cycle wait for the first plan. A host without a thread for plans computes them in
-the cycle.
+Other plans are computed in the background and arrive as events. A host may let a cycle wait for the
+first plan; a host without a thread for plans computes all of them within cycles.
 """
 
 from collections.abc import Callable
@@ -13,18 +13,18 @@ from allocator.core.plans.problems import PlanningPolicy, PlanProblem
 from allocator.core.snapshot import Ints
 
 FirstPlan: TypeAlias = Callable[[PlanningPolicy, Ints | None], AdoptPlan | None]
-"""Waits for the first plan, for a cycle over these agents (None: all); None: it has not come."""
+"""Waits for the first plan, for a cycle over some agents (None: all); None: it did not arrive."""
 
 
 class PlanSource:
-    """Makes plans that do not come as events: the first one, and those made within cycles.
+    """Supplies plans that do not come as events: the first one, and those made within cycles.
 
     `began_with`: the first plan, if the last cycle waited for it.
-    `plans_here`: whether plans are computed in cycles.
+    `plans_here`: whether plans are made within cycles.
     """
 
     def __init__(self, first_plan: FirstPlan | None, *, plans_here: bool) -> None:
-        """Prepare; for the arguments see `Allocator`."""
+        """Start without a plan; for the arguments see `Allocator`."""
         self.began_with: AdoptPlan | None = None
         self._first_plan = first_plan
         self.plans_here = plans_here
@@ -32,17 +32,17 @@ class PlanSource:
         self._planned: PlanProblem | None = None
 
     def renew(self) -> None:
-        """Forget the previous problem: the policy or the state has been replaced."""
+        """Forget the last problem, because the policy or the state was replaced."""
         self._planned = None
 
     def foretell(self, first_plan: AdoptPlan | None) -> None:
-        """Let the next cycle start with this plan."""
+        """Set the first plan in advance, so that the next cycle does not wait for it."""
         self._foretold = first_plan
 
     def first(
         self, planning_policy: PlanningPolicy | None, agents: Ints | None, *, wanted: bool
     ) -> AdoptPlan | None:
-        """Wait for the first plan, if there is none and a cycle needs one."""
+        """Wait for the first plan, if a cycle needs one and there is none; None: no plan."""
         plan, self._foretold = self._foretold, None
         if planning_policy is None or not wanted:
             plan = None
@@ -57,9 +57,9 @@ class PlanSource:
         agents: Ints | None,
         problem_now: Callable[[], PlanProblem | None],
     ) -> AdoptPlan | None:
-        """Plan before a cycle over all agents, if the last plan is no longer valid.
+        """Make a plan before a cycle over all agents, if the last plan is no longer valid.
 
-        If this fails, the last plan stays in force.
+        None: no new plan is needed, or making it failed; then the last plan stays in force.
         """
         if not self.plans_here or agents is not None or planning_policy is None:
             return None

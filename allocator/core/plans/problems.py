@@ -2,8 +2,8 @@
 
 A policy that plans works on a *problem*, a copy of the whole cluster, without a time limit and on
 any thread of the host. The core receives the resulting *plan* as an event (`adopted`). A plan is a
-target, not a decision: a cycle gives what is free, under all rules, and prefers clients to which
-the plan allots it.
+target, not a decision: cycles grant what is free, under all rules, and prefer clients that have
+less than the plan gives them.
 """
 
 from collections.abc import Sequence
@@ -28,31 +28,31 @@ from allocator.core.snapshot import BitWords, Bools, Floats, Ints, Tree
 class PlanProblem:
     """The input of a plan: an immutable copy of the whole cluster at one moment.
 
-    `now_ms`: by the master's clock.
-    `resources`, R names; `counted` (R,).
-    `capacity`, `free` (A, R), in thousandths: of each agent, by its handle; zeros if it may not
-        be offered.
+    `now_ms`: time by the master's clock.
+    `resources`: R names; `counted` (R,): as in `Snapshot`.
+    `capacity`, `free` (A, R), in thousandths: of each agent, by handle; zeros if it may not be
+        offered.
     `total` (R,), in thousandths.
     `excluded` (A, W): bit ``c % 64`` of word ``c // 64``: client c may not be served on this agent.
     `holder` (H,): sorted keys ``agent * 2**32 + client`` of all holdings.
     `holding` (H, R), in thousandths: their amounts.
-    `on_offer` (O,): keys of the holdings that are only on offer and not in use.
-    `leave`, `refused` (P,): clients that are asked to leave agents and have not left yet, keys as
-        in `Plan`; `refused` has those that refused.
+    `on_offer` (O,): keys of the holdings that are only on offer, with nothing in use.
+    `leave`, `refused` (P,): requests to clients to leave agents that are not fulfilled yet, keys as
+        in `Plan`; `refused` has those that were refused, `leave` the others.
     `demand`, `held` (C, R), in thousandths.
     `characterised` (C,): as in `Snapshot`.
     `agents_held` (C,).
-    `waiting_s` (C,): how long ago each client was offered something last, or came, or was
-        suppressed or revived, whichever was latest.
-    `client` (L,): clients that take part: those that may be served, and, for a policy that plans
-        for them, those that only hold something.
-    `wants` (L,): which may be served.
-    `weight` (L,): the part of the whole that each has by the weights along its branch of the tree.
-    `limit`, `guarantee` (L, R), in thousandths: its part of what bounds its roles, by weight;
-        `UNBOUNDED` if there is no limit.
-    `agents`: by handle.
-    `frameworks`: by client.
-    `roles`: paths, by client.
+    `waiting_s` (C,): time since the client was last offered something, came, was suppressed or was
+        revived, whichever was latest.
+    `client` (L,): clients that take part: those that may be served and, for a policy that plans
+        for holders, those that only hold something.
+    `wants` (L,): which of them may be served.
+    `weight` (L,): the fraction of the cluster that weights give each of them.
+    `limit`, `guarantee` (L, R), in thousandths: its part of its roles' limits and guarantees, by
+        weight; a limit of `UNBOUNDED`: none.
+    `agents`: information by handle.
+    `frameworks`: information by client.
+    `roles`: paths by client.
     `plan`: the plan in force.
     """
 
@@ -84,13 +84,13 @@ class PlanProblem:
     plan: Plan | None = None
 
     def rows(self) -> "PlanRows":
-        """Return the identities of its rows."""
+        """Return the identities of the problem's rows."""
         agents = ["" if each is None else each.agent_id for each in self.agents]
         ids = ("" if each is None else each.framework_id for each in self.frameworks)
         return PlanRows(agents, list(zip(ids, self.roles, strict=True)))
 
     def asks_the_same(self, other: "PlanProblem") -> bool:
-        """Whether only held and free amounts differ: then a plan for shares is still valid."""
+        """Whether only held and free amounts differ, so that a plan for shares is still valid."""
         of_cluster = ("capacity", "total", "excluded")
         of_clients = ("demand", "characterised", "client", "wants", "weight", "limit", "guarantee")
         same = of_cluster + of_clients
@@ -98,7 +98,7 @@ class PlanProblem:
 
 
 class PlanRows(NamedTuple):
-    """The identities of a plan's rows when its problem was taken; empty if a row was free.
+    """The identities of the rows when a problem was copied; empty texts for unused rows.
 
     `agents` (A,): ids, by handle.
     `clients` (C,): ids of frameworks and paths of roles.
@@ -112,29 +112,28 @@ class PlanRows(NamedTuple):
 class PlanningPolicy(Policy, Protocol):
     """A policy that plans.
 
-    Its `allocate` finds the plan in force in the snapshot, and decides without one if there is
-    none.
+    Its `allocate` uses the plan in the snapshot; if there is none, it decides without a plan.
     """
 
     @property
     def about_holders(self) -> bool:
-        """Whether plans also cover clients that hold something and want no more."""
+        """Whether plans also cover clients that hold something but take no offers."""
         ...
 
     def plan(self, problem: PlanProblem) -> Plan:
         """Compute a plan; may run on any thread.
 
-        Raises Exception if there is none; then the last plan stays in force.
+        Raises Exception if there is no plan; then the last one stays in force.
         """
         ...
 
     def stands(self, before: PlanProblem, now: PlanProblem) -> bool:
-        """Return whether the plan for the previous problem is still valid for the current one."""
+        """Return whether the plan for the problem `before` is still valid for `now`."""
         ...
 
 
 def has_free(state: State, agents: Ints | None) -> bool:
-    """Whether something is free for a client on one of these agents (None: on any)."""
+    """Whether some client can be served and one of these agents (None: any) has free resources."""
     if not state.live_clients().any():
         return False
     free = state.space.by_column(state.free_on(None)).any(axis=1) & state.agents.ready
@@ -157,7 +156,7 @@ def problem_of(
 ) -> PlanProblem:
     """Copy the input of a plan.
 
-    `shape`, `tree`: of a cycle over all agents.
+    `shape`, `tree`: as for a cycle over all agents.
     `capacity`, `free` (A, R), in thousandths; `total` (R,), in thousandths.
     `demand` (C, R), `characterised` (C,): as in a snapshot.
     """
@@ -199,7 +198,7 @@ def problem_of(
 
 
 def weight_of_leaves(parent: Ints, weight: Floats, leaves: int) -> Floats:
-    """Part of the whole that the weights along its branch of the tree give each leaf, (L,)."""
+    """Return the fraction of the whole that weights give each leaf, (L,)."""
     below = np.bincount(parent[:-1], weight[:-1], minlength=len(parent))
     share = np.ones(len(parent))
     share[:-1] = weight[:-1] / below[parent[:-1]]

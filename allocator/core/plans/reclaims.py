@@ -1,4 +1,4 @@
-"""Requests to leave agents, for resources that a plan wants for other clients.
+"""Reclaims: asks frameworks to leave agents whose resources a plan gives to other clients.
 
 Mesos takes nothing from a running framework. It can ask, by an *inverse offer*, but only about an
 agent whose maintenance is scheduled. A schedule is therefore the operator's permission to ask.
@@ -14,10 +14,10 @@ from allocator.core.events import InverseOffer
 from allocator.core.snapshot import Ints
 
 RECLAIMS_MAX = 500
-"""Maximum per answer; the next answers carry the rest."""
+"""Maximum number of requests per answer; the next answers carry the others."""
 
 REFUSED_MS = 60_000
-"""A refusal holds at least this long; meanwhile the plan prefers to ask other clients."""
+"""Minimum time for which a refusal is respected; meanwhile plans prefer to ask other clients."""
 
 _REFUSED = "DECLINE"
 
@@ -36,9 +36,9 @@ NO_RECLAIMS = Reclaims(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 def to_leave(state: State) -> Ints:
-    """Which clients should leave which agents by the plan in force, as in `Plan`.
+    """Return which clients should leave which agents by the plan in force, keys as in `Plan`.
 
-    Only clients that were there when the plan was made: later ones got free resources.
+    Only holdings that existed when the plan was made count: later ones got free resources.
     """
     plan = state.plan
     if plan is None or not len(plan.leave):
@@ -47,9 +47,9 @@ def to_leave(state: State) -> Ints:
 
 
 def asked_to_leave(state: State, *, refused: bool = False) -> Ints:
-    """Clients that are asked to leave agents and have not left yet, keys as in `Plan`, sorted.
+    """Return unfulfilled requests to clients to leave agents, sorted keys as in `Plan`.
 
-    `refused`: those whose refusal is in force; else the others.
+    `refused`: True: those with a refusal in force; False: the others.
     """
     keys, since_ms = [], []
     for (framework, agent), asked in state.asked.items():
@@ -62,10 +62,10 @@ def asked_to_leave(state: State, *, refused: bool = False) -> Ints:
 
 
 class AskedRow(NamedTuple):
-    """A request to a framework to leave an agent, for people to read.
+    """A request to a framework to leave an agent, for display.
 
     `framework`, `agent`: handles.
-    `for_s`: how long it has been asked.
+    `for_s`: time since the first request, in seconds.
     `answer`: as in `Asked`.
     """
 
@@ -79,7 +79,7 @@ class AskedRow(NamedTuple):
     answer: str
 
     def __str__(self) -> str:
-        """Format it as text."""
+        """Format the request as text."""
         whom = f" for {', '.join(self.for_whom)}" if self.for_whom else ""
         said = f"; it answered {self.answer}" if self.answer else "; it has not answered"
         asked = f"{self.framework_id} is asked to leave {self.agent_id}{whom}"
@@ -87,7 +87,7 @@ class AskedRow(NamedTuple):
 
 
 def asked_rows(state: State) -> tuple[AskedRow, ...]:
-    """The requests to leave agents, oldest first."""
+    """Return the requests to leave agents, oldest first."""
     rows = []
     for (framework, agent), each in state.asked.items():
         info, at = state.frameworks.info[framework], state.agents.info[agent]
@@ -108,7 +108,7 @@ def note_answer(state: State, event: InverseOffer) -> None:
 
 
 def forget_asked(state: State, *, framework: int = 0, agent: int = 0) -> None:
-    """Drop the requests of a framework, or of an agent, that is gone."""
+    """Drop the requests of a framework, or of an agent, that has left."""
     for key in [key for key in state.asked if framework == key[0] or agent == key[1]]:
         del state.asked[key]
 
@@ -116,11 +116,10 @@ def forget_asked(state: State, *, framework: int = 0, agent: int = 0) -> None:
 def reclaims(state: State, cycle: int) -> Reclaims:
     """Choose frameworks to ask to leave agents, by the plan in force, and record the requests.
 
-    A request concerns everything that a framework has on an agent, so that it is made only if the
-    plan wants the framework to leave in all of its roles. It also requires that the framework still
-    holds something, and that the agent's maintenance is scheduled. A request stays until the
-    framework has left or the plan drops it; a framework that refuses is not asked again for a
-    while.
+    An inverse offer concerns all that a framework has on an agent. A request is therefore made only
+    if by the plan the framework should leave in all of its roles; it must still hold something
+    there, and the agent's maintenance must be scheduled. A request stays until the framework has
+    left or the plan drops it. A framework that refuses is not asked again for a while.
     """
     if state.paused:
         return NO_RECLAIMS
@@ -130,7 +129,7 @@ def reclaims(state: State, cycle: int) -> Reclaims:
         if key not in wanted and not _refuses(each, state.now_ms):
             del state.asked[key]
     asked = asked[~np.isin(asked, _refusing(state))]
-    # Each cycle starts where the previous one ended.
+    # If there are too many, each cycle continues after the last request of the previous one.
     if len(asked) > RECLAIMS_MAX:
         asked = np.roll(asked, -(cycle * RECLAIMS_MAX % len(asked)))[:RECLAIMS_MAX]
     found = Reclaims(asked & (2**32 - 1), asked >> 32)
@@ -146,7 +145,7 @@ def _refuses(asked: Asked, now_ms: int) -> bool:
 
 
 def _refusing(state: State) -> list[int]:
-    """Keys ``agent * 2**32 + framework`` of refusals in force."""
+    """Return keys ``agent * 2**32 + framework`` of refusals in force."""
     now_ms = state.now_ms
     return [
         agent << 32 | one for (one, agent), each in state.asked.items() if _refuses(each, now_ms)
@@ -154,13 +153,13 @@ def _refusing(state: State) -> list[int]:
 
 
 def _wanted(state: State) -> Ints:
-    """Keys ``agent * 2**32 + framework`` of frameworks that should leave an agent, (N,)."""
+    """Return keys ``agent * 2**32 + framework`` of frameworks that should leave an agent, (N,)."""
     leave = to_leave(state)
     wanted = np.unique(leave >> 32)
     wanted = wanted[state.agents.unavailable_from_ms[wanted] >= 0]
     if not len(wanted):
         return np.zeros(0, np.int64)
-    # The clients that hold something there, and whether they should leave.
+    # Find the clients that hold something on these agents, and mark those that should stay.
     holder = state.ledger.holders(wanted)
     agent, client = wanted[holder >> 32], holder & (2**32 - 1)
     stays = ~np.isin(agent << 32 | client, leave)
@@ -170,7 +169,7 @@ def _wanted(state: State) -> Ints:
 
 
 def _for_whom(state: State, agent: int) -> tuple[str, ...]:
-    """Ids of the frameworks that should get something of an agent by the plan in force."""
+    """Return ids of the frameworks that should get resources of an agent by the plan in force."""
     plan = state.plan
     group = -1 if plan is None or agent >= len(plan.group) else int(plan.group[agent])
     if plan is None or group < 0:

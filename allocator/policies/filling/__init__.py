@@ -1,12 +1,11 @@
 """Progressive filling: one grant at a time, to the client with the smallest score.
 
-A policy is a criterion (who) and a selection (where); the mode (how much) is in the snapshot. The
-criterion is a few arrays (`Criterion`); two compiled loops do the rest: `by_agent` picks an agent
-first, and runs plain DRF (selections random, round_robin and listed); `by_client` picks a client
-first (joint and best_fit). The tests contain a slow, obvious twin of both that gives the same
-grants.
+A policy is a criterion (which client) and a selection (which agent); the mode (how much) is in the
+snapshot. The criterion is a few arrays (`Criterion`); two compiled loops do the rest: `by_agent`
+chooses an agent first (selections random, round_robin and listed), `by_client` a client first
+(joint and best_fit). The tests contain a slow, simple twin of both that must make the same grants.
 
-Start with `criterion`, then `by_agent`, the simpler loop.
+Start with `criterion`, then `by_agent`, which is the simpler loop.
 """
 
 from allocator.policies.filling.criterion import (

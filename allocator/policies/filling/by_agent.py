@@ -1,8 +1,9 @@
-"""The loop that picks an agent, then the best client for it: random, round_robin, listed.
+"""The loop that chooses an agent, then the best client for it: random, round_robin, listed.
 
-It walks down from the root. At each node it takes the child with the smallest key among those with
-a client below that the agent can serve. Usually that is the child with the smallest key of all,
-found at once. Otherwise it tries the next ones in order, and finally looks at all of them.
+The search for a client descends from the root. At each node it takes the child with the smallest
+key (score, turn, number) among those with a client below that the agent can serve. Usually that is
+the child with the smallest key of all, which is found at once. Otherwise the next ones are tried in
+order, and finally all of them.
 """
 
 from collections.abc import Callable
@@ -31,7 +32,7 @@ _UNDECIDED = -2
 def _stand_back(scene: Scene, visit: Visit, leaf: int) -> None:
     """Remove a leaf from this stage."""
     places, client = scene.places, scene.places.client[leaf]
-    # The leaf, and every place without another live leaf below it, is no longer alive.
+    # The leaf, and each place without another live leaf below, is no longer alive.
     visit.alive[leaf] = False
     visit.client[client >> 6] &= ~(np.uint64(1) << np.uint64(client & 63))
     scoring.mark_alive(places, visit.alive)
@@ -46,28 +47,28 @@ def _stand_back(scene: Scene, visit: Visit, leaf: int) -> None:
 
 @hot
 def _try_in_order(scene: Scene, visit: Visit, agent: int, tries: int) -> int:
-    """Try leaves in order, taking those that cannot be served out of the tournaments.
+    """Try leaves in order; one that cannot be served is removed from the tournaments.
 
-    Returns the leaf, `NOBODY`, or `_UNDECIDED` after this many tries.
+    Returns the leaf, `NOBODY`, or `_UNDECIDED` after this many tries. Removed leaves are restored.
     """
     places, standing = scene.places, scene.standing
     root = len(places.parent) - 1
     result = _UNDECIDED
     place = root
     passed = 0
-    # Walk down the champions. A place that cannot be served is taken out of its tournament, and
-    # the walk continues from its parent with the next best.
+    # Descend to the champion of each tournament. A place that cannot be served is removed from its
+    # tournament, and the search continues at its parent with the next best.
     while passed < tries:
         child = tournament.champion(places, standing, place)
         if child < 0 or standing.out[child]:
-            # No child is left here. Below the root, this place cannot be served either; at the
-            # root, no client can.
+            # No child is left. Below the root, this place cannot be served either; at the root, no
+            # client can.
             if place == root:
                 result = NOBODY
                 break
             child = place
         elif places.client[child] < 0:
-            # An inner place: descend, unless quotas leave its clients nothing that is free.
+            # An inner place: descend, unless what quotas leave its clients is not free here.
             if not scene.rule.bounded or quota_precheck.may_serve(
                 scene, visit.precheck, child, agent
             ):
@@ -78,21 +79,21 @@ def _try_in_order(scene: Scene, visit: Visit, agent: int, tries: int) -> int:
             break
         elif standing.spent[child] and not len(scene.agents.special):
             # Quotas leave it nothing, and no agent has special resources: remove it from the stage
-            # and restart the walk. That does not count as a try.
+            # and begin again at the root. This does not count as a try.
             _stand_back(scene, visit, child)
             place = root
             continue
         elif passed == 0 and visits.is_barred_to_all(scene.agents, visit, agent):
-            # All clients are barred here. Checked only once, after the first failure.
+            # All clients are barred here; checked only after the first failure.
             result = NOBODY
             break
-        # Out for the rest of this visit.
+        # Remove it for the rest of this visit.
         standing.out[child] = True
         tournament.rematch(places, standing, child)
         visit.passed_over[passed] = child
         passed += 1
         place = places.parent[child]
-    # The next agent may serve those passed over here: put them back.
+    # Restore the removed places, because the next agent may be able to serve them.
     for i in range(passed):
         standing.out[visit.passed_over[i]] = False
         tournament.rematch(places, standing, visit.passed_over[i])
@@ -101,12 +102,12 @@ def _try_in_order(scene: Scene, visit: Visit, agent: int, tries: int) -> int:
 
 @hot
 def _choose(scene: Scene, effort: Effort, visit: Visit, agent: int) -> int:
-    """Return the leaf that the agent serves next; -1 if it can serve none."""
+    """Return the leaf that the agent serves next; -1: it can serve none."""
     places, agents = scene.places, scene.agents
     visit.offerable[0] = offers.is_offerable(places, agents, agent)
     if not visit.offerable[0] and not offers.has_any(agents, agent):
         return NOBODY
-    # Detects early that limits are used up although much is free.
+    # Detect early that limits are used up, although much is free.
     root = len(places.parent) - 1
     if scene.rule.bounded and not quota_precheck.may_serve(scene, visit.precheck, root, agent):
         return NOBODY
@@ -118,15 +119,15 @@ def _choose(scene: Scene, effort: Effort, visit: Visit, agent: int) -> int:
 
 @hot
 def _look_for(scene: Scene, effort: Effort, visit: Visit, agent: int) -> int:
-    """Return the leaf that the agent serves next; -1 if it can serve none."""
+    """Return the leaf that the agent serves next; -1: it can serve none."""
     agents = scene.agents
-    # The cheap way first: usually the best in order can be served.
+    # The usual case is cheap: the best leaf can be served.
     if scene.rule.shared:
         leaf = _try_in_order(scene, visit, agent, effort.tries)
         if leaf != _UNDECIDED:
             return leaf
     else:
-        # Try only the first in order; a second try would score every family again.
+        # Try only the best leaf; another try would score every family again.
         leaf = visits.descend(scene, visit, visit.alive, agent)
         if leaf >= 0 and offers.can_serve(scene, visit.offerable[0], leaf, agent):
             return leaf
@@ -153,9 +154,9 @@ def _serve(scene: Scene, effort: Effort, visit: Visit, log: Log, agent: int) -> 
 
 
 def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
-    """Make the loop; it captures the fingerprint of its sources.
+    """Make the loop; it captures the fingerprint of its sources, so that changes recompile it.
 
-    It releases the GIL, so that other threads can respond however long it takes.
+    The loop releases the GIL, so that other threads can respond while it runs.
     """
 
     @entry(error_model="numpy")
@@ -170,7 +171,7 @@ def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
         # Agents that may still serve a client are ``live[:count]``.
         live = scene.agents.row.copy()
         count = len(live)
-        kept = 0  # this many agents of the round, the first ones, go on to the next
+        kept = 0  # number of agents of this round that continue in the next; they are at the front
         at = 0
         while count > 0 and charging.may_go_on(log_ptr):
             # The log doubles when full; the pointer must follow.
@@ -188,11 +189,11 @@ def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
             # Drop an agent that can serve no client.
             if order == RANDOM:
                 if not more:
-                    # The last one takes its position; order does not matter.
+                    # Move the last agent to its position; the order does not matter.
                     count -= 1
                     live[at] = live[count]
             elif order == ROUND_ROBIN:
-                # Those that go on move to the front; at the end of the round only they are left.
+                # Agents that continue move to the front; after the round only these are left.
                 if more:
                     live[kept] = live[at]
                     kept += 1

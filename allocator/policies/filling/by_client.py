@@ -1,9 +1,10 @@
-"""The loop that picks a client, then the agent for it: joint, best_fit.
+"""The loop that chooses a client, then the agent for it: joint, best_fit.
 
-From the root down it takes the child with the smallest score on any agent that can serve a client
-below it. Within a cycle these smallest scores only grow: measures grow, free amounts shrink, and a
-client that cannot be served on an agent never can be again. So the tournaments use the scores last
-found as lower bounds, and only the champion is re-examined, until it stays the champion.
+The search descends from the root. At each node it takes the child with the smallest score on any
+agent that can serve a client below it. Within a cycle these smallest scores only grow: measures
+grow, free amounts shrink, and a client that cannot be served on an agent never can be later.
+Therefore the tournaments use the scores last found as lower bounds, and only the champion is
+examined again, until it remains the champion.
 """
 
 from collections.abc import Callable
@@ -28,9 +29,9 @@ from allocator.policies.filling.search.fit_index import FitIndex
 
 
 class SearchFindings(NamedTuple):
-    """What is known about each place, and since when; a time is the number of grants before it.
+    """What the search knows about each place, and since when. Times are numbers of grants.
 
-    `slot` (P,): where its score is smallest.
+    `slot` (P,): the agent where its score is smallest.
     `found` (P,): when that was found; -1: never.
     `grown` (P,): when its measure last grew.
     `changed` (J,): when each agent's free amounts last changed.
@@ -47,7 +48,7 @@ def _begin(scene: Scene, index: AgentIndex) -> SearchFindings:
     """Give every place its score on an imaginary agent with the most of everything."""
     places, standing, agents, rule = scene.places, scene.standing, scene.agents, scene.rule
     count = len(places.parent)
-    # The largest denominator of each column gives a lower bound of the score on any agent.
+    # Use the largest denominator of each column, which gives a lower bound of scores on all agents.
     most = np.zeros((1, standing.denominator.shape[1]))
     for agent in agents.row:
         row = 0 if rule.shared else agent
@@ -69,13 +70,13 @@ def _begin(scene: Scene, index: AgentIndex) -> SearchFindings:
 
 @hot
 def _is_current(scene: Scene, index: AgentIndex, findings: SearchFindings, place: int) -> bool:
-    """Whether what was found about a place still holds.
+    """Whether the smallest score and agent found for a place are still valid.
 
-    Grants to others on other agents can only have increased its score there, or, if quotas bound
-    what may be given, used up the last of what it could have.
+    Grants to others on other agents can only have increased its score there, or used up the quota
+    that it could have had.
     """
     found, slot = findings.found[place], findings.slot[place]
-    # Its measure grew, or the agent's free amounts changed: look again.
+    # The finding is outdated if the place's measure or the agent's free amounts have changed since.
     if findings.grown[place] > found or findings.changed[slot] > found:
         return False
     # Without quotas, grants elsewhere do not affect whether the agent can serve it.
@@ -86,11 +87,11 @@ def _is_current(scene: Scene, index: AgentIndex, findings: SearchFindings, place
 def _examine(
     scene: Scene, index: AgentIndex, findings: SearchFindings, log: Log, place: int
 ) -> None:
-    """Find a place's smallest score again, and its agent; without one it is out."""
+    """Find a place's smallest score again, and its agent; without an agent the place is out."""
     standing = scene.standing
     slot, score = agent_index.smallest(scene, index, place)
     if slot < 0:
-        # No agent can serve a client below it, now or later in this cycle.
+        # No agent can serve a client below this place, now or later in this cycle.
         standing.out[place] = True
     else:
         standing.score[place] = score
@@ -106,12 +107,12 @@ def _choose(scene: Scene, index: AgentIndex, findings: SearchFindings, log: Log)
     places, standing = scene.places, scene.standing
     root = len(places.parent) - 1
     place = root
-    # Walk down the champions. Follow a champion only if its score is up to date; otherwise
-    # recompute it and replay the match.
+    # Descend to the champion of each tournament, but only if its score is up to date; otherwise
+    # find the score again and replay the match.
     while places.client[place] < 0:
         child = tournament.champion(places, standing, place)
         if child < 0 or standing.out[child]:
-            # No child can be served. At the root that ends the stage; elsewhere this place is out
+            # No child can be served. At the root this ends the stage; elsewhere this place is out,
             # too, and its parent decides again.
             if place == root:
                 return -1
@@ -129,13 +130,14 @@ def _choose(scene: Scene, index: AgentIndex, findings: SearchFindings, log: Log)
 def _readmit(
     scene: Scene, index: AgentIndex, fit: FitIndex, findings: SearchFindings, slot: int
 ) -> None:
-    """After a grant, readmit clients that it may have made servable.
+    """After a grant on an agent, examine clients that the grant may have made servable there.
 
-    Their filters may not cover what is left, or what is left brings them nearer to a guarantee.
+    A client's filter may not cover what the grant left over, or what is left may serve a guarantee
+    of the client.
     """
     agents = scene.agents
     agent = agents.row[slot]
-    # With plain resources alone, a filter that covered a task covers it for the whole cycle.
+    # If all is plain, a filter that covered a task covers it for the whole cycle.
     if index.empty[slot] or agents.start[agent] == agents.start[agent + 1]:
         return
     refusal = agents.head[agent]
@@ -151,10 +153,11 @@ def _readmit(
 def _readmit_reserved(
     scene: Scene, index: AgentIndex, fit: FitIndex, findings: SearchFindings, slot: int
 ) -> None:
-    """Readmit clients that may use the reserved resources that the latest grant took.
+    """Examine clients again that may use the reserved resources which the latest grant used up.
 
-    A task takes these first, and they do not count towards a guarantee. Once they are gone, a task
-    is made of resources that do count, or of a whole disk that lets an offer reach the minimum.
+    Tasks take such resources first, and these do not count towards guarantees. When they are gone,
+    a task is made of resources that do count, or of a whole disk that lets an offer reach the
+    minimum.
     """
     places, agents, kinds, offer = scene.places, scene.agents, scene.kinds, scene.offer
     first, end = agents.start[agents.row[slot]], agents.start[agents.row[slot] + 1]
@@ -177,14 +180,14 @@ def _readmit_reserved(
 def _readmit_leaf(
     scene: Scene, index: AgentIndex, fit: FitIndex, findings: SearchFindings, leaf: int, slot: int
 ) -> None:
-    """Let a leaf and its ancestors be examined again on an agent."""
+    """Let the search examine a leaf and its ancestors again on an agent."""
     places, standing = scene.places, scene.standing
     row = 0 if scene.rule.shared else scene.agents.row[slot]
     place = leaf
     while place >= 0 and index.alive[place]:
         agent_index.look_again(index, place, slot)
         fit_index.look_again(fit, place, slot)
-        # The minimum of its score here and its previous score is a lower bound.
+        # The smaller of its score here and its previous score is a lower bound.
         here = scoring.score(places, standing, place, standing.denominator, row)
         standing.score[place] = min(standing.score[place], here)
         standing.out[place] = False
@@ -197,9 +200,9 @@ def _readmit_leaf(
 def _heed_quotas(
     scene: Scene, index: AgentIndex, fit: FitIndex, findings: SearchFindings, recheck: QuotaRecheck
 ) -> None:
-    """Look again at leaves for which a grant used up quota: a filter may no longer bar them.
+    """Examine leaves again whose quota a grant has reduced: a filter may no longer bar them.
 
-    See `QuotaRecheck` for why.
+    See `QuotaRecheck` for the reason.
     """
     for i in range(len(recheck.leaf)):
         if quota_recheck.has_less(scene, recheck, i):
@@ -220,15 +223,15 @@ def _serve(
     leaf: int,
     slot: int,
 ) -> None:
-    """Make one grant and note what it changed."""
-    # First the cycle's books, then what the search remembers about the agent.
+    """Make one grant, and record what it changed."""
+    # First update the cycle's books, then what the search knows about the agent.
     more = charging.grant(scene, log, leaf, scene.agents.row[slot])
     agent_index.note_grant(scene, index, leaf, slot, more)
     fit_index.note_grant(scene, index, fit, slot)
     now = log.length[0]
     findings.changed[slot] = now
-    # The leaf and its ancestors hold more, so what was found about them is out of date. Their old
-    # scores stay as lower bounds, but `served`, which breaks ties, has changed.
+    # The leaf and its ancestors hold more, so the scores found for them are out of date. These
+    # remain lower bounds, but `served`, which breaks ties, has changed.
     place = leaf
     while place >= 0:
         findings.grown[place] = now
@@ -244,9 +247,9 @@ def _serve(
 
 
 def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
-    """Make the loop; it captures the fingerprint of its sources.
+    """Make the loop; it captures the fingerprint of its sources, so that changes recompile it.
 
-    It releases the GIL, so that other threads can respond however long it takes.
+    The loop releases the GIL, so that other threads can respond while it runs.
     """
 
     @entry(error_model="numpy")
@@ -273,7 +276,7 @@ def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
             # The agent where its score is smallest (joint), or that fits it best (best_fit).
             slot = findings.slot[leaf]
             if best_fit:
-                # A client that needs nothing yet may go by any unit.
+                # For a client that needs nothing yet, any unit will do.
                 unit = fit_index.first_needed(index, leaf) % len(fit.changes)
                 if fit_index.is_out_of_order(fit, unit):
                     fit_index.sort_anew(scene_ptr, index, fit, unit)

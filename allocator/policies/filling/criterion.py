@@ -1,7 +1,7 @@
-"""Criteria: arrays that rank clients.
+"""Criteria: arrays by which clients are ranked.
 
-A criterion is a function from a snapshot to a `Criterion`. Every criterion of the papers is the
-same formula over these arrays, so the compiled loops serve them all without branching on a name.
+A criterion is a function from a snapshot to a `Criterion`. All criteria of the papers are the same
+formula over such arrays, so the compiled loops serve all of them without distinguishing policies.
 """
 
 from collections.abc import Callable
@@ -16,25 +16,25 @@ from allocator.core.snapshot import Bools, Floats, Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """What each node has, and what it is measured against.
+    """What each node has, and the denominators that turn it into a score.
 
     The score of a node on an agent combines, over K = R + 1 columns (one per resource and a final
     count column), the parts ``measure[node, k] / (denominator[agent or 0, k] * weight[node])``.
     A measure of 0 contributes 0 whatever its denominator; a column that does not count has an
     infinite denominator.
 
-    A score must not fall when its client receives a grant: the loops cache smallest scores and
-    would miss one that fell. Gains and measures of at least 0, and residual denominators of at
-    least what is free, ensure that; `check` refuses anything else.
+    A score must not decrease when its client receives a grant, because the loops cache smallest
+    scores. It cannot, if gains and measures are at least 0, and residual denominators are at least
+    what is free; `check` rejects anything else.
 
     - `measure` (N, K), >= 0: what each node of the tree has; additive over the tree.
     - `denominator` (1, K) or (A, K), >= 0: one row for all agents, or one per agent.
     - `amount_gain`, `task_gain`, `agent_gain` (C,), >= 0: a grant of `t` tasks and amount `g` to
       client c adds ``amount_gain[c] * g`` to the resource columns and ``task_gain[c] * t`` to the
       count column, plus ``agent_gain[c]`` if the client held nothing on that agent.
-    - `residual`: the denominator is what is free on the agent; every grant reduces its row by the
-      amount.
-    - `additive`: the parts are summed; otherwise the largest counts.
+    - `residual`: whether the denominator is what is free on the agent; each grant then reduces the
+      agent's row by its amount.
+    - `additive`: whether the parts are summed; otherwise the largest one is the score.
     - `priority` (C,), > 0: multiplies a client's weight: the priorities of frameworks in [1]_,
       eq. 2 to 4, in addition to the weights of roles.
     - `preference` (C, A), > 0: how much each client prefers each agent; divides its score there, as
@@ -62,11 +62,11 @@ class Criterion:
 
 
 class CriterionError(ValueError):
-    """A criterion that the loops cannot use; says which part, why, and how to fix it."""
+    """A criterion is invalid; the message says which part, why, and how to fix it."""
 
 
 def check(snapshot: Snapshot, criterion: Criterion) -> None:
-    """Verify what the compiled loops rely on without checking. Raises CriterionError."""
+    """Verify what the compiled loops rely on without checking it. Raises CriterionError."""
     clients, agents = len(snapshot.held), len(snapshot.capacity)
     nodes, columns = len(snapshot.tree.parent), len(snapshot.total) + 1
     gains = {
@@ -74,7 +74,7 @@ def check(snapshot: Snapshot, criterion: Criterion) -> None:
         "task_gain": criterion.task_gain,
         "agent_gain": criterion.agent_gain,
     }
-    # The loops read arrays without bounds checks, and rely on scores that only grow.
+    # The loops read arrays without bounds checks, and rely on scores that never decrease.
     _check_shape("measure", criterion.measure, (nodes, columns))
     rows = 1 if len(criterion.denominator) == 1 else agents
     _check_shape("denominator", criterion.denominator, (rows, columns))
@@ -82,7 +82,7 @@ def check(snapshot: Snapshot, criterion: Criterion) -> None:
         _check_shape(name, gain, (clients,))
         if not _is_finite_and_positive(gain):
             raise CriterionError(f"{name}: a grant would lessen a score; it must be 0 or more")
-    # Not memoized: it differs in each cycle. Comparisons with NaN are false.
+    # Not memoized, because it differs in each cycle. Comparisons with NaN are false.
     measure = criterion.measure
     if measure.size and not (measure.min() >= 0 and measure.max() < np.inf):
         raise CriterionError("measure: must be finite, and 0 or more")
@@ -132,9 +132,9 @@ CriterionFunction: TypeAlias = Callable[[Snapshot], Criterion]
 
 
 def leaf_scores(criterion: Criterion, weight: Floats) -> Floats:
-    """Scores of the leaves, (L,), given a single row of denominators.
+    """Return the scores of the leaves, (L,), if there is one row of denominators.
 
-    `weight` (L,): with priorities and powers applied.
+    `weight` (L,): weights after priorities and powers are applied.
     """
     measure = criterion.measure[: len(weight)]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -147,7 +147,7 @@ def leaf_scores(criterion: Criterion, weight: Floats) -> Floats:
 def of_amounts(
     snapshot: Snapshot, denominator: Floats, *, residual: bool = False, additive: bool = False
 ) -> Criterion:
-    """Measure what clients hold.
+    """Make a criterion that measures what clients hold.
 
     `denominator` (1, R) or (A, R), in thousandths.
     `residual`, `additive`: as in `Criterion`.
@@ -168,13 +168,13 @@ def mixed(
     agent_gain: Floats | None = None,
     additive: bool = False,
 ) -> Criterion:
-    """Measure amounts for some clients and a count for others.
+    """Make a criterion that measures amounts for some clients, and a count for others.
 
-    `amount_gain` (C,): 1 if a client's holdings count by amount, else 0.
+    `amount_gain` (C,): 1 if a client is measured by amounts, else 0.
     `denominator` (1, R) or (A, R), in thousandths: of the resource columns.
     `count` (C,): what each client has in the count column.
     `residual`, `additive`: as in `Criterion`.
-    `count_denominator`: of the count column.
+    `count_denominator`: denominator of the count column.
     `task_gain`, `agent_gain` (C,): as in `Criterion`; zeros by default.
     """
     nothing = constant(0, len(count))
@@ -192,16 +192,16 @@ def mixed(
 
 
 def cluster_total(snapshot: Snapshot) -> Floats:
-    """Return the whole cluster's amounts as a denominator (1, R).
+    """Return the cluster's capacity as a denominator (1, R).
 
-    Infinite for resources that do not count or of which the cluster has none.
+    It is infinite for resources that do not count, or of which the cluster has none.
     """
     takes_part = snapshot.counted & (snapshot.total > 0)
     return np.where(takes_part, snapshot.total, np.inf)[None, :]
 
 
 def characterised(snapshot: Snapshot) -> Bools:
-    """Which clients (C,) are served in whole tasks: those with a known demand above zero."""
+    """Return which clients (C,) are served in whole tasks: those with a known demand above zero."""
     return _both(snapshot.characterised, snapshot.has_demand)
 
 

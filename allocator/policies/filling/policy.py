@@ -26,7 +26,7 @@ SELECTIONS = ("random", "round_robin", "listed", "joint", "best_fit")
 """How the agent is chosen; see `Filling`."""
 
 Passes: TypeAlias = Callable[[Snapshot, Scene, Sequence[Criterion]], Iterable[Scene]]
-"""The passes of `Filling.fill` over the agents: one scene each, in order."""
+"""A function that yields the scene of each pass of `Filling.fill` over the agents, in order."""
 
 _AGENT_FIRST = SELECTIONS[:3]
 _USUAL = Effort()
@@ -36,13 +36,13 @@ _USUAL = Effort()
 class Filling:
     """Progressive filling.
 
-    - `criterion`: the client with the smallest score comes next.
-    - `selection`: ``random``: each step draws an agent uniformly from those that may still serve
-      a client, and serves the best client for it. ``round_robin``: the same in rounds, each a fresh
-      random permutation of those agents. ``listed``: the lowest agent until it can serve no client.
+    - `criterion`: the client with the smallest score is served next.
+    - `selection`: ``random``: each step draws an agent uniformly from those that can still serve
+      a client, and serves the best client for it. ``round_robin``: the same in rounds, each a new
+      random permutation of these agents. ``listed``: the lowest agent until it can serve no client.
       ``joint``: the client with the smallest score on any agent that can serve it, on that agent.
-      ``best_fit``: the client as in ``joint``, on the agent whose free amounts are nearest in
-      proportion to its demand.
+      ``best_fit``: the same client, on the agent whose free amounts are nearest in proportion to
+      its demand.
     - `effort`: affects speed only.
     - `others`: the criteria below the nodes of scheme 1, 2, ... of the tree; `criterion` is
       scheme 0.
@@ -64,33 +64,33 @@ class Filling:
         passes: Passes,
         more: tuple[CriterionFunction, ...] = (),
     ) -> Grants:
-        """Fill pass after pass.
+        """Fill in several passes.
 
         - `passes`: yields the scene of each pass: the given scene with other rules, places or bars.
         - `more`: criteria that passes use in addition to those of the tree's schemes.
         """
         if not len(snapshot.agents) or not len(snapshot.tree.client):
             return Grants.none(len(snapshot.resources))
-        # The loops change only copies, so that the snapshot stays intact.
+        # The loops change only copies, so the snapshot is not modified.
         criteria = [criterion(snapshot) for criterion in (self.criterion, *self.others, *more)]
         scene = scene_builder.scene_of(snapshot, criteria, self.effort)
         log = scene_builder.empty_log(snapshot)
         state = np.array([seed], np.uint64)
-        # Only searches by client change holdings.
+        # Only searches by client use and change holdings.
         held = snapshot.held
         if self.selection not in _AGENT_FIRST:
             held = scene_builder.own(held, np.int64)
-        # Every pass continues from the free amounts, measures and log of the previous one.
+        # Each pass continues with the free amounts, measures and log of the previous one.
         for each in passes(snapshot, scene, criteria):
             log = self._fill(each, log, held, state)
         return scene_builder.grants_of(log, scene)
 
     def scores(self, snapshot: Snapshot) -> Floats:
-        """Score the clients that may be served, (C,); NaN for others, and if it depends."""
+        """Score the clients that may be served, (C,); NaN for others, or if it differs by agent."""
         found = np.full(len(snapshot.held), np.nan)
         criterion = self.criterion(snapshot)
-        # One number per client is meaningful only if the score is the same on every agent and does
-        # not depend on what is free.
+        # A client has a single score only if the score is the same on all agents and does not
+        # depend on what is free.
         depends = len(criterion.denominator) != 1 or criterion.preference is not None
         if self.others or depends or criterion.residual:
             return found
@@ -112,17 +112,17 @@ class Filling:
 def in_stages(
     snapshot: Snapshot, scene: Scene, _criteria: Sequence[Criterion] = ()
 ) -> Iterator[Scene]:
-    """Yield the scene of each stage that a cycle needs."""
+    """Yield the scene of each stage of the cycle."""
     for stage in stages_of(snapshot):
         yield scene._replace(rule=scene.rule._replace(stage=stage))
 
 
 def stages_of(snapshot: Snapshot) -> list[int]:
-    """List the stages that a cycle needs, in order."""
-    # The order: guarantees, then overdue clients, then the usual stage, and last what is left
-    # over of special resources.
+    """List the stages of a cycle, in order."""
+    # First guarantees, then overdue clients, then the usual stage, and last special resources that
+    # are left over.
     stages = [USUAL]
-    # Usually no client is overdue, in this cycle or not.
+    # Usually no client is overdue.
     if snapshot.overdue.any() and snapshot.overdue[snapshot.tree.client].any():
         stages.insert(0, OVERDUE)
     if snapshot.bounds.owed.any():

@@ -1,7 +1,7 @@
-"""Whether agents can serve a leaf as they stand: the loops' own test, for explanations.
+"""Tests whether agents can serve leaves outside of a cycle, for explanations.
 
-The filling loops call `offers.can_serve` during a cycle. Here many pairs are tested at once, on a
-scene that is not being filled; with some rules lifted, this shows which rules stood in the way.
+The test is that of the filling loops, `offers.can_serve`. Here it is applied to many pairs at once,
+on a scene that is not being filled. With some rules lifted, it shows which rules bar a client.
 """
 
 from collections.abc import Callable
@@ -24,14 +24,14 @@ def _look(scene: Scene, place: Ints, agent: Ints, alive: Bools, able: Bools) -> 
     offers.mark_taking_part(places, scene.bounds, scene.rule.stage, alive)
     for i in range(len(place)):
         leaf, where = place[i], agent[i]
-        # Test afresh for each pair what quotas leave.
+        # Clear results about quotas that are cached for earlier pairs.
         standing.spent[leaf] = False
         offerable = offers.is_offerable(places, agents, where)
         able[i] = alive[leaf] and offers.can_serve(scene, offerable, leaf, where)
 
 
 def _compile(sources: int) -> Callable[[Scene, Ints, Ints], tuple[Bools, int]]:
-    """Make the loop; it captures the fingerprint of its sources."""
+    """Make the loop; it captures the fingerprint of its sources, so that changes recompile it."""
 
     @entry(error_model="numpy")
     def look(scene: Scene, place: Ints, agent: Ints) -> tuple[Bools, int]:
@@ -49,10 +49,9 @@ _look_at_all = _compile(fingerprint(pointers, loop_arrays, scoring, tournament, 
 
 
 def can_serve(scene: Scene, place: Ints, agent: Ints) -> Bools:
-    """Whether the agent of each pair can serve its leaf in the scene's stage.
+    """Return whether the agent of each pair can serve its leaf, in the scene's stage, (n,).
 
-    `scene`: only its room for an offer, and `spent`, are written.
+    `scene`: only `offer` and `standing.spent` are written.
     `place`, `agent` (n,): leaves, and rows of agents.
-    Returns (n,).
     """
     return _look_at_all(scene, loop_view(place), loop_view(agent))[0]

@@ -1,9 +1,9 @@
 """Policies that plan: a solver computes what each client should have, and cycles steer towards it.
 
-A `PlanFunction` turns a `PlanProblem` into a `Plan`. `PlanGuided` decides cycles by the plan, and
-by progressive filling if there is none.
+A `PlanFunction` computes a `Plan` from a `PlanProblem`. `PlanGuided` decides cycles by the plan, or
+by progressive filling if there is no plan.
 
-Start with `filling`; `groups` is for solvers.
+Start with `filling`; solvers' wrappers use `groups`.
 """
 
 from allocator.policies.plan_guided.filling import PlanFunction, PlanGuided, same_question

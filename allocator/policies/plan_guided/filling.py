@@ -1,10 +1,10 @@
-"""Filling steered towards a plan.
+"""Filling that is steered towards a plan.
 
-Before the usual stage of a cycle comes one in which each agent serves only clients that the plan
-gives some of it, furthest below target first. What is left after that, because they declined it or
-may not have it, goes to any client in the usual stage. So freed resources move the cluster towards
-the plan, and none stay idle for it, except parts of small tasks (see `parts_of_tasks`). Guarantees
-and overdue clients take precedence over the plan, as over everything else.
+Before the usual stage of a cycle there is a stage in which each agent serves only clients to which
+the plan gives some of it; the client furthest below its target comes first. What these clients
+leave, because they declined it or may not have it, goes to any client in the usual stage. So freed
+resources move the cluster towards the plan, and none stay idle for it, except parts of small tasks
+(see `keeping`). Guarantees and overdue clients take precedence over the plan.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -26,11 +26,11 @@ from allocator.policies.plan_guided.keeping import Wish, behind, parts_of_tasks,
 
 PlanFunction: TypeAlias = Callable[[PlanProblem], Plan]
 
-_NOTHING = 1e-12  # weight of a client without a target, which is barred everywhere anyway
+_NOTHING = 1e-12  # weight of a client without a target; such clients are barred everywhere
 
 
 def same_question(before: PlanProblem, now: PlanProblem) -> bool:
-    """Whether only holdings and free amounts differ."""
+    """Whether two problems differ only in held and free amounts."""
     return now.asks_the_same(before)
 
 
@@ -38,9 +38,9 @@ def same_question(before: PlanProblem, now: PlanProblem) -> bool:
 class PlanGuided:
     """A policy that plans.
 
-    `progress`: what a client has, in the unit of the plan's targets.
-    `filling`: decides what the plan leaves open; everything, if there is no plan.
-    `stands` (function of two Problems): whether the plan for the first still holds for the second.
+    `progress`: measures what a client has, in the unit of the plan's targets.
+    `filling`: decides where the plan does not; everything, if there is no plan.
+    `stands`: takes two problems; returns whether the plan for the first is valid for the second.
     `about_holders`: as in `PlanningPolicy`.
     """
 
@@ -83,12 +83,12 @@ class _Towards:
     def _planned(
         self, snapshot: Snapshot, scene: Scene, criteria: Sequence[Criterion], kept: BitWords
     ) -> Iterator[Scene]:
-        """Yield the scenes in which only the plan's pairs meet, ranked by progress.
+        """Yield scenes in which agents serve only their clients by the plan, ranked by progress.
 
         A plan's targets already include the weights of all roles above a client, so clients are
         ranked against each other regardless of roles.
 
-        Parts of tasks to keep are added to `kept`, (A, W): bits of the clients barred from them.
+        Adds to `kept`, (A, W): bits of the clients barred because parts of tasks are kept.
         """
         plan, tree, agents = self.plan, snapshot.tree, scene.agents
         scheme = _all_of(len(criteria) - 1, len(tree.parent))
@@ -112,7 +112,7 @@ class _Towards:
         criteria: Sequence[Criterion],
         kept: BitWords,
     ) -> Iterator[Scene]:
-        """Fill group by group, each against its own part of the targets; then the other agents.
+        """Fill group by group, by each group's parts of the targets; then all other agents.
 
         `node` (P,): the node of each place.
         """
@@ -133,7 +133,8 @@ class _Towards:
             wish = Wish(plan.part[each], progress, own)
             late = behind(snapshot, places, wish)
             if len(late):
-                # Clients that lack a task go first, so that others do not take what they wait for.
+                # Clients that lack a task come first, so that others do not take what they wait
+                # for.
                 others = barred[row]
                 barred[row] |= ~words_of(late, width)
                 yield mine_only
@@ -160,7 +161,7 @@ class _Flat(NamedTuple):
 
 @memoize()
 def _side_by_side(count: int) -> _Flat:
-    """Put all places directly below the root; those of roles have no children then."""
+    """Make all places children of the root; those of roles then have no children."""
     parent, first = np.full(count, count - 1), np.zeros(count, np.int64)
     parent[-1] = -1
     last = first.copy()
@@ -169,16 +170,16 @@ def _side_by_side(count: int) -> _Flat:
 
 
 def _weighed(scene: Scene, target: Floats) -> Scene:
-    """Measure each client's progress by its target, (C,)."""
+    """Use each client's target, (C,), as its weight, so that scores are progress."""
     client = scene.places.client
     weight = np.where(client >= 0, target[client], 0)
     return scene._replace(places=scene.places._replace(weight=fixed(np.maximum(weight, _NOTHING))))
 
 
 def _add_up(scene: Scene, measure: Floats, served: Ints) -> None:
-    """Add to roles what the clients below them were given, and the turns these took.
+    """Add to roles the gains and turns of the clients below them.
 
-    `measure` (K, P), `served` (P,): the values before.
+    `measure` (K, P), `served` (P,): the values before these gains.
     """
     parent, standing = scene.places.parent, scene.standing
     took = np.where(standing.served > served, standing.served, 0)
@@ -193,14 +194,14 @@ def _add_up(scene: Scene, measure: Floats, served: Ints) -> None:
 
 
 def _with_something_free(scene: Scene) -> Ints:
-    """Agents that still have something to give, in their order."""
+    """Return the agents with free resources, in their order."""
     agents, row = scene.agents, scene.agents.row
     special = agents.start[row + 1] > agents.start[row]
     return row[special | agents.free[row].any(axis=1)]
 
 
 def _without(scene: Scene, barred: BitWords) -> Scene:
-    """Bar additional pairs, (A, W) or (1, W), from a scene."""
+    """Bar additional pairs, (A, W) or (1, W), in a scene."""
     agents = scene.agents
     barring = agents.barring | barred.any(axis=1)
     return scene._replace(
@@ -213,7 +214,7 @@ def _without(scene: Scene, barred: BitWords) -> Scene:
 
 @memoize()
 def _levels(parent: Ints) -> tuple[Ints, ...]:
-    """Places of each level of the tree below the root's children, deepest level first."""
+    """List the places of each level below the root's children, the deepest level first."""
     depth = np.zeros(len(parent), np.int64)
     for place in range(len(parent) - 2, -1, -1):
         depth[place] = depth[parent[place]] + 1
@@ -228,7 +229,7 @@ def _all_of(scheme: int, nodes: int) -> Ints:
 
 @memoize()
 def _unplanned(group: Ints, allowed: BitWords, width: int) -> BitWords:
-    """Bits of the clients that the plan gives nothing of an agent, (A, width)."""
+    """Return bits of the clients to which the plan gives nothing of an agent, (A, width)."""
     everybody = np.full((1, width), ~np.uint64(0))
     barred = np.concatenate([everybody, ~allowed[:, :width]])
     return fixed(barred[group + 1])

@@ -1,4 +1,4 @@
-"""Solvers' input and output for a problem's agents and clients, with equal ones grouped."""
+"""Groups the agents and clients of a problem for solvers, and makes plans of their results."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,28 +9,28 @@ from allocator.core import Bools, Floats, Ints, Plan, PlanProblem, distinct_rows
 from allocator.core.numba.memo import fixed
 
 GROUPS_MAX = 256
-"""Groups of agents in a plan; each costs a cycle over all agents about 0.2 ms."""
+"""Maximum number of groups of agents in a plan; each costs a full cycle about 0.2 ms."""
 
 _BITS = 64
-_PARTS_MAX = 2**18  # numbers of a plan by agent, stored with every plan and read in each cycle
-_FEW = 16  # groups that any solver can afford
-_OF_SIZES = 4  # groups per size of agents, which leaves room to separate them by clients
+_PARTS_MAX = 2**18  # numbers of a plan by agent: stored with the plan, and read in each cycle
+_FEW = 16  # number of groups that any solver can afford
+_OF_SIZES = 4  # groups per size of agents, so that sizes can be separated further by clients
 _FINEST = 64  # size steps per doubling
 _FINE = 1e12  # directions are equal if they differ by less than 1 / _FINE of their largest part
 
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Agents that are equal, or nearly so, for the same clients; and clients by direction.
+    """Groups of agents that are equal, or similar, for the same clients; and clients' directions.
 
-    `group` (A,): of each agent; -1 if it must not be offered.
+    `group` (A,): the group of each agent; -1 if it must not be offered.
     `capacity` (G, R), in thousandths: of one agent of each group; the mean if sizes differ.
-    `count` (G,).
+    `count` (G,): number of agents.
     `clients` (n,): the clients that take part.
-    `eligible` (n, G): which clients may use some agent of each group; all of its agents, unless
-        there were too many groups.
-    `direction` (n, R), in thousandths: what one task of each client needs; if the demand is
-        unknown, its holdings; if it holds nothing, the whole cluster, standing for anything.
+    `eligible` (n, G): which clients may use some agent of each group; that means all of its agents,
+        unless groups had to be merged.
+    `direction` (n, R), in thousandths: the size of one task of each client; its holdings if the
+        demand is unknown; the whole cluster if it also holds nothing.
     `weight` (n,).
     """
 
@@ -46,7 +46,7 @@ class Groups:
 def group_agents(problem: PlanProblem, most: int = GROUPS_MAX) -> Groups:
     """Group equal agents.
 
-    `most`: groups; if there would be more, agents that differ little are grouped too, see
+    `most`: maximum number of groups; if there would be more, similar agents are grouped, too, see
         `sorts_of`.
     """
     usable = np.flatnonzero(problem.capacity.any(axis=1))
@@ -74,8 +74,8 @@ def group_agents(problem: PlanProblem, most: int = GROUPS_MAX) -> Groups:
 def affordable(problem: PlanProblem, cost: Callable[[int, int], float], most: float) -> Groups:
     """Group agents as finely as a solver can afford.
 
-    `cost`: as a function of the sorts of clients (see `merged`) and the groups of agents; at most
-        `most`.
+    `cost`: the work of the solver, given the number of sorts of clients (see `merged`) and of
+        groups of agents; it should be at most `most`.
     """
     groups = group_agents(problem)
     while len(groups.count) > _FEW and cost(len(merged(groups)[0]), len(groups.count)) > most:
@@ -88,13 +88,13 @@ def sorts_of(
 ) -> tuple[Ints, Ints]:
     """Group agents: equal ones, or, if that gives too many groups, similar ones.
 
-    Twelve constraints from untrusted frameworks can separate 4,096 groups. If there are too many,
-    agents are first separated by size, coarsely if necessary. Then clients are added one by one,
-    by whether they may use an agent: largest weight first, and on ties those that separate the
-    fewest agents. A client that would make too many groups is skipped.
+    Twelve constraints of untrusted frameworks can separate 4,096 groups. If there are too many,
+    agents are first separated by size, coarsely if necessary. Then they are separated by whether
+    one client may use them, client by client: those with the largest weight first, on ties those
+    that separate the fewest agents. A client that would make too many groups is skipped.
 
     `capacity` (n, R), in thousandths, of each agent; `allowed` (n, C); `weight` (C,).
-    `most`: groups, at least 1.
+    `most`: maximum number of groups, at least 1.
 
     Returns `first` (G,): the first agent of each group; `which` (n,): the group of each agent.
     """
@@ -113,32 +113,35 @@ def sorts_of(
 
 
 def distinct_columns(allowed: Bools) -> tuple[Bools, Ints]:
-    """Distinct columns (K, n) of bits (n, C), and the index of each column's, (C,)."""
+    """Return distinct columns (K, n) of bits (n, C), and the index of each column's, (C,)."""
     first, which = alike(np.zeros((allowed.shape[1], 0), np.int64), allowed.T)
     return allowed.T[first], which
 
 
 def _sizes(capacity: Ints, most: int) -> Ints:
-    """Separate sizes of agents, (n,), as finely as at most `most` sizes allow."""
+    """Group agents by size, (n,), as finely as at most `most` groups allow."""
     rows, step = capacity, 1 / _FINEST
     while True:
         sizes = distinct_rows(rows)
         if len(sizes.rows) <= most:
             return sizes.which
-        # Sizes on a logarithmic scale, in steps.
+        # Round sizes on a logarithmic scale.
         rows = np.floor(np.log2(np.maximum(capacity, 0) + 1) / step).astype(np.int64)
         step *= 2
 
 
 def _mean_of_groups(capacity: Ints, of_row: Ints, first: Ints) -> Floats:
-    """Mean capacity of each group's agents, (G, R)."""
+    """Return the mean capacity of each group's agents, (G, R)."""
     total = np.zeros((len(first), capacity.shape[1]))
     np.add.at(total, of_row, capacity)
     return total / np.bincount(of_row, minlength=len(first))[:, None]
 
 
 def any_of_groups(allowed: Bools, of_row: Ints, first: Ints) -> Bools:
-    """Clients that may use some agent of each group, (G, C); cycles exclude per agent."""
+    """Return which clients may use at least one agent of each group, (G, C).
+
+    That is enough for a plan, because cycles also apply the exclusions of each agent.
+    """
     if len(first) == 0:
         return allowed[:0]
     order = np.argsort(of_row, kind="stable")
@@ -152,7 +155,7 @@ def alike(numbers: Ints, bits: Bools) -> tuple[Ints, Ints]:
 
     Returns `first` (k,): the first row of each sort; `which` (n,): the sort of each row.
     """
-    # Pack bits into words: one sort column per 64 of them.
+    # Pack bits into words, to have one sort key per 64 bits.
     packed = np.packbits(bits, axis=1)
     words = np.zeros((len(bits), -(-bits.shape[1] // _BITS)), np.int64)
     words.view(np.uint8)[:, : packed.shape[1]] = packed
@@ -163,7 +166,7 @@ def alike(numbers: Ints, bits: Bools) -> tuple[Ints, Ints]:
 
 
 def bits_of(words: np.ndarray, clients: Ints) -> Bools:
-    """Look up the bits of some clients (n,) in words (A, W): (A, n)."""
+    """Look up the bits of some clients (n,) in words (A, W); returns (A, n)."""
     missing = clients // _BITS >= words.shape[1]
     found = words[:, np.where(missing, 0, clients // _BITS)] >> (clients % _BITS).astype(np.uint64)
     return (found & np.uint64(1)).astype(np.bool_) & ~missing
@@ -178,10 +181,10 @@ def words_of(bits: Bools, clients: Ints, width: int) -> np.ndarray:
 
 
 def merged(groups: Groups) -> tuple[Ints, Ints, Floats]:
-    """Group clients that want the same resources from the same agents.
+    """Group clients that want the same proportions of resources from the same agents.
 
-    Returns `first` (k,): one of each sort; `of_client` (n,): the sort of each client;
-    `weight` (k,): of all clients of the sort.
+    Returns `first` (k,): the first client of each sort; `of_client` (n,): the sort of each client;
+    `weight` (k,): the total weight of each sort.
     """
     size = groups.direction.max(axis=1, keepdims=True, initial=0)
     way = np.divide(groups.direction, size, out=np.zeros(groups.direction.shape), where=size > 0)
@@ -191,7 +194,7 @@ def merged(groups: Groups) -> tuple[Ints, Ints, Floats]:
 
 
 def dominant_shares(problem: PlanProblem, groups: Groups) -> Floats:
-    """What part of the cluster one task of each client takes, (n,)."""
+    """Return the fraction of the cluster that one task of each client takes, (n,)."""
     counts = problem.counted & (problem.total > 0)
     share: Floats = (groups.direction[:, counts] / problem.total[counts]).max(axis=1, initial=0)
     return share
@@ -205,12 +208,12 @@ def plan_of(
     price: Floats | None = None,
     part: Floats | None = None,
 ) -> Plan:
-    """Turn a solver's result into a plan.
+    """Make a plan of a solver's result.
 
     `target` (n,).
-    `allowed` (n, G): which clients are to have something of which group.
-    `price` (G, R).
-    `part` (n, G): how much of which group.
+    `allowed` (n, G): which clients should have something of which group.
+    `price` (G, R); None: no prices.
+    `part` (n, G): how much of the target each client should have in which group; None: any.
     """
     of_client = np.zeros(len(problem.demand))
     of_client[groups.clients] = np.where(allowed.any(axis=1), target, 0)
@@ -224,14 +227,14 @@ def plan_of(
 
 
 def plan_by_agent(problem: PlanProblem, groups: Groups, given: Ints, worth: Floats) -> Plan:
-    """Make a plan from places per agent.
+    """Make a plan of places per agent.
 
-    Agents with the same clients form a group. If several clients share a group, each has a part of
-    it; otherwise one might get places there that another needs. Parts cost time in each cycle, so
-    only the largest such groups get them if there are very many.
+    Agents with places for the same clients form a group. If several clients share a group, each has
+    a part of it; otherwise one might get places there that another needs. Parts cost time in each
+    cycle, so if there are very many, only the largest groups have them.
 
     `given` (n, B): places by agent handle; agents beyond B have none.
-    `worth` (n,): what a place counts towards the target.
+    `worth` (n,): how much a place counts towards the target.
     """
     of_client = np.zeros(len(problem.demand))
     of_client[groups.clients] = given.sum(axis=1) * worth
@@ -258,10 +261,10 @@ def plan_by_agent(problem: PlanProblem, groups: Groups, given: Ints, worth: Floa
 
 
 def sole_owners(problem: PlanProblem, groups: Groups, target: Floats, owner: Ints) -> Plan:
-    """Make a plan in which every agent has one owner.
+    """Make a plan in which each agent has a single owner.
 
     `target` (n,).
-    `owner` (A,): a row of the groups' clients; -1 if none.
+    `owner` (A,): a row of the groups' clients; -1: none.
     """
     of_client = np.zeros(len(problem.demand))
     of_client[groups.clients] = target

@@ -1,10 +1,10 @@
-"""Keep parts of tasks together until they add up to one.
+"""Keeps freed parts of a task together until they add up to a task.
 
-A plan wants an agent's room for one client, but another client frees it in pieces smaller than a
-task of the first. So each piece would go back to the other client, forever. Therefore, if a client
-lacks a task of its part of a group, free resources smaller than that task are kept from other
-clients that need them, but only if the task is a small part of the agent. Nothing else stays idle
-for it: others are barred only where they could use little besides such a part.
+A plan may give an agent's room to one client, while another client frees it in pieces smaller than
+a task of the first. Each piece would then go back to the other client, forever. Therefore, if a
+client lacks a task of its part of a group, free resources smaller than that task are kept from
+other clients that need them, but only if the task is a small part of the agent. Nothing else stays
+idle for it: others are barred only where they could use little apart from these resources.
 """
 
 from typing import NamedTuple
@@ -17,21 +17,21 @@ from allocator.policies.filling import Criterion, characterised
 from allocator.policies.filling.scene.loop_arrays import Agents, Places
 
 SMALL = 0.01
-"""Part of an agent: only a task that needs no more of it may have parts kept free."""
+"""Maximum size of a task whose parts are kept, as a fraction of the agent."""
 
 BESIDE = 0.05
-"""Part of an agent: a client that could use more of the other resources is not barred."""
+"""A client that could use more than this fraction of the agent's other resources is not barred."""
 
 _WHOLE = 0.999  # of a task; allows for rounding
-_LOOKS_MAX = 10**6  # pairs of clients and agents examined per cycle; beyond, nothing is kept
+_LOOKS_MAX = 10**6  # maximum pairs of clients and agents examined per cycle; else nothing is kept
 _BITS = 64
 
 
 class Wish(NamedTuple):
-    """What clients are to have of a group, and what they have.
+    """What clients should have of a group, and what they have.
 
     `part` (C,): as in `Plan`.
-    `progress`: the criterion that measures it.
+    `progress`: the criterion that measures what they have.
     `measure` (K, P): what each place has of the group now; the loops update it.
     """
 
@@ -41,7 +41,7 @@ class Wish(NamedTuple):
 
 
 def behind(snapshot: Snapshot, places: Places, wish: Wish) -> Ints:
-    """Clients (n,) that lack at least one task of their part of a group."""
+    """Return the clients (n,) that lack at least one task of their part of a group."""
     clients = snapshot.tree.client
     clients = clients[(wish.part[clients] > 0) & characterised(snapshot)[clients]]
     if not len(clients):
@@ -53,10 +53,11 @@ def behind(snapshot: Snapshot, places: Places, wish: Wish) -> Ints:
 
 
 def parts_of_tasks(snapshot: Snapshot, agents: Agents, late: Ints) -> BitWords:
-    """Bar clients from free resources kept for clients that lack a task, (J, W): bits.
+    """Keep parts of tasks for clients that lack a task; return which clients must not get them.
 
-    `agents`: those of a group, with what is free now.
+    `agents`: the agents of a group, with what is free now.
     `late` (n,): clients that lack a task of the group.
+    Returns (J, W): bits of the clients that each agent must not serve.
     """
     row, width = agents.row, agents.barred.shape[1]
     kept = np.zeros((len(row), width), np.uint64)
@@ -67,7 +68,7 @@ def parts_of_tasks(snapshot: Snapshot, agents: Agents, late: Ints) -> BitWords:
     for client in late.tolist():
         demand = snapshot.demand[client]
         lacks = free < demand
-        # Of an exhausted resource there is nothing to keep.
+        # Nothing can be kept of a resource that is used up.
         part = lacks & (free > 0)
         small = ~lacks | (demand <= SMALL * capacity)
         bit = np.uint64(1 << client % _BITS)
@@ -77,7 +78,8 @@ def parts_of_tasks(snapshot: Snapshot, agents: Agents, late: Ints) -> BitWords:
             here = waits & part[:, resource]
             needs = _take_little(snapshot, free[here], BESIDE * capacity[here], resource, client)
             kept[here] |= words_of(needs, width)
-        # Clients that take all that is free are barred if all of it is such parts.
+        # Clients of unknown demand take all that is free. Bar them where all that is free is kept
+        # for the waiting client.
         kept[waits & (part | (free == 0)).all(axis=1)] |= unknown
     return kept
 
@@ -85,7 +87,9 @@ def parts_of_tasks(snapshot: Snapshot, agents: Agents, late: Ints) -> BitWords:
 def _take_little(
     snapshot: Snapshot, free: Ints, little: Floats, resource: int, waiting: int
 ) -> Ints:
-    """Clients (n,) that need a resource, and with less of it than a task use little of the others.
+    """Return clients (n,) that need a resource, but could use little of the others with it.
+
+    The resource they could get is less than a task of the waiting client.
 
     `free`, `little` (J, R), in thousandths: on the agents where the waiting client lacks a task.
     """
@@ -97,7 +101,7 @@ def _take_little(
 
 
 def words_of(clients: Ints, width: int) -> BitWords:
-    """Set the bits of clients, (width,)."""
+    """Return words (width,) with the bits of these clients."""
     bits: Bools = np.zeros(width * _BITS, np.bool_)
     bits[clients] = True
     return np.packbits(bits, bitorder="little").view(np.uint64)

@@ -1,4 +1,4 @@
-"""The thread that owns the core, and what it needs: sessions, journal, record stream, plans.
+"""The thread that owns the core, and what it uses: sessions, journal, record stream, plans.
 
-Begin with `core_loop`.
+Start with `core_loop`.
 """

@@ -1,4 +1,4 @@
-"""The queue of work for a thread that owns books, and waiting for its results."""
+"""A queue of work for the thread that owns books, and functions that wait for the results."""
 
 import queue
 from collections.abc import Callable, Iterator
@@ -9,26 +9,26 @@ from typing import NoReturn, Protocol, TypeVar, cast
 import grpc
 
 ANSWER_S = 30.0
-"""How long the core may take for a caller without a deadline."""
+"""How long the core may take to answer a caller that set no deadline."""
 
 ON_THE_WAY_S = 0.25
-"""An answer is given this long before the caller's deadline, so that it still arrives."""
+"""Time reserved for sending the answer: it is made this long before the caller's deadline."""
 
 TOLD_MAX = 600
-"""Characters of a refusal: gRPC takes 8 KiB for it, and each may become twelve bytes."""
+"""Maximum number of characters of an error: gRPC allows 8 KiB, up to 12 bytes per character."""
 
 _T = TypeVar("_T")
 
 
 class Ask(Protocol):
-    """Runs work on the core's thread, and returns the result; raises if that takes too long."""
+    """Runs work on the core's thread, and returns the result; raises if it takes too long."""
 
     def __call__(self, work: Callable[[], _T], /) -> _T:
-        """Wait for it."""
+        """Wait for the result of the work."""
 
 
 def left_s(context: grpc.ServicerContext) -> float:
-    """How long an answer may take to arrive before the caller's deadline."""
+    """Return how long an answer may take to arrive before the caller's deadline."""
     left = cast("float | None", context.time_remaining())  # None without a deadline
     if left is None:
         return ANSWER_S
@@ -36,7 +36,7 @@ def left_s(context: grpc.ServicerContext) -> float:
 
 
 def wait(context: grpc.ServicerContext, future: "Future[_T]") -> _T:
-    """Wait for the core; on a timeout, work that has not begun is cancelled."""
+    """Wait for the core; on a timeout, cancel work that has not begun."""
     try:
         return future.result(left_s(context))
     except TimeoutError:
@@ -47,9 +47,9 @@ def wait(context: grpc.ServicerContext, future: "Future[_T]") -> _T:
 def settled(future: "Future[_T]", within_s: float) -> _T:
     """Wait for a change; on a timeout, cancel it if it has not begun.
 
-    A change that has begun is waited for, however long it takes.
+    If the change has begun, wait for it however long it takes.
 
-    Raises TimeoutError: then nothing has changed, and nothing will.
+    Raises TimeoutError if the change was cancelled, so nothing has changed.
     """
     try:
         return future.result(within_s)
@@ -60,26 +60,26 @@ def settled(future: "Future[_T]", within_s: float) -> _T:
 
 
 def reject(context: grpc.ServicerContext, message: str) -> NoReturn:
-    """Report an invalid request; a very long text is shortened in the middle."""
+    """Reject an invalid request; a very long message is shortened in the middle."""
     if len(message) > TOLD_MAX:
         message = f"{message[: TOLD_MAX * 2 // 3]}...{message[-TOLD_MAX // 3 :]}"
     context.abort(grpc.StatusCode.INVALID_ARGUMENT, message)
 
 
 def fulfil(future: "Future[_T]", work: Callable[[], _T]) -> None:
-    """Run work for its waiting caller."""
+    """Run work, and give the result to its waiting caller."""
     if not future.set_running_or_notify_cancel():
         return
     try:
         found = work()
-    except BaseException as error:  # noqa: BLE001 - the caller gets it; the thread lives on.
+    except BaseException as error:  # noqa: BLE001 - the caller gets it; the thread continues.
         future.set_exception(error)
     else:
         future.set_result(found)
 
 
 class Commands:
-    """The queue: any thread may put, one thread takes."""
+    """The queue: any thread may add work, one thread takes it."""
 
     def __init__(self) -> None:
         self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
@@ -97,12 +97,12 @@ class Commands:
         self._queue.put(None)
 
     def call(self, work: Callable[[], _T]) -> Future[_T]:
-        """Put some work; its result or exception comes with the future."""
+        """Queue work; the future gets its result or exception."""
         future: Future[_T] = Future()
         self.put(partial(fulfil, future, work))
         return future
 
     def taken(self) -> Iterator[Callable[[], None]]:
-        """Yield the next work, until the queue ends."""
+        """Yield queued work, until the queue is closed."""
         while (work := self._queue.get()) is not None:
             yield work

@@ -1,8 +1,8 @@
 """The thread that owns the core.
 
-Sessions' messages, operators' settings and plans come as commands in one queue, and are executed
-one after the other. Every change of the core is written to the journal and the record stream. An
-observer, which follows that stream, answers questions; none reaches this thread.
+Sessions' messages, operators' settings and plans are commands in one queue, executed one after the
+other. Every change of the core is written to the journal and to the record stream. Queries never
+reach this thread: an observer, which follows the stream, answers them.
 """
 
 import threading
@@ -64,16 +64,16 @@ _log = structlog.get_logger()
 
 
 class CoreLoop:
-    """The core's thread, and the queue before it.
+    """The core's thread and its queue.
 
-    `started_s`: when the process began, on the monotonic clock.
+    `started_s`: when the process began, by the monotonic clock.
     `commands`: the queue of work for the core's thread.
-    `feed`: gives followers all records.
-    `last_batch_s`, `heard_s`: time of the latest batch of a master, since 1970 and on the monotonic
+    `feed`: sends all records to followers.
+    `last_batch_s`, `heard_s`: time of the latest batch of a master, since 1970 and by the monotonic
         clock; 0: none yet.
-    `after_message`: called with the allocator after each message is answered, on the core's thread.
+    `after_message`: called with the allocator on the core's thread, after each message is answered.
     `first_plan`: called before a cycle of a policy that plans, if there is no plan yet; may wait
-        for one. Both do nothing until they are set, before `start`.
+        for one. Both can be set before `start`; by default they do nothing.
     """
 
     def __init__(
@@ -87,14 +87,14 @@ class CoreLoop:
         settings: Settings | None = None,
         memory: DemandMemory | None = None,
     ) -> None:
-        """Set up the core; nothing runs yet.
+        """Set up the core, without starting the thread.
 
         `build_policy`: builds a policy from its specification.
         `substitute`: decides if the policy fails.
-        `before_policy`: called on the core's thread before a policy is made that an operator sets.
+        `before_policy`: called on the core's thread before an operator's policy is built.
         `sidecar_id`: random by default.
         `settings`: the initial settings; by default those of the configuration.
-        `memory`: demands learned by an earlier process.
+        `memory`: demands learnt by an earlier process.
         """
         self.sidecar_id = sidecar_id or uuid4().hex
         self.started_s = time.monotonic()
@@ -125,16 +125,16 @@ class CoreLoop:
         self._thread = threading.Thread(target=self._run, name="core", daemon=True)
         self.journal = journal_of(config.journal, self._head)
 
-    # The core's thread only: read these inside `call`.
+    # On the core's thread only; other threads read these by `call`.
 
     @property
     def allocator(self) -> Allocator:
-        """The session's allocator; without a session an empty one that keeps the settings."""
+        """The session's allocator; without a session, an empty one with the settings."""
         return self._sidecar.allocator
 
     @property
     def active(self) -> int:
-        """Number of the session that has the allocator; 0 if none has."""
+        """Number of the session that has the allocator; 0: none."""
         return self._sidecar.active
 
     @property
@@ -144,24 +144,24 @@ class CoreLoop:
 
     @property
     def session(self) -> SessionInfo | None:
-        """The session that has the allocator."""
+        """The session that has the allocator; None: none."""
         session, number = self._sidecar.session, self._sidecar.active
-        # None if the session ends while another thread asks.
+        # The stream is missing if the session ends while another thread reads this.
         stream = self._streams.get(number)
         return None if session is None or stream is None else info_of(session, number, stream.peer)
 
     @property
     def sessions(self) -> int:
-        """Open streams."""
+        """Number of open streams."""
         return len(self._sidecar.sessions)
 
-    # Any thread.
+    # On any thread.
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self, within_s: float | None = None) -> bool:
-        """Finish the queued work, then end; returns whether all streams ended in time."""
+        """Finish the queued work, then end; returns whether the thread ended in time."""
         self.commands.end()
         self._thread.join(within_s)
         if self._thread.is_alive():
@@ -171,7 +171,7 @@ class CoreLoop:
         return True
 
     def call(self, work: Callable[[], _T]) -> Future[_T]:
-        """Do some work between two messages; its result or exception comes with the future."""
+        """Do some work between two commands; the future gets its result or exception."""
         return self.commands.call(work)
 
     def open(self, stream: SessionStream) -> None:
@@ -184,16 +184,16 @@ class CoreLoop:
         self.commands.put(partial(self._close, stream, error))
 
     def drain(self) -> Future[None]:
-        """End all sessions because the sidecar shuts down; new ones are refused."""
+        """End all sessions because the sidecar shuts down; refuse new ones."""
         return self.call(self._drain)
 
-    # The commands.
+    # Commands.
 
     def _run(self) -> None:
         for do in self.commands.taken():
             try:
                 do()
-            except BaseException:  # noqa: BLE001 - the thread must live; what failed is logged.
+            except BaseException:  # noqa: BLE001 - the error is logged; the thread must continue.
                 _log.exception("a command of the core failed")
 
     def _new_allocator(self, settings: Settings) -> Allocator:
@@ -207,7 +207,7 @@ class CoreLoop:
         )
 
     def follow(self) -> Follower:
-        """Start feeding a follower, from a checkpoint of this moment on."""
+        """Start feeding a follower, from a checkpoint of the current state."""
         head = head_of(*self._head(1, self.feed.position))
         follower = Follower(
             (each.SerializeToString() for each in head.records),
@@ -218,7 +218,7 @@ class CoreLoop:
         return follower
 
     def _head(self, file: int, records_before: int) -> tuple[journal_pb2.JournalRecord, KeptState]:
-        """The beginning of a journal's file: the settings, and the current state."""
+        """Return the beginning of a journal file: the settings, and the current state."""
         start = start_record(
             self._sidecar.allocator.settings,
             self.session_limits,
@@ -247,12 +247,12 @@ class CoreLoop:
             timer.start()
 
     def _make_room(self) -> None:
-        """End the oldest stream that is not the session: a module says hello at once."""
+        """End the oldest stream without the allocator: modules say hello at once."""
         oldest = next(each for each in self._sidecar.sessions if each != self._sidecar.active)
         self._close(self._streams[oldest], sessions.no_room())
 
     def _expire(self, stream: SessionStream) -> None:
-        """End a session that has not said hello by the time its timer ran out."""
+        """End a session that did not say hello in time."""
         session = self._sidecar.sessions.get(stream.number)
         if session and session.state is SessionState.AWAITING_HELLO:
             self._close(stream, sessions.no_hello())
@@ -269,11 +269,12 @@ class CoreLoop:
                 self._telling.of_message(stream.number, self._sidecar)
                 self.after_message(self.allocator)
         finally:
-            # In any case; otherwise the stream would wait forever for room for its next message.
+            # Do this even after an error; otherwise the stream would wait forever to send its next
+            # message.
             stream.message_done()
 
     def _refuse_from_the_future(self, stream: SessionStream, data: bytes) -> None:
-        """End the session of a master that started in the future, by our clock."""
+        """End the session of a master that started in the future by this host's clock."""
         session, holder = self._sidecar.sessions[stream.number], self._sidecar.session
         if session.state is SessionState.AWAITING_HELLO and holder and holder.greeting:
             wrong = sessions.unbelieved(holder.greeting, data)
@@ -290,7 +291,7 @@ class CoreLoop:
         stream.end(GRACE_S)
 
     def _deliver(self, answers: list[Answer]) -> None:
-        """Queue answers for their streams; an error ends the stream that it is for."""
+        """Queue answers on their streams; an error also ends the stream."""
         for number, response in answers:
             stream = self._streams[number]
             stream.answer(response)
@@ -299,7 +300,7 @@ class CoreLoop:
                 stream.end(GRACE_S)
 
     def step(self, event: OperatorEvent) -> None:
-        """Apply an operator's change, or a plan; on the core's thread.
+        """Apply an operator's change or a plan, on the core's thread.
 
         Raises EventError if it is not possible; then nothing has changed.
         """

@@ -1,7 +1,7 @@
-"""The record stream in the deciding process.
+"""The record stream of the deciding process: queues of records for followers.
 
-The core's thread writes, and never waits: each follower has a queue of bounded size. A follower
-that falls behind further is cut off; it reconnects, and starts with a new checkpoint.
+The core's thread adds records and never waits: each follower has a queue of bounded size. A
+follower that falls behind further is cut off; it reconnects, and starts with a new checkpoint.
 """
 
 import threading
@@ -15,19 +15,19 @@ from google.protobuf.message import Message
 from allocator.v1 import records_pb2 as pb
 
 BEHIND_BYTES_MAX = 256 * 2**20
-"""What may wait for one follower."""
+"""Maximum size of the records that wait for one follower."""
 
 PLAN_BYTES_MAX = BEHIND_BYTES_MAX // 2
-"""Size of a plan of our observer, with the names of its rows: as a record it must fit here."""
+"""Maximum size of a plan from the observer, with the identities of its rows."""
 
 MESSAGE_BYTES = 1 << 20
-"""A message with as much or more is sent without waiting for further records."""
+"""A message of at least this size is sent without waiting for further records."""
 
 GATHER_S = 0.002
-"""Records within this time go out in one message: each message costs the interpreter's lock."""
+"""Records within this time are sent in one message, because sending one takes the global lock."""
 
 IDLE_S = 0.25
-"""After this time without records a message goes out nevertheless, with the figures."""
+"""Without records, a message with figures about the process is sent after this time."""
 
 
 class BehindError(RuntimeError):
@@ -35,9 +35,9 @@ class BehindError(RuntimeError):
 
 
 class Backlog:
-    """A follower's backlog, in bounded memory.
+    """A queue of records for one follower, in bounded memory.
 
-    `ended`: whether its stream is to end.
+    `ended`: whether its stream should end.
     """
 
     def __init__(self) -> None:
@@ -48,10 +48,10 @@ class Backlog:
         self._behind = False
         self._woken = False
 
-    # The thread that writes.
+    # On the thread that writes.
 
     def put(self, data: bytes) -> None:
-        """Queue records; beyond the bound, drop everything and cut the follower off."""
+        """Queue records; beyond the maximum size, drop all records and cut the follower off."""
         with self._changed:
             if self._behind:
                 return
@@ -65,10 +65,10 @@ class Backlog:
             elif len(self._waiting) == 1 or self._nbytes >= MESSAGE_BYTES:
                 self._changed.notify()
 
-    # Any thread.
+    # On any thread.
 
     def wake(self) -> None:
-        """Send a message now, for its figures."""
+        """Send a message now, with current figures."""
         with self._changed:
             self._woken = True
             self._changed.notify()
@@ -79,13 +79,13 @@ class Backlog:
             self.ended = True
             self._changed.notify()
 
-    # The follower's thread.
+    # On the follower's thread.
 
     def take(self, idle_s: float | None, gather_s: float) -> list[tuple[float, bytes]]:
-        """Take a message's worth of records, each with the time at which it was queued.
+        """Take the records of one message, each with the time when it was queued.
 
-        `idle_s`: how long to wait for the first; None: until it comes.
-        `gather_s`: how long to wait for more.
+        `idle_s`: how long to wait for the first record; None: without limit.
+        `gather_s`: how long to wait for further records.
         Raises BehindError if the follower was cut off.
         """
         with self._changed:
@@ -125,7 +125,7 @@ class Backlogs(Generic[_B]):
         return len(self._all)
 
     def add(self, follower: _B) -> None:
-        """Add a follower, which gets everything written from now on."""
+        """Add a follower, which gets all messages from now on."""
         with self._lock:
             self._all += (follower,)
 
@@ -152,9 +152,9 @@ class Follower(Backlog):
     def __init__(self, head: Iterator[bytes], counts: pb.Counts, position: int) -> None:
         """Start with a checkpoint.
 
-        `head`: its records, serialised; read on the follower's own thread.
+        `head`: the records of the checkpoint, serialised; read on the follower's own thread.
         `counts`: totals at that moment.
-        `position`: of the last record that the checkpoint includes.
+        `position`: position of the last record that the checkpoint includes.
         """
         super().__init__()
         self._head = head
@@ -162,9 +162,9 @@ class Follower(Backlog):
         self._position = position
 
     def messages(self, add: Callable[[pb.FollowResponse], None]) -> Iterator[pb.FollowResponse]:
-        """Yield the checkpoint, then records as they come, until `end`.
+        """Yield the checkpoint, then records as they arrive, until `end`.
 
-        `add`: adds figures about the process to a message if they are due.
+        `add`: adds figures about the process to a message, if they are due.
         Raises BehindError if the follower was cut off.
         """
         for piece in self._head:
@@ -186,7 +186,7 @@ class Follower(Backlog):
 class Feed(Backlogs[Follower]):
     """The record stream of the deciding process.
 
-    `position`: records written since the process began; any thread may read it.
+    `position`: number of records written since the process began; any thread may read it.
     """
 
     def __init__(self) -> None:
@@ -198,7 +198,7 @@ class Feed(Backlogs[Follower]):
         super().write(message)
 
     def wake(self) -> None:
-        """Send figures now; from any thread."""
+        """Send current figures to all followers now; on any thread."""
         for follower in self:
             follower.wake()
 

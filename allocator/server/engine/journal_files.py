@@ -1,8 +1,8 @@
-"""The journal on disk. Allocation never waits long for it, and continues if it fails.
+"""Writes the journal to files. Allocation waits for it only briefly, and continues if it fails.
 
-The current file is PATH; earlier ones are PATH.1, PATH.2 and so on. Each start also begins a file.
-Files are dropped by size and age, not by number, so that a few starts do not drop the records of a
-crash.
+The current file is PATH; earlier ones are PATH.1, PATH.2 and so on. Each start of the process
+begins a file, too. Files are removed by size and age, not by number, so that a few starts do not
+remove the records of a crash.
 """
 
 import os
@@ -28,15 +28,15 @@ from allocator.wire.journal.checkpoint import head
 from allocator.wire.journal.framing import HEADER, Framer, frame
 
 FILES_MAX = 1000
-"""More are not kept, however small: each is renamed when another begins."""
+"""Maximum number of files, however small: each is renamed when another file begins."""
 
 
 class Keeping(NamedTuple):
-    """Limits on what is kept.
+    """Limits on the files to keep.
 
-    `bytes_max`: size of a file.
-    `files`: files that are kept at any size; more are kept while all are not larger than this
-        number of full ones; 1: only the current one.
+    `bytes_max`: maximum size of a file.
+    `files`: number of files that are kept at any size; more are kept while the total size is at
+        most that of this number of full files. 1: only the current file.
     `keep_s`: files last written longer ago are removed; 0: never.
     """
 
@@ -46,7 +46,7 @@ class Keeping(NamedTuple):
 
 
 def older_files(path: Path) -> list[Path]:
-    """The files before the current one, newest first."""
+    """Return the files before the current one, newest first."""
     found = []
     for number in count(1):
         older = Path(f"{path}.{number}")
@@ -82,22 +82,22 @@ def remove_old(path: Path, keeping: Keeping, now_s: float | None = None) -> None
 
 
 RETRY_S = 60.0
-"""A journal that could not be written is begun again after this time."""
+"""After a failure, the journal is begun again after this time."""
 
 _SMALL = 1 << 20
-"""A checkpoint with arrays of fewer bytes is written at once, not by a thread of its own."""
+"""A checkpoint whose arrays are smaller is written at once, not by a separate thread."""
 
 _COPY = 1 << 20
-"""Bytes that are copied from one file to the next at a time."""
+"""Number of bytes that are copied from one file to the next at a time."""
 
 _log = structlog.get_logger()
 
 
 class Head(NamedTuple):
-    """The beginning of a file.
+    """The beginning of a file, ready to be written.
 
     `nbytes`: size of the arrays in the checkpoint.
-    `pieces`: its framed records, made as they are asked for; by any thread.
+    `pieces`: its framed records, made on demand; on any thread.
     """
 
     nbytes: int
@@ -105,25 +105,28 @@ class Head(NamedTuple):
 
 
 class HeadRecords(NamedTuple):
-    """The same before it is framed."""
+    """The beginning of a file, as records without frames; fields as in `Head`."""
 
     nbytes: int
     records: Iterator[journal_pb2.JournalRecord]
 
 
 MakeHead: TypeAlias = Callable[[int, int], Head]
-"""Copies what the core knows now, given the file's number and the records before it."""
+"""A function that copies the core's state as the beginning of a new file.
+
+Its arguments are the number of the file, and the number of records before this file.
+"""
 
 
 class TakenError(OSError):
-    """Another process writes this journal."""
+    """Another process writes to this journal."""
 
 
 class _New(NamedTuple):
     """A new file in preparation, while the previous one is still written.
 
-    `since`: offset in the present file: what is written from there on is moved to the new one.
-    `errors`: how often the journal had failed when this began.
+    `since`: offset in the previous file from which records are copied to the new one.
+    `errors`: the journal's number of errors when this file was begun.
     """
 
     fd: int
@@ -132,17 +135,17 @@ class _New(NamedTuple):
 
 
 class Journal:
-    """Records in files of bounded size; those before are kept as ``<path>.1`` and so on.
+    """Records in files of bounded size; earlier files are ``<path>.1`` and so on.
 
-    One process at a time writes them: it holds a lock on ``<path>.lock``.
+    One process at a time writes them; it holds a lock on ``<path>.lock``.
 
-    A file begins with a checkpoint. While that is written, as ``<path>.new``, records go on into
-    the file before; then they are copied behind the checkpoint, and cut off there. So at any moment
-    every record is in a file, and none has to be kept in memory. A journal that could not be
-    written has no file before: then a file without a name takes its place.
+    A file begins with a checkpoint. While the checkpoint is written, to ``<path>.new``, records are
+    still written to the previous file; then they are copied to the new file, and removed from the
+    previous one. So at any moment every record is in a file, and none is kept in memory. After a
+    failure there is no previous file; a file without a name is used in its place.
 
-    `errors`: times that it could not be written; it is then off for `RETRY_S`.
-    `failure`: why, the last time.
+    `errors`: number of failures to write; after each, the journal is off for `RETRY_S`.
+    `failure`: the last error.
     """
 
     def __init__(
@@ -155,13 +158,13 @@ class Journal:
     ) -> None:
         """Start a file.
 
-        `keeping`: a file that reached its size, and twice that of its checkpoint, is followed by
-            another.
-        `head`: says how a file begins; called when `write` is.
-        `compress`: whether records are compressed, each by itself.
+        `keeping`: a file that has reached the maximum size, and twice the size of its checkpoint,
+            is followed by another one.
+        `head`: makes the beginning of a file; called on the thread that calls `write`.
+        `compress`: whether each record is compressed.
         """
-        # A compressor belongs to one thread: this one to the caller of `write`. Heads do not use
-        # it.
+        # A compressor belongs to one thread: here, to the thread that calls `write`. Beginnings of
+        # files do not use it.
         self._frame = Framer().frame if compress else frame
         self.errors = 0
         self.failure: Exception | None = None
@@ -170,8 +173,8 @@ class Journal:
         self._keeping = keeping
         self._taken: int | None = None
         self._head = head
-        # The lock is for `_file`, `_size` and what belongs to them: the thread that begins a file
-        # changes them, too.
+        # The lock protects `_file`, `_size` and related fields, because the thread that begins a
+        # file changes them, too.
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._closing = False
@@ -190,12 +193,12 @@ class Journal:
 
     @property
     def size(self) -> int:
-        """Bytes in the current file."""
+        """Size of the current file in bytes."""
         return self._size
 
     def write(self, record: journal_pb2.JournalRecord) -> None:
         data = self._frame(record)
-        # An answer is in the same file as its request.
+        # An answer must be in the same file as its request.
         if not record.HasField("answered") and (self._is_due() or self._is_full(len(data))):
             self._begin()
         with self._lock:
@@ -222,13 +225,13 @@ class Journal:
         full = self._size + more > max(self._keeping.bytes_max, 2 * self._head_size)
         return self.on and full and not begun and self._size > self._head_size
 
-    # To begin a file.
+    # Beginning a file.
 
     def _take(self) -> None:
-        """Lock the journal, unless this process has it already; another process may have it.
+        """Lock the journal, unless this process has done so. Raises TakenError if another one has.
 
-        A ``.new`` file of a process that was killed while it began a file is removed then, unless
-        there is no other file: it takes the place of that.
+        A ``.new`` file was left by a process that was killed while it began a file. It is removed,
+        or, if there is no other file, becomes the current one.
         """
         if self._taken is not None:
             return
@@ -246,10 +249,10 @@ class Journal:
         new: _New | None = None
         try:
             self._take()
-            # On the caller's thread: the copy must be of this very moment.
+            # Copy the state on the caller's thread, before it changes.
             head = self._head(self._number + 1, self._records)
-            # No file before: one without a name takes the records until the next file has caught
-            # up.
+            # Without a previous file, a file without a name takes the records until the next file
+            # has all of them.
             if self._file is None:
                 self._file = create(f"{self._path}.spool")
                 Path(f"{self._path}.spool").unlink()
@@ -266,17 +269,17 @@ class Journal:
             self._fail(error)
 
     def _write_new(self, new: _New, head: Head) -> None:
-        """Write how the new file begins, and what was recorded meanwhile; then go on in it."""
+        """Write the checkpoint and the records since then to the new file, then switch to it."""
         try:
-            # Writing the head takes long and needs no lock.
+            # Writing the checkpoint takes long and needs no lock.
             size = _write_all(new.fd, HEADER)
             for piece in head.pieces:
                 if self._closing:
                     self._give_up(new)
                     return
                 size += _write_all(new.fd, piece)
-            # Then copy what was recorded meanwhile. The lock is released after each piece, so that
-            # the core can write in between.
+            # Then copy the records written meanwhile. The lock is released after each piece, so
+            # that the core can write in between.
             at = new.since
             while self._file != new.fd:
                 with self._lock:
@@ -287,19 +290,19 @@ class Journal:
                 self._fail(error)
 
     def _catch_up(self, new: _New, at: int, head_size: int) -> int:
-        """Copy some of what came meanwhile; when nothing is left, go on in the new file."""
+        """Copy some of the records written meanwhile; if none are left, switch to the new file."""
         if self._file is None or self.errors != new.errors:
             raise OSError("the file before could not be written to its end")
         data = os.pread(self._file, min(_COPY, self._size - at), at)
         at += _write_all(new.fd, data)
-        # Nothing is left, and nothing can be added under the lock: switch.
+        # Nothing is left, and the lock is held, so nothing can be added: switch.
         if at == self._size:
             self._go_on_in(new, self._file, head_size)
         return at
 
     def _go_on_in(self, new: _New, before: int, head_size: int) -> None:
-        """Switch to the new file, and truncate the previous one before the duplicate records."""
-        # Rename first. If the process dies before the truncation, both files have those records,
+        """Switch to the new file, and remove the records that it contains from the previous one."""
+        # Rename first. If the process dies before the truncation, both files have these records,
         # which a replay detects and skips.
         shift(self._path)
         self._new_path.replace(self._path)
@@ -347,7 +350,7 @@ class Journal:
 def _write_all(file: int, data: bytes) -> int:
     rest = memoryview(data)
     while rest:
-        # If there is room for a part only, the next attempt raises the error.
+        # If there is room for a part only, the next write raises the error.
         rest = rest[os.write(file, rest) :]
     return len(data)
 
@@ -356,7 +359,7 @@ _LENGTH = struct.Struct("<I")
 
 
 def head_of(start: journal_pb2.JournalRecord, kept: object) -> HeadRecords:
-    """Copy what the core knows now; large books by a forked process, as long as that works."""
+    """Copy the core's state; large state is copied by a forked process, if that is possible."""
     nbytes = nbytes_of(kept)
     if nbytes >= LARGE:
         try:
@@ -372,7 +375,7 @@ def _whole(record: journal_pb2.JournalRecord) -> bytes:
 
 
 def _parted(pieces: Iterator[bytes]) -> Iterator[journal_pb2.JournalRecord]:
-    """Read records, each behind its length, of bytes that come as they like."""
+    """Parse records, each preceded by its length, from a stream of bytes in arbitrary pieces."""
     waiting = bytearray()
     for piece in pieces:
         waiting += piece
@@ -389,9 +392,9 @@ def journal_of(
     section: JournalSection,
     now: Callable[[int, int], tuple[journal_pb2.JournalRecord, Any]],
 ) -> Journal | None:
-    """Begin the journal that a configuration asks for, if it does.
+    """Begin the journal that the configuration asks for; None: it asks for none.
 
-    `now`: gives what a file begins with, and what is known, which may change after that.
+    `now`: returns the first record of a file, and the state, which may change afterwards.
     """
     if not section.path:
         return None

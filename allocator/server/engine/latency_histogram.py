@@ -1,4 +1,4 @@
-"""Durations: a histogram for metrics, and recent values for percentiles."""
+"""Measures durations: a histogram for metrics, and recent values for percentiles."""
 
 import math
 import time
@@ -27,7 +27,7 @@ class Durations:
         bounds_s: tuple[float, ...] = BOUNDS_S,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """Begin empty; `clock` returns seconds."""
+        """Start empty; `clock` returns seconds."""
         self._clock = clock
         self.bounds_s = bounds_s
         self.buckets = [0] * (len(bounds_s) + 1)
@@ -51,12 +51,12 @@ class Durations:
             self.observe(self._clock() - begun_s)
 
     def cumulative(self) -> list[tuple[str, float]]:
-        """Upper bounds, and the number of durations up to each."""
+        """Return the upper bounds, each with the number of durations up to it."""
         bounds = [*map(str, self.bounds_s), "+Inf"]
         return list(zip(bounds, map(float, accumulate(self.buckets)), strict=True))
 
     def percentile(self, quantile: float) -> float:
-        """A quantile of the latest durations in seconds, by nearest rank; nan before the first.
+        """Return a quantile of the latest durations in seconds, by nearest rank; nan without any.
 
         Examples
         --------

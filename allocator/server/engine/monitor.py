@@ -1,4 +1,4 @@
-"""Whether the deciding thread responds, and whether the process accepts sessions."""
+"""Monitors whether the core's thread responds, and whether the process accepts sessions."""
 
 import time
 from collections.abc import Callable
@@ -7,20 +7,20 @@ from concurrent.futures import Future
 from allocator.server.engine.core_loop import CoreLoop
 
 BUSY_S = 2.0
-"""After this time without an answer the core counts as busy."""
+"""The core counts as busy after this time without an answer."""
 
 SILENCE_S = 10.0
-"""After this time without an answer it counts as hung."""
+"""The core counts as hung after this time without an answer."""
 
 
 class Monitor:
     """Liveness of the process, and its readiness for sessions.
 
-    `changes`: grows whenever the second may have changed.
+    `changes`: grows whenever readiness may have changed.
     """
 
     def __init__(self, loop: CoreLoop, problem: Callable[[], str]) -> None:
-        """Start as not ready; `problem` returns why no session is possible, if so."""
+        """Start as not ready; `problem` returns why no session is possible; empty if one is."""
         self.changes = 0
         self._loop = loop
         self._problem = problem
@@ -29,34 +29,34 @@ class Monitor:
         self._not_ready = "starting"
 
     def serving(self) -> None:
-        """Sessions are welcome."""
+        """Accept sessions from now on."""
         self._not_ready = ""
         self.changed()
 
     def draining(self) -> None:
-        """From now on they are not."""
+        """Accept no sessions from now on."""
         self._not_ready = "shutting down"
         self.changed()
 
     def changed(self) -> None:
-        """Notify the observer at once."""
+        """Notify the observer of a change at once."""
         self.changes += 1
         self._loop.feed.wake()
 
     def health(self) -> str:
-        """The problem of the process; empty if it is healthy."""
+        """Return the problem of the process; empty: it is healthy."""
         waits_s = self._waits_s()
         if waits_s > SILENCE_S:
             return f"the core has not answered for {waits_s:.0f} s"
         return ""
 
     def readiness(self) -> str:
-        """Why no session can be accepted now; empty if one can."""
+        """Return why no session can be accepted now; empty: one can."""
         busy = "the core is busy" if self._waits_s() > BUSY_S else ""
         return self._not_ready or self._problem() or busy
 
     def _waits_s(self) -> float:
-        """How long the core has owed an answer; it is probed again after each one."""
+        """Return how long the core has not answered a probe; each answer triggers a new one."""
         pending = self._pending
         if pending is None or pending.done():
             self._asked_s = time.monotonic()

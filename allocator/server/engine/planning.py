@@ -1,11 +1,11 @@
 """Plans in the deciding process: the observer computes them, the core adopts them.
 
-The observer computes plans in the background (`following/planning.py`) and reports here. The core
-adopts a plan between two commands, as an event that is journaled. Until then cycles use the
-previous plan. A plan that takes longer than its budget is *late*: it is counted and logged, and
-cycles do not wait.
+The observer computes plans in the background (`following/planning.py`) and reports them here. The
+core adopts a plan between two commands, as an event that is recorded. Until then, cycles use the
+previous plan. A plan that takes longer than its budget is *late*: it is counted and logged, but
+cycles do not wait for it.
 
-Cycles only wait for the first plan of a session or a policy. Without one, a cycle would grant
+Only the first plan of a session or a policy is waited for. Without it, a cycle would grant
 everything by the policy's own filling, which cannot be undone. So the first cycle with something to
 grant waits for the plan, and with it the core's thread: once, for at most `first_wait_s`, and only
 if there is an observer that can plan.
@@ -42,10 +42,10 @@ _log = structlog.get_logger()
 class PlanCounts:
     """Results of planning since the process started.
 
-    `adopted`, `failed`, `dropped`, `late`: plans that were adopted; that could not be made or
-        adopted; that arrived under another policy or session; and that took longer than their
-        budget, with any outcome.
-    `total_s`, `last_s`: time that all of them took, and the last.
+    `adopted`: plans that were adopted. `failed`: that could not be made or adopted. `dropped`: that
+        were for another policy or session. `late`: that took longer than their budget, with any
+        result.
+    `total_s`, `last_s`: time that all plans took, and that the last one took.
     """
 
     adopted: int = 0
@@ -59,8 +59,8 @@ class PlanCounts:
 class Proposal(NamedTuple):
     """A plan for the core to adopt.
 
-    `position`: records that were in the observer's books when the problem was taken.
-    `rows`: what the plan's rows were then.
+    `position`: number of records in the observer's books when the problem was copied.
+    `rows`: the identities of the plan's rows at that time.
     """
 
     position: int
@@ -71,9 +71,9 @@ class Proposal(NamedTuple):
 class PlanReport(NamedTuple):
     """A report on planning.
 
-    `session`, `policy`: that the plan is about.
-    `ago_s`: how long ago the problem was taken.
-    `took_s`: how long the work took.
+    `session`, `policy`: those that the plan is for.
+    `ago_s`: time since the problem was copied.
+    `took_s`: time that the computation took.
     `said`: a plan, or why there is none.
     """
 
@@ -93,41 +93,41 @@ class PlanVerdict(NamedTuple):
 
 
 class Planning:
-    """Adopts plans that the observer reports, and tracks planning.
+    """Adopts plans that the observer reports, and keeps track of planning.
 
-    The owner calls `note_late` after each message (`loop.after_message`) and `first` before a cycle
-    that has no plan yet (`loop.first_plan`).
+    The owner must call `note_late` after each message (`loop.after_message`), and `first` before a
+    cycle that has no plan yet (`loop.first_plan`).
 
     `is_linked`: whether there is an observer that can plan.
     """
 
     def __init__(self, loop: CoreLoop, *, budget_s: float, first_wait_s: float = 0.0) -> None:
-        """Prepare.
+        """Start without an observer.
 
         `budget_s`: a plan that takes longer is late.
-        `first_wait_s`: how long a cycle waits for the first plan, at most.
+        `first_wait_s`: maximum time for which a cycle waits for the first plan.
         """
         self.counts = PlanCounts()
         self.is_linked = False
         self._loop = loop
         self._budget_s, self._first_wait_s = budget_s, first_wait_s
-        # Reports not processed yet; None: the observer is gone.
+        # Reports that are not processed yet; None: the observer has left.
         self._inbox: queue.SimpleQueue[Callable[[], AdoptPlan | None] | None] = queue.SimpleQueue()
         self._begun_s: float | None = None
         self._good_s: float | None = None
         self._is_late = False
         self._adopted_position = -1
-        # The core's thread only. The allocator and policy for which a cycle has waited for a first
-        # plan, and whether one waits now.
+        # On the core's thread only: the allocator and policy for which a cycle has waited for a
+        # first plan, and whether a cycle is waiting now.
         self._waited: tuple[Allocator, PlanningPolicy] | None = None
         self._is_waiting = False
         self._failure = ""
 
-    # Any thread.
+    # On any thread.
 
     @property
     def age_s(self) -> float | None:
-        """How long ago the plan in force last matched the cluster; None if there is none."""
+        """Time since the plan in force last matched the cluster; None: there is no plan."""
         good_s = self._good_s
         if good_s is None or self._loop.allocator.state.plan is None:
             return None
@@ -135,29 +135,29 @@ class Planning:
 
     @property
     def running_s(self) -> float:
-        """How long the current computation of a plan has taken so far; 0 if there is none."""
+        """How long the current computation of a plan has taken so far; 0: there is none."""
         begun_s = self._begun_s
         return 0.0 if begun_s is None else time.monotonic() - begun_s
 
     def linked(self) -> None:
-        """Note that an observer can plan."""
+        """Record that an observer can plan."""
         self.is_linked = True
 
     def left(self) -> None:
-        """Note that the observer is gone, and with it a plan that it was computing."""
+        """Record that the observer has left, and with it a plan that it was computing."""
         self.is_linked, self._begun_s = False, None
         self._put(None)
 
     def begun(self) -> None:
-        """Note that the observer is computing a plan."""
+        """Record that the observer is computing a plan."""
         self.is_linked, self._is_late, self._begun_s = True, False, time.monotonic()
 
     def stands(self, ago_s: float) -> None:
-        """Note that the plan in force matches a problem that was taken some time ago."""
+        """Record that the plan in force matches a problem that was copied `ago_s` ago."""
         self.is_linked, self._good_s = True, time.monotonic() - ago_s
 
     def report(self, report: PlanReport) -> Future[PlanVerdict]:
-        """Have the core's thread process reports on planning."""
+        """Let the core's thread process a report on planning."""
         self._begun_s = None
         taken, future = time.monotonic() - report.ago_s, Future[PlanVerdict]()
 
@@ -173,7 +173,7 @@ class Planning:
         self._inbox.put(item)
         self._loop.commands.put(self._take_next)
 
-    # The core's thread.
+    # On the core's thread.
 
     def note_late(self, _allocator: Allocator) -> None:
         """Check whether the plan being computed is late."""
@@ -181,9 +181,9 @@ class Planning:
             self._note_late()
 
     def first(self, planning_policy: PlanningPolicy, agents: Ints | None) -> AdoptPlan | None:
-        """Wait for the first plan, in a cycle over some agents, or over all; None: it goes without.
+        """Wait for the first plan, in a cycle over some agents (None: all); None: no plan arrived.
 
-        Each session, and each policy in it, is waited for once.
+        A plan is waited for once for each session, and for each policy in it.
         """
         allocator = self._loop.allocator
         waited = self._waited
@@ -199,13 +199,13 @@ class Planning:
                 if take is not None and (planned := take()) is not None:
                     return planned
         except queue.Empty:
-            pass  # it arrives like any other plan
+            pass  # the plan will arrive like any later one
         finally:
             self._is_waiting = False
         return None
 
     def _take_next(self) -> None:
-        """Process reports, unless a waiting cycle has."""
+        """Process a report, unless a waiting cycle has done so."""
         with suppress(queue.Empty):
             take = self._inbox.get_nowait()
             if take is not None:
@@ -214,7 +214,7 @@ class Planning:
     def _take(self, report: PlanReport, taken_s: float, adopted: list[AdoptPlan]) -> PlanVerdict:
         """Process a report.
 
-        `adopted`: receives the plan that a waiting cycle will start with.
+        `adopted`: receives the plan with which a waiting cycle will start.
         """
         counts, allocator, said = self.counts, self._loop.allocator, report.said
         counts.total_s += report.took_s
@@ -233,7 +233,7 @@ class Planning:
         try:
             plan = allocator.fresh(said.rows, said.plan)
             if self._is_waiting:
-                # Recorded with the answer of the cycle that waits for it.
+                # The plan is recorded with the answer of the cycle that waits for it.
                 adopted.append(plan)
             else:
                 self._loop.step(plan)
@@ -246,7 +246,7 @@ class Planning:
     def _fail(self, failure: str) -> PlanVerdict:
         self.counts.failed += 1
         self._is_waiting = False
-        if failure != self._failure:  # each once, not with every plan
+        if failure != self._failure:  # log each failure once, not for every plan
             self._failure = failure
             _log.warning("no plan could be made; the previous one stays in force", error=failure)
         return PlanVerdict(failure)

@@ -1,8 +1,8 @@
-"""Sessions as the core's thread sees them: their streams, ends, and logs.
+"""Sessions from the point of view of the core's thread: streams, errors, logs.
 
 A stream has two threads of its own: one reads the module's messages, one writes the answers. The
-core's thread waits for neither. The queues between them are bounded because the reading thread
-waits, for the core and for a peer that does not read.
+core's thread waits for neither. The queues between them are bounded, because the reading thread
+waits for the core, and for a peer that does not read its answers.
 """
 
 import threading
@@ -26,19 +26,19 @@ from allocator.wire import (
 
 
 class SessionStream:
-    """Answers waiting for the peer, and the number of messages waiting for the core.
+    """The answers that wait for the peer, and the number of messages that wait for the core.
 
-    `number`: of the session; 0 before the core gave one.
+    `number`: number of the session; 0 until the core assigns one.
     `peer`: the other end, as gRPC names it.
     """
 
     def __init__(
         self, peer: str, *, queue_max: int, stalled_s: float, cut: Callable[[], object]
     ) -> None:
-        """Begin empty.
+        """Start with empty queues.
 
-        `queue_max`: messages that may wait for the core, and answers for the peer.
-        `stalled_s`: a peer with that many unread answers must read one within this time.
+        `queue_max`: maximum number of messages that wait for the core, and of answers for the peer.
+        `stalled_s`: a peer with `queue_max` unread answers must read one within this time.
         `cut`: ends the stream at once.
         """
         self.number = 0
@@ -53,15 +53,15 @@ class SessionStream:
         self._ended = False
         self._timer: threading.Timer | None = None
 
-    # The thread that reads.
+    # On the thread that reads.
 
     def await_room(self) -> bool:
-        """Wait until another message may be read; False if the peer does not read its answers."""
+        """Wait until another message may be read; False: the peer does not read its answers."""
         begun_s = time.monotonic()
         with self._changed:
             while not self._ended:
-                # A peer that does not read its answers gets no more of them: its messages wait, and
-                # after some time the stream is abandoned. Waiting for a busy core has no limit.
+                # A peer that does not read its answers gets no more: its messages wait, and after
+                # some time the stream is abandoned. Waiting for a busy core has no limit.
                 full = len(self._answers) >= self._queue_max
                 if not full and self._waiting < self._queue_max:
                     break
@@ -73,10 +73,10 @@ class SessionStream:
             self._waiting += 1
             return True
 
-    # The core's thread.
+    # On the core's thread.
 
     def message_done(self) -> None:
-        """Count a message as processed by the core."""
+        """Record that the core has processed a message."""
         with self._changed:
             self._waiting -= 1
             self._changed.notify_all()
@@ -93,16 +93,16 @@ class SessionStream:
             if self._ended:
                 return
             self._ended = True
-            # A peer that never reads must not keep the stream open.
+            # Do not keep the stream open for a peer that never reads.
             self._timer = threading.Timer(grace_s, self._cut)
             self._timer.daemon = True
             self._timer.start()
             self._changed.notify_all()
 
-    # The thread that writes.
+    # On the thread that writes.
 
     def answers(self) -> Iterator[pb.SessionResponse]:
-        """Yield the answers as they come, until the end."""
+        """Yield answers as they are queued, until the stream ends."""
         try:
             while (response := self._next()) is not None:
                 yield response
@@ -119,10 +119,10 @@ class SessionStream:
             self._changed.notify_all()
             return self._answers.popleft()
 
-    # Any thread.
+    # On any thread.
 
     def hang_up(self) -> None:
-        """The stream is over, and its peer reads no more."""
+        """End the stream, because its peer reads no more."""
         with self._changed:
             self._ended = True
             self._answers.clear()
@@ -132,40 +132,40 @@ class SessionStream:
 
 
 SESSIONS_MAX = 16
-"""Streams at a time; one of them has the allocator."""
+"""Maximum number of streams at a time; one of them has the allocator."""
 
 HELLO_S = 10.0
 """A stream must say hello within this time."""
 
 AHEAD_US = 600_000_000
-"""A master may have begun so far ahead of our clock: no two clocks are quite the same."""
+"""Maximum time by which a master's start may be ahead of this host's clock; clocks differ."""
 
 
 def shutdown() -> WireError:
-    """The error when the sidecar ends."""
+    """Return the error for sessions when the sidecar shuts down."""
     return WireError(pb.ERROR_CODE_SHUTDOWN, "", "the sidecar shuts down; call again later")
 
 
 def no_hello() -> WireError:
-    """The error of a silent stream."""
+    """Return the error for a stream that did not say hello."""
     return WireError(pb.ERROR_CODE_PROTOCOL, "", f"no hello came within {HELLO_S:g} s")
 
 
 def no_room() -> WireError:
-    """The error when others call, and this stream has been silent longest."""
+    """Return the error for the longest-waiting stream when there are too many."""
     text = f"{SESSIONS_MAX} streams are open, and this one has waited for longest; say hello"
     return WireError(pb.ERROR_CODE_LIMIT, "", text)
 
 
 def unbelieved(holder: Greeting, first: bytes) -> tuple[bool, WireError] | None:
-    """Find which of two masters claims to have started in the future: its clock was wrong.
+    """Find which of two masters claims to have started in the future, so its clock must be wrong.
 
-    It would count as the newer one, and keep all others away as long as it calls. If both or
-    neither claim so, the core decides as usual.
+    It would count as the newer master, and keep all others away as long as it calls. If both or
+    neither claim this, the core decides as usual.
 
-    `holder`: of the session that has the allocator.
-    `first`: the first message of the newcomer.
-    Returns whether it is the newcomer, and the error it gets; None: neither, or both.
+    `holder`: greeting of the session that has the allocator.
+    `first`: the first message of the other master.
+    Returns whether it is the other master, and the error to send; None: neither, or both.
     """
     try:
         claim = pb.SessionRequest.FromString(first).hello
@@ -198,7 +198,7 @@ class SessionInfo:
 
 
 def info_of(session: SidecarSession, number: int, peer: str) -> SessionInfo | None:
-    """Return the session that has the allocator; None before the first hello."""
+    """Return information about the session that has the allocator; None before its hello."""
     greeting = session.greeting
     if greeting is None:
         return None
@@ -220,7 +220,7 @@ _log = structlog.get_logger()
 
 
 _ASIDES_MAX = 100
-"""Changes to set-aside input that are logged individually per session."""
+"""Maximum number of changes to set-aside input that are logged individually per session."""
 
 
 class SessionLog:
@@ -244,7 +244,7 @@ class SessionLog:
         )
 
     def of_message(self, number: int, sidecar: Sidecar) -> None:
-        """Log findings of a session's latest message."""
+        """Log findings about a session's latest message."""
         self._of_policy(sidecar.counts)
         session = sidecar.sessions.get(number)
         if session is not None:
@@ -253,14 +253,14 @@ class SessionLog:
             self._of_shadow(number, session)
 
     def _of_shadow(self, number: int, session: SidecarSession) -> None:
-        """Log once per session that decisions are only compared."""
+        """Log once per session that the module only compares decisions."""
         figures = session.figures
         if figures is not None and figures.shadow and number not in self._in_shadow:
             self._in_shadow.add(number)
             _log.warning("Mesos's own allocator decides; ours is in its shadow", session=number)
 
     def _of_policy(self, counts: SessionCounts) -> None:
-        """Log that the policy failed; each kind once, not in every cycle."""
+        """Log that the policy failed; each error once, not in every cycle."""
         if counts.policy_error != self._policy_error:
             self._policy_error = counts.policy_error
             _log.error("the policy failed; the substitute decided", error=counts.policy_error)
@@ -269,15 +269,15 @@ class SessionLog:
         """Log each corrected field once per session."""
         told = self._mended.get(number, 0)
         if len(session.mended) > told:
-            # Fields are only added, in order: the first `told` of them are in the log already.
+            # Fields are only added, in order, so the first `told` ones are logged already.
             for field, text in list(session.mended.items())[told:]:
                 _log.warning("a value was mended", session=number, field=field, message=text)
             self._mended[number] = len(session.mended)
 
     def _of_set_aside(self, number: int, session: SidecarSession) -> None:
-        """Log input of frameworks and agents that is set aside: each change, up to a bound.
+        """Log each change to the set-aside input of frameworks and agents, up to a maximum.
 
-        After that, log the number of further ones each time it doubles.
+        Beyond it, log the number of changes each time it doubles.
         """
         if not session.asides:
             return

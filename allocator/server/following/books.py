@@ -1,7 +1,7 @@
 """Books that follow the deciding process, record by record.
 
 One thread reads the record stream, another one owns the books: it applies records, and answers
-questions between two of them. Nothing here delays a decision.
+questions between two records. Nothing here delays a decision.
 """
 
 import threading
@@ -35,17 +35,17 @@ from allocator.wire.session.sidecar import Sidecar
 from allocator.wire.session.sidecar_session import SessionCounts
 
 AGAIN_S = 0.5
-"""After the stream has ended it is called for again after this time; if the call fails, after
-twice as long each time, up to the bound that the books are made with."""
+"""Pause before the stream is opened again after its end. Each failure doubles the pause, up to
+`again_max_s`."""
 
 MESSAGES_MAX = 64
-"""Messages of the stream that wait for the books; further ones wait at the sender."""
+"""Maximum number of messages that wait for the books; further ones wait at the sender."""
 
 TOLD_MAX = 20
-"""Differences that are logged one by one."""
+"""Maximum number of differences that are logged one by one."""
 
 STALE_S = 5.0
-"""After this time without a message the deciding process counts as gone."""
+"""After this time without a message, the deciding process counts as gone."""
 
 _T = TypeVar("_T")
 _log = structlog.get_logger()
@@ -56,16 +56,17 @@ Connect = Callable[[], Iterator[pb.FollowResponse]]
 
 @dataclass
 class Lag:
-    """How far the books are behind.
+    """How far the books are behind the deciding process.
 
     `restarts`: how often following restarted from a checkpoint.
     `connected`: whether the stream is open.
-    `heard_s`: time of the last message, on the monotonic clock.
-    `delay_s`: from when the latest records were written to when they were in the books: at once on
-        the clock of the deciding process and on ours.
-    `applied_s`: when the latest message was, on the monotonic clock.
-    `busy_s`: processor time that following took.
-    `verified`: cycles that were decided again here; `differences`: those with another result.
+    `heard_s`: time of the last message, by the monotonic clock.
+    `delay_s`: time from writing the latest records until they were in the books: the longer one by
+        the clock of the deciding process and by this host's.
+    `applied_s`: when the latest message was applied, by the monotonic clock.
+    `busy_s`: processor time used for following.
+    `verified`: number of cycles that were decided again here.
+    `differences`: number of these that had another result.
     """
 
     restarts: int = -1
@@ -79,7 +80,7 @@ class Lag:
 
     @property
     def behind_s(self) -> float:
-        """The age of the books; a message should arrive every quarter of a second."""
+        """The age of the books in seconds; a message should arrive every quarter of a second."""
         return self.delay_s + max(time.monotonic() - self.applied_s - IDLE_S, 0.0)
 
 
@@ -99,10 +100,10 @@ class FollowedBooks:
     `lag`: how far the books are behind.
     `may_work`: set when the compiled loops are loaded; until then only empty books are followed.
     `shadow`: the shadow policy.
-    `planner`: makes plans; None if the deciding process takes none from here.
+    `planner`: makes plans; None if this process must not make any.
     `relay`: followers of these books.
     `source`: the address that is followed; empty: the deciding process on this machine.
-    `account`: follows the books; None: there is none. See `account_by`.
+    `account`: counts usage over time; None: nothing does. See `account_by`.
     """
 
     def __init__(
@@ -118,13 +119,13 @@ class FollowedBooks:
         source: Callable[[], str] = str,
         again_max_s: float = AGAIN_S,
     ) -> None:
-        """Prepare; nothing is followed yet.
+        """Set up the books; following begins with `start`.
 
         `build_policy`: makes a policy for the books.
-        `build_apart`: makes one that shares nothing with it.
+        `build_apart`: makes a policy that shares nothing with those of `build_policy`.
         `limits`, `settings`: of the empty books that are shown before the first checkpoint.
         `verify_every`: every nth cycle is decided again and compared; 0: none.
-        `again_max_s`: the longest pause before the stream is called for again.
+        `again_max_s`: maximum pause before the stream is opened again.
         """
         self.figures, self.settings = pb.Figures(), pb.SettingFigures()
         self.lag = Lag()
@@ -141,28 +142,28 @@ class FollowedBooks:
         self.build_apart = build_apart
         self.substitute = substitute
         self._verify_every = verify_every
-        # The books that take records, and those shown: the previous ones until a checkpoint is
-        # complete.
+        # `_following` takes records. `_shown` answers questions: the previous books until a
+        # checkpoint is complete.
         self._following: Follower | None = None
         self._shown: Follower | None = None
         self._broken = False
         self._empty = Allocator(
             build_policy, settings, limits, substitute=substitute, trail=Trail()
         )
-        self._position = -1  # nothing came yet
+        self._position = -1  # nothing was received yet
         self._written_s = 0.0
         self._commands = Commands()
         self._room = threading.BoundedSemaphore(MESSAGES_MAX)
-        # Questions about a moment that the books have not reached: position, work.
+        # Questions about a position that the books have not reached: (position, work).
         self._early: list[tuple[int, Callable[[], None]]] = []
         self._reader = LastingThread("record-reader", self._read)
         self._owner = threading.Thread(target=self._run, name="books", daemon=True)
         self._ending = False
 
-    # Any thread.
+    # On any thread.
 
     def start(self) -> None:
-        """Follow."""
+        """Start following."""
         self._owner.start()
         self._reader.start()
 
@@ -173,18 +174,18 @@ class FollowedBooks:
         self._commands.end()
 
     def ask(self, work: Callable[[], _T], after: int = -1) -> Future[_T]:
-        """Do some work between two records, once the books have reached a position."""
+        """Do some work between two records, when the books have reached a position."""
         future: Future[_T] = Future()
         self._commands.put(partial(self._ask, after, partial(fulfil, future, work)))
         return future
 
     @property
     def is_current(self) -> bool:
-        """Whether the deciding process sent anything recently."""
+        """Whether the deciding process has sent anything recently."""
         return time.monotonic() - self.lag.heard_s < STALE_S
 
     def problem(self) -> str:
-        """Why these books are out of date; empty if they are current."""
+        """Return why these books are out of date; empty: they are current."""
         behind_s, whom = self.lag.behind_s, self.source() or "the deciding process"
         if not self.lag.connected:
             return f"not connected to {whom} for {behind_s:.0f} s"
@@ -202,7 +203,7 @@ class FollowedBooks:
         return self.figures.sidecar_id
 
     def new_twin(self, policy: PolicySpec) -> Allocator:
-        """Make an allocator for a copy of the books, which decides like the real one.
+        """Make an allocator for a copy of the books, which decides as the real one does.
 
         Its policy shares nothing with that of the books.
         """
@@ -212,17 +213,17 @@ class FollowedBooks:
             self.build_apart, settings, self.session_limits, substitute=substitute, plans=True
         )
 
-    # The thread that owns the books; read these inside `ask`.
+    # On the thread that owns the books; other threads read these by `ask`.
 
     @property
     def allocator(self) -> Allocator:
-        """The session's allocator; without a session an empty one."""
+        """The session's allocator; without a session, an empty one."""
         sidecar = self._sidecar
         return self._empty if sidecar is None else sidecar.allocator
 
     @property
     def session(self) -> SessionInfo | None:
-        """The session that has the allocator."""
+        """The session that has the allocator; None: none."""
         sidecar = self._sidecar
         if sidecar is None or sidecar.session is None:
             return None
@@ -234,10 +235,10 @@ class FollowedBooks:
         return SessionCounts() if self._sidecar is None else self._sidecar.counts
 
     def whole(self, records_before: int = 0) -> tuple[journal_pb2.JournalRecord, Detached]:
-        """Copy the state, and return the beginning of a journal of this moment.
+        """Copy the state; returns the first record of a journal, and the state.
 
-        `records_before`: as the journal should state.
-        Raises LookupError before the first checkpoint, and while a request is half applied.
+        `records_before`: the number of earlier records that the journal should state.
+        Raises LookupError before the first checkpoint, and while a message is half applied.
         """
         sidecar = self._sidecar
         if self._shown is None or sidecar is None:
@@ -254,7 +255,7 @@ class FollowedBooks:
         return start, Detached(sidecar.kept())
 
     def branch(self) -> Branch:
-        """Start feeding a follower.
+        """Start feeding a follower of these books.
 
         Raises LookupError if these books are incomplete.
         """
@@ -278,7 +279,7 @@ class FollowedBooks:
         return branch
 
     def account_by(self, account: Account) -> None:
-        """Let an account follow the books from now on."""
+        """Let an account of usage follow the books from now on."""
         self.account = account
         if self._following is not None:
             self._account_for(self._following)
@@ -297,11 +298,11 @@ class FollowedBooks:
         for work in self._commands.taken():
             try:
                 work()
-            except BaseException:  # noqa: BLE001 - the thread must live; what failed is logged.
+            except BaseException:  # noqa: BLE001 - the error is logged; the thread must continue.
                 _log.exception("the books could not be worked on")
 
     def _begin(self) -> None:
-        """Expect a checkpoint; until it is complete, the previous books are shown."""
+        """Expect a checkpoint; the previous books are shown until it is complete."""
         self._following = Follower(
             self._build_policy,
             self.substitute,
@@ -322,7 +323,7 @@ class FollowedBooks:
             self.relay.write(message)
         except Exception as error:  # noqa: BLE001 - the record was not applied.
             self.relay.end()
-            # Wait for the next checkpoint: the reader calls again.
+            # Wait for the next checkpoint; the reader opens the stream again.
             self._following, self._position, self._broken = None, -1, True
             defect = None if isinstance(error, JournalError) else error
             _log.error("the books cannot follow and restart", error=str(error), exc_info=defect)
@@ -341,7 +342,7 @@ class FollowedBooks:
     def _take(self, message: pb.FollowResponse) -> None:
         follower = self._following
         if follower is None:
-            return  # it was abandoned, and the stream being read is an old one
+            return  # following was abandoned, and the message is from the old stream
         for data in message.records:
             record = journal_pb2.JournalRecord.FromString(data)
             for difference in follower.take(record):
@@ -366,7 +367,7 @@ class FollowedBooks:
         if self.account is not None:
             try:
                 self.account.follow(follower.sidecar)
-            except Exception:  # noqa: BLE001 - the books go on without it.
+            except Exception:  # noqa: BLE001 - the books continue without the account.
                 self.account = None
                 _log.exception("usage cannot be accounted for; please report this")
 
@@ -380,7 +381,7 @@ class FollowedBooks:
                 why=difference.reason,
             )
 
-    # The thread that reads the stream.
+    # On the thread that reads the stream.
 
     def _read(self) -> None:
         told, pause_s = "", AGAIN_S
@@ -400,7 +401,7 @@ class FollowedBooks:
                     if self._broken:
                         break
             except (ConnectionError, JournalError) as error:
-                if str(error) != told and not self._ending:  # once, not at each call
+                if str(error) != told and not self._ending:  # log it once, not at each call
                     told = str(error)
                     whom = self.source() or "the deciding process"
                     _log.warning(f"{whom} cannot be followed", error=told)

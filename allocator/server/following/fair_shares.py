@@ -4,11 +4,11 @@ The books are copied between two records. In the copy everything is released, an
 force decides once, under all of Mesos's rules. A fair share is therefore what a framework could
 have if it wanted as much as possible; a framework that wants less holds less.
 
-Another policy is evaluated on the same copy. A cycle over the resources that are free now shows its
-next offers, often few. An allocation from scratch shows the shares it would approach in the end.
+Another policy can be evaluated on the same copy. A cycle over the resources that are free now shows
+its next offers, often few. An allocation from scratch shows the shares that it would approach.
 
 A separate thread computes deviations from fair shares for metrics and alerts. A computation costs
-about as much as a full cycle, so the thread pauses in proportion.
+about as much as a full cycle, so the thread pauses in proportion to that.
 """
 
 import threading
@@ -31,14 +31,14 @@ def deal(books: FollowedBooks, policy: PolicySpec, copied: Copied) -> report.Rep
 
     `books`: makes allocators.
     `policy`: the policy to use.
-    `copied`: result of `Allocator.copied` on the books' thread.
-    Returns the report of the copy. Its clients are those of the books, row by row.
+    `copied`: the result of `Allocator.copied` on the books' thread.
+    Returns the report of the copy, whose clients are those of the books, row by row.
     """
     return report.read(dealt_anew(books, policy, copied))
 
 
 def dealt_anew(books: FollowedBooks, policy: PolicySpec, copied: Copied) -> Allocator:
-    """As `deal`; returns the allocator, whose `last_cycle` says whether the policy failed."""
+    """Do what `deal` does; returns the allocator, whose `last_cycle` has the policy's error."""
     twin = books.new_twin(policy)
     twin.reallocate_from_scratch(copied, policy=policy)
     return twin
@@ -50,7 +50,7 @@ def newcomers_share(
     """Compute the dominant share that a hypothetical framework would get.
 
     `books`, `policy`, `copied`: as for `deal`.
-    Raises EventError if there is no room for it.
+    Raises EventError if there is no room for the framework.
     """
     twin = books.new_twin(policy)
     handle = twin.reallocate_from_scratch(copied, newcomer, policy)
@@ -59,7 +59,7 @@ def newcomers_share(
 
 
 def root_mean_square(error: Floats) -> float:
-    """The distance of shares from fair ones as one number; 0 without clients.
+    """Return the distance of shares from fair ones as one number; 0 without clients.
 
     >>> root_mean_square(np.array([0.3, -0.4, 0.0, 0.0]))
     0.25
@@ -88,10 +88,10 @@ def compare_policies(
 ) -> tuple[list[pb.Forecast], int]:
     """Compare two policies, on any thread.
 
-    `books`: tells how allocators are made.
-    `copied`: what `Allocator.copied` gave on the books' thread.
+    `books`: makes allocators.
+    `copied`: the result of `Allocator.copied` on the books' thread.
     Returns `forecasts`: clients for which something differs, the largest difference of fair shares
-        first; `unaffected`: frameworks for which nothing does in any role.
+        first; `unaffected`: number of frameworks for which nothing differs in any role.
     """
     now = _twin(books, copied, before)
     state = report.read(now)
@@ -127,7 +127,7 @@ def compare_policies(
 
 
 def _twin(books: FollowedBooks, copied: Copied, policy: PolicySpec) -> Allocator:
-    """Make an allocator with the copied books that decides by this policy."""
+    """Make an allocator from the copied books that decides by this policy."""
     twin = books.new_twin(policy)
     twin.suppose(copied, policy)
     return twin
@@ -152,13 +152,13 @@ def _outlook(books: FollowedBooks, copied: Copied, policy: PolicySpec) -> _Outlo
 
 
 PROCESSOR_PART = 0.01
-"""Maximum part of a processor that the thread takes, not counting what it loads once."""
+"""Maximum fraction of a processor that the thread uses, not counting what it loads once."""
 
 FAILED_PAUSE_MAX_S = 3600.0
-"""If the policy fails again and again it is asked no more seldom than this."""
+"""Maximum pause if the policy fails repeatedly."""
 
 ANSWER_S = 10.0
-"""How long the books may take before they are left alone until the next time."""
+"""Maximum time to wait for the books; then no sample is taken this time."""
 
 _log = structlog.get_logger()
 
@@ -167,10 +167,9 @@ _log = structlog.get_logger()
 class RoleFairness:
     """The m roles that hold something or should.
 
-    `share`, `fair` (m,): dominant shares: what the role and its descendants hold, and what would be
-        fair.
-    `shortfall` (m,), >= 0: by how much a role's share is less than fair. 0 unless a framework in
-        the role or below it has less than its fair share, may be offered more and refuses nothing.
+    `share`, `fair` (m,): dominant shares that the role and its descendants hold, and should hold.
+    `shortfall` (m,), >= 0: how much a role's share is below its fair share. 0 unless a framework in
+        the role or below it has less than its fair share, may be offered more, and refuses nothing.
     """
 
     path: list[str]
@@ -188,9 +187,9 @@ class RoleFairness:
 class Fairness:
     """The result of one computation.
 
-    `client_error` (n,): how much more each client holds than is fair, of those that hold something
-        or should.
-    `taken_s`: when the books were copied, on the monotonic clock.
+    `client_error` (n,): how much more each client holds than its fair share, for clients that hold
+        something or should.
+    `taken_s`: when the books were copied, by the monotonic clock.
     """
 
     client_error: Floats
@@ -202,10 +201,10 @@ class Fairness:
 class FairnessCounts:
     """The cost of computations since the process started.
 
-    `done`, `failed`: times that fair shares were computed, and that the policy failed at it.
-    `total_s`, `last_s`: time that all of them took, and the last.
-    `processor_s`: processor time of the cheaper one of the last two. One of them alone may have
-        paid for what happens only once, such as loading loops.
+    `done`: number of computations; `failed`: how often the policy failed.
+    `total_s`, `last_s`: time that all of them took, and the last one.
+    `processor_s`: processor time of the cheaper one of the last two, because a single one may
+        include one-time costs, such as loading loops.
     """
 
     done: int = 0
@@ -227,7 +226,7 @@ class _Books:
 def compare_with_fair(state: report.Report, fair: report.Report, taken_s: float = 0.0) -> Fairness:
     """Compare what each client holds with its fair share.
 
-    `state`, `fair`: of the same moment, as they are and as `deal` gives them.
+    `state`: the report of the books; `fair`: the result of `deal` for the same moment.
     """
     error = state.share - fair.share
     some = (state.share > 0) | (fair.share > 0)
@@ -256,10 +255,11 @@ def _at_or_below(state: report.Report, clients: Bools) -> Bools:
 
 @dataclass
 class FairnessWatch:
-    """Periodically computes how far shares are from fair.
+    """Computes periodically how far shares are from fair.
 
     `every_s`: minimum time between computations; 0: never.
-    `latest`: None if no client holds anything or should, and before the first computation.
+    `latest`: the last result; None before the first computation, and if no client holds anything or
+        should.
     """
 
     books: FollowedBooks
@@ -279,13 +279,13 @@ class FairnessWatch:
             self._thread.start()
 
     def stop(self) -> None:
-        """End; a computation in progress is abandoned."""
+        """End; abandon a computation in progress."""
         self._closing.set()
         self._thread.end()
 
     @property
     def pause_s(self) -> float:
-        """How long to pause: this bounds the processor time used."""
+        """How long to pause, so that the processor time used is bounded."""
         rest_s = self.counts.processor_s / PROCESSOR_PART
         doubled_s = self.every_s * 2 ** min(self._failed_in_a_row, 30)
         return max(self.every_s, rest_s, min(doubled_s, FAILED_PAUSE_MAX_S))
@@ -297,7 +297,7 @@ class FairnessWatch:
             books = future.result(ANSWER_S)
         except TimeoutError:
             future.cancel()
-            return  # The books are far behind; wait for the next time.
+            return  # the books are far behind; try again next time
         if books is None:
             self.latest = None
             return
@@ -329,7 +329,7 @@ class FairnessWatch:
         if failure:
             counts.failed += 1
             self._failed_in_a_row += 1
-            if failure != self._failure:  # each kind once, not every time
+            if failure != self._failure:  # log each failure once, not every time
                 _log.warning("fair shares cannot be worked out", error=failure)
         else:
             counts.done += 1

@@ -1,11 +1,12 @@
 """Plans, computed from the observer's books in the background.
 
-After a cycle the problem is copied between two records. If the last plan does not fit it, the
+After a cycle the problem is copied between two records. If the last plan is not valid for it, the
 policy computes another one in a separate thread, and the deciding process is asked to adopt it
-(`engine/planning.py`). The books learn of the adoption from the record stream, like any follower.
+(`engine/planning.py`). The books learn of the adoption from the record stream, as any follower
+does.
 
 If a cycle of the deciding process may wait for its first plan, the events of its message are
-applied before its answer arrives, so that the plan is for the state that the cycle sees.
+applied before the answer arrives, so that the plan is for the state that the cycle sees.
 
 A thread cannot be ended from outside. One that does not finish is abandoned after some time, and
 continues beside the next one; no plan is started while `GIVEN_UP_MAX` of them remain.
@@ -29,23 +30,23 @@ from allocator.wire.journal.records import write_plan
 from allocator.wire.settings.operator_settings import write_policy
 
 GIVE_UP_S = 60.0
-"""A plan may take this long, or a hundred times its budget if that is more."""
+"""Maximum time for a plan, or a hundred times its budget if that is more."""
 
 GIVEN_UP_MAX = 2
 
 _log = structlog.get_logger()
 
 SendReport = Callable[[pb.ReportRequest], pb.ReportResponse]
-"""Reports to the deciding process. Raises ConnectionError if that fails."""
+"""Sends a report to the deciding process. Raises ConnectionError if that fails."""
 
 
 @dataclass(slots=True, eq=False)
 class _Run:
-    """A plan being computed.
+    """The computation of a plan.
 
-    `before`: the last run, whose plan may still be good for this problem.
-    `stands`: it is, so no other plan was computed.
-    `failed`: this problem yielded no plan; the next one is for another problem.
+    `before`: the previous run, whose plan may be valid for this problem.
+    `stands`: whether it is, so that no other plan was computed.
+    `failed`: whether no plan was found for this problem; the next run needs another problem.
     """
 
     allocator: Allocator
@@ -61,7 +62,7 @@ class _Run:
     failed: bool = False
 
     def is_for(self, allocator: Allocator) -> bool:
-        """Whether the session is the same, and the policy."""
+        """Whether the allocator has the same session and policy."""
         return self.allocator is allocator and self.policy is allocator.planning_policy
 
 
@@ -77,16 +78,16 @@ class Planner:
         is_awaited: bool = True,
         give_up_s: float = GIVE_UP_S,
     ) -> None:
-        """Prepare.
+        """Start without a plan.
 
-        `ask`: has the thread of the books do something.
-        `interval_s`: from one look at what a plan would be about to the next, at least.
+        `ask`: runs work on the books' thread.
+        `interval_s`: minimum time between two copies of the problem.
         `is_awaited`: whether cycles wait for the first plan.
-        `give_up_s`: how long a plan may take.
+        `give_up_s`: maximum time for a plan.
         """
         self._report, self._ask = report, ask
         self._interval_s, self._give_up_s, self._is_awaited = interval_s, give_up_s, is_awaited
-        # The books' thread only.
+        # On the books' thread only.
         self._run: _Run | None = None
         self._last: _Run | None = None
         self._given_up: list[threading.Thread] = []
@@ -98,17 +99,17 @@ class Planner:
         self._first: tuple[Allocator, PlanningPolicy] | None = None
 
     def renew(self) -> None:
-        """Reset: the books come from a new stream."""
+        """Reset, because the books come from a new stream."""
         self._greeted, self._last, self._after = False, None, 0
 
     def look(self, follower: Follower, position: int) -> None:
-        """Check whether a plan is needed, after some records.
+        """Check, after some records, whether a plan is needed.
 
-        `position`: how many records are in the books.
+        `position`: number of records in the books.
         """
         try:
             self._look(follower, position)
-        except Exception:  # noqa: BLE001 - the books must go on.
+        except Exception:  # noqa: BLE001 - the books must continue.
             _log.exception("no plan could be begun")
 
     def _look(self, follower: Follower, position: int) -> None:
@@ -136,7 +137,7 @@ class Planner:
         if is_first:
             self._first = allocator, policy
         else:
-            # Copying and comparing the whole cluster takes long, so not after each cycle.
+            # Copying and comparing the whole cluster takes long, so do not do it after each cycle.
             self._cycle, self._next_s = allocator.cycle, now_s + self._interval_s
         spec, session = allocator.settings.policy, sidecar.active
         run = _Run(allocator, policy, spec, session, position, problem, self._last, now_s)
@@ -176,19 +177,19 @@ class Planner:
         self._begin_thread(partial(self._tell_given_up, run, failure, took_s))
 
     def _take(self, run: _Run, verdict: pb.ReportResponse | None) -> None:
-        """Take the result of a run, unless it was abandoned.
+        """Process the result of a run, unless the run was abandoned.
 
         `verdict`: None if the report to the deciding process failed.
         """
         if self._run is not run:
             return
-        self._run, run.before = None, None  # or each run would keep all problems before its own
+        self._run, run.before = None, None  # or each run would keep all earlier problems
         if verdict is not None and not run.stands:
             run.failed = run.failed or bool(verdict.refused)
             self._last = None if verdict.stale else run
             self._after = verdict.position
 
-    # The thread of a plan.
+    # On the thread of a plan.
 
     def _greet(self) -> None:
         try:
@@ -216,12 +217,12 @@ class Planner:
             begun_s = time.monotonic()
             plan = run.policy.plan(run.problem)
             took_s = time.monotonic() - begun_s
-            if plan is run.problem.plan:  # It says what is in force.
+            if plan is run.problem.plan:  # the plan in force is still valid
                 return self._tell(run, took_s=took_s, stands=pb.PlanStands())
             proposal = _proposal(run, plan)
         except ConnectionError:
             raise
-        except Exception as error:  # noqa: BLE001 - cycles continue by the plan before.
+        except Exception as error:  # noqa: BLE001 - cycles continue with the previous plan.
             run.failed = True
             failure = f"{type(error).__name__}: {error}"
             return self._tell(run, failure=failure, took_s=time.monotonic() - begun_s)

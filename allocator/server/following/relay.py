@@ -1,7 +1,8 @@
-"""A relay of the record stream: followers of an observer cost the deciding process nothing.
+"""A relay of the record stream, so that followers of an observer cost the deciding process nothing.
 
-Each gets a checkpoint of the books, then the messages that these books follow, unchanged. The
-stream falls silent with its source, so every follower knows how old its books are.
+Each follower gets a checkpoint of the observer's books, then the messages that these books follow,
+unchanged. If the source is silent, so is the relay; every follower thus knows how old its books
+are.
 """
 
 from collections.abc import Iterator
@@ -16,10 +17,10 @@ class Branch(Backlog):
     def __init__(
         self, relay: "Backlogs[Branch]", head: Iterator[bytes], start: pb.FollowResponse
     ) -> None:
-        """Begin with a checkpoint.
+        """Start with a checkpoint.
 
-        `head`: its records, serialised; read on the follower's own thread.
-        `start`: the message behind them.
+        `head`: the records of the checkpoint, serialised; read on the follower's own thread.
+        `start`: the message that follows the checkpoint.
         """
         super().__init__()
         self._relay = relay
@@ -31,7 +32,7 @@ class Branch(Backlog):
         self._relay.remove(self)
 
     def messages(self) -> Iterator[bytes]:
-        """Give the checkpoint, then messages as they come, serialised, until `end`.
+        """Yield the checkpoint, then messages as they arrive, serialised, until `end`.
 
         Raises BehindError if the follower was cut off.
         """

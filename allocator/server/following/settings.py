@@ -18,19 +18,19 @@ class FollowedSettings:
     """Settings, their origins, and where they are saved."""
 
     def __init__(self, books: FollowedBooks, loaded: Loaded) -> None:
-        """Begin with the configuration that this process read itself."""
+        """Start with the configuration that this process has read itself."""
         self._books = books
         self._said = books.settings
         self._read = loaded, Overlay()
 
     @property
     def loaded(self) -> Loaded:
-        """The configuration in force, and where each value of it comes from."""
+        """The configuration in force, and the source of each of its values."""
         return self._latest()[0]
 
     @property
     def overlay(self) -> Overlay:
-        """Operators' settings that override it."""
+        """Operators' settings that override the configuration."""
         return self._latest()[1]
 
     @property
@@ -51,12 +51,12 @@ class FollowedSettings:
 
     @property
     def directory(self) -> str:
-        """Where that is kept; empty: nowhere."""
+        """The directory where settings are saved; empty: they are not saved."""
         return self._books.figures.state.directory
 
     @property
     def problem(self) -> str:
-        """Why it cannot be saved; empty if it can."""
+        """Why settings cannot be saved; empty if they can."""
         return self._books.figures.state.problem
 
     @property

@@ -1,7 +1,7 @@
-"""The shadow policy, which runs in a separate thread after answers are sent.
+"""Runs the shadow policy in a separate thread, after answers are sent.
 
 The books' thread hands over a recorded cycle and continues. The shadow's thread makes one
-comparison at a time, and then pauses for as long as it took. It only counts the cycles in between.
+comparison at a time, and then pauses for as long as it took. Cycles in between are only counted.
 """
 
 import threading
@@ -26,10 +26,10 @@ from allocator.core import (
 from allocator.server.system.lasting import LastingThread
 
 BYTES_MAX = 128 * 2**20
-"""What a cycle may have seen at most to be compared."""
+"""Maximum size of a cycle's input; larger cycles are not compared."""
 
 CLIENTS_MAX = 10_000
-"""Clients whose sums are kept; those without offers for longest are evicted first."""
+"""Maximum number of clients to add up; those that had no offers for longest are removed first."""
 
 _log = structlog.get_logger()
 
@@ -55,10 +55,10 @@ class ShadowCounts:
 
 @dataclass
 class Sums:
-    """What one client was offered, and would have been, over all compared cycles.
+    """What one client was offered, and would have been offered by the shadow policy.
 
-    `offered`, `offered_by_shadow`: dominant shares, added up.
-    `cycles`, `cycles_by_shadow`: in which it was something.
+    `offered`, `offered_by_shadow`: dominant shares, added up over all compared cycles.
+    `cycles`, `cycles_by_shadow`: number of cycles in which it was offered something.
     """
 
     framework_name: str
@@ -69,14 +69,14 @@ class Sums:
 
 
 Client = tuple[str, str]
-"""Path of the role, and id of the framework."""
+"""The path of the role, and the id of the framework."""
 
 
 class Reading(NamedTuple):
-    """A copy for the caller.
+    """A copy of the results, for other threads.
 
-    `spec`: the policy that the sums are of.
-    `clients` (dict of Client to Sums).
+    `spec`: the shadow policy.
+    `clients`: sums by client.
     """
 
     spec: PolicySpec | None
@@ -94,10 +94,10 @@ class _Tally:
 
 
 class Shadow:
-    """Runs the shadow policy, and sums up its decisions."""
+    """Runs the shadow policy, and adds up its decisions."""
 
     def __init__(self, build: Callable[[PolicySpec], Policy]) -> None:
-        """Prepare; the thread begins with the first cycle.
+        """Start without a thread, which begins with the first cycle.
 
         `build`: makes a policy that shares nothing with the one in force.
         """
@@ -110,13 +110,13 @@ class Shadow:
         self._thread: LastingThread | None = None
         self._policy: tuple[PolicySpec, Policy] | None = None
 
-    # The books' thread.
+    # On the books' thread.
 
     def after_answers(self, allocator: Allocator) -> None:
-        """Take the latest cycle, if there is one and time for it."""
+        """Hand over the latest cycle, if there is one and the thread has time for it."""
         spec, trail = allocator.settings.shadow, allocator.trail
         if spec is None and self._tally.spec is None:
-            return  # as mostly
+            return  # the usual case
         assert trail is not None
         record, trail.for_shadow = trail.for_shadow, None
         with self._changed:
@@ -126,11 +126,11 @@ class Shadow:
             free = not self._busy and self._pending is None
             if record is not None and spec is not None:
                 free = self._hand_over(record, free=free)
-        # The snapshot of a large cycle is copied only while the thread has time for it.
+        # Large snapshots are only copied while the thread has time for them.
         trail.shadow_bytes_max = BYTES_MAX if spec is not None and free else 0
 
     def _hand_over(self, record: CycleRecord, *, free: bool) -> bool:
-        """Pass a cycle to the thread; returns whether it could take another one."""
+        """Pass a cycle to the thread; returns whether the thread could take another one."""
         counts = self._tally.counts
         if not free:
             counts.late += 1
@@ -146,7 +146,7 @@ class Shadow:
             return False
         return free
 
-    # Any thread.
+    # On any thread.
 
     def read(self) -> Reading:
         with self._changed:
@@ -155,12 +155,12 @@ class Shadow:
             return Reading(tally.spec, ShadowCounts(**asdict(tally.counts)), clients)
 
     def counts(self) -> Reading:
-        """Copy only the numbers, without clients."""
+        """Copy only the counts, without clients."""
         with self._changed:
             return Reading(self._tally.spec, ShadowCounts(**asdict(self._tally.counts)), {})
 
     def settle(self, within_s: float) -> bool:
-        """Wait until nothing is in progress; returns whether that happened."""
+        """Wait until nothing is in progress; returns whether that happened in time."""
         with self._changed:
             return self._changed.wait_for(
                 lambda: self._pending is None and not self._busy, within_s
@@ -175,12 +175,12 @@ class Shadow:
             self._thread.end()
             self._thread.join(within_s)
 
-    # Its own thread.
+    # On its own thread.
 
     def _run(self) -> None:
         while True:
             with self._changed:
-                self._busy = False  # it may have failed before
+                self._busy = False  # also if the last comparison failed
                 self._changed.wait_for(lambda: self._closing or self._pending is not None)
                 if self._closing:
                     return
@@ -194,7 +194,7 @@ class Shadow:
             with self._changed:
                 tally.counts.busy_s += took_s
                 _add(tally, found, error)
-                # Half of one processor at most, and the interpreter's lock no longer than that.
+                # Use at most half of a processor and of the interpreter's lock.
                 self._changed.wait_for(lambda: self._closing, took_s)
                 self._busy = False
                 self._changed.notify_all()
@@ -204,7 +204,7 @@ class Shadow:
             if self._policy is None or self._policy[0] != spec:
                 self._policy = spec, self._build(spec)
             return compare_beside(record, spec, self._policy[1]), ""
-        except BaseException as error:  # noqa: BLE001 - a shadow policy must not disturb.
+        except BaseException as error:  # noqa: BLE001 - a shadow policy must not do any harm.
             text = f"{type(error).__name__}: {error}"
             return None, text
 
@@ -214,7 +214,7 @@ def _add(tally: _Tally, found: Comparison | None, error: str) -> None:
     counts = tally.counts
     if error:
         counts.failed += 1
-        if error != counts.error:  # each kind once, not in every cycle
+        if error != counts.error:  # log each error once, not in every cycle
             _log.warning("the shadow policy failed", error=error)
         counts.error = error
         return

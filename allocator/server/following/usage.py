@@ -19,22 +19,22 @@ from allocator.usage.report import report
 from allocator.v1 import admin_pb2 as pb
 
 SAMPLE_S = 15.0
-"""Metrics are as old at most."""
+"""Interval at which usage is sampled for metrics."""
 
 SAVE_S = 60.0
-"""What a crash loses at most; it is unknown afterwards."""
+"""Interval at which usage is saved; a crash loses at most this much, which becomes unknown."""
 
 BEGIN_S = 0.1
-"""How often it is asked whether the deciding process said where its state is."""
+"""Interval at which to check whether the deciding process has reported its state directory."""
 
 ANSWER_S = 30.0
-"""How long the books may take for a copy."""
+"""Maximum time to wait for the books to copy the account."""
 
 _log = structlog.get_logger()
 
 
 class Totals(NamedTuple):
-    """Integrals since this process began to follow, and before it in the same hour.
+    """Integrals since this process began to follow, and those of the same hour before.
 
     `parts`: by resource and part.
     `roles`: by role, resource and part.
@@ -45,24 +45,24 @@ class Totals(NamedTuple):
 
 
 class UsageKeeper:
-    """The account, where it is saved, and questions about it.
+    """The account of usage, the store where it is saved, and answers to questions about it.
 
-    `problem`: why it is not saved; empty if it is.
+    `problem`: why usage is not saved; empty if it is.
     `totals`: for metrics; empty before the first session.
     """
 
     def __init__(self, books: FollowedBooks, directory: Callable[[], str | None]) -> None:
-        """Prepare.
+        """Start without an account.
 
-        `directory`: where it is kept; empty: nowhere, so that it ends with the process; None: that
-            is not known yet.
+        `directory`: returns where usage is saved. Empty: nowhere, so it ends with the process.
+            None: unknown yet.
         """
         self.problem = ""
         self.totals = Totals(Counter(), Counter())
         self._books = books
         self._directory = directory
         self._store = UsageStore()
-        # What the account closed and the store has not got yet; of the books' thread.
+        # Closed buckets that the store does not have yet; on the books' thread only.
         self._closed: list[Closed] = []
         self._saving = threading.Lock()
         self._ending = threading.Event()
@@ -72,15 +72,15 @@ class UsageKeeper:
         self._thread.start()
 
     def stop(self, within_s: float) -> None:
-        """Save, and end; the books must still answer."""
+        """Save usage, and end; the books must still answer."""
         self._ending.set()
         self._thread.end()
         self._thread.join(within_s)
 
-    # Any thread.
+    # On any thread.
 
     def answer(self, request: pb.GetUsageRequest) -> pb.GetUsageResponse:
-        """Report. Raises ValueError if the request names something unknown.
+        """Report usage. Raises ValueError if the request names something unknown.
 
         Raises OSError or UsageError if saved usage cannot be read.
         """
@@ -89,13 +89,13 @@ class UsageKeeper:
         return response
 
     def reset(self) -> None:
-        """Forget everything so far. Raises OSError or UsageError if that fails."""
+        """Forget all usage so far. Raises OSError or UsageError if that fails."""
         with self._saving:
             self._store.clear()
             self._books.ask(self._forget).result(ANSWER_S)
         self._save()
 
-    # Its own thread.
+    # On its own thread.
 
     def _run(self) -> None:
         while (directory := self._directory()) is None:
@@ -146,7 +146,7 @@ class UsageKeeper:
             _log.info("usage is saved again")
         self.problem = problem
 
-    # The books' thread.
+    # On the books' thread.
 
     def _take(self) -> tuple[Moment, list[Closed]]:
         account = self._books.account
@@ -169,7 +169,7 @@ class UsageKeeper:
 
 
 def _open(path: Path) -> tuple[UsageStore, Moment | None]:
-    """Open the saved account; a damaged one is set aside and logged.
+    """Open the saved account; a damaged one is moved aside and logged.
 
     Raises OSError if it cannot be used now.
     """

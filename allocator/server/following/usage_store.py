@@ -1,6 +1,6 @@
-"""Where usage is kept: a small SQLite database of hours, days, and what is not over.
+"""Stores usage in a small SQLite database: hours, days, and unfinished buckets.
 
-It is written in transactions: after a crash or a power cut it is as after one of them.
+It is written in transactions, so after a crash or a power cut it has the state after one of them.
 """
 
 import errno
@@ -20,13 +20,13 @@ VERSION = 1
 NAME = "usage.sqlite3"
 
 BUSY_S = 5.0
-"""How long another process may hold the file, such as a backup."""
+"""Maximum time to wait while another process, such as a backup, locks the file."""
 
 _TABLES = (
     "CREATE TABLE bucket (span_ms, begin_ms, content, PRIMARY KEY (span_ms, begin_ms))",
     "CREATE TABLE open (part PRIMARY KEY, content)",
 )
-"""`open` holds what `Moment.to_bytes` gives."""
+"""`open` has the parts that `Moment.to_bytes` returns."""
 
 
 class UsageError(RuntimeError):
@@ -34,13 +34,13 @@ class UsageError(RuntimeError):
 
 
 class UsageStore:
-    """Buckets that are over, and the rest as it was written last; any thread may use it."""
+    """Closed buckets, and the rest of the account as last written; any thread may use it."""
 
     def __init__(self, path: Path | None = None) -> None:
-        """Open it, or make it; None: in memory, for this process alone.
+        """Open the database, or create it; None: in memory, for this process only.
 
-        Raises UsageError if the file is broken or of another version. Raises OSError if it
-        cannot be used now.
+        Raises UsageError if the file is damaged or of another version. Raises OSError if it cannot
+        be used now.
         """
         self.path = path
         self._lock = threading.Lock()
@@ -80,7 +80,7 @@ class UsageStore:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        """Run a transaction; it is on disk when this returns."""
+        """Run a transaction, which is on disk when the block has ended."""
         self._database.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -91,7 +91,7 @@ class UsageStore:
             raise
 
     def write(self, closed: Iterable[Closed], rest: Mapping[str, bytes]) -> None:
-        """Add buckets that are over, forget those that are too old, and replace the rest.
+        """Add closed buckets, remove those that are too old, and replace the rest.
 
         Raises OSError or UsageError; then nothing has changed.
         """
@@ -108,13 +108,13 @@ class UsageStore:
             self._database.executemany("REPLACE INTO open VALUES (?, ?)", rest.items())
 
     def clear(self) -> None:
-        """Forget everything. Raises OSError or UsageError."""
+        """Remove everything. Raises OSError or UsageError."""
         with self._lock, _errors(), self._transaction():
             self._database.execute("DELETE FROM bucket")
             self._database.execute("DELETE FROM open")
 
     def rest(self) -> dict[str, bytes]:
-        """Return the last written unfinished part; empty: none was written.
+        """Return the rest as last written; empty: it was never written.
 
         Raises OSError or UsageError.
         """
@@ -122,7 +122,7 @@ class UsageStore:
             return dict(self._database.execute("SELECT part, content FROM open"))
 
     def read(self, span_ms: int, begin_ms: int, end_ms: int) -> Iterator[tuple[int, Bucket]]:
-        """Give the buckets that begin within some time, with their beginnings, in order.
+        """Yield the buckets that begin within a time span, each with its beginning, in order.
 
         Raises OSError or UsageError.
         """
@@ -139,7 +139,7 @@ class UsageStore:
 
 @contextmanager
 def _errors() -> Iterator[None]:
-    """Distinguish files that cannot be used now (OSError) from damaged ones (UsageError)."""
+    """Convert errors: OSError if a file cannot be used now, UsageError if it is damaged."""
     try:
         yield
     except sqlite3.OperationalError as error:

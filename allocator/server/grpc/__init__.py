@@ -1,4 +1,4 @@
-"""The gRPC side: listeners, who may call, and the services themselves.
+"""The gRPC servers: listeners, access control, and the services themselves.
 
-Begin with `service` (the module's session) and `admin` (operators).
+Start with `service` (the module's session) and `admin` (operators).
 """

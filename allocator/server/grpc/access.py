@@ -1,7 +1,7 @@
-"""Access control: three rights, by the client's certificate or by a token.
+"""Access control: three rights, granted by client certificate or by token.
 
-Callers on a Unix socket may do everything without authentication: only the socket's mode and
-directory guard it.
+Callers on a Unix socket have all rights without authentication: only the mode and directory of the
+socket protect it.
 """
 
 import hmac
@@ -23,7 +23,7 @@ _log = structlog.get_logger()
 
 
 class Certificates:
-    """The configuration of TLS; requested at each handshake."""
+    """The configuration of TLS, which gRPC requests at each handshake."""
 
     def __init__(self, section: ListenSection) -> None:
         """Read the files. Raises OSError if one of them cannot be read."""
@@ -33,7 +33,7 @@ class Certificates:
         self._problem = ""
 
     def credentials(self) -> grpc.ServerCredentials:
-        """Return a server's credentials; they follow the files from then on."""
+        """Return a server's credentials, which are updated when the files change."""
         return grpc.dynamic_ssl_server_credentials(
             self._first,
             self._newer,  # type: ignore[arg-type]  # None is what gRPC asks for
@@ -41,12 +41,12 @@ class Certificates:
         )
 
     def _newer(self) -> "grpc.ServerCertificateConfiguration | None":
-        """Read the files if they changed; None: keep using the previous content."""
+        """Read the files if they have changed; None: keep using the previous content."""
         try:
             marks = self._marks()
             if marks == self._seen:
                 return None
-            # While a pair is being replaced its halves do not fit: the next handshake looks again.
+            # While files are being replaced, certificate and key may not match: try again later.
             problem = find_problem(*self._paths)
             if problem is None:
                 found = self._read()
@@ -56,7 +56,7 @@ class Certificates:
             text = f"tls_{problem.part} {problem.message}"
         except OSError as error:
             text = str(error)
-        if text != self._problem:  # once, not at each handshake
+        if text != self._problem:  # log it once, not at each handshake
             self._problem = text
             _log.warning("changed certificates cannot be used; those from before count", error=text)
         return None
@@ -68,7 +68,7 @@ class Certificates:
         return grpc.ssl_server_certificate_configuration([pair], authority)
 
     def _marks(self) -> list[tuple[int, int, int]]:
-        """The properties that show that a file was replaced."""
+        """Return properties of the files that change when a file is replaced."""
         status = [Path(path).stat() for path in self._paths if path]
         return [(each.st_ino, each.st_mtime_ns, each.st_size) for each in status]
 
@@ -90,20 +90,20 @@ READS = frozenset(
         *("ListSettings", "Snapshot"),
     }
 )
-"""Operators' calls that change nothing. Every other call needs the right to change, so that a call
+"""Operators' calls that change nothing. All other calls need the right to change; so a call that is
 missing here is closed to read-only callers."""
 
 AGAIN_S = 10.0
-"""For this long after a log line about a caller without a right, further ones are only counted."""
+"""For this long after logging a call without the right, further ones are only counted."""
 
 
 class Access:
-    """Rejects calls for which the caller has no right."""
+    """Rejects calls for which the caller lacks the right."""
 
     def __init__(self, section: AccessSection, *, changes: bool = True) -> None:
         """Admit the clients that the configuration names.
 
-        `changes`: whether calls change anything. Otherwise the right to read is enough.
+        `changes`: whether calls change anything. If not, the right to read is enough for all.
         """
         self._changes = changes
         self._lock = threading.Lock()
@@ -121,8 +121,8 @@ class Access:
             "admin_read": (section.admin_read_token, write),
             "admin_write": (write,),
         }
-        # A right without names is open to all callers. So names in admin_write alone do not
-        # restrict reading: only names in admin_read do.
+        # A right without names is open to all callers. Names in admin_write alone do not restrict
+        # reading: only names in admin_read do.
         self._restricted = {
             "session": bool(section.session or section.session_token),
             "admin_read": bool(section.admin_read or section.admin_read_token),
@@ -130,9 +130,9 @@ class Access:
         }
 
     def check(self, context: grpc.ServicerContext, method: str, token: str) -> None:
-        """End a call for which the caller has no right.
+        """End a call for which the caller lacks the right.
 
-        `token`: what it says of itself, as ``Bearer TOKEN``; empty if nothing.
+        `token`: the caller's header ``Bearer TOKEN``; empty: none.
         """
         right = right_of(method)
         if right == "admin_write" and not self._changes:
@@ -146,7 +146,7 @@ class Access:
         context.abort(grpc.StatusCode.PERMISSION_DENIED, self._refusal(right, names, token))
 
     def _refusal(self, right: str, names: list[str], given: str) -> str:
-        """Return the error for a caller without the right, and the fix."""
+        """Return the error for a caller without the right, with the fix."""
         mend = f"name it in access.{right}, or give a token that has"
         if names:
             return f"the certificate {names[0]!r} has no right {right}; {mend}"
@@ -163,14 +163,14 @@ class Access:
         return f"the token is wrong: it has no right {right}; access.{right}_token names its file"
 
     def problem(self) -> str:
-        """Why no master can have the right that sessions need; empty if one can."""
+        """Return why no master can have the right for sessions; empty: one can."""
         paths = [path for path in self._tokens["session"] if path]
         if self._names["session"] or not paths or any(map(_is_readable, paths)):
             return ""
         return f"no master can be let in: the token in {paths[0]} cannot be read, or is empty"
 
     def _tell(self, right: str, names: list[str], peer: str) -> None:
-        """Log a refused caller, at a limited rate: unauthorised clients may call at any rate."""
+        """Log a rejected caller, at a limited rate, because such clients may call at any rate."""
         with self._lock:
             self._untold[right] += 1
             if time.monotonic() - self._told_s.get(right, -AGAIN_S) < AGAIN_S:
@@ -189,7 +189,7 @@ class Access:
         return False
 
     def _read(self, path: str) -> str:
-        """Read a token; empty if that is not possible, which is logged when it changes."""
+        """Read a token; return an empty one if it cannot be read, and log a new reason once."""
         known, why = "", ""
         try:
             known = read_regular(path, FILE_BYTES_MAX).decode().strip()
@@ -207,7 +207,7 @@ class Access:
 
 
 def _is_readable(path: str) -> bool:
-    """Whether a token can be read; asked often, so nothing is logged or counted."""
+    """Whether a token can be read; called often, so nothing is logged or counted."""
     try:
         return bool(read_regular(path, FILE_BYTES_MAX).strip())
     except OSError:
@@ -215,7 +215,7 @@ def _is_readable(path: str) -> bool:
 
 
 def right_of(method: str) -> str:
-    """Which right a method needs; empty: none.
+    """Return the right that a method needs; empty: none.
 
     Examples
     --------

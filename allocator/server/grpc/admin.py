@@ -1,8 +1,7 @@
-"""The operators' service of the deciding process.
+"""The operators' service of the deciding process, which makes changes.
 
-It makes changes. Questions and trials of changes are forwarded to the observer. Before a
-change is made, the observer tries it: it reports what the change affects, and rejects mistakes.
-Without an observer, changes are made unchecked.
+Queries and dry runs are forwarded to the observer. Before a change is made, the observer tries it,
+reports what it affects, and rejects mistakes. Without an observer, changes are made unchecked.
 """
 
 from collections.abc import Callable
@@ -32,7 +31,7 @@ from allocator.v1 import settings_pb2
 
 APPLY, REVERT = "ApplySettings", "RevertSettings"
 RESET_USAGE = "ResetUsage"
-"""A change of the observer's own."""
+"""A change that the observer itself makes."""
 
 JUDGED_PART = 0.5
 """Fraction of the caller's remaining time that the observer may use to try a change."""
@@ -43,7 +42,7 @@ _log = structlog.get_logger()
 
 
 class AdminServicer:
-    """Answers operators; changes nothing if a request is invalid."""
+    """Serves operators; changes nothing if a request is invalid."""
 
     def __init__(self, changes: ChangeRequests, observer: ObserverCalls) -> None:
         self._changes = changes
@@ -127,9 +126,9 @@ class AdminServicer:
         refused: Callable[[str], None],
         context: grpc.ServicerContext,
     ) -> Any:  # noqa: ANN401 - the response of the call
-        """Let the observer try a change; ends the call if it is rejected.
+        """Let the observer try a change; if it rejects the change, end the call.
 
-        `refused`: called with the reason before that.
+        `refused`: called with the reason before the call ends.
         """
         _, response = messages_of(method)
         trial = type(request)()
@@ -160,6 +159,6 @@ class AdminServicer:
             question = pb.GetStatusRequest().SerializeToString()
             data = self._observer.ask("GetStatus", question, left_s(context))
         except grpc.RpcError:
-            return response  # what is in force can be asked for later
+            return response  # the caller can query the settings in force later
         response.settings.extend(pb.GetStatusResponse.FromString(data).settings)
         return response

@@ -1,8 +1,8 @@
-"""Limits on calls: concurrent calls of each kind, and how long each may take.
+"""Limits calls: the number of concurrent calls of each kind, and the duration of each.
 
-Any peer that reaches a port may call before it is authenticated. So each kind of call has places of
-its own, and many calls of one kind leave room for the others. A call holds a thread, so it is ended
-when its caller neither sends nor reads for too long.
+Any peer that reaches a port may call before it is authenticated. Each kind of call therefore has
+its own limit, so that calls of one kind cannot block other kinds. A call occupies a thread, so it
+is ended when its caller neither sends nor reads for too long.
 """
 
 import threading
@@ -18,16 +18,16 @@ from allocator.server.engine.sessions import SESSIONS_MAX
 from allocator.server.grpc.access import ADMIN, RECORDS, SESSION, Access
 
 REQUEST_S = 10.0
-"""A request that is one message must be there within this time."""
+"""Time within which a request of a single message must arrive."""
 
 
 class Bounds(NamedTuple):
     """The limits of one kind of call.
 
-    `places`: calls at a time.
+    `places`: maximum number of concurrent calls.
     `whole_s`: maximum duration of a call; 0: unlimited.
-    `piece_s`: time its caller has to take each piece of an answer; 0: no bound of ours.
-    `newest`: if no place is left, the oldest call is ended to make room for the new one.
+    `piece_s`: time within which the caller must take each piece of an answer; 0: unlimited.
+    `newest`: if no place is left, end the oldest call to make room for the new one.
     """
 
     places: int
@@ -37,12 +37,12 @@ class Bounds(NamedTuple):
 
 
 BOUNDS = {
-    # The core itself ends sessions that are too many or silent, and streams that read too slowly.
-    # There are places for twice as many, for a stream that was ended may take a moment to go.
+    # The core itself ends surplus or silent sessions, and streams that are read too slowly. There
+    # are twice as many places, because a stream that was ended may take a moment to close.
     "session": Bounds(2 * SESSIONS_MAX, 0.0),
-    # A trial of a policy takes long, and so does the state of a large cluster on a slow line.
+    # Trying a policy takes long, and so does sending the state of a large cluster over a slow line.
     "operator": Bounds(12, 600.0, 30.0),
-    # Those on other machines: our observer has a server of its own.
+    # Followers on other machines; the local observer has a server of its own.
     "follower": Bounds(8, 0.0, 30.0),
     "probe": Bounds(8, 30.0),
     "watch": Bounds(4, 3600.0, 30.0, newest=True),
@@ -50,16 +50,16 @@ BOUNDS = {
 }
 
 _SPARE = 16
-"""Threads for calls that are about to be refused or to end."""
+"""Additional threads, for calls that are about to be rejected or to end."""
 
 REASONS = ("room", "right")
-"""Why a call is refused: no place for its kind, no right."""
+"""Why a call is rejected: no free place, or no right."""
 
 CALLS_MAX = sum(each.places for each in BOUNDS.values()) + _SPARE
-"""Calls at a time, and threads that serve them."""
+"""Maximum number of concurrent calls, and number of threads that serve them."""
 
 CONNECTIONS_MAX = 256
-"""Connections to each address: so that descriptors are left. Far more than there are callers."""
+"""Maximum number of connections to each address, so that file descriptors are left."""
 
 
 def kind_of(method: str) -> str:
@@ -82,7 +82,7 @@ def kind_of(method: str) -> str:
 
 
 class _Call:
-    """One call: ends when its time is up."""
+    """A call that is ended when its time is up."""
 
     def __init__(self, context: grpc.ServicerContext, bounds: Bounds) -> None:
         self._context = context
@@ -91,7 +91,7 @@ class _Call:
         self._timer: threading.Timer | None = None
 
     def within(self, seconds: float) -> None:
-        """Set the time for the caller's next step; 0: as long as the whole call may take."""
+        """Set the time for the caller's next step; 0: until the end of the whole call."""
         self.over()
         left_s = self._ends_s - time.monotonic() if self._ends_s else seconds
         least_s = min(seconds or left_s, left_s)
@@ -101,7 +101,7 @@ class _Call:
             self._timer.start()
 
     def over(self) -> None:
-        """Remove the bound."""
+        """Remove the time limit of the current step."""
         if self._timer is not None:
             self._timer.cancel()
 
@@ -118,9 +118,9 @@ class _Call:
 
 
 class Calls(grpc.ServerInterceptor):
-    """Admits calls that have the right, while there is room for their kind.
+    """Admits calls that have the right, if there is a free place for their kind.
 
-    `refused`: calls that were refused, by kind and reason.
+    `refused`: number of rejected calls, by kind and reason.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class Calls(grpc.ServerInterceptor):
         """Admit calls.
 
         `access`: checks rights.
-        `not_ready`: why no session can begin yet; empty once the loops are loaded.
+        `not_ready`: returns why no session can begin yet; empty when the loops are loaded.
         """
         self._not_ready = not_ready
         self.refused: Counter[tuple[str, str]] = Counter()
@@ -140,7 +140,7 @@ class Calls(grpc.ServerInterceptor):
         self._open: dict[str, dict[int, _Call]] = {kind: {} for kind in BOUNDS}
 
     def problem(self) -> str:
-        """Why no session can begin; empty if one can."""
+        """Return why no session can begin; empty: one can."""
         if why := self._not_ready():
             return why
         streams, most = len(self._open["session"]), BOUNDS["session"].places
@@ -149,10 +149,10 @@ class Calls(grpc.ServerInterceptor):
         return self._access.problem()
 
     def intercept_service(self, continuation: Any, details: Any) -> Any:  # noqa: ANN401
-        """Find the handler of a call, behind the checks.
+        """Find the handler of a call, and add the checks.
 
-        Each becomes a handler of streams, which reads its requests itself. Else gRPC would wait for
-        a call's request without a time limit, and hold a thread meanwhile.
+        All handlers become handlers of streams, which read requests themselves. Otherwise gRPC
+        would wait for a request without a time limit, and occupy a thread meanwhile.
         """
         handler = continuation(details)
         if handler is None:
@@ -183,7 +183,7 @@ class Calls(grpc.ServerInterceptor):
         with self._counting(kind, "right"):
             self._access.check(context, method, token)
         if kind == "session" and (why := self._not_ready()):
-            # A module treats this as an absent sidecar: it asks again within a second.
+            # A module treats this as an absent sidecar, and tries again within a second.
             context.abort(grpc.StatusCode.UNAVAILABLE, f"{why}; ask again")
         call = _Call(context, BOUNDS[kind])
         if not self._take(kind, call):
@@ -199,20 +199,20 @@ class Calls(grpc.ServerInterceptor):
 
     @contextmanager
     def _counting(self, kind: str, reason: str) -> Iterator[None]:
-        """Count a call that is rejected here."""
+        """Count a call that is rejected in this block."""
         try:
             yield
-        except Exception:  # what ends a call has no class of its own
+        except Exception:  # gRPC ends a call by a plain Exception
             with self._lock:
                 self.refused[kind, reason] += 1
             raise
 
     def _take(self, kind: str, call: _Call) -> bool:
-        """Admit a call, evicting the oldest one of its kind if full."""
+        """Admit a call; if its kind is full, end the oldest call or reject this one."""
         bounds, oldest = BOUNDS[kind], None
         with self._lock:
             taken = self._open[kind]
-            # Calls that were cut take a moment to go.
+            # Calls that were ended take a moment to close.
             if len(taken) >= bounds.places + (_SPARE // 4 if bounds.newest else 0):
                 self.refused[kind, "room"] += 1
                 return False
@@ -236,7 +236,7 @@ def _asked(
     call: _Call,
     context: grpc.ServicerContext,
 ) -> Any:  # noqa: ANN401
-    """Give what a handler takes: its one request, or all of them as they come."""
+    """Return the argument of a handler: its single request, or an iterator of requests."""
     if handler.request_streaming:
         return requests
     call.within(REQUEST_S)

@@ -1,4 +1,4 @@
-"""Forwarding of operators' questions to the observer, and of its answers."""
+"""Forwards operators' queries to the observer, and returns its answers."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
@@ -9,13 +9,13 @@ from allocator.server.engine.commands import left_s
 from allocator.server.grpc.access import ADMIN
 
 AFTER = "after-record"
-"""Metadata of a question: the record that the observer's books must have reached."""
+"""Metadata key of a query: the record that the observer's books must have reached."""
 
 TRIAL = "trial"
-"""Metadata of a dry run that is the trial of a change."""
+"""Metadata key of a dry run with which the deciding process tries a change."""
 
 STREAM_S = 600.0
-"""Maximum duration of an answer in pieces."""
+"""Maximum duration of a streamed answer."""
 
 OPTIONS = (
     ("grpc.enable_http_proxy", 0),
@@ -24,7 +24,7 @@ OPTIONS = (
     ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1000),
 )
-"""Options of channels between the two processes: reconnect soon after a failure."""
+"""Options of channels between the two processes, to reconnect soon after a failure."""
 
 _UNAVAILABLE = "the observer, which answers questions, is starting; ask again"
 
@@ -33,23 +33,23 @@ class ObserverCalls:
     """Calls to the observer."""
 
     def __init__(self, target: str, position: Callable[[], int]) -> None:
-        """Prepare; the observer need not be running yet.
+        """Open a channel; the observer need not be running yet.
 
-        `target`: where it listens.
-        `position`: of the latest record, which an answer must include.
+        `target`: the observer's address.
+        `position`: returns the position of the latest record, which answers must include.
         """
         self._channel = grpc.insecure_channel(target, OPTIONS)
         self._position = position
 
     def ask(self, method: str, request: bytes, within_s: float, *, trial: bool = False) -> bytes:
-        """Request a single answer. Raises grpc.RpcError."""
+        """Make a call with a single answer. Raises grpc.RpcError."""
         call: Any = self._channel.unary_unary(f"{ADMIN}{method}")
         metadata = (*self._metadata(), *(((TRIAL, "1"),) if trial else ()))
         answer: bytes = call(request, within_s, metadata, wait_for_ready=True)
         return answer
 
     def forward(self, method: str, request: bytes, context: grpc.ServicerContext) -> bytes:
-        """Answer a call with the observer's answer; its errors end the call."""
+        """Answer a call with the observer's answer; if that is an error, end the call with it."""
         asked: Any = self._channel.unary_unary(f"{ADMIN}{method}")
         call = asked.future(request, left_s(context), self._metadata(), wait_for_ready=True)
         context.add_callback(call.cancel)
@@ -62,7 +62,7 @@ class ObserverCalls:
     def forward_stream(
         self, method: str, request: bytes, context: grpc.ServicerContext
     ) -> Iterator[bytes]:
-        """The same for an answer in pieces."""
+        """Do the same for a streamed answer."""
         limit_s = min(context.time_remaining() or STREAM_S, STREAM_S)
         asked: Any = self._channel.unary_stream(f"{ADMIN}{method}")
         call = asked(request, limit_s, self._metadata(), wait_for_ready=True)
@@ -80,13 +80,13 @@ class ObserverCalls:
 
 
 def status_of(error: Exception) -> tuple[grpc.StatusCode, str]:
-    """How a call ended, and the details."""
+    """Return the status code with which a call ended, and its details."""
     if not isinstance(error, grpc.Call):
         return grpc.StatusCode.CANCELLED, ""
     return error.code(), error.details() or ""
 
 
 def _end(context: grpc.ServicerContext, error: Exception) -> NoReturn:
-    """End a call as the observer ended its own."""
+    """End a call with the error with which the observer ended its own."""
     code, text = status_of(error)
     context.abort(code, _UNAVAILABLE if code is grpc.StatusCode.UNAVAILABLE else text)

@@ -1,4 +1,4 @@
-"""The addresses the sidecar listens on."""
+"""Opens the addresses that the sidecar listens on."""
 
 import errno
 import grp
@@ -21,38 +21,38 @@ CONNECT_S = 1.0
 
 
 class ListenError(OSError):
-    """An address cannot be listened on: which one, why, and the fix."""
+    """Listening failed; the text has the address, the reason and the fix."""
 
 
 OPTIONS = (
-    # Two sidecars that share a port would share a master's sessions, too.
+    # Without this, two sidecars on one port would share the sessions of a master.
     ("grpc.so_reuseport", 0),
     # Detect peers that vanished silently.
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.keepalive_timeout_ms", 20_000),
-    # Modules ping often to detect when we vanish; that is not abuse.
+    # Allow modules to ping often, which they do to detect lost connections.
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
     ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),
     ("grpc.http2.max_ping_strikes", 0),
     ("grpc.max_send_message_length", -1),
-    # Close idle connections, so that they take no room from others.
+    # Close idle connections, which count against the maximum number.
     ("grpc.server_handshake_timeout_ms", 10_000),
     ("grpc.max_connection_idle_ms", 15_000),
     ("grpc.max_allowed_incoming_connections", CONNECTIONS_MAX),
     ("grpc.max_concurrent_streams", 64),
 )
-"""Of servers that others than our own processes reach."""
+"""Options of servers that other than this sidecar's own processes can reach."""
 
 
 def claim_addresses(targets: Iterable[str], key: str = "listen.targets") -> None:
-    """Check that every address can be listened on, before anything slow begins.
+    """Check that all addresses can be listened on, before anything slow begins.
 
-    Nothing stays open: `listen` reports an address that is taken in between.
+    Nothing stays open: `listen` reports an address that is taken in the meantime.
 
-    `key`: what of the configuration names them.
+    `key`: the configuration key of the addresses, for messages.
 
-    Raises ListenError: which address, why, and what to do.
+    Raises ListenError.
     """
     for target in targets:
         if target.startswith(UNIX):
@@ -65,7 +65,7 @@ def claim_addresses(targets: Iterable[str], key: str = "listen.targets") -> None
 
 
 def _claim(host: str, port: int, target: str, key: str) -> None:
-    """Bind a port and let it go; port 0 is any free one."""
+    """Bind a port and release it; port 0 always succeeds."""
     if port == 0:
         return
     try:
@@ -76,12 +76,12 @@ def _claim(host: str, port: int, target: str, key: str) -> None:
     for family, kind, protocol, _, address in found:
         try:
             with socket.socket(family, kind, protocol) as probe:
-                # As gRPC does: a port can be reused as soon as its listener is closed.
+                # As gRPC does, so that a port can be reused as soon as its listener is closed.
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 probe.bind(address)
         except OSError as error:
             if error.errno in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL) and len(found) > 1:
-                continue  # A name with several addresses, some of them of this machine.
+                continue  # the name has several addresses, and this one is not of this machine
             why = os.strerror(error.errno or 0)
             mend = f"set {key} to another"
             if error.errno == errno.EACCES:
@@ -90,9 +90,9 @@ def _claim(host: str, port: int, target: str, key: str) -> None:
 
 
 def listen(server: grpc.Server, section: ListenSection) -> list[str]:
-    """Bind a server to every target.
+    """Bind a server to all targets.
 
-    Returns the addresses as they are, with the port that was taken if any was wanted.
+    Returns the bound addresses; port 0 is replaced by the actual port.
     Raises ListenError.
     """
     bound = []
@@ -102,14 +102,14 @@ def listen(server: grpc.Server, section: ListenSection) -> list[str]:
             _listen_unix(server, path, section.unix_mode, section.unix_owner)
             bound.append(target)
         else:
-            # For each its own: a listener asks for what changed since it asked last.
+            # Separate credentials for each listener, since each must see when the files change.
             port = _add(server, target, _credentials(section))
             bound.append(f"{target.rpartition(':')[0]}:{port}")
     return bound
 
 
 def _credentials(section: ListenSection) -> grpc.ServerCredentials | None:
-    """TLS credentials from the files; None if there are none."""
+    """Return TLS credentials from the files; None if none are configured."""
     if not section.tls_cert:
         return None
     try:
@@ -132,10 +132,10 @@ def _add(server: grpc.Server, target: str, credentials: grpc.ServerCredentials |
 
 
 def _listen_unix(server: grpc.Server, path: Path, mode: int, owner: str) -> None:
-    """Listen on a socket file that only users allowed by `mode` and `owner` can open."""
+    """Listen on a Unix socket that only users allowed by `mode` and `owner` can open."""
     _check_directory(path)
     _remove_stale(path)
-    # It cannot be opened before its owner is set.
+    # Create it without permissions, until its owner is set.
     with _umask(0o777):
         _add(server, f"{UNIX}{path}", None)
     _give(path, owner)
@@ -143,7 +143,7 @@ def _listen_unix(server: grpc.Server, path: Path, mode: int, owner: str) -> None
 
 
 def _give(path: Path, owner: str) -> None:
-    """Give a socket file to a user, a group, or both (``user:group``); empty: it stays ours."""
+    """Give a socket file to a user, a group, or both (``user:group``); empty: change nothing."""
     user, _, group = owner.partition(":")
     why = ""
     try:
@@ -160,7 +160,7 @@ def _give(path: Path, owner: str) -> None:
 
 
 def _number(text: str, find: Callable[[str], int]) -> int:
-    """The number of a user or group; -1, which changes nothing, if none is given."""
+    """Return the number of a user or group; -1, which changes nothing, if none is given."""
     if not text:
         return -1
     return int(text) if text.isdecimal() else find(text)
@@ -188,7 +188,7 @@ def _check_directory(path: Path) -> None:
 
 
 def _remove_stale(path: Path) -> None:
-    """Remove the socket file of a process that is gone."""
+    """Remove the socket file of a process that no longer runs."""
     try:
         status = path.lstat()
     except FileNotFoundError:
@@ -209,7 +209,7 @@ def _remove_stale(path: Path) -> None:
 
 @contextmanager
 def _umask(mask: int) -> Iterator[None]:
-    """Files created here have no more permissions than the mask leaves, from the start."""
+    """Create files in this block without the permissions in the mask."""
     before = os.umask(mask)
     try:
         yield

@@ -1,4 +1,4 @@
-"""The observer's reports on plans, received by the deciding process."""
+"""The service that receives the observer's reports on plans in the deciding process."""
 
 from typing import assert_never
 
@@ -15,7 +15,7 @@ from allocator.wire.settings.operator_settings import read_policy
 
 
 class PlanServicer(records_pb2_grpc.PlanServiceServicer):
-    """Takes the observer's reports."""
+    """Receives the observer's reports."""
 
     def __init__(self, planning: Planning) -> None:
         self._planning = planning
@@ -26,7 +26,7 @@ class PlanServicer(records_pb2_grpc.PlanServiceServicer):
     def Report(  # noqa: N802 - the name of the RPC
         self, request: pb.ReportRequest, context: grpc.ServicerContext
     ) -> pb.ReportResponse:
-        """Record a report on planning; a plan is adopted or rejected."""
+        """Process a report on planning; a plan is adopted or rejected."""
         planning = self._planning
         match said := request.WhichOneof("said"):
             case None:
@@ -44,7 +44,7 @@ class PlanServicer(records_pb2_grpc.PlanServiceServicer):
 
 
 def _read(request: pb.ReportRequest) -> PlanReport:
-    """Read a report; a plan that cannot be read is a failure."""
+    """Parse a report; a plan that cannot be parsed counts as a failure."""
     said: Proposal | str = request.failure
     if request.HasField("proposal"):
         proposal = request.proposal

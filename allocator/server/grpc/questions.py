@@ -1,9 +1,9 @@
-"""The operators' service of an observer: it answers questions and tries changes.
+"""The operators' service of an observer: answers queries and tries changes.
 
-Every kind of rule (`allocator.rule_kinds`) has two calls, of the same form: one lists its rules,
-the other sets, replaces or removes one of them; here the second only tries it. Calls that change
-nothing are views (`VIEWS`), except answers in pieces: `Dump` and `Snapshot`. The observer itself
-resets its account of usage.
+Each kind of rule (`allocator.rule_kinds`) has two calls of the same form: one lists its rules, the
+other sets, replaces or removes a rule; here it is only tried. Calls that change nothing are views
+(`VIEWS`), except those with streamed answers: `Dump` and `Snapshot`. The observer itself resets its
+account of usage.
 """
 
 import threading
@@ -46,12 +46,12 @@ from allocator.wire.settings.operator_settings import read_policy
 _T = TypeVar("_T")
 
 LONG_MAX = 2
-"""Long answers at a time: each may come to need as much memory as the books."""
+"""Maximum number of concurrent long answers; each may need as much memory as the books."""
 
 _LONG = frozenset({Views.usage})
 
 _ENDED_EARLY = frozenset({Views.explain})
-"""Long answers that end when their caller no longer waits."""
+"""Long answers that end early if their caller no longer waits."""
 
 _NO_CHANGES = "this is an observer, which changes nothing; ask the sidecar itself, or --dry-run"
 
@@ -82,7 +82,7 @@ class _Questions:
 
     @contextmanager
     def _place(self, context: grpc.ServicerContext) -> Iterator[None]:
-        """Take a place for long answers; ends the call if none becomes free."""
+        """Take a place for long answers; if none becomes free in time, end the call."""
         if not self._places.acquire(timeout=left_s(context)):
             text = f"{LONG_MAX} long questions are worked out at a time; ask again"
             context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, text)
@@ -123,7 +123,7 @@ class _Questions:
     def _forecast(
         self, spec: PolicySpec, response: pb.SetPolicyResponse, context: grpc.ServicerContext
     ) -> None:
-        """Add what another policy would do."""
+        """Add to the response what another policy would do."""
         copied: Copied = self._ask(context, self._views.books.allocator.copied)
         now = read_policy(response.policy)
         found, unaffected = fair_shares.compare_policies(self._views.books, copied, now, spec)
@@ -145,7 +145,7 @@ class _Questions:
         return pb.ApplySettingsResponse(changes=rows, change=told)
 
     def _refuse_change(self, _: Message, context: grpc.ServicerContext) -> NoReturn:
-        """Report where changes are made."""
+        """Reject a change, and say where changes can be made."""
         source = self._views.books.source()
         if not source:
             context.abort(grpc.StatusCode.FAILED_PRECONDITION, _NO_CHANGES)
@@ -201,8 +201,7 @@ class _Questions:
 
     def _ask(self, context: grpc.ServicerContext, work: Callable[[], _T]) -> _T:
         given = dict(context.invocation_metadata()).get(AFTER, "")
-        # One that follows another machine reports what it knows, if only that there is no
-        # connection.
+        # An observer of another machine answers even before it is connected, to report that.
         at_least = -1 if self._views.books.source() else 0
         after = int(given) if str(given).isdecimal() else at_least
         return wait(context, self._views.books.ask(work, after))
@@ -212,7 +211,7 @@ class _Questions:
 
 
 def _is_trial(context: grpc.ServicerContext) -> bool:
-    """Whether a dry run is the trial of a change that follows, which needs no forecast."""
+    """Whether a dry run tries a change that follows, so that no forecast is needed."""
     return TRIAL in dict(context.invocation_metadata())
 
 

@@ -1,4 +1,4 @@
-"""The gRPC service of the record stream, with figures and settings."""
+"""The gRPC service of the record stream, which also has figures and settings."""
 
 import os
 import threading
@@ -28,10 +28,10 @@ from allocator.wire.settings.history import write_history
 from allocator.wire.settings.overlay import write_overlay
 
 OBSERVER_PART = 0.5
-"""Fraction of the core's time that checkpoints for its observer may take; it rarely restarts."""
+"""Maximum fraction of the core's time for checkpoints for its observer, which rarely restarts."""
 
 FOLLOWERS_PART = 0.05
-"""The same fraction of an observer's time for its followers."""
+"""Maximum fraction of an observer's time for checkpoints for its followers."""
 
 RECORDS = pb.DESCRIPTOR.services_by_name["RecordService"].full_name
 
@@ -42,8 +42,8 @@ EVERY_S = 0.25
 class Decider(NamedTuple):
     """The sources of figures.
 
-    `progress`: how far compiled loops are.
-    `monitor`: whether the process is alive, and takes sessions.
+    `progress`: returns the progress of the compiled loops.
+    `monitor`: whether the process is healthy, and accepts sessions.
     """
 
     loop: CoreLoop
@@ -55,7 +55,7 @@ class Decider(NamedTuple):
 
 
 def write_figures(decider: Decider) -> pb.Figures:
-    """Return figures that are not in the books; from any thread, without waiting for the core's."""
+    """Return figures that are not in the books; on any thread, without waiting for the core's."""
     loop, operators, planning = decider.loop, decider.operators, decider.planning
     progress, session, times = decider.progress(), loop.session, loop.cycle_times
     figures = pb.Figures(
@@ -123,11 +123,11 @@ class Stream(Protocol):
         """
 
     def end(self) -> None:
-        """End the stream, and drop this follower's backlog; from any thread."""
+        """End the stream, and drop the records that wait for this follower; on any thread."""
 
 
 class RecordServicer:
-    """Sends followers a checkpoint, and all records from then on."""
+    """Sends followers a checkpoint, and then all records."""
 
     def __init__(
         self,
@@ -138,8 +138,8 @@ class RecordServicer:
         """Serve streams.
 
         `begin`: makes the stream of a new follower; raises LookupError if there are no books.
-        `call`: has that done by the thread that owns the books.
-        `part`: part of that thread's time that the checkpoints may take.
+        `call`: runs work on the thread that owns the books; used for `begin`.
+        `part`: maximum fraction of that thread's time for checkpoints.
         """
         self._begin, self._call, self._part = begin, call, part
         self._one_at_a_time = threading.Lock()
@@ -169,7 +169,7 @@ class RecordServicer:
 
     @contextmanager
     def _turn(self, context: grpc.ServicerContext) -> Iterator[None]:
-        """Wait until the books may be held up for a checkpoint again; ends the call otherwise."""
+        """Wait until a checkpoint may be made again; if that takes too long, end the call."""
         within_s = left_s(context)
         if self._one_at_a_time.acquire(timeout=within_s):
             try:
@@ -184,7 +184,7 @@ class RecordServicer:
         context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, text)
 
     def _begun(self) -> Stream:
-        """Start feeding a follower; on the thread that owns the books."""
+        """Make the stream of a follower; on the thread that owns the books."""
         begun_s = time.monotonic()
         try:
             return self._begin()
@@ -215,7 +215,7 @@ class DecidersStream(NamedTuple):
 def deciders_records(
     decider: Decider, part: float = OBSERVER_PART, left: Callable[[], None] = lambda: None
 ) -> RecordServicer:
-    """Make the servicer of the deciding process's records for its observer.
+    """Make the service of the deciding process's records for its observer.
 
     `left`: called when a follower has left.
     """
@@ -224,7 +224,7 @@ def deciders_records(
 
 
 def latest(decider: Decider) -> Callable[[pb.FollowResponse], None]:
-    """Add figures to messages now and then, and right after a change; settings after one."""
+    """Return a function that adds figures to a message if they are due, and settings if changed."""
     operators, monitor = decider.operators, decider.monitor
     sent_s, set_then, was = 0.0, -1, -1
 

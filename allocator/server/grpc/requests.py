@@ -1,4 +1,4 @@
-"""Parsing and checking of requests for changes, the same for trials and actual changes."""
+"""Parses and checks requests for changes, in the same way for dry runs and actual changes."""
 
 from dataclasses import replace
 from typing import Any
@@ -23,25 +23,25 @@ CHANGES_MAX = 10_000
 """Maximum number of settings in one call."""
 
 SETS = {f"Set{kind.title}": kind for kind in KINDS.values()}
-"""The calls that set something, and what."""
+"""The calls that set something, with the kind that they set."""
 
 
 SERVICE = pb.DESCRIPTOR.services_by_name["AdminService"]
 
 
 def messages_of(method: str) -> tuple[type[Any], type[Any]]:
-    """The messages of the request and of the response of a call."""
+    """Return the classes of the request and of the response of a call."""
     found = SERVICE.methods_by_name[method]
     return found.input_type._concrete_class, found.output_type._concrete_class  # noqa: SLF001
 
 
 def field_of(kind: SettingKind) -> str:
-    """The field of a response that lists what is in force."""
+    """Return the field of a response that lists the settings of a kind."""
     return kind.plural if kind.is_rule else kind.name
 
 
 def listed(kind: SettingKind, settings: Settings) -> Any:  # noqa: ANN401 - a policy, or rules
-    """Write the rules in force of a kind."""
+    """Convert the settings in force of a kind to messages."""
     if kind is POLICY:
         return write_policy(settings.policy)
     if kind is SHADOW:
@@ -54,7 +54,7 @@ def read_request(
     request: Any,  # noqa: ANN401 - as the kind says
     context: grpc.ServicerContext,
 ) -> OperatorChange:
-    """Read the change that a request asks for; ends the call if it is invalid."""
+    """Parse the change that a request asks for; if it is invalid, end the call."""
     if kind is POLICY:
         return SetPolicy(read_policy(request.policy))
     try:
@@ -72,7 +72,7 @@ def read_request(
 def read_changes(
     request: pb.ApplySettingsRequest, context: grpc.ServicerContext
 ) -> list[OperatorChange]:
-    """Read several changes; ends the call if one of them is invalid."""
+    """Parse several changes; if one of them is invalid, end the call."""
     if len(request.changes) > CHANGES_MAX:
         reject(context, f"changes: {len(request.changes)} at once; send {CHANGES_MAX} at most")
     try:
@@ -86,7 +86,7 @@ def read_changes(
 
 
 def beside(change: OperatorChange, request: Any) -> list[OperatorChange]:  # noqa: ANN401
-    """Return the value that a change sets."""
+    """Return the further changes of a request: the same for other agents."""
     if change.kind.scope is not Scope.AGENT or change.takes_back:
         return []
     return [replace(change, agent=each) for each in request.also]
@@ -98,7 +98,7 @@ def is_forced(kind: SettingKind, request: Any) -> bool:  # noqa: ANN401
 
 
 def _check_expression(context: grpc.ServicerContext, change: OperatorChange) -> None:
-    """Reject an expression that holds for every agent."""
+    """Reject an empty expression, which would hold for every agent."""
     kind, text = change.kind, getattr(change, change.kind.field)
     if kind.value is Value.EXPRESSION and text is not None and not text.strip(" ;"):
         mend = "is empty; write clauses, as in 'zone=a|b; ssd', or remove the rule"
@@ -108,7 +108,7 @@ def _check_expression(context: grpc.ServicerContext, change: OperatorChange) -> 
 def _check_patterns(
     context: grpc.ServicerContext, change: OperatorChange, *, everybody: bool
 ) -> None:
-    """Reject a rule for all frameworks without an explicit `all`: a pattern may be missing."""
+    """Reject a rule for all frameworks without `all`, because a pattern may be missing."""
     what, *patterns = change.key
     if not any(patterns) and not everybody:
         text = "give a pattern of roles (--role) or of names (--framework-name), or --all"

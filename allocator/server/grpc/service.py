@@ -1,4 +1,4 @@
-"""The gRPC service of sessions."""
+"""The gRPC service of sessions, and the health service."""
 
 import threading
 from collections.abc import Iterator
@@ -13,10 +13,10 @@ from allocator.wire import WireError
 
 
 class Health:
-    """The same status for the process (the empty name) and for each of its services."""
+    """Reports one status for the process (the empty name) and for each of its services."""
 
     def __init__(self, services: tuple[str, ...]) -> None:
-        """Begin as not serving.
+        """Start as not serving.
 
         `services`: full names.
         """
@@ -28,11 +28,11 @@ class Health:
         health_pb2_grpc.add_HealthServicer_to_server(self._servicer, server)
 
     def serving(self) -> None:
-        """Sessions are welcome."""
+        """Report that sessions are accepted."""
         self._set(health_pb2.HealthCheckResponse.SERVING)
 
     def draining(self) -> None:
-        """Report them as not serving."""
+        """Report that no sessions are accepted."""
         self._servicer.enter_graceful_shutdown()
 
     def _set(self, status: int) -> None:
@@ -43,26 +43,26 @@ class Health:
 SERVICE = pb.DESCRIPTOR.services_by_name["SessionService"].full_name
 
 STALLED_S = 10.0
-"""A module that has answers waiting must read one within this time."""
+"""Time within which a module with unread answers must read one."""
 
 
 class SessionServicer:
     """Moves messages between streams and the core.
 
-    Requests stay bytes, so that the session can report parse errors by field.
+    Requests are passed as bytes, so that the session can report parse errors by field.
     """
 
     def __init__(self, loop: CoreLoop, *, queue_max: int, stalled_s: float = STALLED_S) -> None:
         """Serve streams.
 
-        `queue_max`: messages of one stream that may wait in either direction.
+        `queue_max`: maximum number of messages of one stream that wait in each direction.
         """
         self._loop = loop
         self._queue_max = queue_max
         self._stalled_s = stalled_s
 
     def handler(self) -> grpc.GenericRpcHandler:
-        """Give the handler to add to a server."""
+        """Return the handler to add to a server."""
         session: grpc.RpcMethodHandler[bytes, pb.SessionResponse] = (
             grpc.stream_stream_rpc_method_handler(
                 self.session, response_serializer=pb.SessionResponse.SerializeToString
@@ -98,6 +98,6 @@ class SessionServicer:
                     break
                 self._loop.receive(port, data)
         except grpc.RpcError:
-            pass  # The stream is gone; no peer is left to answer.
+            pass  # the stream is closed, so there is no peer to answer
         finally:
             self._loop.close(port, error)

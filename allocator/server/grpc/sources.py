@@ -1,4 +1,4 @@
-"""The source of an observer on another machine: the observer of the leading master's sidecar."""
+"""Finds the source that an observer on another machine follows: the leading master's sidecar."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -13,10 +13,10 @@ from allocator.server.system.tls_files import FILE_BYTES_MAX
 from allocator.v1 import admin_pb2, admin_pb2_grpc, records_pb2, records_pb2_grpc
 
 STATUS_S = 5.0
-"""How long a source may take to say whether it leads."""
+"""Maximum time for a source to answer whether it leads."""
 
 LOOK_S = 5.0
-"""Without a session at the source that is followed the others are asked so often."""
+"""Interval at which other sources are asked while the followed one has no session."""
 
 _OPTIONS = (
     *OPTIONS,
@@ -27,23 +27,23 @@ _OPTIONS = (
 
 
 class Sources:
-    """The stream of the source that leads.
+    """The record stream of the leading source.
 
-    `current`: the address that is followed, or was last.
+    `current`: the address that is followed, or was followed last.
     """
 
     def __init__(self, section: ObserverSection, in_session: Callable[[], bool]) -> None:
-        """Prepare; nothing is called yet.
+        """Start without calling any source.
 
         `section`: must have a source.
-        `in_session`: whether a master has a session with the one that is followed.
+        `in_session`: returns whether a master has a session with the followed source.
         """
         self._section = section
         self._in_session = in_session
         self.current = section.sources[0]
 
     def messages(self) -> Iterator[records_pb2.FollowResponse]:
-        """Follow. Raises ConnectionError if the stream ends, or its source no longer leads."""
+        """Yield messages. Raises ConnectionError if the stream ends or its source stops leading."""
         self.current = self._leading() or self.current
         looked_s = time.monotonic()
         with self._open(self.current) as channel:
@@ -62,14 +62,14 @@ class Sources:
                 stream.cancel()
 
     def _leading(self) -> str | None:
-        """Find the source to follow; None if only one is known, or no answer helps."""
+        """Return the source to follow; None: keep the current one."""
         sources = self._section.sources
         if len(sources) == 1:
             return None
         found = self._ask(sources)
         if not found:
             raise ConnectionError(f"none of {', '.join(sources)} answers")
-        # Without a leader stay with one that answers.
+        # If no source leads, keep to one that answers.
         leading = [each for each in found if found[each]]
         return next(iter(leading), self.current if self.current in found else next(iter(found)))
 
@@ -78,7 +78,7 @@ class Sources:
         return next((each for each in found if found[each]), None)
 
     def _ask(self, sources: Sequence[str]) -> dict[str, bool]:
-        """Ask all sources at once whether a master has a session there; omits silent ones."""
+        """Ask sources in parallel whether a master has a session there; omit silent ones."""
         found = {}
         with ExitStack() as until_asked:
             calls = {}
@@ -96,7 +96,7 @@ class Sources:
 
     @contextmanager
     def _open(self, source: str) -> Iterator[grpc.Channel]:
-        """Make a channel; files are read each time, so that they can be replaced."""
+        """Open a channel; files are read each time, so that they can be replaced."""
         section = self._section
         if not section.tls_ca or source.startswith("unix:"):
             with grpc.insecure_channel(source, _OPTIONS) as channel:
@@ -120,10 +120,10 @@ def _read(path: str) -> bytes | None:
 
 
 def _why(error: grpc.RpcError) -> str:
-    """Say why a stream ended."""
+    """Return why a stream ended."""
     code, text = status_of(error)
     if code is grpc.StatusCode.UNIMPLEMENTED:
         return "it serves no followers; name an address of observer.listen there"
-    # gRPC lists the whole chain of errors; the cause comes last.
+    # gRPC's text is a chain of errors, with the cause at the end.
     cause = text.rpartition(": ")[2] if code is grpc.StatusCode.UNAVAILABLE else text
     return cause or code.name

@@ -1,4 +1,4 @@
-"""Users' policies: loaded from files and packages, tried out, and run so that none hangs the core.
+"""Users' policies: loads them from files and packages, tries them, and limits what they can do.
 
-Begin with `guarded_policy`.
+Start with `guarded_policy`.
 """

@@ -1,9 +1,9 @@
-"""Isolation of users' policies, so that they do not block the sidecar or change its books.
+"""Isolates users' policies, so that they neither block the sidecar nor change its books.
 
 A user's policy runs in a separate thread, with a deadline, on read-only arrays. The isolation has
-limits. A thread cannot be ended from outside, so that one that never returns continues until the
-process ends, and competes for the interpreter. Code that never releases the interpreter (an endless
-loop in C) stops the whole process. Do not run code that is not trusted that far.
+limits. A thread cannot be ended from outside, so one that never returns continues until the process
+ends, and competes for the interpreter. Code that never releases the interpreter (an endless loop in
+C) stops the whole process. Do not use code that you do not trust to that extent.
 """
 
 import threading
@@ -32,7 +32,7 @@ from allocator.server.system import threads
 from allocator.testing import static_snapshot
 
 TRIAL_S = 20.0
-"""How long a policy may take for the first time, on a cluster of two agents, beside compilers."""
+"""Maximum time for a policy's first decision, on a cluster of two agents, without compilation."""
 
 _T = TypeVar("_T")
 
@@ -40,7 +40,7 @@ _log = structlog.get_logger()
 
 
 class PolicyTooSlowError(RuntimeError):
-    """A policy did not decide in time; others decide until it is set again."""
+    """A policy did not decide in time; it is not called again until it is set again."""
 
 
 class BadAnswerError(TypeError):
@@ -53,8 +53,8 @@ class GuardedPolicy:
     def __init__(self, name: str, policy: Policy, deadline_s: float) -> None:
         """Guard a policy.
 
-        `name`: for messages.
-        `deadline_s`: for each cycle.
+        `name`: its name, for messages.
+        `deadline_s`: maximum time per cycle.
         """
         self._name = name
         self._policy = policy
@@ -62,11 +62,11 @@ class GuardedPolicy:
         self._overran = False
 
     def try_out(self, within_s: float) -> None:
-        """Let it decide about a small cluster, so that what is wrong shows before it is in force.
+        """Let the policy decide about a small cluster, to find errors before it is in force.
 
-        The time is the policy's own: when it compiles, or waits for who does, none passes.
+        Only the policy's own time counts, without compilation or waiting for it.
 
-        Raises what the policy raises, and our own errors.
+        Raises what the policy raises, and the errors of `allocate`.
         """
         cluster = frozen(static_snapshot([[4, 8], [2, 16]], [[1, 1], [0, 0]]))
 
@@ -78,14 +78,14 @@ class GuardedPolicy:
     def allocate(self, snapshot: Snapshot, seed: int) -> Grants:
         """Decide one cycle.
 
-        Raises PolicyTooSlowError if it does not finish in time. Raises BadAnswerError if it does
-        not return grants.
+        Raises PolicyTooSlowError if the policy does not decide in time. Raises BadAnswerError if it
+        does not return grants.
         """
         work = self._in_time(lambda: self._policy.allocate(snapshot, seed), self._deadline_s)
         return _checked(work)
 
     def scores(self, snapshot: Snapshot) -> Floats:
-        """Score the clients, if the policy has scores; nan if not."""
+        """Score the clients; nan if the policy has no scores."""
         policy = self._policy
         if not isinstance(policy, ScoringPolicy):
             return np.full(len(snapshot.held), np.nan)
@@ -109,7 +109,7 @@ class GuardedPolicy:
 
         try:
             found = threads.apart(f"policy {self._name}", work, wait or wait_here)
-        except BaseException as error:  # any error, also one meant to end the process
+        except BaseException as error:  # any error, also one that is meant to end the process
             raise UserCodeError(describe(error)) from error
         if found is None:
             self._overran = True
@@ -126,16 +126,16 @@ class GuardedRegistry:
     def __init__(self, deadline_s: float) -> None:
         self._deadline_s = deadline_s
         self._guarded: dict[str, GuardedPolicy] = {}
-        # Policies that were tried out on other threads and are not in force yet.
+        # Policies that were tried on other threads and are not in force yet.
         self._tried: dict[str, GuardedPolicy] = {}
 
     def build(self, spec: PolicySpec) -> Policy:
-        """Make a policy; a guarded one only once, so that it stays known which took too long.
+        """Build a policy; a guarded one is kept, so that its timeouts are remembered.
 
-        The core builds policies on its thread, so none is tried out here, and of one that was
-        tried out not even its `build` is called again.
+        The core builds policies on its thread, so no policy is tried here. If a policy was tried
+        before, that object is used, and its `build` is not called again.
 
-        Raises ValueError if the specification is wrong.
+        Raises ValueError if the specification is invalid.
         """
         tried = self._tried.pop(repr(spec), None)
         if tried is not None:
@@ -149,9 +149,9 @@ class GuardedRegistry:
         return policy
 
     def build_apart(self, spec: PolicySpec) -> Policy:
-        """Build a policy that shares nothing with any other; a user's has a guard of its own.
+        """Build a policy that shares nothing with any other; a user's policy gets its own guard.
 
-        Raises ValueError as `build`.
+        Raises ValueError as `build` does.
         """
         policy = policies.build(spec)
         if not _is_of_a_user(spec):
@@ -159,9 +159,9 @@ class GuardedRegistry:
         return GuardedPolicy(spec.name, policy, self._deadline_s)
 
     def try_out(self, spec: PolicySpec, within_s: float = TRIAL_S) -> None:
-        """Try out a policy that is about to be set; on any thread but the core's.
+        """Try a policy that is about to be set; on any thread but the core's.
 
-        Raises ValueError if the specification is wrong, or a user's policy fails on a small
+        Raises ValueError if the specification is invalid, or a user's policy fails on a small
         cluster.
         """
         policy = self.build_apart(spec)
@@ -181,16 +181,16 @@ class GuardedRegistry:
     def check(self, spec: PolicySpec) -> None:
         """Check quickly whether a policy can be set.
 
-        Raises ValueError as `try_out`.
+        Raises ValueError as `try_out` does.
         """
-        # The trial is so small that loading or compiling loops would take longer.
+        # Run loops as plain Python: for so small a cluster, loading or compiling them takes longer.
         with interpreted_here():
             self.try_out(spec)
 
     def begin_with(self, spec: PolicySpec) -> None:
-        """Try out the policy that a process starts with; if it fails, the substitute decides.
+        """Try the policy with which the process starts; if it fails, the substitute decides.
 
-        Its file may have changed since it was set.
+        Its file may have changed since the policy was set.
         """
         try:
             self.try_out(spec)
@@ -198,22 +198,22 @@ class GuardedRegistry:
             _log.error("the policy in force fails; the substitute decides", error=str(error))
 
     def renew(self, _spec: PolicySpec) -> None:
-        """Before a policy is set: call those that timed out again, and this one as new."""
+        """Before a policy is set, forget all timeouts, so that policies are called again."""
         self._guarded.clear()
 
 
 def _is_of_a_user(spec: PolicySpec) -> bool:
-    """Whether one of the policies, of subtrees as well, comes from a user."""
+    """Whether a user's policy is among the policies of a specification, including subtrees."""
     names = {spec.name, *(Subtree.read(text).name for text in spec.subtrees.values())}
-    entries = map(policies.POLICIES.get, names)  # one may have gone since it was built
+    entries = map(policies.POLICIES.get, names)  # one may have been removed since it was built
     return any(entry is None or entry.origin for entry in entries)
 
 
 def _checked(grants: object) -> Grants:
-    """Accept a result only if it has the form of grants; the core checks their values."""
+    """Check that a result has the form of grants; the core checks their values."""
     if not isinstance(grants, Grants):
         raise BadAnswerError(f"allocate() gave {type(grants).__name__}; it must give Grants")
-    # Other types would fail later, or cause a recompilation of the loops over the books.
+    # Other types would fail later, or cause a recompilation of the core's loops.
     for each in fields(Grants):
         array = getattr(grants, each.name)
         axes = 2 if each.name == "amount" else 1

@@ -1,7 +1,7 @@
-"""Users' policies: files named in the configuration, and packages' entry points.
+"""Loads users' policies, from files named in the configuration and from packages' entry points.
 
 A file defines ``POLICIES``, a dict of name to `allocator.policies.Entry`. An entry point of the
-group ``mesos_allocator.policies`` is an `Entry`, under the name of the policy.
+group ``mesos_allocator.policies`` is an `Entry`; its name is the name of the policy.
 """
 
 import os
@@ -26,20 +26,20 @@ GROUP = "mesos_allocator.policies"
 DEFINES = "POLICIES"
 
 BYTES_MAX = 16 * 2**20
-"""A larger file is not hand-written Python."""
+"""Maximum size of a file; a larger one is not hand-written Python."""
 
 
 LOAD_S = 60.0
-"""How long a file or a package may take to be run, what compilers take left out."""
+"""Maximum time to run a file or a package, without compilation."""
 
 BUILD_S = 20.0
-"""The same of a policy's `build`."""
+"""Maximum time for a policy's `build`, without compilation."""
 
 _T = TypeVar("_T")
 
 
 class PluginError(ValueError):
-    """A user's policy cannot be loaded; the text has its source, the reason, and the fix."""
+    """A user's policy cannot be loaded; the text has the source, the reason, and the fix."""
 
 
 class EndlessError(TimeoutError):
@@ -49,7 +49,7 @@ class EndlessError(TimeoutError):
 def load_file(path: str) -> list[str]:
     """Add the policies of a file to the registry; returns their names.
 
-    Raises PluginError: then nothing of the file is added.
+    Raises PluginError; then nothing of the file is added.
     """
     origin = os.path.realpath(path)
     try:
@@ -69,8 +69,8 @@ def load_file(path: str) -> list[str]:
     if not isinstance(entries, dict) or not entries:
         what = "defines no" if entries is None else "must be a dict that is not empty:"
         raise PluginError(f'{what} {DEFINES}; write {DEFINES} = {{"my-policy": Entry(...)}}')
-    # All entries are checked before the registry changes. What the file defined before goes, so
-    # that it can be loaded again.
+    # Check all entries before changing the registry. Remove what the file defined before, so that
+    # it can be loaded again.
     checked = {name: _checked(name, entry, origin) for name, entry in entries.items()}
     others = {name: entry for name, entry in POLICIES.items() if entry.origin != origin}
     POLICIES.replace({**others, **checked})
@@ -78,7 +78,7 @@ def load_file(path: str) -> list[str]:
 
 
 def load_entry_points() -> Iterator[str]:
-    """Add the policies of installed packages to the registry; returns what is wrong with which."""
+    """Add the policies of installed packages to the registry; yields an error for each failure."""
     for point in sorted(entry_points(group=GROUP)):
         origin = f"the entry point {point.name} = {point.value} of the package {_package(point)}"
         try:
@@ -89,7 +89,7 @@ def load_entry_points() -> Iterator[str]:
 
 
 def _run(origin: str) -> ModuleType:
-    """Run a file as a module of its own; one that fails leaves none behind."""
+    """Run a file as a separate module; if it fails, no module is left."""
     name = f"mesos_allocator_plugin:{origin}"
     loader = SourceFileLoader(name, origin)
     spec = spec_from_loader(name, loader)
@@ -121,16 +121,16 @@ def _package(point: EntryPoint) -> str:
 
 
 def _failed(origin: str, error: BaseException) -> str:
-    """Describe what its code raised, and at which of its lines."""
+    """Describe an error raised by a file, with the lines of that file."""
     frames = [each for each in extract_tb(error.__traceback__) if each.filename == origin]
-    # The innermost line that stands in the file itself, and how it got there.
+    # The innermost line in the file itself, and the lines that led there.
     lines = [each.lineno or 0 for each in reversed(frames)] or [0]
     came = "".join(f", called from line {each}" for each in lines[1:CALLS])
     return f"fails at line {lines[0]}{came}: {type(error).__name__}: {error}; mend it"
 
 
 def _checked(name: object, entry: object, origin: str) -> Entry:
-    """Register an entry, if it is valid and its name is free."""
+    """Return an entry with time limits, if it is valid and its name is free."""
     if not isinstance(name, str) or not name:
         raise PluginError(f"{DEFINES}: {name!r} is no name; write text, as in 'my-policy'")
     known = POLICIES.get(name)
@@ -146,20 +146,20 @@ def _checked(name: object, entry: object, origin: str) -> Entry:
 
 
 class Making:
-    """Builds a user's policy within a time limit; one that timed out is not tried again.
+    """Builds a user's policy within a time limit; after a timeout it is not built again.
 
     This may run on the core's thread, which must not wait forever.
     """
 
     def __init__(self, name: str, origin: str) -> None:
-        """Make the policy of this name, which is of this file or package."""
+        """Prepare to build the policy of this name, from this file or package."""
         self._named = f"name: the policy {name!r} of {origin}"
         self._text = f"{self._named} does not come back from its `build`"
         self._who = f"the policy {name!r}"
         self._overran = False
 
     def bounded(self, make: Callable[..., _T]) -> Callable[..., _T]:
-        """Return the same function with a time limit, beyond which it raises a ValueError."""
+        """Return the function with a time limit, beyond which it raises a ValueError."""
 
         def made(*given: Any, **named: Any) -> _T:  # noqa: ANN401 - any arguments
             if self._overran:

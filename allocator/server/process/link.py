@@ -24,7 +24,7 @@ from allocator.server.config.exchange import write_loaded
 from allocator.server.system import loop_cache
 
 AGAIN_S = (1.0, 30.0)
-"""The pause before an observer that ended is restarted: the first, and the longest."""
+"""The first and the longest pause before an observer that ended is restarted."""
 
 END_S = 3.0
 """An observer that has not ended this long after SIGTERM is killed."""
@@ -36,9 +36,9 @@ _log = structlog.get_logger()
 
 
 class Link(NamedTuple):
-    """A directory that only this user can enter, for the processes' sockets, and the HTTP socket.
+    """The directory for the two processes' sockets, which only this user can enter, and HTTP.
 
-    `http`: descriptor of the listening HTTP socket.
+    `http`: file descriptor of the listening HTTP socket.
     """
 
     directory: Path
@@ -46,12 +46,12 @@ class Link(NamedTuple):
 
     @property
     def decider(self) -> str:
-        """Address on which the deciding process listens for its observer."""
+        """The address on which the deciding process listens for its observer."""
         return f"unix:{self.directory}/decider"
 
     @property
     def observer(self) -> str:
-        """Address on which the observer listens for questions forwarded by the deciding process."""
+        """The address on which the observer listens for queries from the deciding process."""
         return f"unix:{self.directory}/observer"
 
     @property
@@ -60,11 +60,11 @@ class Link(NamedTuple):
 
 
 _PATH_MAX = 60
-"""Maximum bytes of the directory's parent: the path of a socket has at most 107."""
+"""Maximum length of the parent directory in bytes, since a socket's path has at most 107."""
 
 
 def new_link(http: int) -> Link:
-    """Make the directory below the unit's or the system's temporary one. Raises OSError."""
+    """Make the directory, in the unit's or the system's temporary directory. Raises OSError."""
     unit = os.environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]
     places = [unit, tempfile.gettempdir(), "/tmp", "/dev/shm"]  # noqa: S108 - made for us alone
     for place in (each for each in places if each and len(os.fsencode(each)) <= _PATH_MAX):
@@ -77,14 +77,14 @@ def new_link(http: int) -> Link:
 
 
 def call_process(name: str) -> None:
-    """Name this process as `ps` and `top` show it; at most 15 characters."""
+    """Set the name of this process for `ps` and `top`; at most 15 characters."""
     ctypes.CDLL(None).prctl(_PR_SET_NAME, name.encode(), 0, 0, 0)
 
 
 def end_with_parent(parent: int) -> None:
     """Let the kernel kill this process when the thread that started it ends.
 
-    `parent`: the process of that thread; it may have ended before the kernel was asked.
+    `parent`: the process of that thread, which may have ended already.
     """
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
@@ -109,13 +109,13 @@ class ObserverChild:
         try:
             end_with_parent(parent)
             code = observe()
-        except BaseException:  # noqa: BLE001 - it must not return into the parent's code.
+        except BaseException:  # noqa: BLE001 - the child must not return into the parent's code.
             _log.exception("the observer failed")
         finally:
             os._exit(code)
 
     def look(self, loaded: Loaded) -> None:
-        """Restart the observer if it ended."""
+        """Restart the observer if it has ended and the pause is over."""
         if self._pid:
             code = _ended(self._pid)
             if code is None:
@@ -127,7 +127,7 @@ class ObserverChild:
             self._start(loaded)
 
     def stop(self) -> None:
-        """End it, and remove what both shared."""
+        """End the observer, and remove the link's directory."""
         if self._pid:
             os.kill(self._pid, signal.SIGTERM)
             until_s = time.monotonic() + END_S
@@ -155,7 +155,7 @@ class ObserverChild:
 
 
 def _ended(pid: int) -> int | None:
-    """How a child ended; None while it lives."""
+    """Return the exit code of a child; None: it still runs."""
     try:
         found, status = os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:

@@ -1,7 +1,7 @@
-"""Structured logs: one event a line, with its context as fields.
+"""Structured logs: one event per line, with its context as fields.
 
-Each line has ``timestamp`` (ISO 8601, UTC), ``level`` and ``event``. What libraries log through
-the standard library takes the same form.
+Each line has ``timestamp`` (ISO 8601, UTC), ``level`` and ``event``. Logs of libraries that use the
+standard library have the same form.
 """
 
 import errno
@@ -22,7 +22,7 @@ def configure(level: str = "info", style: str = "auto", stream: TextIO = sys.std
     """Set up logging for the process; called once, at start.
 
     `level`: ``debug``, ``info``, ``warning`` or ``error``.
-    `style`: ``json``, ``console``, or ``auto``: console on a terminal, else JSON.
+    `style`: ``json``, ``console``, or ``auto``: console on a terminal, otherwise JSON.
     """
     stream = cast("TextIO", _Lenient(stream))
     threshold = logging.getLevelNamesMapping()[level.upper()]
@@ -44,28 +44,28 @@ def configure(level: str = "info", style: str = "auto", stream: TextIO = sys.std
 
 
 class _Lenient:
-    """A stream that loses a line rather than raises: logging must not fail without a reader."""
+    """A stream that drops text instead of raising: logging must not fail if nothing reads it."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self.isatty = stream.isatty
 
     def write(self, text: str) -> None:
-        """Write, or drop the text."""
+        """Write the text, or drop it."""
         try:
             self._stream.write(text)
         except OSError as error:
             self._lose(error)
 
     def flush(self) -> None:
-        """Flush, or drop the rest."""
+        """Flush buffered text, or drop it."""
         try:
             self._stream.flush()
         except OSError as error:
             self._lose(error)
 
     def _lose(self, error: OSError) -> None:
-        """Drop buffered text, too: it would fail again at the end."""
+        """Drop buffered text, too, which would raise again at the end."""
         if error.errno == errno.EPIPE:
             with Path(os.devnull).open("wb") as nothing:
                 os.dup2(nothing.fileno(), self._stream.fileno())
@@ -91,7 +91,7 @@ def _printed(
 
 
 def _traceback(stream: TextIO, error: structlog.typing.ExcInfo) -> None:
-    """Write a traceback; an error message may contain untrusted text."""
+    """Write a traceback; escape control characters, since messages may contain untrusted text."""
     text = io.StringIO()
     structlog.dev.plain_traceback(text, error)
     stream.write(printable(text.getvalue(), also="\n"))
@@ -120,5 +120,5 @@ def _adopt_standard_library(
     )
     root = logging.getLogger()
     root.handlers = [handler]
-    root.setLevel(max(threshold, logging.INFO))  # libraries' debug records drown everything
+    root.setLevel(max(threshold, logging.INFO))  # libraries write too many debug records
     logging.captureWarnings(capture=True)

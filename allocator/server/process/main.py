@@ -1,4 +1,4 @@
-"""The deciding process: builds everything, and runs with its observer until it is stopped."""
+"""The deciding process: builds all parts, and runs with its observer until it is stopped."""
 
 import math
 import os
@@ -53,44 +53,44 @@ EXIT_OK = 0
 EXIT_FAILURE = 1
 
 CORE_S = 5.0
-"""How long to wait for the core at the end: a user's policy may take minutes."""
+"""Maximum time to wait for the core at the end; a user's policy may take minutes."""
 
 LAST_S = 2.0
-"""The same of each other thread. The unit of systemd gives 20 s for all of them."""
+"""Maximum time to wait for each other thread; the systemd unit allows 20 s for all of them."""
 
 OBSERVERS_MAX = 8
-"""Maximum calls of our observer: streams, where a restarted one may overlap with its predecessor,
-and reports about plans."""
+"""Maximum number of calls of the observer: streams, of which that of a restarted observer may
+overlap with the previous one, and reports on plans."""
 
 _OF_LINK = (("grpc.max_receive_message_length", PLAN_BYTES_MAX + 2**20),)
 
 OBSERVED_S = 10.0
-"""The log says that the process is ready when its observer is there, or after this time."""
+"""The process logs that it is ready when its observer runs, but no later than after this time."""
 
 LOOK_S = 1.0
-"""How long the main thread sleeps at most."""
+"""Maximum time for which the main thread sleeps."""
 
 _log = structlog.get_logger()
 
 
 class Server:
-    """Everything that runs in the process.
+    """All parts of the deciding process.
 
     `targets`: the addresses of the gRPC services.
     """
 
     def __init__(self, loaded: Loaded, compilation: Compilation, link: Link) -> None:
-        """Build everything and listen; calls are served from `start` on.
+        """Build all parts and listen; calls are served from `start` on.
 
-        Raises ListenError, OSError if an address cannot be listened on, or the journal not be
+        Raises ListenError, OSError if an address cannot be listened on, or the journal cannot be
             written.
         Raises StateError if the state directory cannot be used.
         """
         config = loaded.config
-        # Later there may be no descriptor left to read a file with.
+        # Load modules now: later there may be no file descriptor left to read them.
         policies.load_ahead()
         kept = restore(config)
-        # Makes all policies, and guards those of users' own.
+        # Makes all policies, and guards users' own.
         registry = GuardedRegistry(config.policy.plugin_deadline_ms / 1000)
         self.loop = _new_loop(config, kept, registry)
         self._check_journal(config)
@@ -129,7 +129,7 @@ class Server:
             self._grpc = self._build(config)
             undo.callback(self._grpc.stop, None)
             self.targets = listen(self._grpc, config.listen)
-            # A server of its own, so that many callers cannot keep out our observer.
+            # A separate server, so that many callers cannot keep out the observer.
             self._link = grpc.server(ThreadPoolExecutor(OBSERVERS_MAX, "link"), options=_OF_LINK)
             deciders_records(self._decider, left=self.planning.left).add_to(self._link)
             PlanServicer(self.planning).add_to(self._link)
@@ -138,7 +138,7 @@ class Server:
             undo.pop_all()
 
     def start(self) -> None:
-        """Start answering; sessions have to wait until the loops are loaded."""
+        """Start serving calls; sessions have to wait until the loops are loaded."""
         self._link.start()
         self._grpc.start()
         self.monitor.serving()
@@ -150,16 +150,16 @@ class Server:
 
     @property
     def is_observed(self) -> bool:
-        """Whether the observer, which answers questions, is running."""
+        """Whether the observer, which answers queries, is running."""
         return self.loop.feed.is_followed
 
     @property
     def can_plan(self) -> bool:
-        """Whether plans can be computed, if the policy in force plans."""
+        """Whether plans can be computed, or the policy in force does not plan."""
         return self.planning.is_linked or self.loop.allocator.planning_policy is None
 
     def health(self) -> str:
-        """What is wrong with the process; empty if nothing is."""
+        """Return the problem of the process; empty: it is healthy."""
         return self.monitor.health()
 
     def _build(self, config: Config) -> grpc.Server:
@@ -182,10 +182,10 @@ class Server:
         return server
 
     def _check_journal(self, config: Config) -> None:
-        """End if the journal cannot be written.
+        """Raise an error if the journal cannot be written.
 
-        It does not end for a full disk, or for another process that writes the journal: both may
-        pass. Meanwhile it serves without a journal, for to decide is worth more than to record.
+        A full disk, or another process that writes the journal, is no error here, since both may
+        be temporary. Meanwhile the process serves without a journal: deciding is more important.
         """
         journal = self.loop.journal
         if journal is None or journal.on:
@@ -206,7 +206,7 @@ class Server:
         return StateStore(kept.directory, learnt, config.state.save_s)
 
     def stop(self) -> bool:
-        """Notify all peers, give them time, then end; returns whether all ended in time."""
+        """Notify all peers, give them time, then end; returns whether all threads ended in time."""
         self._health.draining()
         self.monitor.draining()
         try:
@@ -224,7 +224,7 @@ class Server:
 
 
 def _new_loop(config: Config, kept: RestoredState, registry: GuardedRegistry) -> CoreLoop:
-    """Make the core's loop, which starts with the state saved by an earlier process."""
+    """Make the core's loop, starting with the state that an earlier process saved."""
     settings = settings_in_force(config.settings(), kept.overlay, config.limits.core())
     registry.begin_with(settings.policy)
     return CoreLoop(
@@ -240,9 +240,9 @@ def _new_loop(config: Config, kept: RestoredState, registry: GuardedRegistry) ->
 def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
     """Serve until SIGTERM or SIGINT; returns the exit code.
 
-    `load`: reads the configuration again, when SIGHUP asks for that.
+    `load`: reads the configuration again, on SIGHUP.
     `loaded`: the configuration.
-    `note`: something that the operator should know, for the log.
+    `note`: a note for the operator, to be logged.
     """
     begun_s = time.monotonic()
     config = loaded.config
@@ -279,7 +279,7 @@ def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
         http_port = http.getsockname()[1]
         where = {"targets": server.targets, "http": f"{config.http.host}:{http_port}"}
         _log.info("listening", **where)
-        # Before compiling, which takes a minute, or systemd would end the process.
+        # Notify systemd before compiling, which takes a minute; otherwise it would end the process.
         notify(READY)
         compilation.start()
 
@@ -299,7 +299,8 @@ def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
         notify(STOPPING)
         ended = server.stop()
     _log.info("done")
-    # The compiler's library must not be torn down under its thread, nor the core under its own.
+    # Exit at once if the compiler or the core still runs in a thread: normal shutdown would unload
+    # the libraries that it uses.
     if compilation.loads or not ended:
         loop_cache.remove_private()
         os._exit(EXIT_OK)
@@ -314,14 +315,14 @@ def _serve_until_signalled(
     load: Callable[[], Loaded],
     tell_ready: Callable[[], None],
 ) -> None:
-    """Watch for changes; `tell_ready` is called once, when everything is available."""
+    """Watch for changes; `tell_ready` is called once, when all parts are available."""
     reloader, failure, welcomed, told = Reloader(load, server.operators), "", False, False
     late_s = math.inf
     while not inbox.to_end:
         try:
             compilation.look()
         except Exception as error:  # noqa: BLE001 - the process continues and logs it.
-            if failure != repr(error):  # each once, not every second
+            if failure != repr(error):  # log each error once, not every second
                 failure = repr(error)
                 _log.exception("the loops' compilation could not be looked at")
         observer.look(server.operators.loaded)
@@ -329,7 +330,7 @@ def _serve_until_signalled(
         if compilation.ready and late_s == math.inf:
             late_s = time.monotonic() + OBSERVED_S
         is_late = time.monotonic() > late_s
-        # The first cycle waits for a plan only if there is an observer that makes it.
+        # Sessions begin when plans can be computed, since the first cycle waits for its plan.
         if compilation.ready and not welcomed and (server.can_plan or is_late):
             welcomed = True
             server.welcome()
@@ -341,7 +342,7 @@ def _serve_until_signalled(
 
 
 def _observe(loaded: Loaded, link: Link) -> int:
-    # Imported by the observer only.
+    # Imported here, because only the observer needs it.
     from allocator.server.process.observing import observe
 
     return observe(loaded, link)
@@ -349,7 +350,7 @@ def _observe(loaded: Loaded, link: Link) -> int:
 
 @contextmanager
 def ending(observer: ObserverChild) -> Iterator[None]:
-    """End the observer with the context."""
+    """End the observer when the block ends."""
     try:
         yield
     finally:
@@ -358,7 +359,7 @@ def ending(observer: ObserverChild) -> Iterator[None]:
 
 @contextmanager
 def closing_children(compilation: Compilation) -> Iterator[Compilation]:
-    """End compilation with the context."""
+    """End the compilation when the block ends."""
     try:
         yield compilation
     finally:
@@ -371,8 +372,8 @@ class SignalInbox:
     def __init__(self) -> None:
         self.to_end = False
         self._to_reload = False
-        # Its `put` may be called in a signal handler. An event's `set` would wait forever if the
-        # signal comes while this thread is inside `wait` or `clear`, and has the event's lock.
+        # `put` may be called in a signal handler. The `set` of an event would block forever if the
+        # signal comes while this thread is inside `wait` or `clear` and holds the event's lock.
         self._any: queue.SimpleQueue[None] = queue.SimpleQueue()
 
     def take(self, number: int, _frame: FrameType | None) -> None:
@@ -389,7 +390,7 @@ class SignalInbox:
         """Wait for a signal; returns whether to reload the configuration.
 
         The timeout is needed: if the system delivers a signal to another thread, this one does not
-        wake up for it, and handles it after the timeout.
+        wake up, and handles the signal after the timeout.
         """
         with suppress(queue.Empty):
             self._any.get(timeout=timeout_s)
@@ -402,7 +403,7 @@ class SignalInbox:
 
 @contextmanager
 def taking_signals() -> Iterator[SignalInbox]:
-    """Handle signals while the context lasts."""
+    """Handle signals while the block runs."""
     inbox = SignalInbox()
     numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     before = {number: signal.signal(number, inbox.take) for number in numbers}

@@ -1,6 +1,6 @@
-"""Logs rules that name something no agent has, once a session has agents to compare with.
+"""Logs rules that name something no agent has, when a session has agents to compare with.
 
-The status always shows the same; the log is where operators look first after a start.
+The status always shows the same; but operators look at the log first after a start.
 """
 
 from concurrent.futures import Future
@@ -18,17 +18,17 @@ _NEVER = (-1, -1)
 
 
 class NamesWatch:
-    """Looks once in each session, and once after the configuration was read again."""
+    """Checks names once in each session, and once after the configuration was reloaded."""
 
     def __init__(self, books: FollowedBooks) -> None:
-        """Watch these books; nothing is asked yet."""
+        """Start watching these books; nothing is asked yet."""
         self._books = books
         self._looked = _NEVER
         self._pending: Future[Cluster | None] | None = None
         self._told: set[str] = set()
 
     def look(self) -> None:
-        """Ask, or log the answer; called now and then, and never waits."""
+        """Request a check, or log its result; called periodically, and never waits."""
         if self._pending is None:
             said = self._books.figures
             now = (self._books.counts.sessions_opened, said.reloads["done"])
@@ -49,7 +49,7 @@ class NamesWatch:
             _log.warning("a rule names what no agent has", rule=text)
 
     def _copy(self) -> Cluster | None:
-        """Copy what rules are compared with; None while agents are still to come."""
+        """Copy what rules are compared with; None: not all agents have been reported yet."""
         state = self._books.allocator.state
         return (
             None if state.paused or not len(state.agents) else copy_cluster(self._books.allocator)

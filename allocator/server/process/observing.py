@@ -1,4 +1,4 @@
-"""The observer process: follows the deciding process, and answers all questions."""
+"""The observer process: follows the deciding process, and answers all queries."""
 
 import os
 import signal
@@ -46,30 +46,30 @@ from allocator.server.web.page import page_routes
 from allocator.v1 import admin_pb2_grpc, records_pb2, records_pb2_grpc
 
 QUESTIONS_MAX = 16
-"""Questions at a time; further ones wait."""
+"""Maximum number of concurrent queries; further ones wait."""
 
 LOOK_S = 1.0
 
 REPORT_S = 60.0
-"""How long the deciding process may take to adopt a plan."""
+"""Maximum time for the deciding process to adopt a plan."""
 
 HUNG_S = 60.0
-"""After this time without an answer the thread that owns the books counts as hung."""
+"""After this time without an answer, the thread that owns the books counts as hung."""
 
 AGAIN_MAX_S = 15.0
-"""The longest pause before an observer on another machine calls its source again."""
+"""Maximum pause before an observer on another machine calls its source again."""
 
 STOP_S = 2.0
-"""How long usage may take to be saved at the end."""
+"""Maximum time to save usage at the end."""
 
 LOAD_AGAIN_S = 1.0
-"""Loops that could not be loaded, as without descriptors, are tried again after this time."""
+"""Pause before loading loops again that could not be loaded, for example without descriptors."""
 
 _log = structlog.get_logger()
 
 
 def follow(target: str) -> Iterator[records_pb2.FollowResponse]:
-    """Call the deciding process. Raises ConnectionError if the stream ends."""
+    """Open the stream of the deciding process. Raises ConnectionError if it ends."""
     with grpc.insecure_channel(target, OPTIONS) as channel:
         stub = records_pb2_grpc.RecordServiceStub(channel)
         try:
@@ -79,15 +79,15 @@ def follow(target: str) -> Iterator[records_pb2.FollowResponse]:
 
 
 class PlanReports:
-    """Reports on planning to the deciding process."""
+    """Sends reports on planning to the deciding process."""
 
     def __init__(self, target: str) -> None:
-        """`target`: where it listens."""
+        """Open a channel; `target`: the address of the deciding process."""
         self._channel = grpc.insecure_channel(target, OPTIONS)
         self._stub = records_pb2_grpc.PlanServiceStub(self._channel)
 
     def __call__(self, report: records_pb2.ReportRequest) -> records_pb2.ReportResponse:
-        """Tell it; gives what it says to that. Raises ConnectionError."""
+        """Send a report; returns the response. Raises ConnectionError."""
         try:
             return self._stub.Report(report, timeout=REPORT_S, wait_for_ready=True)
         except grpc.RpcError as error:
@@ -95,14 +95,14 @@ class PlanReports:
 
 
 class Observer:
-    """Everything that runs in the process."""
+    """All parts of the observer process."""
 
     def __init__(self, loaded: Loaded, http: socket.socket, link: Link | None = None) -> None:
-        """Build everything; calls are served from `start` on, HTTP at once.
+        """Build all parts; calls are served from `start` on, HTTP requests at once.
 
-        `http`: listens already.
-        `link`: to the deciding process, on this machine; None: the configured sources, on
-            others, are followed.
+        `http`: the listening socket.
+        `link`: the link to the deciding process on this machine; None: the configured sources on
+            other machines are followed.
         """
         config = loaded.config
         policies.load_ahead()
@@ -152,7 +152,7 @@ class Observer:
             health=self._health,
             readiness=self._readiness,
         )
-        # Of its own: however many others call, what the deciding process hands on has room.
+        # A separate server, so that queries forwarded by the deciding process always have room.
         self._grpc = grpc.server(ThreadPoolExecutor(QUESTIONS_MAX, "grpc"), options=OPTIONS)
         admin_pb2_grpc.add_AdminServiceServicer_to_server(questions, self._grpc)
         if link:
@@ -175,7 +175,7 @@ class Observer:
         if compilation.ready and not self.books.may_work.is_set():
             self.books.may_work.set()
             _log.info("observing", pid=os.getpid())
-        with suppress(Exception):  # no more than a line of the log is lost
+        with suppress(Exception):  # only a log message is lost
             self.names.look()
 
     def stop(self) -> None:
@@ -194,9 +194,9 @@ class Observer:
         return self.books.session is not None
 
     def _state_directory(self) -> str | None:
-        """Return where usage is kept: in the state directory of the deciding process, our parent.
+        """Return where usage is saved: in the state directory of the deciding process, our parent.
 
-        Empty: nowhere. None: the deciding process has not said yet.
+        Empty: nowhere. None: the deciding process has not reported it yet.
         """
         said = self.books.figures
         if not self._sources and not said.sidecar_id:
@@ -205,7 +205,7 @@ class Observer:
         return said.state.directory if ours else ""
 
     def _health(self) -> str:
-        if self._sources:  # errors elsewhere are no reason to end this process
+        if self._sources:  # errors on another machine are no reason to end this process
             return ""
         if not self.books.is_current:
             silent_s = time.monotonic() - self.books.lag.heard_s
@@ -237,7 +237,7 @@ def observe(loaded: Loaded, link: Link) -> int:
     def end(_number: int, _frame: FrameType | None) -> None:
         ended.set()
 
-    # Ctrl-C reaches all processes of a terminal; the one that decides ends this one.
+    # Ctrl-C reaches all processes of a terminal; the deciding process then ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, end)
@@ -257,7 +257,7 @@ def observe(loaded: Loaded, link: Link) -> int:
 
 
 def _listen_for_readers(readers: ReadersListener, told: str) -> str:
-    """Listen, or log once why that is impossible; returns the message."""
+    """Listen, or log once why that is impossible; returns the logged message."""
     try:
         readers.start()
         _log.info("serving followers", targets=readers.targets)
@@ -269,7 +269,7 @@ def _listen_for_readers(readers: ReadersListener, told: str) -> str:
 
 
 def main() -> None:
-    """Observe as a program of its own; its arguments say where the link is."""
+    """Run an observer as a separate program; its arguments describe the link."""
     end_with_parent(int(sys.argv[3]))
     link = Link(Path(sys.argv[1]), int(sys.argv[2]))
     text = link.configuration.read_text("utf-8")

@@ -28,9 +28,9 @@ _log = structlog.get_logger()
 
 
 def run(loaded: Loaded, note: str = "") -> int:
-    """Observe until SIGTERM or SIGINT; gives the exit code.
+    """Observe until SIGTERM or SIGINT; returns the exit code.
 
-    `note`: something that the operator should know, for the log.
+    `note`: a note for the operator, to be logged.
     """
     begun_s = time.monotonic()
     config = loaded.config
@@ -70,7 +70,7 @@ def run(loaded: Loaded, note: str = "") -> int:
         notify(STOPPING)
         observer.stop()
     _log.info("done")
-    if compilation.loads:  # the compiler's library must not be torn down under its thread
+    if compilation.loads:  # a normal exit would unload the compiler while a thread uses it
         loop_cache.remove_private()
         os._exit(EXIT_OK)
     return EXIT_OK

@@ -21,9 +21,9 @@ from allocator.v1 import admin_pb2_grpc
 
 
 class ReadersListener:
-    """Serves questions, and the record stream.
+    """Serves queries and the record stream.
 
-    `targets`: where, once it listens.
+    `targets`: the bound addresses, once it listens.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class ReadersListener:
         questions: QuestionServicer,
         books: FollowedBooks,
     ) -> None:
-        """Prepare; `targets` are listened on from `start` on, as `config.listen` says."""
+        """Prepare to listen on `targets`, with the options of `config.listen`."""
         self.targets: list[str] = []
         self._config = config
         self._section = config.listen.model_copy(update={"targets": tuple(targets)})
@@ -44,7 +44,7 @@ class ReadersListener:
 
     @property
     def refused(self) -> Counter[tuple[str, str]]:
-        """Calls that were refused, by kind and reason."""
+        """Number of rejected calls, by kind and reason."""
         return self._calls.refused
 
     def start(self) -> None:

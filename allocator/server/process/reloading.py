@@ -1,7 +1,8 @@
-"""Reloading of the configuration while the sidecar runs.
+"""Reloads the configuration while the sidecar runs.
 
-The configuration is first checked completely. Then all options that can change at run time change
-together. The log names the others, which need a restart. Operators' settings still take precedence.
+The whole configuration is checked first. Then all options that can change at run time are changed
+together. The log names the other changed options, which need a restart. Operators' settings still
+take precedence.
 """
 
 import queue
@@ -32,7 +33,7 @@ class Difference(NamedTuple):
 
 
 def difference(old: Config, new: Config) -> Difference:
-    """Compare two configurations, key by key; rules as a whole."""
+    """Compare two configurations by key; each list of rules is compared as a whole."""
     before, after = (_flat(each.model_dump(mode="json")) for each in (old, new))
     changed = {key: (before[key], after[key]) for key in before if before[key] != after[key]}
     live = {key: pair for key, pair in changed.items() if is_live(Config, key.split("."))}
@@ -40,7 +41,7 @@ def difference(old: Config, new: Config) -> Difference:
 
 
 def merged(old: Loaded, new: Loaded) -> Loaded:
-    """Take options that change at run time from the new configuration, the rest from the old."""
+    """Take options that can change at run time from the new configuration, others from the old."""
     sections: dict[str, Any] = {}
     for name in live_sections(Config):
         section, before = getattr(new.config, name), getattr(old.config, name)
@@ -71,7 +72,7 @@ def read_again(load: Callable[[], Loaded], operators: Operators) -> bool:
     except TimeoutError:
         problems = ["the core is busy; send SIGHUP again"]
     except OSError as error:
-        # For example if no descriptor is left.
+        # For example, no file descriptor is left.
         problems = [f"{reason(error)}; send SIGHUP again when that is over"]
     except BaseException as error:  # noqa: BLE001 - no configuration ends the process.
         _log.exception("the configuration could not be read again")
@@ -97,7 +98,7 @@ def read_again(load: Callable[[], Loaded], operators: Operators) -> bool:
 class Reloader:
     """Reloads the configuration on request, in a separate thread.
 
-    Therefore a file that is slow to read, or a policy that is slow to load, delays no signal.
+    So a file that is slow to read, or a policy that is slow to load, does not delay signals.
     """
 
     def __init__(self, load: Callable[[], Loaded], operators: Operators) -> None:

@@ -1,6 +1,4 @@
-"""Access to the operating system: files, threads, the cache of compiled loops.
-
-Independent of the allocator's service.
+"""Access to the operating system, independent of the allocator: files, threads, cached loops.
 
 Start with `lasting`, which restarts and reports failed threads.
 """

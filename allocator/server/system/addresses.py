@@ -1,6 +1,6 @@
-"""Addresses: what gRPC can listen on, and which of them only this machine reaches.
+"""Parses addresses: what gRPC can listen on, and whether only this machine reaches them.
 
-Commands that ask a sidecar check its address, too, so nothing here is slow to import.
+Command-line tools use this, too, so it imports nothing slow.
 """
 
 import ipaddress
@@ -10,7 +10,7 @@ _HOST_PORT = re.compile(r"(\[[0-9a-fA-F:.%]+\]|[^\[\]:/\s]+):([0-9]{1,5})")
 
 
 def target(text: str) -> str:
-    """Check an address that gRPC can listen on."""
+    """Check an address that gRPC can listen on. Raises ValueError if it is invalid."""
     if text.startswith("unix:"):
         path = text.removeprefix("unix:")
         if not path.startswith("/"):
@@ -28,7 +28,7 @@ def target(text: str) -> str:
 
 
 def is_local(text: str) -> bool:
-    """Whether only this machine reaches an address: a Unix socket, or host:port of loopback.
+    """Whether only this machine reaches an address: a Unix socket, or a port of loopback.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def is_local(text: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a name or an address of a host means this machine, seen from itself."""
+    """Whether a host name or address means this machine, seen from itself."""
     if host.lower() == "localhost":
         return True
     try:
@@ -50,7 +50,7 @@ def is_loopback(host: str) -> bool:
 
 
 def seen_from_afar(text: str, host: str) -> str:
-    """Name an address that a process on `host` listens on, for clients elsewhere.
+    """Return the address by which clients elsewhere reach a process that listens on `host`.
 
     Examples
     --------

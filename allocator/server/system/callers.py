@@ -1,9 +1,8 @@
-"""Identifying callers: what gRPC and the kernel know of the process at the other end.
+"""Identifies callers, by what gRPC and the kernel know of the process at the other end.
 
-A client certificate names its owner, whom an authority of ours vouched for. Of a peer on this
-machine the kernel knows the user: of a TCP connection by its row in /proc/net, of a Unix socket by
-the socket itself. gRPC does not say which of the sockets a call came by, so if several users are
-connected to one, all of them are named.
+A client certificate names its owner. For a peer on this machine, the kernel knows the user: for a
+TCP connection by its row in /proc/net, for a Unix socket by the socket itself. gRPC does not tell
+which connection of a Unix socket a call used, so if several users are connected, all are named.
 """
 
 import os
@@ -27,8 +26,8 @@ class Caller(NamedTuple):
     """The identity of a caller.
 
     `address`: such as ``10.0.0.1:4711``; ``unix`` for a Unix socket.
-    `certificate`: names in the client's certificate; empty without one.
-    `users`: local users that the caller may be; empty if unknown.
+    `certificate`: names in the client's certificate; empty: none.
+    `users`: local users that the caller may be; empty: unknown.
     """
 
     address: str
@@ -45,9 +44,9 @@ class Caller(NamedTuple):
 
 
 def caller_of(context: grpc.ServicerContext, sockets: tuple[str, ...] = ()) -> Caller:
-    """Find out who calls.
+    """Identify the caller.
 
-    `sockets`: paths of our Unix sockets.
+    `sockets`: paths of this process's Unix sockets.
     """
     address = unquote(context.peer())
     family, _, rest = address.partition(":")
@@ -62,7 +61,7 @@ def _certificate(context: grpc.ServicerContext) -> str:
 
 
 def certificate_names(context: grpc.ServicerContext) -> list[str]:
-    """Names in the client's certificate, the common name first; none without one."""
+    """Return the names in the client's certificate, the common name first; none without one."""
     known: Mapping[str, Iterable[bytes]] = context.auth_context()  # type: ignore[assignment]
     found = [value.decode("utf-8", "replace") for key in _NAMES for value in known.get(key, ())]
     return list(dict.fromkeys(filter(None, found)))
@@ -75,7 +74,7 @@ def _user(number: int) -> str:
 
 
 def _of_unix_sockets(paths: tuple[str, ...]) -> Iterator[int]:
-    """Users connected to our Unix sockets; empty if no file descriptor is left."""
+    """Yield the users connected to Unix sockets; none if no file descriptor is left."""
     names: list[str] = []
     with suppress(OSError):
         names = os.listdir("/proc/self/fd")  # noqa: PTH208 - their names are numbers
@@ -99,7 +98,7 @@ def _dup(number: int) -> socket.socket:
 
 
 def _of_connection(address: str) -> int | None:
-    """User at the other end of a TCP connection within this machine."""
+    """Return the user at the other end of a TCP connection within this machine; None: unknown."""
     host, _, port = address.rpartition(":")
     for table in _TABLES:
         with suppress(OSError, ValueError):
@@ -112,7 +111,7 @@ def _of_connection(address: str) -> int | None:
 
 
 def _is_address(text: str, host: str, port: int) -> bool:
-    """Whether a text of /proc/net means this address and port."""
+    """Whether a text of /proc/net is this address and port."""
     packed, _, number = text.partition(":")
     if int(number, 16) != port:
         return False

@@ -1,9 +1,9 @@
-"""Compiling and loading the loops before the sidecar accepts sessions.
+"""Compiles and loads the loops before the sidecar accepts sessions.
 
-If they are cached, they are loaded before the observer is forked, which shares them
-(`load_cached`). If not, child processes compile them, and each process loads them on a thread of
-its own. Until then the master's module decides, and the few loops that questions about empty books
-need run as plain Python. Failures, for example without file descriptors, are retried later.
+If the loops are cached, they are loaded before the observer is forked, which then shares them
+(`load_cached`). Otherwise child processes compile them, and each process loads them in a thread.
+Until then the master's module decides; the few loops that queries about empty books need run as
+plain Python. Failures, for example for lack of file descriptors, are retried later.
 """
 
 import gc
@@ -28,10 +28,10 @@ from allocator.server.system import loop_cache
 from allocator.server.system.disk import reason
 
 PARTS = ("agent-first", "client-first", "core", "plans")
-"""The parts, each compiled in a process of its own, the slowest first."""
+"""The parts, each compiled in a separate process, the slowest first."""
 
 AGAIN_S = (60.0, 3600.0)
-"""After a failure it is tried again: for the first time, and at the longest."""
+"""The first and the longest pause before a failed compilation is retried."""
 
 MEANWHILE = "no session begins until they are, and the master's module decides"
 
@@ -41,10 +41,10 @@ _log = structlog.get_logger()
 class CompileProgress(NamedTuple):
     """The progress of a process's compiled loops.
 
-    `state`: ``compiling``, ``loading``, ``compiled``; ``failed``: it is tried again later; or
-        ``plain``: they run as plain Python, for NUMBA_DISABLE_JIT says so.
-    `done`: how many of `PARTS` are compiled.
-    `problem`: why no session can begin; empty if one can.
+    `state`: ``compiling``, ``loading``, ``compiled``; ``failed``: will be retried; ``plain``: loops
+        run as plain Python, because NUMBA_DISABLE_JIT is set.
+    `done`: number of `PARTS` that are compiled.
+    `problem`: why no session can begin; empty: one can.
     """
 
     state: str
@@ -53,31 +53,31 @@ class CompileProgress(NamedTuple):
 
 
 COMPILED = CompileProgress("compiled", len(PARTS))
-"""That of a process that waits until its loops are compiled."""
+"""The progress when all loops are compiled."""
 
 
 def command(part: str) -> list[str]:
-    """The command that compiles one part."""
+    """Return the command that compiles one part."""
     return [sys.executable, "-m", "allocator", "warm", "--part", part]
 
 
 RUN_IN = loop_cache.PACKAGE.parent
-"""Where the command runs: `-m` takes a package of the working directory first, such as sources."""
+"""Where the command runs: `-m` searches the working directory first, which may have sources."""
 
 
 def command_aside(part: str) -> list[str]:
-    """The same command at a lower priority: the master on this machine comes first."""
+    """Return the same command with a lower priority, so that it does not slow down the master."""
     return [*command(part), "--aside"]
 
 
 def load(part: str = "") -> None:
     """Load all loops, or those of one part, in this process; compile what is not cached."""
-    # Each call runs the loops once, which compiles them or takes them from the cache.
+    # Each call runs loops once, which compiles them or loads them from the cache.
     if part in ("", "core"):
         core.warm(lambda _spec: core.GiveAll())
     if part in ("", "agent-first"):
         policies.warm("random")
-        # They share rules, which are parsed once per process.
+        # Explanations share the rules of these loops, which are parsed once per process.
         explain.warm()
     if part in ("", "client-first"):
         policies.warm("joint")
@@ -86,29 +86,29 @@ def load(part: str = "") -> None:
 
 
 def load_cached() -> None:
-    """Load all loops in the calling thread if they are cached; a `Compilation` loads what is left.
+    """Load all loops in the calling thread if they are cached; a `Compilation` loads the rest.
 
-    Takes about a second, and leaves the state of the process to `Compilation`.
+    This takes about a second, and does not change the progress that `Compilation` reports.
     """
     if loop_cache.is_off() or not loop_cache.is_complete():
         return
     tolerate_cache_errors()
-    # A cache may be damaged, or no descriptor left: `Compilation` tries again, and reports.
+    # If the cache is damaged, or no descriptor is left, `Compilation` tries again and reports it.
     with suppress(Exception), cached_only_here(), compiled_here():
         load()
     gc.freeze()
 
 
 class Compilation:
-    """The progress of this process's compiled loops.
+    """The compilation and loading of this process's loops.
 
     `state`, `done`: as in `CompileProgress`.
     """
 
     def __init__(self, again_s: float = AGAIN_S[0], meanwhile: str = MEANWHILE) -> None:
-        """Begin with nothing; after a failure wait `again_s`, then twice as long, and so on.
+        """Start without loading; failures are retried after `again_s`, then twice as long, etc.
 
-        `meanwhile`: what that means, for the log.
+        `meanwhile`: what a failure means, for the log.
         """
         self._meanwhile = meanwhile
         self.state = "compiling"
@@ -128,11 +128,11 @@ class Compilation:
 
     @property
     def ready(self) -> bool:
-        """Whether sessions can begin; never reverts to False."""
+        """Whether sessions can begin; never becomes False again."""
         return self.state in {"compiled", "plain"}
 
     def problem(self) -> str:
-        """Why no session can begin; empty if one can."""
+        """Return why no session can begin; empty: one can."""
         for_s = time.monotonic() - self._begun_s
         match self.state:
             case "compiling":
@@ -153,7 +153,7 @@ class Compilation:
         return self._loader is not None and self._loader.is_alive()
 
     def start(self) -> None:
-        """Load what is cached, or let children compile it; the calling thread must stay alive."""
+        """Load cached loops, or start children that compile; the calling thread must stay alive."""
         if loop_cache.is_off():
             self.state, self.done = "plain", len(PARTS)
             _log.warning("NUMBA_DISABLE_JIT is set: loops run as plain Python, which is slow")
@@ -187,7 +187,7 @@ class Compilation:
             if code is None:
                 continue
             del self._children[part]
-            if code:  # the others are stopped
+            if code:  # `_fail` stops the others
                 self._fail(f"{part} ended with {_ending(code)}")
                 return
             self.done += 1
@@ -197,12 +197,12 @@ class Compilation:
             try:
                 loop_cache.mark_complete()
             except OSError as error:
-                # What cannot be loaded is compiled here. The next process compiles again.
+                # Loops that cannot be loaded are compiled here; the next process compiles again.
                 _log.warning("the compiled loops cannot be kept", error=reason(error))
             self._begin_to_load()
 
     def follow(self) -> None:
-        """Load the loops once another process has compiled them."""
+        """Load the loops when another process has compiled them."""
         if self.state == "failed" and time.monotonic() >= self._due_s:
             self.state = "compiling"
         if loop_cache.is_off():
@@ -219,12 +219,12 @@ class Compilation:
         self._children.clear()
 
     def _begin_to_load(self) -> None:
-        """Load in a separate thread: signals and the watchdog are heard meanwhile."""
+        """Load in a separate thread, so that signals and the watchdog are handled meanwhile."""
         self.state = "loading"
         try:
             loader = threading.Thread(target=self._load, name="loops", daemon=True)
             loader.start()
-        except RuntimeError as error:  # no thread can be started
+        except RuntimeError as error:  # the thread cannot be started
             self._fail(str(error))
             return
         self._loader = loader
@@ -234,11 +234,11 @@ class Compilation:
         try:
             with compiled_here():
                 load()
-        except BaseException as error:  # noqa: BLE001 - the process lives, and it is tried again.
+        except BaseException as error:  # noqa: BLE001 - the process continues, and tries again.
             self._fail(f"{type(error).__name__}: {error}")
             return
-        # The loaded loops stay for good: hundreds of thousands of objects. Every garbage collection
-        # that visited them would stop the core for a tenth of a second.
+        # Loaded loops are hundreds of thousands of objects that stay until the end. Exclude them
+        # from garbage collections, each of which would stop the core for a tenth of a second.
         gc.freeze()
         interpret(False)
         self.state = "compiled"

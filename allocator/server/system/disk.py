@@ -1,4 +1,4 @@
-"""Reading of files whose content and type are untrusted, and reasons for failures in words."""
+"""Reads and creates files with checks, for untrusted content, and describes failures."""
 
 import errno
 import fcntl
@@ -20,7 +20,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 def read_regular(path: str | Path, bytes_max: int, *, links: bool = True) -> bytes:
     """Read a whole regular file; other types, which may block or never end, are rejected.
 
-    `links`: whether it may be a symbolic link.
+    `links`: whether the path may be a symbolic link.
     Raises OSError.
     """
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if links else os.O_NOFOLLOW)
@@ -28,7 +28,7 @@ def read_regular(path: str | Path, bytes_max: int, *, links: bool = True) -> byt
     try:
         if not stat.S_ISREG(os.fstat(number).st_mode):
             raise OSError(errno.EINVAL, "is no regular file", str(path))
-        # The descriptor is closed here: if it is a directory's nothing below would.
+        # Close the descriptor here: `open` raises without closing it if it is a directory.
         with open(number, "rb", closefd=False) as file:
             data = file.read(bytes_max + 1)
     finally:
@@ -39,7 +39,7 @@ def read_regular(path: str | Path, bytes_max: int, *, links: bool = True) -> byt
 
 
 def read_stream(path: str | Path, bytes_max: int) -> bytes:
-    """Read a stream until it ends, such as a pipe; raises OSError."""
+    """Read a stream, such as a pipe, until it ends; raises OSError."""
     with Path(path).open("rb") as file:
         data = file.read(bytes_max + 1)
     if len(data) > bytes_max:
@@ -48,25 +48,25 @@ def read_stream(path: str | Path, bytes_max: int) -> bytes:
 
 
 def create(path: str | Path) -> int:
-    """Make a new file of our own for reading and writing, instead of any other.
+    """Create a new file for reading and writing, and replace any other.
 
     Raises OSError.
     """
     with suppress(FileNotFoundError):
         Path(path).unlink()
-    # A link that another process puts here meanwhile is not followed.
+    # Do not follow a link that another process may create here meanwhile.
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     return os.open(path, flags, 0o600)
 
 
 def set_aside(path: Path) -> Path:
-    """Keep a file that cannot be used under another name; returns that. Raises OSError."""
+    """Rename a file that cannot be used; returns the new name. Raises OSError."""
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     return path.replace(path.with_name(f"{path.name}.broken-{stamp}"))
 
 
 def lock(path: str | Path) -> int | None:
-    """Take a lock that ends with the process, or with its descriptor; None: another has it.
+    """Take a lock that ends with the process, or with the descriptor; None: another has it.
 
     Raises OSError.
     """
@@ -84,12 +84,12 @@ def lock(path: str | Path) -> int | None:
 
 
 def reason(error: Exception) -> str:
-    """Say why something could not be written."""
+    """Describe why something could not be written."""
     if isinstance(error, OSError):
         return _REASONS.get(error.errno or 0) or error.strerror or str(error)
     return str(error)
 
 
 def is_full(error: Exception | None) -> bool:
-    """Whether there was no room: that passes, while a wrong path does not."""
+    """Whether the disk was full, which may pass, unlike other errors."""
     return isinstance(error, OSError) and error.errno in _FULL

@@ -1,10 +1,10 @@
-"""A frozen copy of this process, by fork.
+"""Makes a frozen copy of this process, by fork.
 
-A forked child has all memory as of that moment. Memory is shared until either side writes to
-it, and then copied page by page. So the forking thread only waits for the copy of the page table.
+A forked child has all memory as of that moment. Memory is shared until one side writes to it, and
+then copied page by page. So the forking thread only waits for the copy of the page table.
 
-The child has none of this process's other threads. So nothing may run there that waits for one of
-them, or takes a library's lock: it only turns values into bytes.
+The child has none of this process's other threads. The code that runs in it must therefore not wait
+for a thread, or take a library's lock: it only converts values to bytes.
 """
 
 import gc
@@ -18,26 +18,26 @@ from itertools import pairwise
 from typing import NoReturn
 
 SILENT_MS = 60_000
-"""A child that is silent for longer is given up."""
+"""A child that writes nothing for longer is abandoned."""
 
 LARGE = 1 << 24
-"""Copying this many bytes takes longer than forking a process."""
+"""Size in bytes from which forking is faster than copying."""
 
 _AT_ONCE = 1 << 16
 _FILES_MAX = 1 << 20
 
 
 def frozen(make: Callable[[], Iterator[bytes]]) -> Generator[bytes]:
-    """Let a child produce pieces from the current state; any thread may read them.
+    """Let a child process produce pieces from the current state; any thread may read them.
 
-    The child ends with the last reference to the iterator.
+    The child ends when the last reference to the iterator is dropped.
 
-    Raises OSError: at once if there can be no child, later if it failed.
+    Raises OSError: at once if no child can be made, later if the child fails.
     """
     reads, writes = os.pipe()
     try:
         with warnings.catch_warnings():
-            # Python 3.12 warns of threads, which our child does not touch.
+            # Python 3.12 warns about other threads, which the child does not use.
             warnings.simplefilter("ignore", DeprecationWarning)
             child = os.fork()
             if not child:
@@ -48,25 +48,25 @@ def frozen(make: Callable[[], Iterator[bytes]]) -> Generator[bytes]:
         raise
     os.close(writes)
     pieces = _read(child, reads)
-    next(pieces)  # it has started: from now on closing it ends the child
+    next(pieces)  # starts the generator, so that closing it ends the child
     return pieces
 
 
 def _write(make: Callable[[], Iterator[bytes]], to: int) -> NoReturn:
-    """Write all pieces; in the child."""
+    """Write all pieces, in the child."""
     status = 1
     try:
-        # Do not run destructors of objects of other threads.
+        # Do not run destructors of other threads' objects.
         gc.disable()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
-        # A connection that the parent closes must not live on here.
+        # Close connections that are the parent's.
         for before, after in pairwise((2, to, _FILES_MAX)):
             os.closerange(before + 1, after)
         for piece in make():
             _write_all(to, piece)
         status = 0
-    except BaseException:  # noqa: BLE001 - no caller may go on in the child.
+    except BaseException:  # noqa: BLE001 - the child must not return to the caller.
         os.write(2, traceback.format_exc().encode())
     finally:
         os._exit(status)

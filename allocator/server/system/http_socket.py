@@ -1,6 +1,6 @@
-"""The socket for HTTP: opened by the deciding process, served by its observer.
+"""The HTTP socket, opened by the deciding process and served by its observer.
 
-Therefore a wrong address makes the start fail, and requests wait while the observer restarts.
+So a wrong address makes the start fail, and requests wait while the observer restarts.
 """
 
 import errno
@@ -9,14 +9,14 @@ import socket
 import time
 
 TAKEN_S = 2.0
-"""An address that is taken may be that of an observer whose sidecar was killed a moment ago."""
+"""How long to wait for an address in use, maybe by the observer of a sidecar just killed."""
 
 BACKLOG = 64
-"""Connections that wait to be accepted."""
+"""Maximum number of connections that wait to be accepted."""
 
 
 def http_socket(host: str, port: int) -> socket.socket:
-    """Listen; port 0: any that is free. Raises OSError if that is not possible."""
+    """Return a listening socket; port 0 means any free port. Raises OSError if it cannot listen."""
     until_s = time.monotonic() + TAKEN_S
     while True:
         try:
@@ -39,5 +39,5 @@ def http_socket(host: str, port: int) -> socket.socket:
 
 def _listen(host: str, port: int) -> socket.socket:
     family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    both = family == socket.AF_INET6  # [::] is every address, of either version
+    both = family == socket.AF_INET6  # [::] is all addresses, of both versions
     return socket.create_server(address[:2], family=family, backlog=BACKLOG, dualstack_ipv6=both)

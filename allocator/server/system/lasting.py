@@ -1,4 +1,4 @@
-"""Threads that restart after an unexpected error, which is logged and shown."""
+"""Threads that restart after an unexpected error, which is logged and reported."""
 
 import threading
 import time
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import structlog
 
 AGAIN_S = (1.0, 60.0)
-"""The pause after the first failure, and the longest one."""
+"""The pause after the first failure, and the longest pause."""
 
 TOLD_S = 300.0
 """How long `status` reports a failure."""
@@ -16,12 +16,12 @@ _log = structlog.get_logger()
 
 
 class LastingThread(threading.Thread):
-    """A thread of the server that restarts its work when it fails."""
+    """A thread of the server that restarts its work when that fails."""
 
     def __init__(self, name: str, work: Callable[[], None]) -> None:
-        """Prepare; nothing runs yet.
+        """Set up the thread, without starting it.
 
-        `work`: runs until the thread is to end; if it raises it is called again, after a pause.
+        `work`: runs until the thread should end; if it raises, it is called again after a pause.
         """
         super().__init__(name=name, daemon=True)
         self._work = work
@@ -29,23 +29,23 @@ class LastingThread(threading.Thread):
         self._failed: tuple[float, str] | None = None
 
     def end(self) -> None:
-        """Stop pausing: the next call of the work is the last one."""
+        """End the pause, if any, and do not call the work again if it fails."""
         self._ending.set()
 
     @property
     def failure(self) -> str:
-        """The recent error; empty if there was none."""
+        """The recent error; empty: none."""
         failed = self._failed
         return failed[1] if failed and time.monotonic() - failed[0] < TOLD_S else ""
 
     def run(self) -> None:
-        """Run the work, repeatedly if it fails."""
+        """Run the work, and again if it fails."""
         pause_s, longest_s = AGAIN_S
         while True:
             begun_s, last = time.monotonic(), self._ending.is_set()
             try:
                 self._work()
-            except BaseException as error:  # noqa: BLE001 - none may die without a word.
+            except BaseException as error:  # noqa: BLE001 - no thread may die silently.
                 self._failed = time.monotonic(), f"{type(error).__name__}: {error}"
                 _log.exception("a thread failed and begins again", thread=self.name, in_s=pause_s)
             else:
@@ -59,14 +59,14 @@ class LastingThread(threading.Thread):
 
 
 def failures() -> Iterator[tuple[str, str]]:
-    """Names of threads that failed recently, with the errors."""
+    """Yield the names of threads that failed recently, with the errors."""
     for thread in threading.enumerate():
         if isinstance(thread, LastingThread) and thread.failure:
             yield thread.name, thread.failure
 
 
 def log_what_threads_raise() -> None:
-    """Log what ends any other thread."""
+    """Log the errors that end all other threads."""
 
     def tell(args: threading.ExceptHookArgs) -> None:
         name = args.thread.name if args.thread else ""

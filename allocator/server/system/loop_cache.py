@@ -1,8 +1,8 @@
-"""Where compiled loops are kept between two runs.
+"""Chooses the directory in which compiled loops are cached.
 
-A directory of its own for each state of the sources, versions and processor: numba only checks the
-file that contains a loop, so one compiled against another file's older function would still be
-used.
+Each state of the sources, versions and processor has a separate directory: numba only checks the
+file that contains a loop, so it would still use a loop compiled with an older function of another
+file.
 """
 
 import atexit
@@ -21,22 +21,22 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[2]
 COMPLETE = "complete"
-"""A file that stands in the directory when all loops are in it."""
+"""The name of a file that marks a directory as containing all loops."""
 
 _BASE = "NUMBA_CACHE_DIR"
 _PREFIX = "loops-"
 _HOLD_LOOPS = re.compile(rb"\bcompiled import\b")
 _ALL_OF = ("core/numba/", "core/snapshot.py", "policies/filling/")
-"""Where loops have their types and their parts; elsewhere a file says that it holds some."""
+"""Sources that have loops' types and parts; other source files are found by their content."""
 
 
 _private: list[Path] = []
 
 
 def prepare() -> str:
-    """Choose the directory, and set it for numba, which must not have been imported before.
+    """Choose the directory, and set it for numba, which must not have been imported yet.
 
-    Returns a note for the operator; empty if there is none.
+    Returns a note for the operator; empty: none.
     """
     name = _PREFIX + _state()
     directories = [place / name for place in _places()]
@@ -63,13 +63,13 @@ def prepare() -> str:
 
 
 def _places() -> list[Path]:
-    """Where directories of loops may be, in order of preference."""
+    """Return where directories of loops may be, in order of preference."""
     if given := os.environ.get(_BASE):
-        # A parent process passed on its directory of loops: use one beside it.
+        # A parent process passes its directory of loops: use one beside it.
         base = Path(given).absolute()  # child processes run elsewhere
         return [base.parent if base.name.startswith(_PREFIX) else base]
-    # A checkout has a cache of its own. An installed package keeps loops where Python keeps its
-    # bytecode, and in the user's cache if it may not write there.
+    # A checkout has its own cache. An installed package stores loops where Python stores its
+    # bytecode, or in the user's cache if it must not write there.
     checkout = PACKAGE.parent
     if (checkout / "pyproject.toml").is_file():
         return [checkout / ".cache" / "numba", _users_cache()]
@@ -77,7 +77,7 @@ def _places() -> list[Path]:
 
 
 def _copy(complete: Path, directory: Path) -> None:
-    """Fill an empty directory that can be written with a complete one that cannot."""
+    """Fill an empty writable directory with the loops of a complete, read-only one."""
     try:
         with tempfile.TemporaryDirectory(dir=directory.parent) as scratch:
             # Rename atomically, because other processes may read it meanwhile.
@@ -85,11 +85,11 @@ def _copy(complete: Path, directory: Path) -> None:
             _copy_writable(complete, copy)
             copy.rename(directory)
     except OSError:
-        return  # The disk is full, or another process was faster: the loops are compiled.
+        return  # the disk is full, or another process was faster: the loops will be compiled
 
 
 def _copy_writable(complete: Path, directory: Path) -> None:
-    """Copy a directory of loops: numba writes, on trial, to each one that it reads."""
+    """Copy a directory of loops as writable: numba tests whether it can write where it reads."""
     shutil.copytree(complete, directory)
     for each in (directory, *directory.iterdir()):
         if each.is_dir():
@@ -97,12 +97,12 @@ def _copy_writable(complete: Path, directory: Path) -> None:
 
 
 def _private_copy(name: str, complete: Path | None) -> Path | None:
-    """Make a private directory of this process, as a copy of a complete one if possible."""
+    """Make a private directory of this process, as a copy of a complete one if there is one."""
     for place in (None, "/dev/shm"):  # noqa: S108 - the directory is made for us alone
         try:
             private = Path(tempfile.mkdtemp(prefix="mesos-allocator-", dir=place)) / name
             _private.append(private.parent)
-            # A complete cache that cannot be written (in an image, say) spares the compilation.
+            # A complete cache that is read-only, for example in an image, saves the compilation.
             if complete is not None:
                 _copy_writable(complete, private)
             else:
@@ -121,31 +121,31 @@ def remove_private() -> None:
 
 
 def directory() -> str:
-    """The directory that `prepare` chose."""
+    """Return the directory that `prepare` chose."""
     return os.environ[_BASE]
 
 
 def is_complete() -> bool:
-    """Return whether all loops are in the directory that `prepare` chose, or none is compiled."""
+    """Return whether the directory that `prepare` chose has all loops, or none is compiled."""
     return is_off() or (Path(os.environ[_BASE]) / COMPLETE).exists()
 
 
 def is_off() -> bool:
-    """Return whether nothing is compiled in this process: its loops run as plain Python."""
+    """Return whether nothing is compiled in this process, so that loops run as plain Python."""
     return os.environ.get("NUMBA_DISABLE_JIT", "0") not in {"", "0"}
 
 
 def mark_complete() -> None:
     """Mark the directory as complete.
 
-    Raises OSError if that is gone, or cannot be written.
+    Raises OSError if it was removed, or cannot be written.
     """
-    if not is_complete():  # it may be another user's, and complete
+    if not is_complete():  # a complete directory may belong to another user
         (Path(os.environ[_BASE]) / COMPLETE).touch()
 
 
 def _users_cache() -> Path:
-    """Where a user's caches are; the home directory may be missing."""
+    """Return the user's cache directory; the home directory may be missing."""
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(  # noqa: PTH118 - "~" may stay
         os.environ.get("HOME", "/nonexistent"), ".cache"
     )
@@ -163,11 +163,11 @@ def _is_writable(directory: Path) -> bool:
 
 @cache
 def _state() -> str:
-    """Return a key of everything that compiled loops depend on."""
+    """Return a key of all that compiled loops depend on."""
     digest = hashlib.sha256()
     for path in sources():
         digest.update(str(path).encode() + b"\0" + path.read_bytes())
-    # And what turns them into machine code: versions, the kind of machine, its processor.
+    # What turns them into machine code: versions, the type of machine, its processor.
     versions = [version(name) for name in ("numba", "llvmlite", "numpy")]
     chosen = [os.environ.get(name, "") for name in ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")]
     processor = chosen if any(chosen) else [_processor()]
@@ -176,7 +176,7 @@ def _state() -> str:
 
 
 def sources() -> Iterator[Path]:
-    """All source files that loops may depend on."""
+    """Yield all source files that loops may depend on."""
     rooms = ("core", "explain", "policies", "solvers")
     for path in sorted(chain.from_iterable((PACKAGE / room).rglob("*.py") for room in rooms)):
         name = path.relative_to(PACKAGE).as_posix()
@@ -185,7 +185,7 @@ def sources() -> Iterator[Path]:
 
 
 def _processor() -> str:
-    """The model and features of this machine's processor."""
+    """Return the model and features of this machine's processor."""
     try:
         lines = Path("/proc/cpuinfo").read_text().split("\n\n", maxsplit=1)[0].splitlines()
     except OSError:

@@ -1,7 +1,7 @@
-"""Threads that run users' code: detecting compilation, and handling abandoned threads.
+"""Runs users' code in threads: ignores the time of compilation, and keeps abandoned threads.
 
 A thread cannot be ended from outside. If it still runs in a compiler when the interpreter ends, the
-compiler's library is torn down under it.
+compiler's library is unloaded while in use.
 """
 
 import os
@@ -18,10 +18,10 @@ COMPILERS = ("numba", "llvmlite")
 """Packages that compile, load compiled code, or wait for another thread that does."""
 
 LOOK_S = 0.05
-"""Interval at which the state of a thread is polled."""
+"""Interval at which the state of a thread is checked."""
 
 PATIENCE_S = 2.0
-"""The log reports what is waited for after this time, then after twice the time, and so on."""
+"""After this time, the log says what is waited for; again after twice the time, and so on."""
 
 _T = TypeVar("_T")
 
@@ -35,17 +35,17 @@ def apart(
 
     Raises what the code raises.
     """
-    # Lists, since the thread may still write to them after it is abandoned.
+    # Use lists, because the thread may still write to them after it is abandoned.
     found: list[_T] = []
     raised: list[BaseException] = []
 
     def run() -> None:
         try:
             found.append(work())
-        except BaseException as error:  # noqa: BLE001 - it is raised where it was asked for.
+        except BaseException as error:  # noqa: BLE001 - it is raised again in the calling thread.
             raised.append(error)
 
-    # Loops run there as they do here.
+    # Copy the context, so that loops run in the thread as they do here.
     thread = threading.Thread(target=copy_context().run, args=(run,), name=name, daemon=True)
     thread.start()
     wait(thread)
@@ -60,7 +60,7 @@ def apart(
 def wait_for(thread: threading.Thread, who: str, what: str, within_s: float) -> None:
     """Wait until a thread ends or has used its time; log what is waited for.
 
-    The time is its own: compilation, or waiting for it, does not count.
+    Only the thread's own time counts, without compilation or waiting for it.
     """
     own_s, begun_s, said_s = 0.0, time.monotonic(), PATIENCE_S
     while thread.is_alive() and own_s < within_s:
@@ -76,7 +76,7 @@ def wait_for(thread: threading.Thread, who: str, what: str, within_s: float) -> 
 
 
 def _tell(who: str, what: str, waited_s: float) -> None:
-    """Log what is waited for, if logging is set up."""
+    """Log what is waited for, or write it to stderr if logging is not set up."""
     import structlog  # what `--help` need not load
 
     if structlog.is_configured():
@@ -88,7 +88,7 @@ def _tell(who: str, what: str, waited_s: float) -> None:
 
 
 def compiles(thread: threading.Thread) -> bool:
-    """Whether a thread is inside the compiler now, not in compiled code."""
+    """Whether a thread is in the compiler now, rather than in compiled code."""
     frame = sys._current_frames().get(thread.ident or 0)  # noqa: SLF001 - no other way to look
     while frame is not None:
         if str(frame.f_globals.get("__name__")).partition(".")[0] in COMPILERS:
@@ -104,7 +104,7 @@ def leave(thread: threading.Thread) -> None:
 
 
 def end_with(code: int) -> None:
-    """End the process at once if an abandoned thread still runs; else do nothing."""
+    """End the process at once if an abandoned thread still runs; otherwise do nothing."""
     if not any(each.is_alive() for each in _left):
         return
     sys.stdout.flush()

@@ -1,7 +1,7 @@
-"""Certificates and keys, checked before gRPC reads them.
+"""Checks certificates and keys before gRPC reads them.
 
 gRPC aborts the process if a key is missing, and only reports "invalid" for any faulty TLS file. So
-certificates and keys are loaded into a context of the standard library first.
+certificates and keys are first loaded into a context of the standard library.
 """
 
 import ssl
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cryptography import x509
 
 FILE_BYTES_MAX = 2**20
-"""A larger file is no certificate and no token."""
+"""Maximum size of a file; a larger one is neither a certificate nor a token."""
 
 _PEM = "name a PEM file, with -----BEGIN"
 _NO_CERTIFICATE = f"holds no certificate that can be read; {_PEM} CERTIFICATE-----"
@@ -30,12 +30,12 @@ class TlsProblem(NamedTuple):
 
 
 def find_problem(cert: str, key: str, ca: str) -> TlsProblem | None:
-    """Say what is wrong with PEM files that can be read; an empty path is none.
+    """Return the problem of readable PEM files; None: no problem. An empty path means no file.
 
-    `cert` has the certificate, and behind it those of the authorities between it and the root;
-    `ca` the authorities that are believed.
+    `cert` has the certificate, followed by those of the intermediate authorities; `ca` has the
+    trusted authorities.
 
-    Raises OSError if one of them cannot be read, or is no regular file.
+    Raises OSError if one of them cannot be read, or is not a regular file.
     """
     if cert and not key:
         return TlsProblem("key", "is missing while tls_cert is given; give both, or neither")
@@ -48,7 +48,7 @@ def find_problem(cert: str, key: str, ca: str) -> TlsProblem | None:
 def _problem_of_pair(cert: str, key: str) -> TlsProblem | None:
     if not _certificates(cert):
         return TlsProblem("cert", _NO_CERTIFICATE)
-    read_regular(key, FILE_BYTES_MAX)  # the library below would wait for a FIFO
+    read_regular(key, FILE_BYTES_MAX)  # `load_cert_chain` would wait for a FIFO
     asked = []
 
     def password() -> str:
@@ -57,7 +57,7 @@ def _problem_of_pair(cert: str, key: str) -> TlsProblem | None:
 
     try:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.set_ciphers("ALL:@SECLEVEL=0")  # whether a key is long enough, gRPC judges
+        context.set_ciphers("ALL:@SECLEVEL=0")  # gRPC decides whether a key is long enough
         context.load_cert_chain(cert, key, password)
     except ssl.SSLError as error:
         if asked:
@@ -78,7 +78,7 @@ def _problem_of_authorities(ca: str) -> TlsProblem | None:
     context.load_verify_locations(
         cadata=b"".join(each.public_bytes(Encoding.DER) for each in found)
     )
-    # Who names itself as its issuer may be believed as it is.
+    # A self-issued certificate may be trusted, even if it is not an authority's.
     self_issued = any(each.issuer == each.subject for each in found)
     if not context.cert_store_stats()["x509_ca"] and not self_issued:
         message = "holds no authority's certificate; name that of the signing authority"
@@ -87,7 +87,7 @@ def _problem_of_authorities(ca: str) -> TlsProblem | None:
 
 
 def _certificates(path: str) -> "list[x509.Certificate]":
-    """The certificates of a PEM file; none if one of them cannot be read."""
+    """Return the certificates of a PEM file; empty if one of them cannot be read."""
     from cryptography import x509  # only who uses TLS waits for the library
 
     try:
@@ -97,9 +97,9 @@ def _certificates(path: str) -> "list[x509.Certificate]":
 
 
 def expired_at(cert: str) -> str:
-    """Say when the first certificate of a PEM file ended to be valid; empty if it has not.
+    """Return when the first certificate of a PEM file expired; empty: it has not.
 
-    As ``YYYYMMDDHHMMSSZ``, in UTC.
+    The form is ``YYYYMMDDHHMMSSZ``, in UTC.
     """
     ends = _certificates(cert)[0].not_valid_after_utc
     return f"{ends:%Y%m%d%H%M%SZ}" if ends < datetime.now(UTC) else ""

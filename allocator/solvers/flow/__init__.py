@@ -1,4 +1,4 @@
-"""Flows in networks: maximum, minimum-cost, and repair after a change.
+"""Solvers for flows in networks: maximum flow, minimum-cost flow, and repair after a change.
 
 Start with `min_cost_flow`.
 """

@@ -1,10 +1,16 @@
 """A maximum flow from classes of users to groups of machines, repaired rather than recomputed.
 
-Classes put all that they claim on groups that they can use, regardless of room. Then machines move
-along shortest chains of exchanges from overloaded groups to groups with room, until no chain is
-left (Dinic's algorithm on the groups). The flow for other claims is a good start. The groups still
-overloaded, and those that their holders could use instead, form the minimum cut: its users claim
-more than there is for them.
+Classes and groups are those of `constraint_graph`. A *claim* is the number of machines that a class
+asks for. `place` first assigns every claim to groups that the class can use, even beyond their
+room. `repair` then moves machines from overloaded groups to groups with room, along shortest chains
+of exchanges, until no chain is left (Dinic's algorithm on the groups). In an exchange, a class
+gives up machines of one group and takes as many of another. The flow of earlier claims is a good
+start.
+
+The groups that remain overloaded, and the groups that their holders could use instead, form the
+minimum cut: its users claim more machines than the groups have.
+
+Shapes: C classes, G groups, E edges (pairs of a class and a group that it can use).
 """
 
 from typing import NamedTuple, TypeVar
@@ -21,12 +27,14 @@ Numbers = TypeVar("Numbers", Floats, Ints)
 
 
 class Edges(NamedTuple):
-    """Which classes can use which groups, as lists.
+    """The pairs of a class and a group that it can use, listed by class and also by group.
 
-    `start` (C + 1,): where the edges of each class start.
-    `group` (E,): the group of each edge, by class.
-    `column_start` (G + 1,): where the edges of each group start in `column_edge`.
-    `column_edge`, `column_class` (E,): the edges by group, and the class of each.
+    Edges are numbered class by class.
+
+    `start` (C + 1,): the first edge of each class, then E.
+    `group` (E,): the group of each edge.
+    `column_start` (G + 1,): where each group's entries in the next two arrays start, then E.
+    `column_edge`, `column_class` (E,): the edges in the order of their groups, and their classes.
     """
 
     start: Ints
@@ -37,11 +45,11 @@ class Edges(NamedTuple):
 
     @classmethod
     def of(cls, eligible: Bools) -> "Edges":
-        """List the pairs of a matrix, (C, G)."""
+        """List the true entries of a matrix, (C, G)."""
         return _list(np.ascontiguousarray(eligible))
 
     def matrix(self, flow: Numbers) -> Numbers:
-        """Arrange flow by edge, (E,), by class and group, (C, G)."""
+        """Convert a flow by edge, (E,), to a matrix by class and group, (C, G)."""
         classes, groups = len(self.start) - 1, len(self.column_start) - 1
         result = np.zeros((classes, groups), flow.dtype)
         result[np.repeat(np.arange(classes), np.diff(self.start)), self.group] = flow
@@ -49,11 +57,11 @@ class Edges(NamedTuple):
 
 
 class Block(NamedTuple):
-    """The part of the classes and groups under consideration; the others are left alone.
+    """A subset of the classes and groups; a function that takes a block leaves the others alone.
 
-    `rows`, `columns`: its classes and groups.
-    `of_class` (C,), `of_group` (G,): the block of every class and group.
-    `number`: of this block.
+    `rows`, `columns`: the classes and the groups of the block.
+    `of_class` (C,), `of_group` (G,): the number of the block of every class and group.
+    `number`: the number of this block.
     """
 
     rows: Ints
@@ -64,11 +72,11 @@ class Block(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """What classes hold.
+    """The machines that classes hold; functions change `flow` and `load` in place.
 
     `room` (G,): machines of each group.
-    `flow` (E,): holdings by edge; changed.
-    `load` (G,): holdings by group; changed.
+    `flow` (E,): machines of the edge's group that its class holds.
+    `load` (G,): machines of the group that all classes hold; if above its room, it is overloaded.
     """
 
     room: Ints
@@ -77,7 +85,14 @@ class Placed(NamedTuple):
 
 
 class _Chains(NamedTuple):
-    """Distances of classes and groups from room, and the progress of the search for chains."""
+    """The state of the search for chains of exchanges to a group with room.
+
+    `far_class` (C,), `far_group` (G,): number of exchanges to a group with room; negative if
+        unknown, or if no chain is left.
+    `next_class` (C,), `next_group` (G,): the next edge to try.
+    `queue` (G,): groups to visit.
+    `path` (2 * G + 2,): the edges of the chain: for each exchange the one given up, then the other.
+    """
 
     far_class: Ints
     far_group: Ints
@@ -112,14 +127,14 @@ def _list(eligible: Bools) -> Edges:
 
 @loop
 def place(claim: Ints, edges: Edges, part_of: Block, placed: Placed) -> None:
-    """Make each class hold what it claims, on groups of the block; some may become overloaded.
+    """Make each class of a block hold as many machines as it claims; groups may be overloaded.
 
-    `claim` (C,).
-    `placed`: as much of its flow as possible is kept.
+    `claim` (C,): in the unit of the flow.
+    `placed`: changed; as much of its flow as possible is kept.
     """
     start, group, (room, flow, load) = edges.start, edges.group, placed
     rows, block_of_group, block = part_of.rows, part_of.of_group, part_of.number
-    # Scale what a class held; give up groups of other blocks.
+    # Give up machines of other blocks' groups; scale the remaining holdings to the claim.
     for row in rows:
         held = 0
         for edge in range(start[row], start[row + 1]):
@@ -135,7 +150,7 @@ def place(claim: Ints, edges: Edges, part_of: Block, placed: Placed) -> None:
                     kept = int(flow[edge] * ratio)
                     load[group[edge]] += kept - flow[edge]
                     flow[edge] = kept
-    # The rest goes where there is room; what is then left goes to one group, varied by row.
+    # Fill groups with room. Put any remainder on one usable group, a different one for each row.
     for row in rows:
         left, usual, usable = claim[row], -1, 0
         for edge in range(start[row], start[row + 1]):
@@ -157,7 +172,10 @@ def place(claim: Ints, edges: Edges, part_of: Block, placed: Placed) -> None:
 
 @part()
 def _measure(edges: Edges, part_of: Block, placed: Placed, chains: _Chains) -> bool:
-    """Measure each group's distance in exchanges from room; whether an overloaded one has any."""
+    """Compute how many exchanges each group is away from a group with room.
+
+    Returns whether a chain leads from some overloaded group to a group with room.
+    """
     start, group, column_start, _, column_class = edges
     _, columns, block_of_class, block_of_group, block = part_of
     room, flow, load = placed
@@ -177,7 +195,7 @@ def _measure(edges: Edges, part_of: Block, placed: Placed, chains: _Chains) -> b
             row = column_class[k]
             if block_of_class[row] != block or far_class[row] >= 0:
                 continue
-            # The class could use this group: all that it holds is one exchange further away.
+            # The class could use this group, so the groups it holds are one exchange further away.
             far_class[row] = far_group[g]
             for edge in range(start[row], start[row + 1]):
                 other = group[edge]
@@ -191,7 +209,7 @@ def _measure(edges: Edges, part_of: Block, placed: Placed, chains: _Chains) -> b
 
 @part()
 def _exchange(origin: int, edges: Edges, part_of: Block, placed: Placed, chains: _Chains) -> None:
-    """Move the excess of a group along all shortest chains."""
+    """Move the excess of an overloaded group along all shortest chains."""
     start, group, column_start, column_edge, column_class = edges
     _, _, block_of_class, block_of_group, block = part_of
     room, flow, load = placed
@@ -212,7 +230,7 @@ def _exchange(origin: int, edges: Edges, part_of: Block, placed: Placed, chains:
                 far_group[g] = -2
             depth, g = 0, origin
             continue
-        # Find a class that holds this group and could use one that is nearer.
+        # Find a class that holds machines of this group and could use a group nearer to room.
         moved = False
         while next_group[g] < column_start[g + 1]:
             k = next_group[g]
@@ -231,7 +249,7 @@ def _exchange(origin: int, edges: Edges, part_of: Block, placed: Placed, chains:
             next_group[g] += 1
         if moved:
             continue
-        # A dead end: not visited again in this round.
+        # A dead end: exclude the group from the rest of this round.
         far_group[g] = -2
         if g == origin:
             return
@@ -240,7 +258,7 @@ def _exchange(origin: int, edges: Edges, part_of: Block, placed: Placed, chains:
 
 @part()
 def _reached(edges: Edges, part_of: Block, placed: Placed, queue: Ints) -> Bools:
-    """The overloaded groups, and all that their holders could use instead."""
+    """Find the overloaded groups and, transitively, the groups that their holders could use."""
     start, group, column_start, column_edge, column_class = edges
     _, columns, block_of_class, block_of_group, block = part_of
     room, flow, load = placed
@@ -268,10 +286,12 @@ def _reached(edges: Edges, part_of: Block, placed: Placed, queue: Ints) -> Bools
 
 @loop
 def repair(edges: Edges, part_of: Block, placed: Placed) -> Bools:
-    """Move machines until no group can be relieved; changes the flow and the loads.
+    """Move machines between groups of a block until no overloaded group can be relieved.
 
-    Returns (G,): groups that remain overloaded, and those that their holders could use instead:
-        together they have less than is claimed of them. None if nothing is overloaded.
+    `placed`: its flow and loads are changed.
+    Returns (G,): true for the groups that remain overloaded, and for those that their holders could
+        use instead; together they have fewer machines than are claimed of them. All false if no
+        group is overloaded.
     """
     start, (room, _, load) = edges.start, placed
     classes, groups = len(start) - 1, len(room)

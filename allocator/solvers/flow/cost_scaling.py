@@ -1,8 +1,15 @@
 """A minimum-cost flow from scratch: Goldberg's cost scaling, compiled.
 
-Arcs come in pairs, see `Residual`. The flow is optimal up to an error in the arcs' costs that
-shrinks from round to round. Each round pushes excess along arcs that gain, and lowers the prices of
-nodes with excess and no such arc.
+Each node has a price. The *reduced cost* of an arc is its cost, plus the price of the node that it
+leaves, minus the price of the node that it enters. An arc *gains* if it has room and a negative
+reduced cost: sending flow along it lowers the total cost. A node's *excess* is the flow that
+reaches it, or is supplied there, and has not left yet; a negative excess is a *deficit*.
+
+The method works in rounds. Each round makes the flow optimal up to an error in the arcs' costs,
+which is smaller than in the round before. A round saturates all arcs that gain; then it pushes
+excess along arcs that gain, and lowers the price of a node with excess and no such arc.
+
+Shapes: N nodes, A arcs.
 
 References
 ----------
@@ -23,13 +30,13 @@ _STEP = 8  # factor by which the error shrinks each round
 
 
 class Residual(NamedTuple):
-    """Arcs in pairs: arc ``2 * a`` is arc a of the network, the next one its reverse.
+    """The residual network: arc ``2 * a`` is arc a of the network, ``2 * a + 1`` its reverse.
 
-    `start` (N + 1,): where each node starts in `arc`.
-    `arc` (2 * A,): arcs by the node that they leave.
-    `head` (2 * A,).
-    `cost` (2 * A,): per unit; the reverse arc has the negative.
-    `room` (2 * A,): how much more an arc can carry; for the reverse arc, how much the arc carries.
+    `start` (N + 1,): where each node's arcs start in `arc`, then 2 * A.
+    `arc` (2 * A,): arcs in the order of the nodes that they leave.
+    `head` (2 * A,): the node that each arc enters.
+    `cost` (2 * A,): per unit of flow; the reverse arc has the negative cost.
+    `room` (2 * A,): how much more an arc can carry; for a reverse arc, how much its arc carries.
     """
 
     start: Ints
@@ -40,11 +47,11 @@ class Residual(NamedTuple):
 
 
 class _Lists(NamedTuple):
-    """Nodes by distance, as doubly linked lists, one for each distance.
+    """Doubly linked lists of nodes, one list for each distance from a deficit.
 
-    `far`: the distance of each node.
-    `first`: the first node of each list.
-    `after`, `before`: the next and the previous node in the list of each node.
+    `far` (N,): the distance of each node.
+    `first` (3 * N + 2,): the first node in the list of each distance.
+    `after`, `before` (N,): the next and the previous node in the node's list.
     """
 
     far: Ints
@@ -54,7 +61,12 @@ class _Lists(NamedTuple):
 
 
 class _Waiting(NamedTuple):
-    """Each node's current arc, and a ring buffer of the nodes with excess, each once."""
+    """The nodes that wait for their excess to be pushed.
+
+    `at` (N,): position in `Residual.arc` of the next arc to try of each node.
+    `queue` (N,): ring buffer of nodes, each at most once.
+    `queued` (N,): whether a node is in the queue.
+    """
 
     at: Ints
     queue: Ints
@@ -86,7 +98,7 @@ def pair_up(nodes: int, tail: Ints, head: Ints, cost: Ints, capacity: Ints) -> R
 
 @part()
 def _saturate(net: Residual, price: Ints, excess: Ints) -> None:
-    """Saturate every arc that gains."""
+    """Fill every arc that gains up to its capacity."""
     head, cost, room = net.head, net.cost, net.room
     for e in range(len(head)):
         if room[e] > 0 and cost[e] + price[head[e ^ 1]] - price[head[e]] < 0:
@@ -98,7 +110,7 @@ def _saturate(net: Residual, price: Ints, excess: Ints) -> None:
 
 @part()
 def _update_prices(net: Residual, price: Ints, excess: Ints, error: int, lists: _Lists) -> bool:
-    """Lower prices by the distance from a node with a deficit, in units of the error.
+    """Lower each node's price by the error times the node's distance to a deficit.
 
     Returns False if some node with excess cannot reach a node with a deficit.
     """
@@ -115,7 +127,7 @@ def _update_prices(net: Residual, price: Ints, excess: Ints, error: int, lists: 
                 before[first[0]] = v
             first[0] = v
         active += excess[v] > 0
-    # Nearest first; `first` lists the nodes at each distance.
+    # Dijkstra's algorithm from the deficits; integer distances index the lists.
     k, reached = 0, 0
     while k < last and active > 0:
         v = first[k]
@@ -136,7 +148,7 @@ def _update_prices(net: Residual, price: Ints, excess: Ints, error: int, lists: 
             away = k + (cost[e] + price[w] - price[v]) // error + 1
             if away >= far[w]:
                 continue
-            # Nearer than known: move it to another list.
+            # The node is nearer than known so far: move it to another list.
             if far[w] < last:
                 if before[w] >= 0:
                     after[before[w]] = after[w]
@@ -183,7 +195,12 @@ def _is_stuck(net: Residual, excess: Ints, queue: Ints) -> bool:
 def _discharge(
     v: int, net: Residual, price: Ints, excess: Ints, error: int, waiting: _Waiting, end: int
 ) -> tuple[int, int]:
-    """Push a node's excess; return the end of the queue, and how often its price fell."""
+    """Push a node's excess along arcs that gain, lowering its price if there is no such arc.
+
+    `end`: the end of the queue.
+    Returns the new end of the queue, and how often the price was lowered; -1 instead if the node
+        has excess but no arc with room.
+    """
     start, arc, head, cost, room = net
     at, queue, queued = waiting
     nodes, lowered = len(price), 0
@@ -221,10 +238,12 @@ def _discharge(
 
 @loop
 def scale_costs(net: Residual, price: Ints, excess: Ints) -> bool:
-    """Find a flow of minimum cost; the costs must be multiples of the number of nodes plus 1.
+    """Find a flow of minimum cost.
 
-    `net`: its room is changed.
-    `price` (N,): changed: potentials that prove the flow optimal up to an error of 1 per arc.
+    `net`: the residual network without flow; its costs must be multiples of N + 1. Its room is
+        changed.
+    `price` (N,): initial prices; changed to prices that prove the flow optimal up to an error of 1
+        per arc.
     `excess` (N,): the supplies; changed, all 0 at the end.
     Returns False if no flow meets all supplies.
     """
@@ -246,7 +265,7 @@ def scale_costs(net: Residual, price: Ints, excess: Ints) -> bool:
                 queue[end], queued[v] = v, True
                 end += 1
         while begin < end:
-            # Occasionally update all prices at once, which saves many small steps.
+            # Updating all prices at once now and then saves many small steps.
             if lowered > nodes:
                 possible = _update_prices(net, price, excess, error, lists)
                 if not possible and _is_stuck(net, excess, lists.after):

@@ -1,9 +1,10 @@
-"""A minimum-cost flow from one that was optimal before a change, compiled.
+"""Repair of a flow that had minimum cost before a change of the network, compiled.
 
-With the previous potentials, every arc that gains is saturated and every arc that loses is emptied.
-Then each node's excess goes to a node with a deficit along a shortest path, and the potentials of
-nearer nodes are updated. Each search starts at a change and ends at the nearest node that can
-compensate for it.
+The terms are those of `cost_scaling`; *potential* is another word for a node's price. With the
+previous potentials, arcs with a negative reduced cost are filled to their capacity, and arcs with
+a positive one are emptied. This leaves excess at some nodes and deficits at others, near the
+change. Then each excess goes along a shortest path to the nearest node with a deficit, and the
+potentials of the nodes nearer than that one are updated.
 
 References
 ----------
@@ -23,15 +24,15 @@ from allocator.solvers.flow.cost_scaling import Ints, Residual
 _FAR = np.iinfo(np.int64).max
 
 UNKNOWN = np.iinfo(np.int64).min
-"""The potential of a new node."""
+"""The potential of a node that the previous network did not have."""
 
 
 class _Found(NamedTuple):
-    """The state of a search.
+    """The state of a search for a shortest path.
 
-    `far`, `by` (N,): the distance of each touched node, and the arc by which it was reached.
-    `touched` (N,): the touched nodes.
-    `state` (N,): 0 untouched, 1 touched, 2 done.
+    `far`, `by` (N,): the distance of each reached node, and the arc by which it was reached.
+    `touched` (N,): the reached nodes.
+    `state` (N,): 0 not reached, 1 reached, 2 distance final.
     """
 
     far: Ints
@@ -42,9 +43,10 @@ class _Found(NamedTuple):
 
 @part()
 def _ease(net: Residual, price: Ints) -> None:
-    """Give each node the nearest potential at which all its arcs satisfy optimality.
+    """Change potentials as little as possible so that the arcs satisfy the optimality conditions.
 
-    If there is none, or the node is new, use the potential of its best arc with room.
+    Nodes are processed one by one. If no potential satisfies all arcs of a node, or the node is
+    new, it gets the lowest potential at which no arc that leaves it gains.
     """
     start, arc, head, cost, room = net
     for v in range(len(price)):
@@ -68,12 +70,12 @@ def _ease(net: Residual, price: Ints) -> None:
 
 @loop
 def settle(net: Residual, price: Ints, flow: Ints, excess: Ints) -> None:
-    """Keep the previous flow, as far as potentials near the previous ones allow.
+    """Put the previous flow on the network, except where potentials show that it is not optimal.
 
-    `net`: without flow; its room is changed.
-    `price` (N,): changed; `UNKNOWN` for new nodes.
+    `net`: the residual network without flow; its room is changed.
+    `price` (N,): the previous potentials, `UNKNOWN` for new nodes; changed.
     `flow` (A,): the previous flow.
-    `excess` (N,): the supplies; reduced by the flow.
+    `excess` (N,): the supplies; changed to the imbalance that the flow leaves at each node.
     """
     head, cost, room = net.head, net.cost, net.room
     for a in range(len(flow)):
@@ -84,7 +86,7 @@ def settle(net: Residual, price: Ints, flow: Ints, excess: Ints) -> None:
     for a in range(len(flow)):
         tail, to = head[2 * a + 1], head[2 * a]
         gain = cost[2 * a] + price[tail] - price[to]
-        # Saturate the direction that gains.
+        # Saturate the arc, or its reverse, if it gains.
         for e in range(2 * a, 2 * a + 2):
             if gain < 0 and room[e] > 0:
                 room[e ^ 1] += room[e]
@@ -98,18 +100,19 @@ def settle(net: Residual, price: Ints, flow: Ints, excess: Ints) -> None:
 def _search(
     origin: int, back: int, net: Residual, price: Ints, excess: Ints, found: _Found
 ) -> tuple[int, int]:
-    """Find the nearest node that can compensate for the imbalance of one.
+    """Find the node nearest to the origin that has the opposite imbalance.
 
-    `back`: 0: the origin has excess, search along arcs; 1: it has a deficit, search against them.
-    `found`: its state must be all 0.
-    Returns `target`: -1 if there is none; `size`: the number of touched nodes.
+    `back`: 0 if the origin has excess, to search along arcs; 1 if it has a deficit, to search
+        against their direction.
+    `found`: its `state` must be all 0.
+    Returns the node, or -1 if there is none; and the number of reached nodes.
     """
     start, arc, head, cost, room = net
     far, by, touched, state = found
     sign = 1 - 2 * back
     far[origin], by[origin], state[origin] = 0, -1, 1
     touched[0], size = origin, 1
-    # The nearest candidate so far bounds the search.
+    # The search never goes farther than the nearest candidate so far.
     best, end = -1, _FAR
     heap = [(np.int64(0), np.int64(origin))]
     while len(heap) > 0:
@@ -141,19 +144,19 @@ def _search(
 
 @loop
 def repair(net: Residual, price: Ints, excess: Ints) -> int:
-    """Repair a flow with imbalances at some nodes into an optimal one.
+    """Remove the imbalances of a flow so that it meets all supplies at minimum cost.
 
     `net`: its room is changed.
-    `price` (N,): potentials at which no arc with room gains; updated to stay so.
-    `excess` (N,): changed, all 0 at the end.
+    `price` (N,): potentials at which no arc gains; updated so that this remains true.
+    `excess` (N,): the imbalances; changed, all 0 at the end.
     Returns -1, or a node whose supply cannot be met.
     """
     start, head, room, nodes = net.start, net.head, net.room, len(price)
     far, by = np.empty(nodes, np.int64), np.empty(nodes, np.int64)
     touched, state = np.empty(nodes, np.int64), np.zeros(nodes, np.int64)
     found = _Found(far, by, touched, state)
-    # A search scans all arcs of a node, so nodes with many arcs come last; by then most of them are
-    # balanced.
+    # Nodes with many arcs come last, because a search scans all arcs of its origin; by then most of
+    # these nodes are balanced.
     wrong = np.flatnonzero(excess)
     wrong = wrong[np.argsort(start[wrong + 1] - start[wrong])]
     for at in range(len(wrong)):
@@ -186,7 +189,7 @@ def repair(net: Residual, price: Ints, excess: Ints) -> int:
 
 @loop
 def sharpen(net: Residual, price: Ints) -> None:
-    """Lower potentials until no arc with room gains; the flow must be optimal."""
+    """Lower potentials until no arc gains; the flow must be optimal."""
     start, arc, head, cost, room = net
     nodes = len(price)
     queue, queued = np.arange(nodes), np.ones(nodes, np.bool_)
@@ -208,10 +211,10 @@ def sharpen(net: Residual, price: Ints) -> None:
 
 @loop
 def cut_off(net: Residual, excess: Ints) -> NDArray[np.bool_]:
-    """Nodes with a total excess that cannot leave them.
+    """Find a set of nodes whose total excess cannot leave the set; returns a mask, (N,).
 
-    These are the nodes that cannot reach a deficit; or, if none of them has excess, the nodes
-    reachable from one with excess.
+    It consists of the nodes that cannot reach a deficit; or, if none of these has excess, of the
+    nodes reachable from a node with excess.
     """
     start, arc, head, _, room = net
     nodes, queue = len(excess), np.empty(len(excess), np.int64)

@@ -1,9 +1,10 @@
 """The cheapest integer flow that meets all supplies, with potentials that prove it.
 
-A flow is optimal exactly if there are potentials (prices per unit at each node) at which no arc
-with room gains, and no used arc loses [1]_. If little has changed since the last solution, that is
-a good start: its errors are repaired along shortest paths, each no longer than the change reaches.
-Otherwise the flow is computed by cost scaling.
+A potential is a price per unit at a node. The reduced cost of an arc is its cost, plus the
+potential of its tail, minus that of its head. A flow is optimal exactly if there are potentials
+with which no arc with room has a negative reduced cost, and no arc that carries flow a positive one
+[1]_. If little has changed since the previous solution, it is repaired along shortest paths, see
+`flow_repair`; otherwise the flow is computed from scratch, see `cost_scaling`.
 
 References
 ----------
@@ -25,7 +26,7 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 REPAIR_MAX = 1 / 8
-"""Largest part of the nodes that may be unbalanced for a repair; beyond it, start from scratch."""
+"""If more than this part of the nodes is unbalanced, the flow is computed from scratch."""
 
 _LARGEST = 2**62
 _EXACT = 2**52  # float64 represents integers up to twice this exactly
@@ -34,7 +35,7 @@ _EXACT = 2**52  # float64 represents integers up to twice this exactly
 class Infeasible(RuntimeError):  # noqa: N818  (it is a verdict on a problem, not a fault)
     """No flow meets all supplies.
 
-    `nodes` (N,): nodes that together supply more than the arcs that leave them can carry.
+    `nodes` (N,): mask of nodes that together supply more than the arcs out of this set can carry.
     """
 
     def __init__(self, nodes: Bools, supply: int, room: int) -> None:
@@ -46,11 +47,11 @@ class Infeasible(RuntimeError):  # noqa: N818  (it is a verdict on a problem, no
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """Arcs, and each node's supply.
+    """A network of A arcs and N nodes, and each node's supply.
 
-    `tail`, `head` (A,): nodes, from 0.
+    `tail`, `head` (A,): the nodes, from 0, that each arc leaves and enters.
     `capacity` (A,), >= 0.
-    `cost` (A,): per unit; may be negative.
+    `cost` (A,): per unit of flow; may be negative.
     `supply` (N,): negative for a demand; the sum is 0.
     """
 
@@ -65,11 +66,11 @@ class Network:
 class FlowSolution:
     """An optimal flow and its certificate.
 
-    `flow` (A,).
-    `potential` (N,): ``cost + potential[tail] - potential[head]`` is not negative if an arc has
-        room, and not positive if it is used.
-    `cost`: of the whole flow.
-    `repaired`: whether it was repaired from the previous solution.
+    `flow` (A,): of each arc.
+    `potential` (N,): ``cost + potential[tail] - potential[head]`` is at least 0 for arcs with room,
+        and at most 0 for arcs that carry flow.
+    `cost`: total cost of the flow.
+    `repaired`: whether the previous solution was repaired, rather than started from scratch.
     """
 
     flow: Ints
@@ -83,14 +84,14 @@ def solve(
 ) -> FlowSolution:
     """Find a flow of minimum cost.
 
-    `flow` (A,), `potential` (N,): a solution of a similar network to start from, indexed by the
-        arcs and nodes of this one. An arc that the other network lacks has the flow 0, a node that
-        it lacks the potential `flow_repair.UNKNOWN`.
+    `flow` (A,), `potential` (N,): the solution of a similar network to start from, indexed by the
+        arcs and nodes of this network. Arcs that the other network lacks have the flow 0; nodes
+        that it lacks have the potential `flow_repair.UNKNOWN`.
     Returns a solution that `violation` has checked.
     Raises ValueError on arrays that do not fit together, an unknown node, a negative capacity,
         supplies that do not sum to 0, or numbers too large for 64 bits.
     Raises Infeasible if no flow meets all supplies.
-    Raises NotOptimal if the certificate does not hold.
+    Raises NotOptimal if the potentials do not prove the flow optimal.
 
     Examples
     --------
@@ -114,7 +115,7 @@ def solve(
     if repaired:
         feasible = repair(residual, price, excess) < 0
     else:
-        # From scratch, with costs scaled so that an error of 1 per arc is no error at all.
+        # Start from scratch. Costs are scaled up so that an error of 1 per arc does not matter.
         residual.room[::2], residual.room[1::2] = network.capacity, 0
         excess = network.supply.copy()
         price = np.zeros(nodes, np.int64)
@@ -134,10 +135,10 @@ def solve(
 
 
 def violation(network: Network, flow: Ints, potential: Ints) -> int:
-    """How far potentials are from proving a flow optimal: 0 if they do.
+    """Check that potentials prove a flow optimal.
 
-    Returns the largest violation of a capacity, a supply, or (in cost) of the optimality
-    conditions.
+    Returns the largest violation of a capacity or supply (in units of flow), or of an optimality
+        condition (in units of cost); 0 if the flow is optimal.
     """
     if not len(network.supply):
         return 0
@@ -150,8 +151,12 @@ def violation(network: Network, flow: Ints, potential: Ints) -> int:
 
 
 def _sums(nodes: int, at: Ints, flow: Ints) -> Ints:
-    """Sum flow by the nodes (A,) at which arcs end: (N,)."""
-    # `bincount` is much faster, but adds in float64: use it if no sum can be rounded.
+    """Sum the flow of arcs by node.
+
+    `at` (A,): the node of each arc, its tail or its head.
+    Returns (N,).
+    """
+    # `bincount` is much faster but adds in float64, so use it only if no sum can be rounded.
     if np.abs(flow.astype(np.float64)).sum() < _EXACT:
         return np.bincount(at, flow, nodes).astype(np.int64)
     sums = np.zeros(nodes, np.int64)
@@ -160,7 +165,7 @@ def _sums(nodes: int, at: Ints, flow: Ints) -> Ints:
 
 
 def _total(network: Network, flow: Ints) -> int:
-    """The cost of a flow, without overflow."""
+    """Compute the cost of a flow, without overflow."""
     if np.abs(flow.astype(np.float64) * network.cost).sum() < _LARGEST:
         return int((flow * network.cost).sum())
     used = np.flatnonzero((flow != 0) & (network.cost != 0))
@@ -192,7 +197,7 @@ def _checked(network: Network) -> Network:
 
 
 def _infeasible(network: Network, residual: Residual, excess: Ints) -> Exception:
-    """Build the error that names nodes with too much supply."""
+    """Build `Infeasible`, or `NotOptimal` if no set of nodes proves that no flow exists."""
     nodes = cut_off(residual, excess)
     supply = int(network.supply[nodes].sum())
     room = int(network.capacity[nodes[network.tail] & ~nodes[network.head]].sum())

@@ -1,8 +1,12 @@
-"""Quincy's network: tasks, their preferred computers and racks, and bounds per job.
+"""The flow network of Quincy, which schedules tasks near their data within bounds per job.
 
-A unit of flow is a task. It goes to a preferred computer, to any computer of a preferred rack, to
-any computer at all, or, if it does not run, to its job's node. The caller sets the costs: data to
-be moved, time waited, work lost.
+Each task supplies one unit of flow. The unit flows to a preferred computer, to any computer of a
+preferred rack, to any computer of the cluster, or, if the task does not run, to its job's node. The
+caller sets the costs of these choices, from the data to be moved, the time the task has waited, and
+the work that would be lost.
+
+Shapes: N tasks, P pairs of a task and a computer, Q pairs of a task and a rack, M computers, J
+jobs. In flows and potentials, A arcs and N nodes as in `min_cost_flow`.
 
 References
 ----------
@@ -26,12 +30,13 @@ class Tasks:
     """Tasks to run, and their costs.
 
     `number` (N,): identifies a task across networks; distinct, less than 2**31.
-    `job` (N,).
-    `unscheduled` (N,): cost of not running now.
-    `anywhere` (N,): cost of running on an arbitrary computer.
-    `task`, `computer`, `at_computer` (P,): pairs of a task's row and a computer that it prefers or
-        runs on, and their cost; each pair at most once.
-    `rack_task`, `rack`, `in_rack` (Q,): the same for racks.
+    `job` (N,): the task's job.
+    `unscheduled` (N,): cost of not running the task now.
+    `anywhere` (N,): cost of running the task on an arbitrary computer.
+    `task`, `computer`, `at_computer` (P,): the row of a task, a computer that it prefers or runs
+        on, and the cost of running it there; each pair at most once.
+    `rack_task`, `rack`, `in_rack` (Q,): the row of a task, a rack that it prefers, and the cost of
+        running it in that rack; each pair at most once.
     """
 
     number: Ints
@@ -48,11 +53,12 @@ class Tasks:
 
 @dataclass(frozen=True, slots=True)
 class QuincyCluster:
-    """Where tasks run.
+    """The computers of a cluster, and the bounds of the jobs that run on it.
 
     `rack_of` (M,): the rack of each computer.
-    `slots` (M,): tasks that a computer runs at once.
-    `least`, `most` (J,): minimum (or all, if it has fewer) and maximum running tasks of each job.
+    `slots` (M,): maximum number of tasks that the computer runs at once.
+    `least`, `most` (J,): minimum and maximum number of running tasks of each job. A job with fewer
+        tasks than its minimum must run all of them.
     """
 
     rack_of: Ints
@@ -63,11 +69,12 @@ class QuincyCluster:
 
 @dataclass(frozen=True, slots=True)
 class QuincyNetwork:
-    """The network, and where its parts start.
+    """The flow network, with the tasks and the cluster that it was built from.
 
-    `network`: nodes: the sink, the cluster, racks, computers, jobs, tasks. Arcs: each task's to its
-    job, to the cluster, to computers, to racks; the cluster's, the racks', the computers', the
-    jobs'.
+    The order of nodes is: the sink, the cluster ("anywhere"), racks, computers, jobs, tasks. The
+    order of arcs is: from tasks to their jobs, to the cluster, to preferred computers, and to
+    preferred racks; from the cluster to racks; from racks to computers; from computers to the sink;
+    and from jobs to the sink.
     """
 
     network: Network
@@ -80,12 +87,12 @@ class QuincyNetwork:
         return len(self.network.supply) - len(self.tasks.number)
 
     def place(self, flow: Ints) -> Ints:
-        """The computer of each task, (N,); -1 for those that do not run.
+        """Return the computer of each task, (N,); -1 for tasks that do not run.
 
-        Tasks that go to a rack, or anywhere, get the remaining computers in the order of their
-        rows.
+        Tasks whose flow goes to a rack, or to the cluster, get the remaining computers in the order
+        of their rows.
 
-        `flow` (A,).
+        `flow` (A,): an optimal flow of the network.
         """
         tasks, cluster = self.tasks, self.cluster
         count, pairs, racked = len(tasks.job), len(tasks.task), len(tasks.rack_task)
@@ -104,11 +111,12 @@ class QuincyNetwork:
         return result
 
     def begin_with(self, before: "QuincyNetwork", solution: FlowSolution) -> tuple[Ints, Ints]:
-        """Translate the previous network's solution to this one.
+        """Translate the solution of the previous network to the arcs and nodes of this one.
 
-        Computers, racks and jobs must be the same; tasks are matched by number.
+        Tasks are matched by number. If the numbers of computers, racks and jobs differ, all flow is
+        0 and all potentials are unknown.
 
-        Returns `flow` (A,); `potential` (N,).
+        Returns the flow, (A,), and the potentials, (N,), to pass to `min_cost_flow.solve`.
         """
         fixed = _fixed(before.cluster)
         same = fixed == _fixed(self.cluster)
@@ -123,7 +131,7 @@ class QuincyNetwork:
         known = np.flatnonzero(then[order[at]] == now) if len(then) else np.zeros(0, np.int64)
         node_before = before.first_task + order[at[known]]
         potential[self.first_task + known] = solution.potential[node_before]
-        # Arcs are the same if their ends are.
+        # Arcs are matched by their tail and head.
         moved = np.arange(len(before.network.supply))
         moved[before.first_task :] = -1
         moved[node_before] = self.first_task + known
@@ -137,7 +145,7 @@ class QuincyNetwork:
         return flow, potential
 
     def _racks(self) -> Ints:
-        """All racks, in order."""
+        """Return the numbers of all racks."""
         return np.arange(_racks(self.cluster))
 
 
@@ -180,7 +188,7 @@ def build(tasks: Tasks, cluster: QuincyCluster) -> QuincyNetwork:
 def _arcs(
     tail: Ints | int, head: Ints | int, capacity: Ints | int, cost: Ints | int
 ) -> tuple[Ints, Ints, Ints, Ints]:
-    """Arcs of one kind, as columns of equal length."""
+    """Return tails, heads, capacities and costs of arcs, broadcast to equal length."""
     columns = (np.asarray(each, np.int64) for each in (tail, head, capacity, cost))
     one, two, three, four = np.broadcast_arrays(*columns)
     return one, two, three, four
@@ -191,5 +199,5 @@ def _racks(cluster: QuincyCluster) -> int:
 
 
 def _fixed(cluster: QuincyCluster) -> tuple[int, int, int]:
-    """What must be equal for all nodes except tasks to be the same."""
+    """Return the numbers of computers, racks and jobs, which determine all nodes but the tasks'."""
     return len(cluster.rack_of), _racks(cluster), len(cluster.least)

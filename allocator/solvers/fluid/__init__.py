@@ -1,4 +1,4 @@
-"""Fair shares of divisible resources: proportional, per server, by water filling.
+"""Solvers for fair shares of divisible resources.
 
 Start with `proportional_fairness`.
 """

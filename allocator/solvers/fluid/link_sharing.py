@@ -1,9 +1,11 @@
 """Max-min fair rates of transfers that share links, compiled.
 
-The link with the smallest rate per transfer saturates first: its transfers get that rate, which is
-subtracted from their other links. Then the next link, until every transfer has its rate. At the end
-each transfer crosses a saturated link on which no transfer is faster, the definition of max-min
-fairness [1]_.
+The link with the least capacity per transfer saturates first. Its transfers get that rate, which is
+subtracted from the capacity of the other links that they cross. This is repeated with the remaining
+links and transfers until every transfer has its rate. Then each transfer crosses a saturated link
+on which no transfer is faster, which is the definition of max-min fairness [1]_.
+
+Shapes: F transfers, L links, P links on the longest path.
 
 References
 ----------
@@ -19,18 +21,18 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 NO_LINK = -1
-"""Pads the rows of shorter paths."""
+"""Fills the rest of a path's row if another path is longer."""
 
 
 @loop
 def fair_rates(path: Ints, capacity: Floats) -> Floats:
-    """Share links among transfers.
+    """Compute the max-min fair rate of each transfer.
 
-    `path` (F, P): the links that each transfer crosses, each at most once, padded with `NO_LINK`;
-        at least one.
-    `capacity` (L,), >= 0: total of all transfers over a link; infinite if it never saturates.
+    `path` (F, P): the links that each transfer crosses, at least one, each at most once; padded
+        with `NO_LINK`.
+    `capacity` (L,), >= 0: maximum sum of the rates of all transfers over a link; may be infinite.
     Returns `rate` (F,): in the unit of the capacities; infinite for a transfer that only crosses
-        infinite links.
+        links of infinite capacity.
 
     Examples
     --------
@@ -41,7 +43,7 @@ def fair_rates(path: Ints, capacity: Floats) -> Floats:
     """
     transfers, longest = path.shape
     links = len(capacity)
-    # The transfers that cross each link.
+    # List the transfers that cross each link.
     start = np.zeros(links + 1, np.int64)
     for f in range(transfers):
         for p in range(longest):

@@ -1,26 +1,31 @@
 """Per-server dominant-share fairness (PS-DSF), exact, in the fluid model.
 
-A framework's level on an agent is its number of tasks on all agents, divided by its weight and by
-the tasks that it could run there alone. An allocation is PS-DSF if no framework can have more of an
-agent without taking from one whose level there is no higher ([1]_, Definition 1). If tasks need
-resources in fixed proportions, this is equivalent: every framework that may use an agent needs some
-resource there that is used up, and no holder of that resource has a higher level.
+A framework's *level* on an agent is its number of tasks on all agents, divided by its weight and by
+the number of tasks that it could run alone on that agent. An allocation is PS-DSF if no framework
+can get more of an agent without taking from a framework whose level there is not higher ([1]_,
+Definition 1). Tasks need resources in fixed proportions, so the following is equivalent: every
+framework that may use an agent needs some resource of the agent that is used up, and no holder of
+that resource has a higher level.
 
-With the other agents fixed, one agent is a water filling: every framework starts at the level given
-by its tasks elsewhere, and rises until a resource that it needs is used up. The solver fills agent
-after agent, repeatedly, until nothing changes.
+If the tasks on all other agents are fixed, one agent is divided by water filling: every framework
+starts at the level that its tasks on other agents give it, and all rise together; a framework stops
+when a resource that it needs is used up. The solver fills one agent after another, and repeats this
+until nothing changes. One pass over all agents is a *sweep*.
 
-What is proven, and what is only observed:
+Some properties are proven, others only observed:
 
-- *An allocation exists.* The filling of one agent is unique, and its conditions are closed under
-  limits, so it depends on the others continuously. By Brouwer's theorem a continuous map of a
-  compact convex set (what fits on each agent) to itself has a fixed point; that is an allocation.
+- *A PS-DSF allocation exists* (proven). The filling of one agent is unique, and its conditions are
+  closed under limits, so it depends continuously on the tasks on other agents. By Brouwer's theorem
+  a continuous map of a compact convex set (the tasks that fit on each agent) to itself has a fixed
+  point; that is a PS-DSF allocation.
 - *There may be several*, with different numbers of tasks: a test shows two for a small cluster. The
-  solver returns the one that it reaches from empty agents, in the order of their rows.
+  solver returns the one that it reaches by filling empty agents in the order of their rows.
 - *Termination* is proven only for one resource: then all agents order frameworks in the same way,
-  and each filling makes the vector of levels lexicographically larger. With several resources it
-  may cycle: it did in one of 400 random clusters with two resources, 0.02 % from the definition. If
-  it cycles, or rounding interferes, the certificate fails: `NotOptimal`.
+  and each filling makes the vector of levels lexicographically larger. With several resources the
+  solver may cycle: it did in one of 400 random clusters with two resources, at a residual of
+  0.02 %. If it cycles, or rounding interferes, it raises `NotOptimal`.
+
+Shapes: F frameworks, A agents, R resources.
 
 References
 ----------
@@ -42,22 +47,22 @@ Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
 TOLERANCE = 1e-9
-"""Default for the largest residual of a returned answer."""
+"""Default for the largest residual of a returned solution."""
 
 SWEEPS_USUAL = 30
-"""Usual number of sweeps, or fewer."""
+"""Most problems take no more sweeps than this."""
 
 _SWEEPS_MAX = 5000
-_DAMPED_AFTER = 500  # sweeps; after that agents change only half way
-_STILL = 1e-13  # a smaller change, as a part of a framework's tasks, counts as none
+_DAMPED_AFTER = 500  # sweeps after which each filling changes an agent only half way
+_STILL = 1e-13  # a smaller change, relative to a framework's tasks, counts as none
 
 
 @dataclass(frozen=True, slots=True)
 class PerServerSolution:
-    """An allocation and its certificate.
+    """A PS-DSF allocation, and how far it is from the definition.
 
-    `tasks` (F, A): of each framework on each agent; 0 for a framework that no agent suits.
-    `residual`: from `residual`.
+    `tasks` (F, A): tasks of each framework on each agent; 0 for a framework that no agent suits.
+    `residual`: as returned by the function `residual`.
     `sweeps`: how often each agent was filled.
     """
 
@@ -74,24 +79,25 @@ def solve(
     tolerance: float = TOLERANCE,
     work_max: float = np.inf,
 ) -> PerServerSolution:
-    """Find an allocation that meets the definition.
+    """Find a PS-DSF allocation.
 
-    A sweep is O(A * F * (F + A) * R), over distinct agents; tens of sweeps are usual.
+    A sweep is O(A * F * (F + A) * R), where equal agents count once; tens of sweeps are usual.
 
-    `demand` (F, R), >= 0: one task's needs; each framework needs something.
-    `capacity` (A, R), >= 0: of each agent, in the same units. An agent that lacks what a task needs
-        does not suit it.
-    `eligible` (F, A); `weight` (F,), > 0.
-    `tolerance`: the largest residual of a returned answer.
-    `work_max`: operations, as `work_of_sweep` counts them.
+    `demand` (F, R), >= 0: needs of one task; each framework needs some resource.
+    `capacity` (A, R), >= 0: of each agent, in the same units. An agent does not suit a framework
+        that needs a resource of which the agent has none.
+    `eligible` (F, A): whether the framework may use the agent; all by default.
+    `weight` (F,), > 0: 1 by default.
+    `tolerance`: the largest residual of a returned solution.
+    `work_max`: maximum number of operations, as `work_of_sweep` counts them.
     Raises ValueError on a framework without any need, numbers that are negative or not finite, a
         weight that is not positive, or arrays that do not fit together.
     Raises NotOptimal if the residual exceeds the tolerance.
-    Raises GivenUp if it does because `work_max` was used up.
+    Raises GivenUp instead if `work_max` did not allow more sweeps.
 
     Examples
     --------
-    Two agents like those of Kesidis et al., Table I: each framework settles where it fits.
+    Two agents like those of Kesidis et al., Table I: each framework gets the agent that suits it.
 
     >>> solution = solve(np.array([[5.0, 1], [1, 5]]), np.array([[100.0, 30], [30, 100]]))
     >>> solution.tasks.round(3).tolist()
@@ -102,7 +108,8 @@ def solve(
     tasks = np.zeros(able.shape)
     if not able.any():
         return PerServerSolution(tasks, 0.0, 0)
-    # Merge equal agents into one of their total size: equal parts meet the definition too.
+    # Merge equal agents into one of their total size. Dividing its tasks equally among them gives a
+    # PS-DSF allocation too.
     first, of_agent, copies = equal_agents(capacity, able)
     need, rate = _needs(demand, capacity[first], able[:, first], weight)
     found = np.zeros(rate.shape)
@@ -119,7 +126,7 @@ def solve(
 
 
 def work_of_sweep(frameworks: int, agents: int, resources: int) -> float:
-    """Operations of a sweep over distinct agents."""
+    """Estimate the operations of a sweep; equal agents count once."""
     return float(agents) * frameworks * resources * (frameworks + agents)
 
 
@@ -131,17 +138,20 @@ def residual(
     weight: Floats | None = None,
     least: float = TOLERANCE,
 ) -> float:
-    """How far an allocation is from the definition; cheap: O(F * A * R).
+    """Compute how far an allocation is from the definition of PS-DSF, in O(F * A * R).
 
-    `tasks` (F, A).
+    A framework's gap at a resource of an agent is the larger of two numbers: the part of the
+    resource that is unused; and the part by which the framework's level is below the highest level
+    of a holder of the resource. Its gap on the agent is the smallest over the resources that it
+    needs.
+
+    `tasks` (F, A): tasks of each framework on each agent.
     `demand`, `capacity`, `eligible`, `weight`: as in `solve`.
-    `least`: a holding below this part of an agent's resource counts as none. For whole tasks: some
-        part of a task.
-    Returns the largest of: the excess over a capacity, in parts of it; and, for each framework and
-        agent that suits it, the least over the resources that it needs there of the larger of the
-        part of the resource that is left and the part by which its level is below the highest
-        holder's. Infinite if a framework has tasks where they do not suit, or a number is not
-        finite.
+    `least`: a framework that holds less than this part of an agent's resource is no holder. For
+        whole tasks, use a part of what one task takes.
+    Returns the largest gap of a framework on an agent that suits it, or, if larger, the largest
+        excess over a capacity, relative to the capacity. Infinite if a framework has tasks on an
+        agent that does not suit it, or a number is not finite.
     """
     demand, capacity = np.asarray(demand, np.float64), np.asarray(capacity, np.float64)
     able, weight = _checked(demand, capacity, eligible, weight)
@@ -187,7 +197,7 @@ def _checked(
 
 
 def _needs(demand: Floats, capacity: Floats, able: Bools, weight: Floats) -> tuple[Floats, Floats]:
-    """The part of each agent that a task takes, (A, F, R), and tasks per level, (A, F)."""
+    """Return the parts of each agent that a task takes, (A, F, R), and tasks per level, (A, F)."""
     need = np.divide(
         demand[None], capacity[:, None], out=np.zeros((len(capacity), *demand.shape)),
         where=capacity[:, None] > 0,
@@ -199,7 +209,12 @@ def _needs(demand: Floats, capacity: Floats, able: Bools, weight: Floats) -> tup
 
 @loop
 def _settle(need: Floats, rate: Floats, tasks: Floats, sweeps: int) -> int:
-    """Fill agent after agent, into `tasks` (A, F), until nothing changes; return the sweeps."""
+    """Fill one agent after another until nothing changes; return the number of sweeps.
+
+    `need`, `rate`: as returned by `_needs`, for merged agents.
+    `tasks` (A, F): the allocation to start from; changed to the result.
+    `sweeps`: maximum number of sweeps.
+    """
     agents, frameworks = rate.shape
     outside, given = np.zeros(frameworks), np.zeros(frameworks)
     for sweep in range(sweeps):
@@ -223,15 +238,15 @@ def _settle(need: Floats, rate: Floats, tasks: Floats, sweeps: int) -> int:
 
 @part()
 def _fill(need: Floats, rate: Floats, outside: Floats, given: Floats) -> None:
-    """Fill one agent: every framework rises from its level given by its tasks elsewhere.
+    """Divide one agent by water filling, with the tasks on other agents fixed.
 
     `need` (F, R): parts of the agent that a task takes.
     `rate` (F,): tasks per unit of level; 0 for frameworks that the agent does not suit.
-    `outside` (F,): tasks elsewhere.
-    `given` (F,): tasks here; written.
+    `outside` (F,): tasks on other agents.
+    `given` (F,): receives the tasks on this agent.
     """
     frameworks, resources = need.shape
-    # Measure levels from the lowest one: only differences matter.
+    # Measure levels relative to the lowest one: only differences matter.
     lowest = np.inf
     for n in range(frameworks):
         given[n] = 0.0
@@ -246,7 +261,8 @@ def _fill(need: Floats, rate: Floats, outside: Floats, given: Floats) -> None:
     used, speed, full = np.zeros(resources), np.zeros(resources), np.zeros(resources, np.bool_)
     level, met, count = 0.0, 0, 0
     while True:
-        # The next event: the rising level meets another framework, or a resource is used up.
+        # Find the next event: the rising level reaches another framework's initial level, or a
+        # resource is used up.
         meeting = begin[order[met]] if met < frameworks else np.inf
         if count == 0 and meeting == np.inf:
             return
@@ -265,7 +281,7 @@ def _fill(need: Floats, rate: Floats, outside: Floats, given: Floats) -> None:
                 given[n] += rate[n] * (upto - level)
         level = upto
         if meeting <= until:
-            # It joins the rising ones, unless a resource that it needs is used up.
+            # That framework rises from here on, unless a resource that it needs is used up.
             n, met = order[met], met + 1
             rising[n] = True
             for r in range(resources):
@@ -276,7 +292,7 @@ def _fill(need: Floats, rate: Floats, outside: Floats, given: Floats) -> None:
             for n in range(frameworks):
                 if need[n, first] > 0:
                     rising[n] = False
-        # How fast each resource is used from here on.
+        # Compute how fast each resource is used from here on.
         count = 0
         speed[:] = 0.0
         for n in range(frameworks):

@@ -1,16 +1,20 @@
 """Proportional fairness (PF) in the fluid model of one pool of resources.
 
-Maximise the sum of ``weight * log(tasks)`` under the capacity of the pool. CEEI (competitive
-equilibrium from equal incomes) has the same optimum: the logarithm of a product of utilities is the
-sum of their logarithms.
+In the fluid model, task volumes are real numbers: tasks are arbitrarily small. The solver maximises
+the sum of ``weight * log(tasks)`` under the capacity of the pool. CEEI (competitive equilibrium
+from equal incomes) has the same optimum: it maximises the product of utilities, whose logarithm is
+the sum of their logarithms.
 
-The dual has one variable per resource, so it stays small however many frameworks there are:
+The solver works on the dual problem. It has one variable per resource, a price, so it remains small
+with many frameworks:
 
     minimise over prices >= 0    sum(price) - sum(weight * log(need @ price)),
 
 where ``need`` is the demand divided by the capacity. A primal-dual interior-point method finds the
 prices. Newton's method on the saturated resources then refines them to float64 precision, and the
-prices of the others become exactly zero.
+prices of the other resources become exactly zero.
+
+Shapes: F frameworks, R resources.
 
 References
 ----------
@@ -29,7 +33,7 @@ from allocator.solvers import NotOptimal
 Floats = NDArray[np.float64]
 
 TOLERANCE = 1e-9
-"""The largest residual of a returned answer."""
+"""The largest residual of a returned solution."""
 
 _STEPS_MAX = 100
 _POLISH_STEPS_MAX = 20
@@ -46,7 +50,7 @@ class ProportionalSolution:
     `prices` (R,): Lagrange multipliers of the normalised capacities:
         ``weight[f] / tasks[f] == sum over r of demand[f, r] / capacity[r] * prices[r]``. They sum
         to the weights of the frameworks with any tasks.
-    `residual`: largest violation of the optimality conditions (1), (3), (4) of [1]_, each relative.
+    `residual`: largest relative violation of the optimality conditions (1), (3), (4) of [1]_.
     """
 
     tasks: Floats
@@ -57,14 +61,14 @@ class ProportionalSolution:
 def solve(demand: Floats, capacity: Floats, weight: Floats) -> ProportionalSolution:
     """Find the proportionally fair task volumes and the prices that prove them.
 
-    A step costs O(F * R**2); 10 to 25 steps are usual.
+    A step costs O(F * R**2); 10 to 25 steps are usual. If several price vectors prove the same
+    volumes, which happens if frameworks have proportional demands, the solution has one in the
+    middle of them.
 
-    `demand` (F, R), >= 0: one task's needs, in the unit of the capacity; each framework needs
-        something.
+    `demand` (F, R), >= 0: needs of one task, in the units of the capacity; each framework needs
+        some resource.
     `capacity` (R,), >= 0: of the whole pool.
     `weight` (F,), > 0.
-    If several price vectors prove the same volumes (frameworks with proportional demands), returns
-        one in the middle.
     Raises ValueError on a framework without any need, or a weight that is not positive.
     Raises NotOptimal if the residual exceeds `TOLERANCE`.
 
@@ -83,13 +87,13 @@ def solve(demand: Floats, capacity: Floats, weight: Floats) -> ProportionalSolut
     if not (demand > 0).any(axis=1).all():
         message = f"framework {int((demand <= 0).all(axis=1).argmax())} needs nothing at all"
         raise ValueError(message)
-    # Leave out resources without capacity: frameworks that need them get nothing.
+    # Leave out resources without capacity, and the frameworks that need them: they get nothing.
     present = capacity > 0
     served = ~(demand[:, ~present] > 0).any(axis=1)
     tasks, prices = np.zeros(len(demand)), np.zeros(len(capacity))
     if not served.any():
         return ProportionalSolution(tasks, prices, 0.0)
-    # Normalise: parts of the capacity, largest need 1, weights that sum to 1.
+    # Normalise: needs are parts of the capacity with a maximum of 1, and weights sum to 1.
     need = demand[np.ix_(served, present)] / capacity[present]
     scale = need.max(axis=1)
     need /= scale[:, None]
@@ -100,14 +104,17 @@ def solve(demand: Floats, capacity: Floats, weight: Floats) -> ProportionalSolut
     if not residual <= TOLERANCE:
         problem = "proportional fairness"
         raise NotOptimal(problem, residual, TOLERANCE)
-    # Back to the units of the input.
+    # Convert the result to the units of the input.
     tasks[served] = volume / scale
     prices[present] = price * weight[served].sum()
     return ProportionalSolution(tasks, prices, residual)
 
 
 def _interior_point(need: Floats, part: Floats) -> Floats:
-    """Prices close to the optimum, all positive, (R,)."""
+    """Find prices close to the optimum, all positive, (R,).
+
+    `need` (F, R) and `part` (F,): needs and weights, normalised as in `solve`.
+    """
     resources = need.shape[1]
     price = np.full(resources, 1 / resources)
     slack = np.full(resources, 1.0)  # the multiplier of price >= 0
@@ -118,13 +125,13 @@ def _interior_point(need: Floats, part: Floats) -> Floats:
         complementarity = float(price @ slack) / resources
         if complementarity < _PATH_END and np.abs(gradient - slack).max() < _PATH_END:
             break
-        # Newton's step towards the point where each price times its multiplier is a tenth of the
+        # Newton's step is towards the point where each price times its multiplier is a tenth of the
         # current mean.
         target = 0.1 * complementarity
         curvature = (need.T * (part / cost**2)) @ need + np.diag(slack / price)
         step = _solve_symmetric(curvature, target / price - gradient)
         slack_step = (target - slack * step) / price - slack
-        # A full step if possible, but never all the way to the boundary.
+        # Take a full step if possible, but never all the way to the boundary.
         length = min(1.0, _TO_BOUNDARY * min(_room(price, step), _room(slack, slack_step)))
         price = price + length * step
         slack = slack + length * slack_step
@@ -132,10 +139,10 @@ def _interior_point(need: Floats, part: Floats) -> Floats:
 
 
 def _polish(need: Floats, part: Floats, price: Floats) -> Floats:
-    """The better of the given prices and Newton's solution on the saturated resources."""
+    """Refine prices by Newton's method on the saturated resources; return the better of the two."""
     saturated = price > _SATURATED * price.sum()
     sharp = np.where(saturated, price, 0.0)
-    # A framework that needs no saturated resource means that the guess was wrong.
+    # If a framework needs none of these resources, the guess which are saturated is wrong.
     among = need[:, saturated]
     if not among.any(axis=1).all():
         return price
@@ -153,25 +160,25 @@ def _polish(need: Floats, part: Floats, price: Floats) -> Floats:
 
 
 def _solve_symmetric(matrix: Floats, right: Floats) -> Floats:
-    """Solve a possibly singular system, by its shortest solution."""
+    """Solve a system that may be singular: return its shortest solution."""
     return np.asarray(np.linalg.lstsq(matrix, right, rcond=None)[0], np.float64)
 
 
 def _room(value: Floats, step: Floats) -> float:
-    """How many steps from positive values to the boundary."""
+    """Return how many times the step can be taken before a positive value reaches zero."""
     falling = step < 0
     return float((value[falling] / -step[falling]).min(initial=np.inf))
 
 
 def _volume(need: Floats, part: Floats, price: Floats) -> Floats:
-    """Task volumes at these prices, shrunk until they fit, (F,)."""
-    # Each framework spends its part of the income.
+    """Compute the task volumes that frameworks buy at these prices, scaled down to fit, (F,)."""
+    # Each framework spends an income equal to its normalised weight.
     volume = part / (need @ price)
     return volume / max(1.0, float((volume @ need).max()))
 
 
 def _residual(need: Floats, part: Floats, volume: Floats, price: Floats) -> float:
-    """Largest violation of stationarity, capacity, complementarity and price >= 0."""
+    """Return the largest violation of stationarity, capacity, complementarity and price >= 0."""
     used = volume @ need
     stationarity = np.abs(volume * (need @ price) / part - 1).max()
     complementarity = np.abs(price * (used - 1)).max()

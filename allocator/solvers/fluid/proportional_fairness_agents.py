@@ -1,21 +1,23 @@
-"""Proportional fairness, and the alpha-fair family, over many agents with constraints, fluid.
+"""Proportional and alpha-fair allocation of many agents in the fluid model.
 
-Maximise the sum of ``weight * g(tasks)``, where g is the logarithm for alpha 1 and ``tasks **
-(1 - alpha) / (1 - alpha)`` otherwise, over what frameworks run on the agents that they can use,
-each agent within its own capacity. The task volumes are unique ([1]_, Proposition 2); their
-distribution over agents need not be. With one agent that all can use, it is the pooled model of
-`proportional_fairness`.
+The solver maximises the sum of ``weight * g(tasks)`` over all frameworks, where g is the logarithm
+for alpha 1 and ``tasks ** (1 - alpha) / (1 - alpha)`` otherwise. Tasks run only on agents that the
+framework can use, within the capacity of each agent. The task volumes are unique ([1]_,
+Proposition 2); their distribution over agents need not be. With one agent that all frameworks can
+use, this is the model of `proportional_fairness`.
 
-A primal-dual interior-point method; equal agents are merged first.
+Equal agents are merged first. Then a primal-dual interior-point method [2]_ finds volumes of
+*pairs* (a framework and an agent that it can use) and prices of the agents' resources.
 
-If numbers differ by many orders of magnitude, a variant is used [3]_. The usual method eliminates
-the volumes from each step, which leaves a small system. If marginal utilities differ by many orders
-(an alpha well above 1 does that at ordinary sizes), this system is so nearly singular that float64
-cannot solve it. The variant keeps the volumes, and every unknown is a *relative* change of a volume
-or a price: then no coefficient is far above 1, whatever the sizes. Its system is larger, so it is
-for problems with few frameworks and agents.
+The usual method eliminates the volumes from each step, which leaves a small linear system. If
+marginal utilities differ by many orders of magnitude, as with an alpha well above 1, this system is
+so nearly singular that float64 cannot solve it. Then a variant is used [3]_, `relative_path`. It
+keeps the volumes, and its unknowns are *relative* changes of volumes and prices, so no coefficient
+is far above 1. Marginal utilities are unknowns too, because their logarithms are linear in those of
+the volumes. The system of the variant is larger, so it is used only for few frameworks and agents.
 
-Marginal utilities are unknowns too, because their logarithms are linear in those of the volumes.
+Shapes: F frameworks, A agents, R resources, P pairs, Q resources of all agents together, G classes
+of equal agents.
 
 References
 ----------
@@ -56,7 +58,7 @@ def equal_agents(capacity: NDArray[np.float64], able: NDArray[np.bool_]) -> Equa
     _, first, of_agent, copies = np.unique(
         rows, axis=0, return_index=True, return_inverse=True, return_counts=True
     )
-    # Order by first row.
+    # Order the classes by their first agent.
     order = np.argsort(first)
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
@@ -66,11 +68,14 @@ def equal_agents(capacity: NDArray[np.float64], able: NDArray[np.bool_]) -> Equa
 Floats = NDArray[np.float64]
 
 UNKNOWNS_MAX = 400
-"""Limit for `relative_path`, beyond which a step takes too long: pairs plus agents' resources."""
+"""Maximum number of pairs plus resources for `relative_path`, which is too slow with more."""
 
 STEPS_MAX = 200
 PATH_END = 1e-10
-"""Mean complementarity, relative to the smallest income, at which the method stops."""
+"""Mean complementarity, relative to the smallest income, at which the method stops.
+
+A framework's income is its marginal utility times its task volume.
+"""
 
 _TO_BOUNDARY = 0.99  # largest part of the way to the boundary per step
 
@@ -78,15 +83,15 @@ _TO_BOUNDARY = 0.99  # largest part of the way to the boundary per step
 def relative_path(
     matrix: Floats, of: Ints, volume: Floats, weight: Floats, alpha: float
 ) -> tuple[Floats, Floats]:
-    """Volumes of each pair, (P,), and prices of each resource, (Q,).
+    """Find the volume of each pair, (P,), and the price of each resource, (Q,).
 
-    If rounding stops the iteration, the certificate judges the result.
+    If rounding stops the iteration early, the result may not be optimal; check it by `residual`.
 
     `matrix` (Q, P), >= 0: the part of each resource that a task of each pair takes; capacities are
         1.
     `of` (P,): the framework of each pair.
-    `volume` (P,), > 0: the start; it must fit.
-    `weight` (F,), with sum 1.
+    `volume` (P,), > 0: the volumes to start from; they must be within the capacities.
+    `weight` (F,): the weights; they must sum to 1.
     """
     resources, frameworks = len(matrix), len(weight)
     slack, price = 1 - matrix @ volume, np.full(resources, 1 / resources)
@@ -122,7 +127,10 @@ def relative_path(
 
 
 def _system(matrix: Floats, of: Ints, alpha: float, now: tuple[Floats, ...]) -> Floats:
-    """Derivatives of the conditions by relative changes of volumes and prices, each normalised."""
+    """Build the matrix of derivatives of the optimality conditions, each normalised.
+
+    The variables are relative changes of volumes and prices.
+    """
     volume, price, bar, slack, utility, total = now
     pairs = len(of)
     system = np.zeros((pairs + len(price), pairs + len(price)))
@@ -135,7 +143,7 @@ def _system(matrix: Floats, of: Ints, alpha: float, now: tuple[Floats, ...]) -> 
 
 
 def _solved(system: Floats, right: Floats) -> Floats | None:
-    """Solve with rows and columns scaled to a maximum of 1; None if that fails."""
+    """Solve a linear system after scaling rows and columns to a maximum of 1; None if it fails."""
     with np.errstate(all="ignore"):
         by_row = np.abs(system).max(axis=1)
         even = system / by_row[:, None]
@@ -151,13 +159,13 @@ def _solved(system: Floats, right: Floats) -> Floats | None:
 
 
 def moved(values: tuple[Floats, ...], steps: tuple[Floats, ...]) -> Iterator[Floats]:
-    """Take a step, shortened to keep all values positive."""
+    """Return the values after a step, which is shortened to keep all of them positive."""
     length = min(1.0, _TO_BOUNDARY * min(map(_room, values, steps)))
     return (value + length * step for value, step in zip(values, steps, strict=True))
 
 
 def _room(value: Floats, step: Floats) -> float:
-    """How many steps from positive values to the boundary."""
+    """Return how many times the step can be taken before a positive value reaches zero."""
     falling = step < 0
     return float((value[falling] / -step[falling]).min(initial=np.inf))
 
@@ -170,15 +178,16 @@ STEPS_USUAL = 20
 """Usual number of steps."""
 
 TOLERANCE = 1e-7
-"""The largest residual of a returned answer."""
+"""The largest residual of a returned solution."""
 
 
 class _Beginning(NamedTuple):
-    """The starting point of the method, and how convergence is measured.
+    """A starting point of the method, and a variant of it.
 
-    `part`: of the capacity.
-    `by_income`: measure each framework by its own income, which at an alpha well above 1 may be
-        many orders smaller than another's; otherwise use one measure for all, which is faster.
+    `part`: the part of the capacity that is used at the start.
+    `by_income`: measure convergence for each framework relative to its own income, which at an
+        alpha well above 1 may be many orders of magnitude smaller than another's. Otherwise one
+        measure is used for all, which is faster.
     `relative`: use `relative_path`, if the problem is small enough.
     """
 
@@ -197,18 +206,18 @@ _BEGINNINGS = (
     _Beginning(0.01, by_income=True),
     _Beginning(0.99, by_income=True),
 )
-"""Tried in turn until the certificate holds."""
+"""Starting points in the order in which they are tried until one leads to a proven optimum."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProportionalAgentsSolution:
     """The fluid optimum and its certificate.
 
-    `tasks` (F, A): of each framework on each agent; 0 for a framework that no agent suits.
-    `prices` (A, R): Lagrange multipliers: the cost of a unit of the resource on the agent. Where a
-        framework runs, a task costs its marginal utility ``weight * tasks ** -alpha``, and nowhere
-        less.
-    `residual`: largest violation of the optimality conditions, each relative.
+    `tasks` (F, A): tasks of each framework on each agent; 0 for a framework that no agent suits.
+    `prices` (A, R): Lagrange multipliers: the price of a unit of the resource on the agent. On an
+        agent where a framework runs, its task costs the framework's marginal utility ``weight *
+        tasks ** -alpha``; on no agent does it cost less.
+    `residual`: largest relative violation of the optimality conditions.
     """
 
     tasks: Floats
@@ -226,24 +235,27 @@ def solve(
 ) -> ProportionalAgentsSolution:
     """Find the alpha-fair task volumes and the prices that prove them.
 
-    A step solves a system with one equation per resource of each distinct agent. With an alpha well
-    above 1 and sizes far apart, incomes (``weight * tasks ** (1 - alpha)``) differ so much that
-    rounding spoils it; then, with few frameworks and agents, `relative_path` solves its larger
-    system. Some twenty orders of magnitude may spoil even that: `NotOptimal`.
+    A step solves a linear system with one equation per resource of each distinct agent. With an
+    alpha well above 1 and task sizes far apart, incomes (``weight * tasks ** (1 - alpha)``) differ
+    so much that rounding errors dominate; then `relative_path` is used, if there are few frameworks
+    and agents. If incomes differ by some twenty orders of magnitude, even that may fail with
+    `NotOptimal`.
 
-    `demand` (F, R), >= 0: one task's needs; each framework needs something.
+    `demand` (F, R), >= 0: needs of one task; each framework needs some resource.
     `capacity` (A, R), >= 0: of each agent, in the same units.
-    `eligible` (F, A); `weight` (F,), > 0.
-    `alpha`, > 0: 1 for proportional fairness; the larger, the nearer to max-min fairness of tasks.
-    `work_max`: operations, as `work_of_step` counts them.
+    `eligible` (F, A): whether the framework may use the agent; all by default.
+    `weight` (F,), > 0: 1 by default.
+    `alpha`, > 0: 1 for proportional fairness; a larger alpha is closer to max-min fairness of
+        tasks.
+    `work_max`: maximum number of operations, as `work_of_step` counts them.
     Raises ValueError on a framework without any need, a weight or an alpha that is not positive, or
         arrays that do not fit together.
     Raises NotOptimal if the residual exceeds `TOLERANCE`.
-    Raises GivenUp if that takes more work.
+    Raises GivenUp if more than `work_max` operations are needed.
 
     Examples
     --------
-    Two agents like those of Table I in [1]_: each framework takes the agent that suits it.
+    Two agents like those of Table I in [1]_: each framework gets the agent that suits it.
 
     >>> solution = solve(np.array([[5.0, 1], [1, 5]]), np.array([[100.0, 30], [30, 100]]))
     >>> solution.tasks.sum(axis=1).round(3).tolist()
@@ -286,12 +298,20 @@ def residual(
     weight: Floats,
     alpha: float = 1.0,
 ) -> float:
-    """Largest violation of the Karush-Kuhn-Tucker conditions, each relative.
+    """Return the largest relative violation of the optimality (Karush-Kuhn-Tucker) conditions.
 
-    No task costs less than its framework's marginal utility, nor more where it runs; nothing
-    exceeds a capacity, or is given to frameworks that the agent does not suit; what is not used up
-    has no price, relative to the agent's total price or the smallest income of the frameworks it
-    suits. So frameworks with small incomes count as much as others.
+    - A task costs at least its framework's marginal utility, and no more on agents where the
+      framework runs.
+    - No capacity is exceeded.
+    - Frameworks run only on agents that suit them, and each that can run has tasks; otherwise the
+      result is infinite.
+    - A resource that is not used up has the price 0. The violation is relative to the price of the
+      whole agent, or to the smallest income of a framework that the agent suits if that is larger.
+
+    So frameworks with small incomes count as much as others.
+
+    `tasks`, `prices`: as in `ProportionalAgentsSolution`.
+    `demand`, `capacity`, `eligible`, `weight`, `alpha`: as in `solve`.
     """
     volume = tasks.sum(axis=1)
     able = eligible & ~((demand[:, None, :] > 0) & (capacity[None] <= 0)).any(axis=2)
@@ -303,7 +323,7 @@ def residual(
     utility = weight[served] * volume[served] ** -alpha
     cost = demand[served] @ prices.T / utility[:, None]
     used = tasks.T @ demand
-    # A task's cost, relative to its utility; by volume, the excess cost where it runs.
+    # Costs are relative to the marginal utility; the excess cost is averaged over the tasks.
     cheap = np.where(able[served], 1 - cost, 0.0).max()
     dear = (tasks[served] / volume[served, None] * np.where(able[served], cost - 1, 0.0)).sum(
         axis=1
@@ -350,8 +370,9 @@ def _scaled(
     begin: "_Beginning",
     work: Work,
 ) -> tuple[Floats, Floats]:
-    """Solve with all numbers near 1: tasks on agents, (F, A), and prices, (A, R)."""
-    # Normalise tasks by what each framework could run alone, divided by the frameworks.
+    """Normalise the problem, solve it, and return tasks on agents, (F, A), and prices, (A, R)."""
+    # The unit of a framework's tasks is the number it could run alone, divided by the number of
+    # frameworks, so that all volumes are near 1.
     present = capacity > 0
     part = np.divide(
         demand[:, None, :], capacity[None], out=np.zeros((*able.shape, demand.shape[1])),
@@ -372,7 +393,12 @@ def _scaled(
 
 
 def work_of_step(pairs: int, resources: int, *, relative: bool = False) -> float:
-    """Operations of a step, given the numbers of pairs and of all agents' resources together."""
+    """Estimate the operations of a step.
+
+    `pairs`: pairs of a framework and an agent that it can use.
+    `resources`: resources of all agents together.
+    `relative`: whether it is a step of `relative_path`.
+    """
     if relative:
         return float(pairs + resources) ** 3 / 3
     return float(resources) ** 2 * (pairs + resources / 3)
@@ -388,15 +414,16 @@ def _interior_point(
     begin: "_Beginning",
     work: Work,
 ) -> tuple[Floats, Floats]:
-    """Volumes of each pair, (P,), and prices of each agent's resources, (A, R).
+    """Find the volume of each pair, (P,), and the prices of each agent's resources, (A, R).
 
-    `need` (P, R): parts of its agent that one task takes.
+    `need` (P, R): parts of the pair's agent that one task takes.
     `of`, `on` (P,): the framework and the agent of each pair.
-    `present` (A, R); `weight` (F,), with sum 1.
+    `present` (A, R): whether the agent has some of the resource.
+    `weight` (F,): the weights; they must sum to 1.
     """
     frameworks, (agents, resources) = len(weight), present.shape
     step_work = work_of_step(len(of), int(np.count_nonzero(present)), relative=begin.relative)
-    # Spend before the matrix of this size is allocated.
+    # Count the work before the matrix is allocated, so that no huge matrix ever is.
     work.spend(STEPS_MAX * step_work if begin.relative else step_work)
     matrix, rows = _constraints(need, on, present)
 
@@ -424,12 +451,13 @@ def _interior_point(
         short = utility[of] - price @ matrix + bar
         gap = float((volume * bar / size).sum() + (price * slack / row_size).sum())
         middle = gap / (len(of) + len(rows))
-        # Exact enough even for the framework with the smallest income.
+        # The end is exact enough even for the framework with the smallest income.
         end = PATH_END * (1.0 if begin.by_income else min(1.0, float((utility * total).min())))
         if middle < end and (np.abs(short * volume) / size).max() < end:
             break
         target, row_target = 0.1 * middle * size, 0.1 * middle * row_size
-        # Newton's step. If rounding stops the iteration, the certificate judges.
+        # Compute Newton's step. If rounding makes that impossible, `solve` checks how good the
+        # current point is.
         work.spend(step_work)
         inverse = _Inverse.made(of, volume / bar, alpha * utility / total)
         wanted = short + target / volume - bar
@@ -448,16 +476,17 @@ def _interior_point(
 
 
 class _Inverse(NamedTuple):
-    """The inverse of the second derivative of utilities and barriers, on one number per pair.
+    """The inverse of the second derivative of utilities and barriers, a (P, P) matrix.
 
-    A framework's pairs depend on each other only through its utility, which only their common
-    change affects. That is separated from their differences; otherwise the two would nearly cancel
-    if a framework is almost free to move.
+    The second derivative is block-diagonal: for each framework, a diagonal matrix plus a matrix of
+    rank 1. The latter comes from the utility, which depends only on the sum of the framework's
+    volumes. The inverse is applied separately to the mean of a framework's pairs and to the
+    differences from the mean; otherwise the two parts would nearly cancel if the diagonal is small.
 
-    `of` (P,).
-    `loose` (P,): how far a pair would move by itself.
-    `sums` (F,): of `loose`.
-    `firm` (F,): part of the common change that the utility leaves.
+    `of` (P,): the framework of each pair.
+    `loose` (P,): inverse of the diagonal.
+    `sums` (F,): sum of `loose` over the framework's pairs.
+    `firm` (F,): the factor by which the utility reduces the mean.
     """
 
     of: Ints
@@ -467,31 +496,40 @@ class _Inverse(NamedTuple):
 
     @classmethod
     def made(cls, of: Ints, loose: Floats, bend: Floats) -> "_Inverse":
-        """Build it from the curvature of each framework's utility, (F,)."""
+        """Build the inverse.
+
+        `of`, `loose`: as in the class.
+        `bend` (F,): curvature of each framework's utility.
+        """
         sums: Floats = np.bincount(of, loose, len(bend)).astype(np.float64)
         return cls(of, loose, sums, 1 / (1 + bend * sums))
 
     def apart(self, rows: Floats) -> tuple[Floats, Floats]:
-        """Rows of one number per pair, less their means; and each framework's means."""
+        """Split rows of one number per pair into differences from the framework's mean, and means.
+
+        `rows` (X, P).
+        Returns the differences, (X, P), and the means weighted by `loose`, (X, F).
+        """
         sums = [np.bincount(self.of, row * self.loose, len(self.sums)) for row in rows]
         mean = np.stack(sums) / self.sums
         return rows - mean[:, self.of], mean
 
     def between(self, one: tuple[Floats, Floats], other: tuple[Floats, Floats]) -> Floats:
-        """The product of rows, the inverse, and other rows; both from `apart`."""
+        """Multiply rows, the inverse, and other rows transposed; both are split by `apart`."""
         common = (one[1] * (self.sums * self.firm)) @ other[1].T
         return np.asarray((one[0] * self.loose) @ other[0].T + common)
 
     def applied(self, change: Floats) -> Floats:
-        """The inverse times one row."""
+        """Multiply the inverse by a vector, (P,)."""
         rest, mean = self.apart(change[None])
         return self.loose * (rest[0] + (mean[0] * self.firm)[self.of])
 
 
 def _constraints(need: Floats, on: Ints, present: Bools) -> tuple[Floats, Ints]:
-    """What a task of each pair takes of each present resource, (Q, P), and which those are.
+    """Build the matrix of the capacity constraints.
 
-    Resources are numbered agent by agent.
+    Returns the part of each present resource that a task of each pair takes, (Q, P); and the
+        numbers of the present resources, (Q,), where resources are numbered agent by agent.
     """
     agents, resources = present.shape
     rows = np.flatnonzero(present.ravel())
@@ -502,7 +540,7 @@ def _constraints(need: Floats, on: Ints, present: Bools) -> tuple[Floats, Ints]:
 
 
 def _solve_even(system: Floats, right: Floats) -> Floats | None:
-    """Solve a symmetric system with badly scaled rows; None if that fails."""
+    """Solve a symmetric linear system with badly scaled rows; None if it fails."""
     with np.errstate(all="ignore"):
         even = 1 / np.sqrt(np.diag(system))
         scaled = system * np.outer(even, even)

@@ -1,8 +1,11 @@
 """Max-min fairness in the fluid model of one pool of resources, by water filling.
 
-All task volumes grow together, each at its own rate, until some resource is saturated; frameworks
-that need it stop, and the others go on. The rate determines what is equalised, see `rate`: dominant
-shares (DRF), sums of shares (asset fairness), or task volumes.
+In the fluid model, task volumes are real numbers. All task volumes grow together, each at its own
+rate, until some resource is saturated. Then the frameworks that need it stop, and the others
+continue. The rates determine what is equalised, see `rate`: dominant shares (DRF), sums of shares
+(asset fairness), or task volumes. A framework's *level* is its task volume divided by its rate.
+
+Shapes: F frameworks, R resources.
 
 References
 ----------
@@ -23,7 +26,7 @@ from allocator.solvers import NotOptimal
 Floats = NDArray[np.float64]
 
 TOLERANCE = 1e-9
-"""The largest residual of a returned answer."""
+"""The largest residual of a returned solution."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +34,9 @@ class FillingSolution:
     """The fluid optimum and its certificate.
 
     `tasks` (F,): task volumes; 0 for a framework that needs a resource without capacity.
-    `residual`: how far the worst framework is from needing a saturated resource on which no other
-        has a higher level: the condition that characterises the optimum ([2]_, sec. 2.3), relative.
+    `residual`: relative violation of the condition that characterises the optimum ([2]_, sec. 2.3),
+        for the worst framework: it needs a saturated resource on which no other framework has a
+        higher level.
     """
 
     tasks: Floats
@@ -45,11 +49,11 @@ def rate(
     weight: Floats,
     combine: Callable[[Floats], Floats] = lambda need: need.max(axis=1),
 ) -> Floats:
-    """Speed of filling at which weighted shares grow equally.
+    """Compute the rates at which task volumes must grow so that weighted shares grow equally.
 
     `demand` (F, R), >= 0; `capacity` (R,), >= 0; `weight` (F,), > 0.
-    `combine`, (F, R) to (F,): the size of one task, from the parts of the capacity that it needs:
-        their maximum for DRF, their sum for asset fairness.
+    `combine`: a function from the parts of the capacity that one task needs, (F, R), to the task's
+        share, (F,): their maximum for DRF, their sum for asset fairness.
     Returns (F,).
     """
     need = np.divide(demand, capacity, out=np.zeros(np.shape(demand)), where=capacity > 0)
@@ -60,10 +64,11 @@ def rate(
 def solve(demand: Floats, capacity: Floats, rate: Floats) -> FillingSolution:
     """Find the task volumes that are max-min fair in ``tasks / rate``.
 
-    O(F * R**2): at least one resource is saturated in each of at most R rounds.
+    It takes O(F * R**2), because each of at most R rounds saturates at least one resource.
 
-    `demand` (F, R), >= 0: one task's needs; each framework needs something.
-    `capacity` (R,), >= 0; `rate` (F,), > 0 for frameworks that are to get anything.
+    `demand` (F, R), >= 0: needs of one task; each framework needs some resource.
+    `capacity` (R,), >= 0.
+    `rate` (F,), >= 0: rates of growth; a framework with the rate 0 gets nothing.
     Raises ValueError on a framework without any need.
     Raises NotOptimal if the residual exceeds `TOLERANCE`.
 
@@ -89,7 +94,7 @@ def solve(demand: Floats, capacity: Floats, rate: Floats) -> FillingSolution:
     left = present.astype(np.float64)
     served = rising.copy()
     while rising.any():
-        # The rate at which each resource is used, and the time until it is exhausted.
+        # Compute the rate at which each resource is used, and the time until it is used up.
         flow = np.where(rising, speed, 0.0) @ need
         time = np.divide(left, flow, out=np.full(len(left), np.inf), where=flow > 0)
         first = int(time.argmin())
@@ -106,12 +111,15 @@ def solve(demand: Floats, capacity: Floats, rate: Floats) -> FillingSolution:
 
 
 def _residual(need: Floats, level: Floats, tasks: Floats) -> float:
-    """How far the worst framework is from having a bottleneck."""
+    """Return how far the worst framework is from having a bottleneck.
+
+    A framework's bottleneck is a used-up resource that it needs and on which no other framework has
+    a higher level.
+    """
     if not len(need):
         return 0.0
     used = tasks @ need
-    # The highest level among the frameworks that need each resource. A framework has its bottleneck
-    # at a used-up resource that it needs and on which no other has a higher level.
+    # Find the highest level among the frameworks that need each resource.
     highest = np.where(need > 0, level[:, None], 0.0).max(axis=0)
     lower = 1 - level[:, None] / np.where(highest > 0, highest, 1.0)
     short = np.where(need > 0, np.maximum(1 - used, lower), np.inf).min(axis=1)

@@ -1,4 +1,4 @@
-"""Constrained max-min fairness (CMMF): machines that only some users may use.
+"""Solvers for constrained max-min fairness (CMMF): users can use only some of the machines.
 
 Start with `max_min`.
 """

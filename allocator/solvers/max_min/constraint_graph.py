@@ -1,11 +1,15 @@
-"""Which users can use which machines, with equal machines and equal users merged.
+"""The graph of which users can use which machines, with equal machines and equal users merged.
 
 A constraint graph has users on one side and machine types on the other. Users with the same types,
-weight and limit form a *class*: a solver gives machines to classes, and `Graph.spread` divides them
-among equals. Types that the same classes can use form a *group*.
+weight and limit form a *class*. Types that the same classes can use form a *group*. A solver gives
+machines of groups to classes; `Graph.spread` then divides them among the users of each class and
+the types of each group.
 
-What was given to a whole class or group is laid end to end over its members: both sides form a
-line, and each member takes from the front of the other until it has what it is due.
+It divides by laying both sides end to end: the members of a class, or the types of a group, in one
+line, and the machines to be divided in another. Each member takes machines from the front of the
+other line until it has its amount.
+
+Shapes: U users, T types, C classes, G groups.
 
 References
 ----------
@@ -24,23 +28,27 @@ from allocator.core.numba.compiled import loop
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_CRUMB = 1e-9  # of a machine; anything less is rounding
+_CRUMB = 1e-9  # smaller parts of a machine are rounding errors
 
 
 @loop
 def to_users(
     users: Ints, class_of_user: Ints, machines: Floats, given: Floats, result: Floats
 ) -> None:
-    """Divide what classes have of groups, (C, G), among their users, (U, G).
+    """Divide the machines of each class among its users.
 
-    `users` (U,): sorted by class.
+    `users` (U,): users, sorted by class.
+    `class_of_user` (U,): the class of each user.
+    `machines` (U,): amount of machines that each user gets.
+    `given` (C, G): machines of each group that each class has.
+    `result` (U, G): receives the machines of each group that each user gets; initially 0.
     """
     groups = given.shape[1]
     before, group, left = -1, 0, 0.0
     for at in range(len(users)):
         user = users[at]
         row = class_of_user[user]
-        # Another class starts with its first group.
+        # At the first user of a class, start with the first group.
         if row != before:
             before, group, left = row, -1, 0.0
         needed = machines[user]
@@ -61,9 +69,12 @@ def to_users(
 def to_types(
     types: Ints, group_of_type: Ints, type_count: Ints, by_group: Floats, result: Floats
 ) -> None:
-    """Divide what users have of groups, (U, G), into machines of their types, (U, T).
+    """Divide users' machines of groups into machines of types.
 
-    `types`: sorted by group.
+    `types`: types that belong to a group, sorted by group.
+    `group_of_type`, `type_count` (T,): as in `Graph`.
+    `by_group` (U, G): machines of each group that each user has.
+    `result` (U, T): receives the machines of each type that each user has; initially 0.
     """
     end = 0
     while end < len(types):
@@ -87,9 +98,9 @@ def to_types(
 
 @loop
 def to_machines(given: Floats) -> tuple[Ints, Ints, Ints, Floats]:
-    """Divide users' amounts of each type, (U, T), into parts of machines.
+    """Divide users' amounts of each type, (U, T), into parts of individual machines.
 
-    Returns `kind`, `machine`, `user` and `part`, as in `constraint_graph.Pieces`.
+    Returns `kind`, `machine`, `user` and `part`, as in `Pieces`.
     """
     users, kinds = given.shape
     length = 0
@@ -106,12 +117,12 @@ def to_machines(given: Floats) -> tuple[Ints, Ints, Ints, Floats]:
             needed = given[user, kind]
             while needed > _CRUMB:
                 part = min(needed, left)
-                # A remainder that is only rounding goes to the same user.
                 kind_of[size], machine_of[size] = kind, machine
                 user_of[size], part_of[size] = user, part
                 size += 1
                 needed -= part
                 left -= part
+                # If only a rounding error of this machine is left, continue with the next one.
                 if left <= _CRUMB:
                     machine, left = machine + 1, 1.0
     return kind_of[:size], machine_of[:size], user_of[:size], part_of[:size]
@@ -124,21 +135,22 @@ UNLIMITED = np.inf
 """The limit of a user who can use any number of machines."""
 
 MACHINES_MAX = 2**52
-"""Most machines in one graph, all exact in float64."""
+"""Maximum number of machines in a graph, so that all numbers of machines are exact in float64."""
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """A constraint graph, coalesced.
+    """A constraint graph whose equal users and types are merged into classes and groups.
 
     `eligible` (C, G): whether users of class c can use machines of group g.
-    `count` (G,): machines of each group; every group has a user.
-    `size` (C,): users of each class.
-    `weight` (C,), > 0.
-    `limit` (C,): most machines for each user of the class.
-    `class_of_user` (U,).
-    `group_of_type` (T,): -1 if no user can use the type, or it has no machines.
-    `type_count` (T,).
+    `count` (G,): number of machines of each group; some class can use them.
+    `size` (C,): number of users of each class.
+    `weight` (C,), > 0: of each user of the class.
+    `limit` (C,): maximum number of machines for each user of the class.
+    `class_of_user` (U,): the class of each user.
+    `group_of_type` (T,): the group of each type; -1 if no user can use the type, or it has no
+        machines.
+    `type_count` (T,): number of machines of each type.
     """
 
     eligible: Bools
@@ -151,14 +163,14 @@ class Graph:
     type_count: Ints
 
     def spread(self, given: Amounts, machines: Amounts) -> Amounts:
-        """Divide what classes were given among their users, by type.
+        """Divide the machines that classes were given among their users, by type.
 
         `given` (C, G): machines of each group given to each class.
-        `machines` (U,): of each user; the sum over a class is what it was given.
-        Returns (U, T).
+        `machines` (U,): machines of each user; over a class, they sum to what the class was given.
+        Returns (U, T): machines of each type that each user gets.
         """
-        # First from classes to users, then each user's part of a group to its types. Integers are
-        # exact in float64 too.
+        # Divide the machines of classes among users, then each user's part of a group by type.
+        # Integers up to `MACHINES_MAX` are exact in float64.
         users = np.argsort(self.class_of_user, kind="stable")
         by_group = np.zeros((len(machines), len(self.count)))
         part, due = given.astype(np.float64), machines.astype(np.float64)
@@ -171,11 +183,14 @@ class Graph:
 
 
 class Pieces(NamedTuple):
-    """Which part of which machine belongs to which user; all arrays have the same length.
+    """A table of parts of machines, each with the user that it belongs to.
+
+    All arrays have the same length, one entry per part.
 
     `kind`: the machine's type.
-    `machine`: its number among those of its type, from 0.
-    `part`: of the machine; 1 if the user has all of it.
+    `machine`: the machine's number among the machines of its type, from 0.
+    `user`: the user that has this part.
+    `part`: the size of the part; 1 if the user has the whole machine.
     """
 
     kind: Ints
@@ -185,10 +200,12 @@ class Pieces(NamedTuple):
 
 
 def by_machine(given: Amounts) -> Pieces:
-    """Assign machines to users, given what each user has of each type.
+    """Assign individual machines to users.
 
-    `given` (U, T). A type's users are laid end to end over its machines, so each user shares at
-    most two machines with others.
+    A type's users are laid end to end over its machines, so each user shares at most two machines
+    of the type with others.
+
+    `given` (U, T): machines of each type that each user has.
     """
     return Pieces(*to_machines(np.ascontiguousarray(given, np.float64)))
 
@@ -196,13 +213,13 @@ def by_machine(given: Amounts) -> Pieces:
 def coalesce(
     eligible: Bools, count: Ints, weight: Floats | None = None, limit: Floats | Ints | None = None
 ) -> Graph:
-    """Merge equal users and equal machine types.
+    """Build a graph in which equal users and equal machine types are merged.
 
-    `eligible` (U, T): whether user u can use machines of type t; a column may also be a single
+    `eligible` (U, T): whether user u can use machines of type t; a type may also be a single
         machine.
-    `count` (T,), >= 0: machines of each type.
-    `weight` (U,), > 0.
-    `limit` (U,), >= 0: most machines for each user; `UNLIMITED` by default.
+    `count` (T,), >= 0: number of machines of each type.
+    `weight` (U,), > 0: 1 by default.
+    `limit` (U,), >= 0: maximum number of machines for each user; `UNLIMITED` by default.
     Raises ValueError on arrays that do not fit together, a weight that is not positive and finite,
         a negative count or limit, or more than `MACHINES_MAX` machines.
     """
@@ -228,12 +245,13 @@ def coalesce(
 def of_classes(
     eligible: Bools, count: Ints, size: Ints, weight: Floats, limit: Floats, class_of_user: Ints
 ) -> Graph:
-    """Merge equal machine types, if users are already classes.
+    """Build a graph in which equal machine types are merged; equal users are merged already.
 
-    `eligible` (C, T); `count` (T,).
+    `eligible` (C, T): whether users of class c can use machines of type t.
+    `count` (T,): number of machines of each type.
     `size`, `weight`, `limit`, `class_of_user`: as in `Graph`.
     """
-    # Types with equal columns, over the classes, form a group.
+    # Types with equal columns form a group.
     useful = eligible.any(axis=0) & (count > 0)
     among = eligible if useful.all() else eligible[:, useful]
     group_of_useful, column = _number(np.packbits(among, axis=0).T)
@@ -256,7 +274,7 @@ def of_classes(
 def check(
     eligible: Bools, count: Ints, weight: Floats | None, limit: Floats | Ints | None
 ) -> tuple[Floats, Floats]:
-    """Validate as `coalesce`; return one weight and limit per user."""
+    """Validate the arguments of `coalesce`; return one weight and one limit per user."""
     if eligible.ndim != 2 or count.shape != eligible.shape[1:]:
         raise ValueError(f"{count.shape} counts do not fit a graph of {eligible.shape}")
     users = len(eligible)
@@ -275,7 +293,10 @@ def check(
 
 
 def _number(rows: NDArray[np.uint8]) -> tuple[Ints, Ints]:
-    """Number distinct rows by first occurrence: the number of each row, and each number's first."""
+    """Number distinct rows in the order of their first occurrence.
+
+    Returns the number of each row, and for each number the first row that has it.
+    """
     numbers: dict[bytes, int] = {}
     width = rows.shape[1]
     text = rows.tobytes()

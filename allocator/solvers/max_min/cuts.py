@@ -1,6 +1,10 @@
-"""The cuts of constrained max-min fairness: which users have which level, on which machines.
+"""The decomposition that solves constrained max-min fairness, and the cuts that prove the result.
 
-See `max_min`.
+The method is described in `max_min`, classes and groups in `constraint_graph`. A user's *level* is
+its number of machines divided by its weight. A *cut* consists of classes whose users have the same
+level, and of the groups that they use up.
+
+Shapes: C classes, G groups, E edges (pairs of a class and a group that it can use).
 """
 
 import math
@@ -13,16 +17,16 @@ from allocator.core.numba.compiled import loop
 from allocator.solvers.flow.class_flow import Block, Edges, Placed, place, repair
 from allocator.solvers.max_min.constraint_graph import Bools, Floats, Graph, Ints
 
-_FLOW_MAX = 2**60  # units in total
-_MARGIN = 2.0**-46  # part of each claim that is left out, so that rounding makes no cut
+_FLOW_MAX = 2**60  # maximum total flow, in units
+_MARGIN = 2.0**-46  # part by which claims are reduced, so that rounding errors cause no cut
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
     """Classes with the same level, and the groups that they use up.
 
-    `level`: machines by weight of each user below its limit; infinite if all are at their limits
-        and machines are left.
+    `level`: machines divided by weight, for each user below its limit; infinite if all users are at
+        their limits and machines are left.
     `classes`, `groups`: rows and columns of the graph.
     """
 
@@ -32,24 +36,25 @@ class Cut:
 
 
 def at_level(graph: Graph, rows: Ints, level: float) -> Floats:
-    """Machines of each user of these classes at a level."""
+    """Return the machines of each user of the classes `rows` at a level, within its limit."""
     return np.minimum(level * graph.weight[rows], graph.limit[rows])
 
 
 def level_of(graph: Graph, rows: Ints, machines: int) -> float:
-    """The level at which this many machines are used up, ignoring eligibility.
+    """Return the level at which the classes `rows` use up this many machines, of any group.
 
     Infinite if all classes reach their limits before.
     """
-    # Classes by the level at which they reach their limit, ascending, with the total that all take
-    # at that level.
+    # Sort classes by the level at which they reach their limit. For each of these levels, compute
+    # the machines of all classes.
     size, weight, limit = graph.size[rows], graph.weight[rows], graph.limit[rows]
     full = limit / weight
     order = np.argsort(full, kind="stable")
     capped = np.cumsum((size * limit)[order])
     rising = np.cumsum((size * weight)[order][::-1])[::-1]
     before = np.concatenate([[0.0], capped[:-1]])
-    # The remaining classes stop before the next one reaches its limit: they share what is left.
+    # Classes from the first that would exceed the machines do not reach their limits; they share
+    # the machines that the others leave.
     stops = np.flatnonzero(before + full[order] * rising > machines)
     if not len(stops):
         return np.inf
@@ -60,7 +65,7 @@ def level_of(graph: Graph, rows: Ints, machines: int) -> float:
 
 @loop
 def _touches(start: Ints, group: Ints, rows: Ints, groups: Bools) -> Bools:
-    """Which of these classes can use one of these groups."""
+    """Return which of the classes `rows` can use at least one group of a mask, (G,)."""
     result = np.zeros(len(rows), np.bool_)
     for at in range(len(rows)):
         for edge in range(start[rows[at]], start[rows[at] + 1]):
@@ -79,10 +84,19 @@ def _parts(
     flow: Ints,
     load: Ints,
 ) -> tuple[Ints, Ints]:
-    """The part of each class and group: a group belongs to the lowest class that can use it.
+    """Divide the graph into parts by the previous optimum's cuts.
 
-    A class belongs to the highest part that it can use. The flow and the loads become what is
-    given within the parts, as far as there is room.
+    A group belongs to the part with the number of the lowest cut whose classes can use it. A class
+    belongs to the highest part that has a group it can use.
+
+    `start` (C + 1,), `group` (E,): as in `Edges`.
+    `before` (C,): the number of each class's previous cut.
+    `given` (E,): the previous flow, in machines.
+    `room` (G,): units of each group.
+    `unit`: units per machine.
+    `flow` (E,), `load` (G,): receive the previous flow within the parts, in units, scaled down
+        where it exceeds the room; initially 0.
+    Returns the part of each class, (C,), and of each group, (G,).
     """
     classes, groups = len(before), len(load)
     held = np.zeros(groups)
@@ -104,13 +118,16 @@ def _parts(
 
 
 class Decomposition:
-    """A flow in progress, and the part of the graph that each class and group is in."""
+    """The state of the decomposition: a flow, and the block of each class and group.
+
+    A block is a part of the graph that is solved separately, see `class_flow.Block`.
+    """
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.edges = Edges.of(graph.eligible)
         machines = max(int(graph.count.sum()), 1)
-        # As many units per machine as fit 64 bits.
+        # Flow is counted in integer units, with as many units per machine as fit 64 bits.
         self.unit = 2 ** max((_FLOW_MAX // machines).bit_length() - 1, 0)
         self.room = graph.count * self.unit
         self.flow = np.zeros(len(self.edges.group), np.int64)
@@ -120,36 +137,42 @@ class Decomposition:
         self.blocks = 0
 
     def _decompose(self, rows: Ints, columns: Ints) -> list[Cut]:
-        """Solve a part of the graph: its cuts, from the lowest to the highest."""
+        """Solve a part of the graph; return its cuts, from the lowest level to the highest."""
         cuts = []
         parts = [(rows, columns)]
         while parts:
             rows, columns = parts.pop()
             if not len(rows):
                 continue
-            # Can all have the level at which the machines of this part are used up?
+            # Test whether all users can have the level at which this part's machines are used up.
             level = level_of(self.graph, rows, int(self.graph.count[columns].sum()))
             over = self._fill(rows, columns, level)
             if over.any():
-                # No: some claim more than there is for them. They get a lower level, on all
-                # machines that they can use; the other classes share what is left.
+                # Not so: some classes claim more machines than they can use. Solve these classes
+                # with all groups that they can use, and the others with the remaining groups.
                 low = self._within(rows, over)
                 above, below = columns[~over[columns]], columns[over[columns]]
                 parts += [(rows[~low], above), (rows[low], below)]
                 continue
-            # Yes: this is optimal for these classes.
             cuts.append(Cut(level, rows, columns))
         return _merged(cuts)
 
     def anew(self) -> list[Cut]:
-        """Solve the whole graph, classes with the least choice first."""
+        """Solve the whole graph from scratch; return its cuts.
+
+        Classes that can use the fewest groups are placed first.
+        """
         choice = np.diff(self.edges.start)
         rows = np.argsort(choice, kind="stable")
         return self._decompose(rows[choice[rows] > 0], np.arange(len(self.graph.count)))
 
     def mended(self, flow: Floats, cuts: tuple[Cut, ...]) -> list[Cut]:
-        """Solve the graph from the optimum of a slightly different one."""
-        # Each cut's part of the graph is what its classes can use and those of no lower cut can.
+        """Solve the graph starting from the optimum of a similar graph; return its cuts.
+
+        `flow` (E,), `cuts`: that optimum, in edges and rows of this graph.
+        """
+        # Each cut's part of the graph has the groups that its classes can use and the classes of
+        # lower cuts cannot.
         before = np.full(len(self.graph.size), len(cuts))
         for number, cut in enumerate(cuts):
             before[cut.classes] = number
@@ -161,7 +184,8 @@ class Decomposition:
         for number in range(len(cuts) + 1):
             rows, columns = np.flatnonzero(of_class == number), np.flatnonzero(of_group == number)
             found = self._decompose(rows, columns)
-            # A part with a lower level than its predecessor is solved together with it.
+            # Levels must ascend: if this part has a lower level than its predecessor, solve both
+            # together.
             while found and solved and found[0].level <= solved[-1].level:
                 last = solved.pop()
                 rows = np.concatenate([last.classes, *(cut.classes for cut in found)])
@@ -171,7 +195,11 @@ class Decomposition:
         return _merged(solved)
 
     def _fill(self, rows: Ints, columns: Ints, level: float) -> Bools:
-        """Give these classes their claims at a level; return the groups with too little."""
+        """Place what classes claim at a level.
+
+        Returns (G,): the overloaded groups and those that their holders could use instead; all
+            false if every class of `rows` has its claim.
+        """
         self.blocks += 1
         self.block_of_class[rows] = self.blocks
         self.block_of_group[columns] = self.blocks
@@ -184,13 +212,13 @@ class Decomposition:
         return repair(self.edges, block, placed)
 
     def _within(self, rows: Ints, over: Bools) -> Bools:
-        """Classes that can use nothing in this block but these groups."""
+        """Return which of the classes `rows` can use only the groups `over` of the block."""
         edges, outside = self.edges, (self.block_of_group == self.blocks) & ~over
         return ~_touches(edges.start, edges.group, rows, outside)
 
 
 def _merged(cuts: list[Cut]) -> list[Cut]:
-    """The same chain, with one cut per level."""
+    """Merge successive cuts whose levels do not ascend."""
     result: list[Cut] = []
     for cut in cuts:
         if result and cut.level <= result[-1].level:
@@ -203,7 +231,7 @@ def _merged(cuts: list[Cut]) -> list[Cut]:
 
 
 TOLERANCE = 1e-9
-"""The largest residual of a returned answer."""
+"""The largest residual of a returned solution."""
 
 
 def certificate(
@@ -211,14 +239,19 @@ def certificate(
 ) -> float:
     """Check that the cuts prove an allocation optimal.
 
-    They do if levels ascend; if each class can use only groups of its own cut and of lower ones, is
-    given only those of its own cut, and has its weight times the cut's level, or its limit; and if
-    each cut's groups are used up, or all its classes are at their limits.
+    They prove it if all of the following hold:
 
-    `edges`: of the graph.
-    `flow` (E,): machines by edge.
-    `machines` (C,): of each user of the class.
-    Returns the largest violation, in parts of all machines; infinite if the cuts are no chain.
+    - The levels of the cuts ascend.
+    - Each class can use only groups of its own cut and of lower cuts, and is given only machines of
+      its own cut.
+    - Each user has the level of its cut, or is at its limit.
+    - Each cut's groups are used up, or all its users are at their limits.
+
+    `edges`: the edges of the graph.
+    `flow` (E,): machines of each edge.
+    `machines` (C,): machines of each user of the class.
+    Returns the largest violation, divided by the number of all machines; infinite if one of the
+        first two conditions is violated.
     """
     of_class, of_group = np.full(len(graph.size), -1), np.full(len(graph.count), -1)
     level = [0.0]
@@ -227,7 +260,7 @@ def certificate(
             return np.inf
         of_class[cut.classes], of_group[cut.groups] = at, at
         level.append(cut.level)
-    # The last entry is for classes in no cut.
+    # Classes in no cut have the number -1, so they get the last entry.
     levels = np.array([*level[1:], 0.0])
     wrong = _violation(
         edges.start, edges.group, flow, of_class, of_group, levels, graph.count, graph.size,
@@ -250,13 +283,15 @@ def _violation(
     limit: Floats,
     machines: Floats,
 ) -> float:
-    """The largest violation in machines; infinite if a class uses or can use a forbidden group."""
+    """Return the largest violation of `certificate`'s conditions, in machines.
+
+    Infinite if a class can use a group of a higher cut, or is given one of another cut.
+    """
     left, worst = count.astype(np.float64), 0.0
     for row in range(len(size)):
         given = 0.0
         for edge in range(start[row], start[row + 1]):
             g, some = group[edge], flow[edge]
-            # No class can use a group of a higher cut, or is given one of another cut.
             if of_group[g] > of_class[row] or of_group[g] < 0 or np.isnan(some):
                 return np.inf
             if some != 0 and of_group[g] != of_class[row]:
@@ -264,11 +299,11 @@ def _violation(
             worst = max(worst, -some)
             given += some
             left[g] -= some
-        # Each class has what its level entitles it to.
+        # Each user has its level or its limit; each class has the machines of its users.
         due = min(levels[of_class[row]] * weight[row], limit[row])
         worst = max(worst, abs(machines[row] - due), abs(given - size[row] * machines[row]))
     for g in range(len(count)):
-        # Each group gives everything, or all that is wanted.
+        # Each group is used up, unless its cut's users are at their limits.
         worst = max(worst, -left[g])
         if levels[of_group[g]] < np.inf:
             worst = max(worst, left[g])

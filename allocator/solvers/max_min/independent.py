@@ -1,7 +1,8 @@
 """Independent allocation: each machine is divided separately among the users that can use it.
 
-It is the Shapley value of the game in which a coalition is worth the machines that it can use.
-Strategy-proof, but without sharing incentive [1]_: here for comparison only.
+The result is the Shapley value of the game in which the value of a coalition is the number of
+machines that it can use. The method is strategy-proof, but it lacks the sharing incentive [1]_; it
+exists only for comparison.
 
 References
 ----------
@@ -27,13 +28,11 @@ def solve(
 
     Examples
     --------
-    Theorem 1 of [1]_: user 2 brought the second machine, and gets half of it.
+    Theorem 1 of [1]_: user 2 contributed the second machine, but gets only half of it.
 
     >>> solve(np.array([[True, True], [False, True]]), np.array([1, 1])).sum(axis=1).tolist()
     [1.5, 0.5]
     """
-    # Each user claims, by its weight, every type that it can use; a type is divided in proportion
-    # to the claims.
     claim = np.where(eligible, 1.0 if weight is None else np.asarray(weight)[:, None], 0.0)
     claimed = claim.sum(axis=0)
     part = np.divide(claim, claimed, out=np.zeros(claim.shape), where=claimed > 0)

@@ -1,18 +1,23 @@
 """Constrained max-min fairness (CMMF): the best shares that a constraint graph allows.
 
-The smallest number of machines (divided by the user's weight) is made as large as the graph allows,
-then the second smallest, and so on. What users can have at once is a polymatroid: any set of users
-has together at most the machines that some of them can use. So instead of one linear program per
-round and user, as in Algorithm 1 of [1]_, the optimum comes from the decomposition of [2]_ and
-[3]_: one maximum flow tests whether all can have the level at which the machines are used up. If
-not, the minimum cut names the users that must have a lower level, and the two parts are solved
-separately, each starting with its part of the flow.
+A user's *level* is its number of machines divided by its weight. The smallest level is made as
+large as the graph allows, then the second smallest, and so on.
 
-The cuts are the certificate: users of a cut can use only machines of its own and of lower cuts, and
-use up its own. So none of them can have more without taking from one that has no more.
+The amounts that users can have at the same time form a polymatroid: together, any set of users has
+at most the machines that at least one of them can use. So the decomposition of [2]_ and [3]_
+replaces the linear programs of Algorithm 1 in [1]_, one per round and user. A maximum flow tests
+whether all users can have the level at which the machines are used up. If not, the minimum cut
+identifies the users that must have a lower level. The two parts are then solved separately, each
+starting with its part of the flow.
 
-The linear program's first constraint, printed as a sum in Algorithm 1, is meant for each pair:
-``x[i, j] <= C[i, j]``.
+The cuts are the certificate. Users of a cut can use only machines of this cut and of lower cuts,
+and they use up the machines of this cut. So none of them can have more without taking machines from
+a user whose level is not higher.
+
+In Algorithm 1, the first constraint of the linear program is printed as a sum, but it must hold for
+each pair: ``x[i, j] <= C[i, j]``.
+
+Shapes: U users, T types; C classes, G groups, E edges, see `constraint_graph` and `class_flow`.
 
 References
 ----------
@@ -40,12 +45,12 @@ from allocator.solvers.max_min.cuts import TOLERANCE, Cut, Decomposition, at_lev
 class ClassSolution:
     """The optimum for classes of users and groups of machines.
 
-    `edges`: of the graph.
-    `flow` (E,): machines by edge.
-    `machines` (C,): of each user of the class.
-    `cuts`: from the lowest level to the highest; each class and group is in one of them, except
-        classes that can use no machine.
-    `residual`: from `certificate`.
+    `edges`: the edges of the graph.
+    `flow` (E,): machines of each edge.
+    `machines` (C,): machines of each user of the class.
+    `cuts`: from the lowest level to the highest. Each class and group is in one cut, except classes
+        that can use no machine.
+    `residual`: as returned by `certificate`.
     """
 
     graph: Graph
@@ -65,10 +70,10 @@ class ClassSolution:
 class MaxMinSolution:
     """The optimum and its certificate.
 
-    `classes`: with the cuts.
+    `classes`: the solution for classes and groups, which has the cuts.
     `machines` (U,): machines of each user.
     `given` (U, T): machines of each type that each user gets; computed on first use.
-        `constraint_graph.by_machine` converts it to machines.
+        `constraint_graph.by_machine` assigns individual machines.
     `residual`: largest violation of the conditions that `certificate` checks.
     """
 
@@ -95,14 +100,14 @@ def solve(
 ) -> MaxMinSolution:
     """Find the constrained max-min fair shares of divisible machines.
 
-    At most two maximum flows per distinct level, over classes and groups. Sets of users whose
-    levels differ by less than 1e-13 of all machines may be merged.
+    It computes at most two maximum flows per distinct level, over classes and groups. Users whose
+    levels differ by less than 1e-13 of all machines may get the same level.
 
-    `eligible` (U, T): whether user u can use machines of type t; a column may also be a single
+    `eligible` (U, T): whether user u can use machines of type t; a type may also be a single
         machine.
-    `count` (T,), >= 0: machines of each type.
-    `weight` (U,), > 0.
-    `limit` (U,), >= 0: most machines for each user.
+    `count` (T,), >= 0: number of machines of each type.
+    `weight` (U,), > 0: 1 by default.
+    `limit` (U,), >= 0: maximum number of machines for each user; unlimited by default.
     Raises ValueError on a weight that is not positive and finite, a negative count or limit, or
         arrays that do not fit together.
     Raises NotOptimal if the residual exceeds `TOLERANCE`.
@@ -120,10 +125,10 @@ def solve(
 def solve_classes(
     graph: Graph, flow: Floats | None = None, cuts: Iterable[Cut] = ()
 ) -> ClassSolution:
-    """Find the shares of classes.
+    """Find the shares of a graph's classes.
 
-    `flow` (E,), `cuts`: the start: the optimum of a slightly different graph, in rows and edges of
-        this one; the groups of the cuts are ignored.
+    `flow` (E,), `cuts`: the optimum of a similar graph to start from, in edges and rows of this
+        graph; the groups of the cuts are ignored.
     Raises NotOptimal if the residual exceeds `TOLERANCE`.
     """
     work = Decomposition(graph)

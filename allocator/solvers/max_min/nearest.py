@@ -1,10 +1,17 @@
-"""Of all ways to give users their shares of machines, the one nearest to their holdings.
+"""Assignment of whole machines by given shares, with as few changes of holdings as possible.
 
-Shares are rounded down or up: as few as possible down, those with the smallest fractions first. Of
-all ways to do that, as few machines as possible change hands. Of those, the changes are spread: a
-user loses machines of all types in proportion, and gains them wherever there is room. So no user
-waits for the machines of one type while others are as good. This is one minimum-cost flow whose
-costs rise with the part of a pair's machines that change.
+Goals, the most important first:
+
+1. Shares are rounded down or up: as few as possible down, those with the smallest fractions first.
+2. As few machines as possible change hands.
+3. Changes are spread over types: a user loses machines of all types in proportion, and gains
+   machines of all types with room. So no user waits for machines of one type while machines of
+   another would do.
+
+One minimum-cost flow finds the assignment. The cost per machine of a pair, a user and a type, rises
+with the part of the pair's machines that change.
+
+Shapes: U users, T types.
 
 References
 ----------
@@ -18,26 +25,29 @@ from allocator.solvers.flow.min_cost_flow import Network
 from allocator.solvers.flow.min_cost_flow import solve as cheapest
 from allocator.solvers.max_min.constraint_graph import Bools, Floats, Ints
 
-_STEPS = 8  # arcs per pair and direction, each dearer than the one before: changes are spread
-_ROUNDING = 1e-12  # relative to the number of all machines
+_STEPS = 8  # arcs per pair and direction, with rising costs so that changes are spread
+_ROUNDING = 1e-12  # rounding error of shares, relative to the number of all machines
 
 
 def solve(eligible: Bools, count: Ints, share: Floats, held: Ints) -> Ints:
-    """Give each user its machines, of types that it can use.
+    """Assign whole machines to users.
 
-    At most sixteen arcs per eligible pair.
+    The network has at most sixteen arcs per eligible pair.
 
-    `eligible` (U, T).
-    `count` (T,), >= 0: machines of each type.
-    `share` (U,), >= 0: target of each user; feasible together, up to rounding.
-    `held` (U, T), >= 0: current holdings; those that the user cannot use do not count.
-    Returns (U, T): each user's total is its share rounded down or up.
-    Raises Infeasible if not all can have their shares, rounded down.
+    `eligible` (U, T): whether user u can use machines of type t.
+    `count` (T,), >= 0: number of machines of each type.
+    `share` (U,), >= 0: machines that each user should get; all shares together must be feasible up
+        to rounding.
+    `held` (U, T), >= 0: machines of each type that each user holds now; machines of types that the
+        user cannot use are ignored.
+    Returns (U, T): machines of each type that each user gets; a user's total is its share rounded
+        down or up.
+    Raises Infeasible if not all users can have their shares, rounded down.
     Raises NotOptimal if the flow is not proved to be the cheapest.
 
     Examples
     --------
-    Both can use all; the first has two machines too many, the second nothing.
+    Both users can use all types; the first has two machines too many, the second has none.
 
     >>> held = np.array([[4, 4], [0, 0]])
     >>> solve(np.ones((2, 2), bool), np.array([4, 4]), np.array([6.0, 2.0]), held)
@@ -49,10 +59,11 @@ def solve(eligible: Bools, count: Ints, share: Floats, held: Ints) -> Ints:
     slack = _ROUNDING * max(int(count.sum()), 1)
     least = np.floor(share + slack).astype(np.int64)
     machines = np.maximum(np.ceil(share - slack).astype(np.int64), least)
-    # One more machine that changes hands costs more than any spreading of changes.
+    # If one more machine changes hands, that costs more than the worst spread of changes.
     dear = _STEPS * (users + types + 1)
     arcs = _of_pairs(eligible, count, machines, held, dear)
-    # One machine less costs more than any change that it causes; and two cost more than any one.
+    # Rounding a share down costs more than all changes of holdings that it could avoid; rounding
+    # two shares down costs more than rounding down any single one.
     less = dear * (users + types) * (100 + np.floor(99 * (share - least)).astype(np.int64)) // 50
     # The nodes: users, types, and the sink.
     end = users + types
@@ -71,13 +82,13 @@ def solve(eligible: Bools, count: Ints, share: Floats, held: Ints) -> Ints:
 def _of_pairs(
     eligible: Bools, count: Ints, machines: Ints, held: Ints, dear: int
 ) -> list[tuple[Ints, Ints, Ints, Ints]]:
-    """Build the arcs of pairs: tails, heads, rooms and costs, step by step."""
+    """Build the arcs from users to types: for each step their tails, heads, rooms and costs."""
     user, kind = np.nonzero(eligible)
     most = np.minimum(count[kind], machines[user])
     keeps = np.minimum(held[user, kind], most)
     arcs = []
     for part, price in ((keeps, 0), (most - keeps, dear)):
-        # Steps of about equal size that add up to the whole.
+        # Divide the room into steps of about equal size.
         ends = part * np.arange(_STEPS + 1)[:, None] // _STEPS
         for step in range(_STEPS):
             room = ends[step + 1] - ends[step]

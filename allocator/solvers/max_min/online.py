@@ -1,7 +1,7 @@
 """Constrained max-min fairness maintained while users join and leave, and machines come and go.
 
-Each change starts from the previous optimum's flow and cuts, which usually need little repair
-(`max_min.solve_classes`). The answer is that of `max_min.solve`, with its certificate.
+After each change, `max_min.solve_classes` starts from the previous optimum's flow and cuts, which
+usually need little repair. The solution and its certificate are those of `max_min.solve`.
 
 References
 ----------
@@ -29,9 +29,11 @@ _GONE = -1
 
 
 class OnlineMaxMin:
-    """The optimum for the current users.
+    """Solver that keeps the max-min fair shares of the current users up to date.
 
-    `solution`: a row per user, ascending by number, see `users`.
+    A user is identified by a number.
+
+    `solution`: the current optimum, with a row per user in the order of `users`.
 
     Examples
     --------
@@ -52,13 +54,14 @@ class OnlineMaxMin:
         weight: Floats | None = None,
         limit: Floats | Ints | None = None,
     ) -> None:
-        """Start with users numbered from 0.
+        """Solve for the initial users, which are numbered from 0.
 
         `eligible`, `count`, `weight`, `limit`: as in `max_min.solve`.
         """
         eligible, count = np.asarray(eligible, np.bool_), np.asarray(count, np.int64)
         weight, limit = check(eligible, count, weight, limit)
-        # Users that are equal on all types, including those empty today, form a class.
+        # Users form a class only if they agree on all types, even on types without machines now,
+        # because those may get machines later.
         keys = list(_keys(eligible, weight, limit))
         self._row_of = {key: row for row, key in enumerate(dict.fromkeys(keys))}
         self._class_of = np.array([self._row_of[key] for key in keys], np.int64)
@@ -74,16 +77,17 @@ class OnlineMaxMin:
         return np.flatnonzero(self._class_of != _GONE)
 
     def join(self, eligible: Bools, weight: float = 1.0, limit: float = UNLIMITED) -> int:
-        """Let a user join; it gets the lowest free number.
+        """Add a user and update the solution; return the user's number, the lowest free one.
 
-        `eligible` (T,); `weight`, > 0; `limit`, >= 0.
-        Raises ValueError as `max_min.solve`, without any change.
+        `eligible` (T,): whether the user can use machines of type t.
+        `weight`, > 0; `limit`, >= 0.
+        Raises ValueError as `max_min.solve`; then nothing has changed.
         """
         row = np.asarray(eligible, np.bool_)[None, :]
         check(row, self._count, np.array([weight]), np.array([limit]))
         key = next(_keys(row, np.array([weight], np.float64), np.array([limit], np.float64)))
         at = self._row_of.setdefault(key, len(self._size))
-        # The first of its class: add a row.
+        # If this user is the first of its class, add a row for the class.
         if at == len(self._size):
             self._eligible = np.concatenate([self._eligible, row])
             self._weight = np.append(self._weight, float(weight))
@@ -99,7 +103,7 @@ class OnlineMaxMin:
         return user
 
     def leave(self, user: int) -> None:
-        """Let a user leave. Raises KeyError if there is no such user."""
+        """Remove a user and update the solution. Raises KeyError if there is no such user."""
         if not 0 <= user < len(self._class_of) or self._class_of[user] == _GONE:
             raise KeyError(f"there is no user {user}")
         at = int(self._class_of[user])
@@ -108,7 +112,7 @@ class OnlineMaxMin:
         if self._size[at]:
             self._solve()
             return
-        # The last of its class: remove the row; those after it move up.
+        # The user was the last of its class: remove the row of the class; later rows move up.
         self._eligible = np.delete(self._eligible, at, axis=0)
         self._weight, self._limit = np.delete(self._weight, at), np.delete(self._limit, at)
         self._size = np.delete(self._size, at)
@@ -117,20 +121,23 @@ class OnlineMaxMin:
         self._solve(gone=at)
 
     def resize(self, count: Ints) -> None:
-        """Change the numbers of machines, (T,) int64."""
+        """Set the number of machines of each type, (T,), and update the solution."""
         count = np.asarray(count, np.int64)
         check(self._eligible, count, self._weight, self._limit)
         self._count = count
         self._solve()
 
     def _graph(self) -> Graph:
-        """The graph of the current users."""
+        """Build the graph of the current users."""
         class_of_user = self._class_of[self._class_of != _GONE]
         sizes = self._size.copy(), self._weight, self._limit
         return of_classes(self._eligible, self._count, *sizes, class_of_user)
 
     def _solve(self, gone: int | None = None) -> None:
-        """Solve from the optimum before the change, in which a class may have gone."""
+        """Update the solution, starting from the optimum before the change.
+
+        `gone`: the previous row of a class that the change has removed, if any.
+        """
         graph, before = self._graph(), self.solution.classes
         cuts = before.cuts if gone is None else tuple(_without(cut, gone) for cut in before.cuts)
         flow = _same_groups(before, graph, gone)
@@ -140,9 +147,10 @@ class OnlineMaxMin:
 
 
 def _same_groups(before: ClassSolution, graph: Graph, gone: int | None) -> Floats | None:
-    """The flow by edges of the current graph; None if types are grouped differently.
+    """Convert the previous flow to the edges of the current graph if groups are unchanged.
 
-    A class may have gone, or been added; a new one has nothing yet.
+    A class may have been removed (`gone` is its previous row) or added; the flow of a new class is
+    0. Returns None if types are grouped differently than before.
     """
     if not np.array_equal(before.graph.group_of_type, graph.group_of_type):
         return None
@@ -154,7 +162,11 @@ def _same_groups(before: ClassSolution, graph: Graph, gone: int | None) -> Float
 
 
 def _other_groups(before: ClassSolution, graph: Graph, gone: int | None) -> Floats:
-    """As `_same_groups` if types are grouped differently: by type, then by their new groups."""
+    """Convert the previous flow to the edges of the current graph if groups have changed.
+
+    The flow of a previous group is divided among its types in proportion to their machines; then
+    the types of each current group are summed.
+    """
     was, is_now = before.graph.group_of_type, graph.group_of_type
     held = before.given if gone is None else np.delete(before.given, gone, axis=0)
     kept = np.flatnonzero((was >= 0) & (is_now >= 0))
@@ -166,13 +178,13 @@ def _other_groups(before: ClassSolution, graph: Graph, gone: int | None) -> Floa
 
 
 def _keys(eligible: Bools, weight: Floats, limit: Floats) -> Iterator[tuple[bytes, float, float]]:
-    """What makes users equal."""
+    """Yield a key for each user; users with equal keys belong to the same class."""
     rows = np.packbits(eligible, axis=1)
     for row, heavy, most in zip(rows, weight.tolist(), limit.tolist(), strict=True):
         yield row.tobytes(), heavy, most
 
 
 def _without(cut: Cut, row: int) -> Cut:
-    """The cut without a class; those after it move up."""
+    """Remove a class from a cut; the numbers of later classes decrease by 1."""
     classes = cut.classes[cut.classes != row]
     return Cut(cut.level, classes - (classes > row), cut.groups)

@@ -1,10 +1,15 @@
 """Constrained max-min fairness (CMMF) of whole machines.
 
-As `max_min`, for machines that cannot be divided: the vector of weighted shares, in ascending
-order, is lexicographically as large as possible. What users can have is then an integral
-polymatroid, so greedy and local methods are exact [2]_, [3]_. No optimum exceeds the divisible
-shares rounded up (see `_ceiling`): all users claim those; while machines are claimed twice, the
-user that stands highest gives one up, by a chain of exchanges.
+This is the problem of `max_min` for machines that cannot be divided. A user's *level* is its number
+of machines divided by its weight. The vector of levels, in ascending order, is made
+lexicographically as large as possible. The amounts that users can have at the same time form an
+integral polymatroid, so greedy and local methods are exact [2]_, [3]_.
+
+Some optimum gives no user more than its share of divisible machines, rounded up (see `_ceiling`).
+So the solver first lets each user claim that many. While more machines are claimed than exist, the
+user with the highest level gives up one, if necessary by a chain of exchanges with other users.
+
+Classes, groups and the letters of shapes (U, T, C, G, E) are as in `max_min`.
 
 References
 ----------
@@ -32,7 +37,7 @@ from allocator.solvers.max_min.constraint_graph import Bools, Floats, Graph, Int
 
 @part()
 def _edge_of(row: int, wanted: int, start: Ints, group: Ints) -> int:
-    """The edge between a class and a group."""
+    """Return the edge between a class and a group; -1 if there is none."""
     for edge in range(start[row], start[row + 1]):
         if group[edge] == wanted:
             return edge
@@ -42,10 +47,16 @@ def _edge_of(row: int, wanted: int, start: Ints, group: Ints) -> int:
 class _Search(NamedTuple):
     """The state of the search for chains of exchanges.
 
-    `settled` (G,): groups known to be out of reach of such chains; extended by the search.
-    `towards`, `by` (G,): the next group on the chain, and the class that exchanges one for the
-        other; -1 if the giving class holds the group itself.
-    `queue` (G + C,), `seen` (C,): of the current search.
+    A chain leads from an overloaded group to a group that the giving class holds. Along the chain,
+    each class gives up machines of one group and takes as many of the next; at the end, the giving
+    class gives up machines.
+
+    `settled` (G,): groups that need not be searched, because no chain passes through them; extended
+        by searches that find nothing.
+    `towards`, `by` (G,): the next group on the chain, -1 at its end; and the class that gives up
+        machines of this group.
+    `queue` (G + C,): groups, then classes, that the current search has reached.
+    `seen` (C,): classes that the current search has reached.
     """
 
     settled: Bools
@@ -57,9 +68,10 @@ class _Search(NamedTuple):
 
 @part()
 def _search(giver: int, edges: Edges, placed: Placed, search: _Search) -> int:
-    """Find an overloaded group from which a chain of exchanges leads to what a class holds.
+    """Find an overloaded group from which a chain leads to a group that the giving class holds.
 
-    Returns -1 if there is none.
+    `giver`: the giving class.
+    Returns the overloaded group, with the chain in `search`; -1 if there is none.
     """
     start, group, column_start, _, column_class = edges
     room, flow, load = placed
@@ -98,7 +110,7 @@ def _search(giver: int, edges: Edges, placed: Placed, search: _Search) -> int:
                         found = other
             if found >= 0:
                 break
-    # If nothing was found, these groups stay settled: no overloaded group reaches them.
+    # If nothing was found, the groups reached stay settled: no overloaded group leads to them.
     for k in range(length if found >= 0 else 0):
         settled[queue[k]] = False
     for k in range(size):
@@ -108,19 +120,19 @@ def _search(giver: int, edges: Edges, placed: Placed, search: _Search) -> int:
 
 @loop
 def give_up(edges: Edges, placed: Placed, size: Ints, weight: Floats, claim: Ints) -> None:
-    """Take whole machines back until no group is overloaded, from the highest users first.
+    """Take machines back from the users with the highest levels until no group is overloaded.
 
-    `placed`: its flow must be one that `repair` left.
-    `size` (C,): users of each class.
-    `weight` (C,).
-    `claim` (C,): what each class holds; changed.
+    `placed`: holdings as `repair` leaves them; changed.
+    `size` (C,): number of users of each class.
+    `weight` (C,): weight of each user of the class.
+    `claim` (C,): number of machines that each class holds; changed.
     """
     start, group, (room, flow, load) = edges.start, edges.group, placed
     classes, groups = len(start) - 1, len(room)
     over = 0
     for g in range(groups):
         over += max(load[g] - room[g], 0)
-    # First the class whose user would be highest with one machine less.
+    # The heap starts with the class whose user would have the highest level with one machine less.
     highest = [
         (-(((claim[row] - 1) // size[row]) / weight[row]), -weight[row], -row)
         for row in range(classes)
@@ -133,10 +145,11 @@ def give_up(edges: Edges, placed: Placed, size: Ints, weight: Floats, claim: Int
     while over > 0 and highest:
         giver = -heappop(highest)[2]
         origin = _search(giver, edges, placed, search)
-        # A class that cannot help now never can.
+        # A class from which no chain relieves a group now will not be able to later: drop it.
         if origin < 0:
             continue
-        # As many as the chain can move, and as have the same level.
+        # Move as many machines as the chain allows, one from each user of the class with the same
+        # level.
         amount = min(load[origin] - room[origin], (claim[giver] - 1) % size[giver] + 1)
         g = origin
         while g >= 0:
@@ -158,7 +171,7 @@ def give_up(edges: Edges, placed: Placed, size: Ints, weight: Floats, claim: Int
 
 @dataclass(frozen=True)
 class WholeTaskSolution:
-    """An optimum; there may be others, with the same shares in ascending order.
+    """An optimum; there may be others, with the same levels in ascending order.
 
     `by_class` (C, G): machines of each group that each class gets.
     `machines` (U,): machines of each user.
@@ -171,7 +184,7 @@ class WholeTaskSolution:
     @cached_property
     def machines(self) -> Ints:
         """Machines of each user."""
-        # Within a class, users in lower rows may have one machine more.
+        # If a class's machines cannot be divided equally, users in lower rows get one more.
         graph, of_class = self.graph, self.graph.class_of_user
         order = np.argsort(of_class, kind="stable")
         first = np.cumsum(graph.size) - graph.size
@@ -191,9 +204,8 @@ def solve(
 ) -> WholeTaskSolution:
     """Find constrained max-min fair shares of whole machines.
 
-    A user's share is the float64 quotient of its machines and its weight. Among users with the same
-    share, the one with the smaller weight comes first (its share grows by more), then the one in
-    the lower row.
+    Levels are computed in float64. Among users with the same level, the one with the smaller weight
+    gets a machine first, because its level grows by more; then the one in the lower row.
 
     `eligible`, `count`, `weight`, `limit`: as in `max_min.solve`; limits are rounded down.
     Returns a solution that `improvement` has checked.
@@ -216,9 +228,9 @@ def solve(
 def solve_classes(
     graph: Graph, divisible: max_min.ClassSolution | None = None
 ) -> WholeTaskSolution:
-    """Find the shares of classes, whose limits are integers.
+    """Find the shares of a graph's classes; their limits must be integers.
 
-    `divisible`: the divisible optimum of the same graph, if known.
+    `divisible`: the optimum of the same graph for divisible machines, if known.
     """
     divisible = divisible or max_min.solve_classes(graph)
     by_class = divisible.edges.matrix(_fit(graph, divisible))
@@ -238,14 +250,16 @@ def improvement(
     limit: Floats | Ints | None = None,
     size: Ints | None = None,
 ) -> int | None:
-    """Find a user that could rise at the cost of one that is higher anyway.
+    """Find a user that could have one more machine in a better allocation.
+
+    The user gets the machine by a chain of exchanges that ends at an idle machine; or at a user
+    that loses one, if the vector of levels still becomes lexicographically larger ([3]_).
 
     `given` (U, T): machines of each type that each user gets.
     `eligible`, `count`, `weight`, `limit`: as in `solve`.
-    `size` (U,): users per row; they share what the row is given as equally as possible.
-    Returns the row of a user that could have one more machine, by a chain of exchanges that ends at
-        an idle machine, or at a user whose loss leaves the vector of shares lexicographically
-        larger ([3]_); None if there is none, which proves optimality.
+    `size` (U,): if a row stands for several users, their number; they share the machines of the row
+        as equally as possible.
+    Returns the row of the user; None if there is none, which proves optimality.
     Raises AssertionError if a machine is given twice, or to a user that cannot use it.
     """
     assert (given >= 0).all()
@@ -255,8 +269,8 @@ def improvement(
     steps = np.ones(users) if weight is None else np.asarray(weight, np.float64)
     size = np.ones(users, np.int64) if size is None else size
     machines = given.sum(axis=1)
-    # Each row's lowest user's level, and its highest user's with one machine less. The user that
-    # would then be highest is the first donor.
+    # For each row, compute the level of its lowest user, and the level of its highest user with one
+    # machine less. Users are donors in descending order of the latter.
     level = machines // size / steps
     less = (-(-machines // size) - 1) / steps
     donors = np.lexsort((np.arange(users), -steps, -less))
@@ -264,45 +278,47 @@ def improvement(
     idle = np.flatnonzero(given.sum(axis=0) < count)
     reached_type = np.zeros(len(count), bool)
     reached_user = np.zeros(users, bool)
-    # Search chains backwards: from idle machines first, then from each donor's machines. Skip what
-    # an earlier start reached, as that start was at least as good.
+    # Search chains backwards: from idle machines first, then from each donor's machines. Types and
+    # users that an earlier start reached are skipped, because that start was at least as good.
     for donor in (None, *donors.tolist()):
         if donor is not None and (reached_user[donor] or not machines[donor]):
             continue
         frontier = idle if donor is None else np.flatnonzero(given[donor] > 0)
         while len(frontier := frontier[~reached_type[frontier]]):
-            # Users who could take one of these machines.
+            # Find the users that could take one of these machines.
             reached_type[frontier] = True
             able = np.flatnonzero(eligible[:, frontier].any(axis=1) & ~reached_user)
             reached_user[able] = True
-            # One of them that wants more, and would still be lower than the donor afterwards.
+            # Return a user that is below its limit, and below the donor's level after its loss.
             for user in able[wanting[able]]:
                 if donor is None or (level[user], steps[user]) < (less[donor], steps[donor]):
                     return int(user)
-            # The others could exchange a machine that they hold: continue with these.
+            # The others could exchange a machine that they hold: continue with those machines.
             frontier = np.flatnonzero((given[able] > 0).any(axis=0))
     return None
 
 
 def _ceiling(graph: Graph, divisible: max_min.ClassSolution) -> Ints:
-    """Machines that no user of a class exceeds in some optimum, (C,).
+    """Return a number of machines that no user of a class exceeds in some optimum, (C,).
 
-    Let x be the divisible optimum, y the best whole one within its ceiling, and suppose that an
-    exchange from j to i improves y, so ``y[i] >= x[i]`` and ``y[i] / w[i] < (y[j] - 1) / w[j]``.
-    The sets are M-convex: there is a k with ``y[k] < x[k]`` to which i could give in x, so
+    It is the user's share of divisible machines, rounded up. Proof: let x be the optimum with
+    divisible machines, and y the best allocation of whole machines that nowhere exceeds x rounded
+    up. Suppose that an exchange from j to i improves y, so ``y[i] >= x[i]`` and
+    ``y[i] / w[i] < (y[j] - 1) / w[j]``. The sets of possible allocations are M-convex, so there is
+    a k with ``y[k] < x[k]`` to which i could give in x, so
     ``x[k] / w[k] <= x[i] / w[i]``, and to which j could give in y. Either k is j, and then
     ``(y[j] - 1) / w[j] < x[j] / w[j] <= x[i] / w[i] <= y[i] / w[i]``; or k has room below its
     ceiling and is below i in y, so the exchange from j to k improves y and stays within. Both
     contradict the assumption.
     """
-    # Add what rounding may have taken from a share.
+    # Add the possible rounding error of a share.
     slack = 1e-12 * int(graph.count.sum())
     most = np.ceil(divisible.machines * (1 + 1e-12) + slack)
     return np.minimum(most, graph.limit).astype(np.int64)
 
 
 def _fit(graph: Graph, divisible: max_min.ClassSolution) -> Ints:
-    """A feasible flow by edge, (E,), from claims that no optimum exceeds."""
+    """Find the optimal flow by edge, (E,), starting from the claims of `_ceiling`."""
     edges, (classes, groups) = divisible.edges, graph.eligible.shape
     flow = divisible.flow.astype(np.int64)
     load = np.zeros(groups, np.int64)

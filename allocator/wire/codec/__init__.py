@@ -1,4 +1,4 @@
-"""Messages to events and back; values are validated here, and errors name the field.
+"""Converts messages to events and back; validates values, with errors that name the field.
 
 Start with `decode`.
 """

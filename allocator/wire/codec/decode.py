@@ -1,8 +1,8 @@
-"""Convert protobuf messages to the core's events.
+"""Converts protobuf messages to the core's events.
 
-Every invalid value is a `WireError` that names the field, the value and what would be valid:
-lengths of columns, ranges and duplicates are checked here and nowhere else. Only the core can check
-whether a handle is bound, and whether the books add up.
+Every invalid value raises a `WireError` that names the field, the value and what would be valid.
+Lengths of columns, ranges and duplicates are checked here and nowhere else. Only the core can check
+whether a handle is bound, and whether the books are consistent.
 """
 
 from collections.abc import Callable, Sequence
@@ -45,11 +45,11 @@ from allocator.wire.codec.proto_types import each, part, read_kind
 from allocator.wire.codec.validation import reject
 
 NUMBER_MAX = 2**53
-"""Largest number of a decision or a batch."""
+"""Maximum number of a decision or a batch."""
 
 
 def read_bindings(message: pb.SnapshotChunk | pb.DefineHandles) -> Define:
-    """Read handle bindings; the kinds and roles of one message are one event."""
+    """Read handle bindings; all kinds and roles of one message become one event."""
     validation.distinct([kind.kind for kind in message.kinds], "kinds.kind")
     validation.distinct([role.role for role in message.roles], "roles.role")
     return Define(
@@ -63,13 +63,13 @@ def _read_role(message: types.Role) -> tuple[int, str]:
     return role, validation.text(message.path, "path", empty=False)
 
 
-# Event readers, by field name.
+# Readers of events, by field name.
 
 
 def _fields(
     event: Callable[..., Any], **readers: Callable[[Any, str], Any]
 ) -> Callable[[Any], Any]:
-    """Make a reader of events whose fields have the message's names; readers get value and name."""
+    """Make a reader of events with the message's field names; `readers` get value and name."""
 
     def read(message: Any) -> Any:  # noqa: ANN401
         return event(**{name: of(getattr(message, name), name) for name, of in readers.items()})
@@ -96,7 +96,7 @@ def _read_add_agent(message: types.Agent) -> AddAgent:
 
 
 def _read_add_agents(messages: Sequence[types.Agent]) -> AddAgents:
-    """Read agents whose amounts have the same kinds."""
+    """Read several agents, whose amounts must have the same kinds."""
     kinds = messages[0].capacity.kind[:]
     validation.distinct(kinds, "capacity.kind")
     amounts: list[int] = []
@@ -198,7 +198,7 @@ def _read_exclusions(message: pb.Exclusions) -> Exclude:
 
 
 def read_filters(message: pb.OfferFilters) -> AddFilters:
-    """Read the filters in force."""
+    """Read filters in force."""
     refused = part(message.refused, proto_types.read_holdings, "refused")
     rows = len(refused.framework)
     validation.same_length(len(message.expires_ms), rows, "expires_ms", "refused.framework")
@@ -287,4 +287,4 @@ READERS: dict[str, Callable[[Any], Any]] = {
 """The reader of each kind of event, by field name."""
 
 LIST_READERS: dict[str, Callable[[Any], Any]] = {"add_agent": _read_add_agents}
-"""Readers of a list of events of one kind, where that is cheaper than reading each."""
+"""Readers of lists of events of one kind, if that is cheaper than reading each event."""

@@ -1,7 +1,7 @@
-"""Convert the core's decisions to the answer.
+"""Converts the core's decisions to the answer.
 
 An answer larger than the module accepts is split into parts. The size of each row is computed in
-advance, so that no part is written twice.
+advance, so that no part has to be written twice.
 """
 
 from bisect import bisect_right
@@ -14,15 +14,15 @@ from allocator.v1 import session_pb2 as pb
 from allocator.wire.codec import proto_types
 
 BYTES_MAX = 4 * 2**20
-"""Limit for a module that does not state one: gRPC's default."""
+"""Maximum message size for a module that does not state one: gRPC's default."""
 
 BYTES_LEAST = 64 * 2**10
-"""Smallest limit that a module may state: more than a decision about thousands of kinds takes."""
+"""Smallest maximum that a module may state: enough for a decision about thousands of kinds."""
 
 _FRAME_BYTES = 128
-"""Size of a part apart from its groups."""
+"""Size of a part without its groups."""
 _GROUP_BYTES = 64
-"""Size of a group apart from its kinds and rows: tags and lengths of six fields."""
+"""Size of a group without its kinds and rows: tags and lengths of six fields."""
 
 GANG_DECISIONS_MAX = 8192
 """Most decisions that the module offers together, see `Gangs` in the protocol."""
@@ -33,14 +33,14 @@ def write_decisions(
 ) -> list[pb.DecisionBatch]:
     """Write the answer to a batch, in parts that stay an eighth below `bytes_max`.
 
-    Only a single decision that is larger by itself exceeds that.
+    A part is larger only if it has a single decision that is larger.
     """
     room = bytes_max - bytes_max // 8 - _FRAME_BYTES
     parts = [pb.DecisionBatch()]
     first, rows, used = decisions.first_decision, 0, 0
     for group in decisions.groups:
         for piece, size in _pieces(group, room):
-            # The part is full: note its first decision, and start another.
+            # The part is full: set its first decision, and start another part.
             if used and used + size > room:
                 parts[-1].first_decision = first
                 parts.append(pb.DecisionBatch())
@@ -50,10 +50,10 @@ def write_decisions(
             used += size
     reclaims = decisions.reclaims
     if len(reclaims.framework):
-        # Reclaims are few: they fit in the spare eighth.
+        # Reclaims are few, so they fit in the spare eighth.
         parts[-1].reclaims.framework.extend(reclaims.framework.tolist())
         parts[-1].reclaims.agent.extend(reclaims.agent.tolist())
-    # All parts answer one batch; all but the last announce more.
+    # All parts answer one batch; all but the last say that more parts follow.
     parts[-1].first_decision = first
     parts[-1].holds_back = decisions.holds_back
     for part in parts:
@@ -77,16 +77,16 @@ def _write_gangs(decisions: Decisions, parts: list[pb.DecisionBatch]) -> None:
 
 
 def _pieces(group: Holdings, room: int) -> Iterator[tuple[Holdings, int]]:
-    """Cut a group into pieces that fit; yield each with an upper bound of its size in bytes."""
+    """Cut a group into pieces that fit; yields each with an upper bound of its size in bytes."""
     head = _GROUP_BYTES + int(_bytes_of(group.kind).sum())
-    # The bytes of each row: its amounts and its three handles.
+    # The size of each row: its amounts and its three handles.
     size = _bytes_of(group.amount).sum(axis=1)
     for column in (group.framework, group.role, group.agent):
         size += _bytes_of(column)
     total = np.cumsum(size)
     first = 0
     while first < len(size):
-        # As many rows as fit after the head, but at least one.
+        # Take as many rows as fit after the head, but at least one.
         before = int(total[first - 1]) if first else 0
         end = max(int(np.searchsorted(total, before + room - head, "right")), first + 1)
         yield group.cut(slice(first, end)), head + int(total[end - 1]) - before
@@ -94,7 +94,7 @@ def _pieces(group: Holdings, room: int) -> Iterator[tuple[Holdings, int]]:
 
 
 def _bytes_of(values: Ints) -> Ints:
-    """Size of each number (>= 0) as a varint, in bytes."""
+    """Return the size of each number (>= 0) as a varint, in bytes."""
     size = np.ones(values.shape, np.int64)
     for bits in range(7, 63, 7):
         size += values >= 1 << bits

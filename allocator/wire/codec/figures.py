@@ -1,6 +1,6 @@
-"""A module's report about itself, for people to see.
+"""A module's report about itself, for display.
 
-No decision depends on it, so nothing in it is an error: values out of range are clamped.
+No decision depends on it, so invalid values are not errors: values out of range are clamped.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,14 +10,14 @@ from allocator.core import Reason
 from allocator.v1 import session_pb2 as pb
 
 TOTAL_MAX = 2**53
-"""Largest integer that a float represents exactly; no master counts that far."""
+"""Largest integer that a float represents exactly; real counts stay below."""
 
 ENDS: Mapping[int, str] = {
     int(number): name.removeprefix("SESSION_END_").lower()
     for name, number in pb.SessionEnd.items()
     if number
 }
-"""How sessions end, in words, by number."""
+"""Names of the ways in which sessions end, by number."""
 
 _OUTCOMES: Mapping[int, str] = {each.value: each.name.lower() for each in Reason}
 
@@ -26,21 +26,23 @@ _OUTCOMES: Mapping[int, str] = {each.value: each.name.lower() for each in Reason
 class ModuleFigures:
     """A module's state; totals count from when its master began to lead.
 
-    `cycles`, `fallback_cycles`, `fallback_offers`: cycles, those that it decided by itself, and the
-        offers that it made then.
-    `fallback_since_ms`, `fallback_until_ms`: the last time that it decided by itself, on its clock;
-        0: never, or still.
-    `ends`: sessions and attempts that ended, by how.
-    `outcomes`: of decisions, by reason.
-    `round_trip_p50_us`, `round_trip_p99_us`, `round_trip_max_us`: from a batch to its answer, in
-        microseconds.
-    `set_aside`: inputs of frameworks and agents that it set aside.
-    `barren_intervals`, `barren_turns`: consecutive intervals in which a responding sidecar did not
-        offer resources that a framework would take, and turns that the module took because of that.
+    `cycles`, `fallback_cycles`, `fallback_offers`: number of cycles; of cycles that the module
+        decided itself; and of offers in these.
+    `fallback_since_ms`, `fallback_until_ms`: the last time span in which the module decided itself,
+        by its clock; 0: never; or it still does.
+    `ends`: number of sessions and attempts that ended, by how.
+    `outcomes`: number of decisions, by reason.
+    `round_trip_p50_us`, `round_trip_p99_us`, `round_trip_max_us`: time from a batch to its answer,
+        in microseconds.
+    `set_aside`: number of inputs of frameworks and agents that the module ignored.
+    `barren_intervals`: number of consecutive intervals in which a responding sidecar did not offer
+        resources that a framework would take. `barren_turns`: number of cycles that the module
+        decided itself because of that.
     `shadow`: whether Mesos's own allocator decides and the module only compares.
-    `shadow_offers`: offers that it made during sessions, one per framework and agent.
-    `shadow_same`, `shadow_other`, `shadow_none`: decisions that it made as well, whose agent it
-        offered only to others, and that it did not make.
+    `shadow_offers`: number of offers that Mesos's allocator made during sessions, one per framework
+        and agent.
+    `shadow_same`, `shadow_other`, `shadow_none`: number of the sidecar's decisions that Mesos's
+        allocator made as well; whose agent it offered only to others; and that it did not make.
     """
 
     cycles: int = 0

@@ -1,4 +1,4 @@
-"""Read and write the protocol's types: amounts, agents, frameworks, quotas, columns.
+"""Reads and writes the protocol's types: amounts, agents, frameworks, quotas, columns.
 
 Readers raise a `WireError` whose field is relative to the given message.
 """
@@ -37,7 +37,7 @@ _FORMS = {
 _FORM_NUMBERS = {form: number for number, form in _FORMS.items()}
 _VALUE_TYPES = (pb.VALUE_TYPE_SCALAR, pb.VALUE_TYPE_RANGES, pb.VALUE_TYPE_SET)
 DEPTH_MAX = 2**16
-"""Deepest stack of reservations: each refines the one below it by a level of the role."""
+"""Maximum number of stacked reservations; each refines the role of the one below it."""
 
 
 def read_kind(message: pb.Kind) -> Kind:
@@ -70,7 +70,7 @@ def read_kind(message: pb.Kind) -> Kind:
 
 
 def write_kind(handle: int, kind: Kind) -> pb.Kind:
-    """Write a kind as a module does; a kind that is not scalar becomes ranges."""
+    """Write a kind as a module does; a kind that is not scalar is written as ranges."""
     return pb.Kind(
         kind=handle,
         name=kind.name,
@@ -91,7 +91,7 @@ _Read = TypeVar("_Read")
 
 
 def _names(enum: Any, prefix: str) -> dict[int, str]:  # noqa: ANN401
-    """Names of an enum's values without their prefix, except "unspecified"."""
+    """Return the names of an enum's values without their prefix; omit "unspecified"."""
     return {value: name.removeprefix(prefix) for name, value in enum.items() if value}
 
 
@@ -102,7 +102,7 @@ FRAMEWORK_CAPABILITIES = _names(pb.FrameworkCapability, "FRAMEWORK_CAPABILITY_")
 def each(
     messages: Iterable[_Message], read: Callable[[_Message], _Read], field: str
 ) -> Iterator[_Read]:
-    """Read every message of a list; an error names its index."""
+    """Read all messages of a list; an error names the index."""
     for index, message in enumerate(messages):
         try:
             yield read(message)
@@ -122,7 +122,7 @@ def part(message: _Message, read: Callable[[_Message], _Read], field: str) -> _R
 
 
 def read_amounts(message: pb.Amounts) -> dict[int, int]:
-    """Read a sparse vector by kind."""
+    """Read amounts by kind."""
     kinds, amounts = message.kind[:], message.amount[:]
     validation.same_length(len(amounts), len(kinds), "amount", "kind")
     validation.distinct(kinds, "kind")
@@ -147,7 +147,7 @@ def write_quantities(quantities: Mapping[str, int]) -> pb.Quantities:
 
 
 def write_fields(value: object, kind: type[_Written]) -> _Written:
-    """Write an object as the message with the same field names; `Quantities` by name."""
+    """Convert an object to a message with the same field names; mappings become `Quantities`."""
     given: dict[str, object] = {}
     for field in kind.DESCRIPTOR.fields:
         found: Any = getattr(value, field.name)
@@ -184,7 +184,7 @@ def write_holdings(holdings: Holdings) -> pb.Holdings:
     )
 
 
-# Input that was set aside.
+# Set-aside input.
 
 _REASONS = {
     int(number): name.removeprefix("SET_ASIDE_REASON_").lower()
@@ -194,7 +194,7 @@ _NUMBERS = {name: number for number, name in _REASONS.items()}
 
 
 def read_set_aside(messages: Iterable[pb.SetAside]) -> Aside:
-    """Read which inputs of a framework or agent were set aside; it only informs, so never fails."""
+    """Read the ignored input of a framework or agent; never fails, because it is only shown."""
     return bounded(SetAside(each.field, _reason(each.reason), each.text) for each in messages)
 
 
@@ -238,7 +238,7 @@ def _read_agent_capabilities(values: tuple[int, ...]) -> frozenset[str]:
 
 
 def read_agent_capabilities(values: Sequence[int]) -> frozenset[str]:
-    """Read an agent's capabilities, by Mesos's names; cached, as thousands of agents share them."""
+    """Read an agent's capabilities, by Mesos's names; cached, because most agents have the same."""
     return _read_agent_capabilities(tuple(values[:]))
 
 
@@ -334,7 +334,7 @@ def write_framework(
 
 
 def read_roles(column: Sequence[int], field: str) -> tuple[int, ...]:
-    """Read a list of roles, each named once."""
+    """Read a list of distinct roles."""
     validation.distinct(column, field)
     return tuple(validation.handle_list(list(column), field))
 

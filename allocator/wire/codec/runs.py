@@ -1,11 +1,11 @@
-"""Merge adjacent events of a batch before they are read.
+"""Merges adjacent events of a batch before they are read.
 
-A module that reports one row per event would cost the sidecar many times what the same rows cost in
-columns. So adjacent holds, transitions and releases of few rows, in any mix, are read as `Moves`:
-rows of one type and the same kinds are merged by protobuf's merge of repeated fields, and their
-order is kept separately. Exclusions are merged only with each other. Agents added with amounts of
-the same kinds have no columns to merge: they stay a list that is read at once. A run has the same
-effect on the core as its events one after the other.
+A module may report each row as an event, which costs much more to read than one event with many
+rows. Adjacent holds, transitions and releases of few rows, in any order, are therefore read
+together as `Moves`: rows of one type and the same kinds are merged by protobuf's merge of repeated
+fields, and their order is stored separately. Exclusions are merged only with each other. Adjacent
+agents with the same kinds are read together as a list. Such a *run* has the same effect on the core
+as its events one after the other.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -22,18 +22,18 @@ from allocator.wire.codec.validation import reject
 _Kinds: TypeAlias = list[int] | None
 
 ROWS_FEW = 16
-"""Largest event that is merged, in rows; larger ones are cheap enough by themselves."""
+"""Maximum number of rows of an event to be merged; larger events are cheap enough on their own."""
 
 CELLS_MAX = 2**18
-"""Most rows times kinds of a run."""
+"""Maximum number of rows times kinds of a run."""
 
 
 class Run(NamedTuple):
     """Events that are read together.
 
-    `start`, `length`: their position in the batch.
+    `start`, `length`: their position in the batch, and their number.
     `name`: their field; empty if none is set.
-    `message`: the only event's message, or all of them merged.
+    `message`: the message of a single event, or all of them merged.
     """
 
     start: int
@@ -53,7 +53,7 @@ class _Merged:
     """Merged events of one type with the same kinds.
 
     `kinds`: their kinds.
-    `message`: all of them, with the kinds repeated for each.
+    `message`: all of them, in which the kinds are repeated for each event.
     """
 
     def __init__(self, name: str, kinds: list[int]) -> None:
@@ -62,19 +62,19 @@ class _Merged:
         self.message = _EMPTY[name]()
         self.merge = self.message.MergeFrom
         table = self.table()
-        # Cached: protobuf attribute access is slow.
+        # Cached, because access to attributes of protobuf messages is slow.
         self._role, self._agent, self._amount = table.role, table.agent, table.amount
         self._released: tuple[Any, ...] = ()
         if name == "release":
             self._released = self.message.refuse_ms, self.message.allocated
-        # A merge may replace a column that never held anything.
+        # Fill the columns, because a merge may replace a column that was always empty.
         for column in (self._role, self._agent, self._amount, *self._released):
             column.append(0)
             del column[:]
         self._rows = 0
 
     def table(self) -> types.Holdings:
-        """The holdings of all merged events."""
+        """Return the holdings of all merged events."""
         table: types.Holdings = self.message.released if self.name == "release" else self.message
         return table
 
@@ -94,8 +94,8 @@ _MOVES = {"hold": Move.HOLD, "transition": Move.USE, "release": Move.RELEASE}
 class MoveRun:
     """Adjacent holds, transitions and releases of few rows.
 
-    `start`: the first one's position in the batch.
-    `names`: their fields.
+    `start`: position of the first event in the batch.
+    `names`: the fields of the events.
     """
 
     def __init__(self, start: int) -> None:
@@ -109,7 +109,7 @@ class MoveRun:
         self._latest = dict.fromkeys(_MOVES, -1)
         self._kinds = set[int]()
         self._rows = 0
-        # Per event: the message it is merged into, and its number of rows.
+        # For each event: the message that it is merged into, and its number of rows.
         self._into: list[int] = []
         self._sizes: list[int] = []
 
@@ -124,7 +124,7 @@ class MoveRun:
         return len(self.names)
 
     def add(self, name: str, message: Any) -> bool:  # noqa: ANN401
-        """Add an event; False if it does not belong to this run, or there is no room."""
+        """Add an event; False: it does not belong to this run, or there is no room."""
         which = self._latest.get(name)
         if which is None:
             return False
@@ -151,7 +151,7 @@ class MoveRun:
         return True
 
     def _of_kinds(self, name: str, kinds: list[int], rows: int) -> int:
-        """Choose the message to merge an event into; -1 if the run would become too large."""
+        """Return the message to merge an event into; -1: the run would become too large."""
         key = name, tuple(kinds)
         which = self._which.get(key)
         if which is None:
@@ -170,7 +170,7 @@ class MoveRun:
         return self
 
     def read(self) -> Moves:
-        """Read all events. Raises `WireError` if any of them is invalid, without saying which."""
+        """Read all events. Raises `WireError` if one is invalid, without saying which."""
         if self._wrong:
             reject("", "columns of an event must have the same length")
         kinds = sorted(self._kinds)
@@ -179,7 +179,7 @@ class MoveRun:
             np.repeat(each, self._sizes) for each in (self._into, np.arange(len(self.names)))
         )
         count = len(event)
-        # First what all events have in common, then what only releases have.
+        # First what all events have, then what only releases have.
         what, refuse_ms = np.empty(count, np.int64), np.full(count, -1, np.int64)
         allocated = np.zeros(count, np.bool_)
         who = np.empty((3, count), np.int64)
@@ -217,8 +217,8 @@ def agent_kinds(message: types.Agent) -> _Kinds:
 class _Sort(NamedTuple):
     """How events of one type with the same kinds are merged.
 
-    `kinds`: the kinds of a message; None if its columns do not fit, so that it must be read, and
-        rejected, by itself.
+    `kinds`: returns the kinds of a message; None if its columns have different lengths, so that it
+        must be read (and rejected) on its own.
     `merge`: adds a message to the result of `empty`.
     """
 
@@ -251,7 +251,7 @@ class _Alike:
         kinds = sort.kinds(message)
         if kinds is None or (self._length and kinds != self._kinds):
             return False
-        # Copy the first message only when a second one follows: most runs are of one event.
+        # Copy the first message only when a second one follows: most runs have one event.
         if not self._length:
             self._first, self._name, self._kinds = message, name, kinds
         else:
@@ -283,7 +283,7 @@ def runs(events: Iterable[Any]) -> Iterator[Run | MoveRun]:
                 continue
             yield run.closed()
             run = None
-        # Does not fit: a run of its own, or the first of another one.
+        # The event does not fit: make it a run of its own, or the first one of another run.
         begun = _LAID_TOGETHER[name](index) if name in _LAID_TOGETHER else None
         if begun is not None and begun.add(name, message):
             run = begun

@@ -1,10 +1,10 @@
-"""Repair and mark invalid values that only inform; these never end a session.
+"""Repairs invalid values that only inform, so that they never end a session.
 
 If a decision or the books depend on a value, an invalid one is an error: guessing would be worse
-than a new session. Values that are only shown, or not used yet, and a framework's own text, which
-the master cannot fix, are replaced by the nearest valid one. `DESIGN.md` says which field is which.
-The readers stay strict: an event that they or the core reject is repaired and read again; a
-snapshot is repaired before it is read.
+than a new session. Values that are only shown, or not used yet, and a framework's own texts, which
+the master cannot correct, are replaced by the nearest valid value. `DESIGN.md` says which fields
+are which. The readers stay strict: an event that they or the core reject is repaired and read
+again; a snapshot is repaired before it is read.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,11 +22,11 @@ from allocator.wire.codec.proto_types import (
 from allocator.wire.codec.validation import TEXT_LENGTH_MAX, TIME_MAX_MS, WireError
 
 Told: TypeAlias = tuple[str, str, Aside]
-"""``framework`` or ``agent``, its id, and its input that was set aside."""
+"""``framework`` or ``agent``; its id; and its input that was set aside."""
 
 
 def set_aside_of(allocator: Allocator, name: str, message: Any) -> Told | None:  # noqa: ANN401
-    """Find the set-aside input of the event's framework or agent; None if there is none."""
+    """Return the set-aside input of the event's framework or agent; None if there is none."""
     state = allocator.state
     if not (state.frameworks.aside or state.agents.aside):
         return None
@@ -46,7 +46,7 @@ class Mark(NamedTuple):
 
     `field`: one of `FIELDS`.
     `text`: what was wrong with the value, and what replaces it.
-    `reason`: why it is set aside, as the protocol defines.
+    `reason`: why the value is set aside, as in the protocol.
     """
 
     field: str
@@ -85,13 +85,13 @@ FIELDS = (
 """Every field that may be repaired."""
 
 _OURS = "allocator."
-"""Prefix of labels addressed to the allocator."""
+"""Prefix of labels that are for the allocator."""
 
 _TOLD_AS = {"minimum": "offer_filters", "requests": "request"}
-"""Mesos's names for fields named differently here."""
+"""Mesos's names of fields that have other names here."""
 
 _SHOWN = 80
-"""Characters shown of a long path."""
+"""Maximum number of characters of a path in a report."""
 
 
 def mend_hello(message: pb.Hello) -> Marks:
@@ -105,7 +105,7 @@ def mend_hello(message: pb.Hello) -> Marks:
 def mend_snapshot(message: pb.SnapshotChunk, role_depth: int) -> Marks:
     """Repair the kinds, roles, frameworks and agents of a chunk, in place.
 
-    `role_depth`: most levels of a role.
+    `role_depth`: maximum number of levels of a role.
     """
     marks: Marks = []
     _mend_bindings(message, role_depth, marks)
@@ -129,10 +129,10 @@ def mend_event(name: str, message: Any, role_depth: int) -> Marks:  # noqa: ANN4
 
 
 def bare(name: str, message: Any, error: Exception) -> bool:  # noqa: ANN401
-    """Strip an event to its bare facts, in place; return whether anything was set aside.
+    """Remove the sender's own statements from an event, in place; returns whether it had any.
 
     `name`: the event's field.
-    `error`: why the rest could not be accepted.
+    `error`: why the event could not be accepted with them.
     """
     dropped = [field for field in _WORDS.get(name, ()) if _is_set(message, field)]
     for field in dropped:
@@ -171,10 +171,10 @@ def _mend_bindings(
 
 
 def _mend_role(message: types.Role, depth_max: int, marks: Marks) -> None:
-    """Move a role that is too deep or too long below its last ancestor that is not.
+    """Replace the path of a role that is too deep or too long by a valid one.
 
-    Any framework may subscribe to such a role. Its handle still identifies it; only its siblings
-    change.
+    The new path is directly below the deepest ancestor for which it is valid. The role keeps its
+    handle. Invalid paths must be expected, because any framework may subscribe to any role.
     """
     path, depth = message.path, message.path.count("/") + 1
     if depth <= depth_max and len(path) <= TEXT_LENGTH_MAX:
@@ -223,7 +223,7 @@ def _mend_attributes(messages: Any, marks: Marks) -> None:  # noqa: ANN401
 
     No decision depends on the type.
     """
-    # From the end, so that removals do not shift what is still to come.
+    # Start at the end, so that removals do not shift entries that are still to be checked.
     for index in range(len(messages) - 1, -1, -1):
         message = messages[index]
         if not message.name:
@@ -266,7 +266,7 @@ def _mend_framework(message: types.Framework, marks: Marks) -> None:
 
 
 def _mend_labels(message: types.Framework, marks: Marks) -> None:
-    """Drop labels that are too long (a truncated one could mean something else) or too many.
+    """Drop labels that are too long (if cut, they might mean something else) or too many.
 
     Labels for the allocator are kept first, then others in alphabetical order.
     """
@@ -344,7 +344,7 @@ _MENDERS: Mapping[str, _Mender] = MappingProxyType(
 
 
 def _cut(message: Any, name: str, place: str, marks: Marks) -> None:  # noqa: ANN401
-    """Truncate a text that is too long."""
+    """Cut a text that is too long."""
     value = getattr(message, name)
     if (length := len(value)) > TEXT_LENGTH_MAX:
         setattr(message, name, value[:TEXT_LENGTH_MAX])
@@ -353,7 +353,7 @@ def _cut(message: Any, name: str, place: str, marks: Marks) -> None:  # noqa: AN
 
 
 def _clamp(message: Any, name: str, least: int, place: str, marks: Marks) -> None:  # noqa: ANN401
-    """Clamp a time to its range."""
+    """Limit a time to its range."""
     value = getattr(message, name)
     if not least <= value <= TIME_MAX_MS:
         taken = min(max(value, least), TIME_MAX_MS)
@@ -367,7 +367,7 @@ def _keep_known(
     field: str,
     marks: Marks,
 ) -> None:
-    """Drop values unknown to this sidecar, so that no decision can depend on them."""
+    """Drop values that this sidecar does not know, so that no decision can depend on them."""
     if not names.keys() >= set(values):
         known = [value for value in values if value in names]
         unknown = sorted(set(values) - set(known))

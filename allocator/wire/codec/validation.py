@@ -1,4 +1,4 @@
-"""Validation of single values and whole columns off the wire."""
+"""Validates single values and whole columns of messages."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,13 +10,13 @@ from allocator.core import AMOUNT_MAX, Bools, Ints, quoted
 from allocator.v1.session_pb2 import Error, ErrorCode
 
 TEXT_LENGTH_MAX = 64 * 1024
-"""Longest id, name, value or label, in characters."""
+"""Maximum length of an id, name, value or label, in characters."""
 
 _PREFIX = "ERROR_CODE_"
 
 
 class WireError(ValueError):
-    """A message that cannot be accepted; it ends the session.
+    """A message cannot be accepted; the error ends the session.
 
     `field`: path of the field, such as ``events[3].release.released.agent[17]``.
     `message`: the value, and what would be valid.
@@ -29,12 +29,12 @@ class WireError(ValueError):
         self.message = message
 
     def below(self, field: str) -> Self:
-        """The same error with the field below `field` of a larger message."""
+        """Return the same error, with its field below `field` of a larger message."""
         path = f"{field}.{self.field}" if self.field else field
         return type(self)(self.code, path, self.message)
 
     def to_message(self, sequence: int) -> Error:
-        """Write the error as the session's last message."""
+        """Convert the error to the session's last message."""
         return Error(code=self.code, field=self.field, message=self.message, sequence=sequence)
 
 
@@ -57,7 +57,7 @@ def code_name(code: "ErrorCode.ValueType") -> str:
 _FEW = 32
 
 TIME_MAX_MS = 2**53
-"""Latest time and longest duration: sums of two stay far below the int64 maximum."""
+"""Maximum time and duration, so that sums of two stay far below the int64 maximum."""
 
 UINT32_MAX = 2**32 - 1
 
@@ -137,7 +137,7 @@ def same_length(length: int, wanted: int, field: str, other: str) -> None:
 
 
 def text(value: str, field: str, *, empty: bool = True) -> str:
-    """Check the length of a text, and that it is not empty unless that is allowed."""
+    """Check the length of a text, and that it is not empty unless `empty` is set."""
     if not value and not empty:
         reject(field, "is empty; it must name something")
     if len(value) > TEXT_LENGTH_MAX:
@@ -146,7 +146,7 @@ def text(value: str, field: str, *, empty: bool = True) -> str:
 
 
 def texts(values: Iterable[str], field: str) -> frozenset[str]:
-    """Check a list of names, none of them empty."""
+    """Check a list of names, none of which may be empty."""
     return frozenset(
         text(value, f"{field}[{index}]", empty=False) for index, value in enumerate(values)
     )
@@ -169,7 +169,7 @@ def times_ms(column: Sequence[int], field: str, *, least: int = 0) -> Ints:
 
 
 def number(value: float, field: str, *, most: float = math.inf) -> float:
-    """Check a number that must be finite, greater than 0 and at most `most`."""
+    """Check a number, which must be finite, greater than 0 and at most `most`."""
     if not (0 < value <= most and math.isfinite(value)):
         bound = "finite" if math.isinf(most) else f"at most {most:g}"
         reject(field, f"is {value!r}; it must be greater than 0 and {bound}")

@@ -1,9 +1,9 @@
-"""A checkpoint as records of a journal, and back.
+"""Writes and reads a checkpoint as records of a journal.
 
-A sidecar's state can also be a file of its own: a journal of one moment plus one cycle. It starts
-like every journal. Then comes a batch that requests a cycle over all agents, and a digest of the
-answer, so that a replay of the file verifies that the decisions are the same. The sidecar itself is
-not affected by that batch.
+A sidecar's state can also be written to a separate file, a *snapshot*: a journal of one moment plus
+one cycle. It starts like every journal. Then comes a batch that requests a cycle over all agents,
+and a digest of the answer, so that a replay of the file verifies that the decisions are the same.
+The sidecar itself does not process that batch.
 """
 
 import hashlib
@@ -38,13 +38,13 @@ _LENGTH = struct.Struct("<Q")
 _PIECE = 1 << 20
 _STRETCH = 1 << 16
 _COMPRESSION = 1
-"""Most of the arrays is zeros: a higher level takes longer and gains little."""
+"""Low, because most bytes are zeros: a higher level takes longer and gains little."""
 
 
 class Mark(NamedTuple):
     """Size and digest of a checkpoint; equal for equal checkpoints.
 
-    `size`: bytes before compression.
+    `size`: number of bytes before compression.
     """
 
     size: int
@@ -55,17 +55,17 @@ class Mark(NamedTuple):
 
 
 def _plain(root: Column) -> Iterator[bytes | memoryview]:
-    """Yield a checkpoint before compression, in pieces of bounded size."""
+    """Yield the bytes of a checkpoint before compression, in pieces of bounded size."""
     arrays: list[Array] = []
     message = journal_pb2.JournalCheckpoint(version=VERSION)
     _write_column(root, message.root, arrays)
     head = message.SerializeToString(deterministic=True)
-    # First the description with its length, then the bytes of all arrays in the same order.
+    # First the description, preceded by its length, then the bytes of all arrays in order.
     yield _LENGTH.pack(len(head))
     yield head
     for array in arrays:
         if array.size:
-            # Little-endian on every machine.
+            # Little-endian on all machines.
             little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
             view = little.reshape(-1).data.cast("B")
             yield from (view[at : at + _PIECE] for at in range(0, len(view), _PIECE))
@@ -86,7 +86,7 @@ def _write_column(column: Column, message: journal_pb2.JournalColumn, arrays: li
 def head(start: journal_pb2.JournalRecord, kept: object) -> Iterator[journal_pb2.JournalRecord]:
     """Yield the records that a file starts with, lazily.
 
-    `kept`: the core's state; it must not change meanwhile.
+    `kept`: the core's state; it must not change until all records are made.
     """
     yield start
     yield from write_checkpoint(to_columns(kept))
@@ -107,7 +107,7 @@ def write_checkpoint(root: Column) -> Iterator[journal_pb2.JournalRecord]:
     compressor = zlib.compressobj(_COMPRESSION)
     waiting = bytearray()
     for piece in _plain(root):
-        # The mark covers the plain bytes, regardless of compression.
+        # The mark covers the bytes before compression.
         size += len(piece)
         digest.update(piece)
         waiting += compressor.compress(piece)
@@ -153,7 +153,7 @@ class _Plain:
         self.size += at
 
     def mark(self) -> Mark:
-        """Compute the mark of all that was read, which must be the whole."""
+        """Return the mark of the checkpoint, which must have been read completely."""
         if len(self._chunk) or next(self._chunks, b""):
             raise CheckpointError("the checkpoint has trailing data")
         return Mark(self.size, self._digest.digest())
@@ -165,15 +165,15 @@ def _decompress(pieces: Iterable[bytes]) -> Iterator[bytes]:
         rest = piece
         while rest:
             try:
-                # Limit the bytes per step, however well they were compressed: a damaged file
-                # must not exhaust memory.
+                # Limit the bytes per step, whatever the compression ratio: a damaged file must not
+                # exhaust memory.
                 chunk = decompressor.decompress(rest, _PIECE)
             except zlib.error as error:
                 raise CheckpointError(f"the checkpoint cannot be decompressed: {error}") from None
             rest = decompressor.unconsumed_tail
             if chunk:
                 yield chunk
-    # All bytes may be there even if the end of the stream, with its checksum, is missing.
+    # The end of the stream, which has its checksum, may be missing even if no bytes are.
     if not decompressor.eof:
         raise CheckpointError("the checkpoint ends too early")
 
@@ -181,7 +181,7 @@ def _decompress(pieces: Iterable[bytes]) -> Iterator[bytes]:
 def read_checkpoint(pieces: Iterable[bytes], end: Mark) -> Column:
     """Read a checkpoint.
 
-    `pieces`: the contents of the records.
+    `pieces`: the contents of its records.
     `end`: the mark that it must have.
     Raises CheckpointError if it is invalid, or of a later version.
     """
@@ -202,7 +202,7 @@ def read_checkpoint(pieces: Iterable[bytes], end: Mark) -> Column:
             f"the checkpoint has version {message.version}; {VERSION} can be read"
         )
     root = _read_column(message.root, plain, end)
-    # Finally compare everything with what was written.
+    # Finally compare size and digest with those that were written.
     if plain.mark() != end:
         raise CheckpointError("the checkpoint is not what was written")
     return root
@@ -214,7 +214,7 @@ def _check_size(size: int, end: Mark) -> None:
 
 
 def _read_column(message: journal_pb2.JournalColumn, plain: _Plain, end: Mark) -> Column:
-    # Bytes follow in the order in which columns were written: a column's own before its parts'.
+    # The arrays of a column were written before those of its parts, so read them first.
     arrays = [_read_array(array, plain, end) for array in message.arrays]
     return Column(
         kind=message.kind,
@@ -238,7 +238,7 @@ def _read_array(message: journal_pb2.JournalArray, plain: _Plain, end: Mark) -> 
     for begin in range(0, len(into), _STRETCH):
         stretch = into[begin : begin + _STRETCH]
         plain.fill(read[: len(stretch)].data)
-        # Most is zeros, and these are there already.
+        # Most bytes are zeros, which need not be written.
         if read[: len(stretch)].any():
             stretch[:] = read[: len(stretch)]
     return array.astype(dtype.newbyteorder("="), copy=False)
@@ -252,12 +252,12 @@ def write_snapshot(
     *,
     pseudonyms: bool = False,
 ) -> Iterator[bytes]:
-    """Write a state, in pieces; on any thread.
+    """Write a state as a snapshot, in pieces; on any thread.
 
-    `start`: the core's initial setup.
+    `start`: the record of the core's setup.
     `copied`: a copy of `Sidecar.kept`.
     `substitute`: decides if a policy fails.
-    `pseudonyms`: replace names by pseudonyms, see `allocator.core.checkpoint.renaming`.
+    `pseudonyms`: whether to replace names by pseudonyms, see `allocator.core.checkpoint.renaming`.
     """
     settings, limits = read_start(start.start)
 
@@ -297,7 +297,7 @@ def _renamed(renamer: Renamer, kept: KeptState) -> KeptState:
 
 
 def _one_cycle_more(sidecar: Sidecar) -> Iterator[journal_pb2.JournalRecord]:
-    """Request a cycle over all agents as the module would, if one is in session."""
+    """Request a cycle over all agents, as a module would, if there is a session."""
     session = sidecar.session
     if session is None:
         return

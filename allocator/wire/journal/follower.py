@@ -1,7 +1,8 @@
-"""A second sidecar that follows the first one's records, and decides nothing itself.
+"""A second sidecar that applies the records of a first one, and decides nothing itself.
 
-Each cycle takes the grants that the first one recorded, and does everything else the same way. So
-both have the same state after each record, to the byte, and each answer has the recorded digest.
+In each cycle it uses the grants that the first sidecar recorded; everything else it does in the
+same way. So both have equal state after each record, byte for byte, and each answer has the
+recorded digest.
 """
 
 from collections.abc import Callable
@@ -30,11 +31,12 @@ from allocator.wire.session.sidecar import Sidecar
 class Difference:
     """A difference between what was recorded and what results here.
 
-    `record`: number of the record, from 1 for the sidecar's first; for a checkpoint, of the last.
-    `session`: the record's.
-    `reason`: what differs, in words.
-    `dissent`: for a cycle that the policy decides differently; the books stay valid. None: the
-        books differed, or no longer can be kept in step.
+    `record`: number of the record, counted from 1 for the sidecar's first; for a checkpoint, of the
+        last record before it.
+    `session`: session of the record.
+    `reason`: the difference, as text.
+    `dissent`: for a cycle that the policy decides differently here; the books stay valid. None: the
+        books differ, or can no longer follow.
     """
 
     record: int
@@ -48,11 +50,11 @@ class UndecidedError(Exception):
 
 
 class Follower:
-    """A sidecar that follows the records of another one's stream.
+    """A sidecar that follows the record stream of another one.
 
-    `sidecar`: None before the first checkpoint, and once the books differ from the other one's:
+    `sidecar`: None before the first checkpoint, and when the books differ from the other one's:
         then the follower needs another checkpoint.
-    `verified`: number of cycles decided again.
+    `verified`: number of cycles that were decided again.
     """
 
     def __init__(
@@ -65,9 +67,9 @@ class Follower:
     ) -> None:
         """Start empty.
 
-        `build_policy`: the other one's registry. Policies are always built, but only asked in
+        `build_policy`: the other sidecar's registry. Policies are always built, but only asked in
             cycles that are verified.
-        `substitute`: decides these if a policy fails.
+        `substitute`: decides such a cycle if its policy fails.
         `verify_every`: 1: decide every cycle again; n: every nth, by number; 0: none.
         `make`: makes allocators; called like the class.
         """
@@ -81,27 +83,27 @@ class Follower:
 
     @property
     def sidecar(self) -> Sidecar | None:
-        """The sidecar, in the other one's state after the records so far."""
+        """The sidecar, in the state of the other one after the records so far."""
         return self._player.sidecar
 
     @property
     def waiting(self) -> journal_pb2.JournalRecord | None:
-        """The request that waits for the record of its answer; the state does not include it."""
+        """The request whose answer has not been read yet; the state does not include it."""
         return self._player.waiting
 
     def take(self, record: journal_pb2.JournalRecord) -> tuple[Difference, ...]:
-        """Apply a record; return the differences from it.
+        """Apply a record; returns the differences from it.
 
-        A request waits for the record of its answer.
+        A request is applied when the record of its answer arrives.
 
-        Raises JournalError if the record does not fit; then only a checkpoint can be continued
-            from.
+        Raises JournalError if the record does not fit; then following can only continue from a
+            checkpoint.
         """
         player, found = self._player, self._player.found
         before = found.differing, found.refused, found.checkpoints_differing
         self._told.answered, self._told.wrong, self._dissent = record.answered, "", None
         player.take(record)
-        asked = self._place  # the request that an answer belongs to; otherwise the record itself
+        asked = self._place  # the request, if the record is an answer; otherwise the record itself
         if not record.HasField("answered"):
             self._place = player.done, record.session
         differences = []
@@ -110,10 +112,10 @@ class Follower:
         if found.differing > before[0]:
             differences.append(Difference(*asked, self._told.wrong or "another answer"))
             player.forget()
-        if found.refused > before[1]:  # a stream only contains what was accepted
+        if found.refused > before[1]:  # a stream only contains accepted changes
             differences.append(Difference(*self._place, "what an operator set is refused here"))
             player.forget()
-        if found.checkpoints_differing > before[2]:  # then it continued from the checkpoint
+        if found.checkpoints_differing > before[2]:  # the follower continued from the checkpoint
             differences.append(Difference(*self._place, "another state"))
         return tuple(differences)
 
@@ -123,9 +125,9 @@ class Follower:
         return self._player.has_begun_waiting
 
     def begin_waiting(self) -> bool:
-        """Apply the events of the request that waits, if one does, without its cycle.
+        """Apply the events of the waiting request, if there is one, without its cycle.
 
-        Returns whether a cycle is to decide then.
+        Returns whether the request has a cycle to decide.
         """
         return self._player.begin_waiting()
 
@@ -141,7 +143,7 @@ class _Told:
     """The recorded answer to a request.
 
     `answered`: the record.
-    `wrong`: why it cannot be followed; empty if it can.
+    `wrong`: why it cannot be followed; empty: it can.
     """
 
     def __init__(self) -> None:
@@ -164,6 +166,6 @@ class _Told:
 
 
 def _failure(name: str) -> Exception:
-    """Make an exception of the class that ended the session there; its name is in the answer."""
+    """Make an exception with the class name of the one that ended the session when recorded."""
     kind = type(name, (UndecidedError,), {}) if name else UndecidedError
     return kind("the cycle was not decided")

@@ -1,16 +1,16 @@
-r"""The framing of a journal.
+r"""The framing of records in a journal file.
 
 A file is a header and records. Each record is framed by its length and checksums, so that a reader
-can tell a file truncated while it was written from a damaged one:
+can distinguish a file that was cut off while it was written from a damaged one:
 
     "mesos-allocator journal\n"  version: 1 byte
     length: 4 bytes  crc32 of the length  crc32 of the body  body: a `JournalRecord`
     ...
 
-Numbers are little-endian. A body is a serialized record, compressed by zstd if it starts with
+Numbers are little-endian. A body is a serialised record, compressed by zstd if it starts with
 zstd's magic bytes, with which no record starts. Each record is compressed separately, so that a
-truncated file loses only its last record, and records can be copied between files. Files of version
-2 are not compressed.
+file that was cut off loses only its last record, and records can be copied between files. Files of
+version 2 are not compressed.
 """
 
 import struct
@@ -29,13 +29,13 @@ HEADER = MAGIC + bytes([VERSION])
 READABLE = (2, VERSION)
 
 RECORD_BYTES_MAX = 2**31 - 1
-"""Largest record; protobuf reads no more."""
+"""Maximum size of a record, which is that of protobuf messages."""
 
 _ZSTD = b"\x28\xb5\x2f\xfd"
 """zstd's magic bytes. At the start of a record they would be an unknown field."""
 
 _LEVEL = 1
-"""Low, because the core waits while a record is compressed; more effort gains little."""
+"""Low, because the core waits while a record is compressed; a higher level gains little."""
 
 _LENGTH = struct.Struct("<I")
 _FRAME = struct.Struct("<III")
@@ -46,10 +46,10 @@ class JournalError(ValueError):
 
 
 class Torn(NamedTuple):
-    """A file ends within a record: the process ended while it wrote.
+    """A file ends within a record, because the process ended while it wrote the record.
 
-    `position`: where the record starts.
-    `length`: bytes of it that are there.
+    `position`: byte at which the record starts.
+    `length`: number of its bytes that the file has.
     """
 
     position: int
@@ -89,13 +89,13 @@ def read_records(
 ) -> Iterator[journal_pb2.JournalRecord]:
     """Read the records of a file, up to where it was cut off.
 
-    `file` (binary file).
-    `torn`: called with the position and length of a truncated last record.
+    `file`: a binary file.
+    `torn`: called with the position and length of a record that was cut off.
     Raises JournalError if the file is not a journal of a readable version, or is damaged.
     """
     header = file.read(len(HEADER))
     if header[: len(MAGIC)] != MAGIC or header[-1] not in READABLE or len(header) < len(HEADER):
-        # Even the header is incomplete: nothing was lost with it.
+        # If even the header was cut off, no record was lost.
         if HEADER.startswith(header):
             _tell(torn, 0, len(header))
             return
@@ -108,12 +108,12 @@ def read_records(
         if len(head) < _FRAME.size:
             _tell(torn, position, len(head))
             return
-        # A wrong length would look like a truncated file, so it has its own checksum.
+        # The length has its own checksum, since with a wrong length the file would seem cut off.
         length, length_checksum, checksum = _FRAME.unpack(head)
         if _length_checksum(length) != length_checksum:
             raise JournalError(f"a record is damaged, at byte {position}")
         body = file.read(length)
-        # The last record was being written when the process ended.
+        # The process ended while it wrote the last record.
         if len(body) < length:
             _tell(torn, position, len(head) + len(body))
             return
@@ -128,7 +128,7 @@ def read_records(
 
 
 def _plain(body: bytes) -> bytes:
-    """Decompress a body if it is compressed, up to the largest record."""
+    """Decompress a body if it is compressed, up to the maximum size of a record."""
     if body[: len(_ZSTD)] != _ZSTD:
         return body
     size = frame_content_size(body)

@@ -1,4 +1,4 @@
-"""A cycle's grants, as bytes and back."""
+"""Converts a cycle's grants to bytes and back."""
 
 import numpy as np
 
@@ -7,13 +7,13 @@ from allocator.v1 import journal_pb2
 from allocator.wire.journal.framing import JournalError
 
 _ROWS = ("client", "agent", "special_grant", "special")
-"""Columns of row numbers, in four bytes each."""
+"""Columns of row numbers, four bytes each."""
 
 _AMOUNTS = ("tasks", "special_amount")
 
 
 def write_grants(grants: Grants) -> journal_pb2.JournalGrants:
-    """Write grants; O(grants), vectorised."""
+    """Convert grants to a message; O(grants), vectorised."""
     columns = {name: getattr(grants, name).astype("<i4").tobytes() for name in _ROWS}
     columns |= {name: getattr(grants, name).astype("<i8").tobytes() for name in _AMOUNTS}
     return journal_pb2.JournalGrants(
@@ -22,7 +22,7 @@ def write_grants(grants: Grants) -> journal_pb2.JournalGrants:
 
 
 def read_grants(message: journal_pb2.JournalGrants) -> Grants:
-    """Read grants, without checking that they fit a cycle.
+    """Convert a message to grants, without checking that they fit a cycle.
 
     Raises JournalError if the bytes are not arrays of these sizes.
     """

@@ -1,4 +1,4 @@
-"""A sidecar that records what it does, so that others can follow it."""
+"""Records all calls of a sidecar, so that they can be followed and replayed."""
 
 from collections.abc import Callable
 
@@ -21,9 +21,9 @@ from allocator.wire.settings.operator_settings import OperatorEvent
 class Recorder:
     """Passes calls to the sidecar, and writes them as records to a stream and to files.
 
-    In the stream each request is followed by its answer, even an empty one, so that a follower need
-    not wait for the next record. Rejected operators' changes have no effect: files contain them,
-    the stream does not.
+    In the stream, each request is followed by its answer, even an empty one, so that a follower
+    need not wait for the next record. Operators' changes that are rejected have no effect; they are
+    written to files, but not to the stream.
     """
 
     def __init__(
@@ -34,23 +34,23 @@ class Recorder:
     ) -> None:
         """Start recording this sidecar.
 
-        `stream`: takes records for followers.
-        `file`: takes records for files, before they are applied: a file may start with one, and
-            with the state at that moment.
+        `stream`: receives records for followers.
+        `file`: receives records for files, before they are applied: a record may start a new file,
+            which begins with the state at that moment.
         """
         self.sidecar = sidecar
         self._stream = stream
         self._file = file
 
     def open(self) -> int:
-        """Open a session; return its number."""
+        """Open a session; returns its number."""
         self._write(opened_record(self.sidecar.sessions_begun + 1))
         return self.sidecar.open()
 
     def receive(
         self, number: int, data: bytes, policy_error: str = "", first_plan: AdoptPlan | None = None
     ) -> list[Answer]:
-        """Handle a message, as `Sidecar.receive`."""
+        """Handle a message as `Sidecar.receive` does."""
         self._write(request_record(number, data))
         counts = self.sidecar.counts
         failed, cycles = counts.policy_errors, counts.cycles
@@ -67,7 +67,7 @@ class Recorder:
         return answers
 
     def close(self, number: int, error: WireError | None = None) -> list[Answer]:
-        """End a session, as `Sidecar.close`."""
+        """End a session as `Sidecar.close` does."""
         self._write(closed_record(number, error))
         answers = self.sidecar.close(number, error)
         if answers:
@@ -75,14 +75,14 @@ class Recorder:
         return answers
 
     def step(self, event: OperatorEvent) -> None:
-        """Apply operators' changes, or a plan, as `Sidecar.step`; raises EventError likewise."""
+        """Apply an operator's change or a plan like `Sidecar.step`; raises EventError likewise."""
         record = operator_record(event)
         self._file(record)
         self.sidecar.step(event)
         self._stream(record)
 
     def look(self) -> None:
-        """Refresh what scores are computed from."""
+        """Refresh the data from which scores are computed."""
         self._write(looked_record())
         self.sidecar.allocator.preview()
 
@@ -91,7 +91,7 @@ class Recorder:
         self._stream(record)
 
     def _failure(self, number: int) -> str:
-        """The class name of the defect that ended a session."""
+        """Return the class name of the defect that ended a session; empty: none did."""
         session = self.sidecar.sessions.get(number)
         failure = None if session is None else session.failure
         return "" if failure is None else type(failure).__name__

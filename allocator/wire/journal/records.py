@@ -1,4 +1,4 @@
-"""The records of a journal; `framing` defines how they are stored in a file.
+"""Makes and reads the records of a journal; `framing` defines how a file stores them.
 
 A file starts with the core's setup and a checkpoint of its state, so it can be replayed without the
 files before it.
@@ -36,10 +36,10 @@ _NUMBERS = struct.Struct("<QQ")
 _NUMBERS_SET = tuple(
     each.name for each in fields(Settings) if isinstance(each.default, int | float)
 )
-"""Settings that are numbers: the same fields in `Settings` and `JournalStart`."""
+"""Settings that are numbers: fields with the same name in `Settings` and `JournalStart`."""
 
 _LISTED = tuple(kind for kind in RULES if kind is not LIMIT)
-"""Rules stored in `JournalStart` under their kind's name; limits are older and have another."""
+"""Rules that `JournalStart` stores under their kind's name; limits are older, with another name."""
 
 
 def start_record(
@@ -51,7 +51,7 @@ def start_record(
     file: int = 1,
     records_before: int = 0,
 ) -> journal_pb2.JournalRecord:
-    """Record how the core is set up."""
+    """Make the record of the core's setup."""
     start = _write_settings(settings)
     start.MergeFrom(
         journal_pb2.JournalStart(
@@ -102,17 +102,17 @@ def read_start(start: journal_pb2.JournalStart) -> tuple[Settings, SessionLimits
 
 
 def opened_record(session: int) -> journal_pb2.JournalRecord:
-    """Record that a session began."""
+    """Make the record of the begin of a session."""
     return journal_pb2.JournalRecord(session=session, opened=journal_pb2.JournalOpened())
 
 
 def request_record(session: int, data: bytes) -> journal_pb2.JournalRecord:
-    """Record a message as it came."""
+    """Make the record of a message, with its bytes as received."""
     return journal_pb2.JournalRecord(session=session, request=data)
 
 
 def closed_record(session: int, error: WireError | None = None) -> journal_pb2.JournalRecord:
-    """Record that a session ended, and the error sent to its peer."""
+    """Make the record of the end of a session, with the error sent to its peer."""
     closed = journal_pb2.JournalClosed()
     if error is not None:
         closed = journal_pb2.JournalClosed(
@@ -122,12 +122,12 @@ def closed_record(session: int, error: WireError | None = None) -> journal_pb2.J
 
 
 def read_closed(closed: journal_pb2.JournalClosed) -> WireError | None:
-    """Read the error sent to the peer of a session that ended; None: it left by itself."""
+    """Read the error sent to the peer when a session ended; None: the peer ended it."""
     return WireError(closed.code, closed.field, closed.message) if closed.code else None
 
 
 def looked_record() -> journal_pb2.JournalRecord:
-    """Record that an operator asked for scores."""
+    """Make the record of an operator's request for scores."""
     return journal_pb2.JournalRecord(looked=journal_pb2.JournalLooked())
 
 
@@ -138,12 +138,12 @@ def answered_record(
     grants: Grants | None = None,
     failure: str = "",
 ) -> journal_pb2.JournalRecord:
-    """Record a digest of the answers to the previous record, for a replay to compare.
+    """Make the record of the answers to the previous record: a digest, for a replay to compare.
 
-    Also why the policy could not decide one of their cycles, and the plan that arrived while that
-    cycle waited.
+    It also says why the policy did not decide one of their cycles, and which plan arrived while
+    that cycle waited.
 
-    `grants`, `failure`: what only a follower needs, see `JournalAnswered`.
+    `grants`, `failure`: only needed by followers, see `JournalAnswered`.
     """
     digest = hashlib.blake2b(digest_size=8)
     for session, response in answers:
@@ -161,7 +161,7 @@ def answered_record(
 
 
 def for_file(record: journal_pb2.JournalRecord) -> journal_pb2.JournalRecord:
-    """Strip a stream's record of what files need not contain; returns a copy if it had any."""
+    """Remove from a stream's record what files need not contain; the record itself is unchanged."""
     answered = record.answered
     if not answered.failure and not answered.HasField("grants"):
         return record
@@ -172,7 +172,7 @@ def for_file(record: journal_pb2.JournalRecord) -> journal_pb2.JournalRecord:
 
 
 def operator_record(event: OperatorEvent) -> journal_pb2.JournalRecord:
-    """Record an operator's change, or a plan."""
+    """Make the record of an operator's change, or of a plan."""
     record = journal_pb2.JournalRecord()
     match event:
         case Settings():
@@ -228,6 +228,6 @@ def read_plan(plan: journal_pb2.JournalPlan) -> AdoptPlan:
 
 
 def _rows(numbers: np.ndarray, columns: int) -> np.ndarray:
-    """Cut numbers into rows; none without columns. Raises ValueError."""
+    """Cut numbers into rows; no rows without columns. Raises ValueError if they do not fit."""
     rows = len(numbers) // columns if columns else 0
     return numbers.reshape(rows, columns)

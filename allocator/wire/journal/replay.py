@@ -1,4 +1,4 @@
-"""Recompute a sidecar's answers from its journal."""
+"""Replays a sidecar's journal: computes its answers again, and compares them."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ from allocator.wire.session.sidecar_session import SessionCounts, Steps
 
 
 class Replayed(NamedTuple):
-    """An answer."""
+    """An answer of the replayed sidecar."""
 
     session: int
     response: pb.SessionResponse
@@ -32,15 +32,15 @@ class Replayed(NamedTuple):
 class Found:
     """The results of a replay.
 
-    `records`, `sessions`, `answers`, `cycles`, `decisions`: records that were replayed, sessions
-        that began in them, and what resulted.
-    `checked`, `differing`: records whose answers could be compared with the recorded ones, and
-        those that differed.
-    `checkpoints`, `checkpoints_differing`: files that continued the previous one and could be
-        compared with it, and those that differed.
-    `repeated`, `missing`: records that were in two files, and records that are in none.
-    `refused`: operators' changes that were rejected, as they were at the time.
-    `differences`: the first differences, in words.
+    `records`, `sessions`, `answers`, `cycles`, `decisions`: number of records that were replayed,
+        of sessions that began in them, and of what resulted.
+    `checked`, `differing`: number of records whose answers were compared with the recorded ones,
+        and of those that differed.
+    `checkpoints`, `checkpoints_differing`: number of checkpoints of continuing files that were
+        compared with the replayed state, and of those that differed.
+    `repeated`, `missing`: number of records that were in two files, and that are in none.
+    `refused`: number of operators' changes that were rejected, as they were when recorded.
+    `differences`: the first differences, as text.
     """
 
     records: int = 0
@@ -59,7 +59,7 @@ class Found:
 
 
 DIFFERENCES_MAX = 20
-"""Most differences reported in words."""
+"""Maximum number of differences that are reported as text."""
 
 
 def replay(
@@ -69,7 +69,7 @@ def replay(
 ) -> Iterator[Replayed]:
     """Replay a journal with a new sidecar, and yield its answers.
 
-    `records`: of one file, or of several consecutive ones.
+    `records`: those of one file, or of several consecutive ones.
     `build_policy`: the sidecar's registry.
     `substitute`: decides if a policy fails.
     Raises JournalError if the records do not start with the core's setup, or a checkpoint is
@@ -82,7 +82,7 @@ def replay(
 
 
 class Replay:
-    """A sidecar that replays journals, file by file, oldest first."""
+    """A sidecar that replays journals, file by file, the oldest first."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class Replay:
 
         `build_policy`: the sidecar's registry.
         `substitute`: decides if a policy fails.
-        `check`: whether to compare with the recorded answers and states.
+        `check`: whether to compare answers and states with the recorded ones.
         `make`: makes allocators; called like the class.
         """
         self.found = Found()
@@ -107,48 +107,48 @@ class Replay:
         self._sidecar: Sidecar | None = None
         self._sidecar_id = ""
         self._file = 0
-        # While a file's head is being read, `_start` and `_pieces` hold the part read so far.
-        self._done = 0  # records of this sidecar that were replayed, or are lost
+        # While the beginning of a file is read, `_start` and `_pieces` have the part read so far.
+        self._done = 0  # number of this sidecar's records that were replayed, or are lost
         self._repeated = 0
         self._start: journal_pb2.JournalStart | None = None
         self._pieces: list[bytes] = []
         self._unchecked: list[Answer] = []
-        self._request: journal_pb2.JournalRecord | None = None  # not replayed yet
+        self._request: journal_pb2.JournalRecord | None = None  # read, but not replayed yet
         self._is_deciding = False
-        self._begun: Steps[list[Answer]] | None = None  # or only as far as its cycle
+        self._begun: Steps[list[Answer]] | None = None  # the same, replayed up to its cycle
 
     @property
     def sidecar(self) -> Sidecar | None:
-        """The sidecar after the records so far; None if only a checkpoint can be continued from."""
+        """The sidecar after the records so far; None: only a checkpoint can be continued from."""
         return self._sidecar
 
     @property
     def done(self) -> int:
-        """Records of this sidecar that were replayed or are lost, including a waiting request."""
+        """Number of this sidecar's replayed or lost records, including a waiting request."""
         return self._done
 
     @property
     def waiting(self) -> journal_pb2.JournalRecord | None:
-        """The last request that was read, if the record of its answer was not read yet."""
+        """The last request that was read, if its answer has not been read yet."""
         return self._request
 
     def forget(self) -> None:
-        """Drop the state; continue from the next checkpoint."""
+        """Drop the state; the replay continues from the next checkpoint."""
         self._sidecar, self._request, self._begun, self._unchecked = None, None, None, []
 
     def take(self, record: journal_pb2.JournalRecord) -> list[Replayed]:
-        """Apply a record; return the answers.
+        """Apply a record; returns the answers.
 
-        A request waits for the next record, which may contain what cannot be recomputed; call
-        `finish` after the last one.
+        A request waits for the next record, which may contain what cannot be recomputed. Call
+        `finish` after the last record.
 
-        Raises JournalError if the record does not fit; continue with the next file, which has a
-        checkpoint.
+        Raises JournalError if the record does not fit; then continue with the next file, which has
+        a checkpoint.
         """
         what = record.WhichOneof("record")
         answered = self.finish(record.answered)
         if what == "start":
-            # A file starts with its start record, the pieces of a checkpoint, and the end of that.
+            # A file starts with its start record, the pieces of a checkpoint, and the end of these.
             self._start, self._pieces = record.start, []
         elif what == "checkpoint_piece":
             self._pieces.append(record.checkpoint_piece)
@@ -157,7 +157,7 @@ class Replay:
         elif self._sidecar is None or self._start is not None:
             raise JournalError("the journal's head is missing or incomplete")
         elif self._repeated:
-            # The previous file had this record too.
+            # The previous file had this record, too.
             self._repeated -= 1
             self.found.repeated += 1
         else:
@@ -166,11 +166,11 @@ class Replay:
 
     @property
     def has_begun_waiting(self) -> bool:
-        """Whether the events of the waiting request are applied, and its cycle is not."""
+        """Whether the events of the waiting request are applied, but its cycle is not."""
         return self._begun is not None
 
     def begin_waiting(self) -> bool:
-        """Apply the events of the waiting request; says whether a cycle is to decide then."""
+        """Apply the events of the waiting request; returns whether it has a cycle to decide."""
         record, sidecar = self._request, self._sidecar
         if record is not None and sidecar is not None and self._begun is None:
             steps = sidecar.receiving(record.session, record.request)
@@ -183,33 +183,33 @@ class Replay:
         return self._begun is not None and self._is_deciding
 
     def finish(self, answered: journal_pb2.JournalAnswered | None = None) -> list[Replayed]:
-        """Apply the waiting request, if any; return the answers.
+        """Apply the waiting request, if any; returns the answers.
 
-        The recorded answer determines what cannot be recomputed: why the substitute decided, and
-        which plan arrived while the request waited.
+        The recorded answer has what cannot be recomputed: why the substitute decided, and which
+        plan arrived while the request waited.
         """
         record, self._request = self._request, None
         if record is None or self._sidecar is None:
             return []
         return self._do(self._sidecar, record, answered)
 
-    # How files start.
+    # The beginning of files.
 
     def _begin(self, end: Mark) -> None:
-        """Continue with the file whose head is complete, from here or from its checkpoint."""
+        """Continue with the file whose beginning is complete: from here, or from its checkpoint."""
         start, pieces = self._start, self._pieces
         if start is None:
             raise JournalError("the journal's head is missing or incomplete")
         self._start, self._pieces = None, []
-        # Another sidecar's file is unrelated to what was replayed so far.
+        # A file of another sidecar is unrelated to what was replayed so far.
         sidecar = self._sidecar if start.sidecar_id == self._sidecar_id else None
         if sidecar is not None and start.file <= self._file:
             message = f"file {start.file} comes after file {self._file}; give the older ones first"
             raise JournalError(message)
         self._file = start.file
         if sidecar is not None and start.records_before <= self._done:
-            # The file continues without a gap. Skip what was already replayed; if there is nothing
-            # to skip, both states are of the same moment, and must be equal.
+            # The file continues without a gap. Skip the records that were replayed already. If
+            # there are none, both states are of the same moment, and must be equal.
             self._repeated = self._done - start.records_before
             if self._repeated or not self._check or self._is_same(sidecar, end):
                 return
@@ -258,7 +258,7 @@ class Replay:
         if record.HasField("answered"):
             self._compare(record)
             return []
-        # The previous answers should have been followed by their record.
+        # The record of the previous answers is missing.
         if self._unchecked and self._check:
             self._differ("from the recording, which has none")
         if record.HasField("request"):
@@ -298,7 +298,7 @@ class Replay:
     def _compare(self, record: journal_pb2.JournalRecord) -> None:
         if not self._check:
             return
-        self.found.checked += bool(self._unchecked)  # an empty answer is no check
+        self.found.checked += bool(self._unchecked)  # an empty answer proves nothing
         if answered_record(self._unchecked).answered.digest != record.answered.digest:
             self._differ("from what was answered then")
         self._unchecked = []
@@ -315,13 +315,13 @@ class Replay:
 
 
 def _done(answers: list[Answer]) -> Steps[list[Answer]]:
-    """Give work that is done."""
+    """Make steps that are finished already."""
     yield from ()
     return answers
 
 
 def _in_words(answers: list[Answer]) -> str:
-    """Describe answers."""
+    """Describe answers as text."""
     said = []
     for session, response in answers:
         what = response.WhichOneof("message") or "nothing"

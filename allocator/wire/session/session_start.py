@@ -1,4 +1,4 @@
-"""The start of a session: the caller's hello, and the whole state in chunks."""
+"""The start of a session: reads the caller's hello, and the whole state in chunks."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -37,15 +37,15 @@ class Greeting:
 def read_hello(message: pb.Hello) -> Greeting:
     """Read the caller, and its master's allocator options.
 
-    Raises WireError: VERSION if the module's protocol version differs, else VALUE.
+    Raises WireError: VERSION if the module's protocol version differs, otherwise VALUE.
     """
     return read_options(message, read_caller(message))
 
 
 def read_caller(message: pb.Hello) -> Greeting:
-    """Read only who calls, before anything long: the caller may be rejected.
+    """Read only the identity of the caller, which may be rejected before the rest is read.
 
-    Raises WireError as `read_hello`.
+    Raises WireError as `read_hello` does.
     """
     if message.protocol_version != PROTOCOL_VERSION:
         spoken = f"is {message.protocol_version}; this sidecar speaks {PROTOCOL_VERSION}"
@@ -92,9 +92,11 @@ def _read_options(message: pb.AllocatorOptions) -> Options:
 class SnapshotPart(NamedTuple):
     """A part of a chunk that is one event.
 
-    `field`: its place in the chunk.
+    `field`: its field in the chunk.
+    `message`: its message.
     `read`: makes the event.
-    `name`: the event's field in a batch, if it contains frameworks' or agents' input; else empty.
+    `name`: the event's field in a batch, if it contains frameworks' or agents' input; otherwise
+        empty.
     """
 
     field: str
@@ -104,7 +106,7 @@ class SnapshotPart(NamedTuple):
 
 
 def parts_of(message: pb.SnapshotChunk) -> Iterator[SnapshotPart]:
-    """Yield the parts of a chunk, in the order to apply them."""
+    """Yield the parts of a chunk, in the order in which to apply them."""
     if message.kinds or message.roles:
         yield SnapshotPart("", message, read_bindings)
     if message.weights:
@@ -130,7 +132,7 @@ def grouped(parts: Iterable[SnapshotPart]) -> Iterator[list[SnapshotPart]]:
 
 
 def read_snapshot(message: pb.SnapshotChunk) -> Iterator[tuple[str, Event]]:
-    """Read a chunk as events, each with its field, in the order to apply them."""
+    """Read a chunk as events, each with its field, in the order in which to apply them."""
     for place, said, read, _ in parts_of(message):
         yield place, part(said, read, place) if place else read(said)
 

@@ -1,7 +1,7 @@
-"""The whole sidecar without sockets, threads or clock: any number of sessions, one allocator.
+"""The whole sidecar without sockets, threads or clock: sessions, and one allocator.
 
-Behaviour depends only on the calls and their order. The server makes the calls as things happen and
-writes them to the journal; a replay repeats them.
+Its behaviour depends only on the calls and their order. The server makes these calls and writes
+them to the journal; a replay repeats them.
 """
 
 from collections.abc import Callable
@@ -28,13 +28,13 @@ Answer: TypeAlias = tuple[int, pb.SessionResponse]
 
 
 KeptState: TypeAlias = tuple[Any, int, int, dict[int, KeptSession]]
-"""The allocator's state, the number of its session, the last number, and the open sessions."""
+"""The allocator's state; number of its session; number of the latest session; open sessions."""
 
 
 class Sidecar:
     """Sessions by number, of which at most one has the allocator.
 
-    `allocator`: the session's; without a session an empty one, which keeps operators' settings.
+    `allocator`: the session's; without a session, an empty one with operators' settings.
     `welcome`: sent to modules.
     """
 
@@ -50,7 +50,7 @@ class Sidecar:
 
         `new_allocator`: makes an allocator that uses, and changes, the given settings.
         `welcome`: sent to modules.
-        `sessions_before`: the first session gets the next number.
+        `sessions_before`: number of earlier sessions; the first session gets the next number.
         """
         self.allocator = new_allocator(settings)
         self.counts = SessionCounts()
@@ -63,12 +63,12 @@ class Sidecar:
 
     @property
     def active(self) -> int:
-        """Number of the session that has the allocator; 0 if none has."""
+        """Number of the session that has the allocator; 0: none."""
         return self._active
 
     @property
     def session(self) -> SidecarSession | None:
-        """The session that has the allocator."""
+        """The session that has the allocator; None: none."""
         return self.sessions.get(self._active)
 
     @property
@@ -77,7 +77,7 @@ class Sidecar:
         return self._last
 
     def open(self) -> int:
-        """Open a session; return its number."""
+        """Open a session; returns its number."""
         self._last += 1
         number = self._last
         self.counts.sessions_opened += 1
@@ -93,9 +93,10 @@ class Sidecar:
     ) -> list[Answer]:
         """Handle a message; some of the answers may be for another session.
 
-        A session that takes over the sidecar ends the previous one. `policy_error`: if given, the
-        substitute decides this message's cycle, for that reason. `first_plan`: the plan that the
-        cycle waited for.
+        A session that takes over the sidecar ends the previous one.
+
+        `policy_error`: if not empty, the substitute decides the message's cycle, with this reason.
+        `first_plan`: the plan that the cycle waited for.
         """
         if number not in self.sessions:
             return []
@@ -107,17 +108,17 @@ class Sidecar:
         policy_error: str = "",
         first_plan: AdoptPlan | None = None,
     ) -> list[Answer]:
-        """Finish what `receiving` began, as `receive`."""
+        """Finish what `receiving` began; arguments and result as for `receive`."""
         self.allocator.overrule(policy_error)
         self.allocator.plan_source.foretell(first_plan)
         return finished(steps)
 
     def receiving(self, number: int, data: bytes) -> Steps[list[Answer]]:
-        """As `receive`; pauses when the message's events are applied and a cycle is to decide."""
+        """Do what `receive` does, but pause between the message's events and the cycle."""
         if number not in self.sessions:
             return []
         said = yield from self.sessions[number].receiving(data)
-        # The farewell to the previous session comes first.
+        # The last message to the previous session comes first.
         answers = [*self._parting, *((number, response) for response in said)]
         self._parting = []
         self._release(number)
@@ -134,7 +135,7 @@ class Sidecar:
     def step(self, event: OperatorEvent) -> None:
         """Apply an event between messages: an operator's change, or a plan.
 
-        Operators' changes last beyond this session.
+        Operators' changes outlast the session.
 
         Raises EventError if the event is not possible; then nothing has changed.
         """
@@ -148,7 +149,7 @@ class Sidecar:
         self.allocator.state.memory = demands
 
     def kept(self) -> KeptState:
-        """All state that later answers depend on, for a checkpoint."""
+        """Return all state that later answers depend on, for a checkpoint."""
         sessions = {number: session.kept() for number, session in self.sessions.items()}
         return self.allocator.kept(), self._active, self._last, sessions
 
@@ -178,7 +179,7 @@ class Sidecar:
         )
 
     def _check(self, newcomer: Greeting) -> None:
-        """Raise a `WireError` if the holder of the allocator takes precedence over a caller."""
+        """Raise a `WireError` if the current session takes precedence over the caller."""
         its = self.session.greeting if self.session else None
         if its is not None and not supersedes(newcomer, its):
             message = (
@@ -188,12 +189,12 @@ class Sidecar:
             raise WireError(pb.ERROR_CODE_SUPERSEDED, "instance_started_us", message)
 
     def _admit(self, number: int, greeting: Greeting) -> Allocator:
-        """Give a session the allocator. Raises WireError if another session holds it."""
+        """Give a session the allocator. Raises WireError if another session takes precedence."""
         self._check(greeting)
         holder = self.session
         if holder and holder.greeting:
             self._supersede(holder, greeting)
-        # An empty allocator: the snapshot contains everything.
+        # Start with an empty allocator: the snapshot will contain everything.
         self._active = number
         self._renew()
         return self.allocator
@@ -205,7 +206,7 @@ class Sidecar:
             f"instance {newcomer.instance_id!r} of master {newcomer.master_id!r} took this sidecar "
             "over; it is newer, or the same one calling again"
         )
-        # Delivered by `receive`: this is called while it handles the newcomer's message.
+        # `receive`, which is handling the newcomer's message, will return these answers.
         self._parting += [
             (self._active, response) for response in holder.close(WireError(code, "", message))
         ]

@@ -1,7 +1,7 @@
-"""The sidecar's side of one session: messages in, messages out, nothing else.
+"""The sidecar's side of one session: messages in, messages out.
 
-`SidecarSession.receive` answers every input and never raises: an invalid message ends the session
-with an `Error` that says what was wrong, and so does a defect of our own. The module then starts
+`SidecarSession.receive` answers every input and never raises. An invalid message ends the session
+with an `Error` that says what was wrong; so does a defect of the sidecar. The module then starts
 again with a new stream and a new snapshot.
 """
 
@@ -89,7 +89,7 @@ Steps: TypeAlias = Generator[None, None, _T]
 
 
 def finished(steps: Steps[_T]) -> _T:
-    """Do some work without a pause."""
+    """Do work without a pause; returns its result."""
     while True:
         try:
             next(steps)
@@ -99,7 +99,7 @@ def finished(steps: Steps[_T]) -> _T:
 
 
 class SessionState(Enum):
-    """What the session expects next."""
+    """The message that the session expects next."""
 
     AWAITING_HELLO = "hello"
     SNAPSHOT = "snapshot"
@@ -118,7 +118,7 @@ TRANSITIONS: Mapping[tuple[SessionState, str], SessionState] = MappingProxyType(
         (SessionState.STREAMING, "events"): SessionState.STREAMING,
     }
 )
-"""The messages allowed in each state, and the next state. All others are errors."""
+"""The messages allowed in each state, each with the next state. All others are errors."""
 
 _CODES = {
     "handle": pb.ERROR_CODE_HANDLE,
@@ -129,18 +129,18 @@ _CODES = {
 
 _ASIDES_MAX = 64
 _DEFECTS_MAX = 8
-"""Most asides and defects kept until the host collects them."""
+"""Maximum number of asides and defects that are kept until the host collects them."""
 
 KeptSession: TypeAlias = tuple[str, int, int, tuple[Any, ...] | None]
 """State, sequence, clock and greeting, as plain values."""
 
 
 def supersedes(newcomer: Greeting, holder: Greeting) -> bool:
-    """Whether a caller takes over the sidecar from the current holder.
+    """Whether a caller takes over the sidecar from the session that has it.
 
     The instance that began to lead later wins, and so does the same instance calling again. Ties of
-    start time, in microseconds, are broken by instance id, so that one of two that keep calling
-    prevails.
+    start times (in microseconds) are broken by instance id, so that one of two instances that keep
+    calling prevails.
     """
     mine = (newcomer.instance_started_us, newcomer.instance_id)
     return mine >= (holder.instance_started_us, holder.instance_id)
@@ -149,14 +149,14 @@ def supersedes(newcomer: Greeting, holder: Greeting) -> bool:
 class SidecarSession:
     """One module's session.
 
-    `greeting`: who calls, after the hello.
-    `sequence`: the last applied batch.
+    `greeting`: the caller, after its hello.
+    `sequence`: number of the last applied batch.
     `clock_ms`: the module's clock, as last reported.
-    `failure`: the defect of ours that ended the session.
-    `mended`: fields with repaired values, and what was wrong the first time.
-    `asides`: the latest changes to set-aside input; the host removes those that it reports.
-    `asides_told`: how many there were.
-    `defects`: defects of ours in handling frameworks' or agents' input; removed like `asides`.
+    `failure`: the defect of the sidecar that ended the session.
+    `mended`: fields whose values were repaired, with the first fault.
+    `asides`: the latest changes to set-aside input; the host removes those that it has reported.
+    `asides_told`: number of all such changes.
+    `defects`: defects in handling frameworks' or agents' input; removed like `asides`.
     `figures`: the module's latest report about itself; older modules send none.
     """
 
@@ -169,9 +169,9 @@ class SidecarSession:
     ) -> None:
         """Wait for a module's hello.
 
-        `admit`: returns the session's allocator, or raises a `WireError` if the caller may not have
-            the sidecar.
-        `counts`: counts what happens.
+        `admit`: returns the session's allocator, or raises a `WireError` if the caller must not
+            have the sidecar.
+        `counts`: counts messages, events, outcomes and errors.
         `check`: raises a `WireError` if `admit` would, and changes nothing.
         """
         self.state = SessionState.AWAITING_HELLO
@@ -195,7 +195,7 @@ class SidecarSession:
         return finished(self.receiving(data))
 
     def receiving(self, data: bytes | pb.SessionRequest) -> Steps[list[pb.SessionResponse]]:
-        """Answer one message; pauses when its events are applied and a cycle is to decide."""
+        """Answer one message; pause after its events, before a cycle is decided."""
         if self.state is SessionState.CLOSED:
             return []
         self._counts.messages += 1
@@ -207,7 +207,7 @@ class SidecarSession:
             return self.close(error)
         except EventError as error:
             return self.close(WireError(_CODES[error.kind], error.field, error.message))
-        except Exception as error:  # noqa: BLE001 - our defect must not end other sessions.
+        except Exception as error:  # noqa: BLE001 - a defect must not end other sessions.
             self.failure = error
             message = f"the sidecar failed ({type(error).__name__}); send a new snapshot"
             return self.close(WireError(pb.ERROR_CODE_INTERNAL, "", message))
@@ -227,13 +227,13 @@ class SidecarSession:
         return [pb.SessionResponse(error=error.to_message(self.sequence))]
 
     def kept(self) -> KeptSession:
-        """The session's part of a checkpoint."""
+        """Return the session's part of a checkpoint."""
         greeting = self.greeting
         who = tuple(getattr(greeting, each.name) for each in fields(Greeting)) if greeting else None
         return self.state.value, self.sequence, self.clock_ms, who
 
     def resume(self, kept: KeptSession, allocator: Allocator | None) -> None:
-        """Continue from a checkpoint; the allocator is for the session that has it.
+        """Continue from a checkpoint; the allocator is given to the session that has it.
 
         Raises TypeError or ValueError if the checkpoint is invalid.
         """
@@ -257,7 +257,7 @@ class SidecarSession:
             answer = yield from self._take_events(request.events)
         else:
             answer = self._take_snapshot(request.snapshot)
-        # Only if everything succeeded.
+        # Change the state only if everything succeeded.
         self.state = after
         return answer
 
@@ -300,7 +300,7 @@ class SidecarSession:
     def _take_events(self, batch: pb.EventBatch) -> Steps[list[pb.SessionResponse]]:
         allocator, counts = self._allocator, self._counts
         assert allocator is not None
-        # A lost or repeated batch would leave the books wrong from here on.
+        # A lost or repeated batch would leave the books wrong.
         if batch.sequence != self.sequence + 1:
             message = f"is {batch.sequence}; it must be {self.sequence + 1}, send a new snapshot"
             raise WireError(pb.ERROR_CODE_SEQUENCE, "sequence", message)
@@ -308,7 +308,7 @@ class SidecarSession:
             message = "is given though no cycle is asked for; ask for one, or leave it out"
             raise WireError(pb.ERROR_CODE_VALUE, "agents", message)
         agents = validation.handles(batch.agents, "agents")
-        # Advance the clock first, as it applies to the events; then apply these in order.
+        # Advance the clock first, since the events are of that time; then apply them in order.
         self._tell_time(batch.clock_ms)
         for run in runs(batch.events):
             if isinstance(run, MoveRun):
@@ -329,7 +329,7 @@ class SidecarSession:
                 counts.policy_errors += 1
                 counts.policy_error = allocator.last_cycle.policy_error
         else:
-            # Every batch is answered, so that the module knows what was applied.
+            # Answer every batch, so that the module knows what was applied.
             decisions = Decisions(0, allocator.state.open_decisions.next)
         self.sequence = batch.sequence
         assert self.greeting is not None
@@ -345,7 +345,7 @@ class SidecarSession:
         """Apply moves together, except events that must be applied separately, or are invalid."""
         moves = _read_moves(allocator, run)
         if moves is None:
-            # One is invalid: apply them one by one, to find out which.
+            # One of them is invalid: apply them one by one to find out which.
             for index in range(run.start, run.start + len(run)):
                 if len(run) == 1:
                     self._apply_alone(allocator, index, batch)
@@ -354,7 +354,7 @@ class SidecarSession:
             return
         applied = 0
         while True:
-            # All up to the next event that must be applied separately.
+            # Apply all up to the next event that must be applied separately.
             done = allocator.move(moves)
             until = int(moves.event[done]) if done < len(moves) else len(run)
             self._counts.events.update(run.names[applied:until])
@@ -371,9 +371,9 @@ class SidecarSession:
         self._counts.events[name] += 1
 
     def _apply(self, allocator: Allocator, run: Run, batch: pb.EventBatch) -> None:
-        """Apply a run as one event; if that is not possible, its events one by one.
+        """Apply a run as one event; if that is not possible, apply its events one by one.
 
-        So the error names the invalid event, and those before it have been applied.
+        The error then names the invalid event, and the events before it have been applied.
         """
         if run.length == 1:
             self._apply_at(allocator, run.start, run.name, run.message)
@@ -384,7 +384,7 @@ class SidecarSession:
         self._counts.events[run.name] += run.length
 
     def _apply_together(self, allocator: Allocator, name: str, message: object) -> bool:
-        """Apply events as one; False if that is not possible: then nothing has changed."""
+        """Apply events as one; False: it is not possible, and nothing has changed."""
         try:
             self._apply_one(allocator, name, message)
         except Exception:  # noqa: BLE001 - applied one by one, they show which one is invalid.
@@ -404,20 +404,20 @@ class SidecarSession:
             raise error.below(field) from None
 
     def _apply_one(self, allocator: Allocator, name: str, message: object) -> None:
-        """Apply an event, or a list of one type, and record what it sets aside."""
+        """Apply an event, or a list of one type, and record the input that it sets aside."""
         told = set_aside_of(allocator, name, message)
         event = self._take_words(allocator, name, message)
         if told != (now := set_aside_of(allocator, name, message)) and now:
             self.asides.append(now)
             self.asides_told += 1
         if isinstance(event, Outcomes):
-            # Count outcomes by reason, for the metrics.
+            # Count outcomes by reason, for metrics.
             for reason, count in enumerate(np.bincount(event.reason).tolist()):
                 if count:
                     self._counts.outcomes[Reason(reason).name.lower()] += count
 
     def _take_words(self, allocator: Allocator, name: str, message: object) -> Event:
-        """Apply an event as it is; if that is rejected, repaired; failing that, its bare facts.
+        """Apply an event unchanged; if it is rejected, repaired; if rejected again, its bare facts.
 
         A rejected event has changed nothing, so it can be tried again.
         """
@@ -425,7 +425,7 @@ class SidecarSession:
             return _read_and_step(allocator, name, message)
         except Exception as error:  # noqa: BLE001 - untrusted input must not end the session.
             wrong = error
-        # Usually there is nothing to repair, so look for it only now.
+        # Usually there is nothing to repair, so look for repairs only now.
         if self._mend(allocator, name, message):
             try:
                 return _read_and_step(allocator, name, message)
@@ -439,7 +439,7 @@ class SidecarSession:
         return event
 
     def _mend(self, allocator: Allocator, name: str, message: object) -> bool:
-        """Repair what can be, in place; return whether there was anything."""
+        """Repair messages, in place; returns whether there was anything to repair."""
         depth = allocator.state.session_limits.role_depth
         each = message if isinstance(message, list) else [message]
         marks = [mark for one in each for mark in mend_event(name, one, depth)]
@@ -479,11 +479,11 @@ def _read_and_step(allocator: Allocator, name: str, message: object) -> Event:
 
 
 def _step(allocator: Allocator, event: Event, field: str = "") -> None:
-    """Apply an event; errors use the wire's field names."""
+    """Apply an event; errors use the protocol's field names."""
     try:
         allocator.step(event)
     except EventError as error:
-        # The core's events nest these columns one level deeper than the wire.
+        # In the core's events, these columns are one level deeper than in the protocol.
         name = error.field.removeprefix("holdings.").removeprefix("used.")
         wrong = WireError(_CODES[error.kind], name, error.message)
         raise (wrong.below(field) if field else wrong) from None

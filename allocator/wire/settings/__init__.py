@@ -1,4 +1,4 @@
-"""Operators' settings as messages.
+"""Converts operators' settings to messages and back.
 
 Start with `operator_settings`.
 """

@@ -1,6 +1,6 @@
-"""The history of settings: recent changes, and the values before.
+"""The history of settings: recent changes, with the values before them.
 
-It is bounded in settings and in bytes; the oldest changes are dropped first.
+The number of settings and of bytes is bounded; the oldest changes are dropped first.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,26 +16,26 @@ SETTINGS_MAX = 500
 """Maximum number of settings in all changes together."""
 
 BYTES_MAX = 2**19
-"""Maximum size of all changes together: one rule may be as long as a message."""
+"""Maximum size of all changes together; a single rule may be as large as a message."""
 
 
 class Replaced(NamedTuple):
-    """A setting before a change, None if it was not set, and after it."""
+    """A setting before a change (None if it was not set), and after it."""
 
     before: OperatorChange | None
     after: OperatorChange
 
 
 class History:
-    """The latest changes, by number. Immutable: `with_change` copies."""
+    """The latest changes, by number. Immutable: `with_change` makes a copy."""
 
     def __init__(self, changes: Sequence[pb.PastChange] = (), last: int = 0) -> None:
-        """`last`: the number of the latest change."""
+        """Start with these changes; `last`: the number of the latest change."""
         self.changes = tuple(changes)
         self.last = last
 
     def with_change(self, replaced: Sequence[Replaced], by: str, at_ms: int) -> "History":
-        """Copy it with a change made at this time, unless the change replaced nothing."""
+        """Copy the history and add a change, unless the change replaced nothing."""
         if not replaced:
             return self
         made = pb.PastChange(number=self.last + 1, by=by, at_ms=at_ms)

@@ -1,4 +1,4 @@
-"""What was learnt of frameworks, and what they used, read and written to outlive the process."""
+"""Reads and writes what was learnt of frameworks, and what they used, to outlive the process."""
 
 from collections.abc import Mapping
 from math import inf
@@ -19,7 +19,7 @@ from allocator.wire.codec import proto_types
 from allocator.wire.codec.validation import reject
 
 TOPICS = ("name", "principal", "user")
-"""Kinds of keys under which learnt demands are remembered."""
+"""Kinds of topics under which demands are remembered."""
 
 
 _EDGES_MS = (*EDGES_MS, 0)
@@ -58,7 +58,7 @@ def copy_learnt(state: State) -> Learnt:
 
 
 def write_learnt(learnt: Learnt, now_ms: int) -> pb.KeptDemands:
-    """Write what is remembered; `now_ms` is since 1970."""
+    """Write what is remembered; `now_ms`: current time since 1970."""
     return pb.KeptDemands(
         saved_at_ms=now_ms,
         demands=(
@@ -100,9 +100,10 @@ def write_learnt(learnt: Learnt, now_ms: int) -> pb.KeptDemands:
 
 
 def read_learnt(message: pb.KeptDemands, now_ms: int, most: int) -> DemandMemory:
-    """Read what is remembered; demands and durations are aged by the time that has passed since.
+    """Read what is remembered; demands and durations are aged by the time since they were saved.
 
-    `now_ms` is since 1970. Of more than `most` demands or durations, those learnt last are kept.
+    `now_ms`: current time since 1970. If there are more than `most` demands or durations, those
+    learnt last are kept.
 
     Raises WireError if one of them is invalid.
     """

@@ -1,4 +1,4 @@
-"""Operators' policies, rules and changes, read and written: the types of settings.proto."""
+"""Reads and writes operators' policies, rules and changes: the types of settings.proto."""
 
 from typing import Any, TypeAlias, assert_never
 
@@ -18,7 +18,7 @@ from allocator.v1 import settings_pb2
 from allocator.wire.codec import proto_types
 
 OperatorEvent: TypeAlias = OperatorChange | Settings | AdoptPlan
-"""A change, all settings at once, or a plan, which also arrives between messages."""
+"""An event between messages: a change, all settings at once, or a plan."""
 
 
 def write_policy(spec: PolicySpec) -> settings_pb2.Policy:
@@ -62,7 +62,7 @@ def read_change(kind: SettingKind, message: Any) -> OperatorChange:  # noqa: ANN
 
 
 def write_rule(rule: OperatorChange) -> Message:
-    """Write a rule, with an empty value if it is removed."""
+    """Write a rule; the value is empty if the rule is removed."""
     kind, value = rule.kind, getattr(rule, rule.kind.field)
     message = _empty_rule(kind)
     for name in (*kind.scope.fields, *(flag.name for flag in kind.flags)):
@@ -88,7 +88,7 @@ def read_rule(
     *,
     removed: bool = False,
 ) -> OperatorChange:
-    """Read a rule, or its removal; raises as `read_change`."""
+    """Read a rule, or its removal; raises WireError as `read_change` does."""
     value: object
     match kind.value:
         case Value.AMOUNTS:

@@ -1,8 +1,8 @@
 """The overlay: operators' changes on top of the configuration. It outlives the process.
 
 The sidecar starts with the configuration. Operators' changes override it one by one: the policy,
-and each rule by its patterns; the removal of a configured rule is itself an entry. So a changed
-configuration takes effect wherever no operator overrode it.
+and each rule by its patterns. The removal of a configured rule is also an entry of the overlay. So
+a change of the configuration takes effect wherever no operator has overridden it.
 """
 
 from collections.abc import Callable, Container
@@ -24,7 +24,7 @@ from allocator.wire.codec.validation import reject
 from allocator.wire.settings.operator_settings import read_change, write_change
 
 Key: TypeAlias = tuple[str, ...]
-"""What a change concerns: `OperatorChange.key`."""
+"""The subject of a change: `OperatorChange.key`."""
 
 
 class KeptChange(NamedTuple):
@@ -32,26 +32,26 @@ class KeptChange(NamedTuple):
 
     change: OperatorChange
     by: str
-    """Who made it, in words."""
+    """The operator who made it, as text."""
     at_ms: int
-    """When, since 1970."""
+    """When it was made, in ms since 1970."""
 
 
 def configured(settings: Settings) -> set[Key]:
-    """Keys of these settings that an operator can remove."""
+    """Return the keys of those of these settings that an operator can remove."""
     return {each.key for each in (*settings.rules(), *settings.standing(SHADOW))}
 
 
 class Overlay:
-    """Operators' changes on top of the configuration; the latest of `changes` last."""
+    """Operators' changes on top of the configuration; the latest is last in `changes`."""
 
     def __init__(self) -> None:
         self.changes: dict[Key, KeptChange] = {}
 
     def note(self, kept: KeptChange, configured: Container[Key]) -> None:
-        """Record a change; the removal of something not configured leaves no entry.
+        """Record a change; the removal of something that is not configured leaves no entry.
 
-        `configured`: the configuration's keys: its rules, and whether it has a shadow policy.
+        `configured`: the keys of configured rules, and of a configured shadow policy.
         """
         key = kept.change.key
         self.changes.pop(key, None)
@@ -59,7 +59,7 @@ class Overlay:
             self.changes[key] = kept
 
     def without(self, kinds: Container[str]) -> "Overlay":
-        """Copy it without some kinds of changes."""
+        """Copy the overlay without some kinds of changes."""
         rest = Overlay()
         rest.changes = {key: kept for key, kept in self.changes.items() if key[0] not in kinds}
         return rest
@@ -67,11 +67,10 @@ class Overlay:
     def over(
         self, base: Settings, limits: SessionLimits, build: Callable[[PolicySpec], Policy]
     ) -> tuple[Settings, dict[Key, str]]:
-        """Apply it to the settings of the configuration.
+        """Apply the overlay to the settings of the configuration.
 
-        `build`: makes a policy from its specification, or raises ValueError.
-        Returns the settings, and the changes that are no longer possible, with the reason; these
-        are left out.
+        `build`: makes a policy from its specification, or raises ValueError. Returns the settings,
+        and the changes that are no longer possible, each with the reason; these are left out.
         """
         trial = Allocator(build, base.copied(), limits)
         refused, known = {}, configured(base)
@@ -108,7 +107,7 @@ def read_overlay(message: pb.KeptSettings) -> Overlay:
 
 
 def read_kept(message: pb.KeptChange) -> OperatorChange:
-    """Read what was set. Raises WireError if it is no change."""
+    """Read a setting. Raises WireError if the message has none."""
     what = message.WhichOneof("change")
     if what is None:
         reject("change", "is missing; name what was set")

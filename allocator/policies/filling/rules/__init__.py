@@ -1,4 +1,4 @@
-"""What a grant may contain and what it changes: offers, quotas, charges.
+"""Rules of a grant: what it may contain (offers, quotas) and what it changes (charging).
 
 Start with `offers`.
 """

@@ -1,4 +1,4 @@
-"""Apply a grant to measures, free amounts and quotas."""
+"""Applies a grant to measures, free amounts and quotas."""
 
 import numpy as np
 
@@ -10,13 +10,13 @@ from allocator.policies.filling.scene.scoring import LEFT_OVER
 
 @compiled
 def _holds_already(agents: Agents, log: Log, client: int, place: int, agent: int) -> bool:
-    """Whether the client holds something on the agent, from before or from this cycle."""
-    # From before: sorted keys of agent and client.
+    """Whether the client held something on the agent before the grant."""
+    # From before the cycle: look up the sorted keys.
     key = (agent << 32) + client
     at = np.searchsorted(agents.holder, key)
     if at < len(agents.holder) and agents.holder[at] == key:
         return True
-    # From this cycle: follow the agent's grants backwards.
+    # From this cycle: follow the chain of the agent's grants.
     grant = log.last_on_agent[agent]
     while grant >= 0:
         if log.place[grant] == place:
@@ -27,7 +27,7 @@ def _holds_already(agents: Agents, log: Log, client: int, place: int, agent: int
 
 @hot
 def _offer_simply(places: Places, agents: Agents, offer: Offer, place: int, agent: int) -> None:
-    """Offer a task, or all that is free."""
+    """Make an offer of one task, or of all that is free."""
     known = places.known[place]
     for r in range(len(offer.plain)):
         amount = places.demand[place, r] if known else agents.free[agent, r]
@@ -49,7 +49,7 @@ def _note(agents: Agents, offer: Offer, log: Log, place: int, agent: int) -> Non
     log.length[0] = number + 1
     for r in range(len(offer.plain)):
         log.amount[number, r] = offer.plain[r]
-    # Special resources are rare, so they have a separate list, with the grant's number.
+    # Special resources are rare, so they are in a separate list, with the grant's number.
     start = agents.start[agent]
     for i in range(agents.start[agent + 1] - start):
         if offer.special[i] > 0:
@@ -80,7 +80,7 @@ def _take_away(agents: Agents, offer: Offer, simple: bool, place: int, agent: in
 
 @hot
 def _add_up(scene: Scene, new: bool, place: int, agent: int) -> None:
-    """Add the offer to the measures of the leaf and its ancestors."""
+    """Add the offer to the measures of the leaf and its ancestors, and record its turn."""
     places, standing = scene.places, scene.standing
     columns = len(scene.offer.whole) + 1
     for g in range(len(places.amount_gain)):
@@ -89,7 +89,7 @@ def _add_up(scene: Scene, new: bool, place: int, agent: int) -> None:
         if new:
             count += places.agent_gain[g, place]
         _add_up_one(scene, g * columns, places.amount_gain[g, place], count, place, agent)
-    # At every level it goes behind all others with the same score.
+    # At each level, the place now comes after all siblings with the same score.
     turn = standing.served[len(places.parent) - 1] + 1
     above = place
     while above >= 0:
@@ -106,7 +106,7 @@ def _add_up_one(
     resources = len(offer.whole)
     for r in range(resources):
         amount = offer.whole[r]
-        # The denominator is what is free on this agent, which just shrank.
+        # The denominator is what is free on this agent, which has just decreased.
         if places.residual[first + r]:
             standing.denominator[agent, first + r] -= amount
         # Measures are additive over the tree: all ancestors grow by the same amount.
@@ -124,14 +124,14 @@ def _add_up_one(
 def grant(scene: Scene, log: Log, place: int, agent: int) -> bool:
     """Grant a leaf what it can be served with; return whether the agent may have something left.
 
-    Updates the measures and `served` of the leaf and its ancestors, but not scores and tournaments.
-    The log must have room.
+    Updates the measures and `served` of the leaf and its ancestors, but not scores and
+    tournaments. The log must have room.
     """
     places, agents, rule, offer = scene.places, scene.agents, scene.rule, scene.offer
-    # Leftovers are given whole, even to clients whose demand is known.
+    # Leftovers are granted as a whole, even to clients whose demand is known.
     known = places.known[place] and rule.stage != LEFT_OVER
     client = places.client[place]
-    # Evaluate before the grant is logged, or it would always be False.
+    # Evaluate this before the grant is logged; afterwards it would always be False.
     new = rule.counts_agents and not _holds_already(agents, log, client, place, agent)
     simple = offers.is_simple(places, agents, rule, place, agent)
     # Compute the offer; charge quotas if there are any.
@@ -147,17 +147,20 @@ def grant(scene: Scene, log: Log, place: int, agent: int) -> bool:
     _add_up(scene, new, place, agent)
     if rule.joins and places.known[place]:
         agents.stands[agent, client >> 6] |= np.uint64(1) << np.uint64(client & 63)
-    # Filters may cover all of what is left; those clients need not be tried again.
+    # Bar clients whose filters cover all that is left, so that they are not tried again.
     if left:
         offers.bar_refused(scene, agent)
-    # After a task the agent may still serve others, which the next search finds out. Otherwise it
-    # can only if something is left.
+    # After a task, the next search finds out whether the agent can serve others. After any other
+    # grant it can only if something is left.
     return known or left
 
 
 GRANTS_MAX = 2**18
-"""Maximum grants per cycle; the next cycle continues. They take about a second, and 100 MB, if each
-is a decision of its own: tenants with tiny tasks can cause that on all agents."""
+"""Maximum number of grants per cycle; the next cycle continues.
+
+If each grant is a separate decision, this number takes about a second and 100 MB. Tenants with tiny
+tasks can cause that.
+"""
 
 
 @hot
@@ -174,7 +177,7 @@ def has_room(log: Log, offer: Offer) -> bool:
 
 @allocating
 def doubled(log: Log, offer: Offer) -> Log:
-    """Return a copy of the log with twice the room."""
+    """Return a copy of the log with room for twice as many grants."""
     size, parts = len(log.place), len(log.part)
     # At least one more grant must fit, even if it takes every special row of its agent.
     more = parts + len(offer.special)
@@ -190,7 +193,7 @@ def doubled(log: Log, offer: Offer) -> Log:
         np.empty(2 * more, np.int64),
         np.empty(2 * more, np.int64),
     )
-    for grant in range(log.length[0]):  # element by element, which compiles fast
+    for grant in range(log.length[0]):  # element by element: this compiles fast
         longer.place[grant] = log.place[grant]
         longer.agent[grant] = log.agent[grant]
         longer.tasks[grant] = log.tasks[grant]

@@ -1,11 +1,11 @@
-"""What a leaf would be offered on an agent, and whether that is allowed.
+"""Computes what a leaf would be offered on an agent, and whether that is allowed.
 
-Usually the offer is all that is free, or one task, and takes no computation. It is computed in full
+Usually the offer is all that is free, or one task, and needs no computation. It is computed in full
 if resources are reserved, revocable or indivisible, if quotas bound it, or if one task is below the
 minimum.
 
-All that a client is granted of an agent in a cycle is one offer. So only the first part of an offer
-is tested against the minimum and filters; anything may be added to it.
+All that a client is granted on an agent in one cycle is one offer. Therefore only its first part is
+tested against the minimum and filters; later parts may always be added.
 """
 
 import numpy as np
@@ -24,7 +24,7 @@ _SHARED = int(Tier.SHARED)
 
 @hot
 def fits(places: Places, agents: Agents, place: int, agent: int) -> bool:
-    """Whether the demand of a place is free on an agent, in plain resources."""
+    """Whether the demand of a leaf is free on an agent, in plain resources."""
     for r in range(agents.free.shape[1]):
         if agents.free[agent, r] < places.demand[place, r]:
             return False
@@ -33,7 +33,7 @@ def fits(places: Places, agents: Agents, place: int, agent: int) -> bool:
 
 @hot
 def is_offerable(places: Places, agents: Agents, agent: int) -> bool:
-    """Whether all that is plain and free makes an offer, by the usual minimum."""
+    """Whether all free plain resources together reach the usual minimum."""
     root = len(places.parent) - 1
     return reaches(places, agents, root, agents.free[agent])
 
@@ -52,11 +52,11 @@ def has_any(agents: Agents, agent: int) -> bool:
 
 @hot
 def reaches(places: Places, agents: Agents, place: int, amount: Ints) -> bool:
-    """Whether an amount (R,) is an offer: not empty, and not below the minimum of the place."""
+    """Whether an amount (R,) is an offer: not empty, and not below the minimum of the leaf."""
     if not _is_something(amount):
         return False
-    # Of several minimums, reaching one in every resource is enough. Without any, every nonempty
-    # amount will do.
+    # Reaching one row of the minimum in every resource is enough. Without rows, any non-empty
+    # amount is.
     first, end = places.least_row[place], places.end_row[place]
     for row in range(first, end):
         for r in range(len(amount)):
@@ -77,7 +77,7 @@ def _is_something(amount: Ints) -> bool:
 
 @hot
 def _stands(scene: Scene, place: int, agent: int) -> bool:
-    """Whether there is an offer to add to: the leaf was granted tasks on the agent this cycle."""
+    """Whether there is an offer to add to: tasks granted to the leaf on the agent in this cycle."""
     if not scene.rule.joins or not scene.places.known[place]:
         return False
     client = scene.places.client[place]
@@ -87,7 +87,7 @@ def _stands(scene: Scene, place: int, agent: int) -> bool:
 
 @hot
 def is_barred(agents: Agents, agent: int, client: int) -> bool:
-    """Look up the pair's bit."""
+    """Whether exclusions or filters bar a client from an agent."""
     if not agents.barring[agent]:
         return False
     word = agents.barred[agent, client >> 6]
@@ -114,7 +114,7 @@ def _begin(rule: Rule, bounds: Bounds, offer: Offer, client: int) -> None:
 
 @compiled
 def _keep(offer: Offer) -> None:
-    """Save the offer, so that the next task can be undone."""
+    """Save the offer, so that adding the next task can be undone."""
     for r in range(len(offer.plain)):
         offer.before[0, r] = offer.plain[r]
         offer.before[1, r] = offer.whole[r]
@@ -127,16 +127,16 @@ def _keep(offer: Offer) -> None:
 def _take_special(
     agents: Agents, kinds: Kinds, offer: Offer, agent: int, i: int, wanted: int
 ) -> int:
-    """Add up to `wanted` of an agent's special row to the offer; return how much was added.
+    """Add up to `wanted` of one of the agent's special resources; return the added amount.
 
-    Indivisible resources are taken whole.
+    `i`: index among the agent's special resources. Indivisible ones are taken as a whole.
     """
     e = agents.start[agent] + i
     s, free = agents.special[e], agents.special_free[e] - offer.special[i]
     r = kinds.column[s]
-    # What is wanted, or all of it if indivisible.
+    # Take what is wanted, or all if it is indivisible.
     amount = free if kinds.whole[s] else min(free, wanted)
-    # If it counts against quota, at most up to the ceiling; nothing if that would divide it.
+    # If it counts against quota, take at most up to the ceiling; nothing if it is indivisible.
     if kinds.bounded[s]:
         room = offer.ceiling[r] - offer.bounded[r]
         if amount > room:
@@ -161,13 +161,13 @@ def _take_plain(agents: Agents, offer: Offer, agent: int, r: int, wanted: int) -
 def _take_everything(
     agents: Agents, kinds: Kinds, offer: Offer, client: int, agent: int, left_over: bool
 ) -> None:
-    """Offer all that a client may have; if `left_over`, only special resources."""
-    # Leftovers include nothing plain: that is given in whole tasks.
+    """Offer all that a client may have; `left_over`: only special resources."""
+    # Leftovers contain nothing plain: plain resources are granted in whole tasks.
     if not left_over:
         for r in range(len(offer.plain)):
             _take_plain(agents, offer, agent, r, UNBOUNDED)
-    # All special rows of the agent that the client may have. Those that count against quota are
-    # given by the task, not as leftovers.
+    # Add all special resources that the client may have. Those that count against quota are granted
+    # in tasks, not as leftovers.
     start = agents.start[agent]
     for i in range(agents.start[agent + 1] - start):
         s = agents.special[start + i]
@@ -189,7 +189,7 @@ def _take_of_tier(
     tier: int,
     wanted: int,
 ) -> int:
-    """Take part of a task from one tier of special rows; return what is still wanted."""
+    """Take a part of a task from special resources of one tier; return what is still missing."""
     client, start = places.client[place], agents.start[agent]
     for i in range(agents.start[agent + 1] - start):
         s = agents.special[start + i]
@@ -208,9 +208,10 @@ def _take_of_tier(
 def _share(
     places: Places, agents: Agents, kinds: Kinds, offer: Offer, place: int, agent: int, r: int
 ) -> int:
-    """Put shared volumes of a column into the offer; return how much of them a task may use.
+    """Add shared volumes of a column to the offer; return the amount that a task may use.
 
-    Tasks do not use them up. One granted to the leaf earlier in this cycle is already in its offer.
+    Tasks do not use them up. A volume granted to the leaf earlier in this cycle is in its offer
+    already.
     """
     client, start = places.client[place], agents.start[agent]
     found = 0
@@ -228,7 +229,7 @@ def _share(
 
 @compiled
 def _drop_column(agents: Agents, kinds: Kinds, offer: Offer, agent: int, r: int) -> None:
-    """Undo the latest task's part of the offer in one column."""
+    """Remove the latest task's part of one column from the offer."""
     offer.plain[r], offer.whole[r] = offer.before[0, r], offer.before[1, r]
     offer.bounded[r] = offer.before[2, r]
     start = agents.start[agent]
@@ -241,22 +242,22 @@ def _drop_column(agents: Agents, kinds: Kinds, offer: Offer, agent: int, r: int)
 def _take_task(
     places: Places, agents: Agents, kinds: Kinds, offer: Offer, place: int, agent: int
 ) -> bool:
-    """Add one task to the offer, reserved resources first; False if there is no room for it."""
+    """Add one task to the offer, reserved resources first; False: there is no room for it."""
     for r in range(len(offer.plain)):
         demand = places.demand[place, r]
         # Column by column; skip columns that are not needed.
         if demand == 0:
             continue
-        # First the client's own reservations, which only it can use; then plain; then other
-        # unreserved resources.
+        # First the client's own reservations, which only it can use; then plain resources; then
+        # other unreserved ones.
         rest = _take_of_tier(places, agents, kinds, offer, place, agent, r, RESERVED, demand)
         if rest > 0:
             rest -= _take_plain(agents, offer, agent, r, rest)
         if rest > 0:
             rest = _take_of_tier(places, agents, kinds, offer, place, agent, r, _OPEN, rest)
         if rest > 0 and offer.ceiling[r] < UNBOUNDED:
-            # Not enough. What is indivisible may be more than a quota leaves beside other parts,
-            # but not by itself: begin with it.
+            # Not enough. An indivisible resource may exceed what a quota leaves after the other
+            # parts, but not what it leaves alone: begin with it.
             _drop_column(agents, kinds, offer, agent, r)
             rest = _take_of_tier(places, agents, kinds, offer, place, agent, r, _OPEN, demand)
             if rest > 0:
@@ -264,12 +265,12 @@ def _take_task(
             if rest > 0:
                 rest = _take_of_tier(places, agents, kinds, offer, place, agent, r, RESERVED, rest)
         if rest > 0:
-            # Not enough. A task may not mix revocable and other resources in one column, so undo
-            # and look for the whole demand among revocable ones.
+            # Not enough. A task must not mix revocable and other resources in one column, so start
+            # again, and look for the whole demand among revocable ones.
             _drop_column(agents, kinds, offer, agent, r)
             rest = _take_of_tier(places, agents, kinds, offer, place, agent, r, _REVOCABLE, demand)
         if rest > 0:
-            # Not there either. A shared volume may do, as tasks do not use it up.
+            # Not enough. A shared volume may do, because tasks do not use it up.
             _drop_column(agents, kinds, offer, agent, r)
             rest = demand - _share(places, agents, kinds, offer, place, agent, r)
         if rest > 0:
@@ -281,7 +282,7 @@ def _take_task(
 def _take_plain_tasks(
     places: Places, agents: Agents, offer: Offer, place: int, agent: int, tasks: int
 ) -> bool:
-    """Offer tasks if nothing is special; False if there is no room for all of them."""
+    """Offer tasks if nothing is special; False: there is no room for all of them."""
     for r in range(len(offer.plain)):
         wanted = places.demand[place, r] * tasks
         if _take_plain(agents, offer, agent, r, wanted) < wanted:
@@ -294,7 +295,7 @@ def _take_plain_tasks(
 def _may_reach(
     places: Places, agents: Agents, kinds: Kinds, offer: Offer, place: int, agent: int
 ) -> bool:
-    """Whether all that a leaf may have reaches its minimum; the offer must be empty."""
+    """Whether all that a leaf may have reaches its minimum; the offer must be empty before."""
     client = places.client[place]
     for r in range(len(offer.whole)):
         offer.whole[r] = agents.free[agent, r]
@@ -309,15 +310,15 @@ def _may_reach(
 
 @compiled
 def _take_tasks(scene: Scene, place: int, agent: int, joined: bool) -> bool:
-    """Offer a task, or as many as the first offer needs; False if that makes no offer.
+    """Offer one task, or as many as the first offer needs; False: that makes no offer.
 
-    `joined`: there is already an offer on the agent to add to.
+    `joined`: whether there is already an offer on the agent to add to.
     """
     places, agents, kinds, offer = scene.places, scene.agents, scene.kinds, scene.offer
     if agents.start[agent] == agents.start[agent + 1]:
         tasks = 1 if joined else places.opening[place]
         return _take_plain_tasks(places, agents, offer, place, agent, tasks)
-    # Each task may be made of different resources: take them one by one until they are an offer.
+    # Tasks may be made of different resources: add them one by one until they make an offer.
     begins = not joined and places.opening[place] != 1
     if begins and not _may_reach(places, agents, kinds, offer, place, agent):
         return False
@@ -337,14 +338,14 @@ def _take_tasks(scene: Scene, place: int, agent: int, joined: bool) -> bool:
         return _is_something(offer.whole)
     if enough and not is_refused(agents, kinds, offer, client, agent):
         return True
-    # Special leftovers may make it one.
+    # With special leftovers it may be an offer.
     _take_everything(agents, kinds, offer, client, agent, True)
     return reaches(places, agents, place, offer.whole)
 
 
 @compiled
 def _covers(agents: Agents, kinds: Kinds, offer: Offer, agent: int, refusal: int) -> bool:
-    """Whether a filter covers the offer: it refused at least as much of every kind in it."""
+    """Whether a filter covers the offer: it has at least as much of every kind."""
     for r in range(len(offer.plain)):
         kind = agents.plain_kind[r]
         refused = agents.amount[refusal, kind] if kind >= 0 else 0
@@ -361,12 +362,12 @@ def _covers(agents: Agents, kinds: Kinds, offer: Offer, agent: int, refusal: int
 @compiled
 def is_refused(agents: Agents, kinds: Kinds, offer: Offer, client: int, agent: int) -> bool:
     """Whether one of the client's filters covers the offer."""
-    # A quick test: more than was ever refused here is covered by no filter.
+    # Quick test: more than the largest filter amount on the agent is covered by no filter.
     for r in range(len(offer.plain)):
         kind = agents.plain_kind[r]
         if kind >= 0 and offer.plain[r] > agents.largest[agent, kind]:
             return False
-    # Then this agent's filters one by one.
+    # Then test the agent's filters one by one.
     refusal = agents.head[agent]
     while refusal >= 0:
         if agents.client[refusal] == client and _covers(agents, kinds, offer, agent, refusal):
@@ -377,12 +378,12 @@ def is_refused(agents: Agents, kinds: Kinds, offer: Offer, client: int, agent: i
 
 @compiled
 def work_out(scene: Scene, place: int, agent: int) -> bool:
-    """Compute what a leaf would be offered; return whether that may be offered."""
+    """Compute what a leaf would be offered; return whether that is allowed."""
     places, agents, kinds, bounds = scene.places, scene.agents, scene.kinds, scene.bounds
     rule, offer, stage = scene.rule, scene.offer, scene.rule.stage
     client, joined = places.client[place], _stands(scene, place, agent)
     _begin(rule, bounds, offer, client)
-    # Whole tasks if the demand is known, otherwise all that it may have.
+    # Offer whole tasks if the demand is known, otherwise all that the client may have.
     if places.known[place] and stage != LEFT_OVER:
         enough = _take_tasks(scene, place, agent, joined)
     else:
@@ -390,7 +391,7 @@ def work_out(scene: Scene, place: int, agent: int) -> bool:
         enough = reaches(places, agents, place, offer.whole)
         if joined:
             enough = _is_something(offer.whole)
-    # In the guarantee stage, only progress towards a guarantee is worth a grant.
+    # In the guarantee stage, only grants that serve a guarantee count.
     if not enough or (stage == GUARANTEED and not quotas.makes_progress(bounds, offer, client)):
         return False
     return joined or not is_refused(agents, kinds, offer, client, agent)
@@ -408,9 +409,9 @@ def is_simple(places: Places, agents: Agents, rule: Rule, place: int, agent: int
 
 @hot
 def can_serve(scene: Scene, offerable: bool, place: int, agent: int) -> bool:
-    """Whether the agent can serve a leaf; `offerable`: all that is plain makes an offer."""
+    """Whether the agent can serve a leaf; `offerable`: the result of `is_offerable`."""
     places, agents, spent = scene.places, scene.agents, scene.standing.spent
-    # From the cheapest test to the dearest: quotas used up, barred, the simple cases, and last the
+    # From the cheapest test to the most expensive: quotas used up, barred, simple offers, and the
     # full computation.
     if spent[place] and agents.start[agent] == agents.start[agent + 1]:
         return False
@@ -420,7 +421,7 @@ def can_serve(scene: Scene, offerable: bool, place: int, agent: int) -> bool:
         return fits(places, agents, place, agent) if places.known[place] else offerable
     if work_out(scene, place, agent):
         return True
-    # If quotas are the reason, other agents need not be tried.
+    # If quotas are the reason, mark the leaf, so that other agents need not be tried.
     if scene.rule.bounded:
         spent[place] = _is_spent(scene, place)
     return False
@@ -428,11 +429,11 @@ def can_serve(scene: Scene, offerable: bool, place: int, agent: int) -> bool:
 
 @compiled
 def _is_spent(scene: Scene, place: int) -> bool:
-    """Whether quotas leave a leaf too little for any offer; call after `work_out` for it."""
+    """Whether quotas leave a leaf too little for any offer; call `work_out` for it before."""
     places, ceiling = scene.places, scene.offer.ceiling
     if scene.rule.stage == GUARANTEED and not quotas.is_owed(scene.bounds, places.client[place]):
         return True
-    # Even all that quotas allow, on any agent, would not make an offer or a task.
+    # Too little, if all that quotas allow would make neither an offer nor a task on any agent.
     if not places.known[place]:
         return not reaches(places, scene.agents, place, ceiling)
     for r in range(len(ceiling)):
@@ -445,21 +446,21 @@ def _is_spent(scene: Scene, place: int) -> bool:
 def bar_refused(scene: Scene, agent: int) -> None:
     """Bar the clients whose filters cover all that is left on an agent after a grant.
 
-    Only for simple offers; others are checked one by one.
+    This is only done for simple offers; others are checked when they are computed.
     """
     places, agents, kinds = scene.places, scene.agents, scene.kinds
     rule, offer = scene.rule, scene.offer
     refusal = agents.head[agent]
-    # Nothing to do without filters, or with special resources.
+    # There are no filters, or there are special resources.
     if refusal < 0 or not (rule.simple or agents.start[agent] == agents.start[agent + 1]):
         return
     while refusal >= 0:
         client = agents.client[refusal]
         place = places.of_client[client]
         if place >= 0 and not places.known[place]:
-            # Its offer would be all that is left: a filter that covers that covers anything left
-            # later in the cycle. Clients with known demands would be offered less; they are checked
-            # when their turn comes.
+            # The client would be offered all that is left on the agent. If a filter covers that, it
+            # also covers what is left later in the cycle. Clients with a known demand would be
+            # offered less; this is checked when they are tried.
             for r in range(len(offer.plain)):
                 offer.plain[r] = agents.free[agent, r]
             if _covers(agents, kinds, offer, agent, refusal):
@@ -469,10 +470,10 @@ def bar_refused(scene: Scene, agent: int) -> None:
 
 @compiled
 def mark_taking_part(places: Places, bounds: Bounds, stage: int, alive: Bools) -> None:
-    """Mark the leaves that take part in a stage, and the places above them."""
+    """Mark the leaves that take part in a stage, and all places above them."""
     for place in range(len(alive)):
         client = places.client[place]
-        # By stage: clients with an unmet guarantee, overdue ones, all, or those served in tasks.
+        # By stage: clients with an unmet guarantee; overdue clients; all clients; clients of tasks.
         if client >= 0 and stage == GUARANTEED:
             alive[place] = quotas.is_owed(bounds, client)
         elif client >= 0 and stage == OVERDUE:

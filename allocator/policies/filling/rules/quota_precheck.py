@@ -1,8 +1,7 @@
-"""A quick check of what quotas leave, before offers are computed.
+"""A quick test which clients an agent may be able to serve within quotas, before computing offers.
 
-It tells which clients an agent may be able to serve at all. What quotas leave is the same for all
-clients of a role, so it is computed once per role instead of once per client. The check has no
-false negatives: a client that it rules out cannot be served.
+What quotas leave is the same for all clients of a role, so it is computed once per role instead of
+once per client. There are no false negatives: a client that the test excludes cannot be served.
 """
 
 from typing import NamedTuple
@@ -16,17 +15,17 @@ from allocator.policies.filling.scene.loop_arrays import Scene
 
 
 class QuotaPrecheck(NamedTuple):
-    """What an agent could give below each bound, and what is demanded below each place.
+    """What an agent could give under each bound, and what clients below each place need.
 
-    `amount` (Q + 2, R), in thousandths: of each resource, what is free, as far as quotas allow. The
-        second-last row is for clients under no bound, the last one for any client.
-    `enough` (Q + 2,): whether that makes an offer, by the usual minimum.
-    `row` (P,): the row of a place's innermost bound; the last row if it has several bounds below.
-    `takes_all` (P,): whether all clients below a place are offered all there is, by the usual
-        minimum.
-    `in_use` (Q + 1,): rows that some client is under.
-    `most` (R,), in thousandths: the most that quotas left to any client when last computed. Quotas
-        only shrink, so this is an upper bound.
+    `amount` (Q + 2, R), in thousandths: what is free of each resource, as far as quotas allow. The
+        second-last row is for clients under no bound, the last one an upper bound for all clients.
+    `enough` (Q + 2,): whether that amount makes an offer, by the usual minimum.
+    `row` (P,): the row of a place's innermost bound; the last row if clients below it have several.
+    `takes_all` (P,): whether all clients below a place are offered all that is free, and have the
+        usual minimum.
+    `in_use` (Q + 1,): rows that apply to some client.
+    `most` (R,), in thousandths: the most that quotas left to any client when last computed. What
+        quotas leave only decreases, so this is an upper bound.
     `charged` (1,): whether there were grants since then.
     """
 
@@ -52,10 +51,10 @@ def begin_precheck(scene: Scene) -> QuotaPrecheck:
             row[place] = bounds.of_client[client] if bounds.of_client[client] >= 0 else last
             takes_all[place] = places.usual[place] and not places.known[place]
             in_use[row[place]] = True
-        # Children come before parents, so the place is complete by now.
+        # Place and row are complete now, because children come before parents.
         above = places.parent[place]
         if above >= 0:
-            # A family under different bounds uses the row for any client.
+            # A place with children under different bounds uses the row for all clients.
             alike = row[above] == -1 or row[above] == row[place]
             takes_all[above] &= takes_all[place]
             row[above] = row[place] if alike else last + 1
@@ -69,7 +68,7 @@ def begin_precheck(scene: Scene) -> QuotaPrecheck:
 
 @hot
 def renew(scene: Scene, precheck: QuotaPrecheck) -> None:
-    """Recompute what quotas leave to any client, if there were grants since."""
+    """Recompute `most`, if there were grants since the last time."""
     if not precheck.charged[0]:
         return
     precheck.charged[0] = False
@@ -102,7 +101,7 @@ def measure_all(scene: Scene, precheck: QuotaPrecheck, agent: int) -> None:
 def is_hopeful(scene: Scene, precheck: QuotaPrecheck, leaf: int) -> bool:
     """Whether the agent of the last `measure_all` may be able to serve a leaf.
 
-    Considers plain resources only; special ones may reach a client in addition.
+    This considers plain resources only; special ones may reach a client in addition.
     """
     places, row = scene.places, precheck.row[leaf]
     if places.known[leaf]:
@@ -115,7 +114,7 @@ def is_hopeful(scene: Scene, precheck: QuotaPrecheck, leaf: int) -> bool:
 
 @hot
 def _measure(scene: Scene, precheck: QuotaPrecheck, row: int, agent: int) -> None:
-    """Compute what the agent could give below a bound, or to any client."""
+    """Compute what the agent could give under the bound of a row, or to any client."""
     anybody = row == len(precheck.in_use)
     for r in range(precheck.amount.shape[1]):
         ceiling = precheck.most[r] if anybody else _ceiling(scene, precheck, row, r)
@@ -126,6 +125,6 @@ def _measure(scene: Scene, precheck: QuotaPrecheck, row: int, agent: int) -> Non
 
 @hot
 def _ceiling(scene: Scene, precheck: QuotaPrecheck, row: int, r: int) -> int:
-    """The most of a resource that quotas allow below the bound of a row."""
+    """Return the most of a resource that quotas allow under the bound of a row."""
     unbounded = len(precheck.in_use) - 1
     return quotas.ceiling_below(scene.rule, scene.bounds, row if row < unbounded else -1, r)

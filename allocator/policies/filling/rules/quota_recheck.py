@@ -1,7 +1,7 @@
-"""Clients to check again once quotas leave less of the plain kinds.
+"""Clients to examine again after a grant has reduced what quotas leave of plain resources.
 
-A filter may cover a task of plain resources, but not the same task with a part taken from kinds
-that do not count against quota. So a client that a filter barred on an agent may become servable
+A filter may cover a task made of plain resources, but not the same task with a part from kinds that
+do not count against quota. Therefore a client that a filter barred on an agent may become servable
 there after grants elsewhere used up a quota.
 """
 
@@ -16,12 +16,12 @@ from allocator.policies.filling.scene.loop_arrays import Scene
 
 
 class QuotaRecheck(NamedTuple):
-    """The leaves that this may affect, L of them, and on which agents.
+    """The L leaves whose clients may become servable as described above, and on which agents.
 
-    `leaf` (L,).
-    `start` (L + 1,): leaf i has filters on ``slot[start[i]:start[i + 1]]``.
-    `slot` (N,): agents with special resources.
-    `left` (L, R), in thousandths: what quotas left of each demand when last checked.
+    `leaf` (L,): places of the leaves.
+    `start` (L + 1,): ``leaf[i]`` has filters on the agents ``slot[start[i]:start[i + 1]]``.
+    `slot` (N,): agents with special resources, by leaf.
+    `left` (L, R), in thousandths: what quotas left for the leaf's demand at the last check.
     """
 
     leaf: Ints
@@ -32,9 +32,9 @@ class QuotaRecheck(NamedTuple):
 
 @allocating
 def begin_recheck(scene: Scene, alive: Bools) -> QuotaRecheck:
-    """Find them among the leaves that take part; usually there are none."""
+    """Find the leaves to recheck among those that take part (`alive`); usually there are none."""
     places, resources = scene.places, scene.agents.free.shape[1]
-    # A counting sort of the pairs of leaf and agent.
+    # Sort the pairs of leaf and agent by counting.
     start = np.zeros(len(places.parent) + 1, np.int64)
     _list_pairs(scene, alive, start[1:], np.empty(0, np.int64))
     for place in range(len(places.parent)):

@@ -1,4 +1,4 @@
-"""What quotas leave to a client, and how a grant reduces it."""
+"""Computes what quotas leave to a client, and reduces it by grants."""
 
 from allocator.core.snapshot import UNBOUNDED, Bounds
 from allocator.policies.filling.scene.compiled import compiled, hot
@@ -8,19 +8,19 @@ from allocator.policies.filling.scene.scoring import GUARANTEED
 
 @hot
 def ceiling_below(rule: Rule, bounds: Bounds, bound: int, r: int) -> int:
-    """The most of a resource that quotas allow below a bound; -1: below none."""
+    """Return the most of a resource that quotas allow under a bound; a bound of -1: none."""
     if not rule.bounded:
         return UNBOUNDED
-    # The smallest limit on the way up applies; the largest unmet guarantee there is what is kept
-    # back for the clients below.
+    # The smallest limit among the bound and those above it applies; the largest unmet guarantee
+    # among them is what is kept free for the clients below.
     ceiling = UNBOUNDED
     owed = 0
     while bound >= 0:
         ceiling = min(ceiling, bounds.left[bound, r])
         owed = max(owed, bounds.owed[bound, r])
         bound = bounds.above[bound]
-    # Grant nothing that is kept back for others. A client with an unmet guarantee may also use
-    # what is kept back for it.
+    # Grant nothing that is kept free for others. In the guarantee stage a client may also use what
+    # is kept free for its own roles.
     if keeps_back(bounds):
         surplus = max(bounds.available[r] - bounds.required[r], 0)
         ceiling = min(ceiling, surplus + owed if rule.stage == GUARANTEED else surplus)
@@ -48,8 +48,8 @@ def raise_ceiling(rule: Rule, bounds: Bounds, offer: Offer, client: int) -> None
 
 @compiled
 def makes_progress(bounds: Bounds, offer: Offer, client: int) -> bool:
-    """Whether the offer brings a role above the client nearer to its guarantee."""
-    # The client's role, then every role above it.
+    """Whether the offer brings the client's role, or an ancestor, nearer to its guarantee."""
+    # The client's role, then its ancestors.
     bound = bounds.of_client[client]
     while bound >= 0:
         for r in range(len(offer.bounded)):
@@ -61,7 +61,7 @@ def makes_progress(bounds: Bounds, offer: Offer, client: int) -> bool:
 
 @compiled
 def is_owed(bounds: Bounds, client: int) -> bool:
-    """Whether a guarantee above the client is unmet."""
+    """Whether a guarantee of the client's role, or of an ancestor, is unmet."""
     bound = bounds.of_client[client]
     while bound >= 0:
         for r in range(bounds.owed.shape[1]):
@@ -73,11 +73,11 @@ def is_owed(bounds: Bounds, client: int) -> bool:
 
 @compiled
 def charge(bounds: Bounds, offer: Offer, stage: int, client: int) -> None:
-    """Charge an offer to the client's bounds and to the headroom."""
+    """Charge an offer to the client's bounds, and to what must stay free for guarantees."""
     for r in range(len(offer.bounded)):
         amount = offer.bounded[r]
-        # The client counts against its role and every role above it. `owed` is the largest unmet
-        # guarantee along the way.
+        # The client counts against its role and all ancestors. `owed` is the largest unmet
+        # guarantee of these.
         owed = 0
         bound = bounds.of_client[client]
         while bound >= 0:
@@ -90,7 +90,7 @@ def charge(bounds: Bounds, offer: Offer, stage: int, client: int) -> None:
         if own >= 0:
             bounds.left[own, r] -= amount
         bounds.available[r] -= amount
-        # What serves a guarantee need no longer be kept free for it. In other stages grants come
-        # out of the surplus, and what is kept back does not change.
+        # What serves a guarantee need no longer stay free for it. Grants of other stages come from
+        # the surplus, and do not change what must stay free.
         if stage == GUARANTEED:
             bounds.required[r] -= min(owed, amount)

@@ -1,4 +1,4 @@
-"""The compiled loops' arrays, made from a snapshot, and the steps that all loops share.
+"""Builds the arrays of the compiled loops from a snapshot, and has the steps that all loops share.
 
 Start with `loop_arrays`.
 """

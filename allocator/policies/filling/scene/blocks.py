@@ -1,9 +1,9 @@
-"""Turn criteria into the columns, gains and weights of the compiled loops.
+"""Converts criteria to the columns, gains and weights of the compiled loops.
 
-Every criterion is a block of K columns. One with preferences has an additional block for each
-distinct row of preferences, with the denominators multiplied by how much those clients prefer each
-agent. A leaf is scored by all preference blocks of its criterion, but has a measure only in its
-own; a role is scored by the plain block, in which all clients below it count.
+Each criterion becomes a block of K columns. A criterion with preferences has an additional block
+for each distinct row of preferences, whose denominators are multiplied by these preferences. A leaf
+is scored by all preference blocks of its criterion, but has a measure above 0 only in its own; a
+role is scored by the plain block, which has the measures of all clients below it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,15 +18,15 @@ from allocator.core.snapshot import Bools, Floats, Ints, Snapshot
 from allocator.policies.filling.criterion import Criterion, CriterionError, check
 
 KINDS_OF_PREFERENCE_MAX = 64
-"""Most distinct rows of preferences; each costs as much as a criterion."""
+"""Maximum number of distinct rows of preferences; each costs as much as a criterion."""
 
 
 class Blocks(NamedTuple):
-    """Criteria side by side.
+    """Criteria as blocks of columns.
 
-    `criteria`, G long: one per block.
-    `first`, `end` (N,): the columns that score a node of the tree.
-    `additive` (N,).
+    `criteria`: G criteria, one per block.
+    `first`, `end` (N,): the range of columns that score a node of the tree.
+    `additive` (N,): whether its parts are summed.
     `weight` (N,): divides the score of a node.
     """
 
@@ -38,7 +38,7 @@ class Blocks(NamedTuple):
 
 
 def lay_out(snapshot: Snapshot, criteria: Sequence[Criterion]) -> Blocks:
-    """Check criteria, one per scheme of the tree, and put them side by side.
+    """Check criteria, one per scheme of the tree, and make the blocks.
 
     Raises CriterionError.
     """
@@ -87,9 +87,9 @@ def _score_by(
     columns: int,
     schemes: tuple[_Scheme, ...],
 ) -> tuple[Ints, Ints, Bools, Floats]:
-    """For each node, the columns that score it, how they combine, and its weight."""
+    """Return for each node: first and end of its columns, whether parts are summed, its weight."""
     is_leaf = np.arange(len(parent)) < len(client)
-    scheme = scheme_of_children[parent]  # the root's own entry is meaningless and not used
+    scheme = scheme_of_children[parent]  # the root's entry is meaningless and unused
     first, end = np.zeros(len(scheme), np.int64), np.zeros(len(scheme), np.int64)
     additive, weight = np.zeros(len(scheme), np.bool_), tree_weight.astype(np.float64)
     for number, each in enumerate(schemes):
@@ -98,12 +98,12 @@ def _score_by(
         first[own], end[own] = each.plain * columns, (each.plain + 1) * columns
         additive[own] = each.additive
         if each.prefers:
-            # Leaves are scored by the preference blocks instead, one per kind of preference. A
-            # leaf has a measure only in the block of its own kind.
+            # Leaves are scored by the preference blocks instead; each leaf has a measure above 0
+            # only in one of these.
             _check_places(parent, own, is_leaf)
             first[own & is_leaf] = (each.plain + 1) * columns
             end[own & is_leaf] = each.end * columns
-        # Scores are divided by the weight, so power and priority go into it.
+        # Scores are divided by the weight, so apply power and priority to the weight.
         if each.weight_power != 1:
             weight[own] **= each.weight_power
         if each.priority is not None:
@@ -113,7 +113,7 @@ def _score_by(
 
 
 def _check_places(parent: Ints, own: Bools, is_leaf: Bools) -> None:
-    """Check that siblings are scored by the same columns: all have preferences, or none."""
+    """Verify that siblings are scored by the same columns: all have preferences, or none."""
     both = set(parent[own & is_leaf].tolist()) & set(parent[own & ~is_leaf].tolist()) - {-1}
     if both:
         raise CriterionError(
@@ -125,7 +125,7 @@ def _check_places(parent: Ints, own: Bools, is_leaf: Bools) -> None:
 def _by_preference(
     snapshot: Snapshot, criterion: Criterion, preference: Floats
 ) -> Iterator[Criterion]:
-    """Yield a block for each distinct row of preferences; inner nodes are not scored by them."""
+    """Yield a block for each distinct row of preferences; they do not score inner nodes."""
     client = snapshot.tree.client
     # Clients with equal preferences share a block.
     kinds, which, _ = distinct_rows(preference[client])
@@ -135,13 +135,13 @@ def _by_preference(
             " possible: round them"
         )
     for number, liked in enumerate(kinds):
-        # In this block only these leaves have a measure, and only their clients gain.
+        # In this block only these leaves have a measure, and only their clients gain by grants.
         leaves = np.flatnonzero(which == number)
         measure = np.zeros_like(criterion.measure)
         measure[leaves] = criterion.measure[leaves]
         counts = np.zeros(len(criterion.amount_gain))
         counts[client[leaves]] = 1.0
-        # A preferred agent counts as a larger one, so that the score there is smaller.
+        # A preferred agent counts as a larger one, which makes the score there smaller.
         yield replace(
             criterion,
             measure=measure,

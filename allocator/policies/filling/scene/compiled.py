@@ -1,4 +1,4 @@
-"""How loops are compiled, and how their cache is kept in step with the sources."""
+"""Decorators for compiled parts of loops, and fingerprints that keep the cache up to date."""
 
 import inspect
 import zlib
@@ -7,26 +7,26 @@ from types import ModuleType
 from allocator.core.numba.compiled import part
 
 compiled = part(error_model="numpy", _nrt=False)
-"""Compile a part of a loop, without a cache of its own.
+"""Compiles a part of a loop; it has no cache of its own.
 
-It must not create arrays, and so skips reference counting, which with dozens of arrays would take
-ten times as long as the work itself. ``1 / 0`` is infinite, as in numpy.
+The part must not create arrays, so it needs no reference counting, which with dozens of arrays
+would take ten times as long as the work itself. ``1 / 0`` is infinite, as in numpy.
 """
 
 hot = part(error_model="numpy", _nrt=False, forceinline=True)
-"""Compile a part of every grant's path inline into its callers.
+"""Compiles a part inline into its callers, for parts that run for each grant.
 
-Rarely used parts, and parts that are long relative to a call, stay functions of their own.
+Rarely used parts, and parts that take long relative to a call, are not inlined.
 """
 
 allocating = part(error_model="numpy")
-"""Compile a part that creates arrays."""
+"""Compiles a part that creates arrays."""
 
 
 def fingerprint(*modules: ModuleType) -> int:
-    """Return a number that changes whenever one of the sources does.
+    """Return a number that changes whenever the source of one of the modules does.
 
     Numba's cache key covers only the loop's own file and the values that it captures. A loop that
-    captures the fingerprint of the modules it calls is recompiled when they change.
+    captures the fingerprint of the modules it calls is recompiled when these change.
     """
     return zlib.crc32("".join(map(inspect.getsource, modules)).encode())

@@ -1,7 +1,7 @@
 """The arrays of the compiled loops.
 
 A *place* is a node of the tree, renumbered so that a node's children are adjacent, in their old
-order. Children come before their parents; the root is the last place.
+order. Children still come before their parents; the root is the last place.
 """
 
 from typing import NamedTuple
@@ -17,18 +17,18 @@ class Places(NamedTuple):
     `parent` (P,): -1 at the root.
     `first`, `last` (P,): the children are ``range(first, last)``; a leaf has none.
     `weight` (P,).
-    `known` (P,): whether this is a leaf served in whole tasks.
-    `demand` (P, R), in thousandths: one task's needs; zeros if unknown and at inner places.
+    `known` (P,): whether the place is a leaf that is served in whole tasks.
+    `demand` (P, R), in thousandths: the size of one task; zeros if unknown and at inner places.
     `opening` (P,): tasks in the first grant on an agent, as in the snapshot; 1 if not known.
     `least_row`, `end_row` (P,): the leaf's range of rows of the minimum.
-    `usual` (P,): whether the leaf has the usual rows of the minimum, and one task (if known) makes
-        an offer.
-    `first_column`, `end_column` (P,): the columns that score a place and its siblings: those of one
-        criterion.
+    `usual` (P,): whether the leaf has the usual rows of the minimum and, if it is known, one task
+        makes an offer.
+    `first_column`, `end_column` (P,): the columns of the criterion that scores a place and its
+        siblings.
     `additive` (P,): as in that `Criterion`.
     `amount_gain`, `task_gain`, `agent_gain` (G, P): as in each `Criterion`.
     `residual` (K,): whether the column's denominators are what is free now.
-    `overdue` (P,): whether the leaf waited too long and is served before the others.
+    `overdue` (P,): whether the leaf has waited too long and is served before the others.
     `of_client` (C,): place of each client's leaf; -1 if it has none.
     """
 
@@ -57,13 +57,13 @@ class Places(NamedTuple):
 class Standing(NamedTuple):
     """The state of the competition; changes with every grant.
 
-    `measure` (K, P): criterion by criterion: a column per resource, and a count column.
+    `measure` (K, P): as in each `Criterion`, transposed: columns of resources and a count column.
     `denominator` (1, K) or (A, K); `served` (P,).
-    `score` (P,): what the tournaments compare first.
-    `out` (P,): takes no part in its tournament.
+    `score` (P,): the first key of the tournaments.
+    `out` (P,): whether the place takes no part in its tournament.
     `winner` (2 * P,): the tournaments, see `tournament`.
-    `spent` (P,): quotas are known to leave the clients below nothing more in this stage on agents
-        without special resources.
+    `spent` (P,): whether quotas are known to leave the clients below nothing more in this stage, on
+        agents without special resources.
     """
 
     measure: Floats
@@ -82,14 +82,14 @@ class Agents(NamedTuple):
     `free` (A, R), in thousandths; `minimum` (M, R), in thousandths.
     `barred` (A, W): bits of the clients that an agent may not serve, because they are excluded or
         because their filters cover all that they could be offered.
-    `barring` (A,): agents that may have such a bit; the others need no lookup.
-    `head` (A,); `next`, `client` (X,); `amount` (X, K), in thousandths; `plain_kind` (R,).
-    `largest` (A, K), in thousandths: the filters: `Filters` of the snapshot.
-    `start` (A + 1,).
-    `special`, `special_free` (E,): `Specials` of the snapshot: row and free.
+    `barring` (A,): agents that may have such a bit; the others need no look-up.
+    `head` (A,); `next`, `client` (X,); `amount` (X, K), in thousandths; `plain_kind` (R,);
+        `largest` (A, K), in thousandths: the filters, as in `Filters` of the snapshot.
+    `start` (A + 1,): as in `Specials` of the snapshot.
+    `special`, `special_free` (E,): `row` and `free` of `Specials`.
     `special_whole` (E,), in thousandths: what was free of it initially.
     `taker` (E,): the place that was granted a shared volume; -1 if none.
-    `stands` (A, W): bits of the clients with known demands that were granted something of an agent
+    `stands` (A, W): bits of the clients with known demands that were granted something on an agent
         in this cycle, so that there is an offer to add to. No rows if `Rule.joins` is false.
     `holder` (H,): as in the snapshot.
     """
@@ -115,7 +115,7 @@ class Agents(NamedTuple):
 
 
 class Kinds(NamedTuple):
-    """The special kinds, (S,) each, `reach` (S, W): as in `Specials` of the snapshot."""
+    """The special kinds: fields (S,), and `reach` (S, W), as in `Specials` of the snapshot."""
 
     kind: Ints
     column: Ints
@@ -128,15 +128,15 @@ class Kinds(NamedTuple):
 class Rule(NamedTuple):
     """Properties of the criteria and the snapshot that select code paths.
 
-    `shared`: one denominator for all agents.
+    `shared`: there is one denominator for all agents.
     `residual`: some denominators are what is free now.
-    `counts_agents`: some client gains by an agent.
+    `counts_agents`: some client's `agent_gain` is above 0.
     `bounded`: there are quotas.
-    `simple`: every offer is all that is free, or one task: nothing is special, bounded or held
-        back.
+    `simple`: every offer is all that is free, or one task: nothing is special, bounded, or kept
+        free for guarantees.
     `several`: some clients' offers begin with several tasks.
-    `joins`: it matters whether there is an offer to add to: if `several`, or if some client is
-        served in tasks and some resources are special.
+    `joins`: it matters whether there is an offer to add to: `several`, or some client is served in
+        tasks and some resources are special.
     `stage`: see `stages_of`.
     """
 
@@ -153,14 +153,14 @@ class Rule(NamedTuple):
 class Effort(NamedTuple):
     """When the loops switch between methods; affects speed, never grants.
 
-    `tries`: clients tried in order before an agent's visit looks through all.
-    `groups`: most kinds of agents (equal denominators) that are handled kind by kind.
-    `few`: best agents kept for a client if all agents are scored at once.
-    `block`: agents that the best-fit search examines together.
-    `looks`: failed looks at a pair, per pair of an agent and a word of clients, before all pairs
-        are looked at by words.
-    `thresholds_from`: number of agents from which clients are put in the index. For fewer, putting
-        thousands of clients there costs more than it saves.
+    `tries`: number of clients tried in order before an agent's visit examines all.
+    `groups`: maximum number of groups of agents with equal denominators that are handled as groups.
+    `few`: number of best agents kept for a client if all agents are scored at once.
+    `block`: number of agents that the best-fit search examines together.
+    `looks`: number of failed tests of single pairs before all pairs are tested together, relative
+        to the number of pairs of an agent and a word of 64 clients.
+    `thresholds_from`: number of agents from which the index of clients by their needs is made. For
+        fewer agents, making it costs more than it saves.
     """
 
     tries: int = 8
@@ -174,13 +174,14 @@ class Effort(NamedTuple):
 class Offer(NamedTuple):
     """What a leaf would be offered on an agent; the arrays are reused for every offer.
 
-    `plain` (R,), in thousandths.
-    `whole` (R,), in thousandths: by column, including special resources.
-    `bounded` (R,), in thousandths: the part of it that counts against quota.
-    `ceiling` (R,), in thousandths: the most that may count.
-    `special` (T,), in thousandths: of each of the agent's special rows.
-    `tasks` (1,): number of tasks; 0 if it is not made of tasks.
-    `before` (3, R), `special_before` (T,): plain, whole, bounded and special without its last task.
+    `plain` (R,), in thousandths: plain resources.
+    `whole` (R,), in thousandths: all resources by column.
+    `bounded` (R,), in thousandths: the part of `whole` that counts against quota.
+    `ceiling` (R,), in thousandths: the maximum of `bounded`.
+    `special` (T,), in thousandths: amounts of each of the agent's special resources.
+    `tasks` (1,): number of tasks; 0 if the offer is not made of tasks.
+    `before` (3, R), `special_before` (T,): `plain`, `whole`, `bounded` and `special` before the
+        last task was added.
     """
 
     plain: Ints
@@ -194,9 +195,9 @@ class Offer(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """All of these together, as most steps take them.
+    """All arrays together, as most steps take them.
 
-    `thresholds`: the clients by their needs, see `core.needs`; without layers for few agents.
+    `thresholds`: the clients by their needs, see `core.needs`; empty if there are few agents.
     """
 
     places: Places
@@ -210,15 +211,14 @@ class Scene(NamedTuple):
 
 
 class Log(NamedTuple):
-    """The grants so far; grown when full.
+    """The grants so far; the arrays grow when they are full.
 
     `length` (2,): number of grants, and of their special parts.
     `place`, `agent`, `tasks` (G,); `amount` (G, R), in thousandths.
     `last_on_agent` (A,): latest grant on each agent; -1 if none.
     `previous` (G,): the previous grant on the same agent.
-    `part_of`, `part`, `part_amount` (Y,): special parts: their grant, their row among the agents'
-        special rows, and their amount.
-        special rows, and how much.
+    `part_of`, `part`, `part_amount` (Y,): special parts: their grant, their index among the agents'
+        special resources, and their amount.
     """
 
     length: Ints

@@ -1,7 +1,7 @@
-"""Build the compiled loops' arrays from a snapshot, and grants from their log.
+"""Builds the compiled loops' arrays from a snapshot, and grants from their log.
 
-Numba compiles a function once per combination of argument types. So every array is passed with one
-type, whatever the caller's flags: read-only if it is only read, a copy if the loop writes it.
+Numba compiles a function once for each combination of argument types. Therefore each array is
+always passed as the same type: read-only if the loop only reads it, and a copy if it writes.
 """
 
 from collections.abc import Sequence
@@ -37,8 +37,8 @@ def scene_of(
     """Build the scene of a cycle.
 
     `criteria`: one per scheme of the tree.
-    `effort`: of the loop that fills it; None if no loop does.
-    Raises CriterionError if the loops cannot use one of them.
+    `effort`: that of the loop that uses the scene; None: no loop fills it.
+    Raises CriterionError if the loops cannot use one of the criteria.
     """
     blocks = lay_out(snapshot, criteria)
     places, node = places_of(snapshot, blocks)
@@ -66,7 +66,7 @@ def _thresholds_of(snapshot: Snapshot, effort: Effort | None) -> ThresholdIndex:
 
 @memoize()
 def _no_thresholds(words: int) -> ThresholdIndex:
-    """An index without clients: nothing is known about what clients want."""
+    """Make an index without clients, from which nothing can be concluded."""
     none, nobody = np.zeros(0, np.int64), np.zeros((0, words), np.uint64)
     empty = ThresholdIndex(none, none, none, none, nobody, nobody, np.zeros(words, np.uint64))
     return ThresholdIndex(*map(_fixed_view, empty))
@@ -76,7 +76,7 @@ def _no_thresholds(words: int) -> ThresholdIndex:
 def _thresholds(
     known: Bools, demand: Ints, minimum: Ints, minimum_rows: Ints, client: Ints, width: int
 ) -> ThresholdIndex:
-    """Index the leaves' clients; `width`: words of their bits."""
+    """Index the leaves' clients; `width`: number of words of bits."""
     needs = needs_of(known, demand, minimum, minimum_rows)
     return ThresholdIndex(*map(_fixed_view, threshold_index(needs, client, np.arange(width))))
 
@@ -107,12 +107,12 @@ def _layout(
     client_of_leaf: Ints, parent: Ints, child_start: Ints, child: Ints, leaf_of_client: Ints
 ) -> _Layout:
     """Renumber the tree so that a node's children are adjacent."""
-    # `child` lists the children family by family, which is the order of the places. The root has
-    # no parent and comes last. `place` is the inverse.
+    # `child` lists children parent by parent, which is the order of the places; the root comes
+    # last. `place` is the inverse of `node`.
     node = np.append(child, len(parent) - 1)
     place = np.empty_like(node)
     place[node] = np.arange(len(node))
-    # Leaves come first among the nodes, so a node's number tells whether it is one.
+    # Leaves have the lowest node numbers.
     is_leaf = node < len(client_of_leaf)
     leaf = np.flatnonzero(is_leaf)
     of_leaf = client_of_leaf[node[leaf]]
@@ -120,7 +120,7 @@ def _layout(
     client[leaf] = of_leaf
     of_client = np.full(len(leaf_of_client), -1)
     of_client[of_leaf] = leaf
-    # Translate references to nodes into references to places.
+    # Convert references to nodes to references to places.
     above = parent[node]
     return _Layout(
         node=fixed(node),
@@ -135,7 +135,7 @@ def _layout(
 
 
 def places_of(snapshot: Snapshot, blocks: Blocks) -> tuple[Places, Ints]:
-    """Build the places; return them, and the node of each place, (P,)."""
+    """Build the places; returns them, and the node of each place, (P,)."""
     tree, criteria = snapshot.tree, blocks.criteria
     layout = _layout(
         tree.client, tree.parent, tree.child_start, tree.child, snapshot.leaf_of_client
@@ -157,7 +157,7 @@ def places_of(snapshot: Snapshot, blocks: Blocks) -> tuple[Places, Ints]:
 
 
 class _Terms(NamedTuple):
-    """How and when clients are served: as in the snapshot, (C,) or (C, ...)."""
+    """Demands, minimums and waits of clients, (C,) or (C, ...), as in the snapshot."""
 
     known: Bools
     demand: Ints
@@ -167,7 +167,7 @@ class _Terms(NamedTuple):
 
 
 class _Gains(NamedTuple):
-    """What the criteria count of a grant, one per criterion, (C,) each."""
+    """The gains of each criterion, (C,) each, see `Criterion`."""
 
     amount: tuple[Floats, ...]
     task: tuple[Floats, ...]
@@ -179,16 +179,16 @@ class _Gains(NamedTuple):
 def _places(
     layout: _Layout, terms: _Terms, gains: _Gains, score_by: tuple[Ints, Ints, Bools, Floats]
 ) -> Places:
-    """Build the places from clients' terms; `score_by`: first, end, additive, weight."""
+    """Build the places from clients' terms; `score_by`: the result of `blocks._score_by`."""
     count, leaf, of_leaf = len(layout.node), layout.leaf, layout.of_leaf
-    # Only leaves have a demand, and only those served in whole tasks.
+    # Only leaves that are served in whole tasks have a demand here.
     known = np.zeros(count, np.bool_)
     known[leaf] = terms.known[of_leaf]
     demand = np.zeros((count, terms.demand.shape[1]), np.int64)
     demand[leaf] = np.where(known[leaf, None], terms.demand[of_leaf], 0)
     opening = np.ones(count, np.int64)
     opening[leaf] = np.where(known[leaf], terms.opening[of_leaf], 1)
-    # Inner places have the usual minimum; nothing is offered to them.
+    # Inner places have the usual minimum, although nothing is offered to them.
     usual = terms.minimum_rows[0]
     least_row, end_row = np.full(count, usual[0]), np.full(count, usual[1])
     least_row[leaf] = terms.minimum_rows[of_leaf, 0]
@@ -197,7 +197,7 @@ def _places(
     overdue[leaf] = terms.overdue[of_leaf]
 
     def gain(values: Sequence[Floats]) -> Floats:
-        """Arrange values by client, (C,) per criterion, by place: (G, P)."""
+        """Convert values by client, (C,) per criterion, to values by place, (G, P)."""
         result = np.zeros((len(values), count))
         for row, each in zip(result, values, strict=True):
             row[leaf] = each[of_leaf]
@@ -231,7 +231,7 @@ def _places(
 
 def _standing_of(snapshot: Snapshot, criteria: Sequence[Criterion], node: Ints) -> Standing:
     """Build the state of the competition at the start of the cycle."""
-    # If one criterion has a denominator per agent, repeat the shared ones for each.
+    # If one criterion has a denominator per agent, repeat shared ones for each agent.
     rows = max(len(each.denominator) for each in criteria)
     denominators = [
         np.broadcast_to(each.denominator, (rows, each.denominator.shape[1])) for each in criteria
@@ -249,7 +249,7 @@ def _standing_of(snapshot: Snapshot, criteria: Sequence[Criterion], node: Ints) 
 
 @loop
 def _by_column(measure: Floats, node: Ints) -> Floats:
-    """Turn measures by node (N, K) into measures by column and place (K, P)."""
+    """Convert measures by node (N, K) to measures by column and place (K, P)."""
     result = np.empty((measure.shape[1], len(node)))
     for place in range(len(node)):
         for k in range(measure.shape[1]):
@@ -288,7 +288,7 @@ def _agents_of(snapshot: Snapshot, *, joins: bool) -> Agents:
 
 
 def _copied(free: Ints, end: int) -> Ints:
-    """Copy what is free for the loops to write; from row `end` on nothing is looked at."""
+    """Copy what is free, for the loops to write; rows from `end` on are not used."""
     copy = untouched(free.shape, np.int64)
     copy[:end] = free[:end]
     return copy
@@ -308,7 +308,7 @@ def _kinds_of(snapshot: Snapshot) -> Kinds:
 
 
 def _bounds_of(snapshot: Snapshot) -> Bounds:
-    """Build the bounds; those that change are copies."""
+    """Build the bounds; arrays that the loops change are copies."""
     bounds = snapshot.bounds
     return Bounds(
         of_client=read_only(bounds.of_client, np.int64),
@@ -323,9 +323,9 @@ def _bounds_of(snapshot: Snapshot) -> Bounds:
 
 def _rule_of(snapshot: Snapshot, criteria: Sequence[Criterion]) -> Rule:
     """Derive the rule from the criteria and the snapshot."""
-    # Grants are bounded if there are quotas, or if headroom is kept back.
+    # Grants are bounded if there are quotas, or if something must stay free for guarantees.
     bounded = bool(len(snapshot.bounds.above)) or bool(snapshot.bounds.required.any())
-    # A minimum of its own, or one above a task, makes a client's offers unusual.
+    # Offers are unusual for clients with a minimum of their own, or one above their task.
     known, client = characterised(snapshot), snapshot.tree.client
     several = _has_any(opens_with_several(known, snapshot.opening), client)
     unusual = several or not _is_usual(snapshot.minimum_rows, client)
@@ -354,7 +354,7 @@ def _has_any(marked: Bools, client: Ints) -> bool:
 
 @memoize()
 def _is_usual(minimum_rows: Ints, client: Ints) -> bool:
-    """Whether all clients have the usual minimum, that of row 0, which is no client."""
+    """Whether all clients have the usual minimum, which is that of row 0."""
     return bool((minimum_rows[client] == minimum_rows[0]).all())
 
 
@@ -374,7 +374,7 @@ def _empty_offer(snapshot: Snapshot) -> Offer:
 
 
 def empty_log(snapshot: Snapshot) -> Log:
-    """Make room for as many grants as an oblivious cycle makes at most."""
+    """Make a log with room for as many grants as a cycle in oblivious mode makes at most."""
     size, parts = len(snapshot.agents) + 1, len(snapshot.specials.row) + 1
     return Log(
         length=np.zeros(2, np.int64),
@@ -393,13 +393,13 @@ def empty_log(snapshot: Snapshot) -> Log:
 def grants_of(log: Log, scene: Scene) -> Grants:
     """Convert the log to grants."""
     places, agents = scene.places, scene.agents
-    # Map places back to clients, and positions in the agents' lists to special rows.
+    # Map places back to clients, and indices in the agents' lists to special kinds.
     count, parts = log.length.tolist()
     return Grants(
         client=places.client[log.place[:count]],
         agent=log.agent[:count].copy(),
         tasks=log.tasks[:count].copy(),
-        amount=log.amount[:count],  # not copied: it is large, and nothing writes to it any more
+        amount=log.amount[:count],  # not copied: it is large, and nothing writes it any more
         special_grant=log.part_of[:parts].copy(),
         special=agents.special[log.part[:parts]],
         special_amount=log.part_amount[:parts].copy(),
@@ -407,10 +407,10 @@ def grants_of(log: Log, scene: Scene) -> Grants:
 
 
 def read_only(array: np.ndarray, dtype: type) -> np.ndarray:
-    """View an array as the type that numba compiled for; copy only if type or layout differ."""
+    """View an array as the type that numba compiled for; copied only if type or layout differ."""
     return loop_view(np.asarray(array, dtype))
 
 
 def own(array: np.ndarray, dtype: type) -> np.ndarray:
-    """Copy an array for the loops to write."""
+    """Copy an array, for the loops to write."""
     return np.array(array, dtype, order="C", copy=True)

@@ -1,8 +1,8 @@
 """The steps that both loops share: stages, random numbers, scores, live places.
 
-Stages: first clients with an unmet guarantee, as far as a grant brings them nearer to it; then
-overdue clients, one grant each; then all clients; last, reserved resources that make no whole task
-are offered to those they are reserved for.
+The stages of a cycle: first clients with an unmet guarantee, as far as grants bring them nearer to
+it; then overdue clients, one grant each; then all clients; last, special resources that are too
+little for a task are offered to clients that may have them.
 
 References
 ----------
@@ -44,11 +44,11 @@ def draw(state: BitWords, bound: int) -> int:
 
 @hot
 def score(places: Places, standing: Standing, place: int, denominator: Floats, row: int) -> float:
-    """Score of a place against one row of denominators (any, K)."""
+    """Score a place against one row of denominators (any, K)."""
     weight, additive = places.weight[place], places.additive[place]
     result = 0.0
-    # The largest part of all columns, or their sum. A measure of 0 contributes 0 even against a
-    # denominator of 0.
+    # The largest part of all columns, or their sum. A measure of 0 contributes 0 even if the
+    # denominator is 0.
     for k in range(places.first_column[place], places.end_column[place]):
         measure = standing.measure[k, place]
         if measure > 0.0:
@@ -63,7 +63,7 @@ def score(places: Places, standing: Standing, place: int, denominator: Floats, r
 @compiled
 def mark_alive(places: Places, alive: np.ndarray) -> None:
     """Mark the inner places that have a live leaf below them."""
-    # Inner places start as not alive; any live child marks them.
+    # Inner places start as not alive; a live child makes them alive.
     for place in range(len(alive)):
         if places.client[place] < 0:
             alive[place] = False
@@ -78,11 +78,11 @@ def score_siblings(
 ) -> None:
     """Score all children of a place against one row of the denominators.
 
-    Same result as `score`, in loops over slices that the compiler vectorises.
+    The result is that of `score`, computed in loops over slices that the compiler vectorises.
     """
     first, last = places.first[parent], places.last[parent]
     result, weight = scores[first:last], places.weight[first:last]
-    # All siblings are scored by the same columns, in the same way.
+    # All siblings are scored by the same columns.
     result[:] = 0.0
     additive = places.additive[first]
     for k in range(places.first_column[first], places.end_column[first]):
@@ -96,7 +96,7 @@ def score_siblings(
 def add_parts(
     measure: Floats, weight: Floats, against: float, additive: bool, result: Floats
 ) -> None:
-    """Combine one column's parts into scores."""
+    """Add one column's parts to scores, or take the maximum."""
     if additive:
         # Divide unconditionally, then select: a loop without branches can be vectorised.
         for i in range(len(result)):

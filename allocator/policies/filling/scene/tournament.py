@@ -1,8 +1,8 @@
-"""Tournaments: the first among each place's children, kept up to date in O(log children).
+"""Tournaments: find the first of each place's children, with updates in O(log children).
 
-All trees share one array: the children of a place are in ``winner[first + last : 2 * last]``, and
-above them, pair by pair, the better of two, up to ``winner[2 * first + 1]``, the best of all.
-Order: those that take part first, then by score, turn and place.
+All tournaments are in one array. The children of a place are in ``winner[first + last : 2 *
+last]``; the entries before these are the winners of pairs, up to ``winner[2 * first + 1]``, the
+*champion* of all. The order is: places that take part before others, then by score, turn and place.
 """
 
 from allocator.core.snapshot import Floats
@@ -30,14 +30,14 @@ def _beats(standing: Standing, one: int, other: int) -> bool:
 
 @compiled
 def begin(places: Places, standing: Standing) -> None:
-    """Play every match."""
+    """Play all matches."""
     for place in range(len(places.parent)):
         first, last = places.first[place], places.last[place]
         count = last - first
-        # The lowest row of the tree: the children themselves.
+        # The leaves of the tournament are the children.
         for i in range(count):
             standing.winner[2 * first + count + i] = first + i
-        # Above it, the better of each pair wins.
+        # Each entry above is the better one of a pair.
         for i in range(count - 1, 0, -1):
             one = standing.winner[2 * first + 2 * i]
             other = standing.winner[2 * first + 2 * i + 1]
@@ -46,23 +46,23 @@ def begin(places: Places, standing: Standing) -> None:
 
 @hot
 def champion(places: Places, standing: Standing, place: int) -> int:
-    """Return the best child of an inner place: it may be out if all are; -1 if it has none."""
+    """Return the first child of an inner place, which is out only if all are; -1: no children."""
     first = places.first[place]
     return standing.winner[2 * first + 1] if first < places.last[place] else -1
 
 
 @hot
 def rematch(places: Places, standing: Standing, place: int) -> None:
-    """Replay a place's matches after its score, `served` or `out` changed."""
+    """Replay a place's matches after its score, `served` or `out` has changed."""
     parent = places.parent[place]
     if parent < 0:
         return
     first = places.first[parent]
     base = 2 * first
-    # The position of the place in the lowest row.
+    # The index of the place among the leaves of the tournament.
     i = places.last[parent] - first + place - first
     while i > 1:
-        # ``i ^ 1`` is the opponent, ``i >> 1`` their match. Other matches do not change.
+        # ``i ^ 1`` is the opponent, ``i >> 1`` the winner's entry. Other matches do not change.
         one, other = standing.winner[base + i], standing.winner[base + (i ^ 1)]
         i >>= 1
         standing.winner[base + i] = one if _beats(standing, one, other) else other

@@ -1,4 +1,4 @@
-"""Find where the next grant goes: indexes over agents, so that a step does not scan all of them.
+"""Finds where the next grant is made, by indices over agents, so that steps do not scan all agents.
 
 Start with `agent_index`.
 """

@@ -1,15 +1,15 @@
-"""The agents as seen by the search for the best one, and which clients each can serve.
+"""An index of the cycle's agents: which clients each can serve, and where a place scores best.
 
 Agents are addressed by *slot*, their rank among the cycle's candidates, so the lowest slot is the
-lowest row. Within a cycle, a client that cannot be served on an agent never can be again, because
-free amounts only shrink; so failures are remembered in bits. For the one exception see
+lowest row. Within a cycle, a client that cannot be served on an agent never can be later, because
+free amounts only decrease; failures are therefore stored as bits. For the one exception see
 `look_again`.
 
-A place does best on the agent with its smallest score. If there are few distinct denominators,
-agents with equal ones form a group, whose best is the lowest that can serve a client. It only moves
-upwards, so a cursor per place and group finds it. Otherwise all agents are scored at once, and the
-best few are kept: as long as the best of them is better than the others can have become since, it
-is the best of all.
+The best agent for a place is the one with its smallest score. If there are few distinct
+denominators, agents with equal ones form a group. The best agent of a group is the lowest one that
+can serve a client. It only moves upwards, so a cursor per place and group finds it. Otherwise all
+agents are scored at once, and the best few are kept. While the best of these is better than any
+other agent can have become since, it is the best of all.
 """
 
 from typing import NamedTuple
@@ -38,31 +38,31 @@ class AgentIndex(NamedTuple):
     `start` (G + 1,): group g holds ``member[start[g]:start[g + 1]]``; without groups, all agents
         are scored at once.
     `member` (J,): slots, ascending in a group.
-    `position` (J,): the position of each slot in `member`; empty without groups.
-    `skip` (2, J + 1): a position in `member` at or before the next one that is not empty; row 1 is
+    `position` (J,): the index of each slot in `member`; empty without groups.
+    `skip` (2, J + 1): an index in `member` at or before the next one that is not empty; row 1 is
         for `plain_only` places, for which `bare` agents count as empty.
-    `cursor` (P, G): position in `member` before which no agent can serve below the place.
+    `cursor` (P, G): index in `member` before which no agent can serve below the place.
     `value` (J,): scores, for one search.
     `against` (K, J): denominators by slot, if all agents are scored at once.
-    `few` (P, S): then, for each place, the slots that were best when all were scored, best first.
+    `few` (P, S): in that case, for each place, the slots that were best then, best first.
     `few_count` (P,): number of these; fewer than S: no other agent could serve below the place. -1:
-        none yet.
-    `few_last` (P,): score of the last of them at that time.
+        not computed yet.
+    `few_last` (P,): score of the last of these when they were computed.
     `few_measure` (K, P): measure of the place at that time.
     `held` (C, R), in thousandths: for best fit: each client's holdings; changes with every grant.
-    `direction` (P, R), in thousandths: for best fit: the demand, or the holdings if unknown.
-    `offerable` (J,): all that is plain and free makes an offer.
+    `direction` (P, R), in thousandths: for best fit: the demand, or the holdings if it is unknown.
+    `offerable` (J,): all free plain resources together make an offer.
     `empty` (J,): nothing is free, or nothing that quotas leave to any client.
     `bare` (J,): nothing plain is free.
-    `plain_only` (P,): places without a client below that may have anything special.
+    `plain_only` (P,): places without a client below that may have special resources.
     `alive` (P,): places with a leaf below that takes part in this stage.
-    `unable` (P, ceil(J / 64)): bit of each slot known to be unable to serve below the place.
+    `unable` (P, ceil(J / 64)): bits of the slots known to be unable to serve below the place.
     `below` (L,): leaves, ordered so that those below each place are adjacent.
     `low`, `high` (P,): the leaves below a place are ``below[low:high]``.
-    `least` (P, R), in thousandths: per resource the smallest demand below the place.
+    `least` (P, R), in thousandths: per resource, the smallest demand below the place.
     `precheck`: what quotas leave.
-    `hopes`, `hopeful` (64, W), `square` (64,): buffers for the bulk check of all pairs.
-    `looks` (2,): failed checks since the last bulk check, and how many there may be.
+    `hopes`, `hopeful` (64, W), `square` (64,): buffers for testing all pairs together.
+    `looks` (2,): failed tests since all pairs were last tested, and their maximum number.
     """
 
     start: Ints
@@ -99,8 +99,8 @@ class AgentIndex(NamedTuple):
 def begin(scene: Scene, held: Ints, effort: Effort) -> AgentIndex:
     places, standing, agents, rule = scene.places, scene.standing, scene.agents, scene.rule
     count, slots, resources = len(places.parent), len(agents.row), agents.free.shape[1]
-    # With groups there is a cursor per place and group; without, lists of the best few. Unused
-    # arrays have no rows.
+    # With groups there is a cursor per place and group; without, a list of the best few per place.
+    # Unused arrays have no rows.
     start, member = _groups(standing, agents, rule, effort.groups)
     groups = len(start) - 1
     columns = standing.denominator.shape[1]
@@ -164,7 +164,7 @@ def begin(scene: Scene, held: Ints, effort: Effort) -> AgentIndex:
 
 @allocating
 def _plain_only(scene: Scene) -> Bools:
-    """Mark the places without a client below that may have anything special, (P,)."""
+    """Return the places without a client below that may have special resources, (P,)."""
     places, reach = scene.places, scene.kinds.reach
     anything = np.zeros(reach.shape[1], np.uint64)
     for special in range(len(reach)):
@@ -182,15 +182,15 @@ def _plain_only(scene: Scene) -> Bools:
 
 @allocating
 def _groups(standing: Standing, agents: Agents, rule: Rule, groups_max: int) -> tuple[Ints, Ints]:
-    """Group slots by denominators; no groups if these change or there are too many."""
+    """Group slots by denominators; no groups if these change or there are too many groups."""
     slots = len(agents.row)
     group = np.zeros(slots, np.int64)
     representative = np.zeros(max(groups_max, 1), np.int64)
     groups = 1 if rule.shared else 0
-    # Denominators that follow what is free change with each grant: no groups.
+    # Denominators that are what is free change with each grant.
     if rule.residual:
         return np.zeros(1, np.int64), np.zeros(0, np.int64)
-    # Compare each agent with one of each group found so far; give up if there are many groups.
+    # Compare each agent with one agent of each group found so far; stop if there are too many.
     if not rule.shared:
         for slot in range(slots):
             g = 0
@@ -202,7 +202,7 @@ def _groups(standing: Standing, agents: Agents, rule: Rule, groups_max: int) -> 
                 representative[g] = agents.row[slot]
                 groups += 1
             group[slot] = g
-    # A counting sort. Slots come in ascending order, and stay so in each group.
+    # Sort by counting, which keeps slots of a group in ascending order.
     start = np.zeros(groups + 1, np.int64)
     for slot in range(slots):
         start[group[slot] + 1] += 1
@@ -231,7 +231,7 @@ def _leaves_below(places: Places) -> tuple[Ints, Ints, Ints, Ints]:
     count = len(places.parent)
     size = np.zeros(count, np.int64)
     least = places.demand.copy()
-    # Children come before parents: sum leaves and minimise demands from the bottom up.
+    # Children come before parents: add up leaves, and find the smallest demands, from below.
     for place in range(count):
         if places.client[place] >= 0:
             size[place] = 1
@@ -250,7 +250,7 @@ def _leaves_below(places: Places) -> tuple[Ints, Ints, Ints, Ints]:
         for child in range(places.first[place], places.last[place]):
             low[child] = following
             following += size[child]
-    # `size` becomes the end of each range.
+    # Turn `size` into the end of each range.
     for place in range(count):
         size[place] += low[place]
     return below, low, size, least
@@ -260,7 +260,7 @@ def _leaves_below(places: Places) -> tuple[Ints, Ints, Ints, Ints]:
 def _look_at(
     places: Places, standing: Standing, agents: Agents, index: AgentIndex, slot: int
 ) -> None:
-    """Re-evaluate an agent after its free amounts changed."""
+    """Evaluate an agent again after its free amounts changed."""
     agent = agents.row[slot]
     index.offerable[slot] = offers.is_offerable(places, agents, agent)
     index.bare[slot] = True
@@ -275,12 +275,12 @@ def _look_at(
 def note_grant(scene: Scene, index: AgentIndex, leaf: int, slot: int, more: bool) -> None:
     """Record what the latest grant changed."""
     offer, client = scene.offer, scene.places.client[leaf]
-    # Best fit follows holdings if the demand is unknown.
+    # For best fit, the direction of a client with unknown demand is its holdings.
     for r in range(index.direction.shape[1]):
         index.held[client, r] += offer.whole[r]
         if not scene.places.known[leaf]:
             index.direction[leaf, r] = index.held[client, r]
-    # Less is free on the agent: evaluate it again.
+    # Less is free on the agent now.
     index.empty[slot] = not more
     _look_at(scene.places, scene.standing, scene.agents, index, slot)
 
@@ -289,11 +289,11 @@ def note_grant(scene: Scene, index: AgentIndex, leaf: int, slot: int, more: bool
 def look_again(index: AgentIndex, place: int, slot: int) -> None:
     """Forget that an agent cannot serve below a place.
 
-    A filter may cover a task in one kind of resource but not in another. Once the first kind is
-    gone, the task would be offered in the second.
+    A filter may cover a task in one kind of resource but not in another. When the first kind is
+    used up, the task would be offered in the second.
     """
     index.unable[place, slot >> 6] &= ~(np.uint64(1) << np.uint64(slot & 63))
-    # Move the search in the agent's group back to it, and invalidate the best few.
+    # Move the cursor of the agent's group back to it, and discard the best few.
     for group in range(len(index.start) - 1):
         at = index.position[slot]
         if index.start[group] <= at < index.start[group + 1]:
@@ -335,7 +335,7 @@ def is_spent(scene: Scene, place: int) -> bool:
 
 @hot
 def can_serve(scene: Scene, index: AgentIndex, place: int, slot: int) -> bool:
-    """Whether an agent can serve a client below a place; remembers failures."""
+    """Whether an agent can serve a client below a place; failures are stored."""
     if _has_nothing_for(index, place, slot):
         return False
     if not index.alive[place] or _is_unable(index, place, slot):
@@ -343,12 +343,11 @@ def can_serve(scene: Scene, index: AgentIndex, place: int, slot: int) -> bool:
     agents = scene.agents
     agent = agents.row[slot]
     enough = True
-    # A quick test if only plain resources are free: not even the smallest demand below the place
-    # fits.
+    # Quick test if only plain resources are free: does the smallest demand below the place fit?
     if agents.start[agent] == agents.start[agent + 1]:
         for r in range(agents.free.shape[1]):
             enough &= agents.free[agent, r] >= index.least[place, r]
-    # Nor can any client below an inner place if its role's quota leaves nothing that is free here.
+    # Quick test for an inner place: do quotas leave its clients anything that is free here?
     if enough and scene.rule.bounded and scene.places.client[place] < 0:
         enough = quota_precheck.may_serve(scene, index.precheck, place, agent)
     if enough and index.looks[0] > index.looks[1]:
@@ -363,14 +362,14 @@ def can_serve(scene: Scene, index: AgentIndex, place: int, slot: int) -> bool:
                 return True
             all_spent &= spent[leaf] or not index.alive[leaf]
         spent[place] |= all_spent
-    # Free amounts only shrink, so the answer holds for the rest of the cycle.
+    # Free amounts only decrease, so the answer is valid for the rest of the cycle.
     _set_unable(index, place, slot)
     return False
 
 
 @compiled
 def _look_at_all(scene: Scene, index: AgentIndex) -> None:
-    """Mark all pairs that cannot be served, 64 clients and 64 agents at a time."""
+    """Mark all pairs that cannot be served, testing 64 clients and 64 agents at a time."""
     places = scene.places
     index.looks[0] = 0
     for block in range(index.unable.shape[1]):
@@ -384,7 +383,7 @@ def _look_at_all(scene: Scene, index: AgentIndex) -> None:
                 leaf = places.of_client[(word << 6) + bit]
                 if leaf >= 0:
                     index.unable[leaf, block] |= ~index.square[bit]
-        # An agent cannot serve below a place if it cannot for any child. Children come first.
+        # An agent that can serve no child of a place cannot serve the place. Children come first.
         for place in range(len(places.parent)):
             if places.client[place] < 0:
                 nobody = prefilter.ALL_BITS
@@ -409,17 +408,17 @@ def _look_at_block(scene: Scene, index: AgentIndex, block: int) -> None:
 
 
 _ROUNDED_DOWN = 1 - 1e-12
-"""Lowers a lower bound a little, so that rounding errors cannot make it too high."""
+"""Factor that lowers a lower bound, so that rounding errors cannot make it too high."""
 
 
 @compiled
 def smallest(scene: Scene, index: AgentIndex, place: int) -> tuple[int, float]:
     """Return the slot with a place's smallest score, the lowest on ties, and the score.
 
-    Only agents that can serve a client below the place count; -1 if there are none.
+    Only agents that can serve a client below the place count; -1: there are none.
     """
     places, standing, agents, rule = scene.places, scene.standing, scene.agents, scene.rule
-    # No groups: use the best few, and score all agents only if these do not decide.
+    # No groups: use the best few; score all agents only if these do not decide.
     if len(index.start) == 1:
         slot, score = _best_of_few(scene, index, place)
         if slot < 0:
@@ -427,17 +426,17 @@ def smallest(scene: Scene, index: AgentIndex, place: int) -> tuple[int, float]:
             slot = _keep_few(scene, index, place)
             score = index.value[slot]
         return slot, score
-    # Groups: all agents of a group have the same score, so each group is scored once, and its
-    # lowest able agent represents it.
+    # All agents of a group have the same score, so each group is scored once, and represented by
+    # its lowest agent that can serve the place.
     best, slot = 0.0, -1
     for group in range(len(index.start) - 1):
         row = 0 if rule.shared else agents.row[index.member[index.start[group]]]
         score = scoring.score(places, standing, place, standing.denominator, row)
         if slot >= 0 and score > best:
-            # Worse than the best group so far; skip its agents.
+            # Worse than the best group so far: skip it.
             continue
-        # Continue from where the last search in this group ended, for this place or its parent: no
-        # agent before that can serve.
+        # Continue at the cursor of the place or of its parent: no agent before it can serve the
+        # place.
         at, end = index.cursor[place, group], index.start[group + 1]
         if places.parent[place] >= 0:
             at = max(at, index.cursor[places.parent[place], group])
@@ -447,7 +446,7 @@ def smallest(scene: Scene, index: AgentIndex, place: int) -> tuple[int, float]:
                 return -1, 0.0
             at = _skip_empty(index, place, _skip_unable(index, place, at + 1, end))
         index.cursor[place, group] = min(at, end)
-        # Between groups of equal score the lowest slot wins.
+        # Of groups with equal scores, the lowest slot wins.
         if at < end and (slot < 0 or score < best or index.member[at] < slot):
             best, slot = score, index.member[at]
     return slot, best
@@ -455,13 +454,13 @@ def smallest(scene: Scene, index: AgentIndex, place: int) -> tuple[int, float]:
 
 @hot
 def _skip_unable(index: AgentIndex, place: int, at: int, end: int) -> int:
-    """Return the first position in ``at .. end`` not known to be unable."""
+    """Return the first index in ``at .. end`` whose agent is not known to be unable."""
     while at < end:
         slot = index.member[at]
         unable = index.unable[place, slot >> 6] >> np.uint64(slot & 63)
         if unable & np.uint64(1) == prefilter.NO_BITS:
             break
-        # With a single group, slots are positions, so a whole word can be skipped at once.
+        # With a single group, slots equal indices, so a whole word can be skipped at once.
         whole = len(index.start) == 2 and index.unable[place, slot >> 6] == prefilter.ALL_BITS
         at = min((at | 63) + 1, end) if whole else at + 1
     return at
@@ -469,13 +468,13 @@ def _skip_unable(index: AgentIndex, place: int, at: int, end: int) -> int:
 
 @hot
 def _skip_empty(index: AgentIndex, place: int, at: int) -> int:
-    """Return the first position from `at` whose agent is not empty, maybe in another group."""
+    """Return the first index from `at` whose agent is not empty, maybe in another group."""
     end, skip = len(index.member), int(index.plain_only[place])
     while at < end and _has_nothing_for(index, place, index.member[at]):
-        # The entry still points at itself, but its agent is empty: point it to the next one.
+        # This entry points to itself, but its agent has become empty: point it to the next one.
         if index.skip[skip, at] == at:
             index.skip[skip, at] = at + 1
-        # Halve the path, so that later searches jump over empty agents (as in union-find).
+        # Halve the path, so that later searches skip empty agents faster (as in union-find).
         following = index.skip[skip, at]
         index.skip[skip, at] = index.skip[skip, following]
         at = following
@@ -484,7 +483,7 @@ def _skip_empty(index: AgentIndex, place: int, at: int) -> int:
 
 @compiled
 def _score_all(places: Places, standing: Standing, index: AgentIndex, place: int) -> None:
-    """Score a place on every agent; same result as `scoring.score`."""
+    """Score a place on every agent; the result is that of `scoring.score`."""
     value, weight = index.value, places.weight[place]
     value[:] = 0.0
     for k in range(places.first_column[place], places.end_column[place]):
@@ -503,21 +502,21 @@ def _score_all(places: Places, standing: Standing, index: AgentIndex, place: int
 
 @compiled
 def _keep_few(scene: Scene, index: AgentIndex, place: int) -> int:
-    """Keep the slots with the smallest values that can serve below a place; return the best, or -1.
+    """Keep the slots with the smallest values that can serve below a place.
 
-    Lower slots come first on ties.
+    Lower slots come first on ties. Returns the best slot; -1: none.
     """
     standing = scene.standing
     few, value, size = index.few[place], index.value, index.few.shape[1]
     count, last = 0, 0.0
-    # A short sorted list of the best. Slots come in ascending order, so only a smaller value
-    # displaces a listed one; ties stay with the lower slot.
+    # Keep a short sorted list of the best. Slots come in ascending order, so only a smaller value
+    # displaces a listed one; on ties the lower slot stays.
     for slot in range(len(value)):
         if count == size and value[slot] >= last:
             continue
         if not can_serve(scene, index, place, slot):
             continue
-        # Insert by shifting worse ones back; the last drops out of a full list.
+        # Insert it, and shift worse ones back; a full list loses its last.
         at = min(count, size - 1)
         while at > 0 and value[few[at - 1]] > value[slot]:
             few[at] = few[at - 1]
@@ -525,8 +524,8 @@ def _keep_few(scene: Scene, index: AgentIndex, place: int) -> int:
         few[at] = slot
         count = min(count + 1, size)
         last = value[few[count - 1]]
-    # Remember the worst value and the measures at this time: `_best_of_few` needs both to tell
-    # whether an agent outside the list can be better.
+    # Store the worst value and the measures of this time: `_best_of_few` uses both to tell whether
+    # an agent outside the list can be better.
     index.few_count[place], index.few_last[place] = count, last
     for k in range(len(standing.measure)):
         index.few_measure[k, place] = standing.measure[k, place]
@@ -535,15 +534,15 @@ def _keep_few(scene: Scene, index: AgentIndex, place: int) -> int:
 
 @compiled
 def _best_of_few(scene: Scene, index: AgentIndex, place: int) -> tuple[int, float]:
-    """Return the best of those kept and its score if it must be the best of all; else slot -1.
+    """Return the best of the kept slots and its score, if it must be the best of all.
 
-    The others had a score of at least `few_last`. It has grown at least as much as the column of
-    the measure that grew least, whichever column decides the score.
+    Otherwise the slot is -1. The score of any other agent was at least `few_last`, and has grown at
+    least by the smallest factor by which a column of the measure has grown.
     """
     places, standing = scene.places, scene.standing
     count, size = index.few_count[place], index.few.shape[1]
     best, slot = 0.0, -1
-    # The best of the list by current scores.
+    # Find the best of the list by current scores.
     for i in range(count):
         other = index.few[place, i]
         if can_serve(scene, index, place, other):
@@ -551,17 +550,17 @@ def _best_of_few(scene: Scene, index: AgentIndex, place: int) -> tuple[int, floa
             score = scoring.score(places, standing, place, standing.denominator, row)
             if slot < 0 or score < best or (score == best and other < slot):
                 best, slot = score, other
-    # A list that is not full holds all able agents, so its best is the best of all.
+    # A list that is not full has all able agents, so its best is the best of all.
     if slot < 0 or count < size:
         return slot, best
-    # The minimum growth of every score outside the list.
+    # The minimum growth of all scores outside the list.
     growth = np.inf
     for k in range(places.first_column[place], places.end_column[place]):
         if index.few_measure[k, place] > 0.0:
             growth = min(growth, standing.measure[k, place] / index.few_measure[k, place])
     last = index.few_last[place]
-    # Without growth the bound is exact, and on a tie the lower slot wins. Otherwise the bound is
-    # rounded, so only a clear lead counts.
+    # Without growth the bound is exact, and the lower slot wins ties. Otherwise the bound is
+    # rounded, so only a clear difference counts.
     if growth <= 1.0 or growth == np.inf:
         if best < last or (best == last and slot <= index.few[place, size - 1]):
             return slot, best

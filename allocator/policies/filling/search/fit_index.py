@@ -1,8 +1,8 @@
-"""Best fit: the agent whose free amounts are nearest in proportion to a client's demand.
+"""Best fit: finds the agent whose free amounts are nearest in proportion to a client's demand.
 
-Agents are sorted by the proportions of their free amounts and cut into blocks, under a binary tree.
-Each node bounds the proportions below it, so most of the tree is skipped: no agent there can be
-nearer than the nearest found so far.
+Agents are sorted by the proportions of their free amounts, and cut into blocks, which are the
+leaves of a binary tree. Each node of the tree has bounds of the proportions below it, so the search
+skips most of the tree: no agent there can be nearer than the nearest one found so far.
 """
 
 from typing import NamedTuple
@@ -15,32 +15,32 @@ from allocator.policies.filling.scene.loop_arrays import Agents, Scene
 from allocator.policies.filling.search.agent_index import AgentIndex, can_serve
 
 _DEPTH = 64
-"""Capacity of the walk's stack; no tree is that deep."""
+"""Capacity of the search's stack; no tree is that deep."""
 _SORTS = 4
-"""Re-sort after this fraction (1 / _SORTS) of the agents changed."""
+"""Sort again after this fraction (1 / _SORTS) of the agents has changed."""
 _NOBODY = -1
 
 
 class FitIndex(NamedTuple):
     """The sorted agents, and the tree over their B blocks, for each unit.
 
-    A *unit* is the resource that proportions are relative to: the first one needed. Usually there
-    is only one, so agents are sorted by a unit on first use. The nodes of a tree are 1, the root,
-    to 2 B - 1; the children of ``i`` are ``2 * i`` and ``2 * i + 1``, and block b is node
-    ``B + b``.
+    A *unit* is the resource that proportions are relative to: the first one that a client needs.
+    Usually there is only one unit, so agents are sorted by a unit on first use. The nodes of a tree
+    are 1 (the root) to 2 B - 1; the children of ``i`` are ``2 * i`` and ``2 * i + 1``, and block b
+    is node ``B + b``.
 
     `size` (1,): agents per block.
-    `changes` (R,): grants since the agents were sorted by that unit; -1: never sorted.
+    `changes` (R,): number of grants since the agents were sorted by that unit; -1: never sorted.
     `order` (R, J): slots, sorted by proportions.
     `block` (R, J): the block of each slot.
     `low`, `high` (R, 2 B, R): bounds of the proportions below a node.
-    `most` (R, 2 B, R), in thousandths: the most that is free on one of its agents; infinite if one
-        has special resources.
-    `lowest` (R, 2 B): the lowest slot that is not empty; J if there is none.
-    `useless` (R, P, ceil(2 B / 64)): bit of each node known to have no agent that can serve a leaf.
-    `waiting`, `bound` (D,): for one walk: nodes to visit, and lower bounds of the distances below
+    `most` (R, 2 B, R), in thousandths: the most that is free on an agent below a node; infinite if
+        one has special resources.
+    `lowest` (R, 2 B): the lowest slot below a node that is not empty; J if there is none.
+    `useless` (R, P, ceil(2 B / 64)): bits of nodes known to have no agent that can serve a leaf.
+    `waiting`, `bound` (D,): in one search: nodes to visit, and lower bounds of the distances below
         them.
-    `wanted` (R,): for one walk: the proportions of what is needed; NaN if nothing is.
+    `wanted` (R,): in one search: the proportions of what is needed; NaN if nothing is.
     """
 
     size: Ints
@@ -59,7 +59,7 @@ class FitIndex(NamedTuple):
 
 @allocating
 def begin(scene: Scene, size: int, wanted: bool) -> FitIndex:
-    """Allocate the index, in blocks of `size` agents; for no agents unless `wanted`."""
+    """Allocate the index, in blocks of `size` agents; without agents unless `wanted`."""
     slots, resources = len(scene.agents.row) if wanted else 0, scene.agents.free.shape[1]
     nodes = 2 * ((slots + size - 1) // size)
     return FitIndex(
@@ -80,7 +80,7 @@ def begin(scene: Scene, size: int, wanted: bool) -> FitIndex:
 
 @hot
 def first_needed(index: AgentIndex, leaf: int) -> int:
-    """Return the first resource that a leaf needs; R if it needs nothing yet."""
+    """Return the first resource that a leaf needs; R: it needs nothing yet."""
     need = index.direction[leaf]
     first = 0
     while first < len(need) and need[first] <= 0:
@@ -90,7 +90,7 @@ def first_needed(index: AgentIndex, leaf: int) -> int:
 
 @hot
 def is_out_of_order(fit: FitIndex, unit: int) -> bool:
-    """Whether enough agents changed for a re-sort to pay off."""
+    """Whether enough agents have changed to sort them again."""
     return fit.changes[unit] < 0 or fit.changes[unit] * _SORTS > fit.order.shape[1]
 
 
@@ -105,16 +105,16 @@ def sort_anew(scene: Scene, index: AgentIndex, fit: FitIndex, unit: int) -> None
         _look_into(scene.agents, index.empty, fit, unit, block)
     for node in range(blocks - 1, 0, -1):
         _sum_up(fit, unit, node)
-    # What was known of a node concerned other agents.
+    # The bits were for nodes with other agents.
     fit.useless[unit] = np.uint64(0)
     fit.changes[unit] = 0
 
 
 @allocating
 def _sorted(agents: Agents, slots: int, unit: int) -> Ints:
-    """Return the slots sorted by their proportions in each resource, the first most significant."""
+    """Return the slots sorted by proportions; the first resource is the most significant key."""
     order = np.arange(slots)
-    # Stable sorts, least significant key first.
+    # Stable sorts, the least significant key first.
     for r in range(agents.free.shape[1] - 1, -1, -1):
         if r != unit:
             key = np.empty(slots)
@@ -126,14 +126,14 @@ def _sorted(agents: Agents, slots: int, unit: int) -> Ints:
 
 @hot
 def _proportion(agents: Agents, agent: int, r: int, unit: int) -> float:
-    """How much is free per unit; infinite if none of the unit is free."""
+    """Return how much is free relative to the unit; infinite if none of the unit is free."""
     against = agents.free[agent, unit]
     return agents.free[agent, r] / against if against > 0 else np.inf
 
 
 @compiled
 def _look_into(agents: Agents, empty: Bools, fit: FitIndex, unit: int, block: int) -> None:
-    """Compute the bounds of a block."""
+    """Compute the bounds of a block from its agents."""
     slots, node = fit.order.shape[1], fit.lowest.shape[1] // 2 + block
     low, high, most = fit.low[unit, node], fit.high[unit, node], fit.most[unit, node]
     lowest = slots
@@ -174,7 +174,7 @@ def _sum_up(fit: FitIndex, unit: int, node: int) -> bool:
 
 @compiled
 def note_grant(scene: Scene, index: AgentIndex, fit: FitIndex, slot: int) -> None:
-    """Recompute the bounds above an agent whose free amounts shrank."""
+    """Update the bounds above an agent whose free amounts have decreased."""
     for unit in range(len(fit.changes)):
         if fit.changes[unit] < 0:
             continue
@@ -204,7 +204,7 @@ def look_again(fit: FitIndex, place: int, slot: int) -> None:
 
 @compiled
 def _set_useless(useless: BitWords, node: int) -> None:
-    """Mark a node as useless for a leaf, and its ancestors whose children both are."""
+    """Mark a node as useless for a leaf, and its ancestors whose children are both useless."""
     while True:
         useless[node >> 6] |= np.uint64(1) << np.uint64(node & 63)
         if node == 1 or not _has_bit(useless, node ^ 1):
@@ -221,9 +221,9 @@ def _has_bit(words: BitWords, bit: int) -> bool:
 def nearest(scene: Scene, index: AgentIndex, fit: FitIndex, unit: int, leaf: int) -> int:
     """Return the slot whose free amounts are nearest in proportion to what the leaf needs.
 
-    Distance in L1 of the two vectors, each divided by its component in the first resource needed,
-    the unit; an agent without any of that is the last choice. The lowest slot wins ties. -1 if no
-    agent can serve the leaf.
+    The distance is the L1 distance of the two vectors, each divided by its component of the unit.
+    An agent with none of the unit free is the last choice. The lowest slot wins ties. -1: no agent
+    can serve the leaf.
     """
     lowest, blocks = fit.lowest[unit], fit.lowest.shape[1] // 2
     best, found = np.inf, _NOBODY
@@ -235,13 +235,13 @@ def nearest(scene: Scene, index: AgentIndex, fit: FitIndex, unit: int, leaf: int
     while waiting > 0:
         waiting -= 1
         node = fit.waiting[waiting]
-        # The best may have improved since the node was pushed.
+        # A nearer agent may have been found since the node was pushed.
         if not _may_be_nearer(lowest[node], fit.bound[waiting], best, found):
             continue
         if node >= blocks:
             best, found = _search(scene, index, fit, unit, leaf, node - blocks, best, found)
             continue
-        # Push the more promising side last, so that it is visited first.
+        # Push the more promising child last, so that it is visited first.
         near, far = 2 * node, 2 * node + 1
         near_bound = _bound(fit, unit, near)
         far_bound = _bound(fit, unit, far)
@@ -258,9 +258,9 @@ def nearest(scene: Scene, index: AgentIndex, fit: FitIndex, unit: int, leaf: int
 
 @hot
 def _bound(fit: FitIndex, unit: int, node: int) -> float:
-    """Lower bound of the distances below a node.
+    """Return a lower bound of the distances below a node.
 
-    Summed in the order of `_distance`, so that rounding cannot make it exceed one of them.
+    It is summed in the order of `_distance`, so that rounding cannot make it exceed one of them.
     """
     low, high, wanted = fit.low[unit, node], fit.high[unit, node], fit.wanted
     bound = 0.0
@@ -274,7 +274,7 @@ def _bound(fit: FitIndex, unit: int, node: int) -> float:
 
 @hot
 def _may_be_nearer(lowest: int, bound: float, best: float, found: int) -> bool:
-    """Whether a bound, with the lowest slot there, may beat the best so far."""
+    """Whether a node with this bound and lowest slot may have a better agent than the best."""
     return found < 0 or bound < best or (bound == best and lowest < found)
 
 
@@ -310,7 +310,7 @@ def _search(
             continue
         value = _distance(scene.agents, fit.wanted, unit, scene.agents.row[slot])
         if not _may_be_nearer(slot, value, best, found):
-            useless = False  # as far as is known
+            useless = False  # as far as known
         elif can_serve(scene, index, leaf, slot):
             best, found = value, slot
             useless = False
@@ -321,7 +321,7 @@ def _search(
 
 @hot
 def _distance(agents: Agents, wanted: Floats, unit: int, agent: int) -> float:
-    """Distance of an agent from what is wanted; 0 if nothing is."""
+    """Return the distance of an agent from what is wanted; 0 if nothing is wanted."""
     if np.isnan(wanted[unit]):
         return 0.0
     against = agents.free[agent, unit]

@@ -1,7 +1,7 @@
-"""A quick check of which clients an agent may be able to serve, 64 at a time; no false negatives.
+"""A quick test which clients an agent may be able to serve, 64 at a time; no false negatives.
 
-It is fast if many clients cannot be served, for whatever reason: a framework may be in a thousand
-roles and demand more than any agent has, or be barred almost everywhere.
+It helps if many clients cannot be served: a framework may be in a thousand roles and demand more
+than any agent has, or be barred almost everywhere.
 """
 
 from typing import NamedTuple
@@ -19,12 +19,12 @@ NO_BITS, ALL_BITS = np.uint64(0), ~np.uint64(0)
 
 
 class Hopes(NamedTuple):
-    """What is free on the agent under examination; the arrays are reused for every agent.
+    """What is free on the agent under test; the arrays are reused for every agent.
 
     `plain`, `whole` (2, R), in thousandths: what any client may have, without and with all special
-        resources (regardless of who may have those); as `wants` takes it.
-    `plain_step`, `whole_step` (2, D): how high these reach on each scale.
-    `some` (2,): whether these could satisfy any client: plain, whole.
+        resources (whether or not a client may have these); rows as for `needs.steps_reached`.
+    `plain_step`, `whole_step` (2, D): the steps that these reach on each scale.
+    `some` (2,): whether `plain` and `whole` may be enough for any client.
     """
 
     plain: Ints
@@ -49,7 +49,7 @@ def begin(scene: Scene) -> Hopes:
 
 @compiled
 def look_at(scene: Scene, hopes: Hopes, agent: int) -> bool:
-    """Examine an agent; return whether some client could use what is free there."""
+    """Examine an agent; return whether some client may be able to use what is free there."""
     agents, thresholds, special = scene.agents, scene.thresholds, False
     for each in range(2):
         for r in range(hopes.plain.shape[1]):
@@ -61,7 +61,7 @@ def look_at(scene: Scene, hopes: Hopes, agent: int) -> bool:
             special |= amount > 0
     if scene.rule.stage == LEFT_OVER:
         return special
-    # Nothing is no offer, even to a client that takes anything.
+    # An empty amount is no offer, even to a client that accepts any.
     plain = False
     for r in range(hopes.plain.shape[1]):
         plain |= hopes.plain[0, r] > 0
@@ -76,7 +76,7 @@ def look_at(scene: Scene, hopes: Hopes, agent: int) -> bool:
 
 @hot
 def _of_use(scene: Scene, e: int) -> int:
-    """How much of a special row is of use to any client; a shared volume is, to its taker."""
+    """Return how much of a special resource is useful; a shared volume also is to its taker."""
     agents = scene.agents
     if scene.kinds.tier[agents.special[e]] == _SHARED and scene.rule.stage != LEFT_OVER:
         return int(agents.special_whole[e])
@@ -85,24 +85,24 @@ def _of_use(scene: Scene, e: int) -> int:
 
 @hot
 def of_word(scene: Scene, hopes: Hopes, agent: int, word: int, bits: np.uint64) -> np.uint64:
-    """Bits of the given clients (of one word) that the examined agent may be able to serve."""
+    """Return which of the clients (bits of one word) the examined agent may be able to serve."""
     thresholds, found = scene.thresholds, NO_BITS
     if scene.agents.barring[agent]:
         bits &= ~scene.agents.barred[agent, word]
     if not len(thresholds.members):
         return bits
     if scene.rule.stage == LEFT_OVER:
-        # Leftovers are special resources that make no task, so wants do not matter.
+        # Leftovers are special resources that make no task, so needs do not matter.
         return bits & _may_have_special(scene, agent, word)
     if scene.rule.several:
-        # An existing offer is extended task by task, whatever its minimum.
+        # Tasks may be added to an existing offer, whatever the minimum.
         found = bits & scene.agents.stands[agent, word]
         bits &= ~found
     if bits != NO_BITS and hopes.some[0]:
         those = needs.could_do(thresholds, hopes.plain_step, word, bits)
         bits &= ~those
         found |= those
-    # Special resources add to that for the clients that may have some.
+    # Special resources may make it enough for clients that may have some.
     if bits != NO_BITS and hopes.some[1]:
         bits &= _may_have_special(scene, agent, word)
         found |= needs.could_do(thresholds, hopes.whole_step, word, bits)
@@ -111,7 +111,7 @@ def of_word(scene: Scene, hopes: Hopes, agent: int, word: int, bits: np.uint64) 
 
 @compiled
 def _may_have_special(scene: Scene, agent: int, word: int) -> np.uint64:
-    """Bits of the clients (of one word) that may have something special free on an agent."""
+    """Return the clients (bits of one word) that may have special resources free on an agent."""
     agents, found = scene.agents, NO_BITS
     for e in range(agents.start[agent], agents.start[agent + 1]):
         if _of_use(scene, e) > 0:
@@ -122,7 +122,7 @@ def _may_have_special(scene: Scene, agent: int, word: int) -> np.uint64:
 @compiled
 def turn(square: BitWords) -> None:
     """Transpose 64 words of 64 bits: bit i of word j becomes bit j of word i."""
-    # Swap the upper right with the lower left quarter, then recurse within the quarters.
+    # Swap the upper right with the lower left quarter, and repeat within the quarters.
     width, mask = 32, np.uint64(0xFFFFFFFF)
     while width:
         shift = np.uint64(width)

@@ -1,4 +1,4 @@
-"""A visit to an agent: its state, and the search among all clients for the best it can serve."""
+"""A visit to an agent: its state, and the search for the best client that the agent can serve."""
 
 from typing import NamedTuple
 
@@ -23,11 +23,11 @@ class Visit(NamedTuple):
     `score` (P,): scores on this agent, for criteria with a denominator per agent.
     `alive` (P,): places with a leaf below that takes part in this stage.
     `client` (W,): bits of the clients that have a leaf.
-    `offerable` (1,): all that is plain and free makes an offer.
-    `passed_over` (P,): places taken out of their tournaments during the visit.
-    `hopes`: buffers for the quick check of all clients.
+    `offerable` (1,): whether all free plain resources together make an offer.
+    `passed_over` (P,): places removed from their tournaments during the visit.
+    `hopes`: buffers for the quick test of all clients.
     `listed` (P,): leaves that the agent may be able to serve.
-    `best`, `seen` (P,): the best child of each place, and the search that found it.
+    `best`, `seen` (P,): the best child of each place, and the number of the search that found it.
     `looks` (1,): number of searches.
     `precheck`: what quotas leave.
     """
@@ -51,7 +51,7 @@ def begin(scene: Scene) -> Visit:
     places, standing, agents, rule = scene.places, scene.standing, scene.agents, scene.rule
     count = len(places.parent)
     words = agents.barred.shape[1]
-    # Shared by all visits of this stage.
+    # All visits of this stage share these arrays.
     visit = Visit(
         np.zeros(count),
         np.ones(count, np.bool_),
@@ -87,7 +87,7 @@ def is_barred_to_all(agents: Agents, visit: Visit, agent: int) -> bool:
     """Whether exclusions and filters bar all clients."""
     if not agents.barring[agent]:
         return False
-    # One client with a leaf and without a bar is enough.
+    # One client that has a leaf and is not barred is enough.
     for word in range(len(visit.client)):
         if visit.client[word] & ~agents.barred[agent, word]:
             return False
@@ -96,10 +96,10 @@ def is_barred_to_all(agents: Agents, visit: Visit, agent: int) -> bool:
 
 @compiled
 def best_of_all(scene: Scene, visit: Visit, agent: int) -> int:
-    """Search all clients for the first in order that the agent can serve; -1 if none."""
+    """Search all clients for the first in order that the agent can serve; -1: none."""
     count = _list_hopeful(scene, visit, agent)
-    # Clients not listed cannot be served; listed ones usually can. So test the first of them, and
-    # all only if that fails.
+    # Clients that are not listed cannot be served; listed ones usually can. So test the first of
+    # them, and all of them only if that fails.
     leaf = _first(scene, visit, count, agent)
     if leaf < 0 or offers.can_serve(scene, visit.offerable[0], leaf, agent):
         return leaf
@@ -113,7 +113,7 @@ def best_of_all(scene: Scene, visit: Visit, agent: int) -> int:
 
 @compiled
 def _list_hopeful(scene: Scene, visit: Visit, agent: int) -> int:
-    """List the leaves that the agent may be able to serve, by a quick check; return the count."""
+    """List the leaves that pass the quick test for the agent; return their number."""
     agents, precheck = scene.agents, visit.precheck
     if not prefilter.look_at(scene, visit.hopes, agent):
         return 0
@@ -136,9 +136,9 @@ def _list_hopeful(scene: Scene, visit: Visit, agent: int) -> int:
 
 @compiled
 def _first(scene: Scene, visit: Visit, count: int, agent: int) -> int:
-    """Return the first in order of the listed leaves; -1 if none is listed.
+    """Return the first in order of the listed leaves; -1: none is listed.
 
-    The order applies from the root down, so each place notes its best child with a listed leaf.
+    The order applies from the root down, so each place stores its best child with a listed leaf.
     """
     places, standing, best, seen = scene.places, scene.standing, visit.best, visit.seen
     scores = standing.score if scene.rule.shared else visit.score
@@ -168,22 +168,22 @@ def _first(scene: Scene, visit: Visit, count: int, agent: int) -> int:
 def _best_child(
     places: Places, standing: Standing, scores: Floats, among: Bools, parent: int
 ) -> int:
-    """Return the child with the smallest key among the marked ones; -1 if none is marked.
+    """Return the child with the smallest key among the marked ones; -1: none is marked.
 
-    Scores are compared as integers, which order non-negative floats correctly, and whose minimum
-    over a slice the compiler vectorises.
+    Scores are compared as integers, whose order is the same for non-negative floats, and whose
+    minimum over a slice the compiler vectorises.
     """
     first, last = places.first[parent], places.last[parent]
     bits, marked = scores.view(np.int64)[first:last], among[first:last]
-    # First the smallest score among the marked children.
+    # Find the smallest score among the marked children.
     least = _LAST
     for i in range(len(bits)):
         mine = bits[i] if marked[i] else _LAST
         least = min(mine, least)
     if least == _LAST:
         return NOBODY
-    # Then, among those with exactly this score, the one served longest ago. The lowest place wins
-    # ties, as it comes first.
+    # Of the children with exactly this score, find the one served longest ago. On ties the lowest
+    # place wins, because it comes first.
     best = NOBODY
     for i in range(len(bits)):
         if (
@@ -197,11 +197,12 @@ def _best_child(
 
 @compiled
 def descend(scene: Scene, visit: Visit, among: Bools, agent: int) -> int:
-    """Descend from the root to the first leaf among the marked ones; -1 if there is none."""
+    """Descend from the root to the first leaf among the marked ones; -1: there is none."""
     places, standing, rule = scene.places, scene.standing, scene.rule
     place = len(places.parent) - 1
     while place >= 0 and places.client[place] < 0:
-        # Shared scores are up to date. Others depend on the agent, so score this family first.
+        # Shared scores are up to date. Other scores depend on the agent, so compute them for these
+        # children first.
         if rule.shared:
             place = _best_child(places, standing, standing.score, among, place)
         else:
