@@ -26,8 +26,8 @@ class Decisions:
     `groups`: decisions with the same kinds are in one group; no group is empty.
     `reclaims`: requests to frameworks to leave agents.
     `holds_back`: rules, demands or a plan explain why there are no decisions.
-    `gangs`: the first row and the number of rows of each gang's decisions: they are offered together
-        or not at all.
+    `gangs`: first row and number of rows of each gang's decisions, which are offered together or
+        not at all.
     """
 
     cycle: int
