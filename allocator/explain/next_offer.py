@@ -1,0 +1,519 @@
+"""When a waiting client is likely to be offered something: a range, and what it rests on.
+
+The client's next offer needs room for its next task on an agent that it may use, and its turn.
+Room comes back as tasks of others end. How long these run is learnt, and known only as a
+distribution, so their ends are drawn many times, each time from what remains of it given how long
+they have run; the range is the median and the p95 of the times at which there was room. Ends that
+have not happened yet count: tasks that still run have lasted at least as long (life table [1]_).
+Beyond what was ever seen, as long again is as likely as not.
+
+Turns are counted in room: what clients with a smaller share take before, and what guarantees keep
+free, comes first. Everything else is as it is now: no client comes or goes, and no limit changes.
+
+References
+----------
+.. [1] Cutler, Ederer. "Maximum utilization of the life table method in analyzing survival."
+   Journal of Chronic Diseases 8(6), 1958.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from allocator.core import (
+    BUCKETS,
+    EDGES_MS,
+    UNBOUNDED,
+    Bools,
+    Floats,
+    Ints,
+    Snapshot,
+    State,
+    bits,
+    bucket_of,
+    collectors,
+    learnt,
+    need_of,
+    tasks_in,
+)
+from allocator.plain import counted
+
+DRAWS = 100
+"""How often ends are drawn; the 95th of the times, in order, is the p95."""
+
+CELLS_MAX = 2_000_000
+"""Amounts of holdings, by kind, that are copied; of more, those on every nth agent."""
+
+PIECES_MAX = 10_000
+"""Ends in one draw; of more, those on agents on which something ends soonest."""
+
+TASKS_MAX = 8
+"""Tasks that a holding is divided into at most."""
+
+_NEVER_BITS = 44
+
+NEVER = np.int64(1 << _NEVER_BITS)
+"""Later than anything, in milliseconds from now."""
+
+_EDGES = np.array((0, *EDGES_MS), np.int64)
+
+
+class Held(NamedTuple):
+    """What is held on agents that may be offered, and what is free there.
+
+    `part`: of such agents, every nth is here.
+    `agent` (m,): handles, ascending; `free` (m, K), in thousandths.
+    `place` (n,): row of the agent of each holding, ascending; `client` (n,).
+    `began_ms` (n,): since when something is used there; -1: before the session knew it.
+    `held`, `offered` (n, K), in thousandths: offered or used; offered.
+    `column_of_kind` (K,); `plain_kind` (R,): as in the books.
+    `topic` (C,): which row of `ends` is about each client; -1: none.
+    `ends` (T, BUCKETS): how many tasks ended, by how long they had run.
+    `interval_ms`: between the last two full cycles.
+    """
+
+    part: int
+    agent: Ints
+    free: Ints
+    place: Ints
+    client: Ints
+    began_ms: Ints
+    held: Ints
+    offered: Ints
+    column_of_kind: Ints
+    plain_kind: Ints
+    topic: Ints
+    ends: Ints
+    interval_ms: int
+
+
+def take_held(state: State, barred: Bools, interval_ms: int) -> Held:
+    """Copy what forecasts need; on the thread that owns the books.
+
+    `barred` (A,): agents that none of the clients in question may use, by handle.
+    """
+    kinds = len(state.space)
+    usable = state.agents.ready & ~barred
+    for its in collectors(state).values():
+        usable[list(its.agent)] = False
+    agent, books = np.flatnonzero(usable), state.ledger.books
+    rows = state.ledger.rows()
+    rows = rows[usable[books.agent[rows]]]
+    part = max(1, -(-(len(rows) + len(agent)) * max(kinds, 1) // CELLS_MAX))
+    if part > 1:
+        agent = agent[::part]
+        rows = rows[np.isin(books.agent[rows], agent)]
+    rows = rows[np.argsort(books.agent[rows], kind="stable")]
+    client = books.client[rows]
+    topic, ends = learnt(state, np.unique(client))
+    return Held(
+        part=part,
+        agent=agent,
+        free=state.free_on(agent)[:, :kinds],
+        place=np.searchsorted(agent, books.agent[rows]),
+        client=client,
+        began_ms=books.used_ms[rows],
+        held=books.held[rows, :kinds],
+        offered=books.offered[rows, :kinds],
+        column_of_kind=state.space.column_of_kind[:kinds].copy(),
+        plain_kind=state.space.plain_kind.copy(),
+        topic=topic,
+        ends=ends,
+        interval_ms=interval_ms,
+    )
+
+
+@dataclass(frozen=True)
+class NextOffer:
+    """A forecast, or why there is none.
+
+    `expected_ms`, `latest_ms`: from now, the p50 and the p95; -1: not known.
+    `text`: what it rests on, or why there is none, in words.
+    """
+
+    expected_ms: int
+    latest_ms: int
+    text: str
+
+    @staticmethod
+    def none(why: str) -> "NextOffer":
+        return NextOffer(-1, -1, f"no forecast: {why}")
+
+
+class _Pieces(NamedTuple):
+    """Amounts that come back together, n of them, on agents (m,) in ascending order.
+
+    `place` (n,): row of the agent; `client` (n,); `age_ms` (n,): -1: not known.
+    `amount` (n, R), in thousandths.
+    """
+
+    place: Ints
+    client: Ints
+    age_ms: Ints
+    amount: Ints
+
+    def some(self, rows: Ints) -> "_Pieces":
+        return _Pieces._make(column[rows] for column in self)
+
+
+def forecast(
+    snapshot: Snapshot,
+    held: Held,
+    now_ms: int,
+    client: int,
+    demand: Ints,
+    excluded: Bools,
+    filters: tuple[Ints, Ints],
+    seed: int,
+) -> NextOffer:
+    """When a client that may be offered something will be.
+
+    `demand` (C, R): what one task of each client needs; zeros if that is not known.
+    `excluded` (A,): agents that the client must not use, by handle.
+    `filters` (n,), (n,): agents that it refused, by handle, and until when.
+    """
+    if _is_bounded(snapshot, client):
+        return NextOffer.none("its limits leave no room for its next task")
+    usable = np.flatnonzero(~excluded[held.agent])
+    if not len(usable):
+        return NextOffer.none("no agent is open to it that may be offered and that no gang keeps")
+    needed, opening = _needed(snapshot, client)
+    kinds = _kinds(snapshot, held, client)
+    columns = len(snapshot.resources)
+    free = _by_column(held.free[usable], held.column_of_kind, kinds, columns)
+    pieces = _pieces(held, usable, kinds, demand, now_ms)
+    most = free.copy()
+    np.add.at(most, pieces.place, pieces.amount)
+    fits = tasks_in(most, needed) >= opening
+    if not fits.any():
+        return NextOffer.none("none of its agents would have room for its next task if empty")
+    opens_ms = _opens_ms(held.agent[usable], filters, now_ms)
+    before = _before(snapshot, held.agent[usable], client, needed)
+    wanted = opening
+    if snapshot.gangs is not None and client in snapshot.gangs.client:
+        wanted = max(need_of(snapshot, client), opening)
+    known = held.topic[pieces.client] >= 0
+    known &= pieces.age_ms >= 0
+    chosen = _chosen(held, pieces, known, fits)
+    chance = np.random.default_rng(seed).random((DRAWS, len(chosen)))
+    some = pieces.some(chosen)
+    ends_ms = _Lives.of(held, pieces, known).ends_ms(some, known[chosen], chance)
+    agents = _Agents(free, opens_ms, needed, opening)
+    when_ms = np.sort(_when(agents, some, ends_ms, -(-before // held.part) + wanted))
+    return _in_words(held, when_ms, pieces, known, before, int(fits.sum()))
+
+
+def _in_words(
+    held: Held, when_ms: Ints, pieces: _Pieces, known: Bools, before: int, agents: int
+) -> NextOffer:
+    expected_ms, latest_ms = (int(when_ms[at]) for at in (DRAWS // 2, -(-95 * DRAWS // 100) - 1))
+    behind = f", after {counted(before, 'task')} of others" if before else ""
+    if expected_ms >= NEVER:
+        if unknown := int((~known).sum()):
+            of_all = f"{unknown} of {counted(len(known), 'task')} on its agents run"
+            return NextOffer.none(f"too little is learnt of how long {of_all}")
+        return NextOffer.none(f"its agents have no room for it{behind}, even if all tasks end")
+    on = counted(agents, "agent") + f" (every {held.part}th is looked at)" * (held.part > 1)
+    ends = (
+        "there is room now"
+        if not expected_ms
+        else (f"by how long tasks like the {len(pieces.place)} there run")
+    )
+    late_ms = latest_ms + held.interval_ms if latest_ms < NEVER else -1
+    return NextOffer(expected_ms, late_ms, f"{ends}, on any of {on}{behind}")
+
+
+def _needed(snapshot: Snapshot, client: int) -> tuple[Ints, int]:
+    """What one task needs, (R,), and how many an offer begins with; if unknown, the minimum."""
+    demand = snapshot.demand[client]
+    if demand.any():
+        return demand, max(int(snapshot.opening[client]), 1)
+    first, end = snapshot.minimum_rows[client].tolist()
+    if first < end:
+        return snapshot.minimum[first], 1
+    return (snapshot.total > 0).astype(np.int64), 1
+
+
+def _chain(snapshot: Snapshot, client: int) -> list[int]:
+    """The bounds of a client."""
+    bounds = snapshot.bounds
+    rows, row = [int(bounds.of_framework[client])], int(bounds.of_client[client])
+    while row >= 0:
+        rows.append(row)
+        row = int(bounds.above[row])
+    return [each for each in rows if each >= 0]
+
+
+def _is_bounded(snapshot: Snapshot, client: int) -> bool:
+    needed, opening = _needed(snapshot, client)
+    left = snapshot.bounds.left[_chain(snapshot, client)]
+    return bool(((left < opening * needed) & (needed > 0)).any())
+
+
+def _kinds(snapshot: Snapshot, held: Held, client: int) -> Bools:
+    """Kinds that the client's tasks may use, (K,); none of what is revocable."""
+    found = np.zeros(len(held.column_of_kind), np.bool_)
+    found[held.plain_kind[held.plain_kind >= 0]] = True
+    specials = snapshot.specials
+    rows = np.arange(len(specials.kind))
+    mine = bits(specials.reach, rows, np.full(len(rows), client)) & (specials.tier <= 1)
+    found[specials.kind[mine]] = True
+    return found
+
+
+def _by_column(amounts: Ints, column_of_kind: Ints, kinds: Bools, columns: int) -> Ints:
+    """Sum up some kinds of amounts (n, K) by column, (n, R)."""
+    found = np.zeros((len(amounts), columns), np.int64)
+    for kind in np.flatnonzero(kinds).tolist():
+        found[:, column_of_kind[kind]] += amounts[:, kind]
+    return found
+
+
+def _pieces(held: Held, usable: Ints, kinds: Bools, demand: Ints, now_ms: int) -> _Pieces:
+    """Divide holdings into tasks, and what is on offer, as if it were used from now on."""
+    row = np.full(len(held.agent), -1)
+    row[usable] = np.arange(len(usable))
+    mine = np.flatnonzero(row[held.place] >= 0)
+    columns = demand.shape[1]
+    offered = _by_column(held.offered[mine], held.column_of_kind, kinds, columns)
+    used = _by_column(held.held[mine], held.column_of_kind, kinds, columns) - offered
+    client, began_ms = held.client[mine], held.began_ms[mine]
+    one = demand[client]
+    tasks = np.full(len(mine), TASKS_MAX)
+    for column in range(columns):
+        np.minimum(
+            tasks,
+            np.where(one[:, column] > 0, used[:, column] // np.maximum(one[:, column], 1), tasks),
+            out=tasks,
+        )
+    tasks = np.where(one.any(axis=1), np.clip(tasks, 1, TASKS_MAX), 1)
+    has = used.any(axis=1)
+    at = np.repeat(np.flatnonzero(has), tasks[has])
+    first = np.append(True, at[1:] != at[:-1])[: len(at)]
+    amount = used[at] // tasks[at, None]
+    amount[first] += used[at[first]] - amount[first] * tasks[at[first], None]
+    more = np.flatnonzero(offered.any(axis=1))
+    age_ms = np.where(began_ms < 0, -1, now_ms - began_ms)
+    place = np.append(row[held.place[mine]][at], row[held.place[mine]][more])
+    order = np.argsort(place, kind="stable")
+    return _Pieces(
+        place[order],
+        np.append(client[at], client[more])[order],
+        np.append(age_ms[at], np.zeros(len(more), np.int64))[order],
+        np.vstack([amount, offered[more]])[order],
+    )
+
+
+def _opens_ms(agent: Ints, filters: tuple[Ints, Ints], now_ms: int) -> Ints:
+    """From when each agent is not refused, in milliseconds from now."""
+    found = np.zeros(len(agent), np.int64)
+    refused, expires_ms = filters
+    at = np.minimum(np.searchsorted(agent, refused), max(len(agent) - 1, 0))
+    there = agent[at] == refused
+    np.maximum.at(found, at[there], np.maximum(expires_ms[there] - now_ms, 0))
+    return found
+
+
+def _before(snapshot: Snapshot, agents: Ints, client: int, needed: Ints) -> int:
+    """Room that others get before the client's turn, in tasks of the client."""
+    tasks, others = _turns_before(snapshot, client)
+    one = np.maximum(snapshot.demand[others], 1)
+    ratio = -(-one[:, needed > 0] // needed[needed > 0])
+    room = tasks * ratio.max(axis=1, initial=1) * _overlap(snapshot, agents, others)
+    bounds = snapshot.bounds
+    kept = bounds.required.copy()
+    for row in _chain(snapshot, client):
+        if row < len(bounds.owed):
+            kept = np.maximum(kept - bounds.owed[row], 0)
+    kept = -(-kept[needed > 0] // needed[needed > 0])
+    return int(np.ceil(room.sum())) + int(kept.max(initial=0))
+
+
+def _overlap(snapshot: Snapshot, agents: Ints, others: Ints) -> Floats:
+    """On which part of some agents, by handle, each of other clients may be served."""
+    row = np.minimum(np.searchsorted(snapshot.handle, agents), len(snapshot.handle) - 1)
+    row = row[(snapshot.handle[row] == agents) & snapshot.excluding[row]]
+    if not len(row) or not len(others):
+        return np.ones(len(others))
+    barred = np.zeros(len(others), np.int64)
+    for each in row[:: max(1, len(row) // 1000)]:
+        barred += bits(snapshot.excluded, np.full(len(others), each), others)
+    return 1.0 - barred * max(1, len(row) // 1000) / max(len(agents), len(row))
+
+
+def _turns_before(snapshot: Snapshot, client: int) -> tuple[Floats, Ints]:
+    """How many tasks others get before the client's turn, by weighted dominant shares.
+
+    Returns (n,), (n,): tasks, and whose. Where a role competes with the client's, its clients
+    share what the role gets before.
+    """
+    tree, leaf = snapshot.tree, int(snapshot.leaf_of_client[client])
+    clients = len(snapshot.leaf_of_client)
+    columns = snapshot.counted & (snapshot.total > 0)
+    sums = snapshot.held_over_tree(np.ones(clients), np.zeros(clients))[:, :-1]
+    score = (sums[:, columns] / snapshot.total[columns]).max(axis=1, initial=0.0) / tree.weight
+    mine = np.full(len(tree.parent), -1)  # by parent: the node on the client's way
+    at = leaf
+    while tree.parent[at] >= 0:
+        mine[tree.parent[at]] = at
+        at = int(tree.parent[at])
+    rival = np.arange(len(tree.parent))  # where each node's way joins it: the node beside it
+    for node in range(len(tree.parent) - 2, -1, -1):
+        if mine[tree.parent[node]] < 0:
+            rival[node] = rival[tree.parent[node]]
+    leaves = np.flatnonzero(np.arange(len(tree.client)) != leaf)
+    if snapshot.gangs is not None:  # they wait until all of them fit
+        leaves = leaves[~np.isin(tree.client[leaves], snapshot.gangs.client)]
+    its = rival[leaves]
+    way = mine[tree.parent[its]]
+    others = tree.client[leaves]
+    demand = snapshot.demand[others]
+    share = (demand[:, columns] / snapshot.total[columns]).max(axis=1, initial=0.0)
+    behind = score[way] - score[its]
+    first = np.where(
+        tree.served[its] == tree.served[way], its < way, tree.served[its] < tree.served[way]
+    )
+    lacks = np.maximum(behind, 0.0) * tree.weight[its] / np.maximum(share, 1e-9)
+    tasks = np.where(behind > 0, np.floor(lacks) + 1, np.where((behind == 0) & first, 1.0, 0.0))
+    tasks = tasks / np.bincount(its, minlength=len(tree.parent))[its]
+    if snapshot.overdue[client]:
+        tasks = np.where(snapshot.overdue[others], np.minimum(tasks, 1.0), 0.0)
+    else:
+        tasks = np.maximum(tasks, snapshot.overdue[others])
+    found = np.minimum(tasks, _within_limits(snapshot, others))
+    return found[found > 0], others[found > 0]
+
+
+def _within_limits(snapshot: Snapshot, clients: Ints) -> Floats:
+    """How many tasks of each client, (n,), its limits leave room for."""
+    bounds, demand = snapshot.bounds, np.maximum(snapshot.demand[clients], 1)
+    found = np.full(len(clients), float(UNBOUNDED))
+    for row in (bounds.of_framework[clients], bounds.of_client[clients]):
+        while len(at := np.flatnonzero(row >= 0)):
+            left = np.maximum(bounds.left[row[at]] // demand[at], 0)
+            left = np.where(snapshot.demand[clients[at]] > 0, left, UNBOUNDED)
+            found[at] = np.minimum(found[at], left.min(axis=1, initial=UNBOUNDED))
+            above = np.full(len(row), -1)
+            above[at] = bounds.above[row[at]]
+            row = above  # noqa: PLW2901 - up the tree
+    return found
+
+
+class _Agents(NamedTuple):
+    """Agents, m of them, and the client that waits for them.
+
+    `free` (m, R), in thousandths; `opens_ms` (m,): from now.
+    `needed` (R,), `opening`: one task, and how many of them an offer begins with.
+    """
+
+    free: Ints
+    opens_ms: Ints
+    needed: Ints
+    opening: int
+
+    def room(self, amounts: Ints) -> Ints:
+        """Tasks in amounts (n, R); 0 if an offer could not begin with these."""
+        tasks = tasks_in(amounts, self.needed)
+        return np.where(tasks >= self.opening, tasks, 0)
+
+
+class _Lives(NamedTuple):
+    """How long tasks of topics last.
+
+    `surviving` (T, BUCKETS): the part that lasts longer than the lower edge of each bucket.
+    `last` (T,): the bucket of the longest duration seen.
+    `topic` (C,).
+    """
+
+    surviving: Floats
+    last: Ints
+    topic: Ints
+
+    @staticmethod
+    def of(held: Held, pieces: _Pieces, known: Bools) -> "_Lives":
+        """Estimate from ends, and from the ages of what runs."""
+        ends = held.ends.astype(np.float64)
+        cell = held.topic[pieces.client[known]] * BUCKETS + bucket_of(pieces.age_ms[known])
+        runs = np.bincount(cell, minlength=ends.size).reshape(ends.shape)
+        reached = np.cumsum((ends + runs)[:, ::-1], axis=1)[:, ::-1]
+        at_risk = reached - runs / 2  # those that run left the bucket at any time
+        lost = np.where(at_risk > 0, ends / np.maximum(at_risk, 1e-9), 0.0)
+        kept = np.cumprod(1.0 - np.clip(lost, 0.0, 1.0), axis=1)
+        surviving = np.hstack([np.ones((len(ends), 1)), kept[:, :-1]])
+        last = BUCKETS - 1 - np.argmax(ends[:, ::-1] > 0, axis=1)
+        return _Lives(surviving, np.minimum(last, BUCKETS - 2), held.topic)
+
+    def ends_ms(self, pieces: _Pieces, known: Bools, chance: Floats) -> Ints:
+        """When pieces (n,) end, from now, for chances (D, n) from 0 to 1; `NEVER`: not known."""
+        found = np.full(chance.shape, NEVER)
+        topic = self.topic[pieces.client]
+        for each in np.unique(topic[known]).tolist():
+            at = np.flatnonzero(known & (topic == each))
+            left_ms = self._drawn(each, pieces.age_ms[at], chance[:, at])
+            found[:, at] = np.minimum(left_ms, float(NEVER)).astype(np.int64)
+        return found
+
+    def _drawn(self, topic: int, age_ms: Ints, chance: Floats) -> Floats:
+        last = int(self.last[topic])
+        edges, surviving = _EDGES[: last + 2], self.surviving[topic, : last + 2]
+        falling = surviving[::-1]
+        # The part that lasts as long as each piece has, and the part that it outlasts.
+        reached = np.interp(age_ms, edges, surviving)
+        level = np.maximum(reached * chance, 1e-12)
+        inside = np.interp(level, falling, edges[::-1].astype(np.float64))
+        end, tail = float(edges[-1]), max(float(surviving[-1]), 1e-12)
+        lasts = np.where(level >= tail, inside, end * tail / level)
+        # Beyond what was seen: as long again is as likely as not.
+        beyond = age_ms >= end
+        lasts = np.where(beyond, np.maximum(age_ms, 1) / np.maximum(chance, 1e-12), lasts)
+        return np.maximum(lasts - age_ms, 0.0)
+
+
+def _chosen(held: Held, pieces: _Pieces, known: Bools, fits: Bools) -> Ints:
+    """Which pieces to look at, ascending: those of agents on which some end soonest."""
+    some = np.flatnonzero(fits[pieces.place])
+    if len(some) <= PIECES_MAX:
+        return some
+    ends = held.ends.astype(np.float64)
+    total_ms = (ends * np.append(_EDGES[1:], _EDGES[-1])).sum(axis=1)
+    per_ms = np.append(ends.sum(axis=1) / np.maximum(total_ms, 1.0), 0.0)  # the last: not known
+    rate = np.where(known, per_ms[held.topic[pieces.client]], 0.0)
+    of_agent = np.bincount(pieces.place[some], rate[some], len(fits))
+    size = np.bincount(pieces.place[some], minlength=len(fits))
+    order = np.argsort(-of_agent, kind="stable")
+    taken = np.zeros(len(fits), np.bool_)
+    taken[order[np.cumsum(size[order]) <= PIECES_MAX]] = True
+    return some[taken[pieces.place[some]]]
+
+
+def _when(agents: _Agents, pieces: _Pieces, ends_ms: Ints, tasks: int) -> Ints:
+    """When there is room for some tasks in each draw, (D,); `NEVER`: in none of the times.
+
+    `ends_ms` (D, n): when each piece ends.
+    """
+    order = np.argsort((pieces.place << _NEVER_BITS) + np.minimum(ends_ms, NEVER - 1), axis=1)
+    now = agents.room(agents.free)
+    draws, begins = len(ends_ms), np.searchsorted(pieces.place, np.arange(len(agents.free) + 1))
+    room = np.full(ends_ms.shape, 2**31)
+    for column in np.flatnonzero(agents.needed).tolist():
+        total = np.zeros((draws, len(pieces.place) + 1), np.int64)
+        np.cumsum(pieces.amount[order, column], axis=1, out=total[:, 1:])
+        here = total[:, 1:] - total[:, begins[pieces.place]]
+        here += agents.free[pieces.place, column]
+        np.minimum(room, here // agents.needed[column], out=room)
+    room = np.where(room >= agents.opening, room, 0)
+    before = np.hstack([np.zeros((draws, 1), np.int64), room[:, :-1]])
+    first = begins[:-1][np.diff(begins) > 0]
+    before[:, first] = now[pieces.place[first]]
+    when_ms = np.take_along_axis(ends_ms, order, axis=1)
+    when_ms = np.maximum(when_ms, agents.opens_ms[pieces.place])
+    gain = np.where(when_ms < NEVER, room - before, 0)
+    # What is free already comes first.
+    gain = np.hstack([np.broadcast_to(now, (draws, len(now))), gain])
+    when_ms = np.hstack([np.broadcast_to(agents.opens_ms, (draws, len(now))), when_ms])
+    order = np.argsort(when_ms, axis=1, kind="stable")
+    enough = np.cumsum(np.take_along_axis(gain, order, axis=1), axis=1) >= tasks
+    found = np.take_along_axis(order, np.argmax(enough, axis=1)[:, None], axis=1)
+    when = np.take_along_axis(when_ms, found, axis=1)[:, 0]
+    return np.where(enough.any(axis=1), when, NEVER)
