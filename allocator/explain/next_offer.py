@@ -24,7 +24,6 @@ import numpy as np
 from allocator.core import (
     BUCKETS,
     EDGES_MS,
-    UNBOUNDED,
     Bools,
     Floats,
     Ints,
@@ -37,6 +36,7 @@ from allocator.core import (
     need_of,
     tasks_in,
 )
+from allocator.explain.turns import Turns, turns_of
 from allocator.plain import counted
 
 DRAWS = 100
@@ -47,6 +47,9 @@ CELLS_MAX = 2_000_000
 
 PIECES_MAX = 10_000
 """Ends in one draw; of more, those on agents on which something ends soonest."""
+
+TIMES = 48
+"""Times, between now and the last end, at which turns are looked at."""
 
 TASKS_MAX = 8
 """Tasks that a holding is divided into at most."""
@@ -189,7 +192,8 @@ def forecast(
     if not fits.any():
         return NextOffer.none("none of its agents would have room for its next task if empty")
     opens_ms = _opens_ms(held.agent[usable], filters, now_ms)
-    before = _before(snapshot, held.agent[usable], client, needed)
+    turns = turns_of(snapshot, held.agent[usable], client, needed)
+    kept = _kept(snapshot, client, needed)
     wanted = opening
     if snapshot.gangs is not None and client in snapshot.gangs.client:
         wanted = max(need_of(snapshot, client), opening)
@@ -200,8 +204,15 @@ def forecast(
     some = pieces.some(chosen)
     ends_ms = _Lives.of(held, pieces, known).ends_ms(some, known[chosen], chance)
     agents = _Agents(free, opens_ms, needed, opening)
-    when_ms = np.sort(_when(agents, some, ends_ms, -(-before // held.part) + wanted))
-    return _in_words(held, when_ms, pieces, known, before, int(fits.sum()))
+    gain, gain_ms = _gains(agents, some, ends_ms)
+    counted_in = snapshot.counted & (snapshot.total > 0)
+    share = (some.amount / np.maximum(snapshot.total, 1))[:, counted_in].max(axis=1, initial=0.0)
+    grid_ms = _grid(gain, gain_ms)
+    before = kept + _room_before(turns, grid_ms, ends_ms, some.client, share)
+    room = _by_time(grid_ms, gain_ms, gain)
+    enough = room * held.part >= np.ceil(before) + wanted
+    when_ms = np.sort(np.where(enough.any(axis=1), grid_ms[np.argmax(enough, axis=1)], NEVER))
+    return _in_words(held, when_ms, pieces, known, int(np.ceil(before[0, 0])), int(fits.sum()))
 
 
 def _in_words(
@@ -315,89 +326,15 @@ def _opens_ms(agent: Ints, filters: tuple[Ints, Ints], now_ms: int) -> Ints:
     return found
 
 
-def _before(snapshot: Snapshot, agents: Ints, client: int, needed: Ints) -> int:
-    """Room that others get before the client's turn, in tasks of the client."""
-    tasks, others = _turns_before(snapshot, client)
-    one = np.maximum(snapshot.demand[others], 1)
-    ratio = -(-one[:, needed > 0] // needed[needed > 0])
-    room = tasks * ratio.max(axis=1, initial=1) * _overlap(snapshot, agents, others)
+def _kept(snapshot: Snapshot, client: int, needed: Ints) -> int:
+    """Room that must stay free for guarantees, in tasks of the client."""
     bounds = snapshot.bounds
     kept = bounds.required.copy()
     for row in _chain(snapshot, client):
         if row < len(bounds.owed):
             kept = np.maximum(kept - bounds.owed[row], 0)
     kept = -(-kept[needed > 0] // needed[needed > 0])
-    return int(np.ceil(room.sum())) + int(kept.max(initial=0))
-
-
-def _overlap(snapshot: Snapshot, agents: Ints, others: Ints) -> Floats:
-    """On which part of some agents, by handle, each of other clients may be served."""
-    row = np.minimum(np.searchsorted(snapshot.handle, agents), len(snapshot.handle) - 1)
-    row = row[(snapshot.handle[row] == agents) & snapshot.excluding[row]]
-    if not len(row) or not len(others):
-        return np.ones(len(others))
-    barred = np.zeros(len(others), np.int64)
-    for each in row[:: max(1, len(row) // 1000)]:
-        barred += bits(snapshot.excluded, np.full(len(others), each), others)
-    return 1.0 - barred * max(1, len(row) // 1000) / max(len(agents), len(row))
-
-
-def _turns_before(snapshot: Snapshot, client: int) -> tuple[Floats, Ints]:
-    """How many tasks others get before the client's turn, by weighted dominant shares.
-
-    Returns (n,), (n,): tasks, and whose. Where a role competes with the client's, its clients
-    share what the role gets before.
-    """
-    tree, leaf = snapshot.tree, int(snapshot.leaf_of_client[client])
-    clients = len(snapshot.leaf_of_client)
-    columns = snapshot.counted & (snapshot.total > 0)
-    sums = snapshot.held_over_tree(np.ones(clients), np.zeros(clients))[:, :-1]
-    score = (sums[:, columns] / snapshot.total[columns]).max(axis=1, initial=0.0) / tree.weight
-    mine = np.full(len(tree.parent), -1)  # by parent: the node on the client's way
-    at = leaf
-    while tree.parent[at] >= 0:
-        mine[tree.parent[at]] = at
-        at = int(tree.parent[at])
-    rival = np.arange(len(tree.parent))  # where each node's way joins it: the node beside it
-    for node in range(len(tree.parent) - 2, -1, -1):
-        if mine[tree.parent[node]] < 0:
-            rival[node] = rival[tree.parent[node]]
-    leaves = np.flatnonzero(np.arange(len(tree.client)) != leaf)
-    if snapshot.gangs is not None:  # they wait until all of them fit
-        leaves = leaves[~np.isin(tree.client[leaves], snapshot.gangs.client)]
-    its = rival[leaves]
-    way = mine[tree.parent[its]]
-    others = tree.client[leaves]
-    demand = snapshot.demand[others]
-    share = (demand[:, columns] / snapshot.total[columns]).max(axis=1, initial=0.0)
-    behind = score[way] - score[its]
-    first = np.where(
-        tree.served[its] == tree.served[way], its < way, tree.served[its] < tree.served[way]
-    )
-    lacks = np.maximum(behind, 0.0) * tree.weight[its] / np.maximum(share, 1e-9)
-    tasks = np.where(behind > 0, np.floor(lacks) + 1, np.where((behind == 0) & first, 1.0, 0.0))
-    tasks = tasks / np.bincount(its, minlength=len(tree.parent))[its]
-    if snapshot.overdue[client]:
-        tasks = np.where(snapshot.overdue[others], np.minimum(tasks, 1.0), 0.0)
-    else:
-        tasks = np.maximum(tasks, snapshot.overdue[others])
-    found = np.minimum(tasks, _within_limits(snapshot, others))
-    return found[found > 0], others[found > 0]
-
-
-def _within_limits(snapshot: Snapshot, clients: Ints) -> Floats:
-    """How many tasks of each client, (n,), its limits leave room for."""
-    bounds, demand = snapshot.bounds, np.maximum(snapshot.demand[clients], 1)
-    found = np.full(len(clients), float(UNBOUNDED))
-    for row in (bounds.of_framework[clients], bounds.of_client[clients]):
-        while len(at := np.flatnonzero(row >= 0)):
-            left = np.maximum(bounds.left[row[at]] // demand[at], 0)
-            left = np.where(snapshot.demand[clients[at]] > 0, left, UNBOUNDED)
-            found[at] = np.minimum(found[at], left.min(axis=1, initial=UNBOUNDED))
-            above = np.full(len(row), -1)
-            above[at] = bounds.above[row[at]]
-            row = above  # noqa: PLW2901 - up the tree
-    return found
+    return int(kept.max(initial=0))
 
 
 class _Agents(NamedTuple):
@@ -487,8 +424,8 @@ def _chosen(held: Held, pieces: _Pieces, known: Bools, fits: Bools) -> Ints:
     return some[taken[pieces.place[some]]]
 
 
-def _when(agents: _Agents, pieces: _Pieces, ends_ms: Ints, tasks: int) -> Ints:
-    """When there is room for some tasks in each draw, (D,); `NEVER`: in none of the times.
+def _gains(agents: _Agents, pieces: _Pieces, ends_ms: Ints) -> tuple[Ints, Ints]:
+    """Room that there is now, and that each of n pieces leaves: how much, and when, (D, m + n).
 
     `ends_ms` (D, n): when each piece ends.
     """
@@ -512,8 +449,41 @@ def _when(agents: _Agents, pieces: _Pieces, ends_ms: Ints, tasks: int) -> Ints:
     # What is free already comes first.
     gain = np.hstack([np.broadcast_to(now, (draws, len(now))), gain])
     when_ms = np.hstack([np.broadcast_to(agents.opens_ms, (draws, len(now))), when_ms])
-    order = np.argsort(when_ms, axis=1, kind="stable")
-    enough = np.cumsum(np.take_along_axis(gain, order, axis=1), axis=1) >= tasks
-    found = np.take_along_axis(order, np.argmax(enough, axis=1)[:, None], axis=1)
-    when = np.take_along_axis(when_ms, found, axis=1)[:, 0]
-    return np.where(enough.any(axis=1), when, NEVER)
+    return gain, when_ms
+
+
+def _grid(gain: Ints, gain_ms: Ints) -> Ints:
+    """Times at which turns are looked at, (G,), ascending: more where more room comes back."""
+    some = np.sort(gain_ms[(gain > 0) & (gain_ms < NEVER)])
+    if not len(some):
+        return np.zeros(1, np.int64)
+    at = ((np.arange(1, TIMES) / (TIMES - 1)) ** 2 * (len(some) - 1)).astype(np.int64)
+    return np.unique(np.append(0, some[at]))
+
+
+def _by_time(grid_ms: Ints, when_ms: Ints, amount: Floats | Ints) -> Floats:
+    """Sums of amounts (D, n) until each time, (D, G)."""
+    draws, times = len(when_ms), len(grid_ms)
+    at = np.searchsorted(grid_ms, when_ms) + np.arange(draws)[:, None] * (times + 1)
+    sums = np.bincount(at.ravel(), np.ravel(amount), draws * (times + 1))
+    return np.cumsum(sums.reshape(draws, -1)[:, :-1], axis=1)
+
+
+def _room_before(turns: Turns, grid_ms: Ints, ends_ms: Ints, client: Ints, share: Floats) -> Floats:
+    """Room that rivals get before the client at each time, (D, G).
+
+    `ends_ms` (D, n), `client`, `share` (n,): of the pieces.
+    """
+    draws, levels = len(ends_ms), len(turns.way_weight)
+    mine = np.zeros((draws, len(grid_ms), levels))
+    for level in range(levels):
+        lower = np.flatnonzero(turns.level[client] <= level)
+        each = np.broadcast_to(share[lower], (draws, len(lower)))
+        mine[:, :, level] = _by_time(grid_ms, ends_ms[:, lower], each)
+    its = np.zeros((draws, len(grid_ms), len(turns.way)))
+    rival = turns.rival[client]
+    for each_one in np.unique(rival[rival >= 0]).tolist():
+        rows = np.flatnonzero(rival == each_one)
+        each = np.broadcast_to(share[rows], (draws, len(rows)))
+        its[:, :, each_one] = _by_time(grid_ms, ends_ms[:, rows], each)
+    return turns.room(mine, its)

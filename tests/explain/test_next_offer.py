@@ -3,12 +3,9 @@
 from collections import Counter
 from random import Random
 
-import pytest
-
-from allocator.core import DEMAND_LABEL, PolicySpec, Suppress
+from allocator.core import DEMAND_LABEL, PolicySpec
 from allocator.explain import next_offer, take_clients
 from tests.core.session import Session
-from tests.tiers import long
 from tests.world.rows import given_back
 
 SECOND = 1000

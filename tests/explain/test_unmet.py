@@ -1,6 +1,6 @@
 """Unmet demand, and the agents that it needs, against exhaustive search on small worlds."""
 
-from functools import lru_cache
+from functools import cache
 from math import ceil
 from random import Random
 
@@ -143,7 +143,7 @@ def test_agents_of_about_one_size_have_one_shape():
 def fewest(capacity: tuple[int, ...], items: list[tuple[int, ...]]) -> int:
     """The fewest agents that hold all items."""
 
-    @lru_cache(maxsize=None)
+    @cache
     def search(left: tuple[tuple[int, ...], ...], bins: tuple[tuple[int, ...], ...]) -> int:
         if not left:
             return len(bins)

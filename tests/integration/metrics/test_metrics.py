@@ -146,6 +146,7 @@ def test_the_names_follow_prometheus_conventions(sidecar, tool):
     "arguments",
     [
         ["check", "rules", "alerts.yaml"],
+        ["check", "rules", "scaling.yaml"],
         ["check", "config", "prometheus.yml"],
         ["test", "rules", "alerts_test.yaml"],
     ],
