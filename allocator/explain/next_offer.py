@@ -226,13 +226,13 @@ def _in_words(
             return NextOffer.none(f"too little is learnt of how long {of_all}")
         return NextOffer.none(f"its agents have no room for it{behind}, even if all tasks end")
     on = counted(agents, "agent") + f" (every {held.part}th is looked at)" * (held.part > 1)
-    ends = (
-        "there is room now"
-        if not expected_ms
-        else (f"by how long tasks like the {len(pieces.place)} there run")
-    )
+    rests = "there is room now"
+    if expected_ms:
+        rests = f"by how long tasks like the {len(pieces.place)} there run"
+    if expected_ms and not len(pieces.place):
+        rests = "by when its refusals end"
     late_ms = latest_ms + held.interval_ms if latest_ms < NEVER else -1
-    return NextOffer(expected_ms, late_ms, f"{ends}, on any of {on}{behind}")
+    return NextOffer(expected_ms, late_ms, f"{rests}, on any of {on}{behind}")
 
 
 def _needed(snapshot: Snapshot, client: int) -> tuple[Ints, int]:

@@ -55,17 +55,30 @@ class Turns(NamedTuple):
         `mine` (..., L), `its` (..., U): by how much the shares of the nodes of the way, and of the
             rivals, have fallen.
         """
-        if not len(self.way):
-            return np.zeros(mine.shape[:-1])
-        behind = self.behind + its / self.weight - (mine / self.way_weight)[..., self.way]
-        lacks = np.maximum(behind, 0.0) * self.weight / np.maximum(self.share, _SAME)
-        equal = (np.abs(behind) <= _SAME) & self.first
+        found = np.zeros(mine.shape[:-1])
+        gained = np.zeros(mine.shape[:-1])  # by the node of the way, from rivals below it
+        for level in range(len(self.way_weight)):
+            at = np.flatnonzero(self.way == level)
+            if not len(at):
+                continue
+            rises = (gained - mine[..., level]) / self.way_weight[level]
+            tasks = self._tasks(at, its[..., at] / self.weight[at] + rises[..., None])
+            found += (tasks * self.ratio[at]).sum(axis=-1)
+            gained += (tasks * self.share[at]).sum(axis=-1)
+        return found
+
+    def _tasks(self, at: Ints, change: Floats) -> Floats:
+        """Tasks that some rivals (n,) get before the client, (..., n).
+
+        `change` (..., n): by how much more than now their scores are smaller.
+        """
+        behind = self.behind[at] + change
+        lacks = np.maximum(behind, 0.0) * self.weight[at] / np.maximum(self.share[at], _SAME)
+        equal = (np.abs(behind) <= _SAME) & self.first[at]
         tasks = np.where(behind > _SAME, np.floor(lacks + _SAME) + 1, equal)
-        if self.is_overdue:
-            tasks = np.minimum(tasks, self.overdue)
-        else:
-            tasks = np.maximum(tasks, self.overdue)
-        found: Floats = (np.minimum(tasks, self.limit) * self.ratio).sum(axis=-1)
+        overdue = self.overdue[at]
+        tasks = np.minimum(tasks, overdue) if self.is_overdue else np.maximum(tasks, overdue)
+        found: Floats = np.minimum(tasks, self.limit[at])
         return found
 
 

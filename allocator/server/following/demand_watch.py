@@ -168,7 +168,7 @@ class DemandWatch:
     # Its own thread.
 
     def _run(self) -> None:
-        next_s = time.monotonic() + EVERY_S
+        next_s = 0.0
         while not self._closing.wait(LOOK_S):
             self.settle()
             if time.monotonic() >= next_s and self.books.may_work.is_set():
