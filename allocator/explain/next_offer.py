@@ -42,16 +42,17 @@ from allocator.plain import counted
 DRAWS = 100
 """How often ends are drawn; the 95th of the times, in order, is the p95."""
 
-CELLS_MAX = 2_000_000
+CELLS_MAX = 500_000
 """Amounts of holdings, by kind, that are copied; of more, those on every nth agent."""
 
-PIECES_MAX = 10_000
-"""Ends in one draw; of more, those on agents on which something ends soonest."""
+PIECES_MAX = 5_000
+"""Ends in one draw. Of more, those on agents on which something ends soonest; or if many others
+come before the client, those on every nth agent."""
 
 TIMES = 48
 """Times, between now and the last end, at which turns are looked at."""
 
-TASKS_MAX = 8
+TASKS_MAX = 4
 """Tasks that a holding is divided into at most."""
 
 _NEVER_BITS = 44
@@ -199,7 +200,13 @@ def forecast(
         wanted = max(need_of(snapshot, client), opening)
     known = held.topic[pieces.client] >= 0
     known &= pieces.age_ms >= 0
-    chosen = _chosen(held, pieces, known, fits)
+    part, chosen = 1, _chosen(held, pieces, known, fits)
+    first = turns.room(np.zeros(len(turns.way_weight)), np.zeros(len(turns.way)))
+    if len(chosen) < fits[pieces.place].sum() and first + kept > len(chosen) // 8:
+        part = -(-len(pieces.place) // PIECES_MAX)
+        chosen = np.flatnonzero(pieces.place % part == 0)
+        free = free * (np.arange(len(free)) % part == 0)[:, None]
+    part *= held.part
     chance = np.random.default_rng(seed).random((DRAWS, len(chosen)))
     some = pieces.some(chosen)
     ends_ms = _Lives.of(held, pieces, known).ends_ms(some, known[chosen], chance)
@@ -208,9 +215,9 @@ def forecast(
     counted_in = snapshot.counted & (snapshot.total > 0)
     share = (some.amount / np.maximum(snapshot.total, 1))[:, counted_in].max(axis=1, initial=0.0)
     grid_ms = _grid(gain, gain_ms)
-    before = kept + _room_before(turns, grid_ms, ends_ms, some.client, share)
+    before = kept + _room_before(turns, grid_ms, ends_ms, some.client, share * part)
     room = _by_time(grid_ms, gain_ms, gain)
-    enough = room * held.part >= np.ceil(before) + wanted
+    enough = room * part >= np.ceil(before) + wanted
     when_ms = np.sort(np.where(enough.any(axis=1), grid_ms[np.argmax(enough, axis=1)], NEVER))
     return _in_words(held, when_ms, pieces, known, int(np.ceil(before[0, 0])), int(fits.sum()))
 
@@ -221,10 +228,10 @@ def _in_words(
     expected_ms, latest_ms = (int(when_ms[at]) for at in (DRAWS // 2, -(-95 * DRAWS // 100) - 1))
     behind = f", after {counted(before, 'task')} of others" if before else ""
     if expected_ms >= NEVER:
-        if unknown := int((~known).sum()):
+        if 2 * (unknown := int((~known).sum())) > len(known) or (unknown and not before):
             of_all = f"{unknown} of {counted(len(known), 'task')} on its agents run"
             return NextOffer.none(f"too little is learnt of how long {of_all}")
-        return NextOffer.none(f"its agents have no room for it{behind}, even if all tasks end")
+        return NextOffer.none(f"what comes back on its agents does not suffice{behind}")
     on = counted(agents, "agent") + f" (every {held.part}th is looked at)" * (held.part > 1)
     rests = "there is room now"
     if expected_ms:
