@@ -180,8 +180,9 @@ def next_offer(picture: Picture, subject: Subject) -> NextOffer:
     if (its := picture.collecting.get(client)) is not None:
         if its.expected_ms < 0:
             return NextOffer.none("too little is learnt of how long tasks on its agents run")
-        left = (max(each - now_ms, 0) for each in (its.expected_ms, its.latest_ms))
-        return NextOffer(*left, "its gang collects: by how long tasks like those there ran")
+        first_ms, last_ms = (max(each - now_ms, 0) for each in (its.expected_ms, its.latest_ms))
+        rests = "its gang collects: by how long tasks like those there run"
+        return NextOffer(first_ms, last_ms, rests)
     if picture.snapshot is None or picture.held is None:
         return NextOffer.none("no agent may be offered to it")
     filters = subject.filter_agent, subject.filter_expires_ms

@@ -49,7 +49,7 @@ PIECES_MAX = 5_000
 """Ends in one draw. Of more, those on agents on which something ends soonest; or if many others
 come before the client, those on every nth agent."""
 
-TIMES = 48
+TIMES = 32
 """Times, between now and the last end, at which turns are looked at."""
 
 TASKS_MAX = 4
@@ -193,8 +193,8 @@ def forecast(
     if not fits.any():
         return NextOffer.none("none of its agents would have room for its next task if empty")
     opens_ms = _opens_ms(held.agent[usable], filters, now_ms)
-    turns = turns_of(snapshot, held.agent[usable], client, needed)
-    kept = _kept(snapshot, client, needed)
+    turns, more = turns_of(snapshot, held.agent[usable], client, needed).limited()
+    kept = _kept(snapshot, client, needed) + more
     wanted = opening
     if snapshot.gangs is not None and client in snapshot.gangs.client:
         wanted = max(need_of(snapshot, client), opening)

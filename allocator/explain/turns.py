@@ -11,8 +11,8 @@ import numpy as np
 
 from allocator.core import UNBOUNDED, Bools, Floats, Ints, Snapshot, bits
 
-RIVALS_MAX = 512
-"""Rivals that are looked at: those with the smallest shares."""
+RIVALS_MAX = 256
+"""Rivals whose shares change; those that get the most before. Others get what they get now."""
 
 _SAMPLE = 1000
 """Agents on which exclusions are counted."""
@@ -48,6 +48,34 @@ class Turns(NamedTuple):
     limit: Floats
     overdue: Ints
     is_overdue: bool
+
+    def limited(self) -> tuple["Turns", float]:
+        """These with few rivals, and the room that the others get."""
+        if len(self.way) <= RIVALS_MAX:
+            return self, 0.0
+        still = np.zeros(len(self.way))
+        all_of_them = float(self.room(np.zeros(len(self.way_weight)), still))
+        kept = np.sort(np.argsort(-self.behind * self.weight, kind="stable")[:RIVALS_MAX])
+        number = np.full(len(self.way) + 1, -1)
+        number[kept] = np.arange(len(kept))
+        few = self._replace(
+            rival=number[self.rival],
+            **{
+                name: getattr(self, name)[kept]
+                for name in (
+                    "way",
+                    "behind",
+                    "first",
+                    "weight",
+                    "share",
+                    "ratio",
+                    "limit",
+                    "overdue",
+                )
+            },
+        )
+        room = float(few.room(np.zeros(len(self.way_weight)), np.zeros(len(kept))))
+        return few, max(all_of_them - room, 0.0)
 
     def room(self, mine: Floats, its: Floats) -> Floats:
         """Room that rivals get before the client, in tasks of the client, (...).
@@ -101,20 +129,14 @@ def turns_of(snapshot: Snapshot, agents: Ints, client: int, needed: Ints) -> Tur
     on_way = np.full(nodes, -1)
     on_way[way] = np.arange(len(way))
     beside = np.arange(nodes)  # the node beside the way that each node is below
-    for node in range(nodes - 2, -1, -1):
-        if level[tree.parent[node]] < 0:
-            beside[node] = beside[tree.parent[node]]
+    for each in range(nodes - 2, -1, -1):
+        if level[tree.parent[each]] < 0:
+            beside[each] = beside[tree.parent[each]]
     leaves = np.flatnonzero(np.arange(len(tree.client)) != leaf)
     if snapshot.gangs is not None:  # they wait until all of their tasks fit
         leaves = leaves[~np.isin(tree.client[leaves], snapshot.gangs.client)]
     others = tree.client[leaves]
     rivals, which = np.unique(beside[leaves], return_inverse=True)
-    if len(rivals) > RIVALS_MAX:
-        behind = score[np.array(way)[level[tree.parent[rivals]]]] - score[rivals]
-        kept = np.sort(np.argsort(-behind, kind="stable")[:RIVALS_MAX])
-        inside = np.isin(which, kept)
-        leaves, others = leaves[inside], others[inside]
-        rivals, which = np.unique(beside[leaves], return_inverse=True)
     its_way = level[tree.parent[rivals]]
     against = np.array(way)[its_way]
 
@@ -148,7 +170,7 @@ def turns_of(snapshot: Snapshot, agents: Ints, client: int, needed: Ints) -> Tur
         way_weight=tree.weight[way],
         share=mean(share),
         ratio=mean(ratio),
-        limit=np.bincount(which, _within_limits(snapshot, others), len(rivals)),
+        limit=np.bincount(which, _within_limits(snapshot, others), len(rivals)).astype(np.float64),
         overdue=np.bincount(which[snapshot.overdue[others]], minlength=len(rivals)),
         is_overdue=bool(snapshot.overdue[client]),
     )

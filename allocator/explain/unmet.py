@@ -27,6 +27,7 @@ from allocator.core import (
     tasks_in,
 )
 from allocator.explain.picture import Picture
+from allocator.plain import counted
 
 SHAPES_MAX = 8
 """Shapes of agents, the commonest ones."""
@@ -44,13 +45,13 @@ GROUPS_MAX = 256
 class Shape(NamedTuple):
     """Agents with about the same capacity.
 
-    `name`: its amounts; `count`: how many there are.
+    `name`: its amounts; `agents`: how many there are.
     `capacity` (R,), in thousandths: the least of what they have.
     `excluded` (E, W): the clients that may not use each of some of them, as bits.
     """
 
     name: str
-    count: int
+    agents: int
     capacity: Ints
     excluded: BitWords
 
@@ -111,7 +112,8 @@ class Unmet:
         pairs = zip(self.resources, total.tolist(), strict=True)
         amounts = format_quantities({name: each for name, each in pairs if each})
         needed = ", ".join(f"{count} of {name}" for name, count in self.agents.items() if count)
-        return f"{amounts}, of {self.clients} clients; at least these agents are missing: {needed}"
+        whose = counted(self.clients, "client")
+        return f"{amounts}, of {whose}; at least these agents are missing: {needed}"
 
 
 class Want(NamedTuple):

@@ -131,7 +131,7 @@ def test_agents_of_about_one_size_have_one_shape():
     session = Session(SPEC)
     for agent, size in ((1, 4000), (2, 4001), (3, 4079), (4, 5000)):
         session.agent(agent, size, size)
-    assert [(each.name, each.count) for each in shapes_of(session.state)] == [
+    assert [(each.name, each.agents) for each in shapes_of(session.state)] == [
         ("cpus:4000;mem:4000", 3),
         ("cpus:5000;mem:5000", 1),
     ]
@@ -186,7 +186,7 @@ def pack(seed: int) -> None:
         ),
         key=lambda each: -max(a / b for a, b in zip(each[0], capacity, strict=True)),
     )
-    items = [item for item, count in groups for _ in range(count)]
+    items: list[tuple[int, ...]] = [item for item, count in groups for _ in range(count)]
     shape = Shape("it", 1, np.array(capacity), np.zeros((1, 1), np.uint64))
     wants = [Want([1], np.array(item), count) for item, count in groups]
     found = agents_needed(wants, [shape])["it"]

@@ -1,5 +1,6 @@
 """Metrics of unmet demand, and of how well forecasts of next offers hold."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -46,12 +47,12 @@ UNMET: Families["_Shown"] = (
 )
 
 
+@dataclass(frozen=True)
 class _Shown:
     """Unmet demand, with series for some roles."""
 
-    def __init__(self, unmet: Unmet, roles_max: int) -> None:
-        self.unmet = unmet
-        self._roles_max = roles_max
+    unmet: Unmet
+    roles_max: int
 
     def series(self) -> list[Series]:
         names = self.unmet.resources
@@ -61,11 +62,11 @@ class _Shown:
         table = table.reshape(-1, len(names))
         share = (table / np.maximum(table.sum(axis=0), 1)).max(axis=1, initial=0.0)
         named = np.flatnonzero([path != OTHER for path in paths])
-        top, _ = largest(share, named, self._roles_max)
+        top, _ = largest(share, named, self.roles_max)
         rest = np.setdiff1d(np.arange(len(paths)), top)
         rows = [(paths[row], table[row]) for row in top.tolist()]
         rows.append((OTHER, table[rest].sum(axis=0)))
-        found = []
+        found = list[Series]()
         for path, amount in rows:
             for column in columns:
                 unit, factor = unit_of(names[column])

@@ -3,12 +3,13 @@
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from allocator.core import DEMAND_LABEL, GANG_LABEL, Allocator, RemoveFramework, Suppress
+from allocator.server.following.books import FollowedBooks
 from allocator.server.following.demand_watch import CLIENTS, DemandWatch
 from allocator.server.metrics.demand_families import demand_parts
 from allocator.server.metrics.family import Parts
@@ -31,6 +32,10 @@ class Books:
         future: Future[Any] = Future()
         future.set_result(work())
         return future
+
+
+def watching(books: Books) -> DemandWatch:
+    return DemandWatch(cast("FollowedBooks", books))
 
 
 def scrape(watch: DemandWatch, roles_max: int = 100) -> Samples:
@@ -58,7 +63,7 @@ def test_unmet_demand_by_role_and_agents_by_shape():
     session = full().session
     gang = {DEMAND_LABEL: "cpus:2;mem:2", GANG_LABEL: "tasks:5"}
     session.framework(9, 2, name="y", labels=gang)
-    watch = DemandWatch(Books(session.allocator))
+    watch = watching(Books(session.allocator))
     assert not series(scrape(watch), "unmet"), "nothing is known yet"
     watch.sample()
     found = scrape(watch)
@@ -76,7 +81,7 @@ def test_unmet_demand_by_role_and_agents_by_shape():
 )
 def test_what_came_of_a_forecast(end_s, result):
     cluster = full()
-    watch = DemandWatch(Books(cluster.session.allocator))
+    watch = watching(Books(cluster.session.allocator))
     watch.sample()
     while cluster.now_s < 150 and not sum(results(watch).values()):
         if cluster.now_s == end_s:
@@ -92,7 +97,7 @@ def test_what_came_of_a_forecast(end_s, result):
 @pytest.mark.parametrize("gone", [Suppress(5), RemoveFramework(5)])
 def test_forecasts_of_who_wants_no_offers_any_more_are_withdrawn(gone):
     cluster = full()
-    watch = DemandWatch(Books(cluster.session.allocator))
+    watch = watching(Books(cluster.session.allocator))
     watch.sample()
     cluster.session.allocator.step(gone)
     watch.settle()
@@ -102,7 +107,7 @@ def test_forecasts_of_who_wants_no_offers_any_more_are_withdrawn(gone):
 def test_a_new_session_withdraws_forecasts():
     cluster = full()
     books = Books(cluster.session.allocator)
-    watch = DemandWatch(books)
+    watch = watching(books)
     watch.sample()
     books.counts.sessions_opened += 1
     watch.settle()
@@ -111,7 +116,7 @@ def test_a_new_session_withdraws_forecasts():
 
 def test_clients_are_forecast_one_after_the_other():
     cluster = full(frameworks=2 * CLIENTS, cpus=1)
-    watch = DemandWatch(Books(cluster.session.allocator))
+    watch = watching(Books(cluster.session.allocator))
     for _ in range(3):  # the third time finds none without a forecast
         watch.sample()
     for framework in range(5, 5 + 2 * CLIENTS):
@@ -122,16 +127,20 @@ def test_clients_are_forecast_one_after_the_other():
 
 def test_books_that_are_far_behind_are_left_alone(monkeypatch):
     monkeypatch.setattr("allocator.server.following.demand_watch.ANSWER_S", 0.01)
-    books = Books(full().session.allocator)
-    books.ask = lambda _work: Future()
-    watch = DemandWatch(books)
+
+    class Busy(Books):
+        def ask(self, work: Callable[[], Any]) -> Future[Any]:
+            del work
+            return Future()
+
+    watch = watching(Busy(full().session.allocator))
     watch.sample()
     assert watch.latest is None
 
 
 def test_forecasts_of_a_random_life_are_counted():
     life = Life(DRF, 3)
-    watch = DemandWatch(Books(life.session.allocator))
+    watch = watching(Books(life.session.allocator))
     for number in range(150):
         life.cycle()
         watch.settle()
@@ -149,7 +158,7 @@ def test_a_crowd_has_few_series(roles):
     for framework in range(1, 20 * roles + 1):
         labels = {DEMAND_LABEL: f"cpus:{framework % 500 / 100};mem:1"}
         session.framework(framework, 1 + framework % roles, labels=labels)
-    watch = DemandWatch(Books(session.allocator))
+    watch = watching(Books(session.allocator))
     watch.sample()
     found = scrape(watch, roles_max=20)
     assert len(series(found, "unmet")) == 2 * 21
