@@ -218,6 +218,8 @@ def forecast(
     before = kept + _room_before(turns, grid_ms, ends_ms, some.client, share * part)
     room = _by_time(grid_ms, gain_ms, gain)
     enough = room * part >= np.ceil(before) + wanted
+    if len(grid_ms) == TIMES:  # then it is between two of the times
+        grid_ms = (grid_ms + np.append(0, grid_ms[:-1])) // 2
     when_ms = np.sort(np.where(enough.any(axis=1), grid_ms[np.argmax(enough, axis=1)], NEVER))
     return _in_words(held, when_ms, pieces, known, int(np.ceil(before[0, 0])), int(fits.sum()))
 
@@ -461,11 +463,11 @@ def _gains(agents: _Agents, pieces: _Pieces, ends_ms: Ints) -> tuple[Ints, Ints]
 
 def _grid(gain: Ints, gain_ms: Ints) -> Ints:
     """Times at which turns are looked at, (G,), ascending: more where more room comes back."""
-    some = np.sort(gain_ms[(gain > 0) & (gain_ms < NEVER)])
-    if not len(some):
-        return np.zeros(1, np.int64)
-    at = ((np.arange(1, TIMES) / (TIMES - 1)) ** 2 * (len(some) - 1)).astype(np.int64)
-    return np.unique(np.append(0, some[at]))
+    every = np.unique(np.append(0, gain_ms[(gain > 0) & (gain_ms < NEVER)]))
+    if len(every) <= TIMES // 2:
+        return every
+    at = ((np.arange(TIMES) / (TIMES - 1)) ** 2 * (len(every) - 1)).astype(np.int64)
+    return every[at]
 
 
 def _by_time(grid_ms: Ints, when_ms: Ints, amount: Floats | Ints) -> Floats:
