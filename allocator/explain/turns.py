@@ -32,8 +32,8 @@ class Turns(NamedTuple):
     `share`, `ratio` (U,): of one task, its dominant share; and for how many of the client's there
         would be room, at most.
     `limit` (U,): how many tasks its limits allow.
-    `overdue` (U,): clients that waited too long, so that they come first once.
-    `is_overdue`: so did the client: then only these come before it.
+    `overdue` (U,): clients that waited too long, and are served first, once.
+    `is_overdue`: the client waited too long itself; then only these are served before it.
     """
 
     rival: Ints

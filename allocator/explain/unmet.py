@@ -33,7 +33,7 @@ SHAPES_MAX = 8
 """Shapes of agents, the commonest ones."""
 
 DIGITS = 2
-"""Agents whose amounts agree in so many digits, rounded down, have one shape."""
+"""Agents whose amounts agree in the first digits, rounded down, have one shape."""
 
 EXAMPLES_MAX = 16
 """Agents of a shape whose attributes are taken for those of a new one."""
@@ -298,7 +298,7 @@ class _Bins:
         rest[:at] -= room[:at, None] * item
         split = rest[at] - np.array([room[at], last, 0])[:, None] * item
         if at == len(agents) - 1:
-            some[2] = 0  # so many new ones are not needed
+            some[2] = 0  # the other new ones are not needed
         agents[-1] = 0
         rest = np.vstack([rest[:at], split, rest[at + 1 :]])
         agents = np.concatenate([agents[:at], some, agents[at + 1 :]])
