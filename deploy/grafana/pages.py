@@ -351,7 +351,7 @@ OFFERS = Page(
             ),
             Panel(
                 "Agents missing",
-                "At least so many more agents would hold what frameworks want and fits nowhere.",
+                "The least number of agents that would hold what frameworks want and fits nowhere.",
                 (Query(metric("agents_missing"), "{{shape}}"),),
             ),
             Panel(
