@@ -96,7 +96,7 @@ def _client(client: dict[str, Any], now_ms: int, *, alone: bool) -> None:
         *([("over time", f"{client['used_share']:.4f}")] if client["used_share"] else []),
         ("one task needs", f"{demand}{source}"),
         ("last offer", f"{last}; waited {counted(client['waited_cycles'], 'cycle')}"),
-        *([("next offer", _next_offer(client))] if client["forecast"] else []),
+        *([("next offer", _next_offer(client))] if client.get("forecast") else []),
         ("agents", f"{client['agents']}, {client['open_agents']} open to it"),
     ]
     if client["largest_free_agent"]:
