@@ -14,7 +14,7 @@ from allocator.core.books.quota import QuotaUse
 from allocator.core.books.resource_space import NOWHERE
 from allocator.core.books.special_resources import out_of_reach
 from allocator.core.books.state import SessionLimits, State
-from allocator.core.books.topics import ends_within
+from allocator.core.books.topics import ends_within, learnt
 from allocator.core.books.usage_over_time import AGENTS, usage_of
 from allocator.core.bounds import LABELS_MAX, ROW_TEXT_MAX, ROWS_MAX, harmless, quoted, refuse_long
 from allocator.core.checkpoint import Copied, Detached, nbytes_of
@@ -29,11 +29,18 @@ from allocator.core.constraints import (
 from allocator.core.cycle.cycle import CycleReport
 from allocator.core.cycle.deciding import Decide, Decided, Question, check_told, decide_by
 from allocator.core.cycle.decisions import Decisions
-from allocator.core.cycle.gangs import need_of, task_room, without_collected
+from allocator.core.cycle.gangs import need_of, task_room, tasks_in, without_collected
 from allocator.core.cycle.minimums import reaches
 from allocator.core.cycle.snapshot_builder import frozen
 from allocator.core.demand.demand_memory import DemandMemory, Remembered
-from allocator.core.demand.durations import BUCKETS, EDGES_MS, SAMPLES_MIN, Lasted, StartRecord
+from allocator.core.demand.durations import (
+    BUCKETS,
+    EDGES_MS,
+    SAMPLES_MIN,
+    Lasted,
+    StartRecord,
+    bucket_of,
+)
 from allocator.core.demand.own_words import (
     CONSTRAINT_LABEL,
     DEMAND_LABEL,
@@ -264,6 +271,7 @@ __all__ = [
     "attributes_of",
     "bits",
     "bounded",
+    "bucket_of",
     "check_told",
     "clauses_of_label",
     "collectors",
@@ -278,6 +286,7 @@ __all__ = [
     "frozen",
     "harmless",
     "has_free",
+    "learnt",
     "matches",
     "nbytes_of",
     "need_of",
@@ -294,6 +303,7 @@ __all__ = [
     "see",
     "taken_back",
     "task_room",
+    "tasks_in",
     "usage_of",
     "warm",
     "whole_above",

@@ -9,7 +9,7 @@ Start with `blockers`, which finds what keeps a client from offers.
 
 from allocator.explain.barring import warm
 from allocator.explain.cycles import CYCLES
-from allocator.explain.explaining import explain
+from allocator.explain.explaining import explain, next_offer
 from allocator.explain.picture import (
     Picture,
     UnknownSubjectError,
@@ -18,17 +18,27 @@ from allocator.explain.picture import (
     handles_of_framework,
     rows_of_role,
     take,
+    take_clients,
+    wanting,
 )
+from allocator.explain.unmet import Shape, Unmet, shapes_of, unmet
 
 __all__ = [
     "CYCLES",
     "Picture",
+    "Shape",
     "UnknownSubjectError",
+    "Unmet",
     "agent_name",
     "explain",
     "handle_of_agent",
     "handles_of_framework",
+    "next_offer",
     "rows_of_role",
+    "shapes_of",
     "take",
+    "take_clients",
+    "unmet",
+    "wanting",
     "warm",
 ]

@@ -9,6 +9,7 @@ import numpy as np
 from allocator.core import NOWHERE, UNBOUNDED, Ints, harmless
 from allocator.explain import blockers, cycles
 from allocator.explain.barring import Barring, PairChecker, Pairs
+from allocator.explain.next_offer import NextOffer, forecast
 from allocator.explain.picture import NEVER, Holding, Picture, Subject
 from allocator.plain import counted, how_many
 from allocator.v1.explain_pb2 import (
@@ -134,6 +135,8 @@ def _client(
     info = names.info[framework]
     full = any(each.reason == "full" for each in ranked)
     share, used = picture.held_share[client], picture.used
+    # The others of a role are explained briefly.
+    offer = NextOffer(-1, -1, "") if history is None else next_offer(picture, subject)
     return ClientExplanation(
         framework_id=info.framework_id if info else "",
         framework_name=picture.framework_name(client),
@@ -156,6 +159,42 @@ def _client(
         if history is None
         else [fate for fate, _ in cycles.fates(picture, framework, role)],
         cycles=history,
+        expected_in_ms=offer.expected_ms,
+        latest_in_ms=offer.latest_ms,
+        forecast=offer.text,
+    )
+
+
+def next_offer(picture: Picture, subject: Subject) -> NextOffer:
+    """When a client is likely to be offered something, or why that is not known."""
+    client, rows, now_ms = subject.client, picture.clients, picture.now_ms
+    if picture.paused:
+        return NextOffer.none("the master makes no offers yet")
+    for wants, why in (
+        (rows.active[client], "the framework is not connected"),
+        (rows.subscribed[client], "the framework left this role"),
+        (not rows.suppressed[client], "the framework suppressed offers"),
+    ):
+        if not wants:
+            return NextOffer.none(why)
+    if (its := picture.collecting.get(client)) is not None:
+        if its.expected_ms < 0:
+            return NextOffer.none("too little is learnt of how long tasks on its agents run")
+        first_ms, last_ms = (max(each - now_ms, 0) for each in (its.expected_ms, its.latest_ms))
+        rests = "its gang collects: by how long tasks like those there run"
+        return NextOffer(first_ms, last_ms, rests)
+    if picture.snapshot is None or picture.held is None:
+        return NextOffer.none("no agent may be offered to it")
+    filters = subject.filter_agent, subject.filter_expires_ms
+    return forecast(
+        picture.snapshot,
+        picture.held,
+        now_ms,
+        client,
+        rows.demand,
+        subject.excluded,
+        filters,
+        picture.cycle,
     )
 
 

@@ -4,8 +4,8 @@
 `Picture`.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -39,6 +39,7 @@ from allocator.core import (
     resting,
     see,
 )
+from allocator.explain.next_offer import Held, take_held
 from allocator.v1.types_pb2 import Quantities
 from allocator.wire.codec.proto_types import write_quantities
 
@@ -95,6 +96,7 @@ class ClientRows:
     `inactive_ms` (C,): when its framework was last activated or deactivated.
     `offered_ms` (C,): when a cycle last decided to offer it something; 0: never.
     `waited`, `declines`, `takes` (C,); `demand`, `held`, `offered` (C, R), in thousandths.
+    `wants` (C,): as `wanting` says.
     `source`: the source of the demand.
     """
 
@@ -111,6 +113,7 @@ class ClientRows:
     demand: Ints
     held: Ints
     offered: Ints
+    wants: Bools
     source: tuple[str, ...]
 
 
@@ -165,6 +168,7 @@ class Picture:
     `used` (C, R), in thousandths: average holdings; None: no averages are kept.
     `collecting`: by client, what its gang collects.
     `resting`: by client, the time in ms until which its gang must not begin to collect.
+    `held`: what forecasts are based on; None: there is nothing to forecast.
     """
 
     now_ms: int
@@ -187,16 +191,17 @@ class Picture:
     traits: tuple[AgentTraits | None, ...]
     clients: ClientRows
     subjects: tuple[Subject, ...]
-    agent: int
-    holdings: tuple[Holding, ...]
     cycles: tuple[CycleRecord, ...]
     events: tuple[OfferEvent, ...]
-    left_out: int
-    set_aside: tuple[tuple[str, Aside], ...]
+    agent: int = 0
+    holdings: tuple[Holding, ...] = ()
+    left_out: int = 0
+    set_aside: tuple[tuple[str, Aside], ...] = ()
     asked: tuple[AskedRow, ...] = ()
     collecting: Mapping[int, Collecting] = field(default_factory=dict)
     used: Ints | None = None
     resting: Mapping[int, int] = field(default_factory=dict)
+    held: Held | None = None
 
     @cached_property
     def columns(self) -> AgentColumns:
@@ -278,13 +283,34 @@ def take(allocator: Allocator, kind: str, name: str) -> Picture:
     most = min(CLIENTS_MAX, max(CLIENTS_MIN, PAIRS_MAX // max(1, len(state.agents))))
     chosen = sorted(rows, key=lambda row: (-int(waited[row]), row))[:most]
     handles += [int(state.clients.framework[row]) for row in chosen]
-    snapshot = None
+    found = _picture(allocator, taken, chosen)
+    return replace(
+        found,
+        agent=agent,
+        holdings=_holdings(state, agent) if agent else (),
+        left_out=len(rows) - len(chosen),
+        set_aside=_set_aside(state, handles, agent),
+        asked=tuple(
+            each for each in asked_rows(state) if each.agent == agent or each.framework in handles
+        ),
+    )
+
+
+def take_clients(allocator: Allocator, rows: Sequence[int]) -> Picture:
+    """Copy what is needed to explain these clients."""
+    return _picture(allocator, allocator.preview(), rows)
+
+
+def _picture(allocator: Allocator, taken: Snapshot | None, rows: Sequence[int]) -> Picture:
+    """Copy all but what concerns an agent or names."""
+    state, snapshot = allocator.state, None
     if taken is not None:
         cells = max(1, taken.filters.amount.shape[1])
         seen = see(taken, FILTER_CELLS_MAX // cells)
         snapshot = None if seen is None else seen.snapshot()
     trail = allocator.trail
     quotas = allocator.quota_use()
+    subjects = tuple(_subject(state, row) for row in rows)
     return Picture(
         now_ms=state.now_ms,
         cycle=allocator.cycle,
@@ -306,19 +332,24 @@ def take(allocator: Allocator, kind: str, name: str) -> Picture:
         traits=tuple(state.eligibility.traits),
         clients=_clients(state),
         used=allocator.used(),
-        subjects=tuple(_subject(state, row) for row in chosen),
-        agent=agent,
-        holdings=_holdings(state, agent) if agent else (),
+        subjects=subjects,
         cycles=trail.latest() if trail else (),
         events=tuple(trail.events) if trail else (),
-        left_out=len(rows) - len(chosen),
-        set_aside=_set_aside(state, handles, agent),
-        asked=tuple(
-            each for each in asked_rows(state) if each.agent == agent or each.framework in handles
-        ),
         collecting=collectors(state),
         resting=resting(state),
+        held=None if snapshot is None else _held(state, subjects, trail or Trail()),
     )
+
+
+def _held(state: State, subjects: tuple[Subject, ...], trail: Trail) -> Held | None:
+    """What forecasts for these clients rest on, unless none of them wants offers."""
+    live = state.live_clients()
+    barred = [each.excluded for each in subjects if live[each.client]]
+    if not barred:
+        return None
+    whole = [each.at_ms for each in trail.cycles if each.whole][-2:]
+    interval_ms = whole[1] - whole[0] if len(whole) > 1 else 0
+    return take_held(state, np.logical_and.reduce(barred), interval_ms)
 
 
 def _set_aside(state: State, handles: list[int], agent: int) -> tuple[tuple[str, Aside], ...]:
@@ -361,8 +392,19 @@ def _clients(state: State) -> ClientRows:
         demand=clients.demand.copy(),
         held=state.held_by_column(),
         offered=state.offered_by_column(),
+        wants=wanting(state),
         source=tuple(clients.demand_source),
     )
+
+
+def wanting(state: State) -> Bools:
+    """Clients, (C,), that want an offer as far as they say, and have none.
+
+    Not those that refuse something, or declined their last offer whole: these may want nothing.
+    """
+    clients = state.clients
+    refuses = (state.filters.rows.per_client > 0) | (clients.declines > 0)
+    return state.live_clients() & ~refuses & ~state.ledger.books.client_offered.any(axis=1)
 
 
 def _subject(state: State, client: int) -> Subject:

@@ -408,6 +408,9 @@ class ClientExplanation(_message.Message):
     OFFERS_FIELD_NUMBER: _builtins.int
     CYCLES_FIELD_NUMBER: _builtins.int
     USED_SHARE_FIELD_NUMBER: _builtins.int
+    EXPECTED_IN_MS_FIELD_NUMBER: _builtins.int
+    LATEST_IN_MS_FIELD_NUMBER: _builtins.int
+    FORECAST_FIELD_NUMBER: _builtins.int
     framework_id: _builtins.str
     framework_name: _builtins.str
     role: _builtins.str
@@ -427,6 +430,11 @@ class ClientExplanation(_message.Message):
     largest_free_agent: _builtins.str
     used_share: _builtins.float
     """Dominant share that it held on average; 0 unless fairness.half_life_s is set."""
+    expected_in_ms: _builtins.int
+    """Time from now to its next offer, p50 and p95, in milliseconds; -1: not known, or not computed."""
+    latest_in_ms: _builtins.int
+    forecast: _builtins.str
+    """What the forecast rests on, or why there is none; empty: not computed."""
     @_builtins.property
     def demand(self) -> _types_pb2.Quantities: ...
     @_builtins.property
@@ -469,10 +477,13 @@ class ClientExplanation(_message.Message):
         offers: _abc.Iterable[Global___OfferFate] | None = ...,
         cycles: _abc.Iterable[Global___CycleAccount] | None = ...,
         used_share: _builtins.float = ...,
+        expected_in_ms: _builtins.int = ...,
+        latest_in_ms: _builtins.int = ...,
+        forecast: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["demand", b"demand", "largest_free", b"largest_free"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "blockers", b"blockers", "cycles", b"cycles", "demand", b"demand", "demand_source", b"demand_source", "framework_id", b"framework_id", "framework_name", b"framework_name", "holders", b"holders", "largest_free", b"largest_free", "largest_free_agent", b"largest_free_agent", "offered_ms", b"offered_ms", "offered_share", b"offered_share", "offers", b"offers", "open_agents", b"open_agents", "role", b"role", "share", b"share", "used_share", b"used_share", "verdict", b"verdict", "waited_cycles", b"waited_cycles"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "blockers", b"blockers", "cycles", b"cycles", "demand", b"demand", "demand_source", b"demand_source", "expected_in_ms", b"expected_in_ms", "forecast", b"forecast", "framework_id", b"framework_id", "framework_name", b"framework_name", "holders", b"holders", "largest_free", b"largest_free", "largest_free_agent", b"largest_free_agent", "latest_in_ms", b"latest_in_ms", "offered_ms", b"offered_ms", "offered_share", b"offered_share", "offers", b"offers", "open_agents", b"open_agents", "role", b"role", "share", b"share", "used_share", b"used_share", "verdict", b"verdict", "waited_cycles", b"waited_cycles"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

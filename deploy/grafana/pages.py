@@ -343,6 +343,31 @@ OFFERS = Page(
                 (Query(rate("gang_start_error_seconds_total"), "{{side}}"),),
             ),
             Panel(
+                "Forecasts of next offers",
+                "late: after the latest time that was forecast (p95), as one in twenty should be. "
+                "early: before the median, as half should be.",
+                (Query(rate("offer_forecasts_total"), "{{result}}"),),
+                unit="ops",
+            ),
+            Panel(
+                "Agents missing",
+                "The least number of agents that would hold what frameworks want and fits nowhere.",
+                (Query(metric("agents_missing"), "{{shape}}"),),
+            ),
+            Panel(
+                "Unmet demand",
+                "At least this part of the capacity is wanted and fits nowhere, by role.",
+                (
+                    Query(
+                        f"sum by (role, resource) ({metric('unmet')}) / on (resource) group_left "
+                        f"sum by (resource) ({metric('capacity')})",
+                        "{{role}} {{resource}}",
+                    ),
+                ),
+                unit="percentunit",
+                width=24,
+            ),
+            Panel(
                 "Learnt durations",
                 "Names of frameworks. no: too few of their tasks have ended.",
                 (Query(metric("durations_remembered"), "known: {{known}}"),),

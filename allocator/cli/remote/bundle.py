@@ -42,7 +42,18 @@ NAMELESS = frozenset(
     {
         *("among", "by", "certain", "code", "competition", "end", "field", "for", "given"),
         *("kept_by", "kind", "known", "le", "mode", "only", "part", "reason", "resource"),
-        *("result", "selection", "setting", "side", "source", "state", "type", "unit", "version"),
+        *(
+            "result",
+            "selection",
+            "setting",
+            "shape",
+            "side",
+            "source",
+            "state",
+            "type",
+            "unit",
+            "version",
+        ),
     }
 )
 """Labels of metrics whose values never name a framework, a role or an agent."""

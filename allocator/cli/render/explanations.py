@@ -96,6 +96,7 @@ def _client(client: dict[str, Any], now_ms: int, *, alone: bool) -> None:
         *([("over time", f"{client['used_share']:.4f}")] if client["used_share"] else []),
         ("one task needs", f"{demand}{source}"),
         ("last offer", f"{last}; waited {counted(client['waited_cycles'], 'cycle')}"),
+        *([("next offer", _next_offer(client))] if client.get("forecast") else []),
         ("agents", f"{client['agents']}, {client['open_agents']} open to it"),
     ]
     if client["largest_free_agent"]:
@@ -104,6 +105,15 @@ def _client(client: dict[str, Any], now_ms: int, *, alone: bool) -> None:
     print_table(["", "~"], facts, "")
     _blockers(client["blockers"], now_ms)
     _offers(client["offers"], now_ms)
+
+
+def _next_offer(client: dict[str, Any]) -> str:
+    """The range, and what it rests on."""
+    first_ms, last_ms = client["expected_in_ms"], client["latest_in_ms"]
+    if first_ms < 0:
+        return str(client["forecast"])
+    last = duration(last_ms / 1000) if last_ms >= 0 else "a time that is not known"
+    return f"in {duration(first_ms / 1000)} to {last} (p50 to p95): {client['forecast']}"
 
 
 def _blockers(blockers: list[dict[str, Any]], now_ms: int) -> None:

@@ -172,6 +172,8 @@ def _status(data: dict[str, Any]) -> None:
         ("loops", _loops(data)),
         ("decisions", f"{data['decisions']}, {data['outstanding_decisions']} outstanding"),
     ]
+    if data.get("unmet"):
+        pairs.append(("unmet", data["unmet"]))
     if followed := data.get("followed"):
         state = "" if followed["connected"] else ", not connected"
         pairs.insert(

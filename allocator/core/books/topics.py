@@ -5,6 +5,7 @@ import numpy as np
 from allocator.core.books.state import State
 from allocator.core.demand.durations import BUCKETS, ends_within_ms
 from allocator.core.demand.topics import Topic, name_topic
+from allocator.core.snapshot import Ints
 
 
 def topic_of(state: State, client: int) -> Topic | None:
@@ -21,3 +22,21 @@ def ends_within(state: State, client: int) -> int | None:
     if counts is None:
         return None
     return ends_within_ms(counts, np.zeros(BUCKETS, np.int64))
+
+
+def learnt(state: State, clients: Ints) -> tuple[Ints, Ints]:
+    """What is learnt of how long tasks of clients (n,) last.
+
+    Returns (C,): of each client the row of its topic, -1 if it is not known; (T, BUCKETS): how many
+    ended, by how long they had run.
+    """
+    row = np.full(len(state.clients.framework), -1)
+    found, number, memory = list[Ints](), dict[Topic, int](), state.memory
+    for client in clients.tolist():
+        topic = topic_of(state, client)
+        if topic is not None and topic not in number:
+            counts = memory.durations.counts(state.settings, topic, memory.elapsed_ms)
+            number[topic] = -1 if counts is None else len(found)
+            found += [] if counts is None else [counts]
+        row[client] = -1 if topic is None else number[topic]
+    return row, np.array(found, np.int64).reshape(-1, BUCKETS)

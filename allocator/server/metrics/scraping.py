@@ -19,7 +19,12 @@ from starlette.routing import BaseRoute
 from allocator.server.config import Config
 from allocator.server.engine.latency_histogram import BOUNDS_S
 from allocator.server.following.books import FollowedBooks
-from allocator.server.metrics import operation_families, state_families, usage_families
+from allocator.server.metrics import (
+    demand_families,
+    operation_families,
+    state_families,
+    usage_families,
+)
 from allocator.server.metrics.family import SCRAPE_ERRORS, Families, Family, Parts, PartsNow
 from allocator.server.metrics.state_families import Scrape, state_parts
 from allocator.server.reports import report
@@ -29,6 +34,7 @@ GROUPS: Mapping[str, Families[Any]] = {
     **state_families.GROUPS,
     **operation_families.GROUPS,
     **usage_families.GROUPS,
+    **demand_families.GROUPS,
     "Scrapes": (SCRAPE_ERRORS,),
 }
 """All that a scrape may hold, in its order, by what it tells of."""

@@ -20,6 +20,7 @@ from allocator import policies
 from allocator.server.config import Config, Loaded
 from allocator.server.config.exchange import read_loaded
 from allocator.server.following.books import AGAIN_S, Connect, FollowedBooks
+from allocator.server.following.demand_watch import DemandWatch
 from allocator.server.following.fair_shares import FairnessWatch
 from allocator.server.following.planning import GIVE_UP_S, Planner
 from allocator.server.following.settings import FollowedSettings
@@ -28,6 +29,7 @@ from allocator.server.grpc.forwarding import OPTIONS, status_of
 from allocator.server.grpc.listeners import ListenError
 from allocator.server.grpc.questions import QuestionServicer
 from allocator.server.grpc.sources import Sources
+from allocator.server.metrics.demand_families import demand_parts
 from allocator.server.metrics.family import PartsNow
 from allocator.server.metrics.operation_families import Operation, fairness_parts, module_parts
 from allocator.server.metrics.scraping import MetricsServer
@@ -128,7 +130,8 @@ class Observer:
             self.books.planner = _new_planner(config, link, self.books)
         self.settings = FollowedSettings(self.books, loaded)
         self.usage = UsageKeeper(self.books, self._state_directory)
-        self.views = Views(self.books, self.settings, self.usage)
+        self.demand = DemandWatch(self.books)
+        self.views = Views(self.books, self.settings, self.usage, self.demand)
         self.fairness = FairnessWatch(self.books, every_s=config.metrics.fair_share_every_s)
         self.names = NamesWatch(self.books)
         trials = Trials(lambda: self.books.allocator, config.limits.core(), registry.try_out)
@@ -142,6 +145,7 @@ class Observer:
             partial(module_parts, lambda: self.books.session),
             partial(fairness_parts, self.fairness, config.metrics.roles_max),
             UsageSeries(self.usage, config.metrics.roles_max).parts,
+            partial(demand_parts, self.demand, config.metrics.roles_max),
         ]
         self._http = MetricsServer(
             config,
@@ -161,6 +165,7 @@ class Observer:
     def start(self) -> None:
         self.books.start()
         self.fairness.start()
+        self.demand.start()
         self.usage.start()
         self._grpc.start()
 
@@ -182,6 +187,7 @@ class Observer:
         self.readers.stop()
         self._grpc.stop(0)
         self.fairness.stop()
+        self.demand.stop()
         self.usage.stop(STOP_S)
         self.books.stop()
         self._http.close()

@@ -29,6 +29,7 @@ from allocator.rule_kinds import DRAIN
 from allocator.server.engine.commands import Ask
 from allocator.server.following import fair_shares
 from allocator.server.following.books import FollowedBooks
+from allocator.server.following.demand_watch import DemandWatch
 from allocator.server.following.fair_shares import root_mean_square
 from allocator.server.following.settings import FollowedSettings
 from allocator.server.following.usage import UsageKeeper
@@ -127,16 +128,20 @@ class Views:
         books: FollowedBooks,
         operators: FollowedSettings,
         keeper: UsageKeeper,
+        demand: DemandWatch | None = None,
     ) -> None:
-        """Use these books, operators' settings, and usage."""
+        """Use these books, operators' settings, usage, and unmet demand."""
         self.books = books
         self.operators = operators
         self.keeper = keeper
+        self.demand = demand
 
     def status(self, ask: Ask, _: pb.GetStatusRequest) -> pb.GetStatusResponse:
         status = ask(lambda: _status(self.books))
         read = ask(self.read_settings)
         status.settings.extend(shown_settings(read, every=False))
+        if self.demand and self.demand.latest:
+            status.unmet = self.demand.latest.text
         status.state_directory = self.operators.directory
         status.state_problem = self.operators.problem
         status.warnings.extend(status_warnings.of_config(self.operators.loaded.config))

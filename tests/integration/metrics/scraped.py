@@ -24,7 +24,7 @@ from tests.server.sidecar_process import SidecarProcess
 DEPLOY = Path(__file__).parents[3] / "deploy" / "prometheus"
 FRAMEWORKS_MAX = 3
 FAIR_S = 120.0
-"""Fair shares are computed by then, on any machine."""
+"""Fair shares and unmet demand are computed by then, on any machine."""
 
 CLUSTER: tuple[Event, ...] = (
     Define({0: Kind("cpus"), 1: Kind("mem")}, {1: "eng", 2: "ops"}),
@@ -59,7 +59,8 @@ def sidecar(process) -> Iterator[Scraped]:
     running = Scraped(process, CLUSTER)
     running.module.batch(figures=write_figures(ModuleFigures()))
     deadline_s = time.monotonic() + FAIR_S
-    while not series(running.samples(), "role_fair_share"):
+    computed = "role_fair_share", "agents_missing"
+    while not all(series(running.samples(), name) for name in computed):
         assert time.monotonic() < deadline_s
         time.sleep(0.1)
     yield running

@@ -12,7 +12,15 @@ import numpy as np
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from allocator.core import AddFramework, FrameworkInfo, Release, RemoveFramework, Transition
+from allocator.core import (
+    DEMAND_LABEL,
+    AddFramework,
+    FrameworkInfo,
+    Release,
+    RemoveFramework,
+    Suppress,
+    Transition,
+)
 from allocator.v1 import session_pb2
 from tests.docs.test_pages import anchors
 from tests.integration.metrics.scraped import CLUSTER, DEPLOY, FRAMEWORKS_MAX
@@ -129,6 +137,29 @@ def test_it_is_alive_and_ready_and_says_when_it_drains():
         assert process.process.wait(60) == 0
 
 
+def test_unmet_demand_is_told_everywhere(sidecar):
+    """A framework in a full cluster: in metrics, `status`, `explain`, and on its page."""
+    decisions = sidecar.offer(session_pb2.OUTCOME_REASON_OFFERED)
+    info = FrameworkInfo("id-3", name="late", labels={DEMAND_LABEL: "cpus:4;mem:8192"})
+    others = Suppress(1), Suppress(2)
+    sidecar.module.batch(Transition(holdings_of(decisions)), *others, AddFramework(3, info, (1,)))
+    await_true(lambda: bool(series(sidecar.samples(), "unmet", role="eng")))
+    found = sidecar.samples()
+    assert value(found, "unmet", role="eng", resource="cpus", unit="core") == 4
+    assert value(found, "unmet", role="other", resource="cpus", unit="core") == 0
+    assert value(found, "agents_missing", shape="cpus:4;mem:8100") == 1
+    told = sidecar.ask("status")["unmet"]
+    assert told == (
+        "cpus:4;mem:8192, of 1 client; at least these agents are missing: 1 of cpus:4;mem:8100"
+    )
+    why = "no forecast: too little is learnt of how long"
+    (client,) = sidecar.ask("explain", "framework", "late")["clients"]
+    assert client["forecast"].startswith(why)
+    assert client["expected_in_ms"] == -1
+    assert why in sidecar.text("explain?kind=framework&name=late")
+    assert "next offer" in sidecar.command("explain", "framework", "late").stdout
+
+
 def test_the_names_follow_prometheus_conventions(sidecar, tool):
     sidecar.offer(session_pb2.OUTCOME_REASON_OFFERED)
     done = subprocess.run(
@@ -146,6 +177,7 @@ def test_the_names_follow_prometheus_conventions(sidecar, tool):
     "arguments",
     [
         ["check", "rules", "alerts.yaml"],
+        ["check", "rules", "scaling.yaml"],
         ["check", "config", "prometheus.yml"],
         ["test", "rules", "alerts_test.yaml"],
     ],

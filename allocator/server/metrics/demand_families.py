@@ -1,0 +1,89 @@
+"""Metrics of unmet demand, and of how well forecasts of next offers hold."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from allocator.core import MILLI
+from allocator.explain import Unmet
+from allocator.server.following.demand_watch import DemandWatch, ForecastResults
+from allocator.server.metrics.family import (
+    OTHER,
+    Families,
+    Part,
+    Series,
+    amounts,
+    counter,
+    gauge,
+    largest,
+    unit_of,
+)
+from allocator.server.reports.report import COMMON_MAX
+
+FORECASTS: Families[ForecastResults] = (
+    counter(
+        "offer_forecasts{result}",
+        "Forecasts of next offers, of a sample of waiting clients: the offer was decided before the"
+        " p50 (early), from then to the p95 (held), or after it or not at all (late); or the client"
+        " left or wanted none any more (withdrawn).",
+        lambda results: {
+            result: getattr(results, result) for result in ("early", "held", "late", "withdrawn")
+        },
+    ),
+)
+
+UNMET: Families["_Shown"] = (
+    amounts(
+        "unmet{role}",
+        "Amount that the role's own frameworks want at least and for which no agent has room",
+        lambda shown: shown.series(),
+    ),
+    gauge(
+        "agents_missing{shape}",
+        "Agents, by their amounts, that are needed at least for all that is unmet.",
+        lambda shown: shown.unmet.agents,
+    ),
+)
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """Unmet demand, with series for some roles."""
+
+    unmet: Unmet
+    roles_max: int
+
+    def series(self) -> list[Series]:
+        names = self.unmet.resources
+        columns = [at for at, counts in enumerate(self.unmet.common) if counts][:COMMON_MAX]
+        paths = sorted(self.unmet.amounts)
+        table = np.array([self.unmet.amounts[path] for path in paths], np.int64)
+        table = table.reshape(-1, len(names))
+        share = (table / np.maximum(table.sum(axis=0), 1)).max(axis=1, initial=0.0)
+        named = np.flatnonzero([path != OTHER for path in paths])
+        top, _ = largest(share, named, self.roles_max)
+        rest = np.setdiff1d(np.arange(len(paths)), top)
+        rows = [(paths[row], table[row]) for row in top.tolist()]
+        rows.append((OTHER, table[rest].sum(axis=0)))
+        found = list[Series]()
+        for path, amount in rows:
+            for column in columns:
+                unit, factor = unit_of(names[column])
+                number = int(amount[column]) * factor / MILLI
+                found.append(([path, names[column], unit], number))
+        return found
+
+
+def demand_parts(watch: DemandWatch, roles_max: int) -> list[Part[Any]]:
+    """Show the latest computation.
+
+    `roles_max`: at most this many roles, those that lack most, have series.
+    """
+    return [
+        Part("demand", FORECASTS, lambda: watch.results),
+        Part("demand", UNMET, lambda: watch.latest and _Shown(watch.latest, roles_max)),
+    ]
+
+
+GROUPS: dict[str, Families[Any]] = {"Unmet demand and forecasts": (*UNMET, *FORECASTS)}
