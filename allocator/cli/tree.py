@@ -276,7 +276,10 @@ def _misused(error: TyperException) -> None:
 
 
 _MEANT = {
-    **dict.fromkeys(("unset", "clear", "delete", "del", "rm"), ("remove", "reset", "stop")),
+    **dict.fromkeys(
+        ("unset", "clear", "delete", "del", "rm"), ("remove", "reset", "stop", "clear")
+    ),
+    "remove": ("clear",),
     **dict.fromkeys(("list", "ls", "show", "get"), ("show", "list")),
     **dict.fromkeys(("add", "create", "change", "replace"), ("set",)),
 }

@@ -7,6 +7,7 @@ cycle. See `DESIGN.md`.
 from allocator.core.allocator import Allocator
 from allocator.core.apply.settings import WEIGHT_MAX, WEIGHT_MIN
 from allocator.core.books.agent_rules import AgentColumns, AgentTraits, Rule, SortedRule
+from allocator.core.books.budgets import BudgetRow, budget_rows
 from allocator.core.books.collecting import Collecting
 from allocator.core.books.eligibility import bits
 from allocator.core.books.gang_offers import collectors, resting
@@ -32,6 +33,14 @@ from allocator.core.cycle.decisions import Decisions
 from allocator.core.cycle.gangs import need_of, task_room, without_collected
 from allocator.core.cycle.minimums import reaches
 from allocator.core.cycle.snapshot_builder import frozen
+from allocator.core.demand.budget_memory import (
+    GAP_MS,
+    HOUR_MS,
+    PERIODS,
+    Spent,
+    over_in_words,
+    period_of,
+)
 from allocator.core.demand.demand_memory import DemandMemory, Remembered
 from allocator.core.demand.durations import BUCKETS, EDGES_MS, SAMPLES_MIN, Lasted, StartRecord
 from allocator.core.demand.own_words import (
@@ -75,6 +84,7 @@ from allocator.core.events import (
     Request,
     Revive,
     SetAside,
+    SetBudget,
     SetConstraint,
     SetDemand,
     SetDrain,
@@ -108,8 +118,10 @@ from allocator.core.resources import (
     MILLI,
     Kind,
     format_amount,
+    format_hours,
     format_quantities,
     parse_amount,
+    parse_hours,
     parse_quantities,
 )
 from allocator.core.settings import (
@@ -144,9 +156,12 @@ __all__ = [
     "EDGES_MS",
     "EVENT_OF_KIND",
     "GANG_LABEL",
+    "GAP_MS",
+    "HOUR_MS",
     "LABELS_MAX",
     "MILLI",
     "NOWHERE",
+    "PERIODS",
     "REASONS",
     "RECLAIMS_MAX",
     "ROWS_MAX",
@@ -172,6 +187,7 @@ __all__ = [
     "AskedRow",
     "BitWords",
     "Bools",
+    "BudgetRow",
     "Clause",
     "Collecting",
     "Comparison",
@@ -233,6 +249,7 @@ __all__ = [
     "Seen",
     "SessionLimits",
     "SetAside",
+    "SetBudget",
     "SetConstraint",
     "SetDemand",
     "SetDrain",
@@ -249,6 +266,7 @@ __all__ = [
     "Settings",
     "Snapshot",
     "SortedRule",
+    "Spent",
     "StartRecord",
     "State",
     "Subtree",
@@ -264,6 +282,7 @@ __all__ = [
     "attributes_of",
     "bits",
     "bounded",
+    "budget_rows",
     "check_told",
     "clauses_of_label",
     "collectors",
@@ -274,6 +293,7 @@ __all__ = [
     "distinct_rows",
     "ends_within",
     "format_amount",
+    "format_hours",
     "format_quantities",
     "frozen",
     "harmless",
@@ -282,9 +302,12 @@ __all__ = [
     "nbytes_of",
     "need_of",
     "out_of_reach",
+    "over_in_words",
     "parse_amount",
     "parse_constraint",
+    "parse_hours",
     "parse_quantities",
+    "period_of",
     "quoted",
     "reaches",
     "read_words",

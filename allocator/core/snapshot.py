@@ -271,6 +271,8 @@ class Snapshot:
     - `classes`: all agents by capacity.
     - `plan`: the plan in force.
     - `gangs`: None if there is none. Policies need not look at it.
+    - `over_budget` (C,): clients that are served after all others; None if there is none. Policies
+      need not look at it either.
     """
 
     resources: tuple[str, ...]
@@ -299,6 +301,7 @@ class Snapshot:
     classes: AgentClasses
     plan: Plan | None = None
     gangs: Gangs | None = None
+    over_budget: Bools | None = None
 
     @cached_property
     def free_by_column(self) -> Ints:

@@ -17,6 +17,7 @@ from allocator.core import (
     Aside,
     AskedRow,
     Bools,
+    BudgetRow,
     Collecting,
     CycleRecord,
     Floats,
@@ -33,6 +34,7 @@ from allocator.core import (
     State,
     Trail,
     asked_rows,
+    budget_rows,
     collectors,
     ends_within,
     resting,
@@ -163,6 +165,7 @@ class Picture:
     `asked`: requests to leave agents: to the frameworks, or on the agent.
     `used` (C, R), in thousandths: what clients held on average; None: no averages are kept.
     `collecting`: clients whose gangs collect, and what.
+    `budgets`: all that are counted.
     `resting`: clients whose gangs must not collect yet, and until when, in milliseconds.
     """
 
@@ -196,6 +199,7 @@ class Picture:
     collecting: Mapping[int, Collecting] = field(default_factory=dict)
     used: Ints | None = None
     resting: Mapping[int, int] = field(default_factory=dict)
+    budgets: tuple[BudgetRow, ...] = ()
 
     @cached_property
     def columns(self) -> AgentColumns:
@@ -316,6 +320,7 @@ def take(allocator: Allocator, kind: str, name: str) -> Picture:
         ),
         collecting=collectors(state),
         resting=resting(state),
+        budgets=tuple(budget_rows(state)),
     )
 
 

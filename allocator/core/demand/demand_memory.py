@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd
 
+from allocator.core.demand.budget_memory import BudgetMemory
 from allocator.core.demand.durations import Durations
 from allocator.core.demand.topics import Topic
 from allocator.core.demand.usage_memory import UsageMemory
@@ -62,6 +63,8 @@ class DemandMemory:
     `elapsed_ms`: time that passed in sessions: masters' clocks need not agree.
     `durations`: how long tasks ran, by the same topics of names.
     `usage`: what clients held on average before they left.
+    `budgets`: what roles used of their budgets.
+    `clock_ms`: the session's clock; -1: it did not tell the time yet.
     `confirmed`, `refuted`, `probes`: priors that the first acceptance agreed with, or not; offers
         of all that is free to frameworks that had waited with a prior.
     """
@@ -71,20 +74,21 @@ class DemandMemory:
         self.elapsed_ms = 0
         self.durations = Durations()
         self.usage = UsageMemory()
+        self.budgets = BudgetMemory()
         self.confirmed = 0
         self.refuted = 0
         self.probes = 0
-        self._clock_ms = -1
+        self.clock_ms = -1
 
     def advance(self, now_ms: int) -> None:
         """Set the time, on the session's clock."""
-        if self._clock_ms >= 0:
-            self.elapsed_ms += now_ms - self._clock_ms
-        self._clock_ms = now_ms
+        if self.clock_ms >= 0:
+            self.elapsed_ms += now_ms - self.clock_ms
+        self.clock_ms = now_ms
 
     def begin_session(self) -> None:
         """Expect another clock."""
-        self._clock_ms = -1
+        self.clock_ms = -1
         self.usage.begin_session()
 
     def weight(self, settings: Settings, topic: Topic) -> int:

@@ -63,6 +63,7 @@ from allocator.core.events.holdings import (
 )
 from allocator.core.settings import (
     OperatorChange,
+    SetBudget,
     SetConstraint,
     SetDemand,
     SetDrain,
@@ -141,6 +142,7 @@ __all__ = [
     "Request",
     "Revive",
     "SetAside",
+    "SetBudget",
     "SetConstraint",
     "SetDemand",
     "SetDrain",

@@ -20,6 +20,7 @@ from allocator.core import (
     PolicySpec,
     SessionLimits,
     Settings,
+    parse_hours,
     parse_quantities,
 )
 from allocator.rule_kinds import RULES, Scope, SettingKind, Value
@@ -31,6 +32,7 @@ from allocator.server.config.checks import (
     no_directory,
     non_blank,
     non_empty,
+    non_empty_hours,
     non_empty_quantities,
     optional_policy_name,
     owner,
@@ -220,6 +222,9 @@ def _section(kind: SettingKind) -> type[Section]:
     if kind.value is not Value.NOTHING:
         says = Field(description=kind.meaning, examples=[kind.example])
         options[kind.called] = (_type_of(kind), says)
+    for text in kind.texts:
+        says = Field(text.default, description=text.meaning)
+        options[text.name] = (Literal[text.values] if text.values else str, says)
     for flag in kind.flags:
         options[flag.name] = (bool, Field(False, description=flag.meaning))
     return create_model(f"{kind.title}Rule", __base__=_base(kind), __doc__=kind.what, **options)
@@ -243,6 +248,8 @@ def _type_of(kind: SettingKind) -> object:
     match kind.value:
         case Value.AMOUNTS:
             return Annotated[str, AfterValidator(non_empty_quantities)]
+        case Value.HOURS:
+            return Annotated[str, AfterValidator(non_empty_hours)]
         case Value.EXPRESSION:
             return Annotated[str, AfterValidator(constraint_expression)]
         case Value.NUMBER | Value.COUNT:
@@ -265,7 +272,9 @@ def change_of(kind: SettingKind, rule: Section) -> OperatorChange:
     value: object = kind.value is Value.NOTHING or getattr(rule, kind.called)
     if kind.value is Value.AMOUNTS:
         value = parse_quantities(str(value))
-    names = (*kind.scope.fields, *(flag.name for flag in kind.flags))
+    elif kind.value is Value.HOURS:
+        value = parse_hours(str(value))
+    names = (*kind.scope.fields, *kind.options)
     change: OperatorChange = EVENT_OF_KIND[kind.name](
         **{name: getattr(rule, name) for name in names}, **{kind.field: value}
     )

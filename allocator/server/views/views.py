@@ -20,6 +20,7 @@ from allocator.core import (
     Floats,
     Newcomer,
     OperatorChange,
+    budget_rows,
     quoted,
 )
 from allocator.explain import Picture, UnknownSubjectError
@@ -269,6 +270,11 @@ class Views:
             copied = ask(lambda: lists.frameworks.copy(self.books.allocator, request))
             return lists.frameworks.write(copied, request)
 
+    def budget_uses(self) -> list[explain_pb2.BudgetUse]:
+        """What is left of each budget; on the books' thread."""
+        state = self.books.allocator.state
+        return [explain.write_use(row, state.now_ms) for row in budget_rows(state)]
+
     def roles(self, ask: Ask, request: pb.ListRolesRequest) -> pb.ListRolesResponse:
         books = ask(lambda: report.read(self.books.allocator))
         with self._rejecting():
@@ -399,6 +405,7 @@ def _status(books: FollowedBooks) -> pb.GetStatusResponse:
         loop_parts_compiled=said.loops.parts_compiled,
         loop_parts=len(PARTS),
         warnings=status_warnings.of_books(books, state),
+        budgets=state.budgets,
     )
     if source := books.source():
         lag = books.lag

@@ -1,0 +1,203 @@
+"""What roles have used of their budgets: integers that outlive sessions.
+
+A budget is for periods of the calendar, in UTC. Time is counted on the session's clock, and belongs
+to the period that the clock says. A period that has begun is not left before its end: if a clock is
+behind that of the session before, the time until the end of the period, or what the clock makes of
+it, is counted in the same period. So no time is counted twice, none is lost, and no period begins
+again.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from allocator.core.bounds import quoted
+from allocator.core.resources import format_amount, parse_hours
+from allocator.core.settings import SetBudget
+
+PERIODS = ("month", "week", "day")
+
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+
+GAP_MS = HOUR_MS
+"""What was held in a longer step of a session's clock is unknown: the master was not running, or
+its clock was set. A module says something at least once in an allocation interval."""
+
+_EPOCH = date(1970, 1, 1)
+_DAYS_MAX = (date(9998, 1, 1) - _EPOCH).days
+
+
+def period_of(per: str, now_ms: int) -> tuple[int, int]:
+    """The beginning and the end of the period that a time is in, in milliseconds since 1970.
+
+    Examples
+    --------
+    >>> [each // DAY_MS for each in period_of("month", 59 * DAY_MS - 1)]
+    [31, 59]
+    """
+    day = _EPOCH + timedelta(min(now_ms // DAY_MS, _DAYS_MAX))
+    first, last = day, day + timedelta(1)
+    if per == "week":
+        first = day - timedelta(day.weekday())
+        last = first + timedelta(7)
+    elif per == "month":
+        first = day.replace(day=1)
+        last = (first + timedelta(31)).replace(day=1)
+    return since_1970(first), since_1970(last)
+
+
+def since_1970(day: date) -> int:
+    """The beginning of a day in UTC, in milliseconds."""
+    return (day - _EPOCH).days * DAY_MS
+
+
+@dataclass(slots=True)
+class Spent:
+    """What a role has used in its current period; amounts in thousandths x milliseconds.
+
+    `carried`: what was left of the period before.
+    """
+
+    per: str
+    begin_ms: int
+    end_ms: int
+    used: dict[str, int]
+    carried: dict[str, int]
+
+    def granted(self, rule: SetBudget) -> dict[str, int]:
+        """What may be used in this period."""
+        added = credit_of(rule, self.begin_ms)
+        return {
+            name: (amount + added.get(name, 0)) * HOUR_MS + self.carried.get(name, 0)
+            for name, amount in (rule.budget or {}).items()
+        }
+
+    def used_up(self, rule: SetBudget) -> list[str]:
+        """The resources of which nothing is left."""
+        granted = self.granted(rule).items()
+        return [name for name, amount in granted if self.used.get(name, 0) >= amount]
+
+    def left_over(self, rule: SetBudget) -> dict[str, int]:
+        """What the next period gets of this one: credit is used first, and is not carried over."""
+        if not rule.carry_over:
+            return {}
+        added = credit_of(rule, self.begin_ms)
+        left = {}
+        for name, hours in (rule.budget or {}).items():
+            used = max(self.used.get(name, 0) - added.get(name, 0) * HOUR_MS, 0)
+            budget = hours * HOUR_MS
+            left[name] = min(max(budget + self.carried.get(name, 0) - used, 0), budget)
+        return left
+
+
+def check_credit(rule: SetBudget) -> None:
+    """Raise a ValueError if a credit is invalid; `per` is one of `PERIODS`."""
+    if bool(rule.credit) != bool(rule.credit_from):
+        raise ValueError("credit and credit_from belong together; give both, or neither")
+    if not rule.credit:
+        return
+    unknown = parse_hours(rule.credit).keys() - (rule.budget or {}).keys()
+    if unknown:
+        names = ", ".join(sorted(map(quoted, unknown)))
+        raise ValueError(f"{names} is not in the budget; give credit of its resources")
+    try:
+        day = date.fromisoformat(rule.credit_from)
+    except ValueError:
+        text = f"credit_from = {quoted(rule.credit_from)} is no day; write it as 2026-11-01"
+        raise ValueError(text) from None
+    begin_ms, _ = period_of(rule.per, since_1970(day))
+    if begin_ms != since_1970(day):
+        first = (_EPOCH + timedelta(begin_ms // DAY_MS)).isoformat()
+        text = f"credit_from = {rule.credit_from} is not the first day of a {rule.per}"
+        raise ValueError(f"{text}; give {first}")
+
+
+def credit_of(rule: SetBudget, begin_ms: int) -> Mapping[str, int]:
+    """The credit in the period that begins then, in thousandths of resource-hours."""
+    if not rule.credit or since_1970(date.fromisoformat(rule.credit_from)) != begin_ms:
+        return {}
+    return parse_hours(rule.credit)
+
+
+class BudgetMemory:
+    """What was used, by role.
+
+    `over` (dict of path to whether the budget is hard): roles that have used up some resource.
+    `version`: grows whenever these change.
+    """
+
+    def __init__(self) -> None:
+        self.spent: dict[str, Spent] = {}
+        self.over: dict[str, bool] = {}
+        self.version = 0
+
+    def pass_time(
+        self, rules: Iterable[SetBudget], since_ms: int, now_ms: int, held: Mapping[str, list[int]]
+    ) -> None:
+        """Count what was held from one time to another, at most `GAP_MS` later.
+
+        `held` (dict of path to amounts): of the resources of the role's budget, in its order, in
+            thousandths; a role that is missing held nothing.
+        """
+        for rule in rules:
+            its, amounts = self._at(rule, since_ms), held.get(rule.role)
+            end_ms = its.end_ms
+            if amounts is not None:
+                _add(its, rule, amounts, min(now_ms, end_ms) - since_ms)
+            if now_ms >= end_ms:
+                its = self._at(rule, now_ms)
+                if amounts is not None:
+                    _add(its, rule, amounts, now_ms - end_ms)
+        self.note(rules)
+
+    def note(self, rules: Iterable[SetBudget]) -> None:
+        """Find the roles that are over their budgets."""
+        over = {
+            rule.role: rule.hard
+            for rule in rules
+            if (its := self.spent.get(rule.role)) is not None and its.used_up(rule)
+        }
+        if over != self.over:
+            self.over = over
+            self.version += 1
+
+    def keep(self, rules: Mapping[tuple[str], SetBudget], now_ms: int) -> None:
+        """Begin to count for these budgets, and forget all others."""
+        for role in self.spent.keys() - {rule.role for rule in rules.values()}:
+            del self.spent[role]
+        for rule in rules.values():
+            self._at(rule, now_ms)
+        self.note(rules.values())
+
+    def _at(self, rule: SetBudget, now_ms: int) -> Spent:
+        """What a role has used in the period that a time is in, or in a later one."""
+        its = self.spent.get(rule.role)
+        if its is None or its.per != rule.per:
+            its = self.spent[rule.role] = Spent(rule.per, *period_of(rule.per, now_ms), {}, {})
+        if now_ms >= its.end_ms:
+            next_ms, (begin_ms, end_ms) = its.end_ms, period_of(rule.per, now_ms)
+            its.carried, its.used, its.begin_ms = its.left_over(rule), {}, next_ms
+            if begin_ms > next_ms:  # nothing was used in the periods between
+                its.carried, its.begin_ms = its.left_over(rule), begin_ms
+            its.end_ms = end_ms
+        return its
+
+
+def _add(its: Spent, rule: SetBudget, amounts: list[int], time_ms: int) -> None:
+    for name, amount in zip(rule.budget or (), amounts, strict=True):
+        if amount:
+            its.used[name] = its.used.get(name, 0) + amount * time_ms
+
+
+def over_in_words(rule: SetBudget, its: Spent) -> str:
+    """Say which resources of a budget are used up."""
+    granted = its.granted(rule)
+    used = ", ".join(
+        f"{name}: {format_amount(its.used.get(name, 0) // HOUR_MS)} of"
+        f" {format_amount(granted[name] // HOUR_MS)} hours"
+        for name in its.used_up(rule)
+    )
+    begins = (_EPOCH + timedelta(its.end_ms // DAY_MS)).isoformat()
+    this = "today" if its.per == "day" else f"this {its.per}"
+    return f"{used} {this}; the next period begins on {begins} (UTC)"
