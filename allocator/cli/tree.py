@@ -277,9 +277,8 @@ def _misused(error: TyperException) -> None:
 
 _MEANT = {
     **dict.fromkeys(
-        ("unset", "clear", "delete", "del", "rm"), ("remove", "reset", "stop", "clear")
+        ("unset", "clear", "remove", "delete", "del", "rm"), ("remove", "reset", "stop", "clear")
     ),
-    "remove": ("clear",),
     **dict.fromkeys(("list", "ls", "show", "get"), ("show", "list")),
     **dict.fromkeys(("add", "create", "change", "replace"), ("set",)),
 }

@@ -1,6 +1,6 @@
 """`budget credit`: add resource-hours to a role's budget, in the current period."""
 
-import datetime
+import datetime as dt
 from typing import Annotated, Any
 
 import typer
@@ -50,7 +50,7 @@ def budget_credit(
         raise typer.BadParameter(str(error)) from None
     if not hours:
         raise typer.BadParameter("names no resource; write resource-hours, as in 'gpus:20h'")
-    begins = datetime.date(1970, 1, 1) + datetime.timedelta(use.begin_ms // _DAY_MS)
+    begins = dt.date(1970, 1, 1) + dt.timedelta(use.begin_ms // _DAY_MS)
     if rule.credit and rule.credit_from == begins.isoformat():
         for name, amount in parse_hours(rule.credit).items():
             hours[name] = hours.get(name, 0) + amount
