@@ -156,7 +156,7 @@ class SettingKind:
     @property
     def options(self) -> tuple[str, ...]:
         """The names of the event's fields beside its scope and its value."""
-        return tuple(each.name for each in (*self.texts, *self.flags))
+        return *(text.name for text in self.texts), *(flag.name for flag in self.flags)
 
     @property
     def is_rule(self) -> bool:

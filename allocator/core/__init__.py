@@ -38,6 +38,7 @@ from allocator.core.demand.budget_memory import (
     HOUR_MS,
     PERIODS,
     Spent,
+    check_credit,
     over_in_words,
     period_of,
 )
@@ -283,6 +284,7 @@ __all__ = [
     "bits",
     "bounded",
     "budget_rows",
+    "check_credit",
     "check_told",
     "clauses_of_label",
     "collectors",

@@ -20,10 +20,11 @@ from allocator.core import (
     PolicySpec,
     SessionLimits,
     Settings,
+    check_credit,
     parse_hours,
     parse_quantities,
 )
-from allocator.rule_kinds import RULES, Scope, SettingKind, Value
+from allocator.rule_kinds import BUDGET, RULES, Scope, SettingKind, Value
 from allocator.server.config.checks import (
     ELSEWHERE,
     absolute_directory,
@@ -178,6 +179,19 @@ class RoleRule(Section):
     )
 
 
+class BudgetRule(RoleRule):
+    """Of which role a budget is."""
+
+    @model_validator(mode="after")
+    def check_credit(self) -> "BudgetRule":
+        """A credit is of the same resources, for a period that there is."""
+        try:
+            check_credit(change_of(BUDGET, self))
+        except ValueError as error:
+            reject_at("credit", str(error))
+        return self
+
+
 class AgentRule(Section):
     """Which agent a rule is for."""
 
@@ -235,7 +249,7 @@ def _base(kind: SettingKind) -> type[Section]:
         case Scope.FRAMEWORKS:
             return FrameworksRule
         case Scope.ROLE:
-            return RoleRule
+            return BudgetRule if kind is BUDGET else RoleRule
         case Scope.AGENT:
             return AgentRule
         case Scope.CLUSTER:

@@ -15,6 +15,7 @@ from allocator.core import (
     PolicySpec,
     Remembered,
     SessionLimits,
+    SetBudget,
     SetConstraint,
     SetDemand,
     SetDrain,
@@ -48,6 +49,7 @@ BASE = Settings(
     drains=frozenset({"host-1"}),
     weights={("a", ""): SetWeight("a", "", 3.0)},
     gangs={("a", ""): SetGang("a", "", 8)},
+    budgets={("a",): SetBudget("a", {"gpus": 1000})},
     shadow=PolicySpec("tsf"),
 )
 CHANGES = (
@@ -64,6 +66,8 @@ CHANGES = (
     SetWeight("", "z*", 2.0),
     SetGang("a", "", None),
     SetGang("", "z*", 2),
+    SetBudget("a", None),
+    SetBudget("eng", {"gpus": 500_000}, "week", True, True, "gpus:1h", "2026-11-02"),
     SetShadow(None),
 )
 
@@ -226,6 +230,7 @@ MANY: dict[str, Callable[[int], OperatorChange]] = {
     "demands taken back": lambda number: SetDemand(f"role{number}", "", None),
     "constraints": lambda number: SetConstraint(f"role{number}", "", "zone=a"),
     "weights": lambda number: SetWeight(f"role{number}", "", 2.0),
+    "budgets": lambda number: SetBudget(f"role{number}", {"gpus": 1000}),
     "gangs": lambda number: SetGang(f"role{number}", "", 8),
     "drains": lambda number: SetDrain(f"host-{number}"),
     "drains taken back": lambda number: SetDrain(f"host-{number}", drained=False),
