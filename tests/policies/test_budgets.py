@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from allocator.core import DEMAND_LABEL, GANG_LABEL, PolicySpec, SetBudget
-from allocator.core.events import SetQuota
+from allocator.core import DEMAND_LABEL, GANG_LABEL, PolicySpec, RemoveFramework, SetBudget
+from allocator.core.events import SetQuota, Suppress
 from allocator.policies import POLICIES
 from tests.core.session import Session
 
@@ -17,7 +17,7 @@ MODES = ("oblivious", "characterised")
 def cluster(name: str = "drf", mode: str = "characterised", roles=None, **settings) -> Session:
     session = Session(PolicySpec(name, "listed", mode), roles=roles, **settings)
     for agent in (1, 2):
-        session.agent(agent, 4, 8)
+        session.world.agent("cpus:4;mem:8", handle=agent)
     return session
 
 
@@ -33,8 +33,6 @@ def spend(session: Session, role: str, *, hard: bool = False) -> None:
     session.allocator.advance(HOUR_MS // 2)
     for offer in offers:
         session.give_back(offer)
-    from allocator.core import RemoveFramework
-
     session.allocator.step(RemoveFramework(99))
     assert session.state.memory.budgets.over == {role: hard}
 
@@ -147,6 +145,7 @@ def test_gangs_over_budget_come_last_and_do_not_collect():
     assert (cpus(first, 2), cpus(first, 1)) == (6, 0)
     for offer in first:
         session.use(offer)
+    session.allocator.step(Suppress(2, (2,)))
     for second in range(10):
         assert session.cycle(HOUR_MS + 1000 * second) == []
     assert not session.state.clients.collecting
@@ -182,17 +181,21 @@ def test_waiting_over_a_budget_gives_no_turn_before_others():
     assert not session.state.clients.waited.any()
 
 
-@pytest.mark.parametrize("hard", [False, True])
+@pytest.mark.parametrize("hard", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_a_month_of_budgets_is_met(hard):
-    """Two roles with endless jobs of an hour; each budget is half of what the cluster has."""
-    session = cluster(roles={1: "a", 2: "b"})
-    # 8 CPUs for 30 days are 5,760 CPU hours: a may use a quarter, b three quarters.
+    """Two roles with endless jobs of one to three hours, of a quarter of the cluster each.
+
+    8 CPUs for 30 days are 5,760 CPU hours: a may use a quarter of them, b three quarters.
+    """
+    job = {DEMAND_LABEL: "cpus:2;mem:4"}
+    session = Session(PolicySpec("drf", "listed", "characterised"), roles={1: "a", 2: "b"})
+    session.agent(1, 8, 16)
     budget = {"a": 1440, "b": 4320}
     for role, hours in budget.items():
         rule = SetBudget(role, {"cpus": hours * 1000}, "month", hard=hard)
         session.allocator.step(rule)
-    session.framework(1, 1, labels=ONE)
-    session.framework(2, 2, labels=ONE)
+    session.framework(1, 1, labels=job)
+    session.framework(2, 2, labels=job)
     chance, running = random.Random(1), []
     month = 30 * 24
     start_ms = 1_793_491_200_000  # 2026-11-01

@@ -135,8 +135,8 @@ def check_rule(state: State, event: OperatorChange) -> None:
         _check_role(state, event.key[1])
     if kind.scope is Scope.AGENT and not event.key[1].strip():
         raise EventError("value", "agent", "is empty; give an agent's id or host name")
-    for text in kind.texts:
-        _check_text(text, getattr(event, text.name))
+    for option in kind.texts:
+        _check_text(option, getattr(event, option.name))
     if isinstance(event, SetBudget):
         _check_budget(event)
     match kind.value:
