@@ -139,7 +139,7 @@ def _set_options(kind: SettingKind) -> Options:
     for text in kind.texts:
         if text.hint:
             option = typer.Option(
-                f"--{text.name}", help=text.hint, autocompletion=partial(list, text.values)
+                f"--{text.name}", help=text.hint, autocompletion=completing.one_of(text.values)
             )
             options[text.name] = (Annotated[str, option], text.default)
     for flag in kind.flags:

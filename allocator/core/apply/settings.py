@@ -161,7 +161,7 @@ def check_rule(state: State, event: OperatorChange) -> None:
 def _check_text(text: Text, given: str) -> None:
     if text.values and given not in text.values:
         choice = f"{', '.join(text.values[:-1])} or {text.values[-1]}"
-        message = f"{quoted(given)} is not possible; give {choice}"
+        message = f"{text.name} = {quoted(given)} is not possible; give {choice}"
         raise EventError("value", text.name, message)
 
 
@@ -218,11 +218,12 @@ def _refresh_nothing(_: State, _change: OperatorChange | None) -> None:
 
 def _refresh_roles(state: State, change: OperatorChange | None) -> None:
     """Store limits and budgets of roles; add columns for resources that only limits name."""
+    if isinstance(change, SetBudget):
+        budgets.refresh(state, change)
+        return
+    if change is None:
+        budgets.refresh(state, None)
     limits = state.settings.limits
-    if change is None or isinstance(change, SetBudget):
-        budgets.refresh(state)
-        if change is not None:
-            return
     # Only the changed limit can name a new resource; there may be thousands of others.
     for limit in limits.values() if change is None else [limits.get(change.key[1], {})]:
         state.space.quantities(limit)

@@ -21,9 +21,16 @@ def count_until(state: State, now_ms: int) -> None:
     state.memory.budgets.pass_time(rules, since_ms, now_ms, held)
 
 
-def refresh(state: State) -> None:
-    """Begin to count for the budgets that are set, and forget those that are not."""
-    state.memory.budgets.keep(state.settings.budgets, state.now_ms)
+def refresh(state: State, change: SetBudget | None) -> None:
+    """Begin to count for budgets that are set, and forget those that are not.
+
+    `change`: the only one that changed; None: any may have.
+    """
+    memory = state.memory.budgets
+    if change is None:
+        memory.keep(state.settings.budgets, state.now_ms)
+    else:
+        memory.change(change, state.now_ms)
 
 
 def _held(state: State) -> dict[str, list[int]]:

@@ -162,9 +162,18 @@ class BudgetMemory:
             self.over = over
             self.version += 1
 
+    def change(self, rule: SetBudget, now_ms: int) -> None:
+        """Begin to count for a budget that is set, or forget one that is removed."""
+        over = self.over.pop(rule.role, None)
+        if rule.takes_back:
+            self.spent.pop(rule.role, None)
+        elif self._at(rule, now_ms).used_up(rule):
+            self.over[rule.role] = rule.hard
+        self.version += over != self.over.get(rule.role)
+
     def keep(self, rules: Mapping[tuple[str], SetBudget], now_ms: int) -> None:
-        """Begin to count for these budgets, and forget all others."""
-        for role in self.spent.keys() - {rule.role for rule in rules.values()}:
+        """Count for these budgets, and forget all others."""
+        for role in [role for role in self.spent if (role,) not in rules]:
             del self.spent[role]
         for rule in rules.values():
             self._at(rule, now_ms)

@@ -182,7 +182,7 @@ def test_a_budget_that_is_removed_is_forgotten():
 @pytest.mark.parametrize(
     ("rule", "text"),
     [
-        (SetBudget("eng", {"gpus": 1000}, "year"), "'year' is not possible; give month, week or"),
+        (SetBudget("eng", {"gpus": 1000}, "year"), "per = 'year' is not possible; give month, week or"),
         (SetBudget("eng", {}), "is empty"),
         (SetBudget("eng", {"gpus": -1000}), "'gpus': -1h is not possible; give more than 0h"),
         (SetBudget("eng", {"gpus": 0}), "'gpus': 0h is not possible"),
