@@ -33,15 +33,7 @@ from allocator.core.cycle.decisions import Decisions
 from allocator.core.cycle.gangs import need_of, task_room, without_collected
 from allocator.core.cycle.minimums import reaches
 from allocator.core.cycle.snapshot_builder import frozen
-from allocator.core.demand.budget_memory import (
-    GAP_MS,
-    HOUR_MS,
-    PERIODS,
-    Spent,
-    check_credit,
-    over_in_words,
-    period_of,
-)
+from allocator.core.demand.budget_memory import GAP_MS, Spent, check_credit, over_in_words
 from allocator.core.demand.demand_memory import DemandMemory, Remembered
 from allocator.core.demand.durations import BUCKETS, EDGES_MS, SAMPLES_MIN, Lasted, StartRecord
 from allocator.core.demand.own_words import (
@@ -51,6 +43,7 @@ from allocator.core.demand.own_words import (
     clauses_of_label,
     read_words,
 )
+from allocator.core.demand.periods import HOUR_MS, PERIODS, period_of
 from allocator.core.diagnostics.reallocation import Newcomer
 from allocator.core.diagnostics.second_opinion import DecisionRow, Dissent, second_opinion
 from allocator.core.diagnostics.shadow_comparison import Comparison, compare_beside

@@ -113,7 +113,7 @@ class SetBudget(_Change):
     """What a role and those below it may hold over a period; None removes the budget.
 
     `budget`, in thousandths of resource-hours.
-    `per`: the period, one of `budget_memory.PERIODS`.
+    `per`: the period, one of `periods.PERIODS`.
     `carry_over`: whether what is left is added to the next period.
     `hard`: whether the role is offered nothing once a resource is used up.
     `credit`, `credit_from`: resource-hours that are added, as a text, in the period that begins on

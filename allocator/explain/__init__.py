@@ -8,7 +8,6 @@ Start with `blockers`, which finds what keeps a client from offers.
 """
 
 from allocator.explain.barring import warm
-from allocator.explain.budgets import write_use
 from allocator.explain.cycles import CYCLES
 from allocator.explain.explaining import explain
 from allocator.explain.picture import (
@@ -32,5 +31,4 @@ __all__ = [
     "rows_of_role",
     "take",
     "warm",
-    "write_use",
 ]

@@ -22,6 +22,7 @@ from allocator.v1.explain_pb2 import (
     Tally,
     WordsSetAside,
 )
+from allocator.wire.codec.budgets import write_use
 from allocator.wire.codec.proto_types import write_quantities
 
 IN_FULL = 10
@@ -83,8 +84,7 @@ def explain(
         quotas=_quotas(picture, paths),
         set_aside=_set_aside(picture),
         budgets=[
-            budgets.write_use(row, picture.now_ms)
-            for row in budgets.concerning(picture.budgets, paths)
+            write_use(row, picture.now_ms) for row in budgets.concerning(picture.budgets, paths)
         ],
     )
 

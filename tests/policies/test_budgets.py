@@ -1,6 +1,7 @@
 """Budgets: who is over one is served last, or not at all, by every policy and in both modes."""
 
 import random
+from typing import Any
 
 import pytest
 
@@ -196,7 +197,8 @@ def test_a_month_of_budgets_is_met(hard):
         session.allocator.step(rule)
     session.framework(1, 1, labels=job)
     session.framework(2, 2, labels=job)
-    chance, running = random.Random(1), []
+    chance = random.Random(1)
+    running: list[tuple[int, Any]] = []
     month = 30 * 24
     start_ms = 1_793_491_200_000  # 2026-11-01
     for hour in range(month):

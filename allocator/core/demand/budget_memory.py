@@ -9,47 +9,15 @@ again.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import date, timedelta
 
 from allocator.core.bounds import quoted
+from allocator.core.demand.periods import DAY_MS, HOUR_MS, period_of, read_day, write_day
 from allocator.core.resources import format_amount, parse_hours
 from allocator.core.settings import SetBudget
-
-PERIODS = ("month", "week", "day")
-
-HOUR_MS = 3_600_000
-DAY_MS = 24 * HOUR_MS
 
 GAP_MS = HOUR_MS
 """What was held in a longer step of a session's clock is unknown: the master was not running, or
 its clock was set. A module says something at least once in an allocation interval."""
-
-_EPOCH = date(1970, 1, 1)
-_DAYS_MAX = (date(9998, 1, 1) - _EPOCH).days
-
-
-def period_of(per: str, now_ms: int) -> tuple[int, int]:
-    """The beginning and the end of the period that a time is in, in milliseconds since 1970.
-
-    Examples
-    --------
-    >>> [each // DAY_MS for each in period_of("month", 59 * DAY_MS - 1)]
-    [31, 59]
-    """
-    day = _EPOCH + timedelta(min(now_ms // DAY_MS, _DAYS_MAX))
-    first, last = day, day + timedelta(1)
-    if per == "week":
-        first = day - timedelta(day.weekday())
-        last = first + timedelta(7)
-    elif per == "month":
-        first = day.replace(day=1)
-        last = (first + timedelta(31)).replace(day=1)
-    return since_1970(first), since_1970(last)
-
-
-def since_1970(day: date) -> int:
-    """The beginning of a day in UTC, in milliseconds."""
-    return (day - _EPOCH).days * DAY_MS
 
 
 @dataclass(slots=True)
@@ -92,7 +60,7 @@ class Spent:
 
 
 def check_credit(rule: SetBudget) -> None:
-    """Raise a ValueError if a credit is invalid; `per` is one of `PERIODS`."""
+    """Raise a ValueError if a credit is invalid; `per` is a valid period."""
     if bool(rule.credit) != bool(rule.credit_from):
         raise ValueError("credit and credit_from belong together; give both, or neither")
     if not rule.credit:
@@ -102,20 +70,20 @@ def check_credit(rule: SetBudget) -> None:
         names = ", ".join(sorted(map(quoted, unknown)))
         raise ValueError(f"{names} is not in the budget; give credit of its resources")
     try:
-        day = date.fromisoformat(rule.credit_from)
+        begins_ms = read_day(rule.credit_from) * DAY_MS
     except ValueError:
         text = f"credit_from = {quoted(rule.credit_from)} is no day; write it as 2026-11-01"
         raise ValueError(text) from None
-    begin_ms, _ = period_of(rule.per, since_1970(day))
-    if begin_ms != since_1970(day):
-        first = (_EPOCH + timedelta(begin_ms // DAY_MS)).isoformat()
+    begin_ms, _ = period_of(rule.per, begins_ms)
+    if begin_ms != begins_ms:
+        first = write_day(begin_ms // DAY_MS)
         text = f"credit_from = {rule.credit_from} is not the first day of a {rule.per}"
         raise ValueError(f"{text}; give {first}")
 
 
 def credit_of(rule: SetBudget, begin_ms: int) -> Mapping[str, int]:
     """The credit in the period that begins then, in thousandths of resource-hours."""
-    if not rule.credit or since_1970(date.fromisoformat(rule.credit_from)) != begin_ms:
+    if not rule.credit or read_day(rule.credit_from) * DAY_MS != begin_ms:
         return {}
     return parse_hours(rule.credit)
 
@@ -207,6 +175,6 @@ def over_in_words(rule: SetBudget, its: Spent) -> str:
         f" {format_amount(granted[name] // HOUR_MS)} hours"
         for name in its.used_up(rule)
     )
-    begins = (_EPOCH + timedelta(its.end_ms // DAY_MS)).isoformat()
+    begins = write_day(its.end_ms // DAY_MS)
     this = "today" if its.per == "day" else f"this {its.per}"
     return f"{used} {this}; the next period begins on {begins} (UTC)"

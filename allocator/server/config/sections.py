@@ -19,6 +19,7 @@ from allocator.core import (
     OperatorChange,
     PolicySpec,
     SessionLimits,
+    SetBudget,
     Settings,
     check_credit,
     parse_hours,
@@ -186,10 +187,16 @@ class BudgetRule(RoleRule):
     def check_credit(self) -> "BudgetRule":
         """A credit is of the same resources, for a period that there is."""
         try:
-            check_credit(change_of(BUDGET, self))
+            check_credit(_budget_of(self))
         except ValueError as error:
             reject_at("credit", str(error))
         return self
+
+
+def _budget_of(section: Section) -> SetBudget:
+    change = change_of(BUDGET, section)
+    assert isinstance(change, SetBudget)
+    return change
 
 
 class AgentRule(Section):

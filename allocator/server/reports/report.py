@@ -30,10 +30,10 @@ from allocator.core import (
     budget_rows,
     collectors,
 )
-from allocator.explain import write_use
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import types_pb2
 from allocator.v1.explain_pb2 import BudgetUse
+from allocator.wire.codec.budgets import write_use
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,17 @@
 """Budgets of roles: what they hold over time is counted exactly, and periods are the calendar's."""
 
-from datetime import UTC, datetime
+from calendar import monthrange
+from datetime import UTC, date, datetime
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from allocator.core import DEMAND_LABEL, EventError, PolicySpec, SetBudget, budget_rows
-from allocator.core.demand.budget_memory import DAY_MS, GAP_MS, HOUR_MS, period_of
+from allocator.core.demand.budget_memory import GAP_MS
+from allocator.core.demand.periods import DAY_MS, HOUR_MS, period_of, read_day, write_day
 from tests.core.session import Session
 from tests.world.nouns import Framework
 from tests.world.world import World
@@ -52,7 +55,7 @@ class Gpus:
             self.now_ms = min(self.now_ms + 30 * MINUTE_MS, until_ms)
             self.world.allocator.advance(self.now_ms)
 
-    def used(self, role: str = "eng", name: str = "gpus") -> Fraction:
+    def used(self, role: str = "eng", name: str = "gpus") -> Any:
         """In resource-hours."""
         return Fraction(self.memory.spent[role].used.get(name, 0), 1000 * HOUR_MS)
 
@@ -107,10 +110,24 @@ def test_periods_are_those_of_the_calendar(per, now, begins, ends):
     assert period_of(per, period_of(per, at(now))[1] - 1) == period_of(per, at(now))
 
 
-def test_there_are_periods_at_any_time():
-    for per in ("month", "week", "day"):
-        begin_ms, end_ms = period_of(per, 2**62)
-        assert begin_ms < end_ms
+def test_days_are_those_of_the_proleptic_calendar():
+    for number in (*range(-700_000, 2_900_000, 1997), *range(10_950, 11_100), 47_540, 47_541):
+        day = date.fromordinal(719_163 + number)
+        assert write_day(number) == day.isoformat()
+        assert read_day(day.isoformat()) == number
+        begin_ms, end_ms = period_of("month", number * DAY_MS)
+        assert write_day(begin_ms // DAY_MS) == day.replace(day=1).isoformat()
+        assert (end_ms - begin_ms) // DAY_MS == monthrange(day.year, day.month)[1]
+        begin_ms, end_ms = period_of("week", number * DAY_MS)
+        assert number - begin_ms // DAY_MS == day.weekday()
+    begin_ms, end_ms = period_of("month", 2**62)
+    assert begin_ms < end_ms
+
+
+@pytest.mark.parametrize("text", ["2027-02-29", "2026-13-01", "2026-00-01", "2026-1-1", "", "soon"])
+def test_a_day_that_is_none_is_refused(text):
+    with pytest.raises(ValueError, match=text):
+        read_day(text)
 
 
 @pytest.mark.parametrize(("gpus", "carried"), [(0, 5), (4, 1), (20, 0)])
@@ -182,7 +199,10 @@ def test_a_budget_that_is_removed_is_forgotten():
 @pytest.mark.parametrize(
     ("rule", "text"),
     [
-        (SetBudget("eng", {"gpus": 1000}, "year"), "per = 'year' is not possible; give month, week or"),
+        (
+            SetBudget("eng", {"gpus": 1}, "year"),
+            "per = 'year' is not possible; give",
+        ),
         (SetBudget("eng", {}), "is empty"),
         (SetBudget("eng", {"gpus": -1000}), "'gpus': -1h is not possible; give more than 0h"),
         (SetBudget("eng", {"gpus": 0}), "'gpus': 0h is not possible"),
@@ -230,7 +250,8 @@ class SlowBudget:
     """Each piece of held time, added up by its period when asked."""
 
     def __init__(self, rule: SetBudget, start_ms: int) -> None:
-        self.rule, self.pieces = rule, []
+        self.rule = rule
+        self.pieces: list[tuple[int, int, int]] = []
         self.latest_ms = start_ms
 
     def hold(self, since_ms: int, until_ms: int, amount: int) -> None:
@@ -246,7 +267,7 @@ class SlowBudget:
 
     def carried(self, start_ms: int, begin_ms: int) -> int:
         """Period by period from the first one."""
-        budget, left = self.rule.budget["gpus"] * HOUR_MS, 0
+        budget, left = (self.rule.budget or {})["gpus"] * HOUR_MS, 0
         now_ms = period_of(self.rule.per, start_ms)[0]
         while now_ms < begin_ms:
             end_ms = period_of(self.rule.per, now_ms)[1]

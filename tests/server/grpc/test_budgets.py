@@ -57,7 +57,7 @@ def test_a_resource_that_is_none_is_refused_with_what_was_meant(loop, stub):
 @pytest.mark.parametrize(
     ("request_", "text"),
     [
-        (budget(per="year", cpus=3), "budget: per = 'year' is not possible; give month, week or day"),
+        (budget(per="year", cpus=3), "per = 'year' is not possible; give month, week or day"),
         (budget(cpus=0), "budget: 'cpus': 0h is not possible; give more than 0h"),
         (budget(), "budget: is empty; name amounts, or take the budget back"),
     ],
