@@ -1,14 +1,13 @@
 """Budgets: who is over one is served last, or not at all, by every policy and in both modes."""
 
 import random
-from typing import Any
 
 import pytest
 
 from allocator.core import DEMAND_LABEL, GANG_LABEL, PolicySpec, RemoveFramework, SetBudget
 from allocator.core.events import SetQuota, Suppress
 from allocator.policies import POLICIES
-from tests.core.session import Session
+from tests.core.session import Offer, Session
 
 HOUR_MS = 3_600_000
 ONE = {DEMAND_LABEL: "cpus:1;mem:1"}
@@ -198,14 +197,14 @@ def test_a_month_of_budgets_is_met(hard):
     session.framework(1, 1, labels=job)
     session.framework(2, 2, labels=job)
     chance = random.Random(1)
-    running: list[tuple[int, Any]] = []
+    running: list[tuple[int, Offer]] = []
     month = 30 * 24
     start_ms = 1_793_491_200_000  # 2026-11-01
     for hour in range(month):
         now_ms = start_ms + hour * HOUR_MS
         session.allocator.advance(now_ms)
-        for offer in [each for each in running if each[0] <= hour]:
-            session.give_back(offer[1])
+        for _, offer in [each for each in running if each[0] <= hour]:
+            session.give_back(offer)
         running = [each for each in running if each[0] > hour]
         for offer in session.cycle(now_ms):
             session.use(offer)

@@ -19,9 +19,7 @@ from allocator.core import (
     OperatorChange,
     PolicySpec,
     SessionLimits,
-    SetBudget,
     Settings,
-    check_credit,
     parse_hours,
     parse_quantities,
 )
@@ -42,12 +40,12 @@ from allocator.server.config.checks import (
     policy_name,
     readable_file,
     reject_at,
-    role_path,
     selection_name,
     short,
     spec_that_builds,
 )
 from allocator.server.config.fairness import FairnessSection
+from allocator.server.config.role_rules import BudgetRule, RoleRule
 from allocator.server.config.schema import Count, Section
 from allocator.server.config.starvation import StarvationSection
 from allocator.server.system.addresses import is_local, target
@@ -168,35 +166,6 @@ class AccessSection(Section):
     admin_write_token: OptionalFile = Field(
         "", description="File with a token that also permits changes of settings; empty: no token."
     )
-
-
-class RoleRule(Section):
-    """Which role a rule is for."""
-
-    live = True
-
-    role: Annotated[str, AfterValidator(role_path)] = Field(
-        description="Path of the role.", examples=["eng/ads"]
-    )
-
-
-class BudgetRule(RoleRule):
-    """Of which role a budget is."""
-
-    @model_validator(mode="after")
-    def check_credit(self) -> "BudgetRule":
-        """A credit is of the same resources, for a period that there is."""
-        try:
-            check_credit(_budget_of(self))
-        except ValueError as error:
-            reject_at("credit", str(error))
-        return self
-
-
-def _budget_of(section: Section) -> SetBudget:
-    change = change_of(BUDGET, section)
-    assert isinstance(change, SetBudget)
-    return change
 
 
 class AgentRule(Section):

@@ -124,7 +124,7 @@ def test_days_are_those_of_the_proleptic_calendar():
     assert begin_ms < end_ms
 
 
-@pytest.mark.parametrize("text", ["2027-02-29", "2026-13-01", "2026-00-01", "2026-1-1", "", "soon"])
+@pytest.mark.parametrize("text", ["2027-02-29", "2026-13-01", "2026-00-01", "2026-1-1", "soon"])
 def test_a_day_that_is_none_is_refused(text):
     with pytest.raises(ValueError, match=text):
         read_day(text)
