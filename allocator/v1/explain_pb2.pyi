@@ -71,10 +71,9 @@ class Blocker(_message.Message):
     UNTIL_MS_FIELD_NUMBER: _builtins.int
     MEND_FIELD_NUMBER: _builtins.int
     reason: _builtins.str
-    """"paused", "unsubscribed", "inactive", "suppressed", "budget", "agent inactive", "whitelist", "drained",
-    "constraint",
-    "capability", "too large", "limit", "cap", "headroom", "reserved", "filter", "full", "minimum",
-    "outranked".
+    """"paused", "unsubscribed", "inactive", "suppressed", "budget", "agent inactive", "whitelist",
+    "drained", "constraint", "capability", "too large", "limit", "cap", "headroom", "reserved",
+    "filter", "full", "minimum", "gang", "outranked".
     """
     cause: _builtins.str
     """The cause, in words."""
@@ -563,7 +562,7 @@ class BudgetUse(_message.Message):
     """The current period."""
     end_ms: _builtins.int
     runs_out_ms: _builtins.int
-    """When the first resource is used up if the role goes on holding what it holds now; 0: not within
+    """When the first resource is used up if the role continues to hold what it holds; 0: not within
     this period, or it is already.
     """
     over: _builtins.bool

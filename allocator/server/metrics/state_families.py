@@ -347,7 +347,7 @@ CLUSTER: Families[Scrape] = (
     ),
     gauge(
         "budget_runs_out_seconds{role}",
-        "Time until the first resource of the role's budget is used up if it goes on holding what"
+        "Time until the first resource of the role's budget is used up if it continues to hold what"
         " it holds; only of roles for which that is before the end of the period.",
         lambda now: {
             use.role: (use.runs_out_ms - now.report.now_ms) / 1000
