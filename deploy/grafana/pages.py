@@ -192,8 +192,8 @@ FAIRNESS = Page(
             ),
             Panel(
                 "Budgets run out in",
-                "Time until the first resource of a budget is used up if the role continues to hold "
-                "what it holds; only if that is before the end of the period.",
+                "Time until the first resource of a budget is used up if the role continues to "
+                "hold what it holds; only if that is before the end of the period.",
                 (Query(metric("budget_runs_out_seconds"), "{{role}}"),),
                 unit="s",
             ),
