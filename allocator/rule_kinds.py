@@ -42,6 +42,8 @@ class Value(Enum):
 
     POLICY = "policy"
     AMOUNTS = "amounts"
+    HOURS = "hours"
+    """Amounts of resource-hours."""
     EXPRESSION = "expression"
     """Clauses about agents' attributes."""
     NUMBER = "number"
@@ -80,6 +82,27 @@ class Flag:
 
 
 @dataclass(frozen=True)
+class Text:
+    """A field of an event that is a text.
+
+    `meaning` documents it in the configuration, `hint` on the command line, where `set` has no
+    option for it if there is none. `values`: those it may have; empty: any. In words, it follows
+    the value as `words` says; an empty text is left out.
+    """
+
+    name: str
+    meaning: str
+    words: str
+    hint: str = ""
+    values: tuple[str, ...] = ()
+
+    @property
+    def default(self) -> str:
+        """What it is if it is not given."""
+        return next(iter(self.values), "")
+
+
+@dataclass(frozen=True)
 class SettingKind:
     """A kind of setting.
 
@@ -100,6 +123,8 @@ class SettingKind:
     """One sentence for the command line."""
     commands: tuple[str, str, str] = ("", "", "")
     """Help of the commands that list, set and remove."""
+    removes: str = "remove"
+    """The name of the last one."""
     examples: tuple[str, str] = ("", "")
     """Example arguments of `set` and `remove`."""
     called: str = ""
@@ -110,6 +135,7 @@ class SettingKind:
     bounds: tuple[float, float] = (0.0, 0.0)
     """Bounds of a number or count."""
     flags: tuple[Flag, ...] = ()
+    texts: tuple[Text, ...] = ()
     refused: frozenset[Doubt] = frozenset()
     """A rule with any of these doubts is refused unless forced."""
     column: str = ""
@@ -126,6 +152,11 @@ class SettingKind:
     def title(self) -> str:
         """The name as used in RPCs and messages."""
         return self.name.capitalize()
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The names of the event's fields beside its scope and its value."""
+        return *(text.name for text in self.texts), *(flag.name for flag in self.flags)
 
     @property
     def is_rule(self) -> bool:
@@ -309,10 +340,74 @@ GANG = SettingKind(
     column=">tasks",
 )
 
+BUDGET = SettingKind(
+    "budget",
+    Scope.ROLE,
+    Value.HOURS,
+    "budget",
+    what="What a role and its descendants may hold over a period, in resource-hours. Over it, their"
+    " frameworks are served after all others.",
+    group="Budgets of roles: resource-hours per month, week or day.",
+    commands=(
+        "List the budgets, and what is left of them.",
+        "Set the budget of a role and its descendants, replacing the present one and its credit.",
+        "Remove a role's budget, and forget what it has used.",
+    ),
+    removes="clear",
+    examples=("eng/ads 'gpus:500h;cpus:20000h' --per month", "eng/ads"),
+    called="resources",
+    meaning="The resource-hours of a period.",
+    hint="Resource-hours, as in 'gpus:500h;cpus:20000h' or 'mem:64Gih'.",
+    example="gpus:500h;cpus:20000h",
+    flags=(
+        Flag(
+            "carry_over",
+            "true: what is left at the end of a period is added to the next one, up to one"
+            " period's budget.",
+            "Add what is left to the next period, up to one period's budget.",
+            "carried over",
+            "carries over",
+        ),
+        Flag(
+            "hard",
+            "true: over budget, the role is offered nothing until the period ends, also no"
+            " guarantee.",
+            "Over budget, offer the role nothing until the period ends, also no guarantee.",
+            "hard",
+            "hard",
+        ),
+    ),
+    texts=(
+        Text(
+            "per",
+            "The period: month, week (from Monday) or day of the calendar, in UTC.",
+            "per {}",
+            "The period: month, week (from Monday) or day, in UTC.",
+            ("month", "week", "day"),
+        ),
+        Text(
+            "credit",
+            "Resource-hours that are added in one period, as in 'gpus:20h'; empty: none.",
+            "credit {}",
+        ),
+        Text(
+            "credit_from",
+            "First day of that period, as in 2026-11-01.",
+            "from {}",
+        ),
+    ),
+    refused=frozenset({Doubt.NO_SUCH_RESOURCE}),
+    column="budget",
+    none="no budgets",
+)
+
 SHADOW = SettingKind("shadow", Scope.CLUSTER, Value.POLICY, "spec")
 
 KINDS: Mapping[str, SettingKind] = MappingProxyType(
-    {kind.name: kind for kind in (POLICY, DEMAND, CONSTRAINT, LIMIT, DRAIN, WEIGHT, GANG, SHADOW)}
+    {
+        kind.name: kind
+        for kind in (POLICY, DEMAND, CONSTRAINT, LIMIT, DRAIN, WEIGHT, GANG, BUDGET, SHADOW)
+    }
 )
 """All kinds by name."""
 

@@ -276,7 +276,9 @@ def _misused(error: TyperException) -> None:
 
 
 _MEANT = {
-    **dict.fromkeys(("unset", "clear", "delete", "del", "rm"), ("remove", "reset", "stop")),
+    **dict.fromkeys(
+        ("unset", "clear", "remove", "delete", "del", "rm"), ("remove", "reset", "stop", "clear")
+    ),
     **dict.fromkeys(("list", "ls", "show", "get"), ("show", "list")),
     **dict.fromkeys(("add", "create", "change", "replace"), ("set",)),
 }

@@ -7,6 +7,7 @@ cycle. See `DESIGN.md`.
 from allocator.core.allocator import Allocator
 from allocator.core.apply.settings import WEIGHT_MAX, WEIGHT_MIN
 from allocator.core.books.agent_rules import AgentColumns, AgentTraits, Rule, SortedRule
+from allocator.core.books.budgets import BudgetRow, budget_rows
 from allocator.core.books.collecting import Collecting
 from allocator.core.books.eligibility import bits
 from allocator.core.books.gang_offers import collectors, resting
@@ -32,6 +33,7 @@ from allocator.core.cycle.decisions import Decisions
 from allocator.core.cycle.gangs import need_of, task_room, tasks_in, without_collected
 from allocator.core.cycle.minimums import reaches
 from allocator.core.cycle.snapshot_builder import frozen
+from allocator.core.demand.budget_memory import GAP_MS, Spent, check_credit, over_in_words
 from allocator.core.demand.demand_memory import DemandMemory, Remembered
 from allocator.core.demand.durations import (
     BUCKETS,
@@ -48,6 +50,7 @@ from allocator.core.demand.own_words import (
     clauses_of_label,
     read_words,
 )
+from allocator.core.demand.periods import HOUR_MS, PERIODS, period_of
 from allocator.core.diagnostics.reallocation import Newcomer
 from allocator.core.diagnostics.second_opinion import DecisionRow, Dissent, second_opinion
 from allocator.core.diagnostics.shadow_comparison import Comparison, compare_beside
@@ -82,6 +85,7 @@ from allocator.core.events import (
     Request,
     Revive,
     SetAside,
+    SetBudget,
     SetConstraint,
     SetDemand,
     SetDrain,
@@ -115,8 +119,10 @@ from allocator.core.resources import (
     MILLI,
     Kind,
     format_amount,
+    format_hours,
     format_quantities,
     parse_amount,
+    parse_hours,
     parse_quantities,
 )
 from allocator.core.settings import (
@@ -151,9 +157,12 @@ __all__ = [
     "EDGES_MS",
     "EVENT_OF_KIND",
     "GANG_LABEL",
+    "GAP_MS",
+    "HOUR_MS",
     "LABELS_MAX",
     "MILLI",
     "NOWHERE",
+    "PERIODS",
     "REASONS",
     "RECLAIMS_MAX",
     "ROWS_MAX",
@@ -179,6 +188,7 @@ __all__ = [
     "AskedRow",
     "BitWords",
     "Bools",
+    "BudgetRow",
     "Clause",
     "Collecting",
     "Comparison",
@@ -240,6 +250,7 @@ __all__ = [
     "Seen",
     "SessionLimits",
     "SetAside",
+    "SetBudget",
     "SetConstraint",
     "SetDemand",
     "SetDrain",
@@ -256,6 +267,7 @@ __all__ = [
     "Settings",
     "Snapshot",
     "SortedRule",
+    "Spent",
     "StartRecord",
     "State",
     "Subtree",
@@ -272,6 +284,8 @@ __all__ = [
     "bits",
     "bounded",
     "bucket_of",
+    "budget_rows",
+    "check_credit",
     "check_told",
     "clauses_of_label",
     "collectors",
@@ -282,6 +296,7 @@ __all__ = [
     "distinct_rows",
     "ends_within",
     "format_amount",
+    "format_hours",
     "format_quantities",
     "frozen",
     "harmless",
@@ -291,9 +306,12 @@ __all__ = [
     "nbytes_of",
     "need_of",
     "out_of_reach",
+    "over_in_words",
     "parse_amount",
     "parse_constraint",
+    "parse_hours",
     "parse_quantities",
+    "period_of",
     "quoted",
     "reaches",
     "read_words",

@@ -13,9 +13,9 @@ from allocator.core import events
 from allocator.core.apply import apply
 from allocator.core.apply.moves import move
 from allocator.core.apply.settings import replace_settings, set_policy, set_shadow
+from allocator.core.books import budgets, usage_over_time
 from allocator.core.books.quota import QuotaUse, consumed_in, quota_use
 from allocator.core.books.state import SessionLimits, State
-from allocator.core.books.usage_over_time import count_until, end_session, used
 from allocator.core.checkpoint import Copied, Detached, restore
 from allocator.core.cycle import cycle as cycles
 from allocator.core.cycle.collecting import renew, waiting
@@ -150,7 +150,8 @@ class Allocator:
         if now_ms < self.state.now_ms:
             message = f"{now_ms} is before {self.state.now_ms}; the clock must not run backwards"
             raise EventError("value", "clock_ms", message)
-        count_until(self.state, now_ms)
+        usage_over_time.count_until(self.state, now_ms)
+        budgets.count_until(self.state, now_ms)
         self.state.now_ms = now_ms
         self.state.memory.advance(now_ms)
 
@@ -223,6 +224,8 @@ class Allocator:
         if agents is None:
             rest = snapshot.tree.client[state.clients.served[snapshot.tree.client] == served]
             waits, able = waiting(state, snapshot, rest)
+            if snapshot.over_budget is not None:
+                waits = waits[~snapshot.over_budget[waits]]
             state.clients.waited[waits] += 1
             decisions = explained(
                 decisions, snapshot, able, error, plans=bool(self.planning_policy)
@@ -283,7 +286,7 @@ class Allocator:
 
         The allocator of that session must not be used afterwards.
         """
-        end_session(before.state)
+        usage_over_time.end_session(before.state)
         self.state.memory = before.state.memory
         self.state.memory.begin_session()
 
@@ -341,7 +344,7 @@ class Allocator:
 
         The average of a client that left is divided equally among the clients of its role.
         """
-        return used(self.state) if self.state.memory.usage.half_life_ms else None
+        return usage_over_time.used(self.state) if self.state.memory.usage.half_life_ms else None
 
     def check(self) -> None:
         """Verify every invariant of the books. Raises AssertionError."""

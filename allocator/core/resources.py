@@ -184,3 +184,37 @@ def format_quantities(quantities: Mapping[str, int]) -> str:
     'cpus:2;mem:3584'
     """
     return ";".join(f"{name}:{format_amount(amount)}" for name, amount in quantities.items())
+
+
+def parse_hours(text: str) -> dict[str, int]:
+    """Read resource-hours by name, in thousandths: as `parse_quantities`, with an h each.
+
+    Raises ValueError naming the invalid part.
+
+    Examples
+    --------
+    >>> parse_hours("gpus:500h;mem:64Gih")
+    {'gpus': 500000, 'mem': 65536000}
+    """
+    parts = [part.strip() for part in text.split(";") if part.strip()]
+    for part in parts:
+        if ":" in part and not part.endswith("h"):
+            message = f"{quoted(part)} is no number of hours; add an h, as in 'gpus:500h'"
+            raise ValueError(message)
+    hours = parse_quantities(";".join(part.removesuffix("h") for part in parts))
+    for name, amount in hours.items():
+        if not amount:
+            message = f"{harmless(name, QUOTED_MAX)}: 0h is no budget; give more, or limit the role"
+            raise ValueError(f"{message} (mesos-allocator limit set)")
+    return hours
+
+
+def format_hours(hours: Mapping[str, int]) -> str:
+    """Write resource-hours by name, as `parse_hours` reads them.
+
+    Examples
+    --------
+    >>> format_hours({"gpus": 500000, "cpus": 1500})
+    'gpus:500h;cpus:1.5h'
+    """
+    return ";".join(f"{name}:{format_amount(amount)}h" for name, amount in hours.items())

@@ -110,6 +110,28 @@ class SetGang(_Change):
 
 
 @dataclass(frozen=True, slots=True)
+class SetBudget(_Change):
+    """What a role and those below it may hold over a period; None removes the budget.
+
+    `budget`, in thousandths of resource-hours.
+    `per`: the period, one of `periods.PERIODS`.
+    `carry_over`: whether what is left is added to the next period.
+    `hard`: whether the role is offered nothing once a resource is used up.
+    `credit`, `credit_from`: resource-hours that are added, as a text, in the period that begins on
+        this day.
+    """
+
+    kind = rule_kinds.BUDGET
+    role: str
+    budget: Mapping[str, int] | None
+    per: str = "month"
+    carry_over: bool = False
+    hard: bool = False
+    credit: str = ""
+    credit_from: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class SetShadow(_Change):
     """The shadow policy, which decides the same cycles without effect; None stops it."""
 
@@ -118,7 +140,15 @@ class SetShadow(_Change):
 
 
 OperatorChange: TypeAlias = (
-    SetPolicy | SetDemand | SetConstraint | SetLimit | SetDrain | SetWeight | SetGang | SetShadow
+    SetPolicy
+    | SetDemand
+    | SetConstraint
+    | SetLimit
+    | SetDrain
+    | SetWeight
+    | SetGang
+    | SetBudget
+    | SetShadow
 )
 """A change of one setting by an operator."""
 
@@ -186,6 +216,8 @@ class Settings:
     """Of several matching rules, the one that was set last applies."""
     gangs: dict[tuple[str, str], SetGang] = field(default_factory=dict)
     """Of several matching rules, the one that was set last applies; it overrides the label."""
+    budgets: dict[tuple[str], SetBudget] = field(default_factory=dict)
+    """By path of the role."""
     drains: frozenset[str] = frozenset()
     """Ids or host names of agents that are not offered."""
     shadow: PolicySpec | None = None

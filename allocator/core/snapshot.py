@@ -242,27 +242,42 @@ class AgentClasses:
 class Snapshot:
     """The frozen input of one cycle.
 
-    - `resources`: R names. - `counted` (R,): which resources count towards shares (scalars that the
-    operator did not exclude). - `capacity` (A, R), in thousandths. - `free` (A, R), in thousandths:
-    what any client may be granted now, in any part; from 0 to the capacity. - `specials`: the other
-    free resources. - `total` (R,), in thousandths: capacity of the whole cluster. - `agents` (J,):
-    candidate agents of this cycle, ascending. - `handle` (A,): the handle of each agent, ascending.
+    - `resources`: R names.
+    - `counted` (R,): which resources count towards shares (scalars that the operator did not
+      exclude).
+    - `capacity` (A, R), in thousandths.
+    - `free` (A, R), in thousandths: what any client may be granted now, in any part; from 0 to the
+      capacity.
+    - `specials`: the other free resources.
+    - `total` (R,), in thousandths: capacity of the whole cluster.
+    - `agents` (J,): candidate agents of this cycle, ascending.
+    - `handle` (A,): the handle of each agent, ascending.
     - `minimum` (M, R), in thousandths: an offer must reach one of its client's rows in every
-    column. - `minimum_rows` (C, 2): the range of each client's rows in `minimum`: first and end.
-    Empty: any non-empty offer is enough. - `bounds`: quotas. - `held` (C, R), in thousandths: what
-    each client holds, offered or used; mixed with its average over time if averages count. -
-    `agents_held` (C,): the number of agents on which each client holds something; mixed likewise. -
-    `demand` (C, R), in thousandths: the size of one task; zeros if unknown. If thousands of tasks
-    fit into an agent, the size of a lot of them. - `characterised` (C,): True: the client is
-    offered whole tasks of its demand. False: all that is free. - `overdue` (C,): clients that have
-    waited too long for an offer and can be served now; each gets one grant before all others. -
-    `excluded` (A, W): bit ``c % 64`` of word ``c // 64``: client c may not be served on this agent.
-    - `excluding` (A,): False: no client is excluded from this agent. - `holder` (H,): sorted keys
-    ``agent * 2**32 + client`` of all holdings. - `leaf_of_client` (C,): leaf of each client; -1 if
-    it is not served in this cycle. - `parent_of_client` (C,): the innermost inner node whose sum
-    contains the client's holdings: the parent of its leaf, or without a leaf the nearest ancestor
-    in the tree. - `classes`: all agents by capacity. - `plan`: the plan in force; None if there is
-    none. - `gangs`: None if there are none. Policies can ignore it.
+      column.
+    - `minimum_rows` (C, 2): the range of each client's rows in `minimum`: first and end. Empty: any
+      non-empty offer is enough.
+    - `bounds`: quotas.
+    - `held` (C, R), in thousandths: what each client holds, offered or used; mixed with its average
+      over time if averages count.
+    - `agents_held` (C,): the number of agents on which each client holds something; mixed likewise.
+    - `demand` (C, R), in thousandths: the size of one task; zeros if unknown. If thousands of tasks
+      fit into an agent, the size of a lot of them.
+    - `characterised` (C,): True: the client is offered whole tasks of its demand. False: all that is
+      free.
+    - `overdue` (C,): clients that have waited too long for an offer and can be served now; each gets
+      one grant before all others.
+    - `excluded` (A, W): bit ``c % 64`` of word ``c // 64``: client c may not be served on this
+      agent.
+    - `excluding` (A,): False: no client is excluded from this agent.
+    - `holder` (H,): sorted keys ``agent * 2**32 + client`` of all holdings.
+    - `leaf_of_client` (C,): leaf of each client; -1 if it is not served in this cycle.
+    - `parent_of_client` (C,): the innermost inner node whose sum contains the client's holdings: the
+      parent of its leaf, or without a leaf the nearest ancestor in the tree.
+    - `classes`: all agents by capacity.
+    - `plan`: the plan in force; None if there is none.
+    - `gangs`: None if there are none. Policies can ignore it.
+    - `over_budget` (C,): clients that are served after all others; None if there are none. Policies
+      can ignore it.
     """
 
     resources: tuple[str, ...]
@@ -291,6 +306,7 @@ class Snapshot:
     classes: AgentClasses
     plan: Plan | None = None
     gangs: Gangs | None = None
+    over_budget: Bools | None = None
 
     @cached_property
     def free_by_column(self) -> Ints:

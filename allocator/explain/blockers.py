@@ -20,7 +20,7 @@ from allocator.core import (
     reaches,
     task_room,
 )
-from allocator.explain import cycles
+from allocator.explain import budgets, cycles
 from allocator.explain.barring import Barring, PairChecker, Pairs, exclusions
 from allocator.explain.picture import NEVER, Picture, Subject
 from allocator.near import meant_resource
@@ -32,6 +32,7 @@ REASONS = (
     "unsubscribed",
     "inactive",
     "suppressed",
+    "budget",
     "agent inactive",
     "whitelist",
     "drained",
@@ -158,6 +159,10 @@ def _of_the_client(work: _Work) -> None:
         cause = "the framework suppressed offers (SUPPRESS)"
         mend = "let the framework REVIVE its offers in this role"
         work.mark("suppressed", cause, everywhere, mend, since_ms=since)
+    path = picture.names.path[int(picture.names.role[client])]
+    for cause, until_ms in budgets.over(picture.budgets, path, hard=True):
+        mend = "wait, raise it (mesos-allocator budget set), or add to it (budget credit)"
+        work.mark("budget", cause, everywhere, mend, until_ms=until_ms)
 
 
 def _of_the_agents(work: _Work) -> None:
@@ -525,7 +530,7 @@ def _ranked(work: _Work) -> tuple[list[Blocker], int]:
         blocker.agents, blocker.alone = len(handles), int((count[handles] == 1).sum())
         blocker.examples.extend(map(picture.agent_name, handles[:EXAMPLES].tolist()))
     found = [blocker for blocker, _ in work.marks]
-    whole = REASONS[:4]
+    whole = REASONS[:5]
     found.sort(
         key=lambda each: (
             each.reason not in whole,

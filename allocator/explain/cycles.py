@@ -428,6 +428,9 @@ def _why(checker: PairChecker, client: int, winner: int, scores: tuple[float, fl
     owed = any(snapshot.bounds.owed[bound].any() for bound in checker.bounds_of(winner))
     if owed:
         return "its role is owed part of a guarantee, which comes first"
+    last = snapshot.over_budget
+    if last is not None and last[client] and not last[winner]:
+        return "its role is within budget, and this one is over it"
     if snapshot.overdue[winner] and not snapshot.overdue[client]:
         return "it had waited longer than patience_cycles, and came first once"
     if np.isnan(mine) or np.isnan(its):

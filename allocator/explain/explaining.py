@@ -7,7 +7,7 @@ from itertools import islice
 import numpy as np
 
 from allocator.core import NOWHERE, UNBOUNDED, Ints, harmless
-from allocator.explain import blockers, cycles
+from allocator.explain import blockers, budgets, cycles
 from allocator.explain.barring import Barring, PairChecker, Pairs
 from allocator.explain.next_offer import NextOffer, forecast
 from allocator.explain.picture import NEVER, Holding, Picture, Subject
@@ -23,6 +23,7 @@ from allocator.v1.explain_pb2 import (
     Tally,
     WordsSetAside,
 )
+from allocator.wire.codec.budgets import write_use
 from allocator.wire.codec.proto_types import write_quantities
 
 IN_FULL = 10
@@ -77,13 +78,22 @@ def explain(
         name=name,
         now_ms=picture.now_ms,
         verdict=verdict,
-        notes=[*_notes(picture), *_cut_short(picture, clients)],
+        notes=[*_notes(picture), *_over_budget(picture, paths), *_cut_short(picture, clients)],
         clients=clients[:IN_FULL],
         left_out=picture.left_out + max(0, len(picture.subjects) - IN_FULL, untold),
         tallies=_tallies(clients) if len(clients) > 1 else (),
         quotas=_quotas(picture, paths),
         set_aside=_set_aside(picture),
+        budgets=[
+            write_use(row, picture.now_ms) for row in budgets.concerning(picture.budgets, paths)
+        ],
     )
+
+
+def _over_budget(picture: Picture, paths: set[str]) -> Iterable[str]:
+    """Note which of the roles concerned are served last."""
+    found = [text for path in paths for text, _ in budgets.over(picture.budgets, path, hard=False)]
+    return (f"{text}; until then all others are served first" for text in sorted(set(found)))
 
 
 def _histories(

@@ -18,6 +18,7 @@ from allocator.core import (
     Aside,
     AskedRow,
     Bools,
+    BudgetRow,
     Collecting,
     CycleRecord,
     Floats,
@@ -34,6 +35,7 @@ from allocator.core import (
     State,
     Trail,
     asked_rows,
+    budget_rows,
     collectors,
     ends_within,
     resting,
@@ -169,6 +171,7 @@ class Picture:
     `collecting`: by client, what its gang collects.
     `resting`: by client, the time in ms until which its gang must not begin to collect.
     `held`: what forecasts are based on; None: there is nothing to forecast.
+    `budgets`: all budgets, and what is left of them.
     """
 
     now_ms: int
@@ -202,6 +205,7 @@ class Picture:
     used: Ints | None = None
     resting: Mapping[int, int] = field(default_factory=dict)
     held: Held | None = None
+    budgets: tuple[BudgetRow, ...] = ()
 
     @cached_property
     def columns(self) -> AgentColumns:
@@ -338,6 +342,7 @@ def _picture(allocator: Allocator, taken: Snapshot | None, rows: Sequence[int]) 
         collecting=collectors(state),
         resting=resting(state),
         held=None if snapshot is None else _held(state, subjects, trail or Trail()),
+        budgets=tuple(budget_rows(state)),
     )
 
 

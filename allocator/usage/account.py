@@ -11,14 +11,11 @@ import json
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from allocator.core import GAP_MS
 from allocator.usage.buckets import BY, DAY_MS, HELD, HOUR_MS, Bucket, BucketError, Part
 from allocator.usage.holdings import STEP_MS, Holdings, Names, Owner
 from allocator.wire.session.sidecar import Sidecar
 from allocator.wire.session.sidecar_session import SessionState
-
-GAP_MS = HOUR_MS
-"""A longer step between two messages of a session counts as unknown: the master was not running, or
-its clock was set. A module sends a message at least once in each allocation interval."""
 
 HOURS_KEPT = 8 * 24
 DAYS_KEPT = 400

@@ -73,6 +73,7 @@ class GetStatusResponse(_message.Message):
     WARNINGS_FIELD_NUMBER: _builtins.int
     FOLLOWED_FIELD_NUMBER: _builtins.int
     UNMET_FIELD_NUMBER: _builtins.int
+    BUDGETS_FIELD_NUMBER: _builtins.int
     sidecar_version: _builtins.str
     sidecar_id: _builtins.str
     uptime_s: _builtins.float
@@ -128,6 +129,10 @@ class GetStatusResponse(_message.Message):
     def followed(self) -> Global___Followed:
         """Set only if an observer on another machine answers."""
 
+    @_builtins.property
+    def budgets(self) -> _containers.RepeatedCompositeFieldContainer[_explain_pb2.BudgetUse]:
+        """What is left of budgets."""
+
     def __init__(
         self,
         *,
@@ -164,10 +169,11 @@ class GetStatusResponse(_message.Message):
         warnings: _abc.Iterable[Global___StatusWarning] | None = ...,
         followed: Global___Followed | None = ...,
         unmet: _builtins.str = ...,
+        budgets: _abc.Iterable[_explain_pb2.BudgetUse] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["followed", b"followed", "policy", b"policy"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_agents", b"active_agents", "active_frameworks", b"active_frameworks", "agents", b"agents", "clock_ms", b"clock_ms", "cycle_p50_ms", b"cycle_p50_ms", "cycle_p99_ms", b"cycle_p99_ms", "cycles", b"cycles", "decisions", b"decisions", "events", b"events", "filters", b"filters", "followed", b"followed", "frameworks", b"frameworks", "in_session", b"in_session", "instance_id", b"instance_id", "loop_parts", b"loop_parts", "loop_parts_compiled", b"loop_parts_compiled", "loops_state", b"loops_state", "master_id", b"master_id", "mesos_version", b"mesos_version", "outstanding_decisions", b"outstanding_decisions", "policy", b"policy", "resources", b"resources", "roles", b"roles", "sequence", b"sequence", "sessions", b"sessions", "settings", b"settings", "sidecar_id", b"sidecar_id", "sidecar_version", b"sidecar_version", "state_directory", b"state_directory", "state_problem", b"state_problem", "unmet", b"unmet", "uptime_s", b"uptime_s", "warnings", b"warnings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_agents", b"active_agents", "active_frameworks", b"active_frameworks", "agents", b"agents", "budgets", b"budgets", "clock_ms", b"clock_ms", "cycle_p50_ms", b"cycle_p50_ms", "cycle_p99_ms", b"cycle_p99_ms", "cycles", b"cycles", "decisions", b"decisions", "events", b"events", "filters", b"filters", "followed", b"followed", "frameworks", b"frameworks", "in_session", b"in_session", "instance_id", b"instance_id", "loop_parts", b"loop_parts", "loop_parts_compiled", b"loop_parts_compiled", "loops_state", b"loops_state", "master_id", b"master_id", "mesos_version", b"mesos_version", "outstanding_decisions", b"outstanding_decisions", "policy", b"policy", "resources", b"resources", "roles", b"roles", "sequence", b"sequence", "sessions", b"sessions", "settings", b"settings", "sidecar_id", b"sidecar_id", "sidecar_version", b"sidecar_version", "state_directory", b"state_directory", "state_problem", b"state_problem", "unmet", b"unmet", "uptime_s", b"uptime_s", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -908,6 +914,71 @@ class SetGangResponse(_message.Message):
 Global___SetGangResponse: _TypeAlias = SetGangResponse  # noqa: Y015
 
 @_typing.final
+class ListBudgetsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListBudgetsRequest: _TypeAlias = ListBudgetsRequest  # noqa: Y015
+
+@_typing.final
+class ListBudgetsResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BUDGETS_FIELD_NUMBER: _builtins.int
+    USES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def budgets(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Budget]: ...
+    @_builtins.property
+    def uses(self) -> _containers.RepeatedCompositeFieldContainer[_explain_pb2.BudgetUse]:
+        """Of the same roles, in the same order; empty while no master has a session."""
+
+    def __init__(
+        self,
+        *,
+        budgets: _abc.Iterable[_settings_pb2.Budget] | None = ...,
+        uses: _abc.Iterable[_explain_pb2.BudgetUse] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["budgets", b"budgets", "uses", b"uses"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListBudgetsResponse: _TypeAlias = ListBudgetsResponse  # noqa: Y015
+
+@_typing.final
+class SetBudgetResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BUDGETS_FIELD_NUMBER: _builtins.int
+    CHANGE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def budgets(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Budget]: ...
+    @_builtins.property
+    def change(self) -> _settings_pb2.Change: ...
+    def __init__(
+        self,
+        *,
+        budgets: _abc.Iterable[_settings_pb2.Budget] | None = ...,
+        change: _settings_pb2.Change | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["budgets", b"budgets", "change", b"change"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetBudgetResponse: _TypeAlias = SetBudgetResponse  # noqa: Y015
+
+@_typing.final
 class GetShadowRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1611,7 +1682,9 @@ class ResetSettingsRequest(_message.Message):
     WHAT_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def what(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """"policy", "demand", "constraint", "limit", "drain", "weight", "gang", "shadow"; none: all of them."""
+        """"policy", "demand", "constraint", "limit", "drain", "weight", "gang", "budget", "shadow"; none:
+        all of them.
+        """
 
     def __init__(
         self,

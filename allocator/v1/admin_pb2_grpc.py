@@ -121,6 +121,16 @@ class AdminServiceStub:
                 request_serializer=allocator_dot_v1_dot_settings__pb2.SetGangRequest.SerializeToString,
                 response_deserializer=allocator_dot_v1_dot_admin__pb2.SetGangResponse.FromString,
                 _registered_method=True)
+        self.ListBudgets = channel.unary_unary(
+                '/allocator.v1.AdminService/ListBudgets',
+                request_serializer=allocator_dot_v1_dot_admin__pb2.ListBudgetsRequest.SerializeToString,
+                response_deserializer=allocator_dot_v1_dot_admin__pb2.ListBudgetsResponse.FromString,
+                _registered_method=True)
+        self.SetBudget = channel.unary_unary(
+                '/allocator.v1.AdminService/SetBudget',
+                request_serializer=allocator_dot_v1_dot_settings__pb2.SetBudgetRequest.SerializeToString,
+                response_deserializer=allocator_dot_v1_dot_admin__pb2.SetBudgetResponse.FromString,
+                _registered_method=True)
         self.GetShadow = channel.unary_unary(
                 '/allocator.v1.AdminService/GetShadow',
                 request_serializer=allocator_dot_v1_dot_admin__pb2.GetShadowRequest.SerializeToString,
@@ -301,6 +311,18 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def SetGang(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListBudgets(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SetBudget(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -497,6 +519,16 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.SetGang,
                     request_deserializer=allocator_dot_v1_dot_settings__pb2.SetGangRequest.FromString,
                     response_serializer=allocator_dot_v1_dot_admin__pb2.SetGangResponse.SerializeToString,
+            ),
+            'ListBudgets': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListBudgets,
+                    request_deserializer=allocator_dot_v1_dot_admin__pb2.ListBudgetsRequest.FromString,
+                    response_serializer=allocator_dot_v1_dot_admin__pb2.ListBudgetsResponse.SerializeToString,
+            ),
+            'SetBudget': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetBudget,
+                    request_deserializer=allocator_dot_v1_dot_settings__pb2.SetBudgetRequest.FromString,
+                    response_serializer=allocator_dot_v1_dot_admin__pb2.SetBudgetResponse.SerializeToString,
             ),
             'GetShadow': grpc.unary_unary_rpc_method_handler(
                     servicer.GetShadow,
@@ -1033,6 +1065,60 @@ class AdminService:
             '/allocator.v1.AdminService/SetGang',
             allocator_dot_v1_dot_settings__pb2.SetGangRequest.SerializeToString,
             allocator_dot_v1_dot_admin__pb2.SetGangResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListBudgets(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/allocator.v1.AdminService/ListBudgets',
+            allocator_dot_v1_dot_admin__pb2.ListBudgetsRequest.SerializeToString,
+            allocator_dot_v1_dot_admin__pb2.ListBudgetsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetBudget(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/allocator.v1.AdminService/SetBudget',
+            allocator_dot_v1_dot_settings__pb2.SetBudgetRequest.SerializeToString,
+            allocator_dot_v1_dot_admin__pb2.SetBudgetResponse.FromString,
             options,
             channel_credentials,
             insecure,

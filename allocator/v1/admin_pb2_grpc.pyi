@@ -54,6 +54,8 @@ class AdminServiceStub:
     SetWeight: _grpc.UnaryUnaryMultiCallable[_settings_pb2.SetWeightRequest, _admin_pb2.SetWeightResponse]
     ListGangs: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListGangsRequest, _admin_pb2.ListGangsResponse]
     SetGang: _grpc.UnaryUnaryMultiCallable[_settings_pb2.SetGangRequest, _admin_pb2.SetGangResponse]
+    ListBudgets: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListBudgetsRequest, _admin_pb2.ListBudgetsResponse]
+    SetBudget: _grpc.UnaryUnaryMultiCallable[_settings_pb2.SetBudgetRequest, _admin_pb2.SetBudgetResponse]
     GetShadow: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetShadowRequest, _admin_pb2.GetShadowResponse]
     """Compares the decisions of the shadow policy with the actual ones."""
     SetShadow: _grpc.UnaryUnaryMultiCallable[_settings_pb2.SetShadowRequest, _admin_pb2.SetShadowResponse]
@@ -110,6 +112,8 @@ class AdminServiceAsyncStub(AdminServiceStub):
     SetWeight: _aio.UnaryUnaryMultiCallable[_settings_pb2.SetWeightRequest, _admin_pb2.SetWeightResponse]  # type: ignore[assignment]
     ListGangs: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListGangsRequest, _admin_pb2.ListGangsResponse]  # type: ignore[assignment]
     SetGang: _aio.UnaryUnaryMultiCallable[_settings_pb2.SetGangRequest, _admin_pb2.SetGangResponse]  # type: ignore[assignment]
+    ListBudgets: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListBudgetsRequest, _admin_pb2.ListBudgetsResponse]  # type: ignore[assignment]
+    SetBudget: _aio.UnaryUnaryMultiCallable[_settings_pb2.SetBudgetRequest, _admin_pb2.SetBudgetResponse]  # type: ignore[assignment]
     GetShadow: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetShadowRequest, _admin_pb2.GetShadowResponse]  # type: ignore[assignment]
     """Compares the decisions of the shadow policy with the actual ones."""
     SetShadow: _aio.UnaryUnaryMultiCallable[_settings_pb2.SetShadowRequest, _admin_pb2.SetShadowResponse]  # type: ignore[assignment]
@@ -265,6 +269,20 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _settings_pb2.SetGangRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.SetGangResponse, _abc.Awaitable[_admin_pb2.SetGangResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def ListBudgets(
+        self,
+        request: _admin_pb2.ListBudgetsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ListBudgetsResponse, _abc.Awaitable[_admin_pb2.ListBudgetsResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def SetBudget(
+        self,
+        request: _settings_pb2.SetBudgetRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.SetBudgetResponse, _abc.Awaitable[_admin_pb2.SetBudgetResponse]]: ...
 
     @_abc_1.abstractmethod
     def GetShadow(

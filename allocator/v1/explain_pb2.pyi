@@ -71,10 +71,9 @@ class Blocker(_message.Message):
     UNTIL_MS_FIELD_NUMBER: _builtins.int
     MEND_FIELD_NUMBER: _builtins.int
     reason: _builtins.str
-    """"paused", "unsubscribed", "inactive", "suppressed", "agent inactive", "whitelist", "drained",
-    "constraint",
-    "capability", "too large", "limit", "cap", "headroom", "reserved", "filter", "full", "minimum",
-    "outranked".
+    """"paused", "unsubscribed", "inactive", "suppressed", "budget", "agent inactive", "whitelist",
+    "drained", "constraint", "capability", "too large", "limit", "cap", "headroom", "reserved",
+    "filter", "full", "minimum", "gang", "outranked".
     """
     cause: _builtins.str
     """The cause, in words."""
@@ -552,6 +551,66 @@ class QuotaState(_message.Message):
 Global___QuotaState: _TypeAlias = QuotaState  # noqa: Y015
 
 @_typing.final
+class BudgetUse(_message.Message):
+    """What a role and its descendants used of a budget. Amounts are thousandths of resource-hours."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROLE_FIELD_NUMBER: _builtins.int
+    PER_FIELD_NUMBER: _builtins.int
+    BEGIN_MS_FIELD_NUMBER: _builtins.int
+    END_MS_FIELD_NUMBER: _builtins.int
+    USED_FIELD_NUMBER: _builtins.int
+    BUDGET_FIELD_NUMBER: _builtins.int
+    LEFT_FIELD_NUMBER: _builtins.int
+    RUNS_OUT_MS_FIELD_NUMBER: _builtins.int
+    OVER_FIELD_NUMBER: _builtins.int
+    HARD_FIELD_NUMBER: _builtins.int
+    role: _builtins.str
+    per: _builtins.str
+    """"month", "week" or "day"."""
+    begin_ms: _builtins.int
+    """The current period."""
+    end_ms: _builtins.int
+    runs_out_ms: _builtins.int
+    """When the first resource is used up if the role continues to hold what it holds; 0: not within
+    this period, or it is already.
+    """
+    over: _builtins.bool
+    """Some resource is used up."""
+    hard: _builtins.bool
+    """It is offered nothing while that is so."""
+    @_builtins.property
+    def used(self) -> _types_pb2.Quantities: ...
+    @_builtins.property
+    def budget(self) -> _types_pb2.Quantities:
+        """Of this period: with what was carried over, and with a credit."""
+
+    @_builtins.property
+    def left(self) -> _types_pb2.Quantities: ...
+    def __init__(
+        self,
+        *,
+        role: _builtins.str = ...,
+        per: _builtins.str = ...,
+        begin_ms: _builtins.int = ...,
+        end_ms: _builtins.int = ...,
+        used: _types_pb2.Quantities | None = ...,
+        budget: _types_pb2.Quantities | None = ...,
+        left: _types_pb2.Quantities | None = ...,
+        runs_out_ms: _builtins.int = ...,
+        over: _builtins.bool = ...,
+        hard: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["budget", b"budget", "left", b"left", "used", b"used"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["begin_ms", b"begin_ms", "budget", b"budget", "end_ms", b"end_ms", "hard", b"hard", "left", b"left", "over", b"over", "per", b"per", "role", b"role", "runs_out_ms", b"runs_out_ms", "used", b"used"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BudgetUse: _TypeAlias = BudgetUse  # noqa: Y015
+
+@_typing.final
 class WordsSetAside(_message.Message):
     """Input from a framework or an agent that is ignored because it is invalid or exceeds a bound."""
 
@@ -603,6 +662,7 @@ class ExplainResponse(_message.Message):
     HOLDERS_FIELD_NUMBER: _builtins.int
     CYCLES_FIELD_NUMBER: _builtins.int
     SET_ASIDE_FIELD_NUMBER: _builtins.int
+    BUDGETS_FIELD_NUMBER: _builtins.int
     kind: _builtins.str
     """"framework", "role" or "agent"."""
     name: _builtins.str
@@ -638,6 +698,10 @@ class ExplainResponse(_message.Message):
     def set_aside(self) -> _containers.RepeatedCompositeFieldContainer[Global___WordsSetAside]:
         """Input of the agent, or of the first frameworks."""
 
+    @_builtins.property
+    def budgets(self) -> _containers.RepeatedCompositeFieldContainer[Global___BudgetUse]:
+        """Budgets of the roles concerned, and of roles above them."""
+
     def __init__(
         self,
         *,
@@ -655,10 +719,11 @@ class ExplainResponse(_message.Message):
         holders: _abc.Iterable[Global___Holder] | None = ...,
         cycles: _abc.Iterable[Global___CycleAccount] | None = ...,
         set_aside: _abc.Iterable[Global___WordsSetAside] | None = ...,
+        budgets: _abc.Iterable[Global___BudgetUse] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["capacity", b"capacity", "free", b"free"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["capacity", b"capacity", "clients", b"clients", "cycles", b"cycles", "free", b"free", "holders", b"holders", "kind", b"kind", "left_out", b"left_out", "name", b"name", "notes", b"notes", "now_ms", b"now_ms", "quotas", b"quotas", "set_aside", b"set_aside", "tallies", b"tallies", "verdict", b"verdict"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["budgets", b"budgets", "capacity", b"capacity", "clients", b"clients", "cycles", b"cycles", "free", b"free", "holders", b"holders", "kind", b"kind", "left_out", b"left_out", "name", b"name", "notes", b"notes", "now_ms", b"now_ms", "quotas", b"quotas", "set_aside", b"set_aside", "tallies", b"tallies", "verdict", b"verdict"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -270,6 +270,53 @@ class Gang(_message.Message):
 Global___Gang: _TypeAlias = Gang  # noqa: Y015
 
 @_typing.final
+class Budget(_message.Message):
+    """What a role and its descendants may hold over a period before they are served last, or not at all."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROLE_FIELD_NUMBER: _builtins.int
+    BUDGET_FIELD_NUMBER: _builtins.int
+    PER_FIELD_NUMBER: _builtins.int
+    CARRY_OVER_FIELD_NUMBER: _builtins.int
+    HARD_FIELD_NUMBER: _builtins.int
+    CREDIT_FIELD_NUMBER: _builtins.int
+    CREDIT_FROM_FIELD_NUMBER: _builtins.int
+    role: _builtins.str
+    per: _builtins.str
+    """"month", "week" or "day": of the calendar, in UTC. Weeks begin on Monday."""
+    carry_over: _builtins.bool
+    """What was left of a period is added to the next one, up to one period's budget."""
+    hard: _builtins.bool
+    """Over budget they are offered nothing; otherwise they are served after all others."""
+    credit: _builtins.str
+    """What is added in one period, as in "gpus:20h"; empty: nothing."""
+    credit_from: _builtins.str
+    """First day of that period, as in "2026-11-01"."""
+    @_builtins.property
+    def budget(self) -> _types_pb2.Quantities:
+        """Thousandths of resource-hours."""
+
+    def __init__(
+        self,
+        *,
+        role: _builtins.str = ...,
+        budget: _types_pb2.Quantities | None = ...,
+        per: _builtins.str = ...,
+        carry_over: _builtins.bool = ...,
+        hard: _builtins.bool = ...,
+        credit: _builtins.str = ...,
+        credit_from: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["budget", b"budget"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["budget", b"budget", "carry_over", b"carry_over", "credit", b"credit", "credit_from", b"credit_from", "hard", b"hard", "per", b"per", "role", b"role"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Budget: _TypeAlias = Budget  # noqa: Y015
+
+@_typing.final
 class SetDemandRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -470,6 +517,36 @@ class SetGangRequest(_message.Message):
 Global___SetGangRequest: _TypeAlias = SetGangRequest  # noqa: Y015
 
 @_typing.final
+class SetBudgetRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BUDGET_FIELD_NUMBER: _builtins.int
+    REMOVE_FIELD_NUMBER: _builtins.int
+    DRY_RUN_FIELD_NUMBER: _builtins.int
+    FORCE_FIELD_NUMBER: _builtins.int
+    remove: _builtins.bool
+    dry_run: _builtins.bool
+    force: _builtins.bool
+    """As in SetDemandRequest."""
+    @_builtins.property
+    def budget(self) -> Global___Budget: ...
+    def __init__(
+        self,
+        *,
+        budget: Global___Budget | None = ...,
+        remove: _builtins.bool = ...,
+        dry_run: _builtins.bool = ...,
+        force: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["budget", b"budget"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["budget", b"budget", "dry_run", b"dry_run", "force", b"force", "remove", b"remove"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetBudgetRequest: _TypeAlias = SetBudgetRequest  # noqa: Y015
+
+@_typing.final
 class SetShadowRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -612,7 +689,7 @@ class Setting(_message.Message):
     MATCH_FIELD_NUMBER: _builtins.int
     key: _builtins.str
     """Section and key of the configuration; for a rule, "demand", "constraint", "limit", "drain",
-    "weight" or "gang".
+    "weight", "gang" or "budget".
     """
     scope: _builtins.str
     """The scope of a rule, such as "role eng/*"; empty for other settings."""
@@ -736,6 +813,7 @@ class KeptChange(_message.Message):
     WEIGHT_FIELD_NUMBER: _builtins.int
     SHADOW_FIELD_NUMBER: _builtins.int
     GANG_FIELD_NUMBER: _builtins.int
+    BUDGET_FIELD_NUMBER: _builtins.int
     by: _builtins.str
     at_ms: _builtins.int
     @_builtins.property
@@ -754,6 +832,8 @@ class KeptChange(_message.Message):
     def shadow(self) -> Global___SetShadowRequest: ...
     @_builtins.property
     def gang(self) -> Global___SetGangRequest: ...
+    @_builtins.property
+    def budget(self) -> Global___SetBudgetRequest: ...
     def __init__(
         self,
         *,
@@ -767,12 +847,13 @@ class KeptChange(_message.Message):
         weight: Global___SetWeightRequest | None = ...,
         shadow: Global___SetShadowRequest | None = ...,
         gang: Global___SetGangRequest | None = ...,
+        budget: Global___SetBudgetRequest | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "constraint", b"constraint", "demand", b"demand", "drain", b"drain", "gang", b"gang", "limit", b"limit", "policy", b"policy", "shadow", b"shadow", "weight", b"weight"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["budget", b"budget", "change", b"change", "constraint", b"constraint", "demand", b"demand", "drain", b"drain", "gang", b"gang", "limit", b"limit", "policy", b"policy", "shadow", b"shadow", "weight", b"weight"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "by", b"by", "change", b"change", "constraint", b"constraint", "demand", b"demand", "drain", b"drain", "gang", b"gang", "limit", b"limit", "policy", b"policy", "shadow", b"shadow", "weight", b"weight"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "budget", b"budget", "by", b"by", "change", b"change", "constraint", b"constraint", "demand", b"demand", "drain", b"drain", "gang", b"gang", "limit", b"limit", "policy", b"policy", "shadow", b"shadow", "weight", b"weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_change: _TypeAlias = _typing.Literal["policy", "demand", "constraint", "limit", "drain", "weight", "shadow", "gang"]  # noqa: Y015
+    _WhichOneofReturnType_change: _TypeAlias = _typing.Literal["policy", "demand", "constraint", "limit", "drain", "weight", "shadow", "gang", "budget"]  # noqa: Y015
     _WhichOneofArgType_change: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_change) -> _WhichOneofReturnType_change | None: ...
 
@@ -881,6 +962,7 @@ class KeptDemands(_message.Message):
     DEMANDS_FIELD_NUMBER: _builtins.int
     DURATIONS_FIELD_NUMBER: _builtins.int
     USAGE_FIELD_NUMBER: _builtins.int
+    BUDGETS_FIELD_NUMBER: _builtins.int
     saved_at_ms: _builtins.int
     @_builtins.property
     def demands(self) -> _containers.RepeatedCompositeFieldContainer[Global___KeptDemand]: ...
@@ -888,6 +970,8 @@ class KeptDemands(_message.Message):
     def durations(self) -> _containers.RepeatedCompositeFieldContainer[Global___KeptDuration]: ...
     @_builtins.property
     def usage(self) -> _containers.RepeatedCompositeFieldContainer[Global___KeptUsage]: ...
+    @_builtins.property
+    def budgets(self) -> _containers.RepeatedCompositeFieldContainer[Global___KeptBudget]: ...
     def __init__(
         self,
         *,
@@ -895,10 +979,11 @@ class KeptDemands(_message.Message):
         demands: _abc.Iterable[Global___KeptDemand] | None = ...,
         durations: _abc.Iterable[Global___KeptDuration] | None = ...,
         usage: _abc.Iterable[Global___KeptUsage] | None = ...,
+        budgets: _abc.Iterable[Global___KeptBudget] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["demands", b"demands", "durations", b"durations", "saved_at_ms", b"saved_at_ms", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["budgets", b"budgets", "demands", b"demands", "durations", b"durations", "saved_at_ms", b"saved_at_ms", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1029,3 +1114,70 @@ class KeptEnds(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___KeptEnds: _TypeAlias = KeptEnds  # noqa: Y015
+
+@_typing.final
+class KeptBudget(_message.Message):
+    """What a role has used of its budget."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROLE_FIELD_NUMBER: _builtins.int
+    PER_FIELD_NUMBER: _builtins.int
+    BEGIN_MS_FIELD_NUMBER: _builtins.int
+    USED_FIELD_NUMBER: _builtins.int
+    CARRIED_FIELD_NUMBER: _builtins.int
+    role: _builtins.str
+    per: _builtins.str
+    """"month", "week" or "day"."""
+    begin_ms: _builtins.int
+    """Beginning of the current period, in milliseconds since 1970."""
+    @_builtins.property
+    def used(self) -> _containers.RepeatedCompositeFieldContainer[Global___KeptHours]: ...
+    @_builtins.property
+    def carried(self) -> _containers.RepeatedCompositeFieldContainer[Global___KeptHours]:
+        """Left over from the period before."""
+
+    def __init__(
+        self,
+        *,
+        role: _builtins.str = ...,
+        per: _builtins.str = ...,
+        begin_ms: _builtins.int = ...,
+        used: _abc.Iterable[Global___KeptHours] | None = ...,
+        carried: _abc.Iterable[Global___KeptHours] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["begin_ms", b"begin_ms", "carried", b"carried", "per", b"per", "role", b"role", "used", b"used"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___KeptBudget: _TypeAlias = KeptBudget  # noqa: Y015
+
+@_typing.final
+class KeptHours(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    HOURS_FIELD_NUMBER: _builtins.int
+    REST_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Of the resource."""
+    hours: _builtins.int
+    """Thousandths of resource-hours."""
+    rest: _builtins.int
+    """The rest, in thousandths of the resource times milliseconds."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        hours: _builtins.int = ...,
+        rest: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["hours", b"hours", "name", b"name", "rest", b"rest"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___KeptHours: _TypeAlias = KeptHours  # noqa: Y015

@@ -178,6 +178,25 @@ FAIRNESS = Page(
                 unit="short",
                 shape="stacked",
             ),
+            Panel(
+                "Used of budgets",
+                "Part of its budget that a role used in the current period. At 100 % it is served "
+                "last, or not at all.",
+                (
+                    Query(
+                        f"{metric('budget_used_hours')} / {metric('budget_hours')}",
+                        "{{role}} {{resource}}",
+                    ),
+                ),
+                unit="percentunit",
+            ),
+            Panel(
+                "Budgets run out in",
+                "Time until the first resource of a budget is used up if the role continues to "
+                "hold what it holds; only if that is before the end of the period.",
+                (Query(metric("budget_runs_out_seconds"), "{{role}}"),),
+                unit="s",
+            ),
         ),
         "How far from fair": (
             Panel(

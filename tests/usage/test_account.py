@@ -7,6 +7,7 @@ import pytest
 
 from allocator.cli.local.usage_of_journals import AccountedReplay
 from allocator.core import (
+    GAP_MS,
     AddFramework,
     FrameworkInfo,
     Hold,
@@ -19,7 +20,7 @@ from allocator.core import (
 from allocator.core.bounds import CAPACITY_MAX
 from allocator.policies import build, substitute
 from allocator.usage import buckets
-from allocator.usage.account import GAP_MS, Account, Closed, Moment
+from allocator.usage.account import Account, Closed, Moment
 from allocator.usage.buckets import DAY_MS, HOUR_MS, NAMES_MAX, NOT_KNOWN, OTHERS, Bucket, Part
 from allocator.usage.holdings import STEP_MS
 from allocator.wire.journal.records import for_file

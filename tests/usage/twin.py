@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from allocator.core import Allocator, State
-from allocator.usage.account import GAP_MS
+from allocator.core import GAP_MS, Allocator, State
 from allocator.usage.buckets import HOUR_MS, NOT_KNOWN, Bucket, Part
 from allocator.wire.session.sidecar import Sidecar
 from allocator.wire.session.sidecar_session import SessionState

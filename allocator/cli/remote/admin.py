@@ -188,13 +188,16 @@ def snapshot(
     write_whole(output, (piece.data for piece in pieces), mode=0o600)
 
 
-def quantities(text: str) -> "types_pb2.Quantities":
-    """Parse amounts by name; raises `typer.BadParameter` if they are malformed."""
-    from allocator.core import parse_quantities
+def quantities(text: str, *, hours: bool = False) -> "types_pb2.Quantities":
+    """Parse amounts, or resource-hours, by name.
+
+    Raises `typer.BadParameter` if they are malformed.
+    """
+    from allocator.core import parse_hours, parse_quantities
     from allocator.v1 import types_pb2
 
     try:
-        amounts = parse_quantities(text)
+        amounts = parse_hours(text) if hours else parse_quantities(text)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     return types_pb2.Quantities(name=amounts.keys(), amount=amounts.values())

@@ -46,6 +46,15 @@ def _of_sidecar(kind: str) -> Completer:
     return complete
 
 
+def one_of(words: Iterable[str]) -> Completer:
+    """Complete one of a few words."""
+
+    def complete(_: typer.Context, incomplete: str) -> list[str]:
+        return [each for each in words if each.startswith(incomplete)]
+
+    return complete
+
+
 roles, frameworks, agents = map(_of_sidecar, ("role", "framework", "agent"))
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 TARGET_DEFAULT = "127.0.0.1:5056"
 RESPONSE_BYTES_MAX = 256 * 2**20
 
-_CHANGING = ("set", "remove", "stop", "reset", "apply", "revert")
+_CHANGING = ("set", "remove", "clear", "credit", "stop", "reset", "apply", "revert")
 """Last words of commands that change something."""
 
 _OURS = "Deadline Exceeded"

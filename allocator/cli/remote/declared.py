@@ -72,18 +72,22 @@ def settings_export(
 
 
 def _rule_lines(kind: SettingKind, rule: Any) -> Iterator[str]:  # noqa: ANN401 - as the kind says
-    from allocator.core import format_quantities
+    from allocator.core import format_hours, format_quantities
     from allocator.server.config.schema import toml_value
 
     for name in kind.scope.fields:
         if text := getattr(rule, name):
             yield f"{name} = {toml_value(text)}"
-    if kind.value is Value.AMOUNTS:
+    if kind.value in {Value.AMOUNTS, Value.HOURS}:
         found = getattr(rule, kind.field)
         amounts = dict(zip(found.name, found.amount, strict=True))
-        yield f"{kind.called} = {toml_value(format_quantities(amounts))}"
+        write = format_hours if kind.value is Value.HOURS else format_quantities
+        yield f"{kind.called} = {toml_value(write(amounts))}"
     elif kind.value is not Value.NOTHING:
         yield f"{kind.called} = {toml_value(getattr(rule, kind.field))}"
+    for text in kind.texts:
+        if said := getattr(rule, text.name):
+            yield f"{text.name} = {toml_value(said)}"
     for flag in kind.flags:
         if getattr(rule, flag.name):
             yield f"{flag.name} = true"

@@ -26,6 +26,10 @@ EXAMPLES: Mapping[str, str] = {
     "usage_reset": "usage reset --yes",
     "top": "top --role eng --interval 5",
     **{f"{kind.name}_set": f"{kind.name} set {kind.examples[0]}" for kind in RULES},
-    **{f"{kind.name}_remove": f"{kind.name} remove {kind.examples[1]}" for kind in RULES},
+    **{
+        f"{kind.name}_{kind.removes}": f"{kind.name} {kind.removes} {kind.examples[1]}"
+        for kind in RULES
+    },
+    "budget_credit": "budget credit eng/ads 'gpus:20h'",
 }
 """Arguments by the name of the command's function."""

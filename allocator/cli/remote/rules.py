@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeAlias, assert_never
 import typer
 from google.protobuf.message import Message
 
-from allocator.cli.remote import completing, drains
+from allocator.cli.remote import budgets, completing, drains
 from allocator.cli.remote.admin import quantities
 from allocator.cli.remote.connection import (
     Arguments,
@@ -23,7 +23,7 @@ from allocator.cli.remote.connection import (
     remote,
 )
 from allocator.cli.remote.options import DryRun
-from allocator.rule_kinds import DRAIN, RULES, Scope, SettingKind, Value
+from allocator.rule_kinds import BUDGET, DRAIN, RULES, Scope, SettingKind, Value
 
 RolePattern = Annotated[
     str,
@@ -89,10 +89,12 @@ def register(app: typer.Typer) -> None:
         for name, what, work, options in (
             ("list", lists, partial(_list, kind), {}),
             ("set", sets, set_work, set_options),
-            ("remove", removes, partial(_set, kind, remove=True), {**scope, **dry_run}),
+            (kind.removes, removes, partial(_set, kind, remove=True), {**scope, **dry_run}),
         ):
             function = _command(f"{kind.name}_{name}", what, work, options)
             remote(commands, name, show, names=names if name == "list" else None)(function)
+        if kind is BUDGET:
+            budgets.register(commands)
 
 
 def _scope_options(scope: Scope) -> Options:
@@ -115,7 +117,7 @@ def _scope_options(scope: Scope) -> Options:
 
 def _value_options(kind: SettingKind) -> Options:
     match kind.value:
-        case Value.AMOUNTS:
+        case Value.AMOUNTS | Value.HOURS:
             amounts = typer.Argument(help=kind.hint, autocompletion=completing.amounts)
             return {kind.called: (Annotated[str, amounts], _NONE)}
         case Value.EXPRESSION:
@@ -133,11 +135,17 @@ def _value_options(kind: SettingKind) -> Options:
 
 
 def _set_options(kind: SettingKind) -> Options:
-    flags: Options = {
-        flag.name: (Annotated[bool, typer.Option(f"--{flag.name}", help=flag.hint)], False)
-        for flag in kind.flags
-    }
-    return {**flags, "force": (Force, False)} if kind.refused else flags
+    options: Options = {}
+    for text in kind.texts:
+        if text.hint:
+            option = typer.Option(
+                f"--{text.name}", help=text.hint, autocompletion=completing.one_of(text.values)
+            )
+            options[text.name] = (Annotated[str, option], text.default)
+    for flag in kind.flags:
+        name = f"--{flag.name.replace('_', '-')}"
+        options[flag.name] = (Annotated[bool, typer.Option(name, help=flag.hint)], False)
+    return {**options, "force": (Force, False)} if kind.refused else options
 
 
 def _command(
@@ -186,13 +194,15 @@ def _set(kind: SettingKind, sidecar: Sidecar, given: Arguments, *, remove: bool)
 
 def _value(kind: SettingKind, given: Arguments) -> Arguments:
     """The fields of a rule's message other than its scope."""
-    value = {flag.name: given[flag.name] for flag in kind.flags}
+    value = {name: given[name] for name in kind.options if name in given}
     if kind.value is Value.NUMBER:
         value[kind.field] = _number(kind, given[kind.called])
     elif kind.value is Value.COUNT:
         value[kind.field] = int(_number(kind, given[kind.called]))
     elif kind.value is Value.AMOUNTS:
         value[kind.field] = quantities(given[kind.called])
+    elif kind.value is Value.HOURS:
+        value[kind.field] = quantities(given[kind.called], hours=True)
     elif kind.value is not Value.NOTHING:
         value[kind.field] = given[kind.called]
     return value

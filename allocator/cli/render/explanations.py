@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from itertools import compress
 from typing import Any
 
+from allocator.cli.render.setting_tables import BUDGET_USES
 from allocator.cli.render.terminal import (
     Columns,
     amounts,
@@ -48,6 +49,7 @@ def show(data: dict[str, Any]) -> None:
     if data["left_out"]:
         _line(f"and {data['left_out']} more, which have waited less long")
     print_section(_QUOTAS, data["quotas"])
+    print_section(BUDGET_USES, data["budgets"])
     if data["kind"] == "agent":
         _cycles(data["cycles"], data["now_ms"])
 

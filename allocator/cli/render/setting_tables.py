@@ -8,13 +8,16 @@ from typing import Any, assert_never
 
 from allocator import rule_kinds
 from allocator.cli.render.terminal import (
+    Cell,
     Columns,
     as_text,
     console,
     figure,
+    hours_in_words,
     in_words,
     name_of,
     print_rows,
+    print_section,
     print_table,
 )
 from allocator.rule_kinds import KINDS, RULES, SettingKind, Value
@@ -78,9 +81,36 @@ def rules(data: dict[str, Any], name: str) -> None:
     head = [part.removesuffix("_name") for part in kind.scope.fields]
     if kind.value is not Value.NOTHING:
         head.append(kind.column)
+    head += [text.name.replace("_", " ") for text in kind.texts]
     head += [""] * len(kind.flags)
     print_table(head, (_row(kind, rule) for rule in data[kind.plural]), kind.none)
+    print_section(BUDGET_USES, data.get("uses", []))
     _tell(data)
+
+
+def _hours(field: str) -> Cell:
+    return lambda each: hours_in_words(each[field])
+
+
+def _runs_out(use: dict[str, Any]) -> str:
+    if use["over"]:
+        return "used up"
+    return _minute(use["runs_out_ms"]) if use["runs_out_ms"] else "not in this period"
+
+
+def _minute(at_ms: int) -> str:
+    return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M} UTC"
+
+
+BUDGET_USES: Columns = {
+    "budget of": "role",
+    "used": _hours("used"),
+    "of": _hours("budget"),
+    "left": _hours("left"),
+    "runs out at this pace": _runs_out,
+    "next period": lambda each: _minute(each["end_ms"]),
+}
+"""What is left of budgets."""
 
 
 def _row(kind: SettingKind, rule: dict[str, Any]) -> list[str]:
@@ -88,6 +118,8 @@ def _row(kind: SettingKind, rule: dict[str, Any]) -> list[str]:
     match kind.value:
         case Value.AMOUNTS:
             row.append(in_words(rule[kind.field]) or kind.empty)
+        case Value.HOURS:
+            row.append(hours_in_words(rule[kind.field]))
         case Value.EXPRESSION:
             row.append(rule[kind.field])
         case Value.NUMBER | Value.COUNT:
@@ -98,6 +130,7 @@ def _row(kind: SettingKind, rule: dict[str, Any]) -> list[str]:
             raise AssertionError(kind)  # not a rule
         case _:
             assert_never(kind.value)
+    row += [rule[text.name] for text in kind.texts]
     return row + [flag.mark if rule[flag.name] else "" for flag in kind.flags]
 
 

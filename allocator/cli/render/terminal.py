@@ -130,6 +130,11 @@ def in_words(amounts: dict[str, float]) -> str:
     return ";".join(f"{name}:{amount:g}" for name, amount in amounts.items())
 
 
+def hours_in_words(hours: dict[str, float]) -> str:
+    """Format resource-hours by name."""
+    return ";".join(f"{name}:{amount:g}h" for name, amount in hours.items())
+
+
 Cell: TypeAlias = Callable[[Any], object]
 """Computes the content of a cell from the object that its row shows."""
 

@@ -14,14 +14,17 @@ from allocator.core.apply.clients import (
     refresh_rules,
     refresh_weights,
 )
+from allocator.core.books import budgets
 from allocator.core.books.roles import check_depth
 from allocator.core.books.state import State
 from allocator.core.bounds import quoted, refuse_long
 from allocator.core.constraints import parse_constraint
+from allocator.core.demand.budget_memory import check_credit
 from allocator.core.events import (
     EventError,
     OperatorChange,
     Options,
+    SetBudget,
     SetPaused,
     SetPolicy,
     SetShadow,
@@ -29,7 +32,7 @@ from allocator.core.events import (
 from allocator.core.plans.problems import PlanningPolicy
 from allocator.core.policy import Policy, PolicySpec
 from allocator.core.settings import Settings, matches
-from allocator.rule_kinds import Scope, SettingKind, Value
+from allocator.rule_kinds import Scope, SettingKind, Text, Value
 
 BuildPolicy = Callable[[PolicySpec], Policy]
 
@@ -132,8 +135,12 @@ def check_rule(state: State, event: OperatorChange) -> None:
         _check_role(state, event.key[1])
     if kind.scope is Scope.AGENT and not event.key[1].strip():
         raise EventError("value", "agent", "is empty; give an agent's id or host name")
+    for option in kind.texts:
+        _check_text(option, getattr(event, option.name))
+    if isinstance(event, SetBudget):
+        _check_budget(event)
     match kind.value:
-        case Value.AMOUNTS:
+        case Value.AMOUNTS | Value.HOURS:
             _check_amounts(kind, value)
         case Value.EXPRESSION:
             try:
@@ -149,6 +156,24 @@ def check_rule(state: State, event: OperatorChange) -> None:
             pass
         case _:
             assert_never(kind.value)
+
+
+def _check_text(text: Text, given: str) -> None:
+    if text.values and given not in text.values:
+        choice = f"{', '.join(text.values[:-1])} or {text.values[-1]}"
+        message = f"{text.name} = {quoted(given)} is not possible; give {choice}"
+        raise EventError("value", text.name, message)
+
+
+def _check_budget(event: SetBudget) -> None:
+    for name, amount in (event.budget or {}).items():
+        if amount <= 0:
+            message = f"{quoted(name)}: {amount / 1000:g}h is not possible; give more than 0h"
+            raise EventError("value", "budget", message)
+    try:
+        check_credit(event)
+    except ValueError as error:
+        raise EventError("value", "credit", str(error)) from None
 
 
 def _check_role(state: State, role: str) -> None:
@@ -192,7 +217,15 @@ def _refresh_nothing(_: State, _change: OperatorChange | None) -> None:
 
 
 def _refresh_roles(state: State, change: OperatorChange | None) -> None:
-    """Add columns for resources that only limits of roles name, and mark quotas as changed."""
+    """Store limits and budgets of roles.
+
+    Adds columns for resources that only limits name, and marks quotas as changed.
+    """
+    if isinstance(change, SetBudget):
+        budgets.refresh(state, change)
+        return
+    if change is None:
+        budgets.refresh(state, None)
     limits = state.settings.limits
     # Only the changed limit can name a new resource; there may be thousands of others.
     for limit in limits.values() if change is None else [limits.get(change.key[1], {})]:

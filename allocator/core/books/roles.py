@@ -1,6 +1,6 @@
 """The table of roles: paths, parents, weights."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar
 
 import numpy as np
@@ -149,6 +149,18 @@ class RoleTable(Table):
             return np.zeros(len(self.parent), np.bool_)
         inside: Bools = (enter >= enter[top]) & (enter < leave[top])
         return inside
+
+    def added_up(self, amounts: Ints, paths: Iterable[str]) -> Iterator[tuple[str, Ints]]:
+        """Add up amounts (rows, R) over some roles and their descendants; of bound roles only."""
+        enter, leave = self._numbering()
+        here = np.flatnonzero(enter >= 0)
+        sums = np.zeros((len(enter) + 1, amounts.shape[1]), np.int64)
+        sums[enter[here] + 1] = amounts[here]
+        sums = sums.cumsum(axis=0)
+        for path in paths:
+            row = self._row.get(path)
+            if row is not None:
+                yield path, sums[leave[row]] - sums[enter[row]]
 
     def _numbering(self) -> tuple[Ints, Ints]:
         """Number roles in preorder: the subtree of role r is ``enter[r]`` to ``leave[r] - 1``."""

@@ -19,7 +19,7 @@ from allocator.core.filters.table import FilterTable
 from allocator.core.numba.wide_tables import untouched
 from allocator.core.plan import Plan
 from allocator.core.settings import Settings
-from allocator.core.snapshot import Ints
+from allocator.core.snapshot import Bools, Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,14 @@ class State:
     def live_clients(self) -> np.ndarray:
         """Return which clients may be offered something, (C,)."""
         clients = self.clients
-        return clients.subscribed & ~clients.suppressed & self.frameworks.active[clients.framework]
+        live = clients.subscribed & ~clients.suppressed & self.frameworks.active[clients.framework]
+        return live & ~self.over_budget(hard=True) if self.memory.budgets.over else live
+
+    def over_budget(self, *, hard: bool) -> Bools:
+        """Which clients' roles are over a budget that is hard, or over one that is not, (C,)."""
+        over = {path: 1 for path, is_hard in self.memory.budgets.over.items() if is_hard == hard}
+        found: Bools = self.roles.inherit(over, 0)[self.clients.role] > 0
+        return found
 
     def check(self) -> None:
         """Verify every invariant; slow: for tests, and when a defect is suspected.

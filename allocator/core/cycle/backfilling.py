@@ -86,6 +86,8 @@ def with_guests(state: State, snapshot: Snapshot, found: Forecasts) -> Snapshot:
     if outlook is None or gangs is None or max(left_ms.values(), default=0) < EDGES_MS[0]:
         return snapshot
     clients = np.setdiff1d(snapshot.tree.client, gangs.client)
+    if snapshot.over_budget is not None:
+        clients = clients[~snapshot.over_budget[clients]]
     known = {client: outlook.within_ms.get(topic) for client, topic in outlook.topic.items()}
     within_ms = np.array([known.get(each) or NEVER for each in clients.tolist()], np.int64)
     guests = np.zeros((len(gangs.collects), len(snapshot.leaf_of_client)), np.bool_)

@@ -63,7 +63,7 @@ def renew(state: State, snapshot: Snapshot, limit: Ints) -> Snapshot:
         clients.collecting.clear()
         return snapshot
     _note_rests(state, snapshot)
-    within = set(gangs.client.tolist())
+    within = set(_may_collect(snapshot).tolist())
     going = {each: its for each, its in collectors(state).items() if each in within}
     ended = [
         each
@@ -82,6 +82,13 @@ def renew(state: State, snapshot: Snapshot, limit: Ints) -> Snapshot:
     found = forecasts(state, snapshot)
     keep_forecasts(state, found)
     return with_guests(state, snapshot, found)
+
+
+def _may_collect(snapshot: Snapshot) -> Ints:
+    """Clients with a gang that are not over budget: others come before those."""
+    assert snapshot.gangs is not None
+    clients, last = snapshot.gangs.client, snapshot.over_budget
+    return clients if last is None else clients[~last[clients]]
 
 
 def _note_kept(state: State, snapshot: Snapshot) -> None:
@@ -129,7 +136,7 @@ def _begin(state: State, snapshot: Snapshot, limit: Ints, going: dict[int, Colle
     rests = clients.rests = {who: end for who, end in clients.rests.items() if end > state.now_ms}
     if not patience or not state.settings.collect_ms or len(rests) >= RESTS_MAX:
         return
-    late = snapshot.gangs.client
+    late = _may_collect(snapshot)
     late = late[clients.waited[late] >= patience]
     order = np.lexsort((late, clients.served[late], -clients.waited[late]))
     principals = {principal_of(state, each) for each in going}

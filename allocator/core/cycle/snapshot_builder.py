@@ -118,6 +118,7 @@ class SnapshotBuilder:
             classes=self._agent_classes(state, capacity),
             plan=self._plan(state, handle, excluded.shape[1]),
             gangs=_gangs(state, demand, tree_shape, handle) if state.clients.gangs else None,
+            over_budget=_over_budget(state, tree_shape) if state.memory.budgets.over else None,
         )
         return frozen(_first_served(snapshot, state.clients.waited, state.settings.patience_cycles))
 
@@ -186,7 +187,7 @@ class SnapshotBuilder:
         flat = state.settings.policy.flat
         return self._keep(
             "shape",
-            (state.clients.version, flat),
+            (state.clients.version, state.memory.budgets.version, flat),
             lambda: shape(state.live_clients(), state.clients.role, state.roles, flat=flat),
         )
 
@@ -298,12 +299,22 @@ def _frozen_part(part: Any) -> Any:  # noqa: ANN401 - arrays, tuples of them, an
     return part
 
 
+def _over_budget(state: State, tree_shape: Shape) -> Bools | None:
+    """Clients (C,) that are served last; None: none of them would be served in this cycle."""
+    found = state.over_budget(hard=False)
+    return found if found[tree_shape.client].any() else None
+
+
 def _overdue(state: State) -> Bools:
-    """Return which clients (C,) have waited for at least `patience_cycles` full cycles."""
+    """Return which clients (C,) have waited for at least `patience_cycles` full cycles.
+
+    Clients over budget are not served before others, however long they waited.
+    """
     patience = state.settings.patience_cycles
     if not patience:
         return np.zeros(len(state.clients.framework), np.bool_)
-    return state.clients.waited >= patience
+    overdue: Bools = state.clients.waited >= patience
+    return overdue & ~state.over_budget(hard=False) if state.memory.budgets.over else overdue
 
 
 def _gangs(state: State, demand: Ints, tree_shape: Shape, handle: Ints) -> Gangs | None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd
 
+from allocator.core.demand.budget_memory import BudgetMemory
 from allocator.core.demand.durations import Durations
 from allocator.core.demand.topics import Topic
 from allocator.core.demand.usage_memory import UsageMemory
@@ -62,6 +63,8 @@ class DemandMemory:
     `elapsed_ms`: the memory's own clock: total time of all sessions, since masters' clocks differ.
     `durations`: how long tasks ran, by the same topics of names.
     `usage`: what clients held on average before they left.
+    `budgets`: what roles have used of their budgets.
+    `clock_ms`: the session's clock; -1: not known yet.
     `confirmed`, `refuted`: number of priors that agreed with the first acceptance, or did not.
     `probes`: number of offers of all that is free to clients that had waited with a guessed demand.
     """
@@ -71,20 +74,21 @@ class DemandMemory:
         self.elapsed_ms = 0
         self.durations = Durations()
         self.usage = UsageMemory()
+        self.budgets = BudgetMemory()
         self.confirmed = 0
         self.refuted = 0
         self.probes = 0
-        self._clock_ms = -1
+        self.clock_ms = -1
 
     def advance(self, now_ms: int) -> None:
         """Set the time, by the session's clock."""
-        if self._clock_ms >= 0:
-            self.elapsed_ms += now_ms - self._clock_ms
-        self._clock_ms = now_ms
+        if self.clock_ms >= 0:
+            self.elapsed_ms += now_ms - self.clock_ms
+        self.clock_ms = now_ms
 
     def begin_session(self) -> None:
         """Begin a session, whose clock may differ from the previous one."""
-        self._clock_ms = -1
+        self.clock_ms = -1
         self.usage.begin_session()
 
     def weight(self, settings: Settings, topic: Topic) -> int:

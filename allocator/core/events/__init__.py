@@ -62,6 +62,7 @@ from allocator.core.events.holdings import (
 )
 from allocator.core.settings import (
     OperatorChange,
+    SetBudget,
     SetConstraint,
     SetDemand,
     SetDrain,
@@ -140,6 +141,7 @@ __all__ = [
     "Request",
     "Revive",
     "SetAside",
+    "SetBudget",
     "SetConstraint",
     "SetDemand",
     "SetDrain",

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from pydantic_core import PydanticCustomError
 
-from allocator.core import PolicySpec, parse_constraint, parse_quantities, refuse_long
+from allocator.core import PolicySpec, parse_constraint, parse_hours, parse_quantities, refuse_long
 from allocator.near import suggestion
 from allocator.server.system.disk import read_regular
 from allocator.server.system.tls_files import FILE_BYTES_MAX
@@ -155,6 +155,13 @@ def non_empty_quantities(text: str) -> str:
     if not any(parse_quantities(text).values()):
         message = "names no positive amount; write one task's needs, as in 'cpus:2;mem:2048'"
         raise ValueError(message)
+    return text
+
+
+def non_empty_hours(text: str) -> str:
+    """Check resource-hours by name; there must be one."""
+    if not parse_hours(text):
+        raise ValueError("names no resource; write resource-hours, as in 'gpus:500h;cpus:20000h'")
     return text
 
 

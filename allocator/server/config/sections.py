@@ -20,9 +20,10 @@ from allocator.core import (
     PolicySpec,
     SessionLimits,
     Settings,
+    parse_hours,
     parse_quantities,
 )
-from allocator.rule_kinds import RULES, Scope, SettingKind, Value
+from allocator.rule_kinds import BUDGET, RULES, Scope, SettingKind, Value
 from allocator.server.config.checks import (
     ELSEWHERE,
     absolute_directory,
@@ -31,6 +32,7 @@ from allocator.server.config.checks import (
     no_directory,
     non_blank,
     non_empty,
+    non_empty_hours,
     non_empty_quantities,
     optional_policy_name,
     owner,
@@ -38,12 +40,12 @@ from allocator.server.config.checks import (
     policy_name,
     readable_file,
     reject_at,
-    role_path,
     selection_name,
     short,
     spec_that_builds,
 )
 from allocator.server.config.fairness import FairnessSection
+from allocator.server.config.role_rules import BudgetRule, RoleRule
 from allocator.server.config.schema import Count, Section
 from allocator.server.config.starvation import StarvationSection
 from allocator.server.system.addresses import is_local, target
@@ -171,16 +173,6 @@ class AccessSection(Section):
     )
 
 
-class RoleRule(Section):
-    """Which role a rule is for."""
-
-    live = True
-
-    role: Annotated[str, AfterValidator(role_path)] = Field(
-        description="Path of the role.", examples=["eng/ads"]
-    )
-
-
 class AgentRule(Section):
     """Which agent a rule is for."""
 
@@ -225,6 +217,9 @@ def _section(kind: SettingKind) -> type[Section]:
     if kind.value is not Value.NOTHING:
         says = Field(description=kind.meaning, examples=[kind.example])
         options[kind.called] = (_type_of(kind), says)
+    for text in kind.texts:
+        says = Field(text.default, description=text.meaning)
+        options[text.name] = (Literal[text.values] if text.values else str, says)
     for flag in kind.flags:
         options[flag.name] = (bool, Field(False, description=flag.meaning))
     return create_model(f"{kind.title}Rule", __base__=_base(kind), __doc__=kind.what, **options)
@@ -235,7 +230,7 @@ def _base(kind: SettingKind) -> type[Section]:
         case Scope.FRAMEWORKS:
             return FrameworksRule
         case Scope.ROLE:
-            return RoleRule
+            return BudgetRule if kind is BUDGET else RoleRule
         case Scope.AGENT:
             return AgentRule
         case Scope.CLUSTER:
@@ -248,6 +243,8 @@ def _type_of(kind: SettingKind) -> object:
     match kind.value:
         case Value.AMOUNTS:
             return Annotated[str, AfterValidator(non_empty_quantities)]
+        case Value.HOURS:
+            return Annotated[str, AfterValidator(non_empty_hours)]
         case Value.EXPRESSION:
             return Annotated[str, AfterValidator(constraint_expression)]
         case Value.NUMBER | Value.COUNT:
@@ -270,7 +267,9 @@ def change_of(kind: SettingKind, rule: Section) -> OperatorChange:
     value: object = kind.value is Value.NOTHING or getattr(rule, kind.called)
     if kind.value is Value.AMOUNTS:
         value = parse_quantities(str(value))
-    names = (*kind.scope.fields, *(flag.name for flag in kind.flags))
+    elif kind.value is Value.HOURS:
+        value = parse_hours(str(value))
+    names = (*kind.scope.fields, *kind.options)
     change: OperatorChange = EVENT_OF_KIND[kind.name](
         **{name: getattr(rule, name) for name in names}, **{kind.field: value}
     )

@@ -94,6 +94,8 @@ class _Questions:
     def _list(self, kind: SettingKind, _: Message, context: grpc.ServicerContext) -> Message:
         found = self._ask(context, partial(self._listed, kind))
         answer: Message = messages_of(f"List{kind.title}s")[1](**{kind.plural: found})
+        if isinstance(answer, pb.ListBudgetsResponse):
+            answer.uses.extend(self._ask(context, self._views.budget_uses))
         return answer
 
     def _try(

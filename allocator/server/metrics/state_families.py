@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from allocator import __version__
-from allocator.core import NOWHERE, REASONS, UNBOUNDED, Bools, Floats, Ints
+from allocator.core import MILLI, NOWHERE, REASONS, UNBOUNDED, Bools, Floats, Ints
 from allocator.server.metrics.family import (
     OTHER,
     Families,
@@ -31,6 +31,7 @@ from allocator.server.metrics.family import (
     histogram,
     info,
     largest,
+    unit_of,
     with_zeros,
 )
 from allocator.server.reports.report import Report
@@ -334,6 +335,28 @@ CLUSTER: Families[Scrape] = (
         },
     ),
     gauge(
+        "budget_used_hours{role,resource,unit}",
+        "Resource-hours of its budget that the role used in the current period, with the roles"
+        " below it.",
+        lambda now: _hours(now.report, "used"),
+    ),
+    gauge(
+        "budget_hours{role,resource,unit}",
+        "Resource-hours that the role may use in the current period, with what was carried over and"
+        " with a credit.",
+        lambda now: _hours(now.report, "budget"),
+    ),
+    gauge(
+        "budget_runs_out_seconds{role}",
+        "Time until the first resource of the role's budget is used up if it continues to hold what"
+        " it holds; only of roles for which that is before the end of the period.",
+        lambda now: {
+            use.role: (use.runs_out_ms - now.report.now_ms) / 1000
+            for use in now.report.budgets[:BUDGETS_MAX]
+            if use.runs_out_ms
+        },
+    ),
+    gauge(
         "gangs{state}",
         "Gangs that wait. collecting: resources are kept for them; too_large: they do not fit"
         " on empty agents or within a limit.",
@@ -407,6 +430,18 @@ CLUSTER: Families[Scrape] = (
         lambda now: now.report.envy_max,
     ),
 )
+
+
+BUDGETS_MAX = 500
+"""Roles with series of their budgets, those that were set first."""
+
+
+def _hours(report: Report, field: str) -> Iterable[Series]:
+    for use in report.budgets[:BUDGETS_MAX]:
+        hours = getattr(use, field)
+        for name, amount in zip(hours.name, hours.amount, strict=True):
+            unit, factor = unit_of(name)
+            yield (use.role, name, unit), amount * factor / MILLI
 
 
 def _whole(report: Report, of_cluster: Ints) -> Iterable[Series]:

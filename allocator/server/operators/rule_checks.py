@@ -22,6 +22,7 @@ from allocator.core import (
     OperatorChange,
     PolicySpec,
     Rule,
+    SetBudget,
     SetConstraint,
     SetDemand,
     SetDrain,
@@ -283,6 +284,9 @@ def doubts_of(
         case SetLimit():
             yield from _about_resources(cluster, value, "it would bound nothing")
             yield from _about_what_is_left(cluster, rule, match)
+        case SetBudget():
+            yield from _about_resources(cluster, value, "it would bound nothing")
+            yield from _about_guarantees(cluster, rule)
         case _ if kind.value is Value.EXPRESSION:
             yield from _about_agents(cluster, rule, after, match)
 
@@ -347,6 +351,14 @@ def _about_what_is_left(cluster: Cluster, rule: SetLimit, match: pb.RuleMatch) -
             f" {'is' if match.frameworks == 1 else 'are'} offered no"
             f" {' and no '.join(over)} until they give back {format_quantities(over)}"
         )
+
+
+def _about_guarantees(cluster: Cluster, rule: SetBudget) -> Iterator[Doubted]:
+    """A hard budget comes before a guarantee."""
+    for quota in cluster.quotas if rule.hard else ():
+        if quota.guarantees and f"{quota.role}/".startswith(f"{rule.role}/"):
+            text = f"over it, {quota.role!r} is not offered its guarantee either, which stays free"
+            yield Doubted(f"{text}: {format_quantities(quota.guarantees)}")
 
 
 def _about_amounts(

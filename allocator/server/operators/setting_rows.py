@@ -7,6 +7,7 @@ from allocator.core import (
     OperatorChange,
     PolicySpec,
     Settings,
+    format_hours,
     format_quantities,
 )
 from allocator.rule_kinds import KINDS, RULES, SettingKind, Value, policy_in_words
@@ -32,8 +33,9 @@ def value_of(change: OperatorChange | None) -> str:
     if change is None or change.takes_back:
         return ""
     kind = change.kind
-    flags = (f", {flag.words}" for flag in kind.flags if getattr(change, flag.name))
-    return _in_words(kind, getattr(change, kind.field)) + "".join(flags)
+    texts = (text.words.format(said) for text in kind.texts if (said := getattr(change, text.name)))
+    flags = (flag.words for flag in kind.flags if getattr(change, flag.name))
+    return ", ".join([_in_words(kind, getattr(change, kind.field)), *texts, *flags])
 
 
 def _in_words(kind: SettingKind, value: Any) -> str:  # noqa: ANN401 - as the kind says
@@ -42,6 +44,8 @@ def _in_words(kind: SettingKind, value: Any) -> str:  # noqa: ANN401 - as the ki
             return policy_in_words(value)
         case Value.AMOUNTS:
             return format_quantities(value) or kind.empty
+        case Value.HOURS:
+            return format_hours(value)
         case Value.EXPRESSION:
             return str(value)
         case Value.NUMBER | Value.COUNT:

@@ -54,7 +54,7 @@ def unknown_names(
     """
     if rule.takes_back:
         return []
-    if rule.kind.value is Value.AMOUNTS:
+    if rule.kind.value in {Value.AMOUNTS, Value.HOURS}:
         return unknown_resources(getattr(rule, rule.kind.field), resources)
     if isinstance(rule, SetConstraint):
         clauses = parse_constraint(rule.expression or "")
@@ -66,7 +66,7 @@ def unknown_names(
 
 def probably_mistyped(rule: OperatorChange) -> Iterator[str]:
     """Report resources of a rule that look mistyped, when no agent is known yet."""
-    if rule.kind.value is not Value.AMOUNTS or rule.takes_back:
+    if rule.kind.value not in {Value.AMOUNTS, Value.HOURS} or rule.takes_back:
         return
     for name in getattr(rule, rule.kind.field):
         if name not in OWN_RESOURCES and (near := meant_resource(name, OWN_RESOURCES)):

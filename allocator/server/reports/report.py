@@ -27,10 +27,13 @@ from allocator.core import (
     StartRecord,
     State,
     asked_rows,
+    budget_rows,
     collectors,
 )
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import types_pb2
+from allocator.v1.explain_pb2 import BudgetUse
+from allocator.wire.codec.budgets import write_use
 
 
 @dataclass(frozen=True)
@@ -309,6 +312,7 @@ class Report:
     `total` (R,), in thousandths: capacity of all agents.
     `common` (R,): the resources that most agents have; frameworks and roles have series of these.
     `asked`: clients asked to leave agents, the longest waiting first.
+    `now_ms`: the session's clock.
     """
 
     policy: PolicySpec
@@ -330,6 +334,8 @@ class Report:
     aside: AsideCounts = field(default_factory=AsideCounts)
     unfit: UnfitCounts = field(default_factory=UnfitCounts)
     asked: tuple[AskedRow, ...] = ()
+    budgets: tuple[BudgetUse, ...] = ()
+    now_ms: int = 0
 
     @property
     def role_count(self) -> int:
@@ -481,6 +487,8 @@ def read(allocator: Allocator) -> Report:
         aside=_aside(state),
         unfit=_unfit(state),
         asked=asked_rows(state),
+        budgets=tuple(write_use(row, state.now_ms) for row in budget_rows(state)),
+        now_ms=state.now_ms,
     )
 
 

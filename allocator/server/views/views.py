@@ -20,6 +20,7 @@ from allocator.core import (
     Floats,
     Newcomer,
     OperatorChange,
+    budget_rows,
     quoted,
 )
 from allocator.explain import Picture, UnknownSubjectError
@@ -47,6 +48,7 @@ from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import explain_pb2, settings_pb2
 from allocator.wire import WireError
 from allocator.wire.codec import proto_types
+from allocator.wire.codec.budgets import write_use
 from allocator.wire.journal.checkpoint import write_snapshot
 from allocator.wire.settings.history import read_replaced
 from allocator.wire.settings.operator_settings import write_policy
@@ -274,6 +276,11 @@ class Views:
             copied = ask(lambda: lists.frameworks.copy(self.books.allocator, request))
             return lists.frameworks.write(copied, request)
 
+    def budget_uses(self) -> list[explain_pb2.BudgetUse]:
+        """What is left of each budget; on the books' thread."""
+        state = self.books.allocator.state
+        return [write_use(row, state.now_ms) for row in budget_rows(state)]
+
     def roles(self, ask: Ask, request: pb.ListRolesRequest) -> pb.ListRolesResponse:
         books = ask(lambda: report.read(self.books.allocator))
         with self._rejecting():
@@ -404,6 +411,7 @@ def _status(books: FollowedBooks) -> pb.GetStatusResponse:
         loop_parts_compiled=said.loops.parts_compiled,
         loop_parts=len(PARTS),
         warnings=status_warnings.of_books(books, state),
+        budgets=state.budgets,
     )
     if source := books.source():
         lag = books.lag

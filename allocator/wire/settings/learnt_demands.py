@@ -1,6 +1,6 @@
 """Reads and writes what was learnt of frameworks, and what they used, to outlive the process."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from math import inf
 from typing import Any, NamedTuple
 
@@ -8,10 +8,15 @@ from allocator.core import (
     AGENTS,
     BUCKETS,
     EDGES_MS,
+    HOUR_MS,
+    PERIODS,
     DemandMemory,
     Lasted,
     Remembered,
+    Spent,
     State,
+    budget_rows,
+    period_of,
     usage_of,
 )
 from allocator.v1 import settings_pb2 as pb
@@ -24,6 +29,7 @@ TOPICS = ("name", "principal", "user")
 
 _EDGES_MS = (*EDGES_MS, 0)
 _COUNT_MAX = 2**31
+_TIME_MS_MAX = 2**47
 
 
 class Learnt(NamedTuple):
@@ -33,16 +39,18 @@ class Learnt(NamedTuple):
     durations: Mapping[tuple[str, str, str], Lasted]
     usage: Mapping[tuple[str, str], Mapping[str, float]]
     """Averages, by role and framework id, in thousandths by name."""
+    budgets: Mapping[str, Spent]
+    """What is used of budgets, by role."""
     elapsed_ms: int
     """The memory's own clock."""
 
     @property
     def content(self) -> tuple[Mapping[Any, Any], ...]:
         """All but the clock."""
-        return self.entries, self.durations, self.usage
+        return self.entries, self.durations, self.usage, self.budgets
 
 
-NOTHING_LEARNT: tuple[Mapping[Any, Any], ...] = ({}, {}, {})
+NOTHING_LEARNT: tuple[Mapping[Any, Any], ...] = ({}, {}, {}, {})
 """The content if nothing is remembered."""
 
 
@@ -53,6 +61,7 @@ def copy_learnt(state: State) -> Learnt:
         entries=dict(memory.entries),
         durations=dict(memory.durations.entries),
         usage=usage_of(state),
+        budgets={row.rule.role: row.spent for row in budget_rows(state)},
         elapsed_ms=memory.elapsed_ms,
     )
 
@@ -96,7 +105,22 @@ def write_learnt(learnt: Learnt, now_ms: int) -> pb.KeptDemands:
             )
             for (role, framework_id), amounts in learnt.usage.items()
         ),
+        budgets=(
+            pb.KeptBudget(
+                role=role,
+                per=spent.per,
+                begin_ms=spent.begin_ms,
+                used=_write_hours(spent.used),
+                carried=_write_hours(spent.carried),
+            )
+            for role, spent in learnt.budgets.items()
+        ),
     )
+
+
+def _write_hours(amounts: Mapping[str, int]) -> Iterator[pb.KeptHours]:
+    for name, amount in amounts.items():
+        yield pb.KeptHours(name=name, hours=amount // HOUR_MS, rest=amount % HOUR_MS)
 
 
 def read_learnt(message: pb.KeptDemands, now_ms: int, most: int) -> DemandMemory:
@@ -131,7 +155,26 @@ def read_learnt(message: pb.KeptDemands, now_ms: int, most: int) -> DemandMemory
             reject(f"{place}.agents", "is not a number of agents")
         named = {name: float(amount) for name, amount in average.items()}
         memory.usage.leave(used.role, used.framework_id, {**named, AGENTS: used.agents})
+    for index, budget in enumerate(message.budgets):
+        memory.budgets.spent[budget.role] = _read_budget(budget, f"budgets[{index}]")
     return memory
+
+
+def _read_budget(message: pb.KeptBudget, place: str) -> Spent:
+    """Read what a role used of its budget."""
+    if message.per not in PERIODS or abs(message.begin_ms) > _TIME_MS_MAX:
+        reject(place, "is not a period")
+    begin_ms, end_ms = period_of(message.per, message.begin_ms)
+    if begin_ms != message.begin_ms:
+        reject(f"{place}.begin_ms", "is not the beginning of a period")
+    for each in (*message.used, *message.carried):
+        if each.hours < 0 or not 0 <= each.rest < HOUR_MS:
+            reject(place, "is not a valid use of a budget")
+    used, carried = (
+        {each.name: each.hours * HOUR_MS + each.rest for each in hours}
+        for hours in (message.used, message.carried)
+    )
+    return Spent(message.per, begin_ms, end_ms, used, carried)
 
 
 def _read_ends(message: pb.KeptDuration, place: str) -> tuple[int, ...]:

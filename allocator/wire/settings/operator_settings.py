@@ -65,10 +65,10 @@ def write_rule(rule: OperatorChange) -> Message:
     """Write a rule; the value is empty if the rule is removed."""
     kind, value = rule.kind, getattr(rule, rule.kind.field)
     message = _empty_rule(kind)
-    for name in (*kind.scope.fields, *(flag.name for flag in kind.flags)):
+    for name in (*kind.scope.fields, *kind.options):
         setattr(message, name, getattr(rule, name))
     match kind.value:
-        case Value.AMOUNTS:
+        case Value.AMOUNTS | Value.HOURS:
             getattr(message, kind.field).CopyFrom(proto_types.write_quantities(value or {}))
         case Value.EXPRESSION | Value.NUMBER | Value.COUNT:
             if value is not None:
@@ -91,7 +91,7 @@ def read_rule(
     """Read a rule, or its removal; raises WireError as `read_change` does."""
     value: object
     match kind.value:
-        case Value.AMOUNTS:
+        case Value.AMOUNTS | Value.HOURS:
             place = f"{kind.name}.{kind.field}"
             amounts = getattr(message, kind.field)
             value = proto_types.part(amounts, proto_types.read_quantities, place)
@@ -105,7 +105,7 @@ def read_rule(
             assert_never(kind.value)
     if removed and kind.value is not Value.NOTHING:
         value = None
-    names = (*kind.scope.fields, *(flag.name for flag in kind.flags))
+    names = (*kind.scope.fields, *kind.options)
     change: OperatorChange = EVENT_OF_KIND[kind.name](
         **{name: getattr(message, name) for name in names}, **{kind.field: value}
     )

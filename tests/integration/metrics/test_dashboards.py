@@ -51,6 +51,9 @@ def test_a_panel_says_what_to_make_of_it(board):
 SOMETIMES = {
     "mesos_allocator_reclaim_seconds",
     "mesos_allocator_role_used_share",
+    "mesos_allocator_budget_used_hours",
+    "mesos_allocator_budget_hours",
+    "mesos_allocator_budget_runs_out_seconds",
     "mesos_allocator_plan_age_seconds",
     "mesos_allocator_usage_resource_seconds_total",  # after 15 s
     "mesos_allocator_usage_cluster_resource_seconds_total",

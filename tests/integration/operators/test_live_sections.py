@@ -134,6 +134,10 @@ CHANGES: dict[str, tuple[str, Holds]] = {
         '[[gang]]\nframework_name = "spark*"\ntasks = 3\n',
         lambda process: ask(process, "gang", "list")["gangs"][0]["tasks"] == 3,
     ),
+    "budget": (
+        '[[budget]]\nrole = "eng"\nresources = "cpus:3h"\nper = "day"\n',
+        lambda process: ask(process, "budget", "list")["budgets"][0]["budget"] == {"cpus": 3},
+    ),
 }
 
 

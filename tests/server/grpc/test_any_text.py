@@ -67,6 +67,18 @@ rules = {
     "limit": st.builds(
         spb.SetLimitRequest, limit=st.builds(spb.Limit, role=texts, limit=amounts), **flags
     ),
+    "budget": st.builds(
+        spb.SetBudgetRequest,
+        budget=st.builds(
+            spb.Budget,
+            role=texts,
+            budget=amounts,
+            per=st.sampled_from(["month", "week", "day", "year", ""]),
+            credit=texts,
+            credit_from=texts,
+        ),
+        **flags,
+    ),
     "drain": st.builds(spb.SetDrainRequest, drain=st.builds(spb.Drain, agent=texts), **flags),
     "shadow": st.builds(spb.SetShadowRequest, policy=policy, dry_run=st.booleans()),
 }

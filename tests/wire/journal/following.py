@@ -18,6 +18,7 @@ from allocator.core import (
     Policy,
     PolicySpec,
     SessionLimits,
+    SetBudget,
     SetConstraint,
     SetDemand,
     SetDrain,
@@ -274,6 +275,8 @@ class Meddled(Followed):
         yield SetDrain(f"host-{random.randint(0, 7)}", random.random() < 0.5)
         yield SetWeight(role, "tenant-*", random.choice((None, 0.5, 3.0)))
         yield SetGang(role, "tenant-*", random.choice((None, 1, 2, 5)))
+        amounts = {"cpus": random.randint(0, 20)}
+        yield SetBudget(role, random.choice((None, amounts)), "day", hard=random.random() < 0.5)
         yield SetShadow(random.choice((None, PolicySpec("tsf", mode="characterised"))))
         settings = self.allocator.settings.copied()
         yield SetPolicy(settings.policy)

@@ -13,6 +13,7 @@ from zstandard import ZstdCompressor
 from allocator.core import (
     PolicySpec,
     SessionLimits,
+    SetBudget,
     SetConstraint,
     SetDemand,
     SetDrain,
@@ -169,6 +170,7 @@ SETTINGS = Settings(
     constraints={("", "spark"): SetConstraint("", "spark", "zone=a")},
     weights={("b", ""): SetWeight("b", "", 0.5), ("", "x*"): SetWeight("", "x*", 4.0)},
     gangs={("b", ""): SetGang("b", "", 8)},
+    budgets={("b",): SetBudget("b", {"gpus": 1}, "day", True, True, "gpus:1h", "2026-11-01")},
     drains=frozenset({"host-1", "agent-2"}),
     shadow=PolicySpec("tsf", mode="characterised"),
 )
@@ -199,6 +201,8 @@ def test_the_first_record_holds_all_settings():
         SetWeight("a", "b*", None),
         SetGang("a", "b*", 8),
         SetGang("a", "b*", None),
+        SetBudget("a/b", {"gpus": 500_000}, "week", hard=True),
+        SetBudget("a/b", None),
         SetShadow(PolicySpec("choosy", mode="characterised", parameters={"unit": "tasks"})),
         SetShadow(None),
         SETTINGS,

@@ -15,6 +15,7 @@ from allocator.core import (
     PolicySpec,
     Remembered,
     SessionLimits,
+    SetBudget,
     SetConstraint,
     SetDemand,
     SetDrain,
@@ -48,6 +49,7 @@ BASE = Settings(
     drains=frozenset({"host-1"}),
     weights={("a", ""): SetWeight("a", "", 3.0)},
     gangs={("a", ""): SetGang("a", "", 8)},
+    budgets={("a",): SetBudget("a", {"gpus": 1000})},
     shadow=PolicySpec("tsf"),
 )
 CHANGES = (
@@ -64,6 +66,8 @@ CHANGES = (
     SetWeight("", "z*", 2.0),
     SetGang("a", "", None),
     SetGang("", "z*", 2),
+    SetBudget("a", None),
+    SetBudget("eng", {"gpus": 500_000}, "week", True, True, "gpus:1h", "2026-11-02"),
     SetShadow(None),
 )
 
@@ -198,6 +202,40 @@ def test_what_was_used_comes_back_with_the_framework():
         assert back == {"cpus": pytest.approx(1000, abs=1), AGENTS: pytest.approx(0.5)}
 
 
+@pytest.mark.parametrize(
+    "budget",
+    [
+        pb.KeptBudget(role="eng", per="year"),
+        pb.KeptBudget(role="eng", per="day", begin_ms=1),
+        pb.KeptBudget(role="eng", per="day", begin_ms=2**62),
+        pb.KeptBudget(role="eng", per="day", used=[pb.KeptHours(name="gpus", hours=-1)]),
+        pb.KeptBudget(role="eng", per="day", carried=[pb.KeptHours(name="gpus", rest=3_600_000)]),
+    ],
+)
+def test_a_use_of_a_budget_that_is_none_is_refused(budget):
+    with pytest.raises(WireError, match=r"budgets\[0\]"):
+        read_learnt(pb.KeptDemands(budgets=[budget]), 0, 10)
+
+
+def test_what_was_used_of_a_budget_comes_back_exactly():
+    world = World()
+    agent = world.agent("gpus:8;mem:16")
+    world.allocator.advance(23 * 3_600_000)
+    rule = SetBudget("eng", {"gpus": 2000, "mem": 5000}, "day", carry_over=True)
+    world.allocator.step(rule)
+    world.hold(world.framework("eng"), "eng", agent, "gpus:1;mem:0.001")
+    for now_ms in (24 * 3_600_000, 24 * 3_600_000 + 1234):
+        world.allocator.advance(now_ms)
+    learnt = copy_learnt(world.allocator.state)
+    again = read_learnt(
+        pb.KeptDemands.FromString(write_learnt(learnt, 0).SerializeToString()), 0, 9
+    )
+    spent = world.allocator.state.memory.budgets.spent
+    assert again.budgets.spent == spent
+    assert spent["eng"].used == {"gpus": 1234 * 1000, "mem": 1234}
+    assert spent["eng"].carried == {"gpus": 1000 * 3_600_000, "mem": 4999 * 3_600_000}
+
+
 def test_what_was_learnt_comes_back_older():
     settings = Settings(prior_half_life_ms=10_000)
     learnt = copy_learnt(state_with(memory()))
@@ -226,6 +264,7 @@ MANY: dict[str, Callable[[int], OperatorChange]] = {
     "demands taken back": lambda number: SetDemand(f"role{number}", "", None),
     "constraints": lambda number: SetConstraint(f"role{number}", "", "zone=a"),
     "weights": lambda number: SetWeight(f"role{number}", "", 2.0),
+    "budgets": lambda number: SetBudget(f"role{number}", {"gpus": 1000}),
     "gangs": lambda number: SetGang(f"role{number}", "", 8),
     "drains": lambda number: SetDrain(f"host-{number}"),
     "drains taken back": lambda number: SetDrain(f"host-{number}", drained=False),

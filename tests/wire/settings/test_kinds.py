@@ -36,6 +36,7 @@ def test_a_rule_has_its_calls_and_a_list_at_a_journals_beginning(kind):
 
 SAMPLES = {
     Value.AMOUNTS: {"cpus": 1500, "mem": 2000},
+    Value.HOURS: {"gpus": 1500},
     Value.EXPRESSION: "zone=a|b",
     Value.NUMBER: 2.5,
     Value.COUNT: 8,
@@ -46,6 +47,7 @@ SAMPLES = {
 @pytest.mark.parametrize("kind", RULES, ids=lambda kind: kind.name)
 def test_a_message_says_all_that_a_rule_says(kind):
     fields = dict.fromkeys((flag.name for flag in kind.flags), True)
+    fields |= {text.name: f"some {text.name}" for text in kind.texts}
     names = {name: f"some {name}" for name in kind.scope.fields}
     rule = EVENT_OF_KIND[kind.name](**names, **fields, **{kind.field: SAMPLES[kind.value]})
     message = write_rule(rule)

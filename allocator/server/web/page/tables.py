@@ -128,6 +128,12 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h" if seconds < _DAY_S else f"{seconds / 86400:.1f} days"
 
 
+def hours(found: Quantities) -> str:
+    """Resource-hours, rounded to whole ones."""
+    pairs = zip(found.name, found.amount, strict=True)
+    return ", ".join(f"{name} {amount // 1000:,} h" for name, amount in pairs)
+
+
 def moment(seconds: float) -> str:
     """A time of day, with its zone.
 
@@ -174,6 +180,7 @@ def known(value: float) -> bool:
 FILTERS: dict[str, Any] = {
     "url": url,
     "amounts": amounts,
+    "hours": hours,
     "percent": percent,
     "whole": whole_percent,
     "share": share,

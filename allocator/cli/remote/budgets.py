@@ -1,0 +1,61 @@
+"""`budget credit`: add resource-hours to a role's budget, in the current period."""
+
+import datetime as dt
+from typing import Annotated, Any
+
+import typer
+from google.protobuf.message import Message
+
+from allocator.cli.remote import completing
+from allocator.cli.remote.connection import Sidecar, printed_by, remote
+from allocator.cli.remote.options import DryRun
+
+_DAY_MS = 24 * 3_600_000
+
+
+def register(commands: typer.Typer) -> None:
+    """Add the command to the group of budgets."""
+    show = printed_by("allocator.cli.render.setting_tables", "rules", "budget")
+    remote(commands, "credit", show)(budget_credit)
+
+
+def budget_credit(
+    sidecar: Sidecar,
+    role: Annotated[
+        str,
+        typer.Argument(
+            help="Path of a role that has a budget, such as eng/ads.",
+            autocompletion=completing.roles,
+        ),
+    ],
+    resources: Annotated[
+        str, typer.Argument(help="Resource-hours to add, as in 'gpus:20h'; all credits add up.")
+    ],
+    dry_run: DryRun = False,
+) -> Message:
+    """Add resource-hours to the budget of a role, in the current period alone."""
+    from allocator.core import format_hours, parse_hours
+
+    listed = sidecar.ask("ListBudgets")
+    rule = next((each for each in listed.budgets if each.role == role), None)
+    use = next((each for each in listed.uses if each.role == role), None)
+    if rule is None:
+        raise typer.BadParameter(f"role = {role!r} has no budget; set one: budget set")
+    if use is None:
+        text = "no master has a session with the sidecar, so the period is not known; try later"
+        raise typer.BadParameter(text)
+    try:
+        hours = parse_hours(resources)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    if not hours:
+        raise typer.BadParameter("names no resource; write resource-hours, as in 'gpus:20h'")
+    begins = dt.date(1970, 1, 1) + dt.timedelta(use.begin_ms // _DAY_MS)
+    if rule.credit and rule.credit_from == begins.isoformat():
+        for name, amount in parse_hours(rule.credit).items():
+            hours[name] = hours.get(name, 0) + amount
+    changed: Any = type(rule)()
+    changed.CopyFrom(rule)
+    changed.credit, changed.credit_from = format_hours(hours), begins.isoformat()
+    response: Message = sidecar.ask("SetBudget", budget=changed, dry_run=dry_run)
+    return response

@@ -1,0 +1,112 @@
+"""Budgets as operators set them: through the calls, and `budget credit`."""
+
+from typing import Any
+
+import pytest
+import typer
+
+from allocator.cli.remote.budgets import budget_credit
+from allocator.cli.remote.connection import call
+from allocator.core import SetQuota
+from allocator.v1 import admin_pb2 as pb
+from allocator.v1 import settings_pb2 as spb
+from allocator.v1.types_pb2 import Quantities
+from allocator.wire.codec.proto_types import read_quantities
+from tests.server.grpc.test_admin import CLUSTER, refusal
+from tests.server.in_process import tell
+
+
+def budget(role: str = "eng", per: str = "month", *, hard: bool = False, **hours: float) -> Any:
+    amounts = {name: round(1000 * each) for name, each in hours.items()}
+    quantities = Quantities(name=amounts.keys(), amount=amounts.values())
+    return spb.SetBudgetRequest(budget=spb.Budget(role=role, budget=quantities, per=per, hard=hard))
+
+
+class Asking:
+    """A `Sidecar` on a channel in this process."""
+
+    def __init__(self, stub) -> None:
+        self.stub = stub
+
+    def ask(self, rpc: str, **fields: object) -> Any:
+        return call(self.stub, rpc, 10.0, **fields)
+
+
+def test_a_budget_is_listed_with_what_is_left(loop, stub):
+    tell(loop, *CLUSTER)
+    stub.SetBudget(budget(cpus=3, mem=9))
+    listed = stub.ListBudgets(pb.ListBudgetsRequest())
+    (rule,), (use,) = listed.budgets, listed.uses
+    assert (rule.role, use.role, use.per, use.over) == ("eng", "eng", "month", False)
+    assert read_quantities(use.left) == {"cpus": 3000, "mem": 9000}
+    assert stub.GetStatus(pb.GetStatusRequest()).budgets[0] == use
+    removed = spb.SetBudgetRequest(budget=spb.Budget(role="eng"), remove=True)
+    assert not stub.SetBudget(removed).budgets
+    assert not stub.ListBudgets(pb.ListBudgetsRequest()).uses
+
+
+def test_a_resource_that_is_none_is_refused_with_what_was_meant(loop, stub):
+    tell(loop, *CLUSTER)
+    text = refusal(stub.SetBudget, budget(cpu=3))
+    assert "no agent has any 'cpu', it would bound nothing; did you mean 'cpus'?" in text
+    forced = budget(cpu=3)
+    forced.force = True
+    assert stub.SetBudget(forced).budgets
+
+
+@pytest.mark.parametrize(
+    ("request_", "text"),
+    [
+        (budget(per="year", cpus=3), "per = 'year' is not possible; give month, week or day"),
+        (budget(cpus=0), "budget: 'cpus': 0h is not possible; give more than 0h"),
+        (budget(), "budget: is empty; name amounts, or take the budget back"),
+    ],
+)
+def test_a_budget_that_is_none_names_the_field_and_the_fix(loop, stub, request_, text):
+    tell(loop, *CLUSTER)
+    assert text in refusal(stub.SetBudget, request_)
+
+
+def test_a_hard_budget_warns_of_a_guarantee(loop, stub):
+    tell(loop, *CLUSTER, SetQuota("eng", {"cpus": 2000}, {}))
+    (warning,) = stub.SetBudget(budget(cpus=3, hard=True)).change.warnings
+    text = "over it, 'eng' is not offered its guarantee either, which stays free: cpus:2"
+    assert warning == text
+    assert not stub.SetBudget(budget(cpus=3)).change.warnings
+
+
+def test_a_dry_run_says_what_would_be(loop, stub):
+    tell(loop, *CLUSTER)
+    wanted = budget(cpus=3, hard=True)
+    wanted.dry_run = True
+    change = stub.SetBudget(wanted).change
+    assert (change.would_be, change.is_now) == ("cpus:3h, per month, hard", "")
+    assert not stub.ListBudgets(pb.ListBudgetsRequest()).budgets
+
+
+def test_credits_of_one_period_add_up(loop, stub):
+    tell(loop, *CLUSTER)
+    stub.SetBudget(budget(cpus=3, mem=9))
+    for words in ("cpus:1h", "cpus:0.5h;mem:2h"):
+        budget_credit(Asking(stub), "eng", words)
+    listed = stub.ListBudgets(pb.ListBudgetsRequest())
+    (rule,), (use,) = listed.budgets, listed.uses
+    assert (rule.credit, rule.credit_from) == ("cpus:1.5h;mem:2h", "1970-01-01")
+    assert read_quantities(use.budget) == {"cpus": 4500, "mem": 11_000}
+
+
+@pytest.mark.parametrize(
+    ("role", "words", "text"),
+    [
+        ("ops", "cpus:1h", "role = 'ops' has no budget; set one: budget set"),
+        ("eng", "cpus:1", "'cpus:1' is no number of hours; add an h, as in 'gpus:500h'"),
+        ("eng", "", "names no resource"),
+        ("eng", "cpus:-1h", "cpus: '-1' is out of range"),
+    ],
+)
+def test_a_credit_that_is_none_is_refused(loop, stub, role, words, text):
+    tell(loop, *CLUSTER)
+    stub.SetBudget(budget(cpus=3))
+    with pytest.raises(typer.BadParameter) as found:
+        budget_credit(Asking(stub), role, words)
+    assert text in str(found.value)
