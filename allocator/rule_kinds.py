@@ -298,10 +298,29 @@ GANG = SettingKind(
     column=">tasks",
 )
 
+PAUSE = SettingKind(
+    "pause",
+    Scope.ROLE,
+    Value.NOTHING,
+    "paused",
+    what="A role that is offered nothing new, like its descendants; what they hold stays.",
+    group="Roles that are offered nothing new; `pause ROLE` is short for `pause set ROLE`.",
+    commands=(
+        "List paused roles.",
+        "Offer a role and its descendants nothing new; what they hold stays.",
+        "Resume offers to a role.",
+    ),
+    examples=("eng/ads", "eng/ads"),
+    none="no role is paused",
+)
+
 SHADOW = SettingKind("shadow", Scope.CLUSTER, Value.POLICY, "spec")
 
 KINDS: Mapping[str, SettingKind] = MappingProxyType(
-    {kind.name: kind for kind in (POLICY, DEMAND, CONSTRAINT, LIMIT, DRAIN, WEIGHT, GANG, SHADOW)}
+    {
+        kind.name: kind
+        for kind in (POLICY, DEMAND, CONSTRAINT, LIMIT, DRAIN, WEIGHT, GANG, PAUSE, SHADOW)
+    }
 )
 """All kinds by name."""
 

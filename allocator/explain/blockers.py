@@ -32,6 +32,7 @@ REASONS = (
     "unsubscribed",
     "inactive",
     "suppressed",
+    "role paused",
     "agent inactive",
     "whitelist",
     "drained",
@@ -158,6 +159,10 @@ def _of_the_client(work: _Work) -> None:
         cause = "the framework suppressed offers (SUPPRESS)"
         mend = "let the framework REVIVE its offers in this role"
         work.mark("suppressed", cause, everywhere, mend, since_ms=since)
+    if rows.paused[client]:
+        role = picture.names.path[int(picture.names.role[client])]
+        cause = f"an operator, or the calendar, paused the role {role} or one above it"
+        work.mark("role paused", cause, everywhere, "mesos-allocator resume ROLE")
 
 
 def _of_the_agents(work: _Work) -> None:
@@ -524,7 +529,7 @@ def _ranked(work: _Work) -> tuple[list[Blocker], int]:
         blocker.agents, blocker.alone = len(handles), int((count[handles] == 1).sum())
         blocker.examples.extend(map(picture.agent_name, handles[:EXAMPLES].tolist()))
     found = [blocker for blocker, _ in work.marks]
-    whole = REASONS[:4]
+    whole = REASONS[: REASONS.index("agent inactive")]
     found.sort(
         key=lambda each: (
             each.reason not in whole,

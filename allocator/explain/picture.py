@@ -89,6 +89,7 @@ class ClientRows:
     """The clients by row.
 
     `subscribed`, `suppressed`, `active` (C,): the last is the framework's.
+    `paused` (C,): operators paused the role, or one above it.
     `live` (C,): may be offered something.
     `changed_ms`, `inactive_ms`, `offered_ms` (C,): time of the last suppress or revive; of the
         framework's last activation or deactivation; of the last decision to offer, 0 if never.
@@ -99,6 +100,7 @@ class ClientRows:
     subscribed: Bools
     suppressed: Bools
     active: Bools
+    paused: Bools
     live: Bools
     changed_ms: Ints
     inactive_ms: Ints
@@ -349,6 +351,7 @@ def _clients(state: State) -> ClientRows:
         subscribed=clients.subscribed.copy(),
         suppressed=clients.suppressed.copy(),
         active=frameworks.active[clients.framework],
+        paused=state.paused_roles()[clients.role],
         live=state.live_clients(),
         changed_ms=clients.changed_ms.copy(),
         inactive_ms=frameworks.changed_ms[clients.framework],

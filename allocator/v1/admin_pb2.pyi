@@ -322,6 +322,7 @@ class Share(_message.Message):
     WAITED_CYCLES_FIELD_NUMBER: _builtins.int
     FAIR_SHARE_FIELD_NUMBER: _builtins.int
     FAIRNESS_ERROR_FIELD_NUMBER: _builtins.int
+    PAUSED_FIELD_NUMBER: _builtins.int
     role: _builtins.str
     framework_id: _builtins.str
     framework_name: _builtins.str
@@ -352,6 +353,8 @@ class Share(_message.Message):
     """
     fairness_error: _builtins.float
     """`share` minus `fair_share`. NaN if not requested."""
+    paused: _builtins.bool
+    """An operator paused the role, or one above it."""
     @_builtins.property
     def held(self) -> _types_pb2.Quantities: ...
     @_builtins.property
@@ -381,10 +384,11 @@ class Share(_message.Message):
         waited_cycles: _builtins.int = ...,
         fair_share: _builtins.float = ...,
         fairness_error: _builtins.float = ...,
+        paused: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["demand", b"demand", "held", b"held"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "agents", b"agents", "demand", b"demand", "demand_source", b"demand_source", "dominant_resource", b"dominant_resource", "fair_share", b"fair_share", "fairness_error", b"fairness_error", "filters", b"filters", "framework_id", b"framework_id", "framework_name", b"framework_name", "held", b"held", "offer_age_s", b"offer_age_s", "offered_share", b"offered_share", "role", b"role", "score", b"score", "share", b"share", "suppressed", b"suppressed", "waited_cycles", b"waited_cycles", "weight", b"weight", "weighted_share", b"weighted_share"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "agents", b"agents", "demand", b"demand", "demand_source", b"demand_source", "dominant_resource", b"dominant_resource", "fair_share", b"fair_share", "fairness_error", b"fairness_error", "filters", b"filters", "framework_id", b"framework_id", "framework_name", b"framework_name", "held", b"held", "offer_age_s", b"offer_age_s", "offered_share", b"offered_share", "paused", b"paused", "role", b"role", "score", b"score", "share", b"share", "suppressed", b"suppressed", "waited_cycles", b"waited_cycles", "weight", b"weight", "weighted_share", b"weighted_share"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -898,6 +902,65 @@ class SetGangResponse(_message.Message):
 Global___SetGangResponse: _TypeAlias = SetGangResponse  # noqa: Y015
 
 @_typing.final
+class ListPausesRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListPausesRequest: _TypeAlias = ListPausesRequest  # noqa: Y015
+
+@_typing.final
+class ListPausesResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PAUSES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def pauses(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Pause]: ...
+    def __init__(
+        self,
+        *,
+        pauses: _abc.Iterable[_settings_pb2.Pause] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["pauses", b"pauses"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListPausesResponse: _TypeAlias = ListPausesResponse  # noqa: Y015
+
+@_typing.final
+class SetPauseResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PAUSES_FIELD_NUMBER: _builtins.int
+    CHANGE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def pauses(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Pause]: ...
+    @_builtins.property
+    def change(self) -> _settings_pb2.Change: ...
+    def __init__(
+        self,
+        *,
+        pauses: _abc.Iterable[_settings_pb2.Pause] | None = ...,
+        change: _settings_pb2.Change | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "pauses", b"pauses"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetPauseResponse: _TypeAlias = SetPauseResponse  # noqa: Y015
+
+@_typing.final
 class GetShadowRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1408,7 +1471,9 @@ class ListedFramework(_message.Message):
     """Number of its roles."""
     @_builtins.property
     def states(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """"active" or "inactive"; "suppressed" if it is in all of its roles; "waiting" if it is in any."""
+        """"active" or "inactive"; "suppressed" or "paused" if it is in all of its roles;
+        "waiting" if it is in any.
+        """
 
     @_builtins.property
     def held(self) -> _types_pb2.Quantities:
@@ -1510,12 +1575,15 @@ class ListedRole(_message.Message):
     SHARE_FIELD_NUMBER: _builtins.int
     FRAMEWORKS_FIELD_NUMBER: _builtins.int
     FRAMEWORKS_WAITING_FIELD_NUMBER: _builtins.int
+    PAUSED_FIELD_NUMBER: _builtins.int
     role: _builtins.str
     weight: _builtins.float
     share: _builtins.float
     """Dominant share, 0 to 1."""
     frameworks: _builtins.int
     frameworks_waiting: _builtins.int
+    paused: _builtins.bool
+    """An operator paused it, or a role above it."""
     @_builtins.property
     def guarantee(self) -> _types_pb2.Quantities:
         """From the master's quota and from operators' limits; empty if there is none."""
@@ -1545,10 +1613,11 @@ class ListedRole(_message.Message):
         share: _builtins.float = ...,
         frameworks: _builtins.int = ...,
         frameworks_waiting: _builtins.int = ...,
+        paused: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["consumed", b"consumed", "guarantee", b"guarantee", "held", b"held", "limit", b"limit", "offered", b"offered"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["consumed", b"consumed", "frameworks", b"frameworks", "frameworks_waiting", b"frameworks_waiting", "guarantee", b"guarantee", "held", b"held", "limit", b"limit", "offered", b"offered", "role", b"role", "share", b"share", "weight", b"weight"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["consumed", b"consumed", "frameworks", b"frameworks", "frameworks_waiting", b"frameworks_waiting", "guarantee", b"guarantee", "held", b"held", "limit", b"limit", "offered", b"offered", "paused", b"paused", "role", b"role", "share", b"share", "weight", b"weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1596,7 +1665,9 @@ class ResetSettingsRequest(_message.Message):
     WHAT_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def what(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """"policy", "demand", "constraint", "limit", "drain", "weight", "gang", "shadow"; none: all of them."""
+        """"policy", "demand", "constraint", "limit", "drain", "weight", "gang", "pause",
+        "shadow"; none: all of them.
+        """
 
     def __init__(
         self,

@@ -121,6 +121,16 @@ class AdminServiceStub:
                 request_serializer=allocator_dot_v1_dot_settings__pb2.SetGangRequest.SerializeToString,
                 response_deserializer=allocator_dot_v1_dot_admin__pb2.SetGangResponse.FromString,
                 _registered_method=True)
+        self.ListPauses = channel.unary_unary(
+                '/allocator.v1.AdminService/ListPauses',
+                request_serializer=allocator_dot_v1_dot_admin__pb2.ListPausesRequest.SerializeToString,
+                response_deserializer=allocator_dot_v1_dot_admin__pb2.ListPausesResponse.FromString,
+                _registered_method=True)
+        self.SetPause = channel.unary_unary(
+                '/allocator.v1.AdminService/SetPause',
+                request_serializer=allocator_dot_v1_dot_settings__pb2.SetPauseRequest.SerializeToString,
+                response_deserializer=allocator_dot_v1_dot_admin__pb2.SetPauseResponse.FromString,
+                _registered_method=True)
         self.GetShadow = channel.unary_unary(
                 '/allocator.v1.AdminService/GetShadow',
                 request_serializer=allocator_dot_v1_dot_admin__pb2.GetShadowRequest.SerializeToString,
@@ -301,6 +311,18 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def SetGang(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListPauses(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SetPause(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -497,6 +519,16 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.SetGang,
                     request_deserializer=allocator_dot_v1_dot_settings__pb2.SetGangRequest.FromString,
                     response_serializer=allocator_dot_v1_dot_admin__pb2.SetGangResponse.SerializeToString,
+            ),
+            'ListPauses': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListPauses,
+                    request_deserializer=allocator_dot_v1_dot_admin__pb2.ListPausesRequest.FromString,
+                    response_serializer=allocator_dot_v1_dot_admin__pb2.ListPausesResponse.SerializeToString,
+            ),
+            'SetPause': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetPause,
+                    request_deserializer=allocator_dot_v1_dot_settings__pb2.SetPauseRequest.FromString,
+                    response_serializer=allocator_dot_v1_dot_admin__pb2.SetPauseResponse.SerializeToString,
             ),
             'GetShadow': grpc.unary_unary_rpc_method_handler(
                     servicer.GetShadow,
@@ -1033,6 +1065,60 @@ class AdminService:
             '/allocator.v1.AdminService/SetGang',
             allocator_dot_v1_dot_settings__pb2.SetGangRequest.SerializeToString,
             allocator_dot_v1_dot_admin__pb2.SetGangResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListPauses(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/allocator.v1.AdminService/ListPauses',
+            allocator_dot_v1_dot_admin__pb2.ListPausesRequest.SerializeToString,
+            allocator_dot_v1_dot_admin__pb2.ListPausesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetPause(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/allocator.v1.AdminService/SetPause',
+            allocator_dot_v1_dot_settings__pb2.SetPauseRequest.SerializeToString,
+            allocator_dot_v1_dot_admin__pb2.SetPauseResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -54,6 +54,8 @@ class AdminServiceStub:
     SetWeight: _grpc.UnaryUnaryMultiCallable[_settings_pb2.SetWeightRequest, _admin_pb2.SetWeightResponse]
     ListGangs: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListGangsRequest, _admin_pb2.ListGangsResponse]
     SetGang: _grpc.UnaryUnaryMultiCallable[_settings_pb2.SetGangRequest, _admin_pb2.SetGangResponse]
+    ListPauses: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListPausesRequest, _admin_pb2.ListPausesResponse]
+    SetPause: _grpc.UnaryUnaryMultiCallable[_settings_pb2.SetPauseRequest, _admin_pb2.SetPauseResponse]
     GetShadow: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetShadowRequest, _admin_pb2.GetShadowResponse]
     """Compares the decisions of the shadow policy with the actual ones."""
     SetShadow: _grpc.UnaryUnaryMultiCallable[_settings_pb2.SetShadowRequest, _admin_pb2.SetShadowResponse]
@@ -110,6 +112,8 @@ class AdminServiceAsyncStub(AdminServiceStub):
     SetWeight: _aio.UnaryUnaryMultiCallable[_settings_pb2.SetWeightRequest, _admin_pb2.SetWeightResponse]  # type: ignore[assignment]
     ListGangs: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListGangsRequest, _admin_pb2.ListGangsResponse]  # type: ignore[assignment]
     SetGang: _aio.UnaryUnaryMultiCallable[_settings_pb2.SetGangRequest, _admin_pb2.SetGangResponse]  # type: ignore[assignment]
+    ListPauses: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListPausesRequest, _admin_pb2.ListPausesResponse]  # type: ignore[assignment]
+    SetPause: _aio.UnaryUnaryMultiCallable[_settings_pb2.SetPauseRequest, _admin_pb2.SetPauseResponse]  # type: ignore[assignment]
     GetShadow: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetShadowRequest, _admin_pb2.GetShadowResponse]  # type: ignore[assignment]
     """Compares the decisions of the shadow policy with the actual ones."""
     SetShadow: _aio.UnaryUnaryMultiCallable[_settings_pb2.SetShadowRequest, _admin_pb2.SetShadowResponse]  # type: ignore[assignment]
@@ -265,6 +269,20 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _settings_pb2.SetGangRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.SetGangResponse, _abc.Awaitable[_admin_pb2.SetGangResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def ListPauses(
+        self,
+        request: _admin_pb2.ListPausesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ListPausesResponse, _abc.Awaitable[_admin_pb2.ListPausesResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def SetPause(
+        self,
+        request: _settings_pb2.SetPauseRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.SetPauseResponse, _abc.Awaitable[_admin_pb2.SetPauseResponse]]: ...
 
     @_abc_1.abstractmethod
     def GetShadow(

@@ -192,6 +192,27 @@ class Limit(_message.Message):
 Global___Limit: _TypeAlias = Limit  # noqa: Y015
 
 @_typing.final
+class Pause(_message.Message):
+    """A role that is offered nothing new, like its descendants; what they hold stays."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROLE_FIELD_NUMBER: _builtins.int
+    role: _builtins.str
+    def __init__(
+        self,
+        *,
+        role: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["role", b"role"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Pause: _TypeAlias = Pause  # noqa: Y015
+
+@_typing.final
 class Drain(_message.Message):
     """An agent that is no longer offered; its running tasks continue."""
 
@@ -470,6 +491,32 @@ class SetGangRequest(_message.Message):
 Global___SetGangRequest: _TypeAlias = SetGangRequest  # noqa: Y015
 
 @_typing.final
+class SetPauseRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PAUSE_FIELD_NUMBER: _builtins.int
+    REMOVE_FIELD_NUMBER: _builtins.int
+    DRY_RUN_FIELD_NUMBER: _builtins.int
+    remove: _builtins.bool
+    dry_run: _builtins.bool
+    @_builtins.property
+    def pause(self) -> Global___Pause: ...
+    def __init__(
+        self,
+        *,
+        pause: Global___Pause | None = ...,
+        remove: _builtins.bool = ...,
+        dry_run: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["pause", b"pause"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run", "pause", b"pause", "remove", b"remove"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetPauseRequest: _TypeAlias = SetPauseRequest  # noqa: Y015
+
+@_typing.final
 class SetShadowRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -610,7 +657,7 @@ class Setting(_message.Message):
     MATCH_FIELD_NUMBER: _builtins.int
     key: _builtins.str
     """Section and key of the configuration; for a rule, "demand", "constraint", "limit", "drain",
-    "weight" or "gang".
+    "weight", "gang" or "pause".
     """
     scope: _builtins.str
     """The scope of a rule, such as "role eng/*"; empty for other settings."""
@@ -734,6 +781,7 @@ class KeptChange(_message.Message):
     WEIGHT_FIELD_NUMBER: _builtins.int
     SHADOW_FIELD_NUMBER: _builtins.int
     GANG_FIELD_NUMBER: _builtins.int
+    PAUSE_FIELD_NUMBER: _builtins.int
     by: _builtins.str
     at_ms: _builtins.int
     @_builtins.property
@@ -752,6 +800,8 @@ class KeptChange(_message.Message):
     def shadow(self) -> Global___SetShadowRequest: ...
     @_builtins.property
     def gang(self) -> Global___SetGangRequest: ...
+    @_builtins.property
+    def pause(self) -> Global___SetPauseRequest: ...
     def __init__(
         self,
         *,
@@ -765,12 +815,13 @@ class KeptChange(_message.Message):
         weight: Global___SetWeightRequest | None = ...,
         shadow: Global___SetShadowRequest | None = ...,
         gang: Global___SetGangRequest | None = ...,
+        pause: Global___SetPauseRequest | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "constraint", b"constraint", "demand", b"demand", "drain", b"drain", "gang", b"gang", "limit", b"limit", "policy", b"policy", "shadow", b"shadow", "weight", b"weight"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "constraint", b"constraint", "demand", b"demand", "drain", b"drain", "gang", b"gang", "limit", b"limit", "pause", b"pause", "policy", b"policy", "shadow", b"shadow", "weight", b"weight"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "by", b"by", "change", b"change", "constraint", b"constraint", "demand", b"demand", "drain", b"drain", "gang", b"gang", "limit", b"limit", "policy", b"policy", "shadow", b"shadow", "weight", b"weight"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "by", b"by", "change", b"change", "constraint", b"constraint", "demand", b"demand", "drain", b"drain", "gang", b"gang", "limit", b"limit", "pause", b"pause", "policy", b"policy", "shadow", b"shadow", "weight", b"weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_change: _TypeAlias = _typing.Literal["policy", "demand", "constraint", "limit", "drain", "weight", "shadow", "gang"]  # noqa: Y015
+    _WhichOneofReturnType_change: _TypeAlias = _typing.Literal["policy", "demand", "constraint", "limit", "drain", "weight", "shadow", "gang", "pause"]  # noqa: Y015
     _WhichOneofArgType_change: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_change) -> _WhichOneofReturnType_change | None: ...
 

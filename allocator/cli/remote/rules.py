@@ -11,6 +11,7 @@ from typing import Annotated, Any, TypeAlias, assert_never
 
 import typer
 from google.protobuf.message import Message
+from typer.core import TyperGroup
 
 from allocator.cli.remote import completing, drains
 from allocator.cli.remote.admin import quantities
@@ -23,7 +24,7 @@ from allocator.cli.remote.connection import (
     remote,
 )
 from allocator.cli.remote.options import DryRun
-from allocator.rule_kinds import DRAIN, RULES, Scope, SettingKind, Value
+from allocator.rule_kinds import DRAIN, PAUSE, RULES, Scope, SettingKind, Value
 
 RolePattern = Annotated[
     str,
@@ -71,7 +72,7 @@ _NONE = Parameter.empty
 
 def register(app: typer.Typer) -> None:
     for kind in RULES:
-        commands = group(app, kind.name, kind.group)
+        commands = group(app, kind.name, kind.group, _SetByDefault if kind is PAUSE else TyperGroup)
         show = printed_by("allocator.cli.render.setting_tables", "rules", kind.name)
         lists, sets, removes = kind.commands
         scope, dry_run = _scope_options(kind.scope), {"dry_run": (DryRun, False)}
@@ -93,6 +94,16 @@ def register(app: typer.Typer) -> None:
         ):
             function = _command(f"{kind.name}_{name}", what, work, options)
             remote(commands, name, show, names=names if name == "list" else None)(function)
+            if kind is PAUSE and name == "remove":
+                remote(app, "resume", show)(_command("resume", what, work, options))
+
+
+class _SetByDefault(TyperGroup):
+    """Commands of which `set` need not be written."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - Typer's
+        named = not args or args[0] in {*self.commands, *self.get_help_option_names(ctx)}
+        return super().parse_args(ctx, args if named else ["set", *args])
 
 
 def _scope_options(scope: Scope) -> Options:

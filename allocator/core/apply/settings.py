@@ -192,13 +192,18 @@ def _refresh_nothing(_: State, _change: OperatorChange | None) -> None:
 
 
 def _refresh_roles(state: State, change: OperatorChange | None) -> None:
-    """Store the limits of roles; add columns for resources that only limits name."""
+    """Apply the limits and pauses of roles; add columns for resources that only limits name."""
     limits = state.settings.limits
     # Only the changed limit can name a new resource; there may be thousands of others.
     for limit in limits.values() if change is None else [limits.get(change.key[1], {})]:
         state.space.quantities(limit)
     state.reserve()
     state.quota_version += 1
+    # Clients that may be offered nothing do not wait. There may be thousands of other pauses.
+    paused = state.paused_roles() if change is None else state.roles.inside(change.key[1])
+    if change is None or (change.kind is rule_kinds.PAUSE and not change.takes_back):
+        state.clients.waited[paused[state.clients.role]] = 0
+    state.clients.version += 1
 
 
 def _refresh_clients(state: State, change: OperatorChange | None) -> None:

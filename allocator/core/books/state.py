@@ -19,7 +19,7 @@ from allocator.core.filters.table import FilterTable
 from allocator.core.numba.wide_tables import untouched
 from allocator.core.plan import Plan
 from allocator.core.settings import Settings
-from allocator.core.snapshot import Ints
+from allocator.core.snapshot import Bools, Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +180,17 @@ class State:
         self.agents.set_capacity(agent, capacity)
         self.ledger.books.touched[agent] = True
 
-    def live_clients(self) -> np.ndarray:
+    def live_clients(self) -> Bools:
         """Which clients may be offered something, (C,) bool."""
         clients = self.clients
-        return clients.subscribed & ~clients.suppressed & self.frameworks.active[clients.framework]
+        live = clients.subscribed & ~clients.suppressed & self.frameworks.active[clients.framework]
+        return live & ~self.paused_roles()[clients.role]
+
+    def paused_roles(self) -> Bools:
+        """Which roles operators paused, themselves or one above them, (n,) by handle."""
+        if not self.settings.pauses:
+            return np.zeros(len(self.roles.path), np.bool_)
+        return self.roles.inherit(dict.fromkeys(self.settings.pauses, 1), 0) > 0
 
     def check(self) -> None:
         """Verify every invariant; slow: for tests, and when a defect is suspected.

@@ -23,6 +23,7 @@ from allocator.core import (
     SetDrain,
     SetGang,
     SetLimit,
+    SetPause,
     SetPolicy,
     SetShadow,
     Settings,
@@ -274,6 +275,8 @@ class Meddled(Followed):
         yield SetDrain(f"host-{random.randint(0, 7)}", random.random() < 0.5)
         yield SetWeight(role, "tenant-*", random.choice((None, 0.5, 3.0)))
         yield SetGang(role, "tenant-*", random.choice((None, 1, 2, 5)))
+        if role:
+            yield SetPause(role, random.random() < 0.3)
         yield SetShadow(random.choice((None, PolicySpec("tsf", mode="characterised"))))
         settings = self.allocator.settings.copied()
         yield SetPolicy(settings.policy)

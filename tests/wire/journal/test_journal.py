@@ -18,6 +18,7 @@ from allocator.core import (
     SetDrain,
     SetGang,
     SetLimit,
+    SetPause,
     SetPolicy,
     SetShadow,
     Settings,
@@ -170,6 +171,7 @@ SETTINGS = Settings(
     weights={("b", ""): SetWeight("b", "", 0.5), ("", "x*"): SetWeight("", "x*", 4.0)},
     gangs={("b", ""): SetGang("b", "", 8)},
     drains=frozenset({"host-1", "agent-2"}),
+    pauses=frozenset({"b/c"}),
     shadow=PolicySpec("tsf", mode="characterised"),
 )
 
@@ -199,6 +201,8 @@ def test_the_first_record_holds_all_settings():
         SetWeight("a", "b*", None),
         SetGang("a", "b*", 8),
         SetGang("a", "b*", None),
+        SetPause("a"),
+        SetPause("a", paused=False),
         SetShadow(PolicySpec("choosy", mode="characterised", parameters={"unit": "tasks"})),
         SetShadow(None),
         SETTINGS,

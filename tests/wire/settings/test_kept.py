@@ -20,6 +20,7 @@ from allocator.core import (
     SetDrain,
     SetGang,
     SetLimit,
+    SetPause,
     SetPolicy,
     SetShadow,
     Settings,
@@ -48,6 +49,7 @@ BASE = Settings(
     drains=frozenset({"host-1"}),
     weights={("a", ""): SetWeight("a", "", 3.0)},
     gangs={("a", ""): SetGang("a", "", 8)},
+    pauses=frozenset({"a/b"}),
     shadow=PolicySpec("tsf"),
 )
 CHANGES = (
@@ -64,6 +66,8 @@ CHANGES = (
     SetWeight("", "z*", 2.0),
     SetGang("a", "", None),
     SetGang("", "z*", 2),
+    SetPause("a/b", paused=False),
+    SetPause("c"),
     SetShadow(None),
 )
 
@@ -227,6 +231,7 @@ MANY: dict[str, Callable[[int], OperatorChange]] = {
     "constraints": lambda number: SetConstraint(f"role{number}", "", "zone=a"),
     "weights": lambda number: SetWeight(f"role{number}", "", 2.0),
     "gangs": lambda number: SetGang(f"role{number}", "", 8),
+    "pauses": lambda number: SetPause(f"role{number}"),
     "drains": lambda number: SetDrain(f"host-{number}"),
     "drains taken back": lambda number: SetDrain(f"host-{number}", drained=False),
 }
