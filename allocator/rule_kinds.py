@@ -110,6 +110,8 @@ class SettingKind:
     bounds: tuple[float, float] = (0.0, 0.0)
     """Bounds of a number or count."""
     flags: tuple[Flag, ...] = ()
+    scheduled: bool = False
+    """Whether its rules can hold by the calendar, with a schedule."""
     refused: frozenset[Doubt] = frozenset()
     """A rule with any of these doubts is refused unless forced."""
     column: str = ""
@@ -199,6 +201,7 @@ CONSTRAINT = SettingKind(
     "expression",
     what="Which agents the frameworks that match both patterns may use.",
     group="Rules that set which agents a framework may use.",
+    scheduled=True,
     commands=(
         "List the rules.",
         "Set which agents may be used, replacing the rule with the same patterns.",
@@ -222,6 +225,7 @@ LIMIT = SettingKind(
     what="The most that a role and its descendants are granted, in addition to the limits of the"
     " master's quotas.",
     group="Limits of roles, in addition to the master's quotas.",
+    scheduled=True,
     commands=(
         "List the limits.",
         "Limit what a role and its descendants are granted.",
@@ -244,6 +248,7 @@ DRAIN = SettingKind(
     "drained",
     what="An agent that is no longer offered; its running tasks continue.",
     group="Agents that are no longer offered.",
+    scheduled=True,
     commands=(
         "List drained agents.",
         "Stop offering these agents; their running tasks continue.",
@@ -261,6 +266,7 @@ WEIGHT = SettingKind(
     "weight",
     what="The weight of each framework that matches both patterns, on top of its role's weight.",
     group="Weights of frameworks, on top of their roles' weights.",
+    scheduled=True,
     commands=(
         "List the rules.",
         "Set the weight of frameworks, replacing the rule with the same patterns.",
@@ -305,6 +311,7 @@ PAUSE = SettingKind(
     "paused",
     what="A role that is offered nothing new, like its descendants; what they hold stays.",
     group="Roles that are offered nothing new; `pause ROLE` is short for `pause set ROLE`.",
+    scheduled=True,
     commands=(
         "List paused roles.",
         "Offer a role and its descendants nothing new; what they hold stays.",

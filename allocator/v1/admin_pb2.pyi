@@ -72,6 +72,7 @@ class GetStatusResponse(_message.Message):
     STATE_PROBLEM_FIELD_NUMBER: _builtins.int
     WARNINGS_FIELD_NUMBER: _builtins.int
     FOLLOWED_FIELD_NUMBER: _builtins.int
+    COMING_FIELD_NUMBER: _builtins.int
     sidecar_version: _builtins.str
     sidecar_id: _builtins.str
     uptime_s: _builtins.float
@@ -121,6 +122,10 @@ class GetStatusResponse(_message.Message):
     def followed(self) -> Global___Followed:
         """Set where an observer on another machine answers."""
 
+    @_builtins.property
+    def coming(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.ComingChange]:
+        """As in ListSettingsResponse; fewer."""
+
     def __init__(
         self,
         *,
@@ -156,10 +161,11 @@ class GetStatusResponse(_message.Message):
         state_problem: _builtins.str = ...,
         warnings: _abc.Iterable[Global___StatusWarning] | None = ...,
         followed: Global___Followed | None = ...,
+        coming: _abc.Iterable[_settings_pb2.ComingChange] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["followed", b"followed", "policy", b"policy"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_agents", b"active_agents", "active_frameworks", b"active_frameworks", "agents", b"agents", "clock_ms", b"clock_ms", "cycle_p50_ms", b"cycle_p50_ms", "cycle_p99_ms", b"cycle_p99_ms", "cycles", b"cycles", "decisions", b"decisions", "events", b"events", "filters", b"filters", "followed", b"followed", "frameworks", b"frameworks", "in_session", b"in_session", "instance_id", b"instance_id", "loop_parts", b"loop_parts", "loop_parts_compiled", b"loop_parts_compiled", "loops_state", b"loops_state", "master_id", b"master_id", "mesos_version", b"mesos_version", "outstanding_decisions", b"outstanding_decisions", "policy", b"policy", "resources", b"resources", "roles", b"roles", "sequence", b"sequence", "sessions", b"sessions", "settings", b"settings", "sidecar_id", b"sidecar_id", "sidecar_version", b"sidecar_version", "state_directory", b"state_directory", "state_problem", b"state_problem", "uptime_s", b"uptime_s", "warnings", b"warnings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_agents", b"active_agents", "active_frameworks", b"active_frameworks", "agents", b"agents", "clock_ms", b"clock_ms", "coming", b"coming", "cycle_p50_ms", b"cycle_p50_ms", "cycle_p99_ms", b"cycle_p99_ms", "cycles", b"cycles", "decisions", b"decisions", "events", b"events", "filters", b"filters", "followed", b"followed", "frameworks", b"frameworks", "in_session", b"in_session", "instance_id", b"instance_id", "loop_parts", b"loop_parts", "loop_parts_compiled", b"loop_parts_compiled", "loops_state", b"loops_state", "master_id", b"master_id", "mesos_version", b"mesos_version", "outstanding_decisions", b"outstanding_decisions", "policy", b"policy", "resources", b"resources", "roles", b"roles", "sequence", b"sequence", "sessions", b"sessions", "settings", b"settings", "sidecar_id", b"sidecar_id", "sidecar_version", b"sidecar_version", "state_directory", b"state_directory", "state_problem", b"state_problem", "uptime_s", b"uptime_s", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1643,20 +1649,67 @@ class ListSettingsResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     SETTINGS_FIELD_NUMBER: _builtins.int
+    COMING_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def settings(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Setting]: ...
+    @_builtins.property
+    def coming(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.ComingChange]:
+        """What rules by calendar will change next, the first change first."""
+
     def __init__(
         self,
         *,
         settings: _abc.Iterable[_settings_pb2.Setting] | None = ...,
+        coming: _abc.Iterable[_settings_pb2.ComingChange] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["settings", b"settings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["coming", b"coming", "settings", b"settings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListSettingsResponse: _TypeAlias = ListSettingsResponse  # noqa: Y015
+
+@_typing.final
+class ListSchedulesRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListSchedulesRequest: _TypeAlias = ListSchedulesRequest  # noqa: Y015
+
+@_typing.final
+class ListSchedulesResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SCHEDULES_FIELD_NUMBER: _builtins.int
+    RULES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def schedules(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.ScheduledRule]: ...
+    @_builtins.property
+    def rules(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.KeptChange]:
+        """If some of them hold: all other rules, as they are without the calendar."""
+
+    def __init__(
+        self,
+        *,
+        schedules: _abc.Iterable[_settings_pb2.ScheduledRule] | None = ...,
+        rules: _abc.Iterable[_settings_pb2.KeptChange] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["rules", b"rules", "schedules", b"schedules"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListSchedulesResponse: _TypeAlias = ListSchedulesResponse  # noqa: Y015
 
 @_typing.final
 class ResetSettingsRequest(_message.Message):
@@ -1776,12 +1829,22 @@ class SettingChange(_message.Message):
     SCOPE_FIELD_NUMBER: _builtins.int
     BEFORE_FIELD_NUMBER: _builtins.int
     AFTER_FIELD_NUMBER: _builtins.int
+    WHEN_FIELD_NUMBER: _builtins.int
+    COMING_FIELD_NUMBER: _builtins.int
+    MATCH_FIELD_NUMBER: _builtins.int
     key: _builtins.str
     """"policy", "shadow", or the kind of a rule."""
     scope: _builtins.str
     """The scope of a rule, such as "role eng/*"."""
     before: _builtins.str
     after: _builtins.str
+    when: _builtins.str
+    """Of a rule by calendar: when it holds, and the present or next time of that."""
+    coming: _builtins.str
+    @_builtins.property
+    def match(self) -> _settings_pb2.RuleMatch:
+        """What the rule matches now; only after a dry run, of rules by calendar."""
+
     def __init__(
         self,
         *,
@@ -1789,10 +1852,13 @@ class SettingChange(_message.Message):
         scope: _builtins.str = ...,
         before: _builtins.str = ...,
         after: _builtins.str = ...,
+        when: _builtins.str = ...,
+        coming: _builtins.str = ...,
+        match: _settings_pb2.RuleMatch | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["match", b"match"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before", "key", b"key", "scope", b"scope"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before", "coming", b"coming", "key", b"key", "match", b"match", "scope", b"scope", "when", b"when"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

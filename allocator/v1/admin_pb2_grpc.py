@@ -176,6 +176,11 @@ class AdminServiceStub:
                 request_serializer=allocator_dot_v1_dot_admin__pb2.ApplySettingsRequest.SerializeToString,
                 response_deserializer=allocator_dot_v1_dot_admin__pb2.ApplySettingsResponse.FromString,
                 _registered_method=True)
+        self.ListSchedules = channel.unary_unary(
+                '/allocator.v1.AdminService/ListSchedules',
+                request_serializer=allocator_dot_v1_dot_admin__pb2.ListSchedulesRequest.SerializeToString,
+                response_deserializer=allocator_dot_v1_dot_admin__pb2.ListSchedulesResponse.FromString,
+                _registered_method=True)
         self.ListHistory = channel.unary_unary(
                 '/allocator.v1.AdminService/ListHistory',
                 request_serializer=allocator_dot_v1_dot_admin__pb2.ListHistoryRequest.SerializeToString,
@@ -389,6 +394,13 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListSchedules(self, request, context):
+        """Lists rules by calendar. ApplySettings sets and removes them.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListHistory(self, request, context):
         """Lists recent changes, the latest first, made by operators or by reloading the configuration.
         The history survives a restart if operators' settings do.
@@ -574,6 +586,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.ApplySettings,
                     request_deserializer=allocator_dot_v1_dot_admin__pb2.ApplySettingsRequest.FromString,
                     response_serializer=allocator_dot_v1_dot_admin__pb2.ApplySettingsResponse.SerializeToString,
+            ),
+            'ListSchedules': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListSchedules,
+                    request_deserializer=allocator_dot_v1_dot_admin__pb2.ListSchedulesRequest.FromString,
+                    response_serializer=allocator_dot_v1_dot_admin__pb2.ListSchedulesResponse.SerializeToString,
             ),
             'ListHistory': grpc.unary_unary_rpc_method_handler(
                     servicer.ListHistory,
@@ -1362,6 +1379,33 @@ class AdminService:
             '/allocator.v1.AdminService/ApplySettings',
             allocator_dot_v1_dot_admin__pb2.ApplySettingsRequest.SerializeToString,
             allocator_dot_v1_dot_admin__pb2.ApplySettingsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListSchedules(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/allocator.v1.AdminService/ListSchedules',
+            allocator_dot_v1_dot_admin__pb2.ListSchedulesRequest.SerializeToString,
+            allocator_dot_v1_dot_admin__pb2.ListSchedulesResponse.FromString,
             options,
             channel_credentials,
             insecure,

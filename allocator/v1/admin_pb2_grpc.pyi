@@ -73,6 +73,8 @@ class AdminServiceStub:
     """Removes what operators set, so that the configuration applies again."""
     ApplySettings: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ApplySettingsRequest, _admin_pb2.ApplySettingsResponse]
     """Makes several changes atomically."""
+    ListSchedules: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListSchedulesRequest, _admin_pb2.ListSchedulesResponse]
+    """Lists rules by calendar. ApplySettings sets and removes them."""
     ListHistory: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListHistoryRequest, _admin_pb2.ListHistoryResponse]
     """Lists recent changes, the latest first, made by operators or by reloading the configuration.
     The history survives a restart if operators' settings do.
@@ -131,6 +133,8 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """Removes what operators set, so that the configuration applies again."""
     ApplySettings: _aio.UnaryUnaryMultiCallable[_admin_pb2.ApplySettingsRequest, _admin_pb2.ApplySettingsResponse]  # type: ignore[assignment]
     """Makes several changes atomically."""
+    ListSchedules: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListSchedulesRequest, _admin_pb2.ListSchedulesResponse]  # type: ignore[assignment]
+    """Lists rules by calendar. ApplySettings sets and removes them."""
     ListHistory: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListHistoryRequest, _admin_pb2.ListHistoryResponse]  # type: ignore[assignment]
     """Lists recent changes, the latest first, made by operators or by reloading the configuration.
     The history survives a restart if operators' settings do.
@@ -354,6 +358,14 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.ApplySettingsResponse, _abc.Awaitable[_admin_pb2.ApplySettingsResponse]]:
         """Makes several changes atomically."""
+
+    @_abc_1.abstractmethod
+    def ListSchedules(
+        self,
+        request: _admin_pb2.ListSchedulesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ListSchedulesResponse, _abc.Awaitable[_admin_pb2.ListSchedulesResponse]]:
+        """Lists rules by calendar. ApplySettings sets and removes them."""
 
     @_abc_1.abstractmethod
     def ListHistory(

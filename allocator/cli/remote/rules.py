@@ -13,7 +13,7 @@ import typer
 from google.protobuf.message import Message
 from typer.core import TyperGroup
 
-from allocator.cli.remote import completing, drains
+from allocator.cli.remote import completing, drains, schedules
 from allocator.cli.remote.admin import quantities
 from allocator.cli.remote.connection import (
     Arguments,
@@ -96,6 +96,7 @@ def register(app: typer.Typer) -> None:
             remote(commands, name, show, names=names if name == "list" else None)(function)
             if kind is PAUSE and name == "remove":
                 remote(app, "resume", show)(_command("resume", what, work, options))
+    schedules.register(app)
 
 
 class _SetByDefault(TyperGroup):
@@ -148,7 +149,8 @@ def _set_options(kind: SettingKind) -> Options:
         flag.name: (Annotated[bool, typer.Option(f"--{flag.name}", help=flag.hint)], False)
         for flag in kind.flags
     }
-    return {**flags, "force": (Force, False)} if kind.refused else flags
+    when = schedules.OPTIONS if kind.scheduled else {}
+    return {**flags, **when, **({"force": (Force, False)} if kind.refused else {})}
 
 
 def _command(
@@ -178,6 +180,15 @@ def _set(kind: SettingKind, sidecar: Sidecar, given: Arguments, *, remove: bool)
     if kind.scope is Scope.FRAMEWORKS:
         _check_patterns(given["role"], given["framework_name"], everybody=given["everybody"])
     value = {} if remove else _value(kind, given)
+    if not remove and (when := schedules.take_options(given)):
+        scopes = [{name: given[name] for name in kind.scope.fields if name in given}]
+        if kind.scope is Scope.AGENT:
+            scopes = [{"agent": each} for each in given["agents"]]
+        found = [{**scope, **value} for scope in scopes]
+        forced = given.get("force", False)
+        return schedules.set_scheduled(
+            sidecar, kind, when, found, dry_run=given["dry_run"], force=forced
+        )
     options = {"everybody": "all", "force": "force"}
     fields = {field: True for option, field in options.items() if given.get(option)}
     if kind.scope is Scope.AGENT and not remove:

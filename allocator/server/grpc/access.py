@@ -87,7 +87,7 @@ READS = frozenset(
         *("Dump", "Explain", "GetPolicy", "GetShadow", "GetShares", "GetStatus"),
         "GetUsage",
         *("ListAgents", "ListFrameworks", "ListHistory", "ListNames", "ListRoles"),
-        *("ListSettings", "Snapshot"),
+        *("ListSchedules", "ListSettings", "Snapshot"),
     }
 )
 """Operators' calls that change nothing. Every other call needs the right to change, so that a call
