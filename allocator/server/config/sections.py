@@ -781,16 +781,15 @@ class Config(RuleSections, OptionSections):
             usage_weight=self.fairness.usage_weight,
             shadow=self.shadow.spec(self.policy.mode),
         )
-        for rule in self._rules():
+        for rule in _rules_of(self):
             if rule.schedule is None:
                 settings.put(rule.change)
         return settings
 
     def scheduled(self) -> list[KeptChange]:
         """The rules by calendar."""
-        return [rule for rule in self._rules() if rule.schedule is not None]
+        return [rule for rule in _rules_of(self) if rule.schedule is not None]
 
-    def _rules(self) -> Iterator[KeptChange]:
-        for kind in RULES:
-            for rule in getattr(self, kind.name):
-                yield kept_of(kind, rule)
+
+def _rules_of(config: Config) -> Iterator[KeptChange]:
+    return (kept_of(kind, rule) for kind in RULES for rule in getattr(config, kind.name))

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from allocator import policies
 from allocator.core import (
-    Allocator,
     EventError,
     OperatorChange,
     SessionLimits,
@@ -94,7 +93,7 @@ def applied(
         new.changes = {key: kept for key, kept in new.changes.items() if key in wanted}
     at_ms, known = int(time.time() * 1000), base.keys
     for each in differing:
-        _check(each, now, limits, now_ms)
+        _check(each, now_ms)
         if value_of(_present(each, base.settings, mine)) == value_of(each.change):
             new.changes.pop(each.key, None)  # as configured
         else:
@@ -105,7 +104,9 @@ def applied(
         raise EventError("value", "schedule", text)
     holding = calendar.holding(after.values(), now_ms)
     standing, refused = new.over(base.settings, limits, policies.build)
-    settings = standing
+    settings, set_by_calendar = standing, [each for each in differing if each.key in after]
+    if set_by_calendar and not refused:  # each must be possible, whether it holds now or not
+        _, refused = new.over(base.settings, limits, policies.build, set_by_calendar)
     if holding and not refused:
         settings, refused = new.over(base.settings, limits, policies.build, holding)
     for key, why in refused.items():
@@ -125,8 +126,8 @@ def _present(
     return None if found is None else found.change
 
 
-def _check(change: KeptChange, settings: Settings, limits: SessionLimits, now_ms: int) -> None:
-    """Raise an EventError if a rule by calendar is invalid."""
+def _check(change: KeptChange, now_ms: int) -> None:
+    """Raise an EventError if a rule by calendar never holds from now on."""
     schedule, rule = change.schedule, change.change
     if schedule is None or rule.takes_back:
         return
@@ -137,7 +138,6 @@ def _check(change: KeptChange, settings: Settings, limits: SessionLimits, now_ms
     if timetable.window(schedule, now_ms) is None:
         text = f"{timetable.in_words(schedule)}: is over already; give a later time"
         raise EventError("value", rule.kind.name, text)
-    Allocator(policies.build, settings.copied(), limits).step(rule)
 
 
 def differences(before: Settings, after: Settings) -> Iterator[Replaced]:

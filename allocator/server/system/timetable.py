@@ -66,6 +66,7 @@ def read(texts: Mapping[str, str], now_ms: int | None) -> Schedule | None:
         return None
     zone = zone or "UTC"
     _zone(zone)
+    now_ms = now_ms and now_ms // 1000 * 1000  # times are written in seconds
     begin_ms = _moment_ms("from", from_, zone, now_ms)
     end_ms = _moment_ms("until", until, zone, now_ms)
     for_ms = duration_ms("for", for_) if for_ else 0
