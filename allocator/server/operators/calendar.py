@@ -121,7 +121,7 @@ class CalendarThread:
         """Prepare; nothing runs yet.
 
         `rules`: all rules by calendar, on any thread.
-        `is_due`: whether something is to be changed at a time, on any thread.
+        `is_due`: whether a change is due at a time, on any thread.
         `follow`: changes it, on the core's thread.
         """
         self._clock = clock
