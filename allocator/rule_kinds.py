@@ -136,6 +136,8 @@ class SettingKind:
     """Bounds of a number or count."""
     flags: tuple[Flag, ...] = ()
     texts: tuple[Text, ...] = ()
+    scheduled: bool = False
+    """Whether its rules can hold by the calendar, with a schedule."""
     refused: frozenset[Doubt] = frozenset()
     """A rule with any of these doubts is refused unless forced."""
     column: str = ""
@@ -233,6 +235,7 @@ CONSTRAINT = SettingKind(
     "expression",
     what="Which agents the frameworks that match both patterns may use.",
     group="Rules that set which agents a framework may use.",
+    scheduled=True,
     commands=(
         "List the rules.",
         (
@@ -259,6 +262,7 @@ LIMIT = SettingKind(
     what="The most that a role and its descendants are granted, in addition to the limits of the"
     " master's quotas.",
     group="Limits of roles, in addition to the master's quotas.",
+    scheduled=True,
     commands=(
         "List the limits.",
         "Limit what a role and its descendants are granted.",
@@ -281,6 +285,7 @@ DRAIN = SettingKind(
     "drained",
     what="An agent that is no longer offered; its running tasks continue.",
     group="Agents that are no longer offered.",
+    scheduled=True,
     commands=(
         "List drained agents.",
         "Stop offering these agents; their running tasks continue.",
@@ -298,6 +303,7 @@ WEIGHT = SettingKind(
     "weight",
     what="The weight of each framework that matches both patterns, on top of its role's weight.",
     group="Weights of frameworks, on top of their roles' weights.",
+    scheduled=True,
     commands=(
         "List the rules.",
         "Set the weight of the matching frameworks. Replaces the rule with the same patterns.",
@@ -401,12 +407,29 @@ BUDGET = SettingKind(
     none="no budgets",
 )
 
+PAUSE = SettingKind(
+    "pause",
+    Scope.ROLE,
+    Value.NOTHING,
+    "paused",
+    what="A role that is offered nothing new, like its descendants; what they hold stays.",
+    group="Roles that are offered nothing new; `pause ROLE` is short for `pause set ROLE`.",
+    scheduled=True,
+    commands=(
+        "List paused roles.",
+        "Offer a role and its descendants nothing new; what they hold stays.",
+        "Resume offers to a role.",
+    ),
+    examples=("eng/ads", "eng/ads"),
+    none="no role is paused",
+)
+
 SHADOW = SettingKind("shadow", Scope.CLUSTER, Value.POLICY, "spec")
 
 KINDS: Mapping[str, SettingKind] = MappingProxyType(
     {
         kind.name: kind
-        for kind in (POLICY, DEMAND, CONSTRAINT, LIMIT, DRAIN, WEIGHT, GANG, BUDGET, SHADOW)
+        for kind in (POLICY, DEMAND, CONSTRAINT, LIMIT, DRAIN, WEIGHT, GANG, BUDGET, PAUSE, SHADOW)
     }
 )
 """All kinds by name."""

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, TypeVar, get_args
 
 from allocator import rule_kinds
 from allocator.core.policy import PolicySpec
-from allocator.rule_kinds import SettingKind
+from allocator.rule_kinds import SettingKind, Value
 
 Key: TypeAlias = tuple[str, ...]
 """The subject of a change: the name of its kind, and its patterns, role or agent."""
@@ -132,6 +132,15 @@ class SetBudget(_Change):
 
 
 @dataclass(frozen=True, slots=True)
+class SetPause(_Change):
+    """Stop new offers to a role and its descendants; or resume them."""
+
+    kind = rule_kinds.PAUSE
+    role: str
+    paused: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class SetShadow(_Change):
     """The shadow policy, which decides the same cycles without effect; None stops it."""
 
@@ -148,6 +157,7 @@ OperatorChange: TypeAlias = (
     | SetWeight
     | SetGang
     | SetBudget
+    | SetPause
     | SetShadow
 )
 """A change of one setting by an operator."""
@@ -155,7 +165,7 @@ OperatorChange: TypeAlias = (
 
 def taken_back(change: OperatorChange) -> OperatorChange:
     """Return the change that removes what this change sets; a policy cannot be removed."""
-    nothing: Any = None if change.kind.value is not rule_kinds.Value.NOTHING else False
+    nothing: Any = None if change.kind.value is not Value.NOTHING else False
     made: OperatorChange = replace(change, **{change.kind.field: nothing})
     return made
 
@@ -220,6 +230,8 @@ class Settings:
     """By path of the role."""
     drains: frozenset[str] = frozenset()
     """Ids or host names of agents that are not offered."""
+    pauses: frozenset[str] = frozenset()
+    """Paths of roles that are offered nothing new, nor are their descendants."""
     shadow: PolicySpec | None = None
     """The shadow policy, see `allocator.core.diagnostics.shadow_comparison`."""
 
@@ -245,9 +257,10 @@ class Settings:
                 self.limits.pop(change.role, None)
                 if change.limit is not None:
                     self.limits[change.role] = change.limit
-            case SetDrain():
-                agent = {change.agent}
-                self.drains = self.drains | agent if change.drained else self.drains - agent
+            case SetDrain() | SetPause():
+                _, name = change.key
+                named = getattr(self, change.kind.plural) - {name}
+                setattr(self, change.kind.plural, named if change.takes_back else named | {name})
             case _:
                 rules = getattr(self, change.kind.plural)
                 rules.pop(change.key[1:], None)
@@ -262,8 +275,8 @@ class Settings:
             return [SetShadow(self.shadow)] if self.shadow else []
         if kind is rule_kinds.LIMIT:
             return [SetLimit(role, limit) for role, limit in self.limits.items()]
-        if kind is rule_kinds.DRAIN:
-            return [SetDrain(agent) for agent in sorted(self.drains)]
+        if kind.value is Value.NOTHING:
+            return list(map(EVENT_OF_KIND[kind.name], sorted(getattr(self, kind.plural))))
         return list(getattr(self, kind.plural).values())
 
     def rules(self) -> Iterator[OperatorChange]:
@@ -280,8 +293,9 @@ class Settings:
         if kind is rule_kinds.LIMIT:
             limit = self.limits.get(parts[0])
             return None if limit is None else SetLimit(parts[0], limit)
-        if kind is rule_kinds.DRAIN:
-            return SetDrain(parts[0]) if parts[0] in self.drains else None
+        if kind.value is Value.NOTHING:
+            there = parts[0] in getattr(self, kind.plural)
+            return EVENT_OF_KIND[kind.name](parts[0]) if there else None
         found: OperatorChange | None = getattr(self, kind.plural).get(tuple(parts))
         return found
 

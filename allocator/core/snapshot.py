@@ -262,17 +262,17 @@ class Snapshot:
     - `agents_held` (C,): the number of agents on which each client holds something; mixed likewise.
     - `demand` (C, R), in thousandths: the size of one task; zeros if unknown. If thousands of tasks
       fit into an agent, the size of a lot of them.
-    - `characterised` (C,): True: the client is offered whole tasks of its demand. False: all that is
-      free.
-    - `overdue` (C,): clients that have waited too long for an offer and can be served now; each gets
-      one grant before all others.
+    - `characterised` (C,): True: the client is offered whole tasks of its demand. False: all that
+      is free.
+    - `overdue` (C,): clients that have waited too long for an offer and can be served now; each
+      gets one grant before all others.
     - `excluded` (A, W): bit ``c % 64`` of word ``c // 64``: client c may not be served on this
       agent.
     - `excluding` (A,): False: no client is excluded from this agent.
     - `holder` (H,): sorted keys ``agent * 2**32 + client`` of all holdings.
     - `leaf_of_client` (C,): leaf of each client; -1 if it is not served in this cycle.
-    - `parent_of_client` (C,): the innermost inner node whose sum contains the client's holdings: the
-      parent of its leaf, or without a leaf the nearest ancestor in the tree.
+    - `parent_of_client` (C,): the innermost inner node whose sum contains the client's holdings:
+      the parent of its leaf, or without a leaf the nearest ancestor in the tree.
     - `classes`: all agents by capacity.
     - `plan`: the plan in force; None if there is none.
     - `gangs`: None if there are none. Policies can ignore it.

@@ -32,6 +32,7 @@ REASONS = (
     "unsubscribed",
     "inactive",
     "suppressed",
+    "role paused",
     "budget",
     "agent inactive",
     "whitelist",
@@ -159,6 +160,10 @@ def _of_the_client(work: _Work) -> None:
         cause = "the framework suppressed offers (SUPPRESS)"
         mend = "let the framework REVIVE its offers in this role"
         work.mark("suppressed", cause, everywhere, mend, since_ms=since)
+    if rows.paused[client]:
+        role = picture.names.path[int(picture.names.role[client])]
+        cause = f"an operator, or the calendar, paused the role {role} or one above it"
+        work.mark("role paused", cause, everywhere, "mesos-allocator resume ROLE")
     path = picture.names.path[int(picture.names.role[client])]
     for cause, until_ms in budgets.over(picture.budgets, path, hard=True):
         mend = "wait, raise it (mesos-allocator budget set), or add to it (budget credit)"
@@ -530,7 +535,7 @@ def _ranked(work: _Work) -> tuple[list[Blocker], int]:
         blocker.agents, blocker.alone = len(handles), int((count[handles] == 1).sum())
         blocker.examples.extend(map(picture.agent_name, handles[:EXAMPLES].tolist()))
     found = [blocker for blocker, _ in work.marks]
-    whole = REASONS[:5]
+    whole = REASONS[: REASONS.index("agent inactive")]
     found.sort(
         key=lambda each: (
             each.reason not in whole,

@@ -97,6 +97,7 @@ class ClientRows:
     `changed_ms` (C,): when it was last suppressed or revived.
     `inactive_ms` (C,): when its framework was last activated or deactivated.
     `offered_ms` (C,): when a cycle last decided to offer it something; 0: never.
+    `paused` (C,): whether operators paused the role or one of its ancestors.
     `waited`, `declines`, `takes` (C,); `demand`, `held`, `offered` (C, R), in thousandths.
     `wants` (C,): as `wanting` says.
     `source`: the source of the demand.
@@ -105,6 +106,7 @@ class ClientRows:
     subscribed: Bools
     suppressed: Bools
     active: Bools
+    paused: Bools
     live: Bools
     changed_ms: Ints
     inactive_ms: Ints
@@ -387,6 +389,7 @@ def _clients(state: State) -> ClientRows:
         subscribed=clients.subscribed.copy(),
         suppressed=clients.suppressed.copy(),
         active=frameworks.active[clients.framework],
+        paused=state.paused_roles()[clients.role],
         live=state.live_clients(),
         changed_ms=clients.changed_ms.copy(),
         inactive_ms=frameworks.changed_ms[clients.framework],

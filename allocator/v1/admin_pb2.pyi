@@ -74,6 +74,7 @@ class GetStatusResponse(_message.Message):
     FOLLOWED_FIELD_NUMBER: _builtins.int
     UNMET_FIELD_NUMBER: _builtins.int
     BUDGETS_FIELD_NUMBER: _builtins.int
+    COMING_FIELD_NUMBER: _builtins.int
     sidecar_version: _builtins.str
     sidecar_id: _builtins.str
     uptime_s: _builtins.float
@@ -133,6 +134,10 @@ class GetStatusResponse(_message.Message):
     def budgets(self) -> _containers.RepeatedCompositeFieldContainer[_explain_pb2.BudgetUse]:
         """What is left of budgets."""
 
+    @_builtins.property
+    def coming(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.ComingChange]:
+        """As in ListSettingsResponse; fewer."""
+
     def __init__(
         self,
         *,
@@ -170,10 +175,11 @@ class GetStatusResponse(_message.Message):
         followed: Global___Followed | None = ...,
         unmet: _builtins.str = ...,
         budgets: _abc.Iterable[_explain_pb2.BudgetUse] | None = ...,
+        coming: _abc.Iterable[_settings_pb2.ComingChange] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["followed", b"followed", "policy", b"policy"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_agents", b"active_agents", "active_frameworks", b"active_frameworks", "agents", b"agents", "budgets", b"budgets", "clock_ms", b"clock_ms", "cycle_p50_ms", b"cycle_p50_ms", "cycle_p99_ms", b"cycle_p99_ms", "cycles", b"cycles", "decisions", b"decisions", "events", b"events", "filters", b"filters", "followed", b"followed", "frameworks", b"frameworks", "in_session", b"in_session", "instance_id", b"instance_id", "loop_parts", b"loop_parts", "loop_parts_compiled", b"loop_parts_compiled", "loops_state", b"loops_state", "master_id", b"master_id", "mesos_version", b"mesos_version", "outstanding_decisions", b"outstanding_decisions", "policy", b"policy", "resources", b"resources", "roles", b"roles", "sequence", b"sequence", "sessions", b"sessions", "settings", b"settings", "sidecar_id", b"sidecar_id", "sidecar_version", b"sidecar_version", "state_directory", b"state_directory", "state_problem", b"state_problem", "unmet", b"unmet", "uptime_s", b"uptime_s", "warnings", b"warnings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_agents", b"active_agents", "active_frameworks", b"active_frameworks", "agents", b"agents", "budgets", b"budgets", "clock_ms", b"clock_ms", "coming", b"coming", "cycle_p50_ms", b"cycle_p50_ms", "cycle_p99_ms", b"cycle_p99_ms", "cycles", b"cycles", "decisions", b"decisions", "events", b"events", "filters", b"filters", "followed", b"followed", "frameworks", b"frameworks", "in_session", b"in_session", "instance_id", b"instance_id", "loop_parts", b"loop_parts", "loop_parts_compiled", b"loop_parts_compiled", "loops_state", b"loops_state", "master_id", b"master_id", "mesos_version", b"mesos_version", "outstanding_decisions", b"outstanding_decisions", "policy", b"policy", "resources", b"resources", "roles", b"roles", "sequence", b"sequence", "sessions", b"sessions", "settings", b"settings", "sidecar_id", b"sidecar_id", "sidecar_version", b"sidecar_version", "state_directory", b"state_directory", "state_problem", b"state_problem", "unmet", b"unmet", "uptime_s", b"uptime_s", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -336,6 +342,7 @@ class Share(_message.Message):
     WAITED_CYCLES_FIELD_NUMBER: _builtins.int
     FAIR_SHARE_FIELD_NUMBER: _builtins.int
     FAIRNESS_ERROR_FIELD_NUMBER: _builtins.int
+    PAUSED_FIELD_NUMBER: _builtins.int
     role: _builtins.str
     framework_id: _builtins.str
     framework_name: _builtins.str
@@ -368,6 +375,8 @@ class Share(_message.Message):
     """
     fairness_error: _builtins.float
     """`share` minus `fair_share`. NaN if not requested."""
+    paused: _builtins.bool
+    """An operator paused the role, or one above it."""
     @_builtins.property
     def held(self) -> _types_pb2.Quantities: ...
     @_builtins.property
@@ -397,10 +406,11 @@ class Share(_message.Message):
         waited_cycles: _builtins.int = ...,
         fair_share: _builtins.float = ...,
         fairness_error: _builtins.float = ...,
+        paused: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["demand", b"demand", "held", b"held"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "agents", b"agents", "demand", b"demand", "demand_source", b"demand_source", "dominant_resource", b"dominant_resource", "fair_share", b"fair_share", "fairness_error", b"fairness_error", "filters", b"filters", "framework_id", b"framework_id", "framework_name", b"framework_name", "held", b"held", "offer_age_s", b"offer_age_s", "offered_share", b"offered_share", "role", b"role", "score", b"score", "share", b"share", "suppressed", b"suppressed", "waited_cycles", b"waited_cycles", "weight", b"weight", "weighted_share", b"weighted_share"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "agents", b"agents", "demand", b"demand", "demand_source", b"demand_source", "dominant_resource", b"dominant_resource", "fair_share", b"fair_share", "fairness_error", b"fairness_error", "filters", b"filters", "framework_id", b"framework_id", "framework_name", b"framework_name", "held", b"held", "offer_age_s", b"offer_age_s", "offered_share", b"offered_share", "paused", b"paused", "role", b"role", "score", b"score", "share", b"share", "suppressed", b"suppressed", "waited_cycles", b"waited_cycles", "weight", b"weight", "weighted_share", b"weighted_share"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -979,6 +989,65 @@ class SetBudgetResponse(_message.Message):
 Global___SetBudgetResponse: _TypeAlias = SetBudgetResponse  # noqa: Y015
 
 @_typing.final
+class ListPausesRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListPausesRequest: _TypeAlias = ListPausesRequest  # noqa: Y015
+
+@_typing.final
+class ListPausesResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PAUSES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def pauses(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Pause]: ...
+    def __init__(
+        self,
+        *,
+        pauses: _abc.Iterable[_settings_pb2.Pause] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["pauses", b"pauses"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListPausesResponse: _TypeAlias = ListPausesResponse  # noqa: Y015
+
+@_typing.final
+class SetPauseResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PAUSES_FIELD_NUMBER: _builtins.int
+    CHANGE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def pauses(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Pause]: ...
+    @_builtins.property
+    def change(self) -> _settings_pb2.Change: ...
+    def __init__(
+        self,
+        *,
+        pauses: _abc.Iterable[_settings_pb2.Pause] | None = ...,
+        change: _settings_pb2.Change | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "pauses", b"pauses"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetPauseResponse: _TypeAlias = SetPauseResponse  # noqa: Y015
+
+@_typing.final
 class GetShadowRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1492,8 +1561,8 @@ class ListedFramework(_message.Message):
     """Number of the framework's roles."""
     @_builtins.property
     def states(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """"active" or "inactive"; also "suppressed" if offers are suppressed in all of its roles, and
-        "waiting" if it waits for offers in any of its roles.
+        """"active" or "inactive"; also "suppressed" or "paused" if all of its roles are, and "waiting" if
+        it waits for offers in any of its roles.
         """
 
     @_builtins.property
@@ -1596,12 +1665,15 @@ class ListedRole(_message.Message):
     SHARE_FIELD_NUMBER: _builtins.int
     FRAMEWORKS_FIELD_NUMBER: _builtins.int
     FRAMEWORKS_WAITING_FIELD_NUMBER: _builtins.int
+    PAUSED_FIELD_NUMBER: _builtins.int
     role: _builtins.str
     weight: _builtins.float
     share: _builtins.float
     """Dominant share, 0 to 1."""
     frameworks: _builtins.int
     frameworks_waiting: _builtins.int
+    paused: _builtins.bool
+    """An operator paused it, or a role above it."""
     @_builtins.property
     def guarantee(self) -> _types_pb2.Quantities:
         """From the master's quota and from operators' limits; empty if there is none."""
@@ -1631,10 +1703,11 @@ class ListedRole(_message.Message):
         share: _builtins.float = ...,
         frameworks: _builtins.int = ...,
         frameworks_waiting: _builtins.int = ...,
+        paused: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["consumed", b"consumed", "guarantee", b"guarantee", "held", b"held", "limit", b"limit", "offered", b"offered"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["consumed", b"consumed", "frameworks", b"frameworks", "frameworks_waiting", b"frameworks_waiting", "guarantee", b"guarantee", "held", b"held", "limit", b"limit", "offered", b"offered", "role", b"role", "share", b"share", "weight", b"weight"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["consumed", b"consumed", "frameworks", b"frameworks", "frameworks_waiting", b"frameworks_waiting", "guarantee", b"guarantee", "held", b"held", "limit", b"limit", "offered", b"offered", "paused", b"paused", "role", b"role", "share", b"share", "weight", b"weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1660,20 +1733,67 @@ class ListSettingsResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     SETTINGS_FIELD_NUMBER: _builtins.int
+    COMING_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def settings(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Setting]: ...
+    @_builtins.property
+    def coming(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.ComingChange]:
+        """What rules by calendar will change next, the first change first."""
+
     def __init__(
         self,
         *,
         settings: _abc.Iterable[_settings_pb2.Setting] | None = ...,
+        coming: _abc.Iterable[_settings_pb2.ComingChange] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["settings", b"settings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["coming", b"coming", "settings", b"settings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListSettingsResponse: _TypeAlias = ListSettingsResponse  # noqa: Y015
+
+@_typing.final
+class ListSchedulesRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListSchedulesRequest: _TypeAlias = ListSchedulesRequest  # noqa: Y015
+
+@_typing.final
+class ListSchedulesResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SCHEDULES_FIELD_NUMBER: _builtins.int
+    RULES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def schedules(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.ScheduledRule]: ...
+    @_builtins.property
+    def rules(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.KeptChange]:
+        """If some of them hold: all other rules, as they are without the calendar."""
+
+    def __init__(
+        self,
+        *,
+        schedules: _abc.Iterable[_settings_pb2.ScheduledRule] | None = ...,
+        rules: _abc.Iterable[_settings_pb2.KeptChange] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["rules", b"rules", "schedules", b"schedules"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListSchedulesResponse: _TypeAlias = ListSchedulesResponse  # noqa: Y015
 
 @_typing.final
 class ResetSettingsRequest(_message.Message):
@@ -1682,8 +1802,8 @@ class ResetSettingsRequest(_message.Message):
     WHAT_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def what(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """"policy", "demand", "constraint", "limit", "drain", "weight", "gang", "budget", "shadow"; none:
-        all of them.
+        """"policy", "demand", "constraint", "limit", "drain", "weight", "gang", "budget", "pause",
+        "shadow"; none: all of them.
         """
 
     def __init__(
@@ -1793,12 +1913,22 @@ class SettingChange(_message.Message):
     SCOPE_FIELD_NUMBER: _builtins.int
     BEFORE_FIELD_NUMBER: _builtins.int
     AFTER_FIELD_NUMBER: _builtins.int
+    WHEN_FIELD_NUMBER: _builtins.int
+    COMING_FIELD_NUMBER: _builtins.int
+    MATCH_FIELD_NUMBER: _builtins.int
     key: _builtins.str
     """"policy", "shadow", or the kind of a rule."""
     scope: _builtins.str
     """The scope of a rule, such as "role eng/*"."""
     before: _builtins.str
     after: _builtins.str
+    when: _builtins.str
+    """Of a rule by calendar: when it holds, and the present or next time of that."""
+    coming: _builtins.str
+    @_builtins.property
+    def match(self) -> _settings_pb2.RuleMatch:
+        """What the rule matches now; only after a dry run, of rules by calendar."""
+
     def __init__(
         self,
         *,
@@ -1806,10 +1936,13 @@ class SettingChange(_message.Message):
         scope: _builtins.str = ...,
         before: _builtins.str = ...,
         after: _builtins.str = ...,
+        when: _builtins.str = ...,
+        coming: _builtins.str = ...,
+        match: _settings_pb2.RuleMatch | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["match", b"match"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before", "key", b"key", "scope", b"scope"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before", "coming", b"coming", "key", b"key", "match", b"match", "scope", b"scope", "when", b"when"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

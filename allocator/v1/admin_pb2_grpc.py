@@ -131,6 +131,16 @@ class AdminServiceStub:
                 request_serializer=allocator_dot_v1_dot_settings__pb2.SetBudgetRequest.SerializeToString,
                 response_deserializer=allocator_dot_v1_dot_admin__pb2.SetBudgetResponse.FromString,
                 _registered_method=True)
+        self.ListPauses = channel.unary_unary(
+                '/allocator.v1.AdminService/ListPauses',
+                request_serializer=allocator_dot_v1_dot_admin__pb2.ListPausesRequest.SerializeToString,
+                response_deserializer=allocator_dot_v1_dot_admin__pb2.ListPausesResponse.FromString,
+                _registered_method=True)
+        self.SetPause = channel.unary_unary(
+                '/allocator.v1.AdminService/SetPause',
+                request_serializer=allocator_dot_v1_dot_settings__pb2.SetPauseRequest.SerializeToString,
+                response_deserializer=allocator_dot_v1_dot_admin__pb2.SetPauseResponse.FromString,
+                _registered_method=True)
         self.GetShadow = channel.unary_unary(
                 '/allocator.v1.AdminService/GetShadow',
                 request_serializer=allocator_dot_v1_dot_admin__pb2.GetShadowRequest.SerializeToString,
@@ -175,6 +185,11 @@ class AdminServiceStub:
                 '/allocator.v1.AdminService/ApplySettings',
                 request_serializer=allocator_dot_v1_dot_admin__pb2.ApplySettingsRequest.SerializeToString,
                 response_deserializer=allocator_dot_v1_dot_admin__pb2.ApplySettingsResponse.FromString,
+                _registered_method=True)
+        self.ListSchedules = channel.unary_unary(
+                '/allocator.v1.AdminService/ListSchedules',
+                request_serializer=allocator_dot_v1_dot_admin__pb2.ListSchedulesRequest.SerializeToString,
+                response_deserializer=allocator_dot_v1_dot_admin__pb2.ListSchedulesResponse.FromString,
                 _registered_method=True)
         self.ListHistory = channel.unary_unary(
                 '/allocator.v1.AdminService/ListHistory',
@@ -328,6 +343,18 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListPauses(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SetPause(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetShadow(self, request, context):
         """Compares the decisions of the shadow policy with the actual ones.
         """
@@ -384,6 +411,13 @@ class AdminServiceServicer:
 
     def ApplySettings(self, request, context):
         """Makes several changes atomically.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListSchedules(self, request, context):
+        """Lists rules by calendar. ApplySettings sets and removes them.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -530,6 +564,16 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     request_deserializer=allocator_dot_v1_dot_settings__pb2.SetBudgetRequest.FromString,
                     response_serializer=allocator_dot_v1_dot_admin__pb2.SetBudgetResponse.SerializeToString,
             ),
+            'ListPauses': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListPauses,
+                    request_deserializer=allocator_dot_v1_dot_admin__pb2.ListPausesRequest.FromString,
+                    response_serializer=allocator_dot_v1_dot_admin__pb2.ListPausesResponse.SerializeToString,
+            ),
+            'SetPause': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetPause,
+                    request_deserializer=allocator_dot_v1_dot_settings__pb2.SetPauseRequest.FromString,
+                    response_serializer=allocator_dot_v1_dot_admin__pb2.SetPauseResponse.SerializeToString,
+            ),
             'GetShadow': grpc.unary_unary_rpc_method_handler(
                     servicer.GetShadow,
                     request_deserializer=allocator_dot_v1_dot_admin__pb2.GetShadowRequest.FromString,
@@ -574,6 +618,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.ApplySettings,
                     request_deserializer=allocator_dot_v1_dot_admin__pb2.ApplySettingsRequest.FromString,
                     response_serializer=allocator_dot_v1_dot_admin__pb2.ApplySettingsResponse.SerializeToString,
+            ),
+            'ListSchedules': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListSchedules,
+                    request_deserializer=allocator_dot_v1_dot_admin__pb2.ListSchedulesRequest.FromString,
+                    response_serializer=allocator_dot_v1_dot_admin__pb2.ListSchedulesResponse.SerializeToString,
             ),
             'ListHistory': grpc.unary_unary_rpc_method_handler(
                     servicer.ListHistory,
@@ -1130,6 +1179,60 @@ class AdminService:
             _registered_method=True)
 
     @staticmethod
+    def ListPauses(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/allocator.v1.AdminService/ListPauses',
+            allocator_dot_v1_dot_admin__pb2.ListPausesRequest.SerializeToString,
+            allocator_dot_v1_dot_admin__pb2.ListPausesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetPause(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/allocator.v1.AdminService/SetPause',
+            allocator_dot_v1_dot_settings__pb2.SetPauseRequest.SerializeToString,
+            allocator_dot_v1_dot_admin__pb2.SetPauseResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def GetShadow(request,
             target,
             options=(),
@@ -1362,6 +1465,33 @@ class AdminService:
             '/allocator.v1.AdminService/ApplySettings',
             allocator_dot_v1_dot_admin__pb2.ApplySettingsRequest.SerializeToString,
             allocator_dot_v1_dot_admin__pb2.ApplySettingsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListSchedules(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/allocator.v1.AdminService/ListSchedules',
+            allocator_dot_v1_dot_admin__pb2.ListSchedulesRequest.SerializeToString,
+            allocator_dot_v1_dot_admin__pb2.ListSchedulesResponse.FromString,
             options,
             channel_credentials,
             insecure,

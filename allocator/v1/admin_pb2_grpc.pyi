@@ -56,6 +56,8 @@ class AdminServiceStub:
     SetGang: _grpc.UnaryUnaryMultiCallable[_settings_pb2.SetGangRequest, _admin_pb2.SetGangResponse]
     ListBudgets: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListBudgetsRequest, _admin_pb2.ListBudgetsResponse]
     SetBudget: _grpc.UnaryUnaryMultiCallable[_settings_pb2.SetBudgetRequest, _admin_pb2.SetBudgetResponse]
+    ListPauses: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListPausesRequest, _admin_pb2.ListPausesResponse]
+    SetPause: _grpc.UnaryUnaryMultiCallable[_settings_pb2.SetPauseRequest, _admin_pb2.SetPauseResponse]
     GetShadow: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetShadowRequest, _admin_pb2.GetShadowResponse]
     """Compares the decisions of the shadow policy with the actual ones."""
     SetShadow: _grpc.UnaryUnaryMultiCallable[_settings_pb2.SetShadowRequest, _admin_pb2.SetShadowResponse]
@@ -73,6 +75,8 @@ class AdminServiceStub:
     """Removes settings made by operators, so that the configuration applies again."""
     ApplySettings: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ApplySettingsRequest, _admin_pb2.ApplySettingsResponse]
     """Makes several changes atomically."""
+    ListSchedules: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListSchedulesRequest, _admin_pb2.ListSchedulesResponse]
+    """Lists rules by calendar. ApplySettings sets and removes them."""
     ListHistory: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListHistoryRequest, _admin_pb2.ListHistoryResponse]
     """Lists recent changes, the latest first, made by operators or by reloading the configuration.
     The history survives a restart if operators' settings do.
@@ -114,6 +118,8 @@ class AdminServiceAsyncStub(AdminServiceStub):
     SetGang: _aio.UnaryUnaryMultiCallable[_settings_pb2.SetGangRequest, _admin_pb2.SetGangResponse]  # type: ignore[assignment]
     ListBudgets: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListBudgetsRequest, _admin_pb2.ListBudgetsResponse]  # type: ignore[assignment]
     SetBudget: _aio.UnaryUnaryMultiCallable[_settings_pb2.SetBudgetRequest, _admin_pb2.SetBudgetResponse]  # type: ignore[assignment]
+    ListPauses: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListPausesRequest, _admin_pb2.ListPausesResponse]  # type: ignore[assignment]
+    SetPause: _aio.UnaryUnaryMultiCallable[_settings_pb2.SetPauseRequest, _admin_pb2.SetPauseResponse]  # type: ignore[assignment]
     GetShadow: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetShadowRequest, _admin_pb2.GetShadowResponse]  # type: ignore[assignment]
     """Compares the decisions of the shadow policy with the actual ones."""
     SetShadow: _aio.UnaryUnaryMultiCallable[_settings_pb2.SetShadowRequest, _admin_pb2.SetShadowResponse]  # type: ignore[assignment]
@@ -131,6 +137,8 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """Removes settings made by operators, so that the configuration applies again."""
     ApplySettings: _aio.UnaryUnaryMultiCallable[_admin_pb2.ApplySettingsRequest, _admin_pb2.ApplySettingsResponse]  # type: ignore[assignment]
     """Makes several changes atomically."""
+    ListSchedules: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListSchedulesRequest, _admin_pb2.ListSchedulesResponse]  # type: ignore[assignment]
+    """Lists rules by calendar. ApplySettings sets and removes them."""
     ListHistory: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListHistoryRequest, _admin_pb2.ListHistoryResponse]  # type: ignore[assignment]
     """Lists recent changes, the latest first, made by operators or by reloading the configuration.
     The history survives a restart if operators' settings do.
@@ -285,6 +293,20 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_admin_pb2.SetBudgetResponse, _abc.Awaitable[_admin_pb2.SetBudgetResponse]]: ...
 
     @_abc_1.abstractmethod
+    def ListPauses(
+        self,
+        request: _admin_pb2.ListPausesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ListPausesResponse, _abc.Awaitable[_admin_pb2.ListPausesResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def SetPause(
+        self,
+        request: _settings_pb2.SetPauseRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.SetPauseResponse, _abc.Awaitable[_admin_pb2.SetPauseResponse]]: ...
+
+    @_abc_1.abstractmethod
     def GetShadow(
         self,
         request: _admin_pb2.GetShadowRequest,
@@ -354,6 +376,14 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.ApplySettingsResponse, _abc.Awaitable[_admin_pb2.ApplySettingsResponse]]:
         """Makes several changes atomically."""
+
+    @_abc_1.abstractmethod
+    def ListSchedules(
+        self,
+        request: _admin_pb2.ListSchedulesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ListSchedulesResponse, _abc.Awaitable[_admin_pb2.ListSchedulesResponse]]:
+        """Lists rules by calendar. ApplySettings sets and removes them."""
 
     @_abc_1.abstractmethod
     def ListHistory(

@@ -71,9 +71,9 @@ class Blocker(_message.Message):
     UNTIL_MS_FIELD_NUMBER: _builtins.int
     MEND_FIELD_NUMBER: _builtins.int
     reason: _builtins.str
-    """"paused", "unsubscribed", "inactive", "suppressed", "budget", "agent inactive", "whitelist",
-    "drained", "constraint", "capability", "too large", "limit", "cap", "headroom", "reserved",
-    "filter", "full", "minimum", "gang", "outranked".
+    """"paused", "unsubscribed", "inactive", "suppressed", "role paused", "budget", "agent inactive",
+    "whitelist", "drained", "constraint", "capability", "too large", "limit", "cap", "headroom",
+    "reserved", "filter", "full", "minimum", "gang", "outranked".
     """
     cause: _builtins.str
     """The cause, in words."""

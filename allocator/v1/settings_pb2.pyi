@@ -192,6 +192,27 @@ class Limit(_message.Message):
 Global___Limit: _TypeAlias = Limit  # noqa: Y015
 
 @_typing.final
+class Pause(_message.Message):
+    """A role that is offered nothing new, like its descendants; what they hold stays."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROLE_FIELD_NUMBER: _builtins.int
+    role: _builtins.str
+    def __init__(
+        self,
+        *,
+        role: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["role", b"role"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Pause: _TypeAlias = Pause  # noqa: Y015
+
+@_typing.final
 class Drain(_message.Message):
     """An agent that is no longer offered; its running tasks continue."""
 
@@ -547,6 +568,32 @@ class SetBudgetRequest(_message.Message):
 Global___SetBudgetRequest: _TypeAlias = SetBudgetRequest  # noqa: Y015
 
 @_typing.final
+class SetPauseRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PAUSE_FIELD_NUMBER: _builtins.int
+    REMOVE_FIELD_NUMBER: _builtins.int
+    DRY_RUN_FIELD_NUMBER: _builtins.int
+    remove: _builtins.bool
+    dry_run: _builtins.bool
+    @_builtins.property
+    def pause(self) -> Global___Pause: ...
+    def __init__(
+        self,
+        *,
+        pause: Global___Pause | None = ...,
+        remove: _builtins.bool = ...,
+        dry_run: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["pause", b"pause"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run", "pause", b"pause", "remove", b"remove"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetPauseRequest: _TypeAlias = SetPauseRequest  # noqa: Y015
+
+@_typing.final
 class SetShadowRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -689,7 +736,7 @@ class Setting(_message.Message):
     MATCH_FIELD_NUMBER: _builtins.int
     key: _builtins.str
     """Section and key of the configuration; for a rule, "demand", "constraint", "limit", "drain",
-    "weight", "gang" or "budget".
+    "weight", "gang", "budget" or "pause".
     """
     scope: _builtins.str
     """The scope of a rule, such as "role eng/*"; empty for other settings."""
@@ -814,6 +861,8 @@ class KeptChange(_message.Message):
     SHADOW_FIELD_NUMBER: _builtins.int
     GANG_FIELD_NUMBER: _builtins.int
     BUDGET_FIELD_NUMBER: _builtins.int
+    PAUSE_FIELD_NUMBER: _builtins.int
+    SCHEDULE_FIELD_NUMBER: _builtins.int
     by: _builtins.str
     at_ms: _builtins.int
     @_builtins.property
@@ -834,6 +883,12 @@ class KeptChange(_message.Message):
     def gang(self) -> Global___SetGangRequest: ...
     @_builtins.property
     def budget(self) -> Global___SetBudgetRequest: ...
+    @_builtins.property
+    def pause(self) -> Global___SetPauseRequest: ...
+    @_builtins.property
+    def schedule(self) -> Global___Schedule:
+        """Set: a rule by calendar, which holds at these times instead of the rule for the same."""
+
     def __init__(
         self,
         *,
@@ -848,16 +903,192 @@ class KeptChange(_message.Message):
         shadow: Global___SetShadowRequest | None = ...,
         gang: Global___SetGangRequest | None = ...,
         budget: Global___SetBudgetRequest | None = ...,
+        pause: Global___SetPauseRequest | None = ...,
+        schedule: Global___Schedule | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["budget", b"budget", "change", b"change", "constraint", b"constraint", "demand", b"demand", "drain", b"drain", "gang", b"gang", "limit", b"limit", "policy", b"policy", "shadow", b"shadow", "weight", b"weight"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["budget", b"budget", "change", b"change", "constraint", b"constraint", "demand", b"demand", "drain", b"drain", "gang", b"gang", "limit", b"limit", "pause", b"pause", "policy", b"policy", "schedule", b"schedule", "shadow", b"shadow", "weight", b"weight"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "budget", b"budget", "by", b"by", "change", b"change", "constraint", b"constraint", "demand", b"demand", "drain", b"drain", "gang", b"gang", "limit", b"limit", "policy", b"policy", "shadow", b"shadow", "weight", b"weight"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "budget", b"budget", "by", b"by", "change", b"change", "constraint", b"constraint", "demand", b"demand", "drain", b"drain", "gang", b"gang", "limit", b"limit", "pause", b"pause", "policy", b"policy", "schedule", b"schedule", "shadow", b"shadow", "weight", b"weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_change: _TypeAlias = _typing.Literal["policy", "demand", "constraint", "limit", "drain", "weight", "shadow", "gang", "budget"]  # noqa: Y015
+    _WhichOneofReturnType_change: _TypeAlias = _typing.Literal["policy", "demand", "constraint", "limit", "drain", "weight", "shadow", "gang", "budget", "pause"]  # noqa: Y015
     _WhichOneofArgType_change: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_change) -> _WhichOneofReturnType_change | None: ...
 
 Global___KeptChange: _TypeAlias = KeptChange  # noqa: Y015
+
+@_typing.final
+class Schedule(_message.Message):
+    """The times at which a rule by calendar holds, in milliseconds since 1970."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FROM_MS_FIELD_NUMBER: _builtins.int
+    UNTIL_MS_FIELD_NUMBER: _builtins.int
+    EVERY_FIELD_NUMBER: _builtins.int
+    FOR_MS_FIELD_NUMBER: _builtins.int
+    ZONE_FIELD_NUMBER: _builtins.int
+    from_ms: _builtins.int
+    """It does not hold before; 0: no bound."""
+    until_ms: _builtins.int
+    """It does not hold from then on; 0: no bound."""
+    every: _builtins.str
+    """In cron's syntax, in the time zone: it holds for `for_ms` from each of these times on. Empty:
+    from `from_ms` to `until_ms`.
+    """
+    for_ms: _builtins.int
+    zone: _builtins.str
+    """A name of the IANA time zone database; empty: UTC."""
+    def __init__(
+        self,
+        *,
+        from_ms: _builtins.int = ...,
+        until_ms: _builtins.int = ...,
+        every: _builtins.str = ...,
+        for_ms: _builtins.int = ...,
+        zone: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["every", b"every", "for_ms", b"for_ms", "from_ms", b"from_ms", "until_ms", b"until_ms", "zone", b"zone"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Schedule: _TypeAlias = Schedule  # noqa: Y015
+
+@_typing.final
+class ScheduledRule(_message.Message):
+    """A rule by calendar."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class OptionsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    ID_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    SCOPE_FIELD_NUMBER: _builtins.int
+    VALUE_FIELD_NUMBER: _builtins.int
+    SOURCE_FIELD_NUMBER: _builtins.int
+    PLACE_FIELD_NUMBER: _builtins.int
+    SET_AT_MS_FIELD_NUMBER: _builtins.int
+    RULE_FIELD_NUMBER: _builtins.int
+    WHEN_FIELD_NUMBER: _builtins.int
+    HOLDS_FIELD_NUMBER: _builtins.int
+    BEGIN_MS_FIELD_NUMBER: _builtins.int
+    END_MS_FIELD_NUMBER: _builtins.int
+    BEGIN_FIELD_NUMBER: _builtins.int
+    END_FIELD_NUMBER: _builtins.int
+    OPTIONS_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """A short name of it, which does not change."""
+    key: _builtins.str
+    """As in Setting."""
+    scope: _builtins.str
+    value: _builtins.str
+    source: _builtins.str
+    place: _builtins.str
+    set_at_ms: _builtins.int
+    when: _builtins.str
+    """Its schedule in words."""
+    holds: _builtins.bool
+    begin_ms: _builtins.int
+    """The present or the next time in which it holds; 0: never again, or without end."""
+    end_ms: _builtins.int
+    begin: _builtins.str
+    """Both in words, in its time zone."""
+    end: _builtins.str
+    @_builtins.property
+    def rule(self) -> Global___KeptChange:
+        """As ApplySettings takes it."""
+
+    @_builtins.property
+    def options(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """As a configuration file names them."""
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        key: _builtins.str = ...,
+        scope: _builtins.str = ...,
+        value: _builtins.str = ...,
+        source: _builtins.str = ...,
+        place: _builtins.str = ...,
+        set_at_ms: _builtins.int = ...,
+        rule: Global___KeptChange | None = ...,
+        when: _builtins.str = ...,
+        holds: _builtins.bool = ...,
+        begin_ms: _builtins.int = ...,
+        end_ms: _builtins.int = ...,
+        begin: _builtins.str = ...,
+        end: _builtins.str = ...,
+        options: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["rule", b"rule"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["begin", b"begin", "begin_ms", b"begin_ms", "end", b"end", "end_ms", b"end_ms", "holds", b"holds", "id", b"id", "key", b"key", "options", b"options", "place", b"place", "rule", b"rule", "scope", b"scope", "set_at_ms", b"set_at_ms", "source", b"source", "value", b"value", "when", b"when"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ScheduledRule: _TypeAlias = ScheduledRule  # noqa: Y015
+
+@_typing.final
+class ComingChange(_message.Message):
+    """A rule by calendar begins or ends to hold."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AT_MS_FIELD_NUMBER: _builtins.int
+    AT_FIELD_NUMBER: _builtins.int
+    BEGINS_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    SCOPE_FIELD_NUMBER: _builtins.int
+    VALUE_FIELD_NUMBER: _builtins.int
+    ID_FIELD_NUMBER: _builtins.int
+    at_ms: _builtins.int
+    at: _builtins.str
+    """In words, in the rule's time zone."""
+    begins: _builtins.bool
+    key: _builtins.str
+    scope: _builtins.str
+    value: _builtins.str
+    """Of the rule by calendar."""
+    id: _builtins.str
+    def __init__(
+        self,
+        *,
+        at_ms: _builtins.int = ...,
+        at: _builtins.str = ...,
+        begins: _builtins.bool = ...,
+        key: _builtins.str = ...,
+        scope: _builtins.str = ...,
+        value: _builtins.str = ...,
+        id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "at_ms", b"at_ms", "begins", b"begins", "id", b"id", "key", b"key", "scope", b"scope", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ComingChange: _TypeAlias = ComingChange  # noqa: Y015
 
 @_typing.final
 class KeptHistory(_message.Message):

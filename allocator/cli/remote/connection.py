@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias
 
 import typer
 from google.protobuf.message import Message
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
 from allocator.cli.remote.examples import EXAMPLES
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 TARGET_DEFAULT = "127.0.0.1:5056"
 RESPONSE_BYTES_MAX = 256 * 2**20
 
-_CHANGING = ("set", "remove", "clear", "credit", "stop", "reset", "apply", "revert")
+_CHANGING = ("set", "remove", "clear", "credit", "resume", "stop", "reset", "apply", "revert")
 """Last words of commands that change something."""
 
 _OURS = "Deadline Exceeded"
@@ -379,9 +379,11 @@ Arguments: TypeAlias = dict[str, Any]
 """Arguments of a command, by name."""
 
 
-def group(app: typer.Typer, name: str, what: str) -> typer.Typer:
+def group(
+    app: typer.Typer, name: str, what: str, group_class: type[TyperGroup] = TyperGroup
+) -> typer.Typer:
     """Add a command with subcommands; without a subcommand it prints its help."""
-    commands = typer.Typer(no_args_is_help=True, **PLAIN)
+    commands = typer.Typer(cls=group_class, no_args_is_help=True, **PLAIN)
     app.add_typer(commands, name=name, help=what)
     return commands
 

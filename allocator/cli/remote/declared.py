@@ -11,12 +11,13 @@ from allocator.cli.local.plugins import Plugins, load_policies
 from allocator.cli.remote.connection import Sidecar, printed_by, remote
 from allocator.cli.remote.options import ForceAll, ShowOnly
 from allocator.cli.tree import Exit, check_there, fail
-from allocator.rule_kinds import RULES, SettingKind, Value
+from allocator.rule_kinds import KINDS, RULES, SettingKind, Value
 
 if TYPE_CHECKING:
     from allocator.core import OperatorChange
     from allocator.server.config import Loaded
-    from allocator.v1 import settings_pb2
+    from allocator.v1 import admin_pb2, settings_pb2
+    from allocator.wire.settings.overlay import KeptChange
 
 SETTABLE: Mapping[str, tuple[str, ...]] = {
     "policy": ("name", "selection", "mode", "flat", "parameters", "subtrees"),
@@ -65,10 +66,23 @@ def settings_export(
         ]
         if lines:
             typer.echo("\n".join([f"[{name}]", *lines, ""]))
+    calendar = sidecar.ask("ListSchedules")
     for kind in RULES:
-        response = sidecar.ask(f"List{kind.title}s")
-        for rule in getattr(response, kind.plural):
+        if any(each.holds for each in calendar.schedules):  # others as without the calendar
+            rules = [getattr(getattr(each, kind.name), kind.name) for each in _of(kind, calendar)]
+        else:
+            rules = getattr(sidecar.ask(f"List{kind.title}s"), kind.plural)
+        for rule in rules:
             typer.echo("\n".join([f"[[{kind.name}]]", *_rule_lines(kind, rule), ""]))
+    for each in calendar.schedules:
+        kind = KINDS[each.key]
+        rule = getattr(getattr(each.rule, kind.name), kind.name)
+        when = [f"{name} = {toml_value(each.options[name])}" for name in sorted(each.options)]
+        typer.echo("\n".join([f"[[{kind.name}]]", *_rule_lines(kind, rule), *when, ""]))
+
+
+def _of(kind: SettingKind, calendar: "admin_pb2.ListSchedulesResponse") -> "Iterator[Any]":
+    return (each for each in calendar.rules if each.WhichOneof("change") == kind.name)
 
 
 def _rule_lines(kind: SettingKind, rule: Any) -> Iterator[str]:  # noqa: ANN401 - as the kind says
@@ -115,7 +129,8 @@ def apply(
     contain stay unchanged, unless --prune is given.
     """
     load_policies(plugin)
-    changes = list(map(_kept, _changes(_read(file))))
+    loaded = _read(file)
+    changes = [*map(_kept, _changes(loaded)), *map(_written, loaded.config.scheduled())]
     response: Message = sidecar.ask(
         "ApplySettings", changes=changes, prune=prune, dry_run=dry_run, force=force
     )
@@ -159,7 +174,13 @@ def _can_be_set(section: str, key: str = "", *_parts: str) -> bool:
     return section in SETTABLE and (not key or key in SETTABLE[section])
 
 
-def _kept(change: "OperatorChange") -> "settings_pb2.KeptChange":
-    from allocator.wire.settings.overlay import KeptChange, write_kept
+def _written(kept: "KeptChange") -> "settings_pb2.KeptChange":
+    from allocator.wire.settings.overlay import write_kept
 
-    return write_kept(KeptChange(change, "", 0))
+    return write_kept(kept)
+
+
+def _kept(change: "OperatorChange") -> "settings_pb2.KeptChange":
+    from allocator.wire.settings.overlay import KeptChange
+
+    return _written(KeptChange(change, "", 0))

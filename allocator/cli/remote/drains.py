@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 from google.protobuf.message import Message
 
+from allocator.cli.remote import schedules
 from allocator.cli.remote.connection import Arguments, Sidecar
 from allocator.cli.tree import Exit, fail
 
@@ -47,10 +48,12 @@ def set_and_tell(
         wait, timeout_s = given.pop("wait"), given.pop("timeout")
         if wait and given["dry_run"]:
             raise typer.BadParameter("--wait cannot be used with --dry-run, which drains nothing")
+        if wait and schedules.are_given(given):
+            raise typer.BadParameter("--wait cannot be used with a schedule; leave it out")
         if timeout_s is not None and not wait:
             sidecar.connection = replace(sidecar.connection, timeout=timeout_s)
         answer = plain(set_drains(sidecar, given))
-        if given["dry_run"]:
+        if given["dry_run"] or "drains" not in answer:  # or drained by the calendar
             return answer
         if wait:
             return {**answer, "agents": _wait(sidecar, given["agents"], timeout_s)}

@@ -24,6 +24,8 @@ EXAMPLES: Mapping[str, str] = {
     "bundle": "bundle report.tar.gz --pseudonyms",
     "usage_show": "usage show --since 7d --by framework --output csv",
     "usage_reset": "usage reset --yes",
+    "resume": "resume eng/ads",
+    "schedule_remove": "schedule remove 7b5f7a25",
     "top": "top --role eng --interval 5",
     **{f"{kind.name}_set": f"{kind.name} set {kind.examples[0]}" for kind in RULES},
     **{

@@ -96,8 +96,10 @@ def frameworks(
     state: Annotated[
         str,
         typer.Option(
-            help="Only frameworks in this state: active, inactive, suppressed or waiting.",
-            autocompletion=completing.among("active", "inactive", "suppressed", "waiting"),
+            help="Only frameworks in this state: active, inactive, suppressed, paused or waiting.",
+            autocompletion=completing.among(
+                "active", "inactive", "suppressed", "paused", "waiting"
+            ),
         ),
     ] = "",
     limit: Limit = LIMIT,

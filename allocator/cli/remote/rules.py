@@ -11,8 +11,9 @@ from typing import Annotated, Any, TypeAlias, assert_never
 
 import typer
 from google.protobuf.message import Message
+from typer.core import TyperGroup
 
-from allocator.cli.remote import budgets, completing, drains
+from allocator.cli.remote import budgets, completing, drains, schedules
 from allocator.cli.remote.admin import quantities
 from allocator.cli.remote.connection import (
     Arguments,
@@ -23,7 +24,7 @@ from allocator.cli.remote.connection import (
     remote,
 )
 from allocator.cli.remote.options import DryRun
-from allocator.rule_kinds import BUDGET, DRAIN, RULES, Scope, SettingKind, Value
+from allocator.rule_kinds import BUDGET, DRAIN, PAUSE, RULES, Scope, SettingKind, Value
 
 RolePattern = Annotated[
     str,
@@ -71,7 +72,7 @@ _NONE = Parameter.empty
 
 def register(app: typer.Typer) -> None:
     for kind in RULES:
-        commands = group(app, kind.name, kind.group)
+        commands = group(app, kind.name, kind.group, _SetByDefault if kind is PAUSE else TyperGroup)
         show = printed_by("allocator.cli.render.setting_tables", "rules", kind.name)
         lists, sets, removes = kind.commands
         scope, dry_run = _scope_options(kind.scope), {"dry_run": (DryRun, False)}
@@ -93,8 +94,19 @@ def register(app: typer.Typer) -> None:
         ):
             function = _command(f"{kind.name}_{name}", what, work, options)
             remote(commands, name, show, names=names if name == "list" else None)(function)
+            if kind is PAUSE and name == "remove":
+                remote(app, "resume", show)(_command("resume", what, work, options))
         if kind is BUDGET:
             budgets.register(commands)
+    schedules.register(app)
+
+
+class _SetByDefault(TyperGroup):
+    """Commands of which `set` need not be written."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - Typer's
+        named = not args or args[0] in {*self.commands, *self.get_help_option_names(ctx)}
+        return super().parse_args(ctx, args if named else ["set", *args])
 
 
 def _scope_options(scope: Scope) -> Options:
@@ -145,7 +157,8 @@ def _set_options(kind: SettingKind) -> Options:
     for flag in kind.flags:
         name = f"--{flag.name.replace('_', '-')}"
         options[flag.name] = (Annotated[bool, typer.Option(name, help=flag.hint)], False)
-    return {**options, "force": (Force, False)} if kind.refused else options
+    when = schedules.OPTIONS if kind.scheduled else {}
+    return {**options, **when, **({"force": (Force, False)} if kind.refused else {})}
 
 
 def _command(
@@ -175,6 +188,15 @@ def _set(kind: SettingKind, sidecar: Sidecar, given: Arguments, *, remove: bool)
     if kind.scope is Scope.FRAMEWORKS:
         _check_patterns(given["role"], given["framework_name"], everybody=given["everybody"])
     value = {} if remove else _value(kind, given)
+    if not remove and (when := schedules.take_options(given)):
+        scopes = [{name: given[name] for name in kind.scope.fields if name in given}]
+        if kind.scope is Scope.AGENT:
+            scopes = [{"agent": each} for each in given["agents"]]
+        found = [{**scope, **value} for scope in scopes]
+        forced = given.get("force", False)
+        return schedules.set_scheduled(
+            sidecar, kind, when, found, dry_run=given["dry_run"], force=forced
+        )
     options = {"everybody": "all", "force": "force"}
     fields = {field: True for option, field in options.items() if given.get(option)}
     if kind.scope is Scope.AGENT and not remove:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from allocator.cli.render.setting_tables import rules
+from allocator.cli.render.setting_tables import differences, rules
 from allocator.cli.render.terminal import (
     Columns,
     amounts,
@@ -20,6 +20,9 @@ def drains(data: dict[str, Any]) -> None:
     """Print the drained agents; after a change, only what is held on the newly drained ones."""
     change = data.get("change")
     if change:
+        if "drains" not in data:
+            differences(data)
+            return
         rules(data, "drain")
         if not change["dry_run"] and "agents" in data:
             _still_held(data["agents"])

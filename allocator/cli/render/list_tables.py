@@ -170,6 +170,7 @@ _ROLES: Columns = {
     "held": amounts("held"),
     ">frameworks": "frameworks",
     ">waiting": lambda each: each["frameworks_waiting"] or "",
+    "state": lambda each: "paused" if each["paused"] else "",
 }
 
 _ROLES_WIDE: Columns = {

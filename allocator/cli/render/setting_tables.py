@@ -74,6 +74,9 @@ def _forecasts(data: dict[str, Any]) -> None:
 def rules(data: dict[str, Any], name: str) -> None:
     """Print the rules of a kind, and the result of a change."""
     kind = KINDS[name]
+    if kind.plural not in data:  # by calendar
+        differences(data)
+        return
     if _is_dry(data):
         _would(kind, data["change"])
         _tell(data)
@@ -164,13 +167,42 @@ def settings(data: dict[str, Any]) -> None:
     if data.get("change") and not data["change"]["dry_run"]:
         console().print("reset; the settings are now:")
     print_settings(data["settings"])
+    print_coming(data)
     _tell(data)
+
+
+def print_coming(data: dict[str, Any]) -> None:
+    """Print what rules by calendar change next."""
+    if data.get("coming"):
+        console().print()
+    for each in data.get("coming", ()):
+        verb = "begins" if each["begins"] else "ends"
+        rule = f"{each['key']} {each['scope']}: {each['value']}"
+        console().print(as_text(f"{each['at']}: {verb}: {rule} ({each['id']})"))
+
+
+def schedules(data: dict[str, Any]) -> None:
+    """Print rules by calendar."""
+    print_rows(_SCHEDULES, data["schedules"], "no rule holds by the calendar", ("set by",))
+
+
+def _holds(rule: dict[str, Any]) -> str:
+    if not (rule["begin"] or rule["end"] or rule["holds"]):
+        return "never again"
+    if rule["holds"]:
+        return f"now, until {rule['end']}" if rule["end"] else "now"
+    return f"from {rule['begin']}" + (f" until {rule['end']}" if rule["end"] else "")
 
 
 def differences(data: dict[str, Any]) -> None:
     """Print what a command changed, or would change: + is new, - is removed, ~ changes."""
     for each in data["changes"]:
         console().print(as_text(_difference(each)))
+        kind, found = KINDS.get(each["key"]), each["match"]
+        if each["coming"]:
+            console().print(as_text(f"  holds {each['coming']}"))
+        if each["coming"] and kind and found["frameworks_total"] + found["agents_total"]:
+            console().print(as_text(f"  if it held now, it would apply to {_match(kind, found)}"))
     if not data["changes"]:
         console().print("no differences: everything is already set")
     _tell(data)
@@ -180,7 +212,8 @@ def _difference(change: dict[str, Any]) -> str:
     before, after = change["before"], change["after"]
     sign = "~" if before and after else "+" if after else "-"
     values = f"{before} -> {after}" if before and after else before or after
-    return f"{sign} {change['key']} {change['scope']}".rstrip() + f": {values}"
+    when = f", {change['when']}" if change["when"] else ""
+    return f"{sign} {change['key']} {change['scope']}".rstrip() + f": {values}{when}"
 
 
 def history(data: dict[str, Any]) -> None:
@@ -223,6 +256,16 @@ def _origin(setting: dict[str, Any]) -> str:
     if not setting["set_at_ms"]:
         return setting["place"] or setting["source"]
     return f"operator {setting['place']}, {_when(setting['set_at_ms'])}"
+
+
+_SCHEDULES: Columns = {
+    "=id": "id",
+    "rule": lambda each: f"{each['key']} {each['scope']}",
+    "value": "value",
+    "when": "when",
+    "holds": _holds,
+    "set by": _origin,
+}
 
 
 def _matched(setting: dict[str, Any]) -> str:

@@ -136,6 +136,8 @@ def _dominant(share: dict[str, Any]) -> str:
 def state_of(share: dict[str, Any]) -> str:
     if not share["active"]:
         return "inactive"
+    if share["paused"]:
+        return "paused"
     return "suppressed" if share["suppressed"] else "active"
 
 

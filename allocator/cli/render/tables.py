@@ -4,7 +4,11 @@ import shlex
 from collections.abc import Iterator
 from typing import Any
 
-from allocator.cli.render.setting_tables import policy_in_words, print_settings
+from allocator.cli.render.setting_tables import (
+    policy_in_words,
+    print_coming,
+    print_settings,
+)
 from allocator.cli.render.terminal import (
     Columns,
     as_text,
@@ -39,6 +43,11 @@ def rules(data: dict[str, Any], name: str) -> Iterator[str]:
         given = ((part, rule[part]) for part in kind.scope.fields if rule[part])
         words = (f"--{part.replace('_', '-')} {shlex.quote(text)}" for part, text in given)
         yield " ".join(words) or "--all"
+
+
+def schedules(data: dict[str, Any]) -> Iterator[str]:
+    """Ids of rules by calendar."""
+    yield from (each["id"] for each in data["schedules"])
 
 
 def settings(data: dict[str, Any]) -> Iterator[str]:
@@ -203,6 +212,7 @@ def _settings_in_force(data: dict[str, Any]) -> None:
     if shown:
         console().print()
         print_settings(shown)
+    print_coming(data)
     if any(each["source"] == "operator" for each in data["settings"]):
         where = data["state_directory"]
         kept = f"saved in {where}" if where else "lost when the process ends: no state directory"

@@ -217,7 +217,7 @@ def _refresh_nothing(_: State, _change: OperatorChange | None) -> None:
 
 
 def _refresh_roles(state: State, change: OperatorChange | None) -> None:
-    """Store limits and budgets of roles.
+    """Store limits, pauses and budgets of roles.
 
     Adds columns for resources that only limits name, and marks quotas as changed.
     """
@@ -232,6 +232,11 @@ def _refresh_roles(state: State, change: OperatorChange | None) -> None:
         state.space.quantities(limit)
     state.reserve()
     state.quota_version += 1
+    # Clients that may be offered nothing do not wait. There may be thousands of other pauses.
+    paused = state.paused_roles() if change is None else state.roles.inside(change.key[1])
+    if change is None or (change.kind is rule_kinds.PAUSE and not change.takes_back):
+        state.clients.waited[paused[state.clients.role]] = 0
+    state.clients.version += 1
 
 
 def _refresh_clients(state: State, change: OperatorChange | None) -> None:

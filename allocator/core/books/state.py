@@ -179,11 +179,18 @@ class State:
         self.agents.set_capacity(agent, capacity)
         self.ledger.books.touched[agent] = True
 
-    def live_clients(self) -> np.ndarray:
+    def live_clients(self) -> Bools:
         """Return which clients may be offered something, (C,)."""
         clients = self.clients
         live = clients.subscribed & ~clients.suppressed & self.frameworks.active[clients.framework]
+        live &= ~self.paused_roles()[clients.role]
         return live & ~self.over_budget(hard=True) if self.memory.budgets.over else live
+
+    def paused_roles(self) -> Bools:
+        """Return which roles operators paused, themselves or an ancestor, (n,) by handle."""
+        if not self.settings.pauses:
+            return np.zeros(len(self.roles.path), np.bool_)
+        return self.roles.inherit(dict.fromkeys(self.settings.pauses, 1), 0) > 0
 
     def over_budget(self, *, hard: bool) -> Bools:
         """Which clients' roles are over a budget that is hard, or over one that is not, (C,)."""

@@ -6,7 +6,7 @@ A section of rules, for each kind (`allocator.rule_kinds`), is made of what its 
 class for each scope) and of what it says (an option of the value's type, with its check).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, assert_never
@@ -16,7 +16,6 @@ from pydantic_core import PydanticCustomError
 
 from allocator.core import (
     EVENT_OF_KIND,
-    OperatorChange,
     PolicySpec,
     SessionLimits,
     Settings,
@@ -46,10 +45,12 @@ from allocator.server.config.checks import (
 )
 from allocator.server.config.fairness import FairnessSection
 from allocator.server.config.role_rules import BudgetRule, RoleRule
+from allocator.server.config.scheduled import BoundedSchedules, ScheduledSection, schedule_of
 from allocator.server.config.schema import Count, Section
 from allocator.server.config.starvation import StarvationSection
 from allocator.server.system.addresses import is_local, target
 from allocator.server.system.tls_files import find_problem
+from allocator.wire.settings.overlay import KeptChange
 
 OPEN_SESSIONS = (
     "any client that reaches {} may take this sidecar from its master; set"
@@ -222,7 +223,11 @@ def _section(kind: SettingKind) -> type[Section]:
         options[text.name] = (Literal[text.values] if text.values else str, says)
     for flag in kind.flags:
         options[flag.name] = (bool, Field(False, description=flag.meaning))
-    return create_model(f"{kind.title}Rule", __base__=_base(kind), __doc__=kind.what, **options)
+    bases: tuple[type[Section], ...] = (_base(kind),)
+    if kind.scheduled:
+        bases = (*bases, ScheduledSection)
+        options |= ScheduledSection.options
+    return create_model(f"{kind.title}Rule", __base__=bases, __doc__=kind.what, **options)
 
 
 def _base(kind: SettingKind) -> type[Section]:
@@ -262,18 +267,16 @@ SECTIONS: Mapping[str, type[Section]] = MappingProxyType(
 """The sections of rules by the names of their kinds."""
 
 
-def change_of(kind: SettingKind, rule: Section) -> OperatorChange:
-    """The rule as the core takes it."""
+def kept_of(kind: SettingKind, rule: Section) -> KeptChange:
+    """The rule as the core takes it, with its schedule."""
     value: object = kind.value is Value.NOTHING or getattr(rule, kind.called)
     if kind.value is Value.AMOUNTS:
         value = parse_quantities(str(value))
     elif kind.value is Value.HOURS:
         value = parse_hours(str(value))
     names = (*kind.scope.fields, *kind.options)
-    change: OperatorChange = EVENT_OF_KIND[kind.name](
-        **{name: getattr(rule, name) for name in names}, **{kind.field: value}
-    )
-    return change
+    fields = {**{name: getattr(rule, name) for name in names}, kind.field: value}
+    return KeptChange(EVENT_OF_KIND[kind.name](**fields), "", 0, schedule_of(rule))
 
 
 _Rules = tuple[Section, ...]
@@ -293,7 +296,7 @@ def _distinct(kind: SettingKind) -> Callable[[_Rules], _Rules]:
     def check(rules: _Rules) -> _Rules:
         seen = set()
         for index, rule in enumerate(rules):
-            key = tuple(getattr(rule, name) for name in kind.scope.fields)
+            key = (*(getattr(rule, name) for name in kind.scope.fields), schedule_of(rule))
             if key in seen:
                 same = _SAME[kind.scope].format(kind=kind.name)
                 reject_at(index, f"has {same}; keep one of the two")
@@ -310,7 +313,7 @@ def _array_of(kind: SettingKind) -> object:
 
 _ARRAYS: dict[str, Any] = {kind.name: (_array_of(kind), ()) for kind in RULES}
 
-RuleSections: Any = create_model("RuleSections", __base__=Section, **_ARRAYS)
+RuleSections: Any = create_model("RuleSections", __base__=BoundedSchedules, **_ARRAYS)
 """What of the configuration is rules: an array of sections for each kind."""
 
 
@@ -789,7 +792,15 @@ class Config(RuleSections, OptionSections):
             usage_weight=self.fairness.usage_weight,
             shadow=self.shadow.spec(self.policy.mode),
         )
-        for kind in RULES:
-            for rule in getattr(self, kind.name):
-                settings.put(change_of(kind, rule))
+        for rule in _rules_of(self):
+            if rule.schedule is None:
+                settings.put(rule.change)
         return settings
+
+    def scheduled(self) -> list[KeptChange]:
+        """The rules by calendar."""
+        return [rule for rule in _rules_of(self) if rule.schedule is not None]
+
+
+def _rules_of(config: Config) -> Iterator[KeptChange]:
+    return (kept_of(kind, rule) for kind in RULES for rule in getattr(config, kind.name))

@@ -9,7 +9,7 @@ from allocator.server.config import Loaded
 from allocator.server.config.exchange import read_loaded
 from allocator.server.following.books import FollowedBooks
 from allocator.v1 import settings_pb2
-from allocator.wire.settings.overlay import Overlay, read_overlay
+from allocator.wire.settings.overlay import KeptChange, Overlay, read_overlay
 
 _log = structlog.get_logger()
 
@@ -21,7 +21,12 @@ class FollowedSettings:
         """Start with the configuration that this process has read itself."""
         self._books = books
         self._said = books.settings
-        self._read = loaded, Overlay()
+        self._read = loaded, Overlay(), tuple(loaded.config.scheduled())
+
+    @property
+    def scheduled(self) -> tuple[KeptChange, ...]:
+        """All rules by calendar."""
+        return self._latest()[2]
 
     @property
     def loaded(self) -> Loaded:
@@ -38,7 +43,7 @@ class FollowedSettings:
         """Recent changes."""
         return self._books.settings.history.changes
 
-    def _latest(self) -> tuple[Loaded, Overlay]:
+    def _latest(self) -> tuple[Loaded, Overlay, tuple[KeptChange, ...]]:
         """Parse the latest report, once."""
         if (said := self._books.settings) is not self._said:
             loaded, overlay = self._read[0], read_overlay(said.overlay)
@@ -46,7 +51,8 @@ class FollowedSettings:
                 loaded = read_loaded(said.configuration, elsewhere=bool(self._books.source()))
             except ValueError as error:  # such as a policy that only the other process has loaded
                 _log.warning("the other process's configuration cannot be read", error=str(error))
-            self._read, self._said = (loaded, overlay), said
+            scheduled = tuple(overlay.scheduled(loaded.config.scheduled()).values())
+            self._read, self._said = (loaded, overlay, scheduled), said
         return self._read
 
     @property

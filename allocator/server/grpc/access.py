@@ -87,7 +87,7 @@ READS = frozenset(
         *("Dump", "Explain", "GetPolicy", "GetShadow", "GetShares", "GetStatus"),
         "GetUsage",
         *("ListAgents", "ListFrameworks", "ListHistory", "ListNames", "ListRoles"),
-        *("ListSettings", "Snapshot"),
+        *("ListSchedules", "ListSettings", "Snapshot"),
     }
 )
 """Operators' calls that change nothing. All other calls need the right to change; so a call that is

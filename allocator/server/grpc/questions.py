@@ -143,6 +143,7 @@ class _Questions:
             self._asking(context),
             partial(self._views.planned, changes, prune=request.prune),
             force=request.force,
+            now_ms=self._views.now_ms,
         )
         return pb.ApplySettingsResponse(changes=rows, change=told)
 

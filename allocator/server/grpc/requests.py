@@ -17,7 +17,7 @@ from allocator.wire.settings.operator_settings import (
     write_policy,
     write_rule,
 )
-from allocator.wire.settings.overlay import read_overlay
+from allocator.wire.settings.overlay import KeptChange, read_overlay
 
 CHANGES_MAX = 10_000
 """Maximum number of settings in one call."""
@@ -71,7 +71,7 @@ def read_request(
 
 def read_changes(
     request: pb.ApplySettingsRequest, context: grpc.ServicerContext
-) -> list[OperatorChange]:
+) -> list[KeptChange]:
     """Parse several changes; if one of them is invalid, end the call."""
     if len(request.changes) > CHANGES_MAX:
         reject(context, f"changes: {len(request.changes)} at once; send {CHANGES_MAX} at most")
@@ -79,9 +79,9 @@ def read_changes(
         overlay = read_overlay(spb.KeptSettings(changes=request.changes))
     except WireError as error:
         reject(context, str(error))
-    changes = [kept.change for kept in overlay.changes.values()]
+    changes = list(overlay.changes.values())
     for each in changes:
-        _check_expression(context, each)
+        _check_expression(context, each.change)
     return changes
 
 

@@ -14,11 +14,13 @@ from allocator.rule_kinds import KINDS
 from allocator.server.engine.commands import left_s, reject, settled, wait
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.operators.audit import AuditedChange
+from allocator.server.operators.calendar import about_rule
 from allocator.server.operators.operators import GivenUpError, Operators, Requester
 from allocator.server.operators.trials import check, check_policy, refusal
 from allocator.server.system.callers import caller_of
 from allocator.v1 import admin_pb2 as apb
 from allocator.v1 import settings_pb2 as pb
+from allocator.wire.settings.overlay import KeptChange
 
 _T = TypeVar("_T")
 
@@ -67,13 +69,15 @@ class ChangeRequests:
         except (TimeoutError, GivenUpError):
             audit.of_change(audited, result="refused", error=BUSY)
             context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, BUSY)
+        if (rule := self.operators.holds_instead(change)) is not None:
+            told.warnings.append(f"a rule by calendar holds instead now: {about_rule(rule)}")
         self._keep(context, told, effect.number)
         return effect.listed, told
 
     def apply(
         self,
         context: grpc.ServicerContext,
-        changes: Sequence[OperatorChange],
+        changes: Sequence[KeptChange],
         judged: pb.Change,
         *,
         prune: bool,
@@ -83,7 +87,7 @@ class ChangeRequests:
         try_policy = self.operators.try_policy
         try:
             for each in changes:
-                check_policy(each, try_policy, left_s(context))
+                check_policy(each.change, try_policy, left_s(context))
             requester = Requester(who, context.is_active, lambda: None)
             made = self.operators.apply(changes, requester, prune=prune)
             effect, done = settled(made, left_s(context))

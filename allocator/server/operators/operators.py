@@ -1,8 +1,8 @@
 """Operators' settings: activation, tracking, saving and reloading.
 
 The settings in force are those of the configuration, overridden by operators' settings (the
-*overlay*), see `allocator.wire.settings.overlay`. Both are changed on the core's thread only, so
-they always agree.
+*overlay*), see `allocator.wire.settings.overlay`, and by the rules by calendar that hold. All are
+changed on the core's thread only, so they always agree.
 """
 
 import time
@@ -16,6 +16,7 @@ import structlog
 
 from allocator import policies
 from allocator.core import (
+    Allocator,
     OperatorChange,
     PolicySpec,
     SessionLimits,
@@ -24,8 +25,16 @@ from allocator.core import (
 from allocator.server.config import Loaded
 from allocator.server.engine.commands import settled
 from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.operators.applied import Applied, applied, differences
+from allocator.server.operators.applied import Applied, Base, applied, differences, steps
 from allocator.server.operators.audit import Audit, AuditedChange
+from allocator.server.operators.calendar import (
+    CALENDAR,
+    CalendarThread,
+    Clock,
+    about_rule,
+    holding,
+    window,
+)
 from allocator.server.operators.setting_rows import scope_of, value_of
 from allocator.server.operators.state_store import StateStore
 from allocator.v1 import settings_pb2 as pb
@@ -71,7 +80,8 @@ class Operators:
     """Operators' settings in one process.
 
     `loaded` is the configuration, `base` what it says to the core, `overlay` what operators set
-    over it: all for the core's thread alone. `history` is what was changed lately. `reloads`
+    over it, `holding` the rules by calendar that hold: all for the core's thread alone. `scheduled`
+    are all rules by calendar. `history` is what was changed lately, not by the calendar. `reloads`
     counts how often the configuration was read again (``done``, ``refused``). `changes` counts
     changes of any of these. `audit` is where changes are written down, by the thread that makes
     them.
@@ -88,10 +98,13 @@ class Operators:
         audit: Audit | None = None,
         problem: str = "",
         try_policy: Callable[[PolicySpec, float], None] = lambda _spec, _within_s: None,
+        clock: Clock | None = None,
+        holding: tuple[KeptChange, ...] = (),
     ) -> None:
         """Begin.
 
-        The loop decides by the configuration's settings with `overlay` over them. Without a
+        The loop decides by the configuration's settings with `overlay` and `holding` over them,
+        the rules by calendar that hold by `clock`. Without a
         `state_store` nothing outlives the process; `problem` says why there is none, if one was
         wanted.
 
@@ -100,8 +113,17 @@ class Operators:
         """
         self.try_policy = try_policy
         self.loaded = loaded
-        self.base = loaded.config.settings()
+        self.base = Base.of(loaded.config)
         self.overlay = overlay or Overlay()
+        self.clock = clock or Clock()
+        self.holding = holding
+        self.scheduled = self._scheduled()
+        self.calendar = CalendarThread(
+            self.clock,
+            lambda: self.scheduled,
+            self._is_due,
+            lambda: self._loop.call(self._follow_calendar),
+        )
         self.history = history or History()
         self.reloads: Counter[str] = Counter()
         self.audit = audit or Audit()
@@ -112,8 +134,13 @@ class Operators:
 
     @property
     def in_force(self) -> Settings:
-        """The settings in force: the configuration's, overridden by the overlay."""
+        """The settings in force: the configuration's, overridden by the overlay and calendar."""
         return self._loop.allocator.settings
+
+    def holds_instead(self, change: OperatorChange) -> KeptChange | None:
+        """Find the rule by calendar that holds instead of a setting; on any thread."""
+        found = (each for each in reversed(self.holding) if each.change.key == change.key)
+        return next(found, None)
 
     @property
     def directory(self) -> str:
@@ -149,16 +176,25 @@ class Operators:
         """
         return self._replace(lambda: self.loaded, frozenset(kinds), requester, within_s)
 
-    def planned(self, changes: Sequence[OperatorChange], by: str, *, prune: bool) -> Applied:
+    def planned(self, changes: Sequence[KeptChange], by: str, *, prune: bool) -> Applied:
         """Compute the settings after several changes; on the core's thread.
 
         Raises EventError if one of them is not possible.
         """
         settings, limits = self._loop.allocator.settings, self._loop.session_limits
-        return applied(changes, settings, self.base, self.overlay, limits, by=by, prune=prune)
+        return applied(
+            changes,
+            settings,
+            self.base,
+            self.overlay,
+            limits,
+            now_ms=self.clock.now_ms(),
+            by=by,
+            prune=prune,
+        )
 
     def apply(
-        self, changes: Sequence[OperatorChange], requester: Requester[_T], *, prune: bool
+        self, changes: Sequence[KeptChange], requester: Requester[_T], *, prune: bool
     ) -> Future[tuple[Effect[_T], Applied]]:
         """Make several changes at once, and record the differences.
 
@@ -187,31 +223,31 @@ class Operators:
         requester: Requester[_T],
         within_s: float,
     ) -> Effect[_T]:
-        def after() -> tuple[Loaded, Overlay, Settings]:
+        def after() -> tuple[Loaded, Overlay, Base, InForce]:
             new, overlay = loaded(), self.overlay.without(kinds)
-            settings = settings_in_force(new.config.settings(), overlay, self._loop.session_limits)
-            return new, overlay, settings
+            base, now_ms = Base.of(new.config), self.clock.now_ms()
+            return new, overlay, base, in_force(base, overlay, self._loop.session_limits, now_ms)
 
         def replace() -> Effect[_T]:
             _check_waits(requester)
             # Compute it again: an operator may have changed something meanwhile.
-            new, overlay, settings = after()
-            base, content = new.config.settings(), write_overlay(overlay)
-            replaced = tuple(differences(self._loop.allocator.settings, settings))
+            new, overlay, base, found = after()
+            content = write_overlay(overlay)
+            replaced = tuple(differences(self._loop.allocator.settings, found.settings))
             history = self._with_change(replaced, requester)
             gone = [key for key in self.overlay.changes if key[0] in kinds]
-            self._loop.step(settings)
+            self._loop.step(found.settings)
             # It counts from here on: nothing that follows may fail.
-            before, self.overlay, self.history = self.overlay, overlay, history
+            before, self.history = self.overlay, history
             self.loaded, self.base = new, base
-            self.changes += 1
+            self._take(overlay, found.holding)
             for key in gone:
                 old = value_of(before.changes[key].change)
                 self.audit.note(requester.by, key[0], scope_of(key), old=old, new="as configured")
             return Effect(self._keep(content), requester.listed())
 
         begun_s = time.monotonic()
-        wanted = settled(self._loop.call(after), within_s)[2]
+        wanted = settled(self._loop.call(after), within_s)[3].settings
         # Try out users' policies here, so that the core does not wait for them.
         for spec in filter(None, (wanted.policy, wanted.shadow)):
             self.try_policy(spec, within_s)
@@ -232,28 +268,42 @@ class Operators:
     # The core's thread.
 
     def copied(self) -> Settings:
-        """Copy the settings in force."""
-        return self.in_force.copied()
+        """Copy the settings in force, but for the calendar: what operators change."""
+        return self._standing().copied()
+
+    def _standing(self) -> Settings:
+        """The settings in force, but for the calendar."""
+        if not self.holding:
+            return self.in_force
+        limits = self._loop.session_limits
+        return self.overlay.over(self.base.settings, limits, policies.build)[0]
 
     def _set(self, change: OperatorChange, requester: Requester[_T]) -> Effect[_T]:
         _check_waits(requester)
-        before = self._loop.allocator.settings.before(change)
+        standing = self._standing()
+        before = standing.before(change)
         overlay = self.overlay.without(())
         overlay.note(
-            KeptChange(change, requester.by, int(time.time() * 1000)), configured(self.base)
+            KeptChange(change, requester.by, int(time.time() * 1000)),
+            configured(self.base.settings),
         )
         content = write_overlay(overlay)
         differs = value_of(before) != value_of(change)
         history = self._with_change([Replaced(before, change)] if differs else [], requester)
-        self._loop.step(change)
+        if self.holding:  # the calendar's rules stay over it
+            limits = self._loop.session_limits
+            Allocator(policies.build, standing.copied(), limits).step(change)
+            self._reach(overlay, self.holding)
+        else:
+            self._loop.step(change)
         # It counts from here on: nothing that follows may fail.
-        self.overlay, self.history = overlay, history
-        self.changes += 1
+        self.history = history
+        self._take(overlay, self.holding)
         self.audit.of_change(AuditedChange(requester.by, change, before))
         return Effect(self._keep(content), requester.listed())
 
     def _apply(
-        self, changes: Sequence[OperatorChange], requester: Requester[_T], *, prune: bool
+        self, changes: Sequence[KeptChange], requester: Requester[_T], *, prune: bool
     ) -> tuple[Effect[_T], Applied]:
         _check_waits(requester)
         found = self.planned(changes, requester.by, prune=prune)
@@ -261,11 +311,61 @@ class Operators:
         history = self._with_change(found.replaced, requester)
         self._loop.step(found.settings)
         # It counts from here on: nothing that follows may fail.
-        self.overlay, self.history = found.overlay, history
-        self.changes += 1
+        self.history = history
+        self._take(found.overlay, found.holding)
         for row in found.rows:
-            self.audit.note(requester.by, row.key, row.scope, old=row.before, new=row.after)
+            more = {"when": row.when} if row.when else {}
+            self.audit.note(requester.by, row.key, row.scope, old=row.before, new=row.after, **more)
         return Effect(self._keep(content), requester.listed()), found
+
+    def _take(self, overlay: Overlay, holding: tuple[KeptChange, ...]) -> None:
+        """Note what operators set from now on, and which rules by calendar hold."""
+        self.overlay, self.holding = overlay, holding
+        self.scheduled = self._scheduled()
+        self.changes += 1
+        self.calendar.look()
+
+    def _scheduled(self) -> tuple[KeptChange, ...]:
+        return tuple(self.overlay.scheduled(self.base.scheduled).values())
+
+    def _reach(self, overlay: Overlay, holding: Iterable[KeptChange]) -> tuple[Replaced, ...]:
+        """Put in force what operators set and the calendar says; returns the differences."""
+        limits, now = self._loop.session_limits, self.in_force
+        wanted, refused = overlay.over(self.base.settings, limits, policies.build, holding)
+        _tell_of_refused(refused)
+        replaced = tuple(differences(now, wanted))
+        for each in steps(now, wanted):
+            self._loop.step(each)
+        return replaced
+
+    def _is_due(self, now_ms: int) -> bool:
+        """Whether the calendar changes something; on any thread."""
+        rules = self.scheduled
+        return holding(rules, now_ms) != self.holding or bool(self._over(now_ms))
+
+    def _over(self, now_ms: int) -> list[KeptChange]:
+        """Rules by calendar of operators that never hold again."""
+        mine = self.overlay.changes
+        over = (each for each in self.scheduled if window(each, now_ms) is None)
+        return [each for each in over if each.key in mine]
+
+    def _follow_calendar(self) -> None:
+        """Let rules by calendar begin and end as is due now, and forget those that are over."""
+        now_ms = self.clock.now_ms()
+        found, over = holding(self.scheduled, now_ms), self._over(now_ms)
+        replaced: tuple[Replaced, ...] = ()
+        if found != self.holding:
+            replaced = self._reach(self.overlay, found)
+        overlay = self.overlay.without(())
+        for each in over:
+            del overlay.changes[each.key]
+        self._take(overlay, found)
+        for before, after, _ in replaced:
+            self.audit.of_change(AuditedChange(CALENDAR, after, before))
+        for rule in over:
+            self.audit.note(CALENDAR, rule.key[0], scope_of(rule.key), over=about_rule(rule))
+        if over:
+            self._keep(write_overlay(overlay))
 
     def _with_change(self, replaced: Sequence[Replaced], requester: Requester[_T]) -> History:
         return self.history.with_change(replaced, requester.by, int(time.time() * 1000))
@@ -282,13 +382,21 @@ def _check_waits(requester: Requester[_T]) -> None:
         raise GivenUpError
 
 
-def settings_in_force(base: Settings, overlay: Overlay, limits: SessionLimits) -> Settings:
-    """Override settings with operators' ones; removes invalid ones from the overlay."""
-    settings, refused = overlay.over(base, limits, policies.build)
+class InForce(NamedTuple):
+    """The settings in force, and the rules by calendar that hold."""
+
+    settings: Settings
+    holding: tuple[KeptChange, ...]
+
+
+def in_force(base: Base, overlay: Overlay, limits: SessionLimits, now_ms: int) -> InForce:
+    """Override settings with operators' and the calendar's; removes invalid ones of the overlay."""
+    held = holding(overlay.scheduled(base.scheduled).values(), now_ms)
+    settings, refused = overlay.over(base.settings, limits, policies.build, held)
     for key in refused:
-        del overlay.changes[key]
+        overlay.changes.pop(key, None)
     _tell_of_refused(refused)
-    return settings
+    return InForce(settings, tuple(each for each in held if each.key not in refused))
 
 
 def _tell_of_refused(refused: dict[Key, str]) -> None:

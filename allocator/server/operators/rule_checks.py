@@ -27,6 +27,7 @@ from allocator.core import (
     SetDemand,
     SetDrain,
     SetLimit,
+    SetPause,
     SetPolicy,
     SetQuota,
     SetShadow,
@@ -276,6 +277,8 @@ def doubts_of(
             yield from _about_own_demands(rule, match)
         case SetDrain():
             yield from _about_drained(cluster, rule.agent, after, match)
+        case SetPause():
+            yield from _about_paused(cluster, rule.role, after)
         case SetPolicy():
             yield from _about_subtrees(cluster, rule.spec)
         case SetShadow():
@@ -406,6 +409,17 @@ def _about_drained(
     if all(after.drains & {each.agent_id, each.hostname} for each in cluster.agents):
         text = "every agent would be drained: no framework would be offered anything"
         yield Doubted(text, Doubt.NO_AGENT_LEFT)
+
+
+def _about_paused(cluster: Cluster, role: str, after: Settings) -> Iterator[Doubted]:
+    owed = [each for each in cluster.quotas if each.role == role and any(each.guarantees.values())]
+    for each in owed:
+        kept = format_quantities(each.guarantees)
+        yield Doubted(f"what the master guarantees to it stays kept for it meanwhile: {kept}")
+    roles = (f"{each.role}/" for each in cluster.clients)
+    paused = tuple(f"{each}/" for each in after.pauses)
+    if cluster.clients and all(each.startswith(paused) for each in roles):
+        yield Doubted("every role with frameworks would be paused: nothing would be offered")
 
 
 def _about_subtrees(cluster: Cluster, spec: PolicySpec) -> Iterator[Doubted]:

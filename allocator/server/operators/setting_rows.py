@@ -1,6 +1,6 @@
 """Every setting as one row: its value and its source."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, assert_never
 
 from allocator.core import (
@@ -15,17 +15,19 @@ from allocator.server.config import Config, Loaded
 from allocator.server.config.problems import Key as ConfigKey
 from allocator.server.config.problems import Origins
 from allocator.server.config.schema import is_rules, model_of, toml_value
-from allocator.server.config.sections import change_of
+from allocator.server.config.sections import kept_of
+from allocator.server.operators.calendar import about_rule
 from allocator.server.operators.unknown_names import probably_mistyped
 from allocator.v1 import settings_pb2 as pb
-from allocator.wire.settings.overlay import Key, Overlay
+from allocator.wire.settings.overlay import KeptChange, Key, Overlay
 
 _POLICY = ("name", "selection", "mode", "flat", "parameters", "subtrees")
 
 
 def scope_of(key: Key) -> str:
-    """The scope of a rule as text."""
-    return KINDS[key[0]].scope_in_words(key[1:])
+    """The scope of a rule as text; the key of a rule by calendar has one part more."""
+    kind = KINDS[key[0]]
+    return kind.scope_in_words(key[1 : 1 + len(kind.scope.fields)])
 
 
 def value_of(change: OperatorChange | None) -> str:
@@ -57,18 +59,24 @@ def _in_words(kind: SettingKind, value: Any) -> str:  # noqa: ANN401 - as the ki
 
 
 def rows(
-    loaded: Loaded, overlay: Overlay, settings: Settings
+    loaded: Loaded, overlay: Overlay, settings: Settings, holding: Iterable[KeptChange] = ()
 ) -> Iterator[tuple[pb.Setting, OperatorChange | None]]:
     """Return every setting in force; rules with the change that sets them.
 
-    `settings` are those in force: of the configuration, with `overlay` over them.
+    `settings` are those in force: of the configuration, with `overlay` and `holding` over them.
+    `holding`: the rules by calendar that hold.
     """
+    by_calendar = {each.change.key: each for each in holding}
     config, origins = loaded
     yield from ((row, None) for row in _options(config, origins, overlay, settings))
-    places = _places_of_rules(config, origins)
+    places = places_of_rules(config, origins)
     for rule in settings.rules():
         row = pb.Setting(key=rule.kind.name, scope=scope_of(rule.key), value=value_of(rule))
-        _say_where(row, rule.key, overlay, places.get(rule.key, ""))
+        held_by = by_calendar.get(rule.key)
+        if held_by is not None and held_by.change == rule:
+            row.source, row.place, row.set_at_ms = "calendar", about_rule(held_by), held_by.at_ms
+        else:
+            say_where(row, rule.key, overlay, places.get(rule.key, ""))
         yield row, rule
 
 
@@ -81,9 +89,9 @@ def mistyped_names(loaded: Loaded, overlay: Overlay | None = None) -> Iterator[s
 
     `overlay`: what operators set, as a state file keeps it.
     """
-    places = _places_of_rules(*loaded)
+    places = places_of_rules(*loaded)
     kept = [each.change for each in overlay.changes.values()] if overlay else []
-    replaced = {each.key for each in kept}
+    replaced = set(overlay.changes) if overlay else set()
     own = [rule for rule in loaded.config.settings().rules() if rule.key not in replaced]
     for rule in (*own, *kept):
         for text in probably_mistyped(rule):
@@ -95,9 +103,10 @@ def mistyped_names(loaded: Loaded, overlay: Overlay | None = None) -> Iterator[s
 def taken_back(overlay: Overlay) -> Iterator[pb.Setting]:
     """Return the rules of the configuration that an operator removed."""
     for key, kept in overlay.changes.items():
-        if kept.change.kind.is_rule and kept.change.takes_back:
+        by_calendar = kept.schedule is not None
+        if kept.change.kind.is_rule and kept.change.takes_back and not by_calendar:
             row = pb.Setting(key=key[0], scope=scope_of(key), value="taken back")
-            _say_where(row, key, overlay, "")
+            say_where(row, key, overlay, "")
             yield row
 
 
@@ -113,9 +122,9 @@ def _options(
             row = pb.Setting(key=f"{name}.{key}")
             if key in (*_POLICY, "policy") and (name,) in overlay.changes:
                 value = _value_in_force(settings, name, key)
-                _say_where(row, (name,), overlay, "")
+                say_where(row, (name,), overlay, "")
             else:
-                _say_where(row, (name, key), Overlay(), _origin(origins, (name, key)))
+                say_where(row, (name, key), Overlay(), _origin(origins, (name, key)))
             row.value = toml_value(value, option)
             yield row
 
@@ -135,15 +144,15 @@ def _origin(origins: Origins, key: ConfigKey) -> str:
     return next((place for each, place in origins.items() if each[: len(key)] == key), "")
 
 
-def _places_of_rules(config: Config, origins: Origins) -> Mapping[Key, str]:
+def places_of_rules(config: Config, origins: Origins) -> Mapping[Key, str]:
     return {
-        change_of(kind, rule).key: origins.get((kind.name, index), "")
+        kept_of(kind, rule).key: origins.get((kind.name, index), "")
         for kind in RULES
         for index, rule in enumerate(getattr(config, kind.name))
     }
 
 
-def _say_where(row: pb.Setting, key: Key, overlay: Overlay, origin: str) -> None:
+def say_where(row: pb.Setting, key: Key, overlay: Overlay, origin: str) -> None:
     """Fill in where a setting comes from."""
     kept = overlay.changes.get(key)
     if kept is not None:

@@ -1,6 +1,6 @@
 """Trials of changes requested by operators, compared with the cluster; nothing is changed."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import grpc
 
@@ -17,10 +17,12 @@ from allocator.core import (
 )
 from allocator.server.engine.commands import Ask, left_s, reject
 from allocator.server.operators.applied import Applied
+from allocator.server.operators.calendar import window_in_words
 from allocator.server.operators.rule_checks import Cluster, copy_cluster, doubts_of, match_of
 from allocator.server.operators.setting_rows import scope_of, value_of
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2 as spb
+from allocator.wire.settings.overlay import KeptChange, Key
 
 NOT_JUDGED = "no agents are known yet, so whether this makes sense could not be judged"
 
@@ -48,24 +50,31 @@ class Trials:
         planned: Callable[[], Applied],
         *,
         force: bool,
+        now_ms: int,
     ) -> tuple[Sequence[pb.SettingChange], spb.Change]:
         """The same of several changes, all or none.
 
         `planned`: computes what would be in force; on the thread that owns the allocator.
+        `now_ms`: the time of the calendar.
         """
-        told = spb.Change(dry_run=True)
+        told, matches = spb.Change(dry_run=True), dict[Key, spb.RuleMatch]()
         try:
             cluster, applied = ask(lambda: (copy_cluster(self._allocator()), planned()))
             for each in applied.differing:
                 if not (within_s := left_s(context)):
                     context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, TOO_LONG)
-                check_policy(each, self._try_policy, within_s)
-                about = f"{each.kind.name} {scope_of(each.key)}".rstrip()
-                found = _told(cluster, each, applied.settings, force=force, about=f"{about}: ")
+                check_policy(each.change, self._try_policy, within_s)
+                about = f"{each.change.kind.name} {scope_of(each.key)}".rstrip()
+                after = applied.settings
+                if each.schedule is not None:  # as if it held now
+                    after = after.copied()
+                    after.put(each.change)
+                found = _told(cluster, each.change, after, force=force, about=f"{about}: ")
                 told.warnings.extend(f"{about}: {text}" for text in found.warnings)
+                matches[each.key] = found.match
         except EventError as error:
             reject(context, error.message)
-        return applied.rows, told
+        return list(_described(applied, matches, now_ms)), told
 
     def judge(
         self,
@@ -92,6 +101,19 @@ class Trials:
         told.scope, told.would_be = scope_of(change.key), value_of(change)
         told.is_now = value_of(before)
         return told
+
+
+def _described(
+    applied: Applied, matches: Mapping[Key, spb.RuleMatch], now_ms: int
+) -> Iterator[pb.SettingChange]:
+    """The differences, with what rules by calendar match now, and when they hold."""
+    for replaced, row in zip(applied.replaced, applied.rows, strict=True):
+        kept = KeptChange(replaced.after, "", 0, replaced.schedule)
+        if kept.schedule is not None and not kept.change.takes_back:
+            row.coming = window_in_words(kept, now_ms)
+            if (found := matches.get(kept.key)) is not None:
+                row.match.CopyFrom(found)
+        yield row
 
 
 def check(

@@ -17,6 +17,7 @@ import structlog
 from grpc_reflection.v1alpha import reflection
 
 from allocator import policies
+from allocator.core import Settings
 from allocator.server.config import OPEN_SESSIONS, Config, Loaded
 from allocator.server.engine.core_loop import GRACE_S, CoreLoop
 from allocator.server.engine.feed import PLAN_BYTES_MAX
@@ -32,9 +33,11 @@ from allocator.server.grpc.plans import PlanServicer
 from allocator.server.grpc.records import Decider, deciders_records
 from allocator.server.grpc.requests import SERVICE as ADMIN
 from allocator.server.grpc.service import SERVICE, Health, SessionServicer
+from allocator.server.operators.applied import Base
 from allocator.server.operators.audit import Audit
+from allocator.server.operators.calendar import Clock
 from allocator.server.operators.change_requests import ChangeRequests
-from allocator.server.operators.operators import Operators, settings_in_force
+from allocator.server.operators.operators import Operators, in_force
 from allocator.server.operators.setting_rows import MISTYPED_LOGGED, mistyped_names
 from allocator.server.operators.state_store import RestoredState, StateError, StateStore, restore
 from allocator.server.plugins.guarded_policy import GuardedRegistry
@@ -92,7 +95,9 @@ class Server:
         kept = restore(config)
         # Makes all policies, and guards users' own.
         registry = GuardedRegistry(config.policy.plugin_deadline_ms / 1000)
-        self.loop = _new_loop(config, kept, registry)
+        clock = Clock()
+        found = in_force(Base.of(config), kept.overlay, config.limits.core(), clock.now_ms())
+        self.loop = _new_loop(config, kept, registry, found.settings)
         self._check_journal(config)
         self._state_store = self._new_state_store(config, kept)
         self.operators = Operators(
@@ -104,6 +109,8 @@ class Server:
             audit=Audit(),
             problem=kept.problem,
             try_policy=registry.try_out,
+            clock=clock,
+            holding=found.holding,
         )
         self.calls = Calls(Access(config.access), compilation.problem)
         self.monitor = Monitor(self.loop, self.calls.problem)
@@ -126,6 +133,8 @@ class Server:
             if self._state_store:
                 self._state_store.start()
                 undo.callback(self._state_store.close)
+            self.operators.calendar.start()
+            undo.callback(self.operators.calendar.close)
             self._grpc = self._build(config)
             undo.callback(self._grpc.stop, None)
             self.targets = listen(self._grpc, config.listen)
@@ -218,14 +227,16 @@ class Server:
         self._link.stop(GRACE_S)
         stopped.wait(GRACE_S + LAST_S)
         self._observer.close()
+        self.operators.calendar.close()
         if self._state_store:
             self._state_store.close(LAST_S)
         return self.loop.stop(LAST_S)
 
 
-def _new_loop(config: Config, kept: RestoredState, registry: GuardedRegistry) -> CoreLoop:
+def _new_loop(
+    config: Config, kept: RestoredState, registry: GuardedRegistry, settings: Settings
+) -> CoreLoop:
     """Make the core's loop, starting with the state that an earlier process saved."""
-    settings = settings_in_force(config.settings(), kept.overlay, config.limits.core())
     registry.begin_with(settings.policy)
     return CoreLoop(
         config,

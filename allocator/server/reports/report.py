@@ -248,6 +248,7 @@ class RoleRows:
     """The roles by handle; row 0 is the root.
 
     `parent`, `depth` (m,); `weight` (m,); `bound` (m,).
+    `paused` (m,): paused by operators, itself or a role above it.
     """
 
     path: list[str]
@@ -255,6 +256,7 @@ class RoleRows:
     depth: Ints
     weight: Floats
     bound: Bools
+    paused: Bools
 
 
 @dataclass(frozen=True)
@@ -595,6 +597,7 @@ def _roles(state: State) -> RoleRows:
         depth=roles.depth[:count].copy(),
         weight=roles.weight[:count].copy(),
         bound=roles.bound[:count].copy(),
+        paused=state.paused_roles(),
     )
 
 
@@ -638,6 +641,7 @@ def write_client(
         framework_name=info.name if info else "",
         active=bool(clients.active[row]),
         suppressed=bool(clients.suppressed[row]),
+        paused=bool(state.roles.paused[clients.role[row]]),
         weight=float(state.weight[row]),
         share=float(state.share[row]),
         weighted_share=float(state.weighted_share[row]),
@@ -666,6 +670,7 @@ def write_roles(state: Report, role: str, fair: Report | None = None) -> list[pb
         pb.Share(
             role=roles.path[row],
             active=bool(state.role_live[row]),
+            paused=bool(roles.paused[row]),
             weight=float(roles.weight[row]),
             share=float(state.role_share[row]),
             weighted_share=float(state.role_weighted_share[row]),

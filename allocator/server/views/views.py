@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from google.protobuf.message import Message
 
-from allocator import __version__, explain
+from allocator import __version__, explain, policies
 from allocator.core import (
     Allocator,
     Copied,
@@ -35,14 +35,15 @@ from allocator.server.following.fair_shares import root_mean_square
 from allocator.server.following.settings import FollowedSettings
 from allocator.server.following.usage import UsageKeeper
 from allocator.server.following.usage_store import UsageError
-from allocator.server.operators.applied import Applied, applied, in_words
+from allocator.server.operators.applied import Applied, Base, applied, in_words
+from allocator.server.operators.calendar import Clock, holding
 from allocator.server.operators.rule_checks import Cluster, copy_cluster, match_of
 from allocator.server.operators.setting_rows import rows, taken_back
 from allocator.server.reports import report
 from allocator.server.reports.report import write_clients, write_roles
 from allocator.server.system.compilation import PARTS
 from allocator.server.system.disk import reason
-from allocator.server.views import drains, lists, status_warnings
+from allocator.server.views import drains, lists, schedules, status_warnings
 from allocator.server.views.shadow_report import write_shadow_report
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import explain_pb2, settings_pb2
@@ -52,6 +53,7 @@ from allocator.wire.codec.budgets import write_use
 from allocator.wire.journal.checkpoint import write_snapshot
 from allocator.wire.settings.history import read_replaced
 from allocator.wire.settings.operator_settings import write_policy
+from allocator.wire.settings.overlay import KeptChange, write_kept
 
 NAMES_MAX = 500
 """More is not readable, and an answer stays small."""
@@ -92,6 +94,11 @@ NAME_SHOWN = 200
 """Characters of a name that does not exist, which may be as long as a message."""
 
 SUBJECTS = ("framework", "role", "agent")
+
+COMING_MAX = 20
+"""Changes by the calendar that `settings show` lists."""
+
+COMING_IN_STATUS = 3
 
 
 def _asked_for(request: explain_pb2.ExplainRequest) -> tuple[str, str]:
@@ -137,6 +144,7 @@ class Views:
         self.operators = operators
         self.keeper = keeper
         self.demand = demand
+        self._clock = Clock()
 
     def status(self, ask: Ask, _: pb.GetStatusRequest) -> pb.GetStatusResponse:
         status = ask(lambda: _status(self.books))
@@ -146,6 +154,7 @@ class Views:
             status.unmet = self.demand.latest.text
         status.state_directory = self.operators.directory
         status.state_problem = self.operators.problem
+        status.coming.extend(self.coming(COMING_IN_STATUS))
         status.warnings.extend(status_warnings.of_config(self.operators.loaded.config))
         status.warnings.extend(status_warnings.of_settings(status.settings, status.state_problem))
         status.warnings.extend(status_warnings.of_names(read[0]))
@@ -158,7 +167,8 @@ class Views:
     def read_settings(self) -> "ReadSettings":
         """Read the settings in force, and the clients they could match; on the books' thread."""
         mine, settings = self.operators, self.books.allocator.settings
-        found = rows(mine.loaded, mine.overlay, settings)
+        held = holding(mine.scheduled, self.now_ms)
+        found = rows(mine.loaded, mine.overlay, settings, held)
         more = ((row, None) for row in taken_back(mine.overlay))
         return copy_cluster(self.books.allocator), [*found, *more]
 
@@ -228,14 +238,19 @@ class Views:
 
         return explain.explain(picture, kind, name, told, goes_on)
 
-    def planned(self, changes: Sequence[OperatorChange], *, prune: bool) -> Applied:
+    def planned(self, changes: Sequence[KeptChange], *, prune: bool) -> Applied:
         """Compute the settings after several changes; between two records.
 
         Raises EventError if one of them is not possible.
         """
-        mine, base = self.operators, self.operators.loaded.config.settings()
-        now, limits = self.books.allocator.settings, self.books.session_limits
-        return applied(changes, now, base, mine.overlay, limits, by="", prune=prune)
+        mine, base = self.operators, Base.of(self.operators.loaded.config)
+        now, limits, now_ms = self.books.allocator.settings, self.books.session_limits, self.now_ms
+        return applied(changes, now, base, mine.overlay, limits, now_ms=now_ms, by="", prune=prune)
+
+    @property
+    def now_ms(self) -> int:
+        """The time of the calendar."""
+        return self._clock.now_ms()
 
     def snapshot(self, ask: Ask, *, pseudonyms: bool) -> Iterator[bytes]:
         """Write the whole current state."""
@@ -299,11 +314,29 @@ class Views:
 
     def _read_drains(self) -> list[settings_pb2.Setting]:
         mine, settings = self.operators, self.books.allocator.settings
-        found = rows(mine.loaded, mine.overlay, settings)
+        held = holding(mine.scheduled, self.now_ms)
+        found = rows(mine.loaded, mine.overlay, settings, held)
         return [row for row, _ in found if row.key == DRAIN.name]
 
     def every_setting(self, ask: Ask, _: pb.ListSettingsRequest) -> pb.ListSettingsResponse:
-        return pb.ListSettingsResponse(settings=self.settings(ask, every=True))
+        settings = self.settings(ask, every=True)
+        return pb.ListSettingsResponse(settings=settings, coming=self.coming(COMING_MAX))
+
+    def coming(self, most: int) -> Iterator[settings_pb2.ComingChange]:
+        """List what rules by calendar change next."""
+        return schedules.coming_changes(self.operators.scheduled, self.now_ms, most)
+
+    def schedules(self, ask: Ask, _: pb.ListSchedulesRequest) -> pb.ListSchedulesResponse:
+        """List all rules by calendar."""
+        ask(lambda: None)  # what was set before the question is known
+        mine = self.operators
+        found = schedules.listed(mine.loaded, mine.overlay, mine.scheduled, self.now_ms)
+        response = pb.ListSchedulesResponse(schedules=found)
+        if any(each.holds for each in response.schedules):
+            base, limits = mine.loaded.config.settings(), self.books.session_limits
+            standing = mine.overlay.over(base, limits, policies.build)[0].rules()
+            response.rules.extend(write_kept(KeptChange(each, "", 0)) for each in standing)
+        return response
 
     def history(self, ask: Ask, request: pb.ListHistoryRequest) -> pb.ListHistoryResponse:
         """List recent changes, the latest first."""
@@ -366,6 +399,7 @@ VIEWS: Mapping[str, Callable[[Views, Ask, Any], Message]] = {
     "ListHistory": Views.history,
     "ListNames": Views.names,
     "ListRoles": Views.roles,
+    "ListSchedules": Views.schedules,
     "ListSettings": Views.every_setting,
 }
 """What answers an RPC that changes nothing."""

@@ -11,6 +11,7 @@ from allocator.core import OperatorChange, taken_back
 from allocator.v1 import settings_pb2 as pb
 from allocator.wire.codec import proto_types
 from allocator.wire.settings.overlay import KeptChange, read_kept, write_kept
+from allocator.wire.settings.schedule import Schedule
 
 SETTINGS_MAX = 500
 """Maximum number of settings in all changes together."""
@@ -24,6 +25,8 @@ class Replaced(NamedTuple):
 
     before: OperatorChange | None
     after: OperatorChange
+    schedule: Schedule | None = None
+    """Of a rule by calendar."""
 
 
 class History:
@@ -60,18 +63,20 @@ class History:
             least = "" if oldest is None else f"; the oldest that can be reverted is {oldest}"
             raise LookupError(f"{text}{least}")
         return [
-            each.before
-            if each.HasField("before")
-            else write_kept(KeptChange(taken_back(read_kept(each.after)), "", 0))
+            each.before if each.HasField("before") else write_kept(_removal(read_kept(each.after)))
             for each in found.replaced
         ]
 
 
+def _removal(kept: KeptChange) -> KeptChange:
+    return kept._replace(change=taken_back(kept.change))
+
+
 def _written(replaced: Iterable[Replaced]) -> Iterator[pb.Replaced]:
-    for before, after in replaced:
-        message = pb.Replaced(after=write_kept(KeptChange(after, "", 0)))
+    for before, after, schedule in replaced:
+        message = pb.Replaced(after=write_kept(KeptChange(after, "", 0, schedule)))
         if before is not None:
-            message.before.CopyFrom(write_kept(KeptChange(before, "", 0)))
+            message.before.CopyFrom(write_kept(KeptChange(before, "", 0, schedule)))
         yield message
 
 
@@ -106,5 +111,6 @@ def _check(message: pb.PastChange) -> None:
 
 def read_replaced(message: pb.Replaced) -> Replaced:
     """Read a setting before and after a change. Raises WireError if it is invalid."""
-    before = read_kept(message.before) if message.HasField("before") else None
-    return Replaced(before, read_kept(message.after))
+    before = read_kept(message.before).change if message.HasField("before") else None
+    after = read_kept(message.after)
+    return Replaced(before, after.change, after.schedule)

@@ -5,7 +5,7 @@ and each rule by its patterns. The removal of a configured rule is also an entry
 a change of the configuration takes effect wherever no operator has overridden it.
 """
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable
 from typing import NamedTuple, TypeAlias
 
 from allocator.core import (
@@ -22,9 +22,11 @@ from allocator.v1 import settings_pb2 as pb
 from allocator.wire.codec import proto_types
 from allocator.wire.codec.validation import reject
 from allocator.wire.settings.operator_settings import read_change, write_change
+from allocator.wire.settings.schedule import Schedule, read_schedule, write_schedule
 
 Key: TypeAlias = tuple[str, ...]
-"""The subject of a change: `OperatorChange.key`."""
+"""The subject of a change: `OperatorChange.key`; for a rule by calendar also its schedule as text.
+"""
 
 
 class KeptChange(NamedTuple):
@@ -35,6 +37,13 @@ class KeptChange(NamedTuple):
     """The operator who made it, as text."""
     at_ms: int
     """When it was made, in ms since 1970."""
+    schedule: Schedule | None = None
+    """When a rule by calendar holds; None: always."""
+
+    @property
+    def key(self) -> Key:
+        """The subject: of two changes with one key the later one applies."""
+        return self.change.key if self.schedule is None else (*self.change.key, self.schedule.text)
 
 
 def configured(settings: Settings) -> set[Key]:
@@ -53,7 +62,7 @@ class Overlay:
 
         `configured`: the keys of configured rules, and of a configured shadow policy.
         """
-        key = kept.change.key
+        key = kept.key
         self.changes.pop(key, None)
         if not kept.change.takes_back or key in configured:
             self.changes[key] = kept
@@ -64,23 +73,43 @@ class Overlay:
         rest.changes = {key: kept for key, kept in self.changes.items() if key[0] not in kinds}
         return rest
 
+    def scheduled(self, base: Iterable[KeptChange] = ()) -> dict[Key, KeptChange]:
+        """All rules by calendar by key, the latest last.
+
+        `base`: those of the configuration.
+        """
+        found = {each.key: each for each in base}
+        for key, kept in self.changes.items():
+            if kept.schedule is not None:
+                found.pop(key, None)
+                if not kept.change.takes_back:
+                    found[key] = kept
+        return found
+
     def over(
-        self, base: Settings, limits: SessionLimits, build: Callable[[PolicySpec], Policy]
+        self,
+        base: Settings,
+        limits: SessionLimits,
+        build: Callable[[PolicySpec], Policy],
+        holding: Iterable[KeptChange] = (),
     ) -> tuple[Settings, dict[Key, str]]:
         """Apply the overlay to the settings of the configuration.
 
-        `build`: makes a policy from its specification, or raises ValueError. Returns the settings,
-        and the changes that are no longer possible, each with the reason; these are left out.
+        `build`: makes a policy from its specification, or raises ValueError.
+        `holding`: the rules by calendar that hold.
+        Returns the settings, and the changes that are no longer possible, each with the
+            reason; these are left out.
         """
         trial = Allocator(build, base.copied(), limits)
         refused, known = {}, configured(base)
-        for key, kept in self.changes.items():
-            if kept.change.takes_back and key not in known:
+        mine = [each for each in self.changes.values() if each.schedule is None]
+        for kept in (*mine, *holding):
+            if kept.change.takes_back and kept.key not in known:
                 continue
             try:
                 trial.step(kept.change)
             except EventError as error:
-                refused[key] = str(error)
+                refused[kept.key] = str(error)
         return trial.settings, refused
 
 
@@ -91,6 +120,8 @@ def write_overlay(overlay: Overlay) -> pb.KeptSettings:
 def write_kept(kept: KeptChange) -> pb.KeptChange:
     message = pb.KeptChange(by=kept.by, at_ms=kept.at_ms)
     getattr(message, kept.change.kind.name).CopyFrom(write_change(kept.change))
+    if kept.schedule is not None:
+        message.schedule.CopyFrom(write_schedule(kept.schedule))
     return message
 
 
@@ -101,14 +132,19 @@ def read_overlay(message: pb.KeptSettings) -> Overlay:
     """
     overlay = Overlay()
     for index, each in enumerate(message.changes):
-        change = proto_types.part(each, read_kept, f"changes[{index}]")
-        overlay.changes[change.key] = KeptChange(change, each.by, each.at_ms)
+        kept = proto_types.part(each, read_kept, f"changes[{index}]")
+        overlay.changes[kept.key] = kept
     return overlay
 
 
-def read_kept(message: pb.KeptChange) -> OperatorChange:
+def read_kept(message: pb.KeptChange) -> KeptChange:
     """Read a setting. Raises WireError if the message has none."""
     what = message.WhichOneof("change")
     if what is None:
         reject("change", "is missing; name what was set")
-    return read_change(KINDS[what], getattr(message, what))
+    change = read_change(KINDS[what], getattr(message, what))
+    if not message.HasField("schedule"):
+        return KeptChange(change, message.by, message.at_ms)
+    if not change.kind.scheduled:
+        reject("schedule", f"a {what} cannot hold by the calendar; leave out the schedule")
+    return KeptChange(change, message.by, message.at_ms, read_schedule(message.schedule))

@@ -130,6 +130,10 @@ CHANGES: dict[str, tuple[str, Holds]] = {
         '[[weight]]\nframework_name = "spark*"\nweight = 3\n',
         lambda process: shares(process)["spark"]["weight"] == 3,
     ),
+    "pause": (
+        '[[pause]]\nrole = "dev"\n',
+        lambda process: ask(process, "pause", "list")["pauses"] == [{"role": "dev"}],
+    ),
     "gang": (
         '[[gang]]\nframework_name = "spark*"\ntasks = 3\n',
         lambda process: ask(process, "gang", "list")["gangs"][0]["tasks"] == 3,

@@ -50,6 +50,7 @@ def process() -> Iterator[SidecarProcess]:
             "limit set eng cpus:4",
             "weight set 2 --framework-name spark",
             "gang set 8 --framework-name spark",
+            "pause eng",
             "drain set a2",
             "shadow set tsf",
         ):

@@ -64,6 +64,9 @@ rules = {
         gang=st.builds(spb.Gang, tasks=st.integers(0, 2**32 - 1), **whom),
         **everybody,
     ),
+    "pause": st.builds(
+        spb.SetPauseRequest, pause=st.builds(spb.Pause, role=texts), remove=st.booleans()
+    ),
     "limit": st.builds(
         spb.SetLimitRequest, limit=st.builds(spb.Limit, role=texts, limit=amounts), **flags
     ),

@@ -24,6 +24,7 @@ from allocator.core import (
     SetDrain,
     SetGang,
     SetLimit,
+    SetPause,
     SetPolicy,
     SetShadow,
     Settings,
@@ -277,6 +278,8 @@ class Meddled(Followed):
         yield SetGang(role, "tenant-*", random.choice((None, 1, 2, 5)))
         amounts = {"cpus": random.randint(0, 20)}
         yield SetBudget(role, random.choice((None, amounts)), "day", hard=random.random() < 0.5)
+        if role:
+            yield SetPause(role, random.random() < 0.3)
         yield SetShadow(random.choice((None, PolicySpec("tsf", mode="characterised"))))
         settings = self.allocator.settings.copied()
         yield SetPolicy(settings.policy)

@@ -19,6 +19,7 @@ from allocator.core import (
     SetDrain,
     SetGang,
     SetLimit,
+    SetPause,
     SetPolicy,
     SetShadow,
     Settings,
@@ -172,6 +173,7 @@ SETTINGS = Settings(
     gangs={("b", ""): SetGang("b", "", 8)},
     budgets={("b",): SetBudget("b", {"gpus": 1}, "day", True, True, "gpus:1h", "2026-11-01")},
     drains=frozenset({"host-1", "agent-2"}),
+    pauses=frozenset({"b/c"}),
     shadow=PolicySpec("tsf", mode="characterised"),
 )
 
@@ -203,6 +205,8 @@ def test_the_first_record_holds_all_settings():
         SetGang("a", "b*", None),
         SetBudget("a/b", {"gpus": 500_000}, "week", hard=True),
         SetBudget("a/b", None),
+        SetPause("a"),
+        SetPause("a", paused=False),
         SetShadow(PolicySpec("choosy", mode="characterised", parameters={"unit": "tasks"})),
         SetShadow(None),
         SETTINGS,

@@ -36,11 +36,16 @@ def test_what_a_change_replaced_is_what_sets_it_again():
         (1, "me", 0),
         (2, "me", 2),
     ]
-    assert list(map(read_kept, history.replaced_by(1))) == [OLD, SetLimit("eng", None)]
+    assert [read_kept(each).change for each in history.replaced_by(1)] == [
+        OLD,
+        SetLimit("eng", None),
+    ]
     drained = of([Replaced(SetDrain("a1"), SetDrain("a1", drained=False))])
-    assert list(map(read_kept, drained.replaced_by(1))) == [SetDrain("a1")]
+    assert [read_kept(each).change for each in drained.replaced_by(1)] == [SetDrain("a1")]
     undrained = of([Replaced(None, SetDrain("a1"))])
-    assert list(map(read_kept, undrained.replaced_by(1))) == [SetDrain("a1", drained=False)]
+    assert [read_kept(each).change for each in undrained.replaced_by(1)] == [
+        SetDrain("a1", drained=False)
+    ]
 
 
 def test_it_is_read_as_it_was_written():

@@ -21,6 +21,7 @@ from allocator.core import (
     SetDrain,
     SetGang,
     SetLimit,
+    SetPause,
     SetPolicy,
     SetShadow,
     Settings,
@@ -50,6 +51,7 @@ BASE = Settings(
     weights={("a", ""): SetWeight("a", "", 3.0)},
     gangs={("a", ""): SetGang("a", "", 8)},
     budgets={("a",): SetBudget("a", {"gpus": 1000})},
+    pauses=frozenset({"a/b"}),
     shadow=PolicySpec("tsf"),
 )
 CHANGES = (
@@ -68,6 +70,8 @@ CHANGES = (
     SetGang("", "z*", 2),
     SetBudget("a", None),
     SetBudget("eng", {"gpus": 500_000}, "week", True, True, "gpus:1h", "2026-11-02"),
+    SetPause("a/b", paused=False),
+    SetPause("c"),
     SetShadow(None),
 )
 
@@ -266,6 +270,7 @@ MANY: dict[str, Callable[[int], OperatorChange]] = {
     "weights": lambda number: SetWeight(f"role{number}", "", 2.0),
     "budgets": lambda number: SetBudget(f"role{number}", {"gpus": 1000}),
     "gangs": lambda number: SetGang(f"role{number}", "", 8),
+    "pauses": lambda number: SetPause(f"role{number}"),
     "drains": lambda number: SetDrain(f"host-{number}"),
     "drains taken back": lambda number: SetDrain(f"host-{number}", drained=False),
 }

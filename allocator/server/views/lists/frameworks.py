@@ -14,7 +14,7 @@ from allocator.server.reports.report import Report, quantities_of, write_client
 from allocator.server.views.lists.bounds import PARTS_MAX, check_state, most_of, named, true_names
 from allocator.v1 import admin_pb2 as pb
 
-STATES = ("active", "inactive", "suppressed", "waiting")
+STATES = ("active", "inactive", "suppressed", "paused", "waiting")
 
 
 class FrameworksCopy(NamedTuple):
@@ -86,10 +86,12 @@ def _rows_by_framework(copied: FrameworksCopy) -> Mapping[int, list[int]]:
 def _states(copied: FrameworksCopy, handle: int, rows: list[int]) -> list[str]:
     active, clients = bool(copied.active[handle]), copied.books.clients
     suppressed = bool(rows) and bool(clients.suppressed[rows].all())
+    paused = bool(rows) and bool(copied.books.roles.paused[clients.role[rows]].all())
     flags = (
-        ("active", active and not suppressed),
+        ("active", active and not suppressed and not paused),
         ("inactive", not active),
         ("suppressed", suppressed),
+        ("paused", paused),
         ("waiting", bool((clients.waited[rows] > 0).any())),
     )
     return true_names(flags)

@@ -43,6 +43,7 @@ def _written(books: Report, rows: list[int]) -> Iterator[pb.ListedRole]:
             share=float(books.role_share[row]),
             frameworks=len(frameworks.get(path, ())),
             frameworks_waiting=len(waiting.get(path, ())),
+            paused=bool(books.roles.paused[row]),
         )
         if path in quotas:
             _write_quota(role, books, quotas[path])

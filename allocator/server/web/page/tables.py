@@ -144,9 +144,11 @@ def moment(seconds: float) -> str:
 
 
 def state(share: pb.Share) -> str:
-    """Whether a framework wants offers."""
+    """Whether a framework wants offers, and may have some."""
     if not share.active:
         return "inactive"
+    if share.paused:
+        return "paused"
     return "suppressed" if share.suppressed else "active"
 
 

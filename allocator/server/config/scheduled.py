@@ -1,0 +1,74 @@
+"""When rules of the configuration hold: the options of kinds whose rules can have a schedule."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+from pydantic import Field, model_validator
+
+from allocator.rule_kinds import RULES
+from allocator.server.config.checks import reject_at
+from allocator.server.config.schema import Section
+from allocator.server.system import timetable
+from allocator.server.system.timetable import ScheduleError
+from allocator.wire.settings.schedule import Schedule
+
+SCHEDULES_MAX = 200
+"""Rules by calendar, of operators and of the configuration together."""
+
+WHEN: Mapping[str, Any] = MappingProxyType(
+    {
+        name: (str, Field("", description=meaning, examples=[example]))
+        for name, meaning, example in (
+            (
+                "from",
+                "The rule holds by the calendar, not before this time; empty: no bound.",
+                "2026-12-24T18:00",
+            ),
+            ("until", "It holds before this time; empty: no bound.", "2026-12-27T06:00"),
+            ("every", "It begins at these times, in cron's syntax; empty: once.", "0 8 * * 1-5"),
+            ("for", "How long it holds from each time of `every` on.", "10h"),
+            ("tz", "Time zone of these times; empty: UTC.", "Europe/Berlin"),
+        )
+    }
+)
+"""When a rule holds, for kinds with a schedule."""
+
+
+class ScheduledSection(Section):
+    """When a rule holds: always, if no time is given."""
+
+    options: ClassVar[Mapping[str, Any]] = WHEN
+    """The options of this section. Some names are keywords of Python."""
+
+    @property
+    def schedule(self) -> Schedule | None:
+        """None: always."""
+        return timetable.read({name: getattr(self, name) for name in WHEN}, now_ms=None)
+
+    @model_validator(mode="after")
+    def check_schedule(self) -> "ScheduledSection":
+        """The schedule makes sense."""
+        try:
+            _ = self.schedule
+        except ScheduleError as error:
+            reject_at(error.field, str(error))
+        return self
+
+
+class BoundedSchedules(Section):
+    """The base of all arrays of rules."""
+
+    @model_validator(mode="after")
+    def check_number(self) -> "BoundedSchedules":
+        """There are not too many rules by calendar."""
+        rules = (each for kind in RULES if kind.scheduled for each in getattr(self, kind.name))
+        if (count := sum(schedule_of(each) is not None for each in rules)) > SCHEDULES_MAX:
+            kinds = next(kind.name for kind in RULES if kind.scheduled)
+            reject_at(kinds, f"{count} rules by calendar; at most {SCHEDULES_MAX}, remove some")
+        return self
+
+
+def schedule_of(rule: Section) -> Schedule | None:
+    """When a rule holds; None: always."""
+    return rule.schedule if isinstance(rule, ScheduledSection) else None

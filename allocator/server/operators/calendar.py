@@ -1,0 +1,167 @@
+"""Rules by calendar: which of them hold, what they change next, and the thread that follows them.
+
+A rule by calendar holds instead of the rule for the same; of several that hold, the one that was
+set last. The core knows no calendar: it receives changes of settings as they fall due.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
+from heapq import merge
+from itertools import islice
+from threading import Condition
+from typing import NamedTuple
+
+from allocator.server.system import timetable
+from allocator.server.system.lasting import LastingThread
+from allocator.server.system.timetable import ScheduleError, Window
+from allocator.wire.settings.overlay import KeptChange
+from allocator.wire.settings.schedule import id_of
+
+CALENDAR = "calendar"
+"""The author of its changes."""
+
+BACK_MS = 3 * 3_600_000
+"""A clock that is set back by no more stands still until it has caught up, as for cron."""
+
+LOOK_S = 30.0
+"""Longest time until the clock is looked at again: it may have been set."""
+
+ANSWER_S = 60.0
+"""How long the core may take to change settings; otherwise it is asked again."""
+
+
+class Clock:
+    """The time in milliseconds since 1970, which is not repeated if the clock is set back a bit."""
+
+    def __init__(self, now_s: Callable[[], float] = time.time) -> None:
+        self._now_s = now_s
+        self._last_ms = 0
+
+    def now_ms(self) -> int:
+        now_ms = int(self._now_s() * 1000)
+        if not now_ms < self._last_ms <= now_ms + BACK_MS:
+            self._last_ms = now_ms
+        return self._last_ms
+
+
+def holding(rules: Iterable[KeptChange], at_ms: int) -> tuple[KeptChange, ...]:
+    """Choose the rules by calendar that hold at a time, in order."""
+    return tuple(each for each in rules if _holds(each, at_ms))
+
+
+def _holds(rule: KeptChange, at_ms: int) -> bool:
+    assert rule.schedule is not None
+    try:
+        return timetable.holds(rule.schedule, at_ms)
+    except ScheduleError:  # such as a time zone that is not known here
+        return False
+
+
+def window(rule: KeptChange, at_ms: int) -> Window | None:
+    """Return the present or next time in which a rule holds; None: never again."""
+    assert rule.schedule is not None
+    try:
+        return timetable.window(rule.schedule, at_ms)
+    except ScheduleError:
+        return None
+
+
+class Coming(NamedTuple):
+    """A rule begins or ends to hold."""
+
+    at_ms: int
+    begins: bool
+    rule: KeptChange
+
+
+def coming(rules: Iterable[KeptChange], at_ms: int, most: int) -> list[Coming]:
+    """List what changes next."""
+    each = (islice(_changes(rule, at_ms), most) for rule in rules)
+    return list(islice(merge(*each, key=lambda one: one.at_ms), most))
+
+
+def _changes(rule: KeptChange, at_ms: int) -> Iterator[Coming]:
+    assert rule.schedule is not None
+    try:
+        for when_ms, begins in timetable.changes(rule.schedule, at_ms):
+            yield Coming(when_ms, begins, rule)
+    except ScheduleError:
+        return
+
+
+def about_rule(rule: KeptChange) -> str:
+    """Name a rule by calendar, and say when it holds."""
+    assert rule.schedule is not None
+    return f"{id_of(rule.key)}, {timetable.in_words(rule.schedule)}"
+
+
+def window_in_words(rule: KeptChange, at_ms: int) -> str:
+    """Say when a rule holds, now or the next time."""
+    assert rule.schedule is not None
+    zone, found = rule.schedule.zone, window(rule, at_ms)
+    if found is None:
+        return "is over"
+    until = f" until {timetable.shown(found.end_ms, zone)}" if found.end_ms else ""
+    if found.begin_ms <= at_ms:
+        return f"now{until}"
+    return f"from {timetable.shown(found.begin_ms, zone)}{until}"
+
+
+class CalendarThread:
+    """Tells the core when rules by calendar begin and end."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        rules: Callable[[], tuple[KeptChange, ...]],
+        is_due: Callable[[int], bool],
+        follow: Callable[[], Future[None]],
+    ) -> None:
+        """Prepare; nothing runs yet.
+
+        `rules`: all rules by calendar, on any thread.
+        `is_due`: whether a change is due at a time, on any thread.
+        `follow`: changes it, on the core's thread.
+        """
+        self._clock = clock
+        self._rules = rules
+        self._is_due = is_due
+        self._follow = follow
+        self._changed = Condition()
+        self._closing = self._looks_again = False
+        self._thread = LastingThread("calendar", self._run)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def look(self) -> None:
+        """Look at the rules again: they have changed."""
+        with self._changed:
+            self._looks_again = True
+            self._changed.notify_all()
+
+    def close(self, within_s: float = 5.0) -> None:
+        """End; the core must still respond."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        self._thread.end()
+        if self._thread.is_alive():
+            self._thread.join(within_s)
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._looks_again = False
+                if self._closing:
+                    return
+            now_ms = self._clock.now_ms()
+            if self._is_due(now_ms):
+                self._follow().result(ANSWER_S)
+            first = coming(self._rules(), now_ms, 1)
+            left_s = (first[0].at_ms - now_ms) / 1000 if first else LOOK_S
+            with self._changed:
+                self._changed.wait_for(
+                    lambda: self._closing or self._looks_again, min(left_s, LOOK_S)
+                )

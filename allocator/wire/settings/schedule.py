@@ -1,0 +1,53 @@
+"""When a rule holds by the calendar, as files and messages say it.
+
+What it means is in `allocator.server.system.timetable`: it needs a clock and time zones.
+"""
+
+import zlib
+from typing import NamedTuple
+
+from allocator.v1 import settings_pb2 as pb
+
+
+class Schedule(NamedTuple):
+    """The times at which a rule holds; times are in milliseconds since 1970.
+
+    `every`: cron syntax, in `zone`: an occurrence begins at each of these times and lasts `for_ms`.
+        Empty: there is one, from `from_ms` to `until_ms`.
+    """
+
+    from_ms: int = 0
+    """Nothing holds before; 0: no bound."""
+    until_ms: int = 0
+    """Nothing holds from then on; 0: no bound."""
+    every: str = ""
+    for_ms: int = 0
+    zone: str = "UTC"
+
+    @property
+    def text(self) -> str:
+        """It as a part of a key."""
+        return "/".join(map(str, self))
+
+
+def write_schedule(schedule: Schedule) -> pb.Schedule:
+    return pb.Schedule(**schedule._asdict())
+
+
+def read_schedule(message: pb.Schedule) -> Schedule:
+    return Schedule(
+        message.from_ms,
+        message.until_ms,
+        " ".join(message.every.split()),
+        message.for_ms,
+        message.zone or "UTC",
+    )
+
+
+def id_of(key: tuple[str, ...]) -> str:
+    """Short name of a rule by calendar, by which operators remove it.
+
+    >>> id_of(("limit", "eng", "0/0/0 8 * * */3600000/UTC"))
+    '7b5f7a25'
+    """
+    return f"{zlib.crc32(repr(key).encode()):08x}"
