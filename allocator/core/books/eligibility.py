@@ -158,10 +158,12 @@ class Eligibility:
     @property
     def excluded(self) -> BitWords:
         """Bits (A, W): bit ``c % 64`` of word ``c // 64`` means that client c is barred there."""
+        return self._now().excluded
 
     @property
     def excluding(self) -> Bools:
         """Whether any client may be barred from each agent, (A,). True may be out of date."""
+        return self._now().excluding
 
     def barred(self, client: Ints, agent: Ints) -> Bools:
         """Which pairs (N,) are excluded."""
