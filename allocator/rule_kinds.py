@@ -354,6 +354,7 @@ BUDGET = SettingKind(
     what="What a role and its descendants may hold over a period, in resource-hours. Over it, their"
     " frameworks are served after all others.",
     group="Budgets of roles: resource-hours per month, week or day.",
+    scheduled=True,
     commands=(
         "List the budgets, and what is left of them.",
         "Set the budget of a role and its descendants, replacing the present one and its credit.",

@@ -52,7 +52,7 @@ class Connection:
         typer.Option(
             envvar="MESOS_ALLOCATOR_TARGET",
             help="host:port or unix:/path. May be a comma-separated list, or repeated: then"
-            " the sidecar with a master's session is called. Default: {TARGET_DEFAULT}.",
+            f" the sidecar with a master's session is called. Default: {TARGET_DEFAULT}.",
         ),
     ] = None
     timeout: TimeoutOption = 10.0

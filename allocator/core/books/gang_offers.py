@@ -26,8 +26,8 @@ def note_gang_offers(state: State, client: Ints) -> None:
 def note_unmade(state: State, client: Ints) -> None:
     """Record that offers to these clients (N,) were not made as decided: gangs are as before.
 
-    Something changed while they were under way. The gang has declined nothing, and goes on
-    collecting.
+    Something changed while they were under way. The gang has declined nothing, and continues to
+    collect.
     """
     clients = state.clients
     if not clients.gang_offers:

@@ -29,7 +29,6 @@ from allocator.server.config.checks import (
     constraint_expression,
     host_name,
     no_directory,
-    non_blank,
     non_empty,
     non_empty_hours,
     non_empty_quantities,
@@ -40,11 +39,10 @@ from allocator.server.config.checks import (
     readable_file,
     reject_at,
     selection_name,
-    short,
     spec_that_builds,
 )
 from allocator.server.config.fairness import FairnessSection
-from allocator.server.config.role_rules import BudgetRule, RoleRule
+from allocator.server.config.rule_scopes import AgentRule, BudgetRule, FrameworksRule, RoleRule
 from allocator.server.config.scheduled import BoundedSchedules, ScheduledSection, schedule_of
 from allocator.server.config.schema import Count, Section
 from allocator.server.config.starvation import StarvationSection
@@ -172,45 +170,6 @@ class AccessSection(Section):
     admin_write_token: OptionalFile = Field(
         "", description="File with a token that also permits changes of settings; empty: no token."
     )
-
-
-class AgentRule(Section):
-    """Which agent a rule is for."""
-
-    live = True
-
-    agent: Annotated[str, AfterValidator(non_blank), AfterValidator(short)] = Field(
-        description="Its id or its host name.", examples=["node-17"]
-    )
-
-
-class FrameworksRule(Section):
-    """Which frameworks a rule is for."""
-
-    live = True
-
-    role: Annotated[str, AfterValidator(short)] = Field(
-        "",
-        description='Shell pattern of roles, such as "eng/*"; empty: all.',
-        examples=["eng/*"],
-    )
-    framework_name: Annotated[str, AfterValidator(short)] = Field(
-        "", description="Shell pattern of framework names; empty: all."
-    )
-    all: bool = Field(
-        False, description="true: for all frameworks. Required if both patterns are empty."
-    )
-
-    @model_validator(mode="after")
-    def check_patterns(self) -> "FrameworksRule":
-        """A rule without a scope needs `all`."""
-        named = bool(self.role or self.framework_name)
-        if named and self.all:
-            reject_at("all", "does not go with role or framework_name; leave it out, or them")
-        if not named and not self.all:
-            text = "the rule would be for every framework; give role or framework_name, or all ="
-            reject_at("all", f"{text} true")
-        return self
 
 
 def _section(kind: SettingKind) -> type[Section]:
