@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, model_validator
 
 from allocator.core import SetBudget, check_credit, parse_hours
-from allocator.server.config.checks import reject_at, role_path, short
+from allocator.server.config.checks import non_blank, reject_at, role_path, short
 from allocator.server.config.schema import Section
 
 
