@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from allocator.core import DEMAND_LABEL, PolicySpec
+from allocator.core import DEMAND_LABEL, PolicySpec, SetBudget, SetPause
 from allocator.core.books.quota import QuotaTree, bounds_of
 from allocator.core.books.state import State
 from allocator.core.cycle import cycle as cycles
@@ -87,7 +87,21 @@ def make(chance: random.Random, *, rules: bool) -> World:
     if rules and chance.random() < 0.5:
         guarantee, limit = chance.choice([("", "cpus:2"), ("cpus:2", "cpus:5"), ("cpus:3", "")])
         world.quota(chance.choice("abd"), guarantee, limit)
+    if rules:
+        restrict(world)
     return world
+
+
+def restrict(world: World) -> None:
+    """Add budgets that are used up within a cycle, or a paused role, to some of the worlds."""
+    allocator = world.allocator
+    agents, frameworks = len(allocator.state.agents), len(allocator.state.frameworks)
+    if agents % 3 == 0:
+        allocator.step(SetBudget("b", {"cpus": 1}, "day", hard=frameworks % 2 == 0))
+    if frameworks % 3 == 0:
+        allocator.step(SetBudget("a", {"mem": 1}, "week"))
+    if frameworks % 4 == 0:
+        allocator.step(SetPause("d"))
 
 
 @dataclass
