@@ -86,4 +86,4 @@ def demand_parts(watch: DemandWatch, roles_max: int) -> list[Part[Any]]:
     ]
 
 
-GROUPS: dict[str, Families[Any]] = {"Unmet demand and forecasts": (*UNMET, *FORECASTS)}
+GROUPS: dict[str, Families[Any]] = {"Unmet demand and forecasts": (*FORECASTS, *UNMET)}

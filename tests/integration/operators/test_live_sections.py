@@ -66,7 +66,7 @@ def test_live_is_what_the_core_is_told_and_nothing_else():
 
 def test_the_manual_names_the_sections_that_count_at_once():
     text = " ".join(MANUAL.read_text().split())
-    (said,) = re.findall(r"Otherwise (.*?) take effect together at once", text)
+    (said,) = re.findall(r"Otherwise (.*?) take effect together, immediately", text)
     named = set(re.findall(r"\[+(\w+)\]+", said))
     assert named == set(live_sections(Config))
 

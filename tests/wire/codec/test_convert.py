@@ -188,7 +188,7 @@ BAD_EVENTS = [
     ("inverse_offer { framework: 1 agent: 1 status: STATUS_UNSPECIFIED }", "status", "is 0"),
     ("inverse_offer { framework: 1 agent: 1 status: 77 }", "status", "is 77"),
     ('whitelist { hostnames: "h" }', "restricted", "is false though"),
-    ("outcomes { first_decision: 1 reason: 20 }", "reason[0]", "is 20"),
+    ("outcomes { first_decision: 1 reason: 21 }", "reason[0]", "is 21"),
     ("outcomes { first_decision: 1 reason: 0 }", "reason[0]", "is 0"),
     ("outcomes { first_decision: 1 reason: 2 kind: 0 }", "amount", "1 partial decisions times 1"),
     ("outcomes { first_decision: 1 reason: 2 kind: 0 amount: -1 }", "amount[0]", "is -1"),

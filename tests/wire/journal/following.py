@@ -276,8 +276,8 @@ class Meddled(Followed):
         yield SetDrain(f"host-{random.randint(0, 7)}", random.random() < 0.5)
         yield SetWeight(role, "tenant-*", random.choice((None, 0.5, 3.0)))
         yield SetGang(role, "tenant-*", random.choice((None, 1, 2, 5)))
-        amounts = {"cpus": random.randint(0, 20)}
-        yield SetBudget(role, random.choice((None, amounts)), "day", hard=random.random() < 0.5)
+        hours = {"cpus": random.choice((5, 1_000_000, 1_000_000))}
+        yield SetBudget(role, random.choice((None, hours)), "day", hard=random.random() < 0.3)
         if role:
             yield SetPause(role, random.random() < 0.3)
         yield SetShadow(random.choice((None, PolicySpec("tsf", mode="characterised"))))

@@ -99,7 +99,7 @@ def random_life(
 @pytest.mark.parametrize("spec", specs())
 def test_a_follower_knows_the_same_after_each_record(spec):
     """So have followers that join later, with operators' changes, plans and unknown clients."""
-    followed = random_life(spec, seed=3)
+    followed = random_life(spec, seed=10)
     assert followed.gangs
     assert followed.collected or spec != specs()[0]  # in most histories gangs collect
     planned = any(record.answered.HasField("first_plan") for record in followed.records)
@@ -125,7 +125,7 @@ def test_a_long_life_is_followed(seed):
 @pytest.mark.parametrize("name", ["drf", pytest.param("cmmf", marks=pytest.mark.long)])
 def test_where_the_policy_fails_the_grants_of_the_substitute_are_followed(name):
     flaky = Flaky(Random(5), 0.3)
-    followed = random_life(PolicySpec(name), 4, flaky.build, duration_ms=6_000)
+    followed = random_life(PolicySpec(name), 5, flaky.build, duration_ms=6_000)
     errors = {record.answered.policy_error for record in followed.records}
     assert len(errors) > 2, "it took too long, and granted too much"
 
