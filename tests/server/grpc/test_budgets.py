@@ -88,7 +88,7 @@ def test_credits_of_one_period_add_up(loop, stub):
     tell(loop, *CLUSTER)
     stub.SetBudget(budget(cpus=3, mem=9))
     for words in ("cpus:1h", "cpus:0.5h;mem:2h"):
-        budget_credit(Asking(stub), "eng", words)
+        budget_credit(Asking(stub), "eng", words)  # type: ignore[arg-type]
     listed = stub.ListBudgets(pb.ListBudgetsRequest())
     (rule,), (use,) = listed.budgets, listed.uses
     assert (rule.credit, rule.credit_from) == ("cpus:1.5h;mem:2h", "1970-01-01")
@@ -108,5 +108,5 @@ def test_a_credit_that_is_none_is_refused(loop, stub, role, words, text):
     tell(loop, *CLUSTER)
     stub.SetBudget(budget(cpus=3))
     with pytest.raises(typer.BadParameter) as found:
-        budget_credit(Asking(stub), role, words)
+        budget_credit(Asking(stub), role, words)  # type: ignore[arg-type]
     assert text in str(found.value)
