@@ -154,8 +154,7 @@ void Brain::takeBack(size_t before)
     state.books.release(offer.agent, offer.framework, offer.role, offer.parts);
   }
 
-  effects.offers.erase(
-      effects.offers.begin() + before, effects.offers.end());
+  effects.offers.erase(effects.offers.begin() + before, effects.offers.end());
 }
 
 
@@ -206,8 +205,7 @@ void Brain::judgeAlone(int64_t nowMs, Judging* judging)
 // one does not pass exactly as decided, none is offered.
 void Brain::judgeGang(int64_t nowMs, Judging* judging)
 {
-  const uint32_t count =
-      unjudged.front().decisions.gangs.count(judgedGangs++);
+  const uint32_t count = unjudged.front().decisions.gangs.count(judgedGangs++);
   const size_t before = effects.offers.size();
   std::vector<wire::OutcomeReason> reasons;
 
@@ -257,8 +255,9 @@ void Brain::judgeSome(int64_t nowMs)
 
   // Reserve first, because appending may throw: resources that are booked as
   // held must also be offered. The last gang may extend beyond the slice.
-  const size_t beyond =
-      judgedGangs < decisions.gangs.first_size() ? session::GANG_DECISIONS_MAX : 0;
+  const size_t beyond = judgedGangs < decisions.gangs.first_size()
+      ? session::GANG_DECISIONS_MAX
+      : 0;
   effects.offers.reserve(effects.offers.size() + end - judged + beyond);
 
   // Judge at least one decision per slice.
@@ -270,8 +269,7 @@ void Brain::judgeSome(int64_t nowMs)
     sendCoalesced();
     Message message;
     message.kind = Message::Kind::OUTCOMES;
-    message.outcomes.reset(
-        new session::Outcomes(std::move(judging.outcomes)));
+    message.outcomes.reset(new session::Outcomes(std::move(judging.outcomes)));
     emit(std::move(message));
   }
 

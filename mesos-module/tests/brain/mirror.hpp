@@ -26,8 +26,9 @@ public:
   void take(const wire::Outcomes& outcomes);
 
   // Makes an answer of these decisions.
-  session::Decisions
-  decide(const std::vector<wire::Holdings>& grants, const wire::Gangs& gangs);
+  session::Decisions decide(
+      const std::vector<wire::Holdings>& grants,
+      const wire::Gangs& gangs);
 
   // Returns a difference from the brain's books, or an empty string.
   std::string compare(Brain* brain) const;
