@@ -48,6 +48,6 @@ def id_of(key: tuple[str, ...]) -> str:
     """Short name of a rule by calendar, by which operators remove it.
 
     >>> id_of(("limit", "eng", "0/0/0 8 * * */3600000/UTC"))
-    '7b5f7a25'
+    'e8d30bc3'
     """
     return f"{zlib.crc32(repr(key).encode()):08x}"
