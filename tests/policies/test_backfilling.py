@@ -71,6 +71,7 @@ class Life:
         self.runs = list[tuple[int, int, int, int]]()
         self.began = dict[tuple[int, int], int]()
         self.now_ms, self.expected, self.lent, self.starts = 0, inf, 0, 0
+        self.full_ms = 0  # the last full cycle
 
     def _taught(self, framework: int) -> list[int]:
         """Durations that an earlier process learnt; for some frameworks too few."""
@@ -168,7 +169,8 @@ class Life:
             begun = any(who == GANG for who, _ in offered)
             if before is not None and begun:
                 self.starts += 1
-                assert self.now_ms < before.since_ms + COLLECT_MS
+                # A collection ends in the first full cycle after its time.
+                assert self.full_ms < before.since_ms + COLLECT_MS
             self.expected = inf
         elif full:
             self._check(
@@ -177,6 +179,7 @@ class Life:
         elif before is not None:
             for agent, kept in self._kept(free).items():
                 assert free[agent] - self.free()[agent] <= free[agent] - kept
+        self.full_ms = self.now_ms if full else self.full_ms
         for offer in offers:
             self._launch(*offer)
 

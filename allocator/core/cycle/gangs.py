@@ -262,6 +262,8 @@ def charge(snapshot: Snapshot, grants: Grants) -> Snapshot:
     """Return the snapshot with these grants held, but without a turn of their clients."""
     free, held, specials = snapshot.free.copy(), snapshot.held.copy(), snapshot.specials
     np.subtract.at(free, grants.agent, grants.amount)
+    # Grants may overlap: those before a gang's turn were given regardless of gangs placed earlier.
+    np.maximum(free, 0, out=free)
     np.add.at(held, grants.client, grants.amount)
     special_free = specials.free.copy()
     if len(grants.special):
@@ -271,6 +273,7 @@ def charge(snapshot: Snapshot, grants: Grants) -> Snapshot:
         order = np.argsort(key)
         place = np.searchsorted(key[order], agent * len(specials.kind) + grants.special)
         np.subtract.at(special_free, order[place], grants.special_amount)
+        np.maximum(special_free, 0, out=special_free)
         column = specials.column[grants.special]
         np.add.at(held, (client, column), grants.special_amount)
     return replace(
