@@ -196,6 +196,15 @@ class Bounds(NamedTuple):
             required=np.zeros(columns, np.int64),
         )
 
+    def rows_of(self, client: int) -> list[int]:
+        """Return the rows that bound a client: roles, innermost first, then its framework."""
+        rows, row = [], int(self.of_client[client])
+        while row >= 0:
+            rows.append(row)
+            row = int(self.above[row])
+        own = int(self.of_framework[client])
+        return rows if own < 0 else [*rows, own]
+
 
 class Gangs(NamedTuple):
     """Clients that start several tasks at once or not at all; see `allocator.core.cycle.gangs`.

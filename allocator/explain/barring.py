@@ -227,16 +227,6 @@ class PairChecker:
                 short[:, column] = wanted & ~fits
         return short
 
-    def bounds_of(self, client: int) -> list[int]:
-        """Return a client's bounds: those of its roles, innermost first, then its framework's."""
-        bounds, chain = self.snapshot.bounds, []
-        bound = int(bounds.of_client[client])
-        while bound >= 0:
-            chain.append(bound)
-            bound = int(bounds.above[bound])
-        own_bound = int(bounds.of_framework[client])
-        return chain if own_bound < 0 else [*chain, own_bound]
-
     def bounded_by(self, pairs: Pairs, bound: int | None, capacity: Ints | None = None) -> Bools:
         """Return whether a single bound bars pairs, (n,).
 

@@ -314,7 +314,7 @@ def _of_bounds(work: _Work, checker: PairChecker, pairs: Pairs, barring: Barring
     roomy = work.by_handle(handles, ~barring.no_room)
     ready = work.picture.agents.bound & work.picture.agents.active
     left = work.by_handle(handles, barring.bounded)
-    for bound in [*checker.bounds_of(work.subject.client), None]:
+    for bound in [*checker.snapshot.bounds.rows_of(work.subject.client), None]:
         here = work.by_handle(handles, checker.bounded_by(pairs, bound))
         emptied = checker.bounded_by(everywhere, bound, capacity)
         left &= ~here
@@ -373,7 +373,7 @@ def _of_gang(work: _Work, checker: PairChecker, barring: Barring) -> None:
         usable &= ~where if blocker.reason in {"constraint", "capability"} else True
     capacity = picture.agents.capacity[usable]
     most = int((capacity[:, demand > 0] // demand[demand > 0]).min(axis=1).sum())
-    for bound in checker.bounds_of(client):
+    for bound in checker.snapshot.bounds.rows_of(client):
         left = snapshot.bounds.left[bound, demand > 0] // demand[demand > 0]
         most = min(most, max(int(left.min()), 0))
     if client in picture.collecting:

@@ -389,9 +389,9 @@ def _examples(
 
 def _consumer(record: CycleRecord, checker: PairChecker, client: int) -> int:
     """Return the last client granted something under this client's bounds; else the last of all."""
-    mine = set(checker.bounds_of(client))
+    mine = set(checker.snapshot.bounds.rows_of(client))
     granted = record.grants.client.tolist()
-    beside = [each for each in granted if mine & set(checker.bounds_of(each))]
+    beside = [each for each in granted if mine & set(checker.snapshot.bounds.rows_of(each))]
     return int((beside or granted)[-1])
 
 
@@ -425,8 +425,8 @@ def _loss(
 def _why(checker: PairChecker, client: int, winner: int, scores: tuple[float, float]) -> str:
     """Explain why the winner was served before the client."""
     snapshot, (mine, its) = checker.snapshot, scores
-    owed = any(snapshot.bounds.owed[bound].any() for bound in checker.bounds_of(winner))
-    if owed:
+    bounds = snapshot.bounds
+    if bounds.owed[bounds.rows_of(winner)].any():
         return "its role is owed part of a guarantee, which comes first"
     last = snapshot.over_budget
     if last is not None and last[client] and not last[winner]:

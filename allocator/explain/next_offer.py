@@ -255,19 +255,9 @@ def _needed(snapshot: Snapshot, client: int) -> tuple[Ints, int]:
     return (snapshot.total > 0).astype(np.int64), 1
 
 
-def _chain(snapshot: Snapshot, client: int) -> list[int]:
-    """The bounds of a client."""
-    bounds = snapshot.bounds
-    rows, row = [int(bounds.of_framework[client])], int(bounds.of_client[client])
-    while row >= 0:
-        rows.append(row)
-        row = int(bounds.above[row])
-    return [each for each in rows if each >= 0]
-
-
 def _is_bounded(snapshot: Snapshot, client: int) -> bool:
     needed, opening = _needed(snapshot, client)
-    left = snapshot.bounds.left[_chain(snapshot, client)]
+    left = snapshot.bounds.left[snapshot.bounds.rows_of(client)]
     return bool(((left < opening * needed) & (needed > 0)).any())
 
 
@@ -339,7 +329,7 @@ def _kept(snapshot: Snapshot, client: int, needed: Ints) -> int:
     """Room that must stay free for guarantees, in tasks of the client."""
     bounds = snapshot.bounds
     kept = bounds.required.copy()
-    for row in _chain(snapshot, client):
+    for row in bounds.rows_of(client):
         if row < len(bounds.owed):
             kept = np.maximum(kept - bounds.owed[row], 0)
     kept = -(-kept[needed > 0] // needed[needed > 0])

@@ -196,11 +196,7 @@ def _signatures(snapshot: Snapshot, clients: Ints) -> list[bytes]:
 def _take_limit(snapshot: Snapshot, left: Ints, client: int, want: Want) -> bool:
     """Whether limits leave room for a client's want, which is then taken from them."""
     bounds, amount = snapshot.bounds, want.item * want.items
-    rows, row = [int(bounds.of_framework[client])], int(bounds.of_client[client])
-    while row >= 0:
-        rows.append(row)
-        row = int(bounds.above[row])
-    rows = [each for each in rows if each >= 0]
+    rows = bounds.rows_of(client)
     if ((left[rows] < amount) & (amount > 0)).any():
         return False
     left[rows] -= amount

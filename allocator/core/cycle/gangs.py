@@ -123,11 +123,7 @@ def within_limits(snapshot: Snapshot, client: int) -> bool:
     bounds, demand, need = snapshot.bounds, snapshot.demand[client], need_of(snapshot, client)
     if snapshot.specials.reach.any():
         return True  # special resources may not count against limits
-    rows, above = [int(bounds.of_framework[client])], int(bounds.of_client[client])
-    while above >= 0:
-        rows.append(above)
-        above = int(bounds.above[above])
-    left = bounds.left[[row for row in rows if row >= 0]]
+    left = bounds.left[bounds.rows_of(client)]
     return not ((left < need * demand) & (demand > 0)).any()
 
 
