@@ -13,6 +13,7 @@ from allocator.core import (
     EventError,
     OperatorChange,
     SessionLimits,
+    SetBudget,
     SetConstraint,
     SetDrain,
     SetLimit,
@@ -151,6 +152,7 @@ def some_change(chance: random.Random) -> OperatorChange:
     pattern = chance.choice(("a*", "*a", ""))
     changes: list[OperatorChange] = [
         SetLimit(role, {"cpus": chance.randint(1, 4) * 1000}),
+        SetBudget(role, {"cpus": chance.randint(1, 4) * 1000}, chance.choice(("day", "week"))),
         SetPause(role),
         SetDrain(chance.choice(("h1", "h2"))),
         SetWeight(pattern, "x", float(chance.randint(1, 4))),
