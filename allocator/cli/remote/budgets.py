@@ -7,6 +7,7 @@ import typer
 from google.protobuf.message import Message
 
 from allocator.cli.remote import completing
+from allocator.cli.remote.admin import quantities
 from allocator.cli.remote.connection import Sidecar, printed_by, remote
 from allocator.cli.remote.options import DryRun
 
@@ -44,10 +45,8 @@ def budget_credit(
     if use is None:
         text = "no master has a session with the sidecar, so the period is not known; try later"
         raise typer.BadParameter(text)
-    try:
-        hours = parse_hours(resources)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
+    given = quantities(resources, hours=True)
+    hours = dict(zip(given.name, given.amount, strict=True))
     if not hours:
         raise typer.BadParameter("names no resource; write resource-hours, as in 'gpus:20h'")
     begins = dt.date(1970, 1, 1) + dt.timedelta(use.begin_ms // _DAY_MS)

@@ -43,7 +43,7 @@ MANY = 2**31
 def allocate(policy: Policy, snapshot: Snapshot, seed: int) -> Grants:
     """Let a policy decide, and grant each gang as a whole."""
     if snapshot.gangs is None:
-        return policy.allocate(snapshot, seed)
+        return ask(policy, snapshot, seed)
     given, left = _to_collectors(policy, snapshot, seed)
     return joined(snapshot, [*given, *_to_others(policy, left, seed)])
 

@@ -22,19 +22,13 @@ def allocate(policy: Policy, snapshot: Snapshot, seed: int) -> Grants:
     if last is None:
         return gangs.allocate(policy, snapshot, seed)
     first = _with_guaranteed(snapshot, last)
-    given = _ask(policy, first, seed)
+    given = gangs.allocate(policy, first, seed)
     left = gangs.after(snapshot, [given])
     if left.gangs is not None:
         waits = ~np.isin(left.gangs.collects, given.client) & ~last[left.gangs.collects]
         kept = left.gangs._replace(collects=left.gangs.collects[waits])
         left = gangs.without_collected(replace(left, gangs=kept))
-    return gangs.joined(snapshot, [given, _ask(policy, _among(left, last), seed)])
-
-
-def _ask(policy: Policy, snapshot: Snapshot, seed: int) -> Grants:
-    if not len(snapshot.tree.client):
-        return Grants.none(len(snapshot.resources))
-    return gangs.allocate(policy, snapshot, seed)
+    return gangs.joined(snapshot, [given, gangs.allocate(policy, _among(left, last), seed)])
 
 
 def _among(snapshot: Snapshot, taking_part: Bools) -> Snapshot:
