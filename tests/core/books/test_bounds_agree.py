@@ -5,9 +5,11 @@ from pathlib import Path
 
 from allocator.core import bounds
 from allocator.server.config import Config
+from allocator.wire.codec.encode import GANG_DECISIONS_MAX
 from laboratory import resources
 
-TABLE = Path(__file__).resolve().parents[3] / "mesos-module/brain/user_input/bounds.hpp"
+MODULE = Path(__file__).resolve().parents[3] / "mesos-module"
+TABLE = MODULE / "brain/user_input/bounds.hpp"
 _BOUND = re.compile(r"constexpr size_t (\w+)\s*=\s*([^;]+);")
 
 
@@ -55,6 +57,12 @@ def test_the_limits_of_the_configuration_hold_what_the_module_lets_through():
 def test_an_agent_of_one_object_is_counted_alike_on_both_sides():
     # The module must not report an amount as large as the marker of an unknown one.
     assert of_module()["OBJECT_AMOUNT_MAX"] == bounds.CAPACITY_MAX - 1
+
+
+def test_no_gang_is_named_that_the_module_would_refuse():
+    """It would end the session."""
+    declared = (MODULE / "session/decisions.hpp").read_text("utf-8")
+    assert f"GANG_DECISIONS_MAX = {GANG_DECISIONS_MAX};" in declared
 
 
 def test_the_emulated_master_shares_kinds_as_the_module_does():
