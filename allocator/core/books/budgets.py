@@ -39,7 +39,9 @@ def _held(state: State) -> dict[str, list[int]]:
     Offered or used, reserved or not. Roles that hold nothing may be left out.
     """
     space, roles, clients, books = state.space, state.roles, state.clients, state.ledger.books
-    rows = np.flatnonzero(books.agents_held > 0)
+    paths = [path for (path,) in state.settings.budgets]
+    below = roles.inherit(dict.fromkeys(paths, 1), 0) > 0
+    rows = np.flatnonzero((books.agents_held > 0) & below[clients.role])
     if not len(rows):
         return {}
     if space.shared_kind.any():
@@ -50,7 +52,7 @@ def _held(state: State) -> dict[str, list[int]]:
     by_role = np.zeros((len(roles.parent), held.shape[1]), np.int64)
     np.add.at(by_role, clients.role[rows], held)
     found = {}
-    for path, amounts in roles.added_up(by_role, [each[0] for each in state.settings.budgets]):
+    for path, amounts in roles.added_up(by_role, paths):
         rule = state.settings.budgets[(path,)]
         found[path] = [
             int(amounts[column[name]]) if name in column else 0 for name in rule.budget or ()
