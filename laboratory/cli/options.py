@@ -2,6 +2,7 @@
 
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
@@ -187,6 +188,8 @@ def _as_told() -> Iterator[None]:
 def _end(number: int, _frame: FrameType | None) -> NoReturn:
     """Exit cleanly, with the code that a shell reports for a signal."""
     _told.append(number)
+    # Exiting inside gRPC's bookkeeping of calls can make its thread fail when the channel closes.
+    threading.excepthook = lambda _error: None
     sys.exit(128 + number)
 
 

@@ -177,7 +177,8 @@ def test_a_wrong_token_of_masters_is_one_line(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def signals():
+def signals(monkeypatch):
+    monkeypatch.setattr(threading, "excepthook", threading.excepthook)
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = [signal.getsignal(number) for number in numbers]
     yield numbers
@@ -214,6 +215,16 @@ def test_a_signal_amid_a_lock_still_ends_it(signals):
         with pytest.raises(SystemExit) as ended:
             play(number)
         assert ended.value.code == 128 + number
+
+
+def test_threads_that_an_exit_breaks_say_nothing(signals, capsys):
+    """gRPC's thread fails if a signal interrupts the start of a call and the channel closes."""
+    with pytest.raises(SystemExit), on_sidecar(None, force=False):
+        signal.raise_signal(signal.SIGINT)
+    thread = threading.Thread(target=lambda: 1 / 0)
+    thread.start()
+    thread.join()
+    assert capsys.readouterr().err == ""
 
 
 def test_a_signal_that_is_ignored_stays_so(signals):
