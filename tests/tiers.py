@@ -1,10 +1,11 @@
 """Two tiers of tests: `make test` takes minutes, `make test-all` also runs slow tests.
 
-A test of the second tier has the marker `long`. `long`, `seeds` and `examples` move some of the
-parameters or examples of a test there.
+A test of the second tier has the marker `long`. `long`, `some`, `seeds` and `examples` move some
+of the parameters or examples of a test there.
 """
 
 import os
+from collections.abc import Collection, Iterable
 
 import pytest
 from hypothesis import settings
@@ -21,6 +22,17 @@ def examples(quick: int, everything: int) -> settings:
 def long(*values: object) -> list:
     """Parameters of a test that belong to the second tier."""
     return [pytest.param(value, marks=pytest.mark.long) for value in values]
+
+
+def some(values: Iterable, quick: Collection) -> list:
+    """Parameters of a test; those not in `quick` belong to the second tier."""
+    return [
+        pytest.param(
+            *(each if isinstance(each, tuple) else (each,)),
+            marks=() if each in quick else pytest.mark.long,
+        )
+        for each in values
+    ]
 
 
 def seeds(quick: int, everything: int) -> list:

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.tiers import long
+
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "deploy" / "mesos" / "mesos-root"
 
@@ -208,7 +210,7 @@ def test_without_a_prefix_it_lies_in_the_tree(trees):
     assert (trees.build / "mesos-root" / "bin" / "protoc").is_file()
 
 
-@pytest.mark.parametrize("ssl", [False, True])
+@pytest.mark.parametrize("ssl", [True, *long(False)])
 def test_cmake_takes_the_prefix(trees, tmp_path, tool, ssl):
     trees.configure(ssl=ssl)
     if ssl and trees.layout == "cmake":

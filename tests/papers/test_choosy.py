@@ -146,7 +146,7 @@ def test_choosy_comes_to_the_examples(name: str, seed: int) -> None:
     assert ended.worsened == 0
 
 
-@examples(5, 15)
+@examples(2, 15)
 @given(
     arrays(np.bool_, (4, 12)), arrays(np.float64, (4, 12), elements=st.floats(0, 1)), st.integers(0)
 )

@@ -241,6 +241,7 @@ def test_the_departures_are_made_one_at_a_time():
     assert core["both as in the text"] != core["Sort redistributes all"]
 
 
+@pytest.mark.long
 def test_how_often_is_decided_is_bounded(monkeypatch):
     """A scheduler is called at every event, or at least after a fixed time."""
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from laboratory.papers.bonald import traffic as paper
-from tests.tiers import long
 
 DRF, PF = "drf", "pf"
 
@@ -12,9 +11,6 @@ DRF, PF = "drf", "pf"
 def rates(policy: str, profile: paper.Profile, ratio: float, load: float) -> np.ndarray:
     """Service rates where resource 1 has this load and ``rho1 = ratio * rho2``."""
     return paper.service_rates(policy, profile, paper.demand_at(load, profile, (ratio, 1.0)))
-
-
-LOADS = [paper.LOADS[0], *long(*paper.LOADS[1:])]
 
 
 @pytest.mark.long
@@ -26,7 +22,8 @@ def test_one_class_is_processor_sharing() -> None:
             np.testing.assert_allclose(alone, 1 - load, rtol=1e-3)
 
 
-@pytest.mark.parametrize("load", LOADS)
+@pytest.mark.long
+@pytest.mark.parametrize("load", paper.LOADS)
 def test_figure_1a_pf_outperforms_drf_for_both_classes(load: float) -> None:
     drf, pf = rates(DRF, paper.FIG_1, 1, load), rates(PF, paper.FIG_1, 1, load)
     assert drf[0] == pytest.approx(drf[1])
@@ -43,7 +40,8 @@ def test_figure_1a_especially_at_high_load() -> None:
     assert gains[-1] > 1.5
 
 
-@pytest.mark.parametrize("load", LOADS)
+@pytest.mark.long
+@pytest.mark.parametrize("load", paper.LOADS)
 def test_figure_1b_only_the_class_of_the_idle_resource_gains(load: float) -> None:
     """'Significantly higher' for class 2; for class 1 'practically the same'."""
     drf, pf = rates(DRF, paper.FIG_1, 3, load), rates(PF, paper.FIG_1, 3, load)
@@ -51,8 +49,9 @@ def test_figure_1b_only_the_class_of_the_idle_resource_gains(load: float) -> Non
     assert pf[0] == pytest.approx(drf[0], rel=0.01)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ratio", [1, 3])
-@pytest.mark.parametrize("load", LOADS)
+@pytest.mark.parametrize("load", paper.LOADS)
 def test_figure_2_class_2_gains_at_a_slight_cost_of_class_1(ratio: float, load: float) -> None:
     drf, pf = rates(DRF, paper.FIG_2, ratio, load), rates(PF, paper.FIG_2, ratio, load)
     assert pf[1] > 1.05 * drf[1]

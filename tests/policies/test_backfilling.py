@@ -17,14 +17,11 @@ from allocator.core import DEMAND_LABEL, GANG_LABEL, PolicySpec
 from allocator.core.demand.durations import EDGES_MS, SAMPLES_MIN
 from allocator.policies import POLICIES
 from tests.core.session import Session
-from tests.tiers import long
+from tests.tiers import long, some
 from tests.world.rows import given_back
 
 MODES = ("characterised", "oblivious")
-QUICK = {
-    *(("drf", "characterised"), ("drf", "oblivious"), ("ps-dsf", "characterised")),
-    *(("cmmf", "characterised"), ("quincy", "oblivious")),
-}
+QUICK = {("drf", "characterised"), ("quincy", "oblivious")}
 COLLECT_MS = 40_000
 SLOW, GANG, BRIEF = 1, 2, 3
 NAMES = {SLOW: "slow", GANG: "gang", BRIEF: "brief"}
@@ -245,15 +242,7 @@ def live(spec: PolicySpec, seed: int) -> tuple[int, int]:
     return life.lent, life.starts
 
 
-def kinds() -> list:
-    """Each policy in each mode; a few of these in the first tier."""
-    return [
-        pytest.param(*each, marks=() if each in QUICK else pytest.mark.long)
-        for each in product(POLICIES, MODES)
-    ]
-
-
-@pytest.mark.parametrize(("policy", "mode"), kinds())
+@pytest.mark.parametrize(("policy", "mode"), some(product(POLICIES, MODES), QUICK))
 def test_guests_end_before_the_gang_begins(policy, mode):
     first = 10 * sorted(POLICIES).index(policy)
     found = [live(PolicySpec(policy, mode=mode), seed) for seed in range(first, first + 4)]

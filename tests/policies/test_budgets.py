@@ -181,7 +181,8 @@ def test_waiting_over_a_budget_gives_no_turn_before_others():
     assert not session.state.clients.waited.any()
 
 
-@pytest.mark.parametrize("hard", [False, pytest.param(True, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("hard", [False, True])
 def test_a_month_of_budgets_is_met(hard):
     """Two roles with endless jobs of one to three hours, of a quarter of the cluster each.
 

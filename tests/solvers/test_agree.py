@@ -11,9 +11,10 @@ from tests.solvers.oracles import exact_gap
 
 @pytest.mark.parametrize("name", list(agree.TRIALS))
 def test_solvers_agree_with_their_oracles(name: str) -> None:
-    found = agree.run(name, instances=15, seed=1)
+    instances = 5 if name == "min_cost_flow, networkx" else 15
+    found = agree.run(name, instances, seed=1)
     assert found[agree.WRONG] == 0
-    assert found[agree.AGREES] >= 12
+    assert found[agree.AGREES] >= 0.8 * instances
 
 
 def test_a_wrong_answer_is_found(monkeypatch: pytest.MonkeyPatch, capsys) -> None:

@@ -6,6 +6,7 @@
 import os
 import socket
 import urllib.request
+from itertools import product
 
 import pytest
 from hypothesis import given
@@ -23,7 +24,7 @@ from tests.laboratory.master.books import of_state
 from tests.laboratory.master.masters import wire_link
 from tests.plain_loops import plain_sidecar
 from tests.server.metrics.scraping import samples, series
-from tests.tiers import examples, long
+from tests.tiers import examples, long, some
 
 FIRST = 3
 SEEDS = range(FIRST, FIRST + 1 + int(os.environ.get("MESOS_ALLOCATOR_EVERYTHING", "0")))
@@ -42,16 +43,12 @@ def run(seed, policy="drf", mode="oblivious", *, decision_ms=0, cut_every_ms=0, 
     return scenario, played.record
 
 
-# The first tier plays every second policy, in one mode; the second tier plays all, in both.
-IN_TURN = [
-    pytest.param(policy, mode, marks=[pytest.mark.long] * ((row + 2 * column) % 4 > 0))
-    for row, policy in enumerate(sorted(POLICIES))
-    for column, mode in enumerate(MODES)
-]
+# A criterion, one that is per agent, and a plan.
+QUICK = {("drf", MODES[0]), ("ps-dsf", MODES[1]), ("cmmf", MODES[1])}
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize(("policy", "mode"), IN_TURN)
+@pytest.mark.parametrize(("policy", "mode"), some(product(sorted(POLICIES), MODES), QUICK))
 def test_no_decision_needs_the_gates(policy, mode, seed):
     _, record = run(seed, policy, mode)
     assert record.steady[Reason.OFFERED] > 50

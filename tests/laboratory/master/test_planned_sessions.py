@@ -10,15 +10,11 @@ from laboratory.workloads.play import play
 from tests.laboratory.master.starvation import Watched
 
 PLANNING = tuple(name for name in POLICIES if isinstance(build(PolicySpec(name)), PlanningPolicy))
-FEW = {("cmmf", "characterised")}
-RUNS = [
-    pytest.param(policy, mode, marks=[] if (policy, mode) in FEW else [pytest.mark.long])
-    for policy in PLANNING
-    for mode in ("characterised", "oblivious")
-]
 
 
-@pytest.mark.parametrize(("policy", "mode"), RUNS)
+@pytest.mark.long
+@pytest.mark.parametrize("mode", ["characterised", "oblivious"])
+@pytest.mark.parametrize("policy", PLANNING)
 def test_everybody_is_served_and_nothing_is_rejected(monkeypatch, policy, mode):
     monkeypatch.setenv("MESOS_ALLOCATOR_TRACES", "/nonexistent")
     scenario, source = catalogue.openb(seed=1, agents=10, scale=0.005)
