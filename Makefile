@@ -146,8 +146,8 @@ fuzz-module: ## fuzz the module's C++, guided by coverage (clang): FUZZ_S=600; `
 
 .PHONY: doctest
 doctest: warm ## the examples in docstrings
-	pytest --doctest-modules allocator laboratory --ignore allocator/v1 --ignore laboratory/setup.py \
-	  $(ARGS)
+	python -m pytest -p tests.conftest --doctest-modules allocator laboratory \
+	  --ignore allocator/v1 --ignore laboratory/setup.py $(ARGS)
 
 .PHONY: papers
 papers: warm ## the papers' numbers, one test a claim
