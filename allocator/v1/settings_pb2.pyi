@@ -545,12 +545,17 @@ class SetBudgetRequest(_message.Message):
     REMOVE_FIELD_NUMBER: _builtins.int
     DRY_RUN_FIELD_NUMBER: _builtins.int
     FORCE_FIELD_NUMBER: _builtins.int
+    INSTEAD_OF_FIELD_NUMBER: _builtins.int
     remove: _builtins.bool
     dry_run: _builtins.bool
     force: _builtins.bool
     """As in SetDemandRequest."""
     @_builtins.property
     def budget(self) -> Global___Budget: ...
+    @_builtins.property
+    def instead_of(self) -> Global___Budget:
+        """If set, the change is refused unless this is the role's present budget."""
+
     def __init__(
         self,
         *,
@@ -558,10 +563,11 @@ class SetBudgetRequest(_message.Message):
         remove: _builtins.bool = ...,
         dry_run: _builtins.bool = ...,
         force: _builtins.bool = ...,
+        instead_of: Global___Budget | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["budget", b"budget"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["budget", b"budget", "instead_of", b"instead_of"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["budget", b"budget", "dry_run", b"dry_run", "force", b"force", "remove", b"remove"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["budget", b"budget", "dry_run", b"dry_run", "force", b"force", "instead_of", b"instead_of", "remove", b"remove"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -56,5 +56,5 @@ def budget_credit(
     changed: Any = type(rule)()
     changed.CopyFrom(rule)
     changed.credit, changed.credit_from = format_hours(hours), begins.isoformat()
-    response: Message = sidecar.ask("SetBudget", budget=changed, dry_run=dry_run)
+    response: Message = sidecar.ask("SetBudget", budget=changed, instead_of=rule, dry_run=dry_run)
     return response

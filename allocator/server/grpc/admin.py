@@ -20,6 +20,7 @@ from allocator.server.grpc.requests import (
     SERVICE,
     SETS,
     field_of,
+    instead_of,
     listed,
     messages_of,
     read_changes,
@@ -84,7 +85,11 @@ class AdminServicer:
             return judged
         operators = self._changes.operators
         found, told = self._changes.change(
-            context, change, lambda: listed(kind, operators.in_force), judged.change
+            context,
+            change,
+            lambda: listed(kind, operators.in_force),
+            judged.change,
+            instead_of(kind, request),
         )
         response: Message = type(judged)(**{field_of(kind): found, "change": told})
         return response

@@ -85,6 +85,13 @@ def read_changes(
     return changes
 
 
+def instead_of(kind: SettingKind, request: Any) -> OperatorChange | None:  # noqa: ANN401
+    """Return what a request expects to replace; None: anything."""
+    if "instead_of" not in request.DESCRIPTOR.fields_by_name or not request.HasField("instead_of"):
+        return None
+    return read_change(kind, type(request)(**{kind.name: request.instead_of}))
+
+
 def beside(change: OperatorChange, request: Any) -> list[OperatorChange]:  # noqa: ANN401
     """Return the further changes of a request: the same for other agents."""
     if change.kind.scope is not Scope.AGENT or change.takes_back:

@@ -45,6 +45,7 @@ class ChangeRequests:
         change: OperatorChange,
         listed: Callable[[], _T],
         judged: pb.Change,
+        instead_of: OperatorChange | None = None,
     ) -> tuple[_T, pb.Change]:
         """Make a change; ends the call if it is invalid.
 
@@ -53,6 +54,7 @@ class ChangeRequests:
 
         `listed`: reads the rest of the answer, right after the change; on the core's thread.
         `judged`: what came of the trial.
+        `instead_of`: as in `Requester`.
         """
         audit = self.operators.audit
         audited = AuditedChange(self._who(context), change)
@@ -61,7 +63,7 @@ class ChangeRequests:
             settings = wait(context, self._loop.call(self.operators.copied))
             limits, try_policy = self._loop.session_limits, self.operators.try_policy
             check(change, settings, limits, try_policy, left_s(context))
-            requester = Requester(audited.who, context.is_active, listed)
+            requester = Requester(audited.who, context.is_active, listed, instead_of)
             effect = settled(self.operators.set(change, requester), left_s(context))
         except EventError as error:
             audit.of_change(audited, result="refused", error=str(error))

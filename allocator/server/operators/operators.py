@@ -17,6 +17,7 @@ import structlog
 from allocator import policies
 from allocator.core import (
     Allocator,
+    EventError,
     OperatorChange,
     PolicySpec,
     SessionLimits,
@@ -74,6 +75,8 @@ class Requester(NamedTuple, Generic[_T]):
     """Whether they still wait: a change that has not begun when they are gone never does."""
     listed: Callable[[], _T]
     """Reads the response right after the change; on the core's thread."""
+    instead_of: OperatorChange | None = None
+    """The change is refused unless this is what has been set before; None: whatever that is."""
 
 
 class Operators:
@@ -282,6 +285,7 @@ class Operators:
         _check_waits(requester)
         standing = self._standing()
         before = standing.before(change)
+        _check_unchanged(before, requester.instead_of)
         overlay = self.overlay.without(())
         overlay.note(
             KeptChange(change, requester.by, int(time.time() * 1000)),
@@ -380,6 +384,12 @@ class Operators:
 def _check_waits(requester: Requester[_T]) -> None:
     if not requester.waits():
         raise GivenUpError
+
+
+def _check_unchanged(before: OperatorChange | None, expected: OperatorChange | None) -> None:
+    if expected is not None and value_of(before) != value_of(expected):
+        text = f"is now {value_of(before) or 'not set'}: changed meanwhile; try again"
+        raise EventError("value", expected.kind.name, text)
 
 
 class InForce(NamedTuple):

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import grpc
 import pytest
 import typer
 
@@ -93,6 +94,29 @@ def test_credits_of_one_period_add_up(loop, stub):
     (rule,), (use,) = listed.budgets, listed.uses
     assert (rule.credit, rule.credit_from) == ("cpus:1.5h;mem:2h", "1970-01-01")
     assert read_quantities(use.budget) == {"cpus": 4500, "mem": 11_000}
+
+
+def test_a_credit_is_refused_if_the_budget_was_changed_meanwhile(loop, stub):
+    """Both read the budget before either is given, so the second would replace the first."""
+    tell(loop, *CLUSTER)
+    stub.SetBudget(budget(cpus=3))
+    first, second = Asking(stub), Asking(stub)
+    ask = second.ask
+
+    def after_the_first(rpc: str, **fields: object) -> Any:
+        if rpc == "SetBudget":
+            budget_credit(first, "eng", "cpus:1h")  # type: ignore[arg-type]
+        return ask(rpc, **fields)
+
+    second.ask = after_the_first  # type: ignore[method-assign]
+    with pytest.raises(grpc.RpcError) as error:
+        budget_credit(second, "eng", "cpus:2h")  # type: ignore[arg-type]
+    assert "changed meanwhile; try again" in str(error.value)
+    (rule,) = stub.ListBudgets(pb.ListBudgetsRequest()).budgets
+    assert rule.credit == "cpus:1h"
+    budget_credit(first, "eng", "cpus:2h")  # type: ignore[arg-type]
+    (rule,) = stub.ListBudgets(pb.ListBudgetsRequest()).budgets
+    assert rule.credit == "cpus:3h"
 
 
 @pytest.mark.parametrize(
