@@ -30,8 +30,15 @@ from allocator.core.constraints import (
 from allocator.core.cycle.cycle import CycleReport
 from allocator.core.cycle.deciding import Decide, Decided, Question, check_told, decide_by
 from allocator.core.cycle.decisions import Decisions
-from allocator.core.cycle.gangs import need_of, task_room, tasks_in, without_collected
+from allocator.core.cycle.gang_progress import (
+    agents_of,
+    tasks_at_most,
+    tasks_collected,
+    tasks_that_fit,
+)
+from allocator.core.cycle.gangs import lines_of, need_of, without_collected
 from allocator.core.cycle.minimums import reaches
+from allocator.core.cycle.room import tasks_in
 from allocator.core.cycle.snapshot_builder import frozen
 from allocator.core.demand.budget_memory import GAP_MS, Spent, check_credit, over_in_words
 from allocator.core.demand.demand_memory import DemandMemory, Remembered
@@ -281,6 +288,7 @@ __all__ = [
     "UpdateAllocation",
     "UpdateFramework",
     "UserCodeError",
+    "agents_of",
     "asked_rows",
     "attributes_of",
     "bits",
@@ -304,6 +312,7 @@ __all__ = [
     "harmless",
     "has_free",
     "learnt",
+    "lines_of",
     "matches",
     "nbytes_of",
     "need_of",
@@ -322,8 +331,10 @@ __all__ = [
     "second_opinion",
     "see",
     "taken_back",
-    "task_room",
+    "tasks_at_most",
+    "tasks_collected",
     "tasks_in",
+    "tasks_that_fit",
     "usage_of",
     "warm",
     "whole_above",

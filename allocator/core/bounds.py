@@ -35,7 +35,10 @@ GANG_TASKS_MAX = 100_000
 """Tasks of a gang: a cycle looks for room for all of them."""
 
 REQUESTS_MAX = 64
-"""Entries of one REQUEST call that are read; the first non-empty one counts."""
+"""Entries of one REQUEST call that are read."""
+
+UNLIKE_MAX = 16
+"""Different tasks of a gang: each is compared with all agents."""
 
 ALTERNATIVES_MAX = 16
 """Alternatives of a minimum: each is compared with each offer."""

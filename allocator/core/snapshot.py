@@ -18,6 +18,7 @@ node
     root is N-1.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
@@ -206,34 +207,55 @@ class Bounds(NamedTuple):
         return rows if own < 0 else [*rows, own]
 
 
+class Lines(NamedTuple):
+    """The tasks of a gang: equal ones are a line, l lines.
+
+    `size` (l, R), in thousandths: what one task needs.
+    `count` (l,): number of tasks.
+    `agent` (l,): handle of the only agent on which they may run; 0: any; -1: there is no such
+        agent.
+    """
+
+    size: Ints
+    count: Ints
+    agent: Ints
+
+
 class Gangs(NamedTuple):
     """Clients that start several tasks at once or not at all; see `allocator.core.cycle.gangs`.
 
     `client` (n,): clients of this cycle with a gang and a known demand, ascending.
     `tasks` (n,): the size of each gang, in tasks (or lots) of the snapshot's demand.
+    `unlike`: by client, the tasks of gangs whose tasks differ. All tasks of other gangs are of the
+        client's demand.
+    `refuser`, `refused` (q,): for each filter of a client with such a gang: the client, ascending,
+        and the handle of the agent.
     `collects` (k,): the clients whose gangs collect; the earliest collection comes first.
-    `collector`, `collects_on`, `collects_for` (m,): for each agent on which a gang collects: the
-        client, the agent, and the number of tasks.
+    `collector`, `collects_on`, `collects_line`, `collects_for` (m,): for each agent and line for
+        which a gang collects: the client, the agent, the line, and the number of tasks.
     `guests` (k, C): which clients may be offered what each of `collects` keeps, because their tasks
         end in time; None: no gang has guests.
     """
 
     client: Ints
     tasks: Ints
+    unlike: Mapping[int, Lines]
+    refuser: Ints
+    refused: Ints
     collects: Ints
     collector: Ints
     collects_on: Ints
+    collects_line: Ints
     collects_for: Ints
     guests: Bools | None = None
 
     @staticmethod
     def of(client: Ints, tasks: Ints) -> "Gangs":
-        """Return gangs that do not collect.
+        """Return gangs of equal tasks that do not collect.
 
         `client`, `tasks`: as in the class.
         """
-        none = _nothing()
-        return Gangs(client, tasks, none, none, none, none)
+        return Gangs(client, tasks, {}, *[_nothing()] * 7)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,16 @@ from allocator.core import (
     Collecting,
     Ints,
     Snapshot,
+    agents_of,
     bits,
     format_quantities,
     need_of,
     out_of_reach,
     quoted,
     reaches,
-    task_room,
+    tasks_at_most,
+    tasks_collected,
+    tasks_that_fit,
 )
 from allocator.explain import budgets, cycles
 from allocator.explain.barring import Barring, PairChecker, Pairs, exclusions
@@ -366,16 +369,17 @@ def _of_gang(work: _Work, checker: PairChecker, barring: Barring) -> None:
     gangs = snapshot.gangs
     if gangs is None or client not in gangs.client:
         return
-    need, demand = need_of(snapshot, client), snapshot.demand[client]
+    need = need_of(snapshot, client)
     of_gang = f"its gang starts {need} tasks at once"
+    if (only := agents_of(snapshot, client)).size:
+        names = {
+            picture.agent_name(each) if each > 0 else "an unknown one" for each in only.tolist()
+        }
+        of_gang += f", some of them only on agent {', '.join(sorted(names)[:EXAMPLES])}"
     usable = picture.agents.ready.copy()
     for blocker, where in work.marks:
         usable &= ~where if blocker.reason in {"constraint", "capability"} else True
-    capacity = picture.agents.capacity[usable]
-    most = int((capacity[:, demand > 0] // demand[demand > 0]).min(axis=1).sum())
-    for bound in checker.snapshot.bounds.rows_of(client):
-        left = snapshot.bounds.left[bound, demand > 0] // demand[demand > 0]
-        most = min(most, max(int(left.min()), 0))
+    most = tasks_at_most(snapshot, client, picture.agents.capacity, usable)
     if client in picture.collecting:
         _of_collecting(work, snapshot, need)
         return
@@ -385,9 +389,9 @@ def _of_gang(work: _Work, checker: PairChecker, barring: Barring) -> None:
         mend = f"{smaller}, add agents, or raise the limit"
         work.mark("gang", cause, picture.agents.ready, mend)
         return
-    room = np.where(barring.open, task_room(snapshot, client)[snapshot.agents], 0)
-    if (found := int(room.sum())) < need:
-        agents = counted(int(np.count_nonzero(room)), "agent")
+    found, on = tasks_that_fit(snapshot, client, snapshot.agents[barring.open])
+    if found < need:
+        agents = counted(on, "agent")
         cause = f"{of_gang}; there is room for {found} on {agents} now"
         if (end_ms := picture.resting.get(client)) is not None:
             again_s = -(-(end_ms - picture.now_ms) // 1000)
@@ -399,13 +403,10 @@ def _of_gang(work: _Work, checker: PairChecker, barring: Barring) -> None:
 def _of_collecting(work: _Work, snapshot: Snapshot, need: int) -> None:
     """Mark all agents if free resources are being collected for the client's gang."""
     picture, client = work.picture, work.subject.client
-    its, gangs = picture.collecting[client], snapshot.gangs
-    assert gangs is not None
-    mine = gangs.collector == client
-    room = task_room(snapshot, client)[gangs.collects_on[mine]]
-    found = int(np.minimum(room, gangs.collects_for[mine]).sum())
-    names = ", ".join(map(picture.agent_name, its.agent[:EXAMPLES]))
-    more = f" and {len(its.agent) - EXAMPLES} more" if len(its.agent) > EXAMPLES else ""
+    its, found = picture.collecting[client], tasks_collected(snapshot, client)
+    handles = list(dict.fromkeys(its.agent))
+    names = ", ".join(map(picture.agent_name, handles[:EXAMPLES]))
+    more = f" and {len(handles) - EXAMPLES} more" if len(handles) > EXAMPLES else ""
     since_s = (picture.now_ms - its.since_ms) // 1000
     on = f" on agents {names}{more}" if names else ""
     cause = f"collecting: {found} of {need} tasks for {since_s} s{on}{_forecast(picture, its)}"

@@ -1106,13 +1106,17 @@ Global___WeightsUpdate: _TypeAlias = WeightsUpdate  # noqa: Y015
 
 @_typing.final
 class ResourceRequest(_message.Message):
-    """Mesos's REQUEST call, by which a framework states its needs."""
+    """Mesos's REQUEST call, by which a framework states its needs: what one of its tasks needs, or what
+    each of several tasks needs that start together. It holds until the next one, and is sent again
+    after each snapshot.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
     FRAMEWORK_FIELD_NUMBER: _builtins.int
     REQUESTS_FIELD_NUMBER: _builtins.int
     SET_ASIDE_FIELD_NUMBER: _builtins.int
+    AGENT_ID_FIELD_NUMBER: _builtins.int
     framework: _builtins.int
     @_builtins.property
     def requests(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Quantities]: ...
@@ -1120,16 +1124,21 @@ class ResourceRequest(_message.Message):
     def set_aside(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.SetAside]:
         """As in Framework."""
 
+    @_builtins.property
+    def agent_id(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The id of the only agent for each of `requests`; empty: any agent. No rows: any for all."""
+
     def __init__(
         self,
         *,
         framework: _builtins.int = ...,
         requests: _abc.Iterable[_types_pb2.Quantities] | None = ...,
         set_aside: _abc.Iterable[_types_pb2.SetAside] | None = ...,
+        agent_id: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["framework", b"framework", "requests", b"requests", "set_aside", b"set_aside"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "framework", b"framework", "requests", b"requests", "set_aside", b"set_aside"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -161,6 +161,7 @@ def _write_request(event: Request) -> pb.ResourceRequest:
         framework=event.framework,
         requests=map(proto_types.write_quantities, event.requests),
         set_aside=proto_types.write_set_aside(event.set_aside),
+        agent_id=event.agents,
     )
 
 

@@ -320,11 +320,14 @@ private:
   size_t workLeft(const std::string& payer) const;
   bool chargeWork(const Framework& framework, size_t work);
   bool chargeWork(const Framework& framework);
-  bool chargeWork(const Framework& framework, const wire::Event& message);
+  bool chargeRequest(const Framework& framework);
   void tellUpdate(uint32_t framework);
+  void tellRequest(uint32_t framework);
+  void tellRequests();
   void deferUpdate(uint32_t framework, const std::set<uint32_t>& suppressed);
   void tellSuppressed(uint32_t framework, const std::set<uint32_t>& roles);
   void sendLateUpdates(int64_t nowMs);
+  void sendLateRequests();
   void forgetLate(uint32_t framework, const std::string& id);
   void noteWaiting(
       const std::string& id,
@@ -433,10 +436,10 @@ private:
   std::unordered_map<std::string, size_t> workedOut;
 
   // Updates over budget, to be sent in a later interval: frameworks, with the
-  // roles that the sidecar believes to be suppressed; their last requests; ids
-  // of frameworks some of whose roles wait.
+  // roles that the sidecar believes to be suppressed; frameworks whose last
+  // request was not sent; ids of frameworks some of whose roles wait.
   std::map<uint32_t, std::set<uint32_t>> lateUpdates;
-  std::map<uint32_t, wire::Event> lateRequests;
+  std::set<uint32_t> lateRequests;
   std::set<std::string> lateRoles;
 
   Stats counted;

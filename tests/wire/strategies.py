@@ -214,7 +214,14 @@ events = st.one_of(
     whitelists,
     weights,
     quotas,
-    st.builds(Request, handles, st.lists(quantities, max_size=2).map(tuple)),
+    st.lists(st.tuples(quantities, st.sampled_from(["", "S0", "S9"])), max_size=3).flatmap(
+        lambda rows: st.builds(
+            Request,
+            handles,
+            st.just(tuple(needs for needs, _ in rows)),
+            agents=st.sampled_from([(), tuple(agent for _, agent in rows)]),
+        )
+    ),
     unavailabilities(),
     st.builds(
         InverseOffer,

@@ -15,7 +15,7 @@ from allocator.core.books.agent_rules import Rule
 from allocator.core.books.state import State
 from allocator.core.books.tables import REFINED, REVOCABLE, SHARED
 from allocator.core.constraints import parse_constraint
-from allocator.core.demand.own_words import Minimum, OwnWords, fits_nowhere
+from allocator.core.demand.own_words import Minimum, OwnWords, Requested, fits_nowhere, is_gang
 from allocator.core.demand.sources import Stated, declared_demand, own_demand, unstated_source
 from allocator.core.events import TOO_MANY, FrameworkInfo, SetAside, bounded
 
@@ -29,6 +29,8 @@ class Derived(NamedTuple):
     `stated`: the stated demand, (source, amounts by name); None: no demand is stated.
     `takes`: as in `ClientTable`.
     `minimum`: alternatives, each amounts by name; None: the default minimum of an offer.
+    `gang`: number of tasks that start together; 0: no gang.
+    `unlike`: these tasks, if they differ or are for certain agents.
     """
 
     stated: Stated
@@ -37,13 +39,14 @@ class Derived(NamedTuple):
     minimum: Minimum | None
     rule: Rule
     gang: int
+    unlike: Requested
 
 
 def derive(
     state: State,
     info: FrameworkInfo,
     words: OwnWords,
-    request: Mapping[str, int] | None,
+    request: Requested,
     roles: Iterable[int],
 ) -> dict[int, Derived]:
     """Combine a framework's information with operators' rules, for each of some roles (handles)."""
@@ -56,13 +59,16 @@ def derive(
     )
     for role in roles:
         path = state.roles.path[role]
+        stated = declared_demand(settings, own, info.name, path)
+        gang, unlike = _gang(state, info.name, words, request, stated, path)
         found[role] = Derived(
-            stated=declared_demand(settings, own, info.name, path),
+            stated=stated,
             takes=takes,
             weight=settings.framework_weight(path, info.name),
             minimum=words.minimum.get(role),
             rule=_rule(state, info, words, path),
-            gang=_gang(state, info, words, path),
+            gang=gang,
+            unlike=unlike,
         )
     return found
 
@@ -81,11 +87,25 @@ def _rule(state: State, info: FrameworkInfo, words: OwnWords, path: str) -> Rule
     )
 
 
-def _gang(state: State, info: FrameworkInfo, words: OwnWords, path: str) -> int:
-    """Return the size of a framework's gang in a role (path); 0: no gang."""
-    rule = state.settings.gang_rule(path, info.name)
-    tasks = words.gang if rule is None else rule
-    return tasks if tasks > 1 else 0
+def _gang(
+    state: State, name: str, words: OwnWords, request: Requested, stated: Stated, path: str
+) -> tuple[int, Requested]:
+    """Return the gang of a framework in a role (path), as in `Derived`.
+
+    An operators' rule about the demand leaves the number of requested tasks, but not their sizes.
+    """
+    rule = state.settings.gang_rule(path, name)
+    unlike: Requested = ()
+    if rule is not None:
+        tasks = rule
+    elif is_gang(request):
+        tasks = sum(each.count for each in request)
+        alike = len(request) == 1 and not request[0].agent
+        if not alike and stated is not None and stated[0] == "request":
+            unlike = request
+    else:
+        tasks = words.gang
+    return (tasks if tasks > 1 or unlike else 0), unlike
 
 
 def take(state: State, derived: Mapping[int, Derived]) -> None:
@@ -96,32 +116,27 @@ def take(state: State, derived: Mapping[int, Derived]) -> None:
             clients.takes[client] = its.takes
             clients.version += 1
         clients.weight[client] = its.weight
-        _take_gang(state, client, its.gang)
+        _take_gang(state, client, its.gang, its.unlike)
         _take_minimum(state, client, its.minimum)
     _take_demands(state, {client: its.stated for client, its in derived.items()})
     state.eligibility.set_rules({client: its.rule for client, its in derived.items()})
 
 
 def refresh_demands(state: State, clients: Sequence[int]) -> None:
-    """Recompute the stated demands of clients (rows), except clients of unknown frameworks."""
-    table, settings, stated = state.frameworks, state.settings, {}
+    """Recompute stated demands and gangs of clients (rows), except of unknown frameworks."""
+    table, settings, demands = state.frameworks, state.settings, {}
     for client, framework, info, path in _known(state, clients):
-        own = own_demand(table.words[framework].demand, table.request.get(framework))
-        stated[client] = declared_demand(settings, own, info.name, path)
-    _take_demands(state, stated)
+        words, request = table.words[framework], table.request.get(framework, ())
+        own = own_demand(words.demand, request)
+        stated = demands[client] = declared_demand(settings, own, info.name, path)
+        _take_gang(state, client, *_gang(state, info.name, words, request, stated, path))
+    _take_demands(state, demands)
 
 
 def refresh_weights(state: State, clients: Sequence[int]) -> None:
     """Recompute the weights of clients (rows), except clients of unknown frameworks."""
     for client, _, info, path in _known(state, clients):
         state.clients.weight[client] = state.settings.framework_weight(path, info.name)
-
-
-def refresh_gangs(state: State, clients: Sequence[int]) -> None:
-    """Recompute the sizes of gangs of clients (rows), except clients of unknown frameworks."""
-    words = state.frameworks.words
-    for client, framework, info, path in _known(state, clients):
-        _take_gang(state, client, _gang(state, info, words[framework], path))
 
 
 def refresh_rules(state: State, clients: Sequence[int]) -> None:
@@ -143,10 +158,11 @@ def _known(state: State, clients: Sequence[int]) -> Iterator[tuple[int, int, Fra
 
 def _take_demands(state: State, demands: Mapping[int, Stated]) -> None:
     """Store stated demands; `demand.sources` defines which of several demands is in force."""
-    clients, space = state.clients, state.space
+    clients, space, unlike = state.clients, state.space, state.clients.unlike
     # An unknown resource may add a column, so find all unknown ones before making rows of amounts.
     for client, stated in demands.items():
         unknown = frozenset[str]() if stated is None else space.unknown(stated[1])
+        unknown = unknown.union(*(space.unknown(each.amounts) for each in unlike.get(client, ())))
         if client in clients.minimum:
             unknown = unknown.union(*map(space.unknown, clients.minimum[client]))
         _note_unfit(state, client, unknown)
@@ -192,12 +208,22 @@ def _take_minimum(state: State, client: int, minimum: Minimum | None) -> None:
     state.clients.minimum[client] = minimum
 
 
-def _take_gang(state: State, client: int, tasks: int) -> None:
-    """Store the size of a client's gang; 0: no gang."""
-    if tasks:
-        state.clients.gangs[client] = tasks
-    else:
-        state.clients.forget_gang(client)
+def _take_gang(state: State, client: int, tasks: int, unlike: Requested) -> None:
+    """Store a client's gang, as in `Derived`."""
+    clients = state.clients
+    if not tasks:
+        clients.forget_gang(client)
+        return
+    clients.gangs[client] = tasks
+    if clients.unlike.get(client, ()) == unlike:
+        return
+    clients.unlike.pop(client, None)
+    if unlike:
+        clients.unlike[client] = unlike
+    # Where it collects was chosen for other tasks; its time goes on.
+    if client in clients.collecting:
+        its = clients.collecting[client]
+        clients.collecting[client] = its._replace(agent=(), line=(), tasks=(), lent=())
 
 
 def refit(state: State, names: set[str]) -> None:
@@ -242,9 +268,10 @@ def note_aside(state: State, framework: int) -> None:
 
 def _nowhere(state: State, framework: int, words: OwnWords) -> Iterable[SetAside]:
     """Yield the demands and minimums of a framework that name a resource that no agent has."""
-    request, unknown = state.frameworks.request.get(framework), state.space.unknown
+    request, unknown = state.frameworks.request.get(framework, ()), state.space.unknown
     stated = own_demand(words.demand, request)
-    if stated is not None and (names := unknown(stated[1])):
+    amounts = [each.amounts for each in request] or ([stated[1]] if stated else [])
+    if stated and (names := frozenset[str]().union(*map(unknown, amounts))):
         yield fits_nowhere({"label": "labels"}.get(stated[0], stated[0]), names)
     for any_of in words.minimum.values():
         if names := frozenset[str]().union(*map(unknown, any_of)):

@@ -169,7 +169,7 @@ def _subscribe(state: State, event: AddFramework | UpdateFramework, *, active: b
     served = _served(state, event)
     words = read_words(event.info)
     others = {int(clients.role[client]) for client in _clients_of(state, framework)}
-    request = table.request.get(framework)
+    request = table.request.get(framework, ())
     derived = derive(state, event.info, words, request, others.union(served))
     table.reserve(framework + 1)
     if active is not None:
@@ -294,16 +294,14 @@ def _clients_in(state: State, framework: int, roles: tuple[int, ...]) -> list[in
 def request(state: State, event: Request) -> None:
     framework, table = event.framework, state.frameworks
     check_framework(state, framework)
-    # A framework may make several requests at once; the first one that names amounts counts.
     stated, aside = read_request(event)
     info, words = table.info[framework], table.words[framework]
     assert info is not None
     rows = sorted(table.clients[framework])
     roles = [int(state.clients.role[client]) for client in rows]
     derived = derive(state, info, words, stated, roles)
-    if stated is None:
-        table.request.pop(framework, None)
-    else:
+    table.request.pop(framework, None)
+    if stated:
         table.request[framework] = stated
     table.request_aside[framework] = bounded([*aside, *event.set_aside])
     take(state, {client: derived[role] for client, role in zip(rows, roles, strict=True)})

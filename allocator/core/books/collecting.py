@@ -7,7 +7,8 @@ class Collecting(NamedTuple):
     """What a gang collects: the agents on which free resources are kept for it.
 
     `since_ms`: when the collection began, by the master's clock.
-    `agent`, `tasks`: handles of the agents, and the number of tasks to keep room for on each.
+    `agent`, `line`, `tasks`: for what room is kept: handles of the agents, lines of the gang (see
+        `Lines`), and how many tasks of the line on the agent.
     `kept` (R,), in thousandths: what was free and kept at the start of the last full cycle.
     `expected_ms`: when the gang is expected to begin, by the medians of learnt durations: the
         earliest of all forecasts. -1: no forecast yet.
@@ -17,6 +18,7 @@ class Collecting(NamedTuple):
 
     since_ms: int
     agent: tuple[int, ...] = ()
+    line: tuple[int, ...] = ()
     tasks: tuple[int, ...] = ()
     kept: tuple[int, ...] = ()
     expected_ms: int = -1

@@ -7,7 +7,7 @@ import numpy as np
 
 from allocator.core.books.collecting import Collecting, GangOffers
 from allocator.core.bounds import CAPACITY_MAX
-from allocator.core.demand.own_words import OwnWords
+from allocator.core.demand.own_words import OwnWords, Requested
 from allocator.core.events import TOO_MANY, AgentInfo, Aside, FrameworkInfo, SetAside, bounded
 from allocator.core.numba.array_structures import FreeRows, pair, read_only
 from allocator.core.numba.columns import Table, column, listed
@@ -118,7 +118,7 @@ class AgentTable(Table):
 class FrameworkTable(Table):
     """Frameworks by handle; row 0 is unused.
 
-    `request`: amounts by name that a framework asked for in a REQUEST call, by framework.
+    `request`: what a framework asked for in its last REQUEST call, by framework.
     `words`: the needs stated in a framework's information, by framework.
     `unserved`: roles in which a framework is not served, because a limit is reached.
     `aside`: ignored input of frameworks; contains only frameworks with such input.
@@ -140,7 +140,7 @@ class FrameworkTable(Table):
 
     def __init__(self) -> None:
         super().__init__()
-        self.request: dict[int, Mapping[str, int]] = {}
+        self.request: dict[int, Requested] = {}
         self.words: dict[int, OwnWords] = {}
         self.unserved: dict[int, frozenset[int]] = {}
         self.aside: dict[int, Aside] = {}
@@ -176,6 +176,7 @@ class ClientTable(Table):
     `unfit`: names that a client's demand or minimum contains and no agent has; contains only such
         clients.
     `gangs`: number of tasks that must start together; contains only clients with a gang.
+    `unlike`: the tasks of gangs whose tasks differ, or are for certain agents.
     `collecting`: what each collecting gang keeps; the earliest collection comes first. An entry is
         in force only while its client has `waited`.
     `gang_offers`: how clients reacted to gangs that they were offered.
@@ -244,6 +245,7 @@ class ClientTable(Table):
         self.minimum: dict[int, tuple[Mapping[str, int], ...]] = {}
         self.unfit: dict[int, frozenset[str]] = {}
         self.gangs: dict[int, int] = {}
+        self.unlike: dict[int, Requested] = {}
         self.collecting: dict[int, Collecting] = {}
         self.gang_offers: dict[int, GangOffers] = {}
         self.too_large: set[int] = set()
@@ -293,7 +295,7 @@ class ClientTable(Table):
 
     def forget_gang(self, row: int) -> None:
         """Remove all data about a client's gang."""
-        for of_gang in (self.gangs, self.collecting, self.gang_offers):
+        for of_gang in (self.gangs, self.unlike, self.collecting, self.gang_offers):
             of_gang.pop(row, None)
         self.too_large.discard(row)
 

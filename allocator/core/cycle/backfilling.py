@@ -162,8 +162,8 @@ def _pairs(grants: Grants) -> Ints:
     return (grants.agent << np.int64(32)) | grants.client
 
 
-def kept_lent(state: State, client: int, its: Collecting) -> dict[int, int]:
-    """Return the agents that a gang lent and still keeps, and the number of tasks for each.
+def kept_lent(state: State, client: int, its: Collecting) -> dict[tuple[int, int], int]:
+    """Return what a gang keeps on agents that it lent: tasks by agent (handle) and line.
 
     After the gang's expected start there are none, even if guests still run: the gang chooses again
     from all agents.
@@ -174,5 +174,5 @@ def kept_lent(state: State, client: int, its: Collecting) -> dict[int, int]:
     lent = lent[state.agents.ready[lent]]
     barred = bits(state.eligibility.excluded, lent, np.full(len(lent), client))
     usable = set(lent[~barred].tolist())
-    places = zip(its.agent, its.tasks, strict=True)
-    return {agent: tasks for agent, tasks in places if agent in usable}
+    places = zip(its.agent, its.line, its.tasks, strict=True)
+    return {(agent, line): tasks for agent, line, tasks in places if agent in usable}

@@ -29,18 +29,19 @@ from allocator.core.cycle.backfilling import (
     kept_lent,
     with_guests,
 )
+from allocator.core.cycle.first_fit import decreasing, placed_on
 from allocator.core.cycle.gangs import (
-    MANY,
     agents_open_to,
     charge,
     collected,
-    need_of,
-    task_room,
+    lines_of,
+    total_of,
     within_limits,
     without_collected,
 )
+from allocator.core.cycle.room import Room, tasks_in, tasks_on
 from allocator.core.cycle.servable import servable
-from allocator.core.snapshot import Bools, Gangs, Ints, Snapshot, Tier
+from allocator.core.snapshot import Bools, Gangs, Ints, Lines, Snapshot, Tier
 
 COLLECTING_MAX = 16
 """Maximum number of gangs that collect at the same time."""
@@ -111,7 +112,7 @@ def collected_on(state: State, gangs: Gangs, handle: Ints) -> Gangs:
     """
     within = set(gangs.client.tolist())
     collects = [each for each in collectors(state) if each in within]
-    owner, agent, tasks = [], [], []
+    owner, agent, line, tasks = [], [], [], []
     for each in collects:
         its = state.clients.collecting[each]
         place = np.searchsorted(handle, its.agent)
@@ -119,12 +120,14 @@ def collected_on(state: State, gangs: Gangs, handle: Ints) -> Gangs:
         here[here] = handle[place[here]] == np.array(its.agent, np.int64)[here]
         owner.append(np.full(np.count_nonzero(here), each))
         agent.append(place[here])
+        line.append(np.array(its.line, np.int64)[here])
         tasks.append(np.array(its.tasks, np.int64)[here])
     none = np.empty(0, np.int64)
     return gangs._replace(
         collects=np.array(collects, np.int64),
         collector=np.concatenate([none, *owner]),
         collects_on=np.concatenate([none, *agent]),
+        collects_line=np.concatenate([none, *line]),
         collects_for=np.concatenate([none, *tasks]),
     )
 
@@ -175,7 +178,7 @@ def _note_rests(state: State, snapshot: Snapshot) -> None:
 
 def _kept_share(state: State, snapshot: Snapshot, client: int, its: Collecting) -> float:
     """Return the dominant share of what a gang keeps when its collection is complete."""
-    wanted = need_of(snapshot, client) * snapshot.demand[client]
+    wanted = total_of(snapshot, client)
     if not snapshot.characterised[client]:
         agents = state.space.by_column(state.agents.capacity[list(its.agent)])
         wanted = np.maximum(wanted, agents.sum(axis=0))
@@ -195,36 +198,43 @@ def _fair_share(snapshot: Snapshot, client: int) -> float:
 
 def _is_too_large(state: State, snapshot: Snapshot, limit: Ints, client: int) -> bool:
     """Whether a gang exceeds limits, or all agents that it may use even if nothing were held."""
-    need, demand = need_of(snapshot, client), snapshot.demand[client]
+    lines, total = lines_of(snapshot, client), total_of(snapshot, client)
     bounds, bound = snapshot.bounds, int(snapshot.bounds.of_client[client])
     while bound >= 0 and not snapshot.specials.reach.any():
-        if ((limit[bound] < need * demand) & (demand > 0)).any():
+        if ((limit[bound] < total) & (total > 0)).any():
             return True
         bound = int(bounds.above[bound])
     agents = np.flatnonzero(state.agents.ready)
     barred = bits(state.eligibility.excluded, agents, np.full(len(agents), client))
-    room = np.minimum(_room_when_empty(state, snapshot, client, agents[~barred]), need)
-    return int(room.sum()) < need
+    room = _room_when_empty(state, snapshot, client, agents[~barred], total)
+    order = decreasing(snapshot, lines)
+    tasks, _ = placed_on(lines, order, room, agents[~barred])
+    return bool((tasks.sum(axis=1) < lines.count).any())
 
 
-def _room_when_empty(state: State, snapshot: Snapshot, client: int, agents: Ints) -> Ints:
-    """Return how many tasks of a client would fit on each agent (n handles) if it were empty."""
-    specials, demand = snapshot.specials, snapshot.demand[client]
+def _room_when_empty(
+    state: State, snapshot: Snapshot, client: int, agents: Ints, total: Ints
+) -> Room:
+    """Return the room for tasks of a client on each agent (n handles) if it were empty.
+
+    `total` (R,): zeros for resources that no task needs; these are left out.
+    """
+    specials, shape = snapshot.specials, (len(agents), len(total))
     reach = specials.reach[:, client // 64] >> np.uint64(client % 64) & np.uint64(1)
-    fits = np.full(len(agents), MANY)
-    for column in np.flatnonzero(demand).tolist():
-        need = int(demand[column])
+    room = Room(*(np.zeros(shape, np.int64) for _ in Room._fields))
+    for column in np.flatnonzero(total).tolist():
         special = np.flatnonzero((reach != 0) & (specials.column == column))
         tier, kind = specials.tier[special], specials.kind[special]
         plain = int(snapshot.filters.plain_kind[column])
         usual = set(kind[tier < Tier.REVOCABLE].tolist()) | ({plain} if plain >= 0 else set())
-        here = np.zeros(len(agents), np.int64)
-        for kinds in (usual, set(kind[tier == Tier.REVOCABLE].tolist())):
-            here += state.agents.capacity[np.ix_(agents, sorted(kinds))].sum(axis=1) // need
-        shared = sorted(set(kind[tier == Tier.SHARED].tolist()))
-        enough = (state.agents.capacity[np.ix_(agents, shared)] >= need).any(axis=1)
-        fits = np.minimum(fits, np.where(enough, MANY, here))
-    return fits
+        revocable = set(kind[tier == Tier.REVOCABLE].tolist())
+        shared = set(kind[tier == Tier.SHARED].tolist())
+        for into, kinds in zip(room, (usual, revocable, shared), strict=True):
+            amounts = state.agents.capacity[np.ix_(agents, sorted(kinds))]
+            into[:, column] = (
+                amounts.max(axis=1, initial=0) if kinds is shared else amounts.sum(axis=1)
+            )
+    return room
 
 
 def _chosen(
@@ -232,51 +242,80 @@ def _chosen(
 ) -> dict[int, Collecting]:
     """Choose where each gang collects, in the order in which the collections began."""
     lent = {client: kept_lent(state, client, its) for client, its in going.items() if its.lent}
-    taken = np.isin(snapshot.handle, [agent for places in lent.values() for agent in places])
+    handles = [agent for places in lent.values() for agent, _ in places]
+    taken = np.isin(snapshot.handle, handles)
     found = {}
     for client, its in going.items():
         places = lent.get(client, {})
-        need = need_of(snapshot, client) - sum(places.values())
-        if need > 0:
-            agent, tasks = _places(state, snapshot, client, taken, need)
-            taken[agent] = True
-            handles = snapshot.handle[agent]
-            places |= dict(zip(handles.tolist(), tasks.tolist(), strict=True))
+        lines = lines_of(snapshot, client)
+        missing = lines.count.copy()
+        for (_, line), tasks in places.items():
+            missing[line] -= tasks
+        if (missing > 0).any():
+            lines = lines._replace(count=np.maximum(missing, 0))
+            places |= _places(state, snapshot, client, taken, lines)
         found[client] = its._replace(
-            agent=tuple(places),
+            agent=tuple(agent for agent, _ in places),
+            line=tuple(line for _, line in places),
             tasks=tuple(places.values()),
-            lent=tuple(each for each in its.lent if each in places),
+            lent=tuple(each for each in its.lent if each in {agent for agent, _ in places}),
         )
     return found
 
 
 def _places(
-    state: State, snapshot: Snapshot, client: int, taken: Bools, need: int
-) -> tuple[Ints, Ints]:
-    """Choose agents (n,) on which a gang collects, and a number of tasks for each, (n,).
+    state: State, snapshot: Snapshot, client: int, taken: Bools, lines: Lines
+) -> dict[tuple[int, int], int]:
+    """Choose where a gang collects for its missing tasks: how many, by agent (handle) and line.
 
-    `taken` (A,): agents that this or another gang has already.
-    `need`: the total number of tasks.
+    `taken` (A,): agents that this or another gang has already; the new ones are added.
+    `lines`: the missing tasks.
     """
-    demand = snapshot.demand[client]
     agents = agents_open_to(snapshot, client)
     agents = agents[~taken[agents]]
-    room = np.minimum(task_room(snapshot, client)[agents], need)
+    handle = snapshot.handle[agents]
+    room = _room_when_empty(state, snapshot, client, handle, lines.count @ lines.size)
+    used = np.zeros((len(agents), len(snapshot.resources)), np.int64)
+    found = dict[tuple[int, int], int]()
+    for line in decreasing(snapshot, lines):
+        size, need, only = lines.size[line], int(lines.count[line]), int(lines.agent[line])
+        most = np.minimum(room.tasks(size), need)
+        fit = np.minimum(tasks_on(snapshot, client, size)[agents], need)
+        if used.any():  # by lines before
+            left = tasks_in(np.maximum(snapshot.free_by_column[agents] - used, 0), size)
+            fit = np.minimum(fit, left)
+        if only:
+            most[handle != only] = fit[handle != only] = 0
+        tasks = _most_at_once(snapshot.free_by_column[agents] - used, size, need, fit, most)
+        room, used = room.without(tasks, size), used + tasks[:, None] * size
+        some = np.flatnonzero(tasks)
+        found |= {
+            (agent, line): count
+            for agent, count in zip(handle[some].tolist(), tasks[some].tolist(), strict=True)
+        }
+    taken[agents[used.any(axis=1)]] = True
+    return found
+
+
+def _most_at_once(free: Ints, size: Ints, need: int, fit: Ints, most: Ints) -> Ints:
+    """Choose for how many tasks of a size (R,) a gang collects on each agent, (n,).
+
+    `free` (n, R): of all kinds; less than 0 if more is chosen for other tasks.
+    `fit`, `most` (n,): how many fit now, and if the agent were empty; at most `need`.
+    """
     # First, whole tasks that there is room for.
-    order = np.argsort(-room, kind="stable")
-    before = np.cumsum(room[order]) - room[order]
-    tasks = np.zeros(len(agents), np.int64)
-    tasks[order] = np.clip(need - before, 0, room[order])
+    order = np.argsort(-fit, kind="stable")
+    before = np.cumsum(fit[order]) - fit[order]
+    tasks = np.zeros(len(fit), np.int64)
+    tasks[order] = np.clip(need - before, 0, fit[order])
     # Then the missing tasks, spread over the agents that lack least for one more.
     missing = need - int(tasks.sum())
     if missing:
-        most = _room_when_empty(state, snapshot, client, snapshot.handle[agents])
         more = np.clip(most - tasks, 0, missing)
-        wanted = (tasks + 1)[:, None] * demand - snapshot.free_by_column[agents]
-        lack = (wanted[:, demand > 0] / demand[demand > 0]).max(axis=1)
+        wanted = (tasks + 1)[:, None] * size - free
+        lack = (wanted[:, size > 0] / size[size > 0]).max(axis=1)
         tasks += _spread(more, missing, np.argsort(lack, kind="stable"))
-    some = tasks > 0
-    return agents[some], tasks[some]
+    return tasks
 
 
 def _spread(most: Ints, count: int, order: Ints) -> Ints:

@@ -16,6 +16,8 @@ from dataclasses import fields, replace
 import numpy as np
 
 from allocator.core.books.eligibility import bits
+from allocator.core.cycle.first_fit import holds, place
+from allocator.core.cycle.room import parts_on, room_in, tasks_on
 from allocator.core.numba.array_structures import read_only
 from allocator.core.policy import Policy
 from allocator.core.snapshot import (
@@ -24,8 +26,8 @@ from allocator.core.snapshot import (
     Bounds,
     Grants,
     Ints,
+    Lines,
     Snapshot,
-    Specials,
     Tier,
     Tree,
 )
@@ -34,10 +36,8 @@ TURNS_MAX = 16
 """Maximum number of gangs that have their turn in one cycle; the policy is asked for each alone."""
 
 LOOKED_AT_MAX = 64
-"""Maximum number of gangs to find room for in one cycle; of more, this many are drawn."""
-
-MANY = 2**31
-"""A number of tasks larger than any gang."""
+"""Maximum number of gangs to find room for in one cycle, and of different tasks of all of them; of
+more, some are drawn."""
 
 
 def allocate(policy: Policy, snapshot: Snapshot, seed: int) -> Grants:
@@ -96,8 +96,12 @@ def _likely(snapshot: Snapshot, seed: int) -> Ints:
     """Return the clients whose gangs may fit, judged without asking the policy."""
     assert snapshot.gangs is not None
     clients = np.setdiff1d(snapshot.gangs.client, snapshot.gangs.collects)
-    if len(clients) > LOOKED_AT_MAX:
-        clients = np.random.default_rng(seed).choice(clients, LOOKED_AT_MAX, replace=False)
+    unlike = snapshot.gangs.unlike
+    lines = [len(unlike[each].count) if each in unlike else 1 for each in clients.tolist()]
+    if sum(lines) > LOOKED_AT_MAX:
+        few, rng = min(len(clients), LOOKED_AT_MAX), np.random.default_rng(seed)
+        drawn = rng.choice(len(clients), few, replace=False)
+        clients = clients[drawn[np.cumsum(np.array(lines)[drawn]) <= LOOKED_AT_MAX]]
     return np.array([each for each in clients.tolist() if _may_fit(snapshot, each)], np.int64)
 
 
@@ -105,7 +109,12 @@ def _may_fit(snapshot: Snapshot, client: int) -> bool:
     """Whether agents, filters and limits leave room for a gang; ignores guarantees and minimums."""
     if not within_limits(snapshot, client):
         return False
-    room = task_room(snapshot, client)[agents_open_to(snapshot, client)]
+    agents = agents_open_to(snapshot, client)
+    assert snapshot.gangs is not None
+    lines = snapshot.gangs.unlike.get(client)
+    if lines is not None:
+        return place(snapshot, client, lines, agents) is not None
+    room = tasks_on(snapshot, client, snapshot.demand[client])[agents]
     return bool(room.sum() >= need_of(snapshot, client))
 
 
@@ -114,21 +123,29 @@ def agents_open_to(snapshot: Snapshot, client: int) -> Ints:
     agents = snapshot.agents
     every = np.full(len(agents), client)
     barred = bits(snapshot.excluded, agents, every) | bits(snapshot.filters.covered, agents, every)
+    gangs = snapshot.gangs
+    if gangs is not None and client in gangs.unlike:
+        first, end = np.searchsorted(gangs.refuser, (client, client + 1))
+        barred |= np.isin(snapshot.handle[agents], gangs.refused[first:end])
     found: Ints = agents[~barred]
     return found
 
 
 def within_limits(snapshot: Snapshot, client: int) -> bool:
     """Whether limits of roles and frameworks leave room for a gang."""
-    bounds, demand, need = snapshot.bounds, snapshot.demand[client], need_of(snapshot, client)
+    bounds, total = snapshot.bounds, total_of(snapshot, client)
     if snapshot.specials.reach.any():
         return True  # special resources may not count against limits
     left = bounds.left[bounds.rows_of(client)]
-    return not ((left < need * demand) & (demand > 0)).any()
+    return not ((left < total) & (total > 0)).any()
 
 
 def _place(policy: Policy, snapshot: Snapshot, client: int, seed: int) -> Grants | None:
     """Return grants of a whole gang; None: it does not fit."""
+    assert snapshot.gangs is not None
+    lines = snapshot.gangs.unlike.get(client)
+    if lines is not None:
+        return _place_unlike(snapshot, client, lines)
     if not _may_fit(snapshot, client):
         return None
     need = need_of(snapshot, client)
@@ -143,8 +160,38 @@ def _place(policy: Policy, snapshot: Snapshot, client: int, seed: int) -> Grants
     return grants.some(kept & (np.arange(len(tasks)) <= np.searchsorted(total, need)))
 
 
+def _place_unlike(snapshot: Snapshot, client: int, lines: Lines) -> Grants | None:
+    """Return grants of a gang whose tasks differ; None: it does not fit."""
+    grants = place(snapshot, client, lines, agents_open_to(snapshot, client))
+    if grants is None:
+        return None
+    amount, bounds = counted(snapshot, grants), snapshot.bounds
+    total = amount.sum(axis=0)
+    exceeds = ((bounds.left[bounds.rows_of(client)] < total) & (total > 0)).any()
+    if exceeds or not _beside_guarantees(snapshot, grants).all():
+        return None
+    return grants
+
+
+def lines_of(snapshot: Snapshot, client: int) -> Lines:
+    """Return the tasks of a client's gang; if they are equal, in tasks of the snapshot's demand."""
+    assert snapshot.gangs is not None
+    lines = snapshot.gangs.unlike.get(client)
+    if lines is not None:
+        return lines
+    count = np.array([need_of(snapshot, client)])
+    return Lines(snapshot.demand[client][None], count, np.zeros(1, np.int64))
+
+
+def total_of(snapshot: Snapshot, client: int) -> Ints:
+    """Return what all tasks of a client's gang need, (R,)."""
+    lines = lines_of(snapshot, client)
+    total: Ints = lines.count @ lines.size
+    return total
+
+
 def need_of(snapshot: Snapshot, client: int) -> int:
-    """Return the size of a client's gang, in tasks of the snapshot's demand."""
+    """Return the number of tasks of a client's gang, see `Gangs.tasks`."""
     assert snapshot.gangs is not None
     at = np.searchsorted(snapshot.gangs.client, client)
     return int(snapshot.gangs.tasks[at])
@@ -156,76 +203,8 @@ def tasks_of(snapshot: Snapshot, grants: Grants) -> Ints:
     For a client that is served with all that is free, it is the number of tasks that fit.
     """
     known = snapshot.characterised[grants.client]
-    return np.where(known, grants.tasks, _fits(snapshot, grants))
-
-
-def _fits(snapshot: Snapshot, grants: Grants) -> Ints:
-    """Return how many tasks fit into each grant, (G,).
-
-    A task takes a resource either entirely from revocable amounts or not at all, and does not use
-    up shared resources, see `Tier`.
-    """
-    demand, specials = snapshot.demand[grants.client], snapshot.specials
-    amount, revocable = grants.amount.copy(), np.zeros_like(grants.amount)
-    shared = np.zeros_like(grants.amount)
-    tier, column = specials.tier[grants.special], specials.column[grants.special]
-    for into, part in (
-        (amount, tier < Tier.REVOCABLE),
-        (revocable, tier == Tier.REVOCABLE),
-        (shared, tier == Tier.SHARED),
-    ):
-        at = grants.special_grant[part], column[part]
-        np.add.at(into, at, grants.special_amount[part])
-    needed = np.maximum(demand, 1)
-    fits = np.where(shared >= needed, MANY, amount // needed + revocable // needed)
-    fit: Ints = np.where(demand > 0, fits, MANY).min(axis=1, initial=MANY)
-    return np.where((demand > 0).any(axis=1), fit, 0)
-
-
-def task_room(snapshot: Snapshot, client: int) -> Ints:
-    """Return how many tasks of a client fit on each agent, (A,)."""
-    demand = snapshot.demand[client]
-    if not demand.any():
-        return np.zeros(len(snapshot.free), np.int64)
-    room = tasks_in(snapshot.free, demand)
-    # `_fits` is only needed for agents with special resources, which are usually few.
-    agents = np.flatnonzero(np.diff(snapshot.specials.start))
-    if len(agents):
-        room[agents] = _fits(snapshot, _all_of(snapshot, client, agents))
-    return room
-
-
-def tasks_in(amounts: Ints, demand: Ints) -> Ints:
-    """Return how many tasks of a demand (R,) fit into each row of amounts (n, R), (n,)."""
-    tasks = np.full(len(amounts), MANY)
-    for column in np.flatnonzero(demand).tolist():
-        np.minimum(tasks, amounts[:, column] // int(demand[column]), out=tasks)
-    return tasks
-
-
-def _all_of(snapshot: Snapshot, client: int, agents: Ints) -> Grants:
-    """Return all that a client may have on agents (n,), in the form of grants."""
-    specials = snapshot.specials
-    grant, part = _parts_on(specials, agents)
-    reach = specials.reach[specials.row[part], client // 64] >> np.uint64(client % 64)
-    mine = reach & np.uint64(1) != 0
-    return Grants(
-        client=np.full(len(agents), client),
-        agent=agents,
-        tasks=np.zeros(len(agents), np.int64),
-        amount=snapshot.free[agents],
-        special_grant=grant[mine],
-        special=specials.row[part[mine]],
-        special_amount=specials.free[part[mine]],
-    )
-
-
-def _parts_on(specials: Specials, agents: Ints) -> tuple[Ints, Ints]:
-    """Return entries of special resources on agents (n,): the index of the agent, and the entry."""
-    count = np.diff(specials.start)[agents]
-    of_agent = np.repeat(np.arange(len(agents)), count)
-    within = np.arange(len(of_agent)) - np.repeat(np.cumsum(count) - count, count)
-    return of_agent, specials.start[agents][of_agent] + within
+    fit = room_in(snapshot, grants).tasks(snapshot.demand[grants.client])
+    return np.where(known, grants.tasks, fit)
 
 
 def in_part(snapshot: Snapshot, grants: Grants, kept: Bools | None = None) -> Bools:
@@ -241,6 +220,10 @@ def in_part(snapshot: Snapshot, grants: Grants, kept: Bools | None = None) -> Bo
     np.add.at(tasks, grants.client, counted if kept is None else counted * kept)
     short = np.zeros(len(tasks), np.bool_)
     short[gangs.client] = tasks[gangs.client] < gangs.tasks
+    for client in filter(gangs.unlike.__contains__, np.unique(grants.client).tolist()):
+        mine = grants.client == client
+        given = grants.some(mine if kept is None else mine & kept)
+        short[client] = not holds(snapshot, gangs.unlike[client], given)
     return short[grants.client]
 
 
@@ -295,11 +278,9 @@ def collected(snapshot: Snapshot, client: int) -> Grants:
     If its client is served with all that is free, it keeps all that is free on its agents.
     """
     assert snapshot.gangs is not None
-    mine = snapshot.gangs.collector == client
-    agent, tasks = snapshot.gangs.collects_on[mine], snapshot.gangs.collects_for[mine]
-    wanted = np.full((len(agent), len(snapshot.resources)), UNBOUNDED)
-    if snapshot.characterised[client]:
-        wanted = tasks[:, None] * snapshot.demand[client]
+    agent, wanted = kept_for(snapshot, client)
+    if not snapshot.characterised[client]:
+        wanted = np.full_like(wanted, UNBOUNDED)
     grant, special, amount = _special_parts(snapshot, client, agent, wanted)
     rest = wanted.copy()
     np.subtract.at(rest, (grant, snapshot.specials.column[special]), amount)
@@ -315,6 +296,24 @@ def collected(snapshot: Snapshot, client: int) -> Grants:
     return grants.some(_beside_guarantees(snapshot, grants))
 
 
+def kept_for(snapshot: Snapshot, client: int) -> tuple[Ints, Ints]:
+    """Return the agents (n,) on which a gang collects, and what it needs on each, (n, R)."""
+    gangs = snapshot.gangs
+    assert gangs is not None
+    mine = np.flatnonzero(gangs.collector == client)
+    size = lines_of(snapshot, client).size[gangs.collects_line[mine]]
+    return added_up(gangs.collects_on[mine], gangs.collects_for[mine, None] * size)
+
+
+def added_up(agent: Ints, amount: Ints) -> tuple[Ints, Ints]:
+    """Add up amounts (m, R) by agent (m,); agents are in the order of their first rows."""
+    _, first, which = np.unique(agent, return_index=True, return_inverse=True)
+    place = np.argsort(np.argsort(first))[which]
+    total = np.zeros((len(first), amount.shape[1]), np.int64)
+    np.add.at(total, place, amount)
+    return agent[np.sort(first)], total
+
+
 def _special_parts(
     snapshot: Snapshot, client: int, agent: Ints, wanted: Ints
 ) -> tuple[Ints, Ints, Ints]:
@@ -323,7 +322,7 @@ def _special_parts(
     `wanted` (n, R), in thousandths: what it needs of each resource.
     """
     specials = snapshot.specials
-    grant, part = _parts_on(specials, agent)
+    grant, part = parts_on(specials, agent)
     special = specials.row[part]
     reach = specials.reach[special, client // 64] >> np.uint64(client % 64) & np.uint64(1)
     amount = np.where(

@@ -16,6 +16,7 @@ from allocator.core.cycle.characterised import characterised
 from allocator.core.cycle.collecting import collected_on
 from allocator.core.cycle.minimums import MinimumRows, reaches
 from allocator.core.cycle.servable import servable
+from allocator.core.cycle.unlike_tasks import UnlikeTasks
 from allocator.core.demand.lots import in_lots, lots_max
 from allocator.core.filters.coverage import Offerable
 from allocator.core.numba.array_structures import distinct_rows, read_only, some
@@ -50,6 +51,7 @@ class SnapshotBuilder:
         self._kept: dict[str, tuple[Hashable, Any]] = {}
         self._steady = StableArrays()
         self._minimums = MinimumRows()
+        self._unlike = UnlikeTasks()
 
     def build(self, state: State, wanted: Ints | None, *, by_plan: bool = False) -> Snapshot:
         """Take a snapshot for a cycle.
@@ -117,7 +119,7 @@ class SnapshotBuilder:
             parent_of_client=tree_shape.parent_of_client,
             classes=self._agent_classes(state, capacity),
             plan=self._plan(state, handle, excluded.shape[1]),
-            gangs=_gangs(state, demand, tree_shape, handle) if state.clients.gangs else None,
+            gangs=self._gangs(state, demand, tree_shape, handle) if state.clients.gangs else None,
             over_budget=_over_budget(state, tree_shape) if state.memory.budgets.over else None,
         )
         return frozen(_first_served(snapshot, state.clients.waited, state.settings.patience_cycles))
@@ -255,6 +257,22 @@ class SnapshotBuilder:
         of_roles = (*key, state.roles.version)
         return self._keep("quotas of roles", of_roles, lambda: with_roles_of(state, tree))
 
+    def _gangs(self, state: State, demand: Ints, tree_shape: Shape, handle: Ints) -> Gangs | None:
+        """Return the gangs of this cycle, their sizes in lots if tasks are tiny; None: no gangs."""
+        sizes = state.clients.gangs
+        rows = [row for row in sorted(sizes) if tree_shape.leaf_of_client[row] >= 0]
+        client = np.array(rows, np.int64)
+        client = client[demand[client].any(axis=1)]
+        if not len(client):
+            return None
+        lot = demand[client].max(axis=1) // state.clients.demand[client].max(axis=1)
+        tasks = np.array([sizes[row] for row in client.tolist()], np.int64)
+        gangs = Gangs.of(client, -(-tasks // lot))
+        if state.clients.unlike:
+            lot[np.isin(client, list(state.clients.unlike))] = 1
+            gangs = self._unlike.added_to(state, gangs._replace(tasks=-(-tasks // lot)))
+        return collected_on(state, gangs, handle)
+
     def _filters(
         self,
         state: State,
@@ -315,19 +333,6 @@ def _overdue(state: State) -> Bools:
         return np.zeros(len(state.clients.framework), np.bool_)
     overdue: Bools = state.clients.waited >= patience
     return overdue & ~state.over_budget(hard=False) if state.memory.budgets.over else overdue
-
-
-def _gangs(state: State, demand: Ints, tree_shape: Shape, handle: Ints) -> Gangs | None:
-    """Return the gangs of this cycle, their sizes in lots if tasks are tiny; None: no gangs."""
-    sizes = state.clients.gangs
-    rows = [row for row in sorted(sizes) if tree_shape.leaf_of_client[row] >= 0]
-    client = np.array(rows, np.int64)
-    client = client[demand[client].any(axis=1)]
-    if not len(client):
-        return None
-    lot = demand[client].max(axis=1) // state.clients.demand[client].max(axis=1)
-    tasks = np.array([sizes[row] for row in client.tolist()], np.int64)
-    return collected_on(state, Gangs.of(client, -(-tasks // lot)), handle)
 
 
 def _first_served(snapshot: Snapshot, waited: Ints, patience: int) -> Snapshot:

@@ -12,8 +12,9 @@ import numpy as np
 from allocator.core.books.collecting import Collecting
 from allocator.core.books.eligibility import bits
 from allocator.core.books.state import State
-from allocator.core.cycle.gangs import need_of, tasks_in
+from allocator.core.cycle.gangs import added_up, lines_of, total_of
 from allocator.core.cycle.holders import NEVER, Holders
+from allocator.core.cycle.room import tasks_in
 from allocator.core.snapshot import Ints, Snapshot
 
 ELSEWHERE_MAX = 20_000
@@ -35,17 +36,20 @@ def forecast(
     state: State, snapshot: Snapshot, holders: Holders, client: int, its: Collecting
 ) -> Forecast | None:
     """Forecast when a gang can begin; None: unknown."""
-    demand = snapshot.demand[client]
-    own = _own_ends_ms(state, holders, demand, its)
-    missing = need_of(snapshot, client) - sum(its.tasks)
-    rest = (state.now_ms, state.now_ms)
-    if missing > 0 and own is not None:
-        if len(holders.agent) > ELSEWHERE_MAX:
-            return None
-        rest = _rest_ends_ms(state, holders, demand, client, missing)
-    if own is None or max(*own, *rest) == NEVER:
+    lines, total = lines_of(snapshot, client), total_of(snapshot, client)
+    line, tasks = np.array(its.line, np.int64), np.array(its.tasks, np.int64)
+    own = _own_ends_ms(state, holders, total, its, tasks[:, None] * lines.size[line])
+    missing = lines.count.copy()
+    np.subtract.at(missing, line, tasks)
+    ends = [(state.now_ms, state.now_ms)]
+    for size, count in zip(lines.size, missing.tolist(), strict=True):
+        if count > 0 and own is not None:
+            if len(holders.agent) > ELSEWHERE_MAX:
+                return None
+            ends.append(_rest_ends_ms(state, holders, size, client, count))
+    if own is None or max(max(pair) for pair in (own, *ends)) == NEVER:
         return None
-    expected_ms, latest_ms = (max(pair) for pair in zip(own, rest, strict=True))
+    expected_ms, latest_ms = (max(every) for every in zip(own, *ends, strict=True))
     return Forecast(expected_ms, max(expected_ms, latest_ms))
 
 
@@ -58,23 +62,26 @@ def _needed_on(state: State, holders: Holders, agent: Ints, demand: Ints) -> Hol
 
 
 def _own_ends_ms(
-    state: State, holders: Holders, demand: Ints, its: Collecting
+    state: State, holders: Holders, total: Ints, its: Collecting, wanted: Ints
 ) -> tuple[int, int] | None:
     """Return when each agent of a gang has room for its tasks there; None: a holder is unknown.
 
+    `total` (R,): what the whole gang needs.
+    `wanted` (m, R): what it needs for each of `its.agent`.
     The two times are those of the last agent, by the medians and by the p95 of durations.
     """
-    order = np.argsort(np.array(its.agent, np.int64))
-    agent, tasks = np.array(its.agent, np.int64)[order], np.array(its.tasks, np.int64)[order]
+    agent, wanted = added_up(np.array(its.agent, np.int64), wanted)
+    order = np.argsort(agent)
+    agent, wanted = agent[order], wanted[order]
     free = state.space.by_column(state.free_on(agent))
-    lacks = np.flatnonzero(tasks_in(free, demand) < tasks)
-    held = _needed_on(state, holders, agent[lacks], demand)
+    lacks = np.flatnonzero((free < wanted).any(axis=1))
+    held = _needed_on(state, holders, agent[lacks], total)
     if (held.middle_ms == NEVER).any():
         return None
     found = []
     for ends_ms in (held.middle_ms, held.late_ms):
-        place, when_ms, room = _growth(held, ends_ms, agent, free, demand)
-        enough = np.flatnonzero(room >= tasks[place])
+        place, when_ms, room = _growth(held, ends_ms, agent, free)
+        enough = np.flatnonzero((room >= wanted[place]).all(axis=1))
         done, first = np.unique(place[enough], return_index=True)
         all_done = np.array_equal(done, lacks)
         begins_ms = int(when_ms[enough][first].max(initial=state.now_ms))
@@ -85,7 +92,7 @@ def _own_ends_ms(
 def _rest_ends_ms(
     state: State, holders: Holders, demand: Ints, client: int, missing: int
 ) -> tuple[int, int]:
-    """Return when agents that no gang has chosen have room for the missing tasks.
+    """Return when agents that no gang has chosen have room for the missing tasks of one size.
 
     Holders with unknown durations count as running forever.
     """
@@ -100,7 +107,8 @@ def _rest_ends_ms(
     held = held.some(held.middle_ms != NEVER)
     found = []
     for ends_ms in (held.middle_ms, held.late_ms):
-        place, when_ms, room = _growth(held, ends_ms, agent, free, demand)
+        place, when_ms, amounts = _growth(held, ends_ms, agent, free)
+        room = tasks_in(amounts, demand)
         before = np.append(0, room[:-1])
         begins = np.append(True, place[1:] != place[:-1])[: len(place)]
         before[: len(place)][begins] = tasks_in(free, demand)[place[begins]]
@@ -111,16 +119,16 @@ def _rest_ends_ms(
     return found[0], found[1]
 
 
-def _growth(
-    held: Holders, ends_ms: Ints, agent: Ints, free: Ints, demand: Ints
-) -> tuple[Ints, Ints, Ints]:
-    """Return how the room for tasks on agents (A,) grows with each of n holdings that end.
+def _growth(held: Holders, ends_ms: Ints, agent: Ints, free: Ints) -> tuple[Ints, Ints, Ints]:
+    """Return how what is free on agents (A,) grows with each of n holdings that end.
 
-    Returns, (n,): index of the agent, ascending; when the holding ends; tasks that then fit there.
+    `free` (A, R): what is free now.
+    Returns, (n,): index of the agent, ascending; when the holding ends; and (n, R): what is free
+    then.
     """
     order = np.lexsort((ends_ms, held.agent))
     place = np.searchsorted(agent, held.agent[order])
     total = np.cumsum(held.amount[order], axis=0)
     first = np.searchsorted(place, place)
-    before = np.vstack([np.zeros_like(demand), total])[first]
-    return place, ends_ms[order], tasks_in(free[place] + total - before, demand)
+    before = np.vstack([np.zeros(free.shape[1], np.int64), total])[first]
+    return place, ends_ms[order], free[place] + total - before

@@ -6,6 +6,7 @@ reported.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from allocator.core.bounds import (
     ALTERNATIVES_MAX,
@@ -16,6 +17,7 @@ from allocator.core.bounds import (
     GANG_LENGTH_MAX,
     GANG_TASKS_MAX,
     REQUESTS_MAX,
+    UNLIKE_MAX,
     quoted,
 )
 from allocator.core.constraints import Clause, parse_constraint
@@ -49,6 +51,26 @@ class WordsError(ValueError):
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
         self.reason = reason
+
+
+class Tasks(NamedTuple):
+    """Equal tasks of a REQUEST call.
+
+    `count`: how many they are.
+    `amounts`: what each needs, by name.
+    `agent`: id of the only agent on which they may run; empty: any.
+    """
+
+    count: int
+    amounts: Mapping[str, int]
+    agent: str = ""
+
+
+Requested = tuple[Tasks, ...]
+"""What a REQUEST call states, in its order; empty: nothing.
+
+Several tasks, or one for a certain agent, are a gang.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,19 +124,37 @@ def read_words(info: FrameworkInfo) -> OwnWords:
     return OwnWords(demand, clauses, minimum, tuple(aside), gang)
 
 
-def read_request(event: Request) -> tuple[Mapping[str, int] | None, tuple[SetAside, ...]]:
-    """Read a REQUEST call: the first request that names amounts, and what was set aside."""
+def read_request(event: Request) -> tuple[Requested, tuple[SetAside, ...]]:
+    """Read a REQUEST call, and what was set aside of it; empty requests are passed over.
+
+    If anything was set aside, its tasks are no gang, and the first one is the demand.
+    """
     aside: list[SetAside] = []
     if (count := len(event.requests)) > REQUESTS_MAX:
-        text = f"has {count} requests; the first {REQUESTS_MAX} are looked at"
+        text = f"has {count} requests, over {REQUESTS_MAX}; each task is served alone"
         aside.append(SetAside("request", TOO_MANY, text))
-    for stated in event.requests[:REQUESTS_MAX]:
+    found: dict[tuple[str, frozenset[tuple[str, int]]], Tasks] = {}
+    agents = event.agents or ("",) * count
+    for stated, agent in zip(event.requests[:REQUESTS_MAX], agents, strict=False):
         if len(stated) > DEMAND_NAMES_MAX:
             text = f"names {len(stated)} resources, over {DEMAND_NAMES_MAX}; it is passed over"
             aside.append(SetAside("request", TOO_MANY, text))
         elif any(stated.values()):
-            return stated, tuple(aside)
-    return None, tuple(aside)
+            key = agent, frozenset((name, amount) for name, amount in stated.items() if amount)
+            equal = found.get(key, Tasks(0, stated, agent))
+            found[key] = equal._replace(count=equal.count + 1)
+    if len(found) > UNLIKE_MAX:
+        text = f"has {len(found)} different requests, over {UNLIKE_MAX}; each task is served alone"
+        aside.append(SetAside("request", TOO_MANY, text))
+    tasks = tuple(found.values())
+    if aside or event.set_aside:
+        tasks = tuple(Tasks(1, first.amounts) for first in tasks[:1])
+    return tasks, tuple(aside)
+
+
+def is_gang(request: Requested) -> bool:
+    """Whether tasks must start together, or on a certain agent."""
+    return len(request) > 1 or any(each.count > 1 or each.agent for each in request)
 
 
 def demand_of_label(label: str) -> dict[str, int] | None:

@@ -14,6 +14,7 @@ An unknown demand is not zero: the framework is offered all that is free.
 from collections.abc import Mapping
 from typing import TypeAlias
 
+from allocator.core.demand.own_words import Requested
 from allocator.core.settings import Settings
 
 Stated: TypeAlias = tuple[str, Mapping[str, int]] | None
@@ -32,10 +33,10 @@ def declared_demand(settings: Settings, own: Stated, framework_name: str, role: 
     return own or ruled
 
 
-def own_demand(of_label: Mapping[str, int] | None, request: Mapping[str, int] | None) -> Stated:
-    """Return the demand that a framework itself states."""
+def own_demand(of_label: Mapping[str, int] | None, request: Requested) -> Stated:
+    """Return the demand that a framework itself states: of the first task that it requests."""
     if request:
-        return "request", request
+        return "request", request[0].amounts
     return ("label", of_label) if of_label else None
 
 

@@ -74,11 +74,15 @@ class Revive:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A framework states its needs; the first non-empty request is its demand."""
+    """A framework states what one of its tasks needs, or each of several that start together.
+
+    `agents`: the id of the only agent for each of `requests`, empty: any; no ids: any for all.
+    """
 
     framework: int
     requests: tuple[Mapping[str, int], ...]
     set_aside: Aside = ()
+    agents: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

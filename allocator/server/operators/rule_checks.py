@@ -59,13 +59,13 @@ class Client(NamedTuple):
 
     `role`: its path.
     `framework`: its handle, which is the same for all its roles.
-    `request`: demand of its REQUEST call, if any.
+    `request`: whether its REQUEST call states a demand.
     """
 
     role: str
     framework: int
     info: FrameworkInfo
-    request: Mapping[str, int] | None
+    request: bool
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def copy_cluster(allocator: Allocator, change: OperatorChange | None = None) -> 
         capacity=state.space.by_column(state.agents.capacity[agents]),
         resources=tuple(state.space.names),
         clients=[
-            Client(paths[role], framework, each, request.get(framework))
+            Client(paths[role], framework, each, framework in request)
             for role, framework in rows
             if (each := info[framework]) is not None
         ],

@@ -218,7 +218,10 @@ def _read_whitelist(message: pb.Whitelist) -> SetWhitelist:
 def _read_request(message: pb.ResourceRequest) -> Request:
     framework = validation.handle(message.framework, "framework")
     requests = tuple(each(message.requests, proto_types.read_quantities, "requests"))
-    return Request(framework, requests, proto_types.read_set_aside(message.set_aside))
+    agents = tuple(validation.text(agent, "agent_id") for agent in message.agent_id)
+    if agents and len(agents) != len(requests):
+        validation.reject("agent_id", f"has {len(agents)} rows, requests {len(requests)}")
+    return Request(framework, requests, proto_types.read_set_aside(message.set_aside), agents)
 
 
 def _read_unavailability(message: pb.UnavailabilityUpdate) -> SetUnavailability:

@@ -78,6 +78,7 @@ FIELDS = (
     "framework.capabilities",
     "framework.labels",
     "framework.minimum",
+    "request.agent_id",
     "request.requests",
     "inverse_offer.status",
     "inverse_offer.refuse_ms",
@@ -286,6 +287,13 @@ def _mend_labels(message: types.Framework, marks: Marks) -> None:
 
 def _mend_request(message: pb.ResourceRequest, marks: Marks) -> None:
     _keep_readable(message.requests, "request.requests", marks)
+    agents = message.agent_id
+    if agents and (len(agents) != len(message.requests) or max(map(len, agents)) > TEXT_LENGTH_MAX):
+        text = f"has {len(agents)} rows that do not belong to requests; any agent is taken"
+        if len(agents) == len(message.requests):
+            text = f"has more than {TEXT_LENGTH_MAX} characters in a row; any agent is taken"
+        del agents[:]
+        marks.append(Mark("request.agent_id", text))
 
 
 def _keep_readable(messages: Any, field: str, marks: Marks) -> None:  # noqa: ANN401

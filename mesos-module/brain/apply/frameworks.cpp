@@ -266,23 +266,20 @@ std::string Brain::apply(const UpdateFramework& event, uint32_t number, int64_t)
 
 std::string Brain::apply(const Request& event, uint32_t number, int64_t)
 {
-  wire::Event message;
   Aside aside;
-  *message.mutable_request() = takeRequest(event.request, &aside);
-  message.mutable_request()->set_framework(number);
-  fit(state.messageBytesMax, message.mutable_request());
+  const auto request = std::make_shared<const wire::ResourceRequest>(
+      takeRequest(event.request, &aside));
   setAside(
       "framework " + event.framework + " requests",
       aside.count(),
       aside.rows(),
       Aside::Rows());
 
-  const Framework& framework = *state.frameworks.find(number);
-  lateRequests.erase(number);
-  if (chargeWork(framework, message)) {
-    send(std::move(message));
+  state.frameworks.edit(number)->request = request;
+  if (chargeRequest(*state.frameworks.find(number))) {
+    tellRequest(number);
   } else {
-    lateRequests[number].Swap(&message);
+    lateRequests.insert(number);
   }
   return std::string();
 }

@@ -56,9 +56,10 @@ bool Brain::chargeWork(const Framework& framework)
 }
 
 
-bool Brain::chargeWork(const Framework& framework, const wire::Event& message)
+bool Brain::chargeRequest(const Framework& framework)
 {
-  return chargeWork(framework, workOf(framework, message.ByteSizeLong()));
+  return chargeWork(
+      framework, workOf(framework, framework.request->ByteSizeLong()));
 }
 
 
@@ -72,6 +73,36 @@ void Brain::tellUpdate(uint32_t framework)
         toWire(*state.frameworks.find(framework), framework, &state);
     send(std::move(message));
   }
+}
+
+
+void Brain::tellRequest(uint32_t framework)
+{
+  lateRequests.erase(framework);
+
+  if (following) {
+    wire::Event message;
+    wire::ResourceRequest* request = message.mutable_request();
+    *request = *state.frameworks.find(framework)->request;
+    request->set_framework(framework);
+    fit(state.messageBytesMax, request);
+    send(std::move(message));
+  }
+}
+
+
+// Snapshots contain no requests.
+void Brain::tellRequests()
+{
+  lateRequests.clear();
+  for (uint32_t each = 0; each < state.frameworks.end(); ++each) {
+    const Framework* framework = state.frameworks.find(each);
+    if (framework != nullptr && framework->request != nullptr &&
+        framework->request->ByteSizeLong() > 0) {
+      lateRequests.insert(each);
+    }
+  }
+  sendLateRequests();
 }
 
 
@@ -121,17 +152,7 @@ void Brain::sendLateUpdates(int64_t nowMs)
     }
   }
 
-  std::map<uint32_t, wire::Event> requests;
-  requests.swap(lateRequests);
-  for (auto& entry : requests) {
-    const Framework& framework = *state.frameworks.find(entry.first);
-    if (workLeft(framework.payer) == 0) {
-      lateRequests[entry.first].Swap(&entry.second);
-    } else {
-      chargeWork(framework, entry.second);
-      send(std::move(entry.second));
-    }
-  }
+  sendLateRequests();
 
   std::set<std::string> roles;
   roles.swap(lateRoles);
@@ -147,6 +168,19 @@ void Brain::sendLateUpdates(int64_t nowMs)
     } else {
       const UpdateFramework event = found->second;
       step(event, nowMs);
+    }
+  }
+}
+
+
+void Brain::sendLateRequests()
+{
+  const std::set<uint32_t> frameworks = lateRequests;
+  for (uint32_t each : frameworks) {
+    const Framework& framework = *state.frameworks.find(each);
+    if (workLeft(framework.payer) > 0) {
+      chargeRequest(framework);
+      tellRequest(each);
     }
   }
 }

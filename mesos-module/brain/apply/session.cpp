@@ -65,6 +65,7 @@ std::string Brain::step(const Welcomed& event, int64_t nowMs)
   state.messageBytesMax =
       event.chunkBytesMax > 0 ? event.chunkBytesMax : SIZE_MAX;
   snapshot.begin(&state, event.chunkBytesMax, ++revisions);
+  tellRequests();
   sendSnapshot(nowMs);
   return std::string();
 }

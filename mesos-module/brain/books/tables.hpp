@@ -117,6 +117,9 @@ struct Framework
   std::set<uint32_t> roles;
   std::set<uint32_t> suppressed;
 
+  // Its last REQUEST, as accepted; null: none. A new session hears of it.
+  std::shared_ptr<const wire::ResourceRequest> request;
+
   bool multiRole = false;
   bool gpus = false;
   bool shared = false;

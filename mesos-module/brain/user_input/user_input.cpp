@@ -468,8 +468,12 @@ wire::ResourceRequest takeRequest(
   const char* const field = "request";
   wire::ResourceRequest taken;
   size_t bytes = 0;
+  bool anyAgent = true;
 
-  for (const wire::Quantities& request : said.requests()) {
+  for (int row = 0; row < said.requests_size(); ++row) {
+    const wire::Quantities& request = said.requests(row);
+    const std::string agent =
+        row < said.agent_id_size() ? said.agent_id(row) : std::string();
     if (size_t(taken.requests_size()) >= REQUESTS_MAX ||
         size_t(request.name_size()) > REQUEST_RESOURCES_MAX) {
       aside->add(
@@ -477,6 +481,11 @@ wire::ResourceRequest takeRequest(
           TOO_MANY,
           most(REQUESTS_MAX, "entries") + ", of at most " +
               std::to_string(REQUEST_RESOURCES_MAX) + " resources");
+      continue;
+    }
+
+    if (agent.size() > TEXT_BYTES_MAX || !isText(agent)) {
+      aside->add(field, UNREADABLE, quote(agent) + " is no id of an agent");
       continue;
     }
 
@@ -489,6 +498,7 @@ wire::ResourceRequest takeRequest(
         },
         aside);
 
+    bytes += agent.size();
     for (const auto& entry : amounts) {
       bytes += entry.first.size();
     }
@@ -497,6 +507,8 @@ wire::ResourceRequest takeRequest(
       break;
     }
 
+    anyAgent = anyAgent && agent.empty();
+    taken.add_agent_id(agent);
     wire::Quantities* quantities = taken.add_requests();
     for (const auto& entry : amounts) {
       if (entry.second > 0) {
@@ -506,6 +518,9 @@ wire::ResourceRequest takeRequest(
     }
   }
 
+  if (anyAgent) {
+    taken.clear_agent_id();
+  }
   *taken.mutable_set_aside() = aside->rows();
   return taken;
 }
@@ -554,6 +569,7 @@ void fit(size_t bytesMax, wire::ResourceRequest* message)
 {
   if (message->requests_size() > 0 && message->ByteSizeLong() > bytesMax) {
     message->clear_requests();
+    message->clear_agent_id();
     untold("request", bytesMax, message->mutable_set_aside());
   }
 }

@@ -94,6 +94,7 @@ TEST(ConvertTest, WordsAreHandedOnAsTheyAreSaid)
   resource->mutable_scalar()->set_value(1e300);
   const wire::ResourceRequest requests = toRequest({request});
   EXPECT_EQ("", requests.requests(0).name(0));
+  EXPECT_EQ("", requests.agent_id(0));
   EXPECT_EQ(int64_t(brain::OBJECT_AMOUNT_MAX), requests.requests(0).amount(0));
 }
 

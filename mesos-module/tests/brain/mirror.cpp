@@ -171,6 +171,10 @@ void Mirror::take(const wire::Event& event)
     case wire::Event::kRelease: add(event.release().released(), -1); break;
     case wire::Event::kUpdateFramework: judge(event.update_framework()); break;
     case wire::Event::kRequest:
+      if (event.request().agent_id_size() > 0 &&
+          event.request().agent_id_size() != event.request().requests_size()) {
+        fail("a request has agents for some of its rows");
+      }
       for (const wire::Quantities& each : event.request().requests()) {
         judge(each);
       }

@@ -92,6 +92,7 @@ protected:
     }
     if (event.has_request()) {
       request = event.request();
+      requests.push_back(request);
     }
     silenced += event.suppress().roles_size();
     revived += event.revive().roles_size();
@@ -157,6 +158,7 @@ protected:
   wire::Framework told;
   wire::Agent agent;
   wire::ResourceRequest request;
+  std::vector<wire::ResourceRequest> requests; // All of them, in order.
 };
 
 
@@ -516,6 +518,59 @@ TEST_F(WordsTest, ARequestIsBounded)
     EXPECT_EQ(session::AMOUNT_MAX + 0, each.amount(0));
   }
   EXPECT_EQ(2, request.set_aside_size());
+}
+
+
+// A row whose agent is no text is left out with its agent.
+TEST_F(WordsTest, ARequestKeepsTheAgentsOfItsRows)
+{
+  step(framework());
+  Request event;
+  event.framework = "one";
+  for (const string& agent :
+       {string("S1"), string("a\xFF"), string(), string(5000, 'x')}) {
+    wire::Quantities* each = event.request.add_requests();
+    each->add_name("cpus");
+    each->add_amount(event.request.requests_size());
+    event.request.add_agent_id(agent);
+  }
+  step(event);
+
+  ASSERT_EQ(2, request.requests_size());
+  EXPECT_EQ(3, request.requests(1).amount(0));
+  ASSERT_EQ(2, request.agent_id_size());
+  EXPECT_EQ("S1", request.agent_id(0));
+  EXPECT_EQ("", request.agent_id(1));
+  EXPECT_EQ(1, request.set_aside_size());
+
+  event.request.clear_agent_id();
+  step(event);
+  EXPECT_EQ(4, request.requests_size());
+  EXPECT_EQ(0, request.agent_id_size());
+}
+
+
+// Snapshots have no place for requests.
+TEST_F(WordsTest, AnotherSessionHearsOfRequestsAfterItsSnapshot)
+{
+  for (const char* id : {"one", "two", "three"}) {
+    step(framework(id));
+    wire::ResourceRequest each;
+    each.add_requests()->add_name("cpus");
+    each.mutable_requests(0)->add_amount(1000);
+    step(Request{id, each});
+  }
+  step(RemoveFramework{"two"});
+  step(Request{"three", wire::ResourceRequest()});
+  requests.clear();
+  step(Ended{true, "gone", 0});
+  step(Welcomed());
+  settle();
+
+  ASSERT_EQ(1u, requests.size());
+  EXPECT_EQ(
+      brain.cluster().frameworkHandles.find("one"), requests[0].framework());
+  EXPECT_EQ(1000, requests[0].requests(0).amount(0));
 }
 
 

@@ -158,6 +158,9 @@ void World::request()
   event.framework = frameworkId();
   for (uint32_t i = draw(8) == 0 ? 100 : draw(3); i > 0; --i) {
     wire::Quantities* each = event.request.add_requests();
+    if (draw(2) == 0) {
+      event.request.add_agent_id(draw(2) == 0 ? agentId() : odd[draw(4)]);
+    }
     for (uint32_t k = draw(6); k > 0; --k) {
       each->add_name(odd[draw(4)]);
       each->add_amount(draw(2) == 0 ? INT64_MAX : draw(1000));

@@ -65,6 +65,10 @@ EVENTS = [
         "request.requests",
     ),
     (
+        'request { framework: 1 requests { name: "a" amount: 1 } agent_id: ["S0", "S1"] }',
+        "request.agent_id",
+    ),
+    (
         f'update_framework {{ framework: 1 framework_id: "f" roles: 1 user: "{LONG}" }}',
         "framework.user",
     ),

@@ -1,0 +1,107 @@
+"""How many tasks fit into what is free on agents, or into grants."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from allocator.core.snapshot import Grants, Ints, Snapshot, Specials, Tier
+
+MANY = 2**31
+"""A number of tasks larger than any gang."""
+
+
+class Room(NamedTuple):
+    """Amounts for tasks at n places, (n, R) each, in thousandths.
+
+    A task takes a resource entirely from `usual` or entirely from `revocable` amounts, and does not
+    use up `shared` ones, see `Tier`.
+    """
+
+    usual: Ints
+    revocable: Ints
+    shared: Ints
+
+    def tasks(self, size: Ints) -> Ints:
+        """Return how many tasks of a size (R,), or of one size for each place (n, R), fit, (n,)."""
+        fit = np.full(len(self.usual), MANY)
+        for column in np.flatnonzero(size.any(axis=0) if size.ndim > 1 else size).tolist():
+            wanted, one = size[..., column], np.maximum(size[..., column], 1)
+            here = self.usual[:, column] // one + self.revocable[:, column] // one
+            here = np.where(self.shared[:, column] >= one, MANY, here)
+            np.minimum(fit, np.where(wanted > 0, here, MANY), out=fit)
+        return np.where(np.any(size > 0, axis=-1), np.maximum(fit, 0), 0)
+
+    def without(self, tasks: Ints, size: Ints) -> "Room":
+        """Return what is left beside some tasks of a size (R,); `tasks` (n,): how many at each."""
+        needed = np.where(self.shared >= np.maximum(size, 1), 0, tasks[:, None] * size)
+        usual = np.minimum(needed, self.usual // np.maximum(size, 1) * size)
+        return Room(self.usual - usual, self.revocable - (needed - usual), self.shared)
+
+    def some(self, places: Ints) -> "Room":
+        return Room._make(amounts[places] for amounts in self)
+
+
+def room_in(snapshot: Snapshot, grants: Grants) -> Room:
+    """Return the room in each grant."""
+    specials = snapshot.specials
+    usual, revocable = grants.amount.copy(), np.zeros_like(grants.amount)
+    shared = np.zeros_like(grants.amount)
+    tier, column = specials.tier[grants.special], specials.column[grants.special]
+    for into, part in (
+        (usual, tier < Tier.REVOCABLE),
+        (revocable, tier == Tier.REVOCABLE),
+        (shared, tier == Tier.SHARED),
+    ):
+        at = grants.special_grant[part], column[part]
+        np.add.at(into, at, grants.special_amount[part])
+    return Room(usual, revocable, shared)
+
+
+def room_on(snapshot: Snapshot, client: int, agents: Ints) -> Room:
+    """Return the room for tasks of a client on each of some agents (n,)."""
+    return room_in(snapshot, all_of(snapshot, client, agents))
+
+
+def tasks_on(snapshot: Snapshot, client: int, size: Ints) -> Ints:
+    """Return how many tasks of a client and of a size (R,) fit on each agent, (A,)."""
+    if not size.any():
+        return np.zeros(len(snapshot.free), np.int64)
+    fit = tasks_in(snapshot.free, size)
+    # Agents with special resources are usually few.
+    agents = np.flatnonzero(np.diff(snapshot.specials.start))
+    if len(agents):
+        fit[agents] = room_on(snapshot, client, agents).tasks(size)
+    return fit
+
+
+def tasks_in(amounts: Ints, size: Ints) -> Ints:
+    """Return how many tasks of a size (R,) fit into each row of amounts (n, R), (n,)."""
+    tasks = np.full(len(amounts), MANY)
+    for column in np.flatnonzero(size).tolist():
+        np.minimum(tasks, amounts[:, column] // int(size[column]), out=tasks)
+    return tasks
+
+
+def all_of(snapshot: Snapshot, client: int, agents: Ints) -> Grants:
+    """Return all that a client may have on agents (n,), in the form of grants."""
+    specials = snapshot.specials
+    grant, part = parts_on(specials, agents)
+    reach = specials.reach[specials.row[part], client // 64] >> np.uint64(client % 64)
+    mine = reach & np.uint64(1) != 0
+    return Grants(
+        client=np.full(len(agents), client),
+        agent=agents,
+        tasks=np.zeros(len(agents), np.int64),
+        amount=snapshot.free[agents],
+        special_grant=grant[mine],
+        special=specials.row[part[mine]],
+        special_amount=specials.free[part[mine]],
+    )
+
+
+def parts_on(specials: Specials, agents: Ints) -> tuple[Ints, Ints]:
+    """Return entries of special resources on agents (n,): the index of the agent, and the entry."""
+    count = np.diff(specials.start)[agents]
+    of_agent = np.repeat(np.arange(len(agents)), count)
+    within = np.arange(len(of_agent)) - np.repeat(np.cumsum(count) - count, count)
+    return of_agent, specials.start[agents][of_agent] + within
