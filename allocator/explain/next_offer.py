@@ -246,7 +246,10 @@ def _in_words(
 
 def _needed(snapshot: Snapshot, client: int) -> tuple[Ints, int]:
     """What one task needs, (R,), and how many an offer begins with; if unknown, the minimum."""
-    demand = snapshot.demand[client]
+    demand, gangs = snapshot.demand[client], snapshot.gangs
+    if gangs is not None and client in gangs.unlike:
+        lines = gangs.unlike[client]  # their average stands for tasks of several sizes
+        return -(-(lines.count @ lines.size) // int(lines.count.sum())), 1
     if demand.any():
         return demand, max(int(snapshot.opening[client]), 1)
     first, end = snapshot.minimum_rows[client].tolist()

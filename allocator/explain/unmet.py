@@ -1,7 +1,7 @@
 """What clients want now and no agent has room for, and how many agents it would take.
 
 Both are lower bounds. A client that does not say how much more it wants counts with one task; a
-gang counts whole. Only what more agents would help counts: not clients that refuse offers, whose
+gang counts whole, but of a gang of unlike tasks only those that do not fit. Only what more agents would help counts: not clients that refuse offers, whose
 limits are reached, or whose tasks exceed every agent. Room that is free now is used up first, also
 if it is kept for a gang or a guarantee.
 
@@ -18,6 +18,7 @@ import numpy as np
 
 from allocator.core import (
     BitWords,
+    Floats,
     Ints,
     Snapshot,
     State,
@@ -139,7 +140,7 @@ def unmet(picture: Picture, shapes: list[Shape]) -> Unmet:
     if snapshot is None or picture.paused:
         return Unmet(resources, agents=named, common=common)
     room, left = _Room(snapshot), snapshot.bounds.left.copy()
-    amounts, clients, lacks = dict[str, Ints](), 0, list[Want]()
+    amounts, clients, lacks = dict[str, Ints](), set[int](), list[Want]()
     for want in _wants(picture, snapshot):
         inside = [each for each in want.clients if _take_limit(snapshot, left, each, want)]
         fit = [shape for shape in shapes if (shape.capacity >= want.item).all()]
@@ -150,10 +151,10 @@ def unmet(picture: Picture, shapes: list[Shape]) -> Unmet:
             path = picture.names.path[int(picture.names.role[client])]
             amounts.setdefault(path, np.zeros(len(resources), np.int64))
             amounts[path] = amounts[path] + want.items * want.item
-            clients += 1
+        clients.update(short.clients)
         if short.clients:
             lacks.append(short)
-    return Unmet(resources, amounts, clients, named | agents_needed(lacks, shapes), common)
+    return Unmet(resources, amounts, len(clients), named | agents_needed(lacks, shapes), common)
 
 
 def _wants(picture: Picture, snapshot: Snapshot) -> Iterator[Want]:
@@ -167,18 +168,33 @@ def _wants(picture: Picture, snapshot: Snapshot) -> Iterator[Want]:
         one[clients], items[clients] = snapshot.demand[clients], tasks
     rows = snapshot.tree.client
     rows = rows[picture.clients.wants[rows] & one[rows].any(axis=1)]
-    size = (one[rows] / np.maximum(snapshot.total, 1)).max(axis=1, initial=0.0)
-    rows = rows[np.argsort(-size, kind="stable")]
+    unlike = {} if snapshot.gangs is None else snapshot.gangs.unlike
+    of_unlike = [row for row in rows.tolist() if row in unlike]
+    lines = [unlike[row] for row in of_unlike]
+    alike = rows[~np.isin(rows, of_unlike)]
+    # A row for each client, and for each line of a gang of unlike tasks.
+    rows = np.append(alike, np.repeat(of_unlike, [len(its.count) for its in lines]))
+    rows = rows.astype(np.int64)
+    item = np.vstack([one[alike], *(its.size for its in lines)])
+    number = np.concatenate([items[alike], *(its.count for its in lines)])
+    order = np.argsort(-_share(snapshot, item), kind="stable")
     groups = dict[tuple[bytes, ...], Want]()
-    bars = _signatures(snapshot, rows)
-    for row, bar in zip(rows.tolist(), bars, strict=True):
-        whose = bytes(str(row), "ascii") if items[row] else b""
-        key = (one[row].tobytes(), bar, whose)
-        if key in groups:
+    bars = _signatures(snapshot, rows[order])
+    for at, bar in zip(order.tolist(), bars, strict=True):
+        row, whose = int(rows[at]), bytes(str(rows[at]), "ascii") if number[at] else b""
+        key = (item[at].tobytes(), bar, whose)
+        if key in groups and not number[at]:
             groups[key].clients.append(row)
         elif len(groups) < GROUPS_MAX:
-            groups[key] = Want([row], one[row], max(int(items[row]), 1))
+            key = key if key not in groups else (*key, bytes(str(at), "ascii"))
+            groups[key] = Want([row], item[at], max(int(number[at]), 1))
     yield from groups.values()
+
+
+def _share(snapshot: Snapshot, amounts: Ints) -> Floats:
+    """The dominant share of amounts (n, R), (n,)."""
+    share: Floats = (amounts / np.maximum(snapshot.total, 1)).max(axis=1, initial=0.0)
+    return share
 
 
 def _signatures(snapshot: Snapshot, clients: Ints) -> list[bytes]:

@@ -92,6 +92,11 @@ def _many_requests(interval: int) -> Said:
     return [(0, Request(needs))] * 5
 
 
+def _gangs_of_unlike(interval: int) -> Said:
+    sizes = tuple({"cpus": 0.1 + n / 100, "mem": 32.0 + interval % 7} for n in range(16))
+    return [(which, Request(sizes * (1 + which % 4))) for which in range(20)]
+
+
 def _odd_requests(_interval: int) -> Said:
     odd: tuple[Amounts, ...] = (
         {"": 1.0}, {}, {"cpus": NAN}, {"cpus": INF}, {"cpus": -1.0}, {"cpus": 1e308},
@@ -417,6 +422,12 @@ CREW: tuple[Manner, ...] = (
         "5 REQUESTs an interval, each of 60 needs with 60 resources",
         _one,
         turn=_many_requests,
+    ),
+    Manner(
+        "request-gangs",
+        "20 frameworks that request 16 to 64 tasks of 16 sizes at once, of other sizes each interval",
+        lambda: [Info() for _ in range(20)],
+        turn=_gangs_of_unlike,
     ),
     Manner(
         "request-odd",

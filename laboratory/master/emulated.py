@@ -139,6 +139,7 @@ class EmulatedMaster:
             interval_ms=self.options.allocation_interval_ms,
         )
         self._handle: dict[Framework, int] = {}
+        self._requests: dict[int, Request] = {}
         self._agent_handles = Handles()
         self._framework_handles = Handles()
         self._framework_count = 0
@@ -184,6 +185,9 @@ class EmulatedMaster:
             self.roles.begin()
             events = snapshot(self.ledger, identities, self.weights, now_ms)
             self.outbox.begin()
+            for handle, request in self._requests.items():
+                if handle in self.members:  # snapshots have no place for requests
+                    self.outbox.add(request)
             return events
 
         return Opening(self.options, state, sequence, now_ms, self.ledger.holds_back)
@@ -470,9 +474,14 @@ class EmulatedMaster:
         self._cycles.inverse.discard((self._handle[framework], agent))
         self.outbox.add(InverseOffer(self._handle[framework], agent, status, refuse_ms))
 
-    def request(self, framework: Framework, *needs: Quantities) -> None:
-        """Forward the needs of a framework's tasks (Mesos's REQUEST)."""
-        self.outbox.add(Request(self._handle[framework], needs))
+    def request(self, framework: Framework, *needs: Quantities, agents: Sequence[str] = ()) -> None:
+        """Forward the needs of a framework's tasks (Mesos's REQUEST).
+
+        `agents`: the id of the only agent for each of them, empty: any; no ids: any for all.
+        """
+        handle = self._handle[framework]
+        self._requests[handle] = Request(handle, needs, agents=tuple(agents))
+        self.outbox.add(self._requests[handle])
 
     def _named(self, framework: Framework, roles: Sequence[str]) -> tuple[int, tuple[int, ...]]:
         """Handles of the framework and of the roles; none means all its roles."""
