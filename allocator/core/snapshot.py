@@ -211,13 +211,13 @@ class Lines(NamedTuple):
     """The tasks of a gang: equal ones are a line, l lines.
 
     `size` (l, R), in thousandths: what one task needs.
-    `count` (l,): number of tasks.
+    `number` (l,): how many tasks.
     `agent` (l,): handle of the only agent on which they may run; 0: any; -1: there is no such
         agent.
     """
 
     size: Ints
-    count: Ints
+    number: Ints
     agent: Ints
 
 
@@ -255,7 +255,8 @@ class Gangs(NamedTuple):
 
         `client`, `tasks`: as in the class.
         """
-        return Gangs(client, tasks, {}, *[_nothing()] * 7)
+        none = _nothing()
+        return Gangs(client, tasks, {}, none, none, none, none, none, none, none)
 
 
 @dataclass(frozen=True, slots=True)

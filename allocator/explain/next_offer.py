@@ -249,7 +249,7 @@ def _needed(snapshot: Snapshot, client: int) -> tuple[Ints, int]:
     demand, gangs = snapshot.demand[client], snapshot.gangs
     if gangs is not None and client in gangs.unlike:
         lines = gangs.unlike[client]  # their average stands for tasks of several sizes
-        return -(-(lines.count @ lines.size) // int(lines.count.sum())), 1
+        return -(-(lines.number @ lines.size) // int(lines.number.sum())), 1
     if demand.any():
         return demand, max(int(snapshot.opening[client]), 1)
     first, end = snapshot.minimum_rows[client].tolist()

@@ -173,20 +173,20 @@ def _wants(picture: Picture, snapshot: Snapshot) -> Iterator[Want]:
     lines = [unlike[row] for row in of_unlike]
     alike = rows[~np.isin(rows, of_unlike)]
     # A row for each client, and for each line of a gang of unlike tasks.
-    rows = np.append(alike, np.repeat(of_unlike, [len(its.count) for its in lines]))
+    rows = np.append(alike, np.repeat(of_unlike, [len(its.number) for its in lines]))
     rows = rows.astype(np.int64)
     item = np.vstack([one[alike], *(its.size for its in lines)])
-    number = np.concatenate([items[alike], *(its.count for its in lines)])
+    number = np.concatenate([items[alike], *(its.number for its in lines)])
     order = np.argsort(-_share(snapshot, item), kind="stable")
     groups = dict[tuple[bytes, ...], Want]()
     bars = _signatures(snapshot, rows[order])
     for at, bar in zip(order.tolist(), bars, strict=True):
-        row, whose = int(rows[at]), bytes(str(rows[at]), "ascii") if number[at] else b""
+        row = int(rows[at])
+        whose = bytes(f"{row} {at}", "ascii") if number[at] else b""
         key = (item[at].tobytes(), bar, whose)
-        if key in groups and not number[at]:
+        if key in groups:
             groups[key].clients.append(row)
         elif len(groups) < GROUPS_MAX:
-            key = key if key not in groups else (*key, bytes(str(at), "ascii"))
             groups[key] = Want([row], item[at], max(int(number[at]), 1))
     yield from groups.values()
 

@@ -425,7 +425,7 @@ CREW: tuple[Manner, ...] = (
     ),
     Manner(
         "request-gangs",
-        "20 frameworks that request 16 to 64 tasks of 16 sizes at once, of other sizes each interval",
+        "20 frameworks that request 16 to 64 tasks of 16 sizes at once, others each interval",
         lambda: [Info() for _ in range(20)],
         turn=_gangs_of_unlike,
     ),

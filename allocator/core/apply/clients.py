@@ -99,7 +99,7 @@ def _gang(
     if rule is not None:
         tasks = rule
     elif is_gang(request):
-        tasks = sum(each.count for each in request)
+        tasks = sum(each.number for each in request)
         alike = len(request) == 1 and not request[0].agent
         if not alike and stated is not None and stated[0] == "request":
             unlike = request

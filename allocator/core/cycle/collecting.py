@@ -209,7 +209,7 @@ def _is_too_large(state: State, snapshot: Snapshot, limit: Ints, client: int) ->
     room = _room_when_empty(state, snapshot, client, agents[~barred], total)
     order = decreasing(snapshot, lines)
     tasks, _ = placed_on(lines, order, room, agents[~barred])
-    return bool((tasks.sum(axis=1) < lines.count).any())
+    return bool((tasks.sum(axis=1) < lines.number).any())
 
 
 def _room_when_empty(
@@ -248,11 +248,11 @@ def _chosen(
     for client, its in going.items():
         places = lent.get(client, {})
         lines = lines_of(snapshot, client)
-        missing = lines.count.copy()
+        missing = lines.number.copy()
         for (_, line), tasks in places.items():
             missing[line] -= tasks
         if (missing > 0).any():
-            lines = lines._replace(count=np.maximum(missing, 0))
+            lines = lines._replace(number=np.maximum(missing, 0))
             places |= _places(state, snapshot, client, taken, lines)
         found[client] = its._replace(
             agent=tuple(agent for agent, _ in places),
@@ -274,11 +274,11 @@ def _places(
     agents = agents_open_to(snapshot, client)
     agents = agents[~taken[agents]]
     handle = snapshot.handle[agents]
-    room = _room_when_empty(state, snapshot, client, handle, lines.count @ lines.size)
+    room = _room_when_empty(state, snapshot, client, handle, lines.number @ lines.size)
     used = np.zeros((len(agents), len(snapshot.resources)), np.int64)
     found = dict[tuple[int, int], int]()
     for line in decreasing(snapshot, lines):
-        size, need, only = lines.size[line], int(lines.count[line]), int(lines.agent[line])
+        size, need, only = lines.size[line], int(lines.number[line]), int(lines.agent[line])
         most = np.minimum(room.tasks(size), need)
         fit = np.minimum(tasks_on(snapshot, client, size)[agents], need)
         if used.any():  # by lines before

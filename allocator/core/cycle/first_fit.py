@@ -32,9 +32,9 @@ def placed_on(lines: Lines, order: list[int], room: Room, handle: Ints) -> tuple
     `handle` (n,): of the agents.
     Returns the number of tasks of each line on each agent, (l, n), and the room that is left.
     """
-    tasks = np.zeros((len(lines.count), len(handle)), np.int64)
+    tasks = np.zeros((len(lines.number), len(handle)), np.int64)
     for line in order:
-        size, count, agent = lines.size[line], int(lines.count[line]), int(lines.agent[line])
+        size, count, agent = lines.size[line], int(lines.number[line]), int(lines.agent[line])
         fit = np.minimum(room.tasks(size), count)
         if agent:
             fit[handle != agent] = 0
@@ -52,7 +52,7 @@ def place(snapshot: Snapshot, client: int, lines: Lines, agents: Ints) -> Grants
             return None
         room = room_on(snapshot, client, some)
         tasks, left = placed_on(lines, order, room, snapshot.handle[some])
-        if (tasks.sum(axis=1) < lines.count).any():
+        if (tasks.sum(axis=1) < lines.number).any():
             return None
         used = np.flatnonzero(tasks.any(axis=0))
         if snapshot.characterised[client]:
@@ -84,7 +84,7 @@ def holds(snapshot: Snapshot, lines: Lines, grants: Grants) -> bool:
     for amounts, part in zip(room, parts, strict=True):
         np.add.at(amounts, which, part)
     tasks, _ = placed_on(lines, decreasing(snapshot, lines), room, snapshot.handle[agents])
-    return bool((tasks.sum(axis=1) >= lines.count).all())
+    return bool((tasks.sum(axis=1) >= lines.number).all())
 
 
 def _candidates(snapshot: Snapshot, client: int, lines: Lines, agents: Ints) -> Ints | None:
@@ -93,8 +93,8 @@ def _candidates(snapshot: Snapshot, client: int, lines: Lines, agents: Ints) -> 
     Each task makes at most one agent unfit for the following ones. So of the agents with room for a
     line, only the first ones matter, as many as the gang has tasks.
     """
-    most, found = int(lines.count.sum()), []
-    for size, count, only in zip(lines.size, lines.count.tolist(), lines.agent, strict=True):
+    most, found = int(lines.number.sum()), []
+    for size, count, only in zip(lines.size, lines.number.tolist(), lines.agent, strict=True):
         those = agents if not only else agents[snapshot.handle[agents] == only]
         fit = tasks_on(snapshot, client, size)[those]
         if int(np.minimum(fit, count).sum()) < count:

@@ -48,7 +48,7 @@ def tasks_at_most(snapshot: Snapshot, client: int, capacity: Ints, usable: Bools
         for line in order:
             size = lines.size[line]
             some = np.flatnonzero(size)
-            fit = min(int((left[some] // size[some]).min()), int(lines.count[line]))
+            fit = min(int((left[some] // size[some]).min()), int(lines.number[line]))
             within += max(fit, 0)
             left = left - max(fit, 0) * size
         most = min(most, within)

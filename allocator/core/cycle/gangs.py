@@ -97,7 +97,7 @@ def _likely(snapshot: Snapshot, seed: int) -> Ints:
     assert snapshot.gangs is not None
     clients = np.setdiff1d(snapshot.gangs.client, snapshot.gangs.collects)
     unlike = snapshot.gangs.unlike
-    lines = [len(unlike[each].count) if each in unlike else 1 for each in clients.tolist()]
+    lines = [len(unlike[each].number) if each in unlike else 1 for each in clients.tolist()]
     if sum(lines) > LOOKED_AT_MAX:
         few, rng = min(len(clients), LOOKED_AT_MAX), np.random.default_rng(seed)
         drawn = rng.choice(len(clients), few, replace=False)
@@ -186,7 +186,7 @@ def lines_of(snapshot: Snapshot, client: int) -> Lines:
 def total_of(snapshot: Snapshot, client: int) -> Ints:
     """Return what all tasks of a client's gang need, (R,)."""
     lines = lines_of(snapshot, client)
-    total: Ints = lines.count @ lines.size
+    total: Ints = lines.number @ lines.size
     return total
 
 

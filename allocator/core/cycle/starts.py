@@ -39,7 +39,7 @@ def forecast(
     lines, total = lines_of(snapshot, client), total_of(snapshot, client)
     line, tasks = np.array(its.line, np.int64), np.array(its.tasks, np.int64)
     own = _own_ends_ms(state, holders, total, its, tasks[:, None] * lines.size[line])
-    missing = lines.count.copy()
+    missing = lines.number.copy()
     np.subtract.at(missing, line, tasks)
     ends = [(state.now_ms, state.now_ms)]
     for size, count in zip(lines.size, missing.tolist(), strict=True):

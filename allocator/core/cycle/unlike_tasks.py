@@ -15,7 +15,7 @@ class _Read(NamedTuple):
 
     tasks: Requested
     size: Ints
-    count: Ints
+    number: Ints
 
 
 class UnlikeTasks:
@@ -41,7 +41,7 @@ class UnlikeTasks:
             read[client] = known
         self._read = read
         unlike = {
-            client: Lines(known.size, known.count, self._agents_of(state, known.tasks))
+            client: Lines(known.size, known.number, self._agents_of(state, known.tasks))
             for client, known in read.items()
         }
         refuser, refused = _refusals(state, np.array(list(unlike), np.int64))
@@ -64,7 +64,7 @@ class UnlikeTasks:
 
 def _converted(state: State, tasks: Requested) -> _Read:
     size = np.array([state.space.demanded(each.amounts) for each in tasks], np.int64)
-    count = np.array([each.count for each in tasks], np.int64)
+    count = np.array([each.number for each in tasks], np.int64)
     return _Read(tasks, read_only(size), read_only(count))
 
 

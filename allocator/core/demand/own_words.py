@@ -56,12 +56,12 @@ class WordsError(ValueError):
 class Tasks(NamedTuple):
     """Equal tasks of a REQUEST call.
 
-    `count`: how many they are.
+    `number`: how many they are.
     `amounts`: what each needs, by name.
     `agent`: id of the only agent on which they may run; empty: any.
     """
 
-    count: int
+    number: int
     amounts: Mapping[str, int]
     agent: str = ""
 
@@ -142,7 +142,7 @@ def read_request(event: Request) -> tuple[Requested, tuple[SetAside, ...]]:
         elif any(stated.values()):
             key = agent, frozenset((name, amount) for name, amount in stated.items() if amount)
             equal = found.get(key, Tasks(0, stated, agent))
-            found[key] = equal._replace(count=equal.count + 1)
+            found[key] = equal._replace(number=equal.number + 1)
     if len(found) > UNLIKE_MAX:
         text = f"has {len(found)} different requests, over {UNLIKE_MAX}; each task is served alone"
         aside.append(SetAside("request", TOO_MANY, text))
@@ -154,7 +154,7 @@ def read_request(event: Request) -> tuple[Requested, tuple[SetAside, ...]]:
 
 def is_gang(request: Requested) -> bool:
     """Whether tasks must start together, or on a certain agent."""
-    return len(request) > 1 or any(each.count > 1 or each.agent for each in request)
+    return len(request) > 1 or any(each.number > 1 or each.agent for each in request)
 
 
 def demand_of_label(label: str) -> dict[str, int] | None:

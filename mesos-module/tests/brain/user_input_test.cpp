@@ -563,6 +563,7 @@ TEST_F(WordsTest, AnotherSessionHearsOfRequestsAfterItsSnapshot)
   step(RemoveFramework{"two"});
   step(Request{"three", wire::ResourceRequest()});
   requests.clear();
+  paths.clear();
   step(Ended{true, "gone", 0});
   step(Welcomed());
   settle();
