@@ -1,9 +1,9 @@
 """What clients want now and no agent has room for, and how many agents it would take.
 
 Both are lower bounds. A client that does not say how much more it wants counts with one task; a
-gang counts whole, but of a gang of unlike tasks only those that do not fit. Only what more agents would help counts: not clients that refuse offers, whose
-limits are reached, or whose tasks exceed every agent. Room that is free now is used up first, also
-if it is kept for a gang or a guarantee.
+gang counts whole, but of a gang of unlike tasks only those that do not fit. Only what more agents
+would help counts: not clients that refuse offers, whose limits are reached, or whose tasks exceed
+every agent. Room that is free now is used up first, also if it is kept for a gang or a guarantee.
 
 Wants are packed by first fit, the largest first: onto what is free, and what is left onto new
 agents of the shapes that the cluster has, each want on the commonest shape on which it fits. Equal
