@@ -186,7 +186,7 @@ class EmulatedMaster:
             events = snapshot(self.ledger, identities, self.weights, now_ms)
             self.outbox.begin()
             for handle, request in self._requests.items():
-                if handle in self.members:  # snapshots have no place for requests
+                if handle in self.ledger.frameworks:  # snapshots have no place for requests
                     self.outbox.add(request)
             return events
 
@@ -448,6 +448,7 @@ class EmulatedMaster:
         self.outbox.add(RemoveFramework(member.handle))
         self.ledger.remove_framework(member.handle)
         del self.members[member.handle], self._handle[framework]
+        self._requests.pop(member.handle, None)
         self.roles.forget(member.roles)
         self._framework_handles.give_back(member.handle)
 
