@@ -15,9 +15,9 @@ from laboratory.advise.playing import (
     AdviceRun,
     Candidate,
     as_it_was,
-    changes,
     every_policy,
     more_of,
+    pasts_of,
     plain,
     play_cell,
 )
@@ -79,7 +79,8 @@ def advise(days: Sequence[ReadDay], seeds: int, spread: Spread, tell: Told) -> A
     """
     now = policy_of(days)
     whole_days = [each.day for each in days]
-    player = _Player([each.played for each in days], spread, tell)
+    played = [each.played for each in days]
+    player = _Player(played, spread, tell)
     base = Candidate(now)
     first = [Candidate(spec) for spec in every_policy(now)]
     bounds = bounds_of(whole_days)
@@ -89,6 +90,11 @@ def advise(days: Sequence[ReadDay], seeds: int, spread: Spread, tell: Told) -> A
     player.play([*first, *cut], range(1), to_come=to_come + SETTINGS_OF * 5)
     best = [each.spec for each in player.best(first, now, SETTINGS_OF)]
     second = [Candidate(spec) for spec in more_of(best, [each.spec for each in first])]
+    second += [
+        Candidate(spec, past=past)
+        for spec in dict.fromkeys([plain(now), *best])
+        for past in pasts_of(played, spec)
+    ]
     player.play(second, range(1), to_come=to_come)
     tried = [*first, *second]
     finalists = [each for each in player.best(tried, now, FINALISTS) if each.name != base.name]
@@ -96,21 +102,21 @@ def advise(days: Sequence[ReadDay], seeds: int, spread: Spread, tell: Told) -> A
     compared = {each.name: player.compared(each, base) for each in tried if each.name != base.name}
     # Those played with all seeds first, because only they have intervals; then by completion time.
     order = sorted(compared.values(), key=lambda each: (-each.runs, each.stay_s))
-    specs = {each.name: each.spec for each in tried}
+    candidates = {each.name: each for each in tried}
     of_quotas = player.compared(cut[0], base) if cut else None
     bottlenecks = bottlenecks_of(whole_days)
     final = [each for each in order if each.name in {other.name for other in finalists}]
     return AdviceReport(
         days=tuple(days),
         now=now,
-        recorded=tuple(as_it_was(each.played) for each in days),
+        recorded=tuple(map(as_it_was, played)),
         base=tuple(player.runs[base.name]),
         runs={name: tuple(runs) for name, runs in player.runs.items()},
         compared=tuple(order),
         quotas=of_quotas,
         bounds=tuple(bounds),
         bottlenecks=tuple(bottlenecks),
-        advice=recommend(now, specs, final, bounds, bottlenecks, of_quotas),
+        advice=recommend(now, candidates, final, bounds, bottlenecks, of_quotas),
     )
 
 
@@ -149,7 +155,7 @@ class _Player:
         def order(each: Candidate) -> tuple[bool, int]:
             its_never_began, its_stay_s = self._order(each.name)
             near = its_never_began <= never_began and its_stay_s <= stay_s * (1 + NEARLY)
-            return not near, changes(each.spec, now) if near else 0
+            return not near, each.changes(now) if near else 0
 
         return [ranked[0], *sorted(ranked[1:], key=order)][:count]
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,20 +20,43 @@ from laboratory.workloads.recorded_day import Day
 # Candidates: every policy of the registry, both modes, and some settings of the best.
 
 
+class Past(NamedTuple):
+    """How much past use counts: the section `[fairness]`; a half-life of 0: not at all."""
+
+    half_life_s: int
+    usage_weight: float
+
+    def __str__(self) -> str:
+        """In words.
+
+        >>> f"{Past(600, 0.5)}; {Past(0, 0.5)}"
+        'half_life_s=600 usage_weight=0.5; half_life_s=0'
+        """
+        weight = f" usage_weight={self.usage_weight:g}" if self.half_life_s else ""
+        return f"half_life_s={self.half_life_s}{weight}"
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A policy with its settings, and quotas that replace recorded ones.
+    """A policy with its settings, and others that replace recorded ones.
 
     quotas: by role.
+    past: how much past use counts; None: as recorded.
     """
 
     spec: PolicySpec
     quotas: dict[str, Quota] = field(default_factory=dict)
+    past: Past | None = None
 
     @property
     def name(self) -> str:
         """A unique description."""
-        return " ".join([in_words(self.spec), *(f"quota of {role}" for role in self.quotas)])
+        past = () if self.past is None else (str(self.past),)
+        return " ".join([in_words(self.spec), *past, *(f"quota of {role}" for role in self.quotas)])
+
+    def changes(self, now: PolicySpec) -> int:
+        """Count the settings that an operator has to change, quotas aside."""
+        return changes(self.spec, now) + (self.past is not None)
 
 
 def in_words(spec: PolicySpec) -> str:
@@ -101,6 +125,57 @@ def changes(spec: PolicySpec, now: PolicySpec) -> int:
     )
 
 
+# How much past use counts, where tenants come and go.
+
+ABSENCE_MS = 60_000
+"""A role that wants nothing for this long, and then something again, has come back."""
+
+LONGER = (1, 4)
+"""Half-lives are these multiples of the median absence."""
+
+PAST_WEIGHTS = (0.5, 1.0)
+
+
+def absences_ms(day: Day) -> list[int]:
+    """For how long roles wanted nothing before they came back, one for each return."""
+    wants: dict[str, list[tuple[int, int]]] = {}
+    for task in day.ran:
+        wants.setdefault(task.role, []).append((task.wanted_ms, task.end_ms))
+    found = []
+    for each in wants.values():
+        each.sort()
+        until_ms = each[0][1]
+        for wanted_ms, end_ms in each:
+            found.append(wanted_ms - until_ms)
+            until_ms = max(until_ms, end_ms)
+    return [absence_ms for absence_ms in found if absence_ms >= ABSENCE_MS]
+
+
+def pasts_of(days: Sequence[Day], spec: PolicySpec) -> list[Past]:
+    """List how past use might count under a policy, on the days to be played.
+
+    None if it plans (plans ignore the past), or if no role comes back. A half-life longer than the
+    days is left out: playing them would not show its effect.
+    """
+    back_ms = [absence_ms for day in days for absence_ms in absences_ms(day)]
+    if POLICIES[spec.name].criterion is None or not back_ms:
+        return []
+    span_s = max(day.end_ms - day.begin_ms for day in days) // 1000
+    half_lives_s = [times * round(float(np.median(back_ms)) / 1000) for times in LONGER]
+    found = [
+        Past(half_life_s, weight)
+        for half_life_s in half_lives_s
+        if half_life_s <= span_s
+        for weight in PAST_WEIGHTS
+    ]
+    settings = days[-1].settings
+    assert settings is not None
+    if settings.half_life_ms:
+        found.append(Past(0, settings.usage_weight))
+    now = Past(settings.half_life_ms // 1000, settings.usage_weight)
+    return [past for past in found if past != now]
+
+
 # One candidate on one day.
 
 SHAKE = 0.01
@@ -154,6 +229,9 @@ def play_cell(days: Sequence[Day], cell: AdviceCell) -> AdviceRun:
     day = shaken(with_quotas(days[cell.day], cell.candidate.quotas), cell.seed)
     spec: PolicySpec = cell.candidate.spec
     settings = replace(settings_for(day, spec), seed=cell.seed)
+    if (past := cell.candidate.past) is not None:
+        half_life_ms = past.half_life_s * 1000
+        settings = replace(settings, half_life_ms=half_life_ms, usage_weight=past.usage_weight)
     span_ms = max(day.end_ms - day.begin_ms, 1)
     until_ms = span_ms + max(round(TAIL * span_ms), TAIL_MS)
     scenario = WhatIf(day)

@@ -14,7 +14,7 @@ from allocator.core import PolicySpec
 from laboratory.advise.bottlenecks import Bottleneck
 from laboratory.advise.comparing import CLOSE, Comparison, MeasureChange, Verdict, judge
 from laboratory.advise.limits import Bound, Finding, Sort
-from laboratory.advise.playing import changes, in_words
+from laboratory.advise.playing import Candidate, in_words
 
 WORTH = 0.05
 """Minimum gain for a change: how much earlier tasks finish, as a fraction."""
@@ -30,26 +30,31 @@ POINTS = 0.02
 class Advice:
     """The recommendation.
 
-    spec: the policy to put in force; None: keep the current one.
+    chosen: the policy to put in force; None: keep the current one.
     headline: in one sentence.
     reasons: arguments for and against.
     also: further actions: quotas, constraints.
     """
 
-    spec: PolicySpec | None
+    chosen: Candidate | None
     headline: str
     reasons: tuple[str, ...]
     also: tuple[str, ...]
 
     @property
+    def spec(self) -> PolicySpec | None:
+        """The policy to put in force, without the past."""
+        return None if self.chosen is None else self.chosen.spec
+
+    @property
     def keeps(self) -> bool:
         """Whether there is nothing to do."""
-        return self.spec is None and not self.also
+        return self.chosen is None and not self.also
 
 
 def recommend(
     now: PolicySpec,
-    candidates: Mapping[str, PolicySpec],
+    candidates: Mapping[str, Candidate],
     compared: Sequence[Comparison],
     bounds: Sequence[Bound],
     bottlenecks: Sequence[Bottleneck],
@@ -74,12 +79,11 @@ def recommend(
     order = list(candidates)
     chosen = min(
         alike,
-        key=lambda each: (changes(candidates[each.name], now), order.index(each.name)),
+        key=lambda each: (candidates[each.name].changes(now), order.index(each.name)),
     )
-    spec = candidates[chosen.name]
     reasons = [*_why(chosen), *_others(chosen, alike)]
     headline = f"Change the policy from {in_words(now)} to {chosen.name}."
-    return Advice(spec, headline, tuple(reasons), tuple(also))
+    return Advice(candidates[chosen.name], headline, tuple(reasons), tuple(also))
 
 
 def _is_better(each: Comparison) -> bool:

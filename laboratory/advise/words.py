@@ -158,9 +158,9 @@ def roles(report: AdviceReport, each: Comparison) -> Table:
 def told(report: AdviceReport) -> list[Comparison]:
     """The candidates that get a table of gains and losses: the advised one, and the best."""
     best = [each for each in report.compared if each.runs > 1][:3] or list(report.compared[:1])
-    if report.advice.spec is None:
+    if report.advice.chosen is None:
         return best
-    name = in_words(report.advice.spec)
+    name = report.advice.chosen.name
     chosen = [each for each in report.compared if each.name == name]
     return [*chosen, *(each for each in best if each.name != name)][:3]
 
@@ -243,9 +243,13 @@ def toml_of(spec: PolicySpec) -> str:
 
 def to_paste(report: AdviceReport) -> str:
     """Write the configuration of the advised policy, or of the current one."""
-    spec = report.advice.spec or report.now
-    note = "in force" if report.advice.spec is None else "as advised"
-    return f"# The policy {note}: for config.toml, then SIGHUP.\n{toml_of(spec)}"
+    chosen = report.advice.chosen
+    note = "in force" if chosen is None else "as advised"
+    text = toml_of(report.now if chosen is None else chosen.spec)
+    if chosen is not None and chosen.past is not None:
+        lines = [f"{key} = {value:g}" for key, value in chosen.past._asdict().items()]
+        text += "\n".join(["", "[fairness]", *lines, ""])
+    return f"# The policy {note}: for config.toml, then SIGHUP.\n{text}"
 
 
 def quota_calls(report: AdviceReport) -> str:

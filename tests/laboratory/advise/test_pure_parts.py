@@ -3,20 +3,35 @@
 import json
 import tomllib
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from allocator.core import PolicySpec, Settings
 from allocator.policies import MODES, POLICIES, build
+from allocator.server.config import Config
 from laboratory.advise.bottlenecks import bottlenecks_of
 from laboratory.advise.comparing import Comparison, MeasureChange, RoleChanges, Verdict, judge
 from laboratory.advise.limits import Finding, Sort, bounds_of, cut_down
 from laboratory.advise.measuring import RoleFigures, fair_shares, measure, table_of
-from laboratory.advise.playing import changes, every_policy, in_words, more_of, plain, shaken
+from laboratory.advise.playing import (
+    AdviceCell,
+    Candidate,
+    Past,
+    absences_ms,
+    changes,
+    every_policy,
+    in_words,
+    more_of,
+    pasts_of,
+    plain,
+    play_cell,
+    shaken,
+)
 from laboratory.advise.reading import busiest, cut
 from laboratory.advise.recommending import harmed, recommend
-from laboratory.advise.words import toml_of
+from laboratory.advise.words import to_paste, toml_of
 from laboratory.master.ledger import Quota
 from laboratory.reports.run_report import Interval
 from laboratory.workloads.recorded_day import Day, DayAgent, DayFramework, Ran
@@ -75,6 +90,53 @@ def test_what_is_the_default_anyway_is_no_change():
     first = POLICIES["choosy"].parameters["unit"][0]
     assert plain(replace(spelt, parameters={"unit": first})) == PolicySpec("choosy")
     assert changes(PolicySpec("ps-dsf", mode="characterised"), NOW) == 2
+
+
+# Candidates where tenants come and go.
+
+
+def back_again() -> Day:
+    """The first role runs a minute of each two, the second all the time, the third once."""
+    quiet = [ran(f"q{n}", "quiet", 4, 120 * n, 120 * n, 120 * n + 60) for n in range(3)]
+    steady = [ran("s", "steady", 4, 0, 60 * n, 60 * n + 60) for n in range(4)]
+    return day_of(*quiet, *steady, ran("once", "once", 1, 30, 30, 40))
+
+
+def test_half_lives_are_tried_where_roles_come_back():
+    day = back_again()
+    assert absences_ms(day) == [60 * SECOND] * 2
+    shorter = [Past(60, 0.5), Past(60, 1.0)]
+    assert pasts_of([day], NOW) == [*shorter, Past(240, 0.5), Past(240, 1.0)]
+    short = replace(day, end_ms=239 * SECOND)
+    assert pasts_of([short], NOW) == shorter, "a longer one has no effect within the day"
+
+
+def test_without_the_past_is_tried_where_it_counts_now():
+    kept = Settings(NOW, half_life_ms=60_000, usage_weight=1.0)
+    day = replace(back_again(), end_ms=239 * SECOND, settings=kept)
+    assert pasts_of([day], NOW) == [Past(60, 0.5), Past(0, 1.0)]
+
+
+def test_no_half_life_is_tried_where_none_matters():
+    assert pasts_of([back_again()], PolicySpec("cmmf")) == [], "plans ignore it"
+    steady = day_of(ran("a", "a", 4, 0, 0, 100), ran("b", "b", 4, 0, 100, 200))
+    assert pasts_of([steady], NOW) == []
+
+
+def test_a_half_life_changes_who_comes_first():
+    """One role was alone for 100 s; then both want the cluster at once, for six tasks each."""
+    alone = [ran("a", "a", 4, 0, 20 * n, 20 * n + 20) for n in range(5)]
+    both = [ran(who, who, 4, 95, 100, 120) for who in "ab" for _ in range(6)]
+    day = day_of(*alone, *both)
+
+    def waits_s(past: Past | None) -> dict[str, float]:
+        cell = AdviceCell(Candidate(PolicySpec("drf", mode="characterised"), past=past), 0, 0)
+        figures = play_cell([day], cell).figures.roles
+        return {role: each.wait_s for role, each in figures.items()}
+
+    now, then = waits_s(None), waits_s(Past(100, 1.0))
+    assert then["b"] < 0.8 * now["b"]
+    assert then["a"] > now["a"]
 
 
 # Measures.
@@ -298,7 +360,7 @@ def candidate(name: str, stay: MeasureChange, roles=None, wait_s: float = 5.0) -
 
 
 SPECS = {
-    in_words(spec): spec
+    in_words(spec): Candidate(spec)
     for spec in (
         PolicySpec("ps-dsf", mode="characterised"),
         PolicySpec("drf", mode="characterised"),
@@ -402,6 +464,15 @@ def test_quotas_and_constraints_are_advised_beside_the_policy():
 def test_what_is_pasted_says_the_policy(spec):
     policy = tomllib.loads(toml_of(spec))["policy"]
     assert PolicySpec(**policy) == spec
+
+
+def test_what_is_pasted_says_how_much_the_past_counts():
+    chosen = Candidate(NOW, past=Past(600, 0.5))
+    found = recommend(NOW, {chosen.name: chosen}, [candidate(chosen.name, changed(-0.3))], [], [])
+    assert found.headline.endswith("to drf oblivious half_life_s=600 usage_weight=0.5.")
+    pasted = tomllib.loads(to_paste(SimpleNamespace(advice=found, now=NOW)))
+    assert pasted["fairness"] == {"half_life_s": 600, "usage_weight": 0.5}
+    Config.model_validate(pasted)
 
 
 def test_a_day_can_go_to_another_machine():
