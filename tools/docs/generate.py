@@ -17,6 +17,7 @@ import hostile_tenants
 import module_reference
 import rpcs
 import scaling
+import use_over_time
 import which_policy
 from pydantic import BaseModel
 
@@ -60,6 +61,7 @@ def write(directory: Path) -> None:
         "reference/rpcs.md": rpcs.page(),
         "explanation/which-policy.md": which_policy.page(),
         "explanation/scaling.md": scaling.page(),
+        "explanation/use-over-time.md": use_over_time.page(),
         "explanation/hostile-tenants.md": hostile_tenants.page(),
         "explanation/frameworks.md": frameworks.page(),
     }

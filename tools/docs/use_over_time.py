@@ -1,0 +1,274 @@
+"""How much past use should count: `python tools/docs/use_over_time.py` plays the examples.
+
+It keeps the results in `data/use-over-time.json` and draws the picture; `make docs` writes the page
+from what is kept. Each example is a day of tasks on the emulated master, under DRF.
+"""
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+KEPT = HERE / "data" / "use-over-time.json"
+PICTURE = HERE.parents[1] / "docs" / "pictures" / "use-over-time.svg"
+
+HALF_LIFE_S = 600
+ALONE = 3
+"""The first tenant is alone for this many half-lives."""
+
+SLOTS = 16
+WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)
+SHOWN = 2
+"""The second tenant is watched for this many half-lives."""
+
+BINS = 10
+"""Means are taken over this part of a half-life."""
+
+JOB_S = HALF_LIFE_S // BINS
+JOBS_ALONE = (1, 5, 10, 30)
+
+HEAD = """\
+# How much past use should count
+
+<!-- `make docs` writes this file. -->
+
+This page shows what `half_life_s` and `usage_weight` of [`[fairness]`](policies.md#use-over-time)
+do, to help you choose them. Each example is computed by the definition, and played on the emulated
+master with the real allocator, under DRF in characterised mode. `python
+tools/docs/use_over_time.py` plays them again.
+
+## Which values
+
+- *All tenants always want more, or all tasks are short*: leave `half_life_s = 0`. Shares are fair
+  at every moment, and so are their averages.
+- *Tenants come and go within hours*: set the half-life to about the time for which they are away,
+  and `usage_weight = 0.5`. A tenant that returns gets most of the cluster at first, and others keep
+  a part.
+- *Jobs as large as the cluster, or usage to be balanced over days*: set `usage_weight = 1`, as in
+  Slurm or HTCondor, and a half-life of a day to two weeks. Others then wait until the tenant that
+  returned has caught up, but never longer than one half-life.
+
+[`allocator-lab advise`](../how-to/advise.md#past-use) tries values on your own recorded days.
+"""
+
+SMALL = """\
+## A tenant that was quiet, with small tasks
+
+Two tenants share {slots} slots with tasks of 10 to 30 s; the half-life is {half_life} s. The first
+tenant is alone for {alone} half-lives, then the second one arrives. Let `k` be `usage_weight`, and
+`D` the difference of their averages, which is then {difference:.3f} of the cluster. The policy
+regards both as equal when the second tenant holds `k / (1 - k) * D` more than the first, at most
+the whole cluster. So its advantage
+
+- lasts, as far as it is the whole cluster, until `D` has fallen to `(1 - k) / k`;
+- then halves with every `1 - k` half-lives.
+
+With `k = 1` it has the whole cluster until it has caught up, after `log2(2 - 2^-{alone})`
+half-lives.
+
+The table shows the mean share of the second tenant in some tenths of a half-life, by their ends.
+*Played* and *computed* differ by at most {error:.3f} in the first two half-lives, and by
+{error_mean:.3f} on average. There are three reasons:
+
+- The second tenant first waits for tasks of the other one to end.
+- Grants of one cycle count in full, as what is held does without past use. So near the end, when
+  `D` is less than what becomes free in one cycle (here a twentieth of the cluster), the first
+  tenant gets some of it.
+- Tasks are whole: a task more or less is a sixteenth of the cluster.
+
+![The share of a tenant that was quiet](../pictures/use-over-time.svg)
+"""
+
+LARGE = """\
+## Jobs as large as the cluster
+
+This is KAI's example: two queues with jobs of {slots} GPUs, on a cluster with {slots} GPUs. A job
+takes a tenth of the half-life. Nothing is held when the next job is chosen, so all values of
+`usage_weight` above 0 give the same; 0.5 was played. Once both have caught up, they take turns job
+by job: a tenant that has just used the cluster has the higher average. KAI reclaims resources from
+running jobs, so its turns can be shorter than jobs; here they are not.
+"""
+
+
+def catching_up(jobs_alone: int) -> int:
+    """How many jobs the second tenant runs in a row, by the definition."""
+    kept = 0.5 ** (JOB_S / HALF_LIFE_S)
+    first, second, jobs = 1 - kept**jobs_alone, 0.0, 0
+    while second < first:
+        first, second, jobs = first * kept, second * kept + 1 - kept, jobs + 1
+    return jobs
+
+
+def computed_shares(weight: float) -> list[float]:
+    """Mean share of the second tenant in each part of a half-life since it arrived."""
+    steps = 1000
+    rate = math.log(2) / steps
+    difference, shares = 1 - 0.5**ALONE, []
+    for _ in range(SHOWN * steps):
+        wanted = math.inf if weight == 1 else weight / (1 - weight) * difference
+        ahead = min(1.0, wanted) if difference > rate else 0.0
+        shares.append((1 + ahead) / 2)
+        difference -= rate * (ahead + difference)
+    size = steps // BINS
+    return [sum(shares[at : at + size]) / size for at in range(0, len(shares), size)]
+
+
+def page(kept: Path = KEPT) -> str:
+    """The whole page, from the results that are kept."""
+    found = json.loads(kept.read_text("utf-8"))
+    return "\n".join([HEAD, *_small(found["small"]), *_large(found["large"])])
+
+
+def _small(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
+    errors = [
+        abs(played - computed)
+        for row in rows
+        for played, computed in zip(
+            row["shares"], computed_shares(row["usage_weight"]), strict=True
+        )
+    ]
+    yield SMALL.format(
+        slots=SLOTS,
+        half_life=HALF_LIFE_S,
+        alone=ALONE,
+        difference=1 - 0.5**ALONE,
+        error=max(errors),
+        error_mean=sum(errors) / len(errors),
+    )
+    shown = (0, 2, 4, 9, 19)
+    yield f"| `usage_weight` | | {' | '.join(f'{(at + 1) / BINS:g} half-lives' for at in shown)} |"
+    yield "|---|---|" + "---:|" * len(shown)
+    for row in rows:
+        weight = row["usage_weight"]
+        for name, shares in (("played", row["shares"]), ("computed", computed_shares(weight))):
+            yield f"| {weight:g} | {name} | {' | '.join(f'{shares[at]:.2f}' for at in shown)} |"
+    yield ""
+
+
+def _large(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
+    yield LARGE.format(slots=SLOTS)
+    yield "| jobs of the first alone | jobs of the second in a row, computed | played | then |"
+    yield "|---:|---:|---:|---|"
+    for row in rows:
+        alone, then = row["jobs_alone"], row["then"]
+        turns = all(one != other for one, other in pairwise(then))
+        yield (
+            f"| {alone} | {catching_up(alone)} | {row['in_a_row']} |"
+            f" {'one job each, in turn' if turns else ' '.join(then)} |"
+        )
+    yield ""
+
+
+# --------------------------------------------------------------------------------------- playing
+
+
+def _play(
+    need: dict[str, int], tasks: Sequence[tuple[str, int, int]], weight: float, end_s: int
+) -> list[Any]:
+    """Play tasks, each of a tenant, wanted at a time and for a time (s); returns what ran."""
+    from allocator import policies
+    from allocator.core import PolicySpec, Settings
+    from laboratory.experiments.what_if import WhatIf
+    from laboratory.links.base import DirectLink
+    from laboratory.workloads.play import play
+    from laboratory.workloads.recorded_day import Day, DayAgent, DayFramework, Ran
+
+    settings = Settings(
+        PolicySpec("drf", mode="characterised"),
+        half_life_ms=HALF_LIFE_S * 1000,
+        usage_weight=weight,
+        patience_cycles=0,
+    )
+    size = {"cpus": SLOTS * 1000, "mem": SLOTS * 1000, "gpus": SLOTS * 1000}
+    day = Day(
+        begin_ms=0,
+        end_ms=end_s * 1000,
+        settings=settings,
+        kinds=tuple(size),
+        agents={"a": DayAgent("a", "a", size, 0)},
+        frameworks={who: DayFramework(who, who, (), 0, demand=need) for who, *_ in tasks},
+        ran=[
+            Ran(who, who, need, at * 1000, at * 1000, (at + lasts) * 1000, agent="a")
+            for who, at, lasts in tasks
+        ],
+    )
+    scenario = WhatIf(day)
+    link = DirectLink(policies.build, settings)
+    play(scenario, link, tell_demand=True, to_end=False, until_ms=day.end_ms, sample_ms=day.end_ms)
+    return [*scenario.ran, *(task for task in scenario.left(day.end_ms) if task.start_ms >= 0)]
+
+
+def play_small(weight: float) -> list[float]:
+    """Mean share of the second tenant in each part of a half-life since it arrived."""
+    import numpy as np
+
+    chance = np.random.default_rng(1)
+    arrives_s, end_s = ALONE * HALF_LIFE_S, (ALONE + SHOWN) * HALF_LIFE_S
+    count = SLOTS * end_s // 20
+    tasks = [
+        (who, at, int(chance.integers(10, 31)))
+        for who, at in (("first", 0), ("second", arrives_s))
+        for _ in range(count)
+    ]
+    ran = _play({"cpus": 1000, "mem": 1000, "gpus": 1000}, tasks, weight, end_s)
+    part_ms = JOB_S * 1000
+    begins_ms = range(arrives_s * 1000, end_s * 1000, part_ms)
+
+    def held(who: str, at_ms: int) -> int:
+        of = (task for task in ran if task.framework == who)
+        return sum(max(0, min(t.end_ms, at_ms + part_ms) - max(t.start_ms, at_ms)) for t in of)
+
+    return [held("second", at) / (held("first", at) + held("second", at)) for at in begins_ms]
+
+
+def play_large(jobs_alone: int) -> list[str]:
+    """Whose jobs run, one after another; the second tenant arrives during one of the first's."""
+    arrives_s = jobs_alone * JOB_S - JOB_S // 2
+    jobs = jobs_alone + 2 * BINS
+    tasks = [("first", 0, JOB_S)] * jobs + [("second", arrives_s, JOB_S)] * jobs
+    size = {"cpus": SLOTS * 1000, "mem": SLOTS * 1000, "gpus": SLOTS * 1000}
+    ran = sorted(_play(size, tasks, 0.5, jobs * JOB_S), key=lambda task: task.start_ms)
+    return [task.framework for task in ran]
+
+
+def compute() -> None:
+    """Play all examples, keep the results, and draw the picture."""
+    small = [{"usage_weight": each, "shares": play_small(each)} for each in WEIGHTS]
+    large = []
+    for about in JOBS_ALONE:
+        whose = play_large(about)
+        alone = whose.index("second")
+        next_of_first = whose.index("first", alone)
+        then = whose[next_of_first : next_of_first + 8]
+        large.append({"jobs_alone": alone, "in_a_row": next_of_first - alone, "then": then})
+    for each in small:
+        each["shares"] = [round(share, 4) for share in each["shares"]]
+    KEPT.write_text(json.dumps({"small": small, "large": large}, indent=1) + "\n", "utf-8")
+    draw(small)
+
+
+def draw(rows: Sequence[dict[str, Any]]) -> None:
+    """Draw the share of the second tenant over time, played and computed."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    from laboratory.reports.plots import COLOURS, SETTINGS
+
+    middles = [(at + 0.5) / BINS for at in range(SHOWN * BINS)]
+    with mpl.rc_context(SETTINGS):
+        figure = Figure(figsize=(7, 3.6), layout="constrained")
+        axes = figure.add_subplot()
+        for row, colour in zip(rows, COLOURS, strict=False):
+            weight = row["usage_weight"]
+            axes.plot(middles, computed_shares(weight), "--", color=colour, linewidth=1)
+            axes.plot(middles, row["shares"], "o-", color=colour, markersize=3, label=f"{weight:g}")
+        axes.set(xlabel="half-lives since the second tenant arrived", ylabel="its share")
+        axes.legend(title="usage_weight (dashed: computed)", frameon=False, fontsize=7, ncols=5)
+        figure.savefig(PICTURE, metadata={"Date": None})
+
+
+if __name__ == "__main__":
+    compute()
