@@ -236,7 +236,9 @@ def play_large(jobs_alone: int) -> list[str]:
 
 def compute() -> None:
     """Play all examples, keep the results, and draw the picture."""
-    small = [{"usage_weight": each, "shares": play_small(each)} for each in WEIGHTS]
+    small: list[dict[str, Any]] = [
+        {"usage_weight": each, "shares": play_small(each)} for each in WEIGHTS
+    ]
     large = []
     for about in JOBS_ALONE:
         whose = play_large(about)

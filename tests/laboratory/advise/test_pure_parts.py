@@ -4,6 +4,7 @@ import json
 import tomllib
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -470,7 +471,8 @@ def test_what_is_pasted_says_how_much_the_past_counts():
     chosen = Candidate(NOW, past=Past(600, 0.5))
     found = recommend(NOW, {chosen.name: chosen}, [candidate(chosen.name, changed(-0.3))], [], [])
     assert found.headline.endswith("to drf oblivious half_life_s=600 usage_weight=0.5.")
-    pasted = tomllib.loads(to_paste(SimpleNamespace(advice=found, now=NOW)))
+    report: Any = SimpleNamespace(advice=found, now=NOW)
+    pasted = tomllib.loads(to_paste(report))
     assert pasted["fairness"] == {"half_life_s": 600, "usage_weight": 0.5}
     Config.model_validate(pasted)
 
