@@ -16,6 +16,7 @@ from laboratory.advise.playing import (
     Candidate,
     as_it_was,
     every_policy,
+    in_words,
     more_of,
     pasts_of,
     plain,
@@ -92,7 +93,7 @@ def advise(days: Sequence[ReadDay], seeds: int, spread: Spread, tell: Told) -> A
     second = [Candidate(spec) for spec in more_of(best, [each.spec for each in first])]
     second += [
         Candidate(spec, past=past)
-        for spec in dict.fromkeys([plain(now), *best])
+        for spec in {in_words(each): each for each in (now, *best)}.values()
         for past in pasts_of(played, spec)
     ]
     player.play(second, range(1), to_come=to_come)
