@@ -220,7 +220,7 @@ def _take_gang(state: State, client: int, tasks: int, unlike: Requested) -> None
     clients.unlike.pop(client, None)
     if unlike:
         clients.unlike[client] = unlike
-    # Where it collects was chosen for other tasks; its time goes on.
+    # The agents where it collects were chosen for other tasks; its time continues.
     if client in clients.collecting:
         its = clients.collecting[client]
         clients.collecting[client] = its._replace(agent=(), line=(), tasks=(), lent=())

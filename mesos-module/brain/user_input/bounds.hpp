@@ -70,11 +70,11 @@ constexpr size_t ALTERNATIVES_MAX = 16;
 constexpr size_t ALTERNATIVE_NAMES_MAX = 16;
 constexpr size_t MINIMUM_NAMES_MAX = 4096;
 
-// A REQUEST: entries, resources per entry, bytes of names and ids of agents; an
-// event must stay small, and each framework's last one is kept.
+// A REQUEST: entries, resources per entry, bytes of names, amounts and ids of
+// agents; an event must stay small, and each framework's last one is kept.
 constexpr size_t REQUESTS_MAX = 64;
 constexpr size_t REQUEST_RESOURCES_MAX = 64;
-constexpr size_t REQUEST_BYTES_MAX = 32 << 10;
+constexpr size_t REQUEST_BYTES_MAX = 8 << 10;
 
 // Attributes of an agent. A cluster has tens of thousands of agents, and a
 // snapshot carries all their attributes.

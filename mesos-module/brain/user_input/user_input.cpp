@@ -500,10 +500,10 @@ wire::ResourceRequest takeRequest(
 
     bytes += agent.size();
     for (const auto& entry : amounts) {
-      bytes += entry.first.size();
+      bytes += entry.first.size() + sizeof(entry.second);
     }
     if (bytes > REQUEST_BYTES_MAX) {
-      aside->add(field, TOO_LONG, "its names are too long in total");
+      aside->add(field, TOO_LONG, "it is too long in total");
       break;
     }
 

@@ -521,6 +521,30 @@ TEST_F(WordsTest, ARequestIsBounded)
 }
 
 
+TEST_F(WordsTest, ARequestOfManyShortNamesIsBounded)
+{
+  step(framework());
+  Request event;
+  event.framework = "one";
+  for (size_t i = 0; i < REQUESTS_MAX; ++i) {
+    wire::Quantities* each = event.request.add_requests();
+    for (size_t j = 0; j < REQUEST_RESOURCES_MAX; ++j) {
+      each->add_name(std::to_string(j));
+      each->add_amount(1000);
+    }
+  }
+  step(event);
+
+  size_t amounts = 0;
+  for (const wire::Quantities& each : request.requests()) {
+    amounts += each.amount_size();
+  }
+  EXPECT_LT(0u, amounts);
+  EXPECT_GE(REQUEST_BYTES_MAX, amounts * sizeof(int64_t));
+  EXPECT_EQ(1, request.set_aside_size());
+}
+
+
 // A row whose agent is no text is left out with its agent.
 TEST_F(WordsTest, ARequestKeepsTheAgentsOfItsRows)
 {

@@ -49,7 +49,7 @@ def given(offers, framework: int = 1) -> dict[int, int]:
 def first_fit(
     agents: list[list[int]], tasks: Sequence[tuple[int, ...]]
 ) -> dict[int, list[int]] | None:
-    """What first-fit decreasing takes of agents, as anybody would write it."""
+    """What first-fit decreasing takes of agents, without arrays."""
     total = [max(sum(each), 1) for each in zip(*agents, strict=True)]
     free, used = [list(each) for each in agents], dict[int, list[int]]()
     for one in sorted(tasks, key=lambda one: -max(a / t for a, t in zip(one, total, strict=True))):
