@@ -4,7 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from allocator.cli.app import app
 from allocator.cli.remote.output import plain
 from allocator.cli.render import setting_tables, share_tables, tables
 from allocator.cli.render.terminal import print_table
@@ -20,6 +22,13 @@ def test_amounts_are_numbers_in_the_resources_own_unit():
     assert plain(share)["held"] == {"cpus": 1.5, "mem": 2048}
     use = pb.ResourceUse(name="cpus", total=9000, held=4500, offered=250)
     assert plain(use) == {"name": "cpus", "total": 9, "held": 4.5, "offered": 0.25}
+
+
+def test_a_command_ignores_the_options_of_an_earlier_one_in_the_same_process(tmp_path):
+    nowhere = ("--target", f"unix:{tmp_path}/none")
+    for words in (("agents", "--output", "wide"), ("usage", "show", "--json")):
+        done = CliRunner().invoke(app, [*words, *nowhere])
+        assert done.exit_code == Exit.UNREACHABLE, done.output
 
 
 def test_every_field_is_there_and_json_can_say_it():

@@ -342,7 +342,9 @@ class RemoteCommand(TyperCommand):
         from allocator.v1.admin_pb2_grpc import AdminServiceStub
 
         _check_texts(ctx.params)
-        given = {name: ctx.params.pop(name) for name in self._common}
+        # Typer would fill in what is not given from its previous call in this process.
+        given = {each.name: each.default for each in _connecting().params}
+        given |= {name: ctx.params.pop(name) for name in self._common}
         made = _connecting().callback(**given)
         made = replace(made, output=form_of(made.output, json=made.json))
         ctx.connections = made.each()
