@@ -123,13 +123,20 @@ def take(state: State, derived: Mapping[int, Derived]) -> None:
 
 
 def refresh_demands(state: State, clients: Sequence[int]) -> None:
-    """Recompute stated demands and gangs of clients (rows), except of unknown frameworks."""
+    """Recompute stated demands of clients (rows), except of unknown frameworks.
+
+    A gang is recomputed if it depends on the demand: if the framework requested it.
+    """
     table, settings, demands = state.frameworks, state.settings, {}
+    requested = []
     for client, framework, info, path in _known(state, clients):
-        words, request = table.words[framework], table.request.get(framework, ())
-        own = own_demand(words.demand, request)
-        stated = demands[client] = declared_demand(settings, own, info.name, path)
-        _take_gang(state, client, *_gang(state, info.name, words, request, stated, path))
+        request = table.request.get(framework, ())
+        own = own_demand(table.words[framework].demand, request)
+        demands[client] = declared_demand(settings, own, info.name, path)
+        if request:
+            requested.append(client)
+    if requested:
+        refresh_gangs(state, requested)
     _take_demands(state, demands)
 
 
@@ -137,6 +144,15 @@ def refresh_weights(state: State, clients: Sequence[int]) -> None:
     """Recompute the weights of clients (rows), except clients of unknown frameworks."""
     for client, _, info, path in _known(state, clients):
         state.clients.weight[client] = state.settings.framework_weight(path, info.name)
+
+
+def refresh_gangs(state: State, clients: Sequence[int]) -> None:
+    """Recompute the gangs of clients (rows), except of unknown frameworks."""
+    table, settings = state.frameworks, state.settings
+    for client, framework, info, path in _known(state, clients):
+        words, request = table.words[framework], table.request.get(framework, ())
+        stated = declared_demand(settings, own_demand(words.demand, request), info.name, path)
+        _take_gang(state, client, *_gang(state, info.name, words, request, stated, path))
 
 
 def refresh_rules(state: State, clients: Sequence[int]) -> None:

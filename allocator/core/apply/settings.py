@@ -10,6 +10,7 @@ from allocator import rule_kinds
 from allocator.core.apply.agents import refresh_drained
 from allocator.core.apply.clients import (
     refresh_demands,
+    refresh_gangs,
     refresh_rules,
     refresh_weights,
 )
@@ -262,7 +263,7 @@ _OF_FRAMEWORKS: Mapping[str, Callable[[State, Sequence[int]], None]] = MappingPr
         rule_kinds.DEMAND.name: refresh_demands,
         rule_kinds.CONSTRAINT.name: refresh_rules,
         rule_kinds.WEIGHT.name: refresh_weights,
-        rule_kinds.GANG.name: refresh_demands,
+        rule_kinds.GANG.name: refresh_gangs,
     }
 )
 """The function that recomputes frameworks' data after a change of a rule, by the rule's kind."""
