@@ -413,7 +413,7 @@ PAUSE = SettingKind(
     Scope.ROLE,
     Value.NOTHING,
     "paused",
-    what="A role that is offered nothing new, like its descendants; what they hold stays.",
+    what="A role that, like all its descendants, gets no new offers; they keep what they hold.",
     group="Roles that are offered nothing new; `pause ROLE` is short for `pause set ROLE`.",
     scheduled=True,
     commands=(

@@ -22,9 +22,9 @@ _looking = part(_nrt=False)
 TASKS, ALL = 0, 1
 """Row indices of available amounts: amounts that tasks can use, and all amounts."""
 OPEN, REVOCABLE, SHARED, RESERVED, BESIDE = 2, 3, 4, 5, 6
-"""Further row indices, for clients whose offers begin with several tasks: non-revocable amounts;
-revocable amounts; shared volumes, which tasks do not use up; reserved amounts; amounts that are
-part of an offer in any case."""
+"""Further row indices, for clients whose offers must hold several tasks. In this order: amounts
+neither revocable nor shared (so reserved ones, too); revocable; shared, which tasks do not use up;
+reserved; those that an offer contains in any case."""
 ROWS = 7
 
 

@@ -168,7 +168,7 @@ CREW: tuple[Manner, ...] = (
     ),
     Manner(
         "demand-nonsense",
-        f"{len(DEMANDS)} frameworks whose demands are not numbers, or are odd ones",
+        f"{len(DEMANDS)} frameworks, each with a malformed or extreme demand",
         lambda: _labelled(DEMAND_LABEL, *DEMANDS),
     ),
     Manner(

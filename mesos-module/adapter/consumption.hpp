@@ -27,11 +27,11 @@ std::string parentOf(const brain::Roles& roles, const std::string& role);
 // own allocator: resources reserved for the role, and unreserved, non-revocable
 // scalars that its tasks use (not those that are only offered). They count for
 // the role's ancestors as well. A role is shown while it consumes anything,
-// also without a quota.
+// even without a quota.
 //
 // The contribution of each agent is kept, because the agent may be removed as a
-// whole. Roles that only agents name are limited as in the tree of roles;
-// others beyond the limit are left out.
+// whole. Roles that only agents name are subject to the same limits as in the
+// tree of roles; those beyond them are left out.
 class Consumption
 {
 public:

@@ -33,8 +33,8 @@ struct Parameters
   // sidecar reclaims from get inverse offers for it.
   Duration inverseOffersWithin{3162240000000};
 
-  // Consecutive barren intervals after which the module decides one cycle; 0:
-  // never.
+  // After this many consecutive barren intervals (see IdleSidecarCheck) the
+  // module decides one cycle; 0: never.
   size_t barrenIntervalsMax = 300;
 
   // This many bad decisions within ten seconds end the session; the next begins

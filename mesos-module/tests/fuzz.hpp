@@ -14,8 +14,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 namespace allocator {
 
-// Plays a life until the bytes are used up. Returns its first fault, or an
-// empty string.
+// Runs a `Life` that draws its choices from the bytes, until they are used up
+// or a fault occurs. Returns the fault, or an empty string.
 template <typename Life>
 std::string faultOf(const uint8_t* data, size_t size)
 {

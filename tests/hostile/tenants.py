@@ -51,7 +51,7 @@ class Tenant:
         self._master = master
 
     def offered(self, offers: list[Offer]) -> None:
-        """Decline offers, with conversions if any are due."""
+        """Decline each offer, or accept it for conversions alone if any are due."""
         for offer in offers:
             refuse_ms = refusal_ms(self._refuse_s[next(self._answers) % len(self._refuse_s)])
             conversions = self._reservations(offer) + self._made_volumes(offer)

@@ -55,7 +55,7 @@ def test_section_4_3_asset_fairness() -> None:
 
 
 def test_section_4_3_ceei() -> None:
-    """Max x y under x + 3 y <= 9 and 4 x + y <= 18."""
+    """Maximise x * y subject to x + 3 y <= 9 and 4 x + y <= 18."""
     tasks = proportional_fairness.solve(drf.DEMAND, drf.CAPACITY, np.ones(2)).tasks
     np.testing.assert_allclose(tasks, [45 / 11, 18 / 11])
 

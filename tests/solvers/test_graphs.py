@@ -38,7 +38,7 @@ def test_shares_are_those_of_the_arrays(problem) -> None:
         given_out = sum(data["given"] for _, _, data in solved.edges(name, data=True))
         assert given_out == pytest.approx(machines)
     for user, kind, data in solved.edges(data=True):
-        # Machines go only to their own cut; no user of it could use those of a higher one.
+        # A user gets machines only of its own cut, and is eligible for none of a higher one.
         cuts = solved.nodes[user]["cut"], solved.nodes[kind]["cut"]
         assert cuts[0] >= cuts[1]
         assert data["given"] <= 1e-9 or cuts[0] == cuts[1]

@@ -87,7 +87,7 @@ class Move(IntEnum):
 class Moves:
     """Consecutive holds, transitions and releases, merged into one table.
 
-    It is not an event itself; each row has the effect of an event of its own.
+    Not an event itself: each row is applied as if it were a separate event.
 
     `what` (N,): values of `Move`.
     `holdings`: zeros for kinds that a row's event does not name.

@@ -295,7 +295,7 @@ class Journal:
             raise OSError("the file before could not be written to its end")
         data = os.pread(self._file, min(_COPY, self._size - at), at)
         at += _write_all(new.fd, data)
-        # Nothing is left, and the lock is held, so nothing can be added: switch.
+        # If nothing is left, nothing can be added while the lock is held, so switch.
         if at == self._size:
             self._go_on_in(new, self._file, head_size)
         return at

@@ -179,7 +179,7 @@ def _open(path: Path) -> tuple[UsageStore, Moment | None]:
         return store, Moment.from_bytes(kept) if kept else None
     except (UsageError, BucketError) as error:
         _log.error(
-            "usage that was kept cannot be used, and was set aside",
+            "the saved usage account is damaged, and was set aside",
             file=str(path),
             error=str(error),
             set_aside=str(set_aside(path)),

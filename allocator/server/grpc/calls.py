@@ -1,8 +1,8 @@
 """Limits calls: the number of concurrent calls of each kind, and the duration of each.
 
 Any peer that reaches a port may call before it is authenticated. Each kind of call therefore has
-its own limit, so that calls of one kind cannot block other kinds. A call occupies a thread, so it
-is ended when its caller neither sends nor reads for too long.
+its own limit, so that calls of one kind cannot block other kinds. A call occupies a thread, so
+calls that stall or last too long are ended (those of sessions by the core).
 """
 
 import threading

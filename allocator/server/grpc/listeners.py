@@ -42,7 +42,7 @@ OPTIONS = (
     ("grpc.max_allowed_incoming_connections", CONNECTIONS_MAX),
     ("grpc.max_concurrent_streams", 64),
 )
-"""Options of servers that other than this sidecar's own processes can reach."""
+"""Options of servers that processes outside this sidecar can reach."""
 
 
 def claim_addresses(targets: Iterable[str], key: str = "listen.targets") -> None:

@@ -527,7 +527,7 @@ DEMANDS: Families[Report] = (
     ),
     gauge(
         "demands_remembered{certain}",
-        "Remembered demands, by whether they are certain enough for new frameworks to begin with.",
+        "Remembered demands, by whether they are certain enough to be assumed for new frameworks.",
         _by_certainty,
     ),
     gauge(

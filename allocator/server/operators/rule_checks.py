@@ -241,7 +241,7 @@ def _counts(rule: SetDemand, settings: Settings, client: Client) -> bool:
 
 
 def _all_clauses(settings: Settings, role: str, info: FrameworkInfo) -> tuple[Clause, ...]:
-    """All clauses that agents must satisfy for a framework."""
+    """All clauses that an agent must satisfy to be offered to a framework."""
     clauses = read_words(info).clauses
     for expression in settings.constraint_rules(role, info.name):
         clauses += parse_constraint(expression)

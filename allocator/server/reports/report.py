@@ -106,10 +106,10 @@ class QuotaRows:
     """The roles with a quota or a limit, q of them.
 
     `outermost` (q,): not below another of these roles.
-    `guarantee`, `limit`, `consumed` (q, R), in thousandths: a limit of `UNBOUNDED` is none.
-    `bounded` (R,): which resources quotas bound: the scalars.
-    `required`, `available` (R,), in thousandths: headroom: what has to stay free for guarantees,
-        and what is free and counts against quota.
+    `guarantee`, `limit`, `consumed` (q, R), in thousandths; a limit is `UNBOUNDED` if none is set.
+    `bounded` (R,): whether quotas apply to the resource (scalars only).
+    `required`, `available` (R,), in thousandths: the headroom that guarantees need, and what is
+        free and counts against quota.
     """
 
     path: list[str]

@@ -340,7 +340,7 @@ def read_roles(column: Sequence[int], field: str) -> tuple[int, ...]:
 
 
 def read_weights(messages: Iterable[pb.Weight]) -> dict[str, float]:
-    """Read weights of roles; of several for one role the last counts."""
+    """Read weights of roles; if a role occurs several times, its last weight counts."""
 
     def read(message: pb.Weight) -> tuple[str, float]:
         role = validation.text(message.role, "role", empty=False)

@@ -156,9 +156,10 @@ def corollary_1(seed: int = 0, trials: int = 50) -> PaperReport:
             another order.
 
             'x not unique': the text says that tasks may be placed differently with the same U. The
-            number is the percentage of clusters in which a linear program could move more than
-            {100 * ELSEWHERE:g} % of an agent in a random direction. If u is drawn for each pair, 0
-            is expected, because two agents suit two frameworks equally well only by chance.
+            number is the percentage of clusters with two allocations of the same U that differ by
+            more than {100 * ELSEWHERE:g} % of an agent; a linear program finds them as the extremes
+            in a random direction. If u is drawn for each pair, 0 is expected, because two agents
+            suit two frameworks equally well only by chance.
 
             'From Prop. 2': the fraction by which tasks differ from the optimum of eq. 8 with a = 1.
             By the text they are the same if u depends only on the framework.

@@ -56,9 +56,9 @@ def random_cluster(rng: np.random.Generator) -> tuple[Ints, Ints, Bools]:
 class Gap(NamedTuple):
     """How far a policy's whole tasks are from the definition, and from the solver's tasks.
 
-    short: as `residual`; a difference of one task is ignored.
-    moved: fraction of all tasks that would have to belong to other frameworks.
-    lacks: maximum shortfall of a framework, relative to what it should have.
+    short: the `residual`; holders of at most `_TOLERANCE` of a resource are ignored.
+    moved: fraction of tasks that would have to change frameworks to match the solver's allocation.
+    lacks: largest shortfall of a framework, relative to its tasks in the solver's allocation.
     """
 
     short: float

@@ -409,14 +409,14 @@ def notes_5_to_7(trials: int) -> tuple[str, ...]:
             "`quincy-starts` computes the effect of this choice."
         ),
         (
-            "Two claims are contradicted, whenever the first jobs start. First: preemption"
-            " lengthens the makespan "
-            "here. PrimeLarge's tasks take 22 minutes each; if it is limited to its share, it"
-            " runs most of them after the other jobs have ended, and ends last. Without"
-            " preemption it ends first; the idle times that follow, as in Figure 7, cost"
-            " less. Second: under the greedy scheduler, fairness alone reduces unfairness."
-            " In the paper it increases unfairness, because some small jobs become faster"
-            " than others; it is not known why this does not happen here."
+            "Two claims are contradicted, no matter when the first jobs start. First, "
+            "preemption lengthens the makespan here. PrimeLarge's tasks take 22 minutes each. "
+            "With preemption it is held to its share, so it runs most of its tasks after the "
+            "other jobs, and ends last. Without preemption it ends first, and the idle times "
+            "that follow, as in Figure 7, cost less. Second, under the greedy scheduler, "
+            "fairness without preemption (GF) lowers the unfairness measured. In the paper it "
+            "raises it, because some small jobs become faster than others; why this does not "
+            "happen here is not known."
         ),
         SORT_NOTE,
         TIMER_NOTE,

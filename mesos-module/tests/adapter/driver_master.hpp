@@ -46,9 +46,8 @@ struct Times
 };
 
 
-// Cost of this program by thread since its start: the allocator's caller; the
-// thread of all actors, without the master's part; the others, which are
-// gRPC's.
+// Cost of this program since its start, by thread: the one that calls the
+// allocator; the one that runs all actors, less the master's part; gRPC's.
 struct Spent
 {
   Price caller;

@@ -325,7 +325,7 @@ wire::SessionResponse wide(uint64_t first, int rows, int kinds)
 }
 
 
-// Amounts are limited over all parts of an answer.
+// The limit on amounts applies to all parts of an answer together.
 TEST(SessionTest, AmountsOfAnAnswerAreBounded)
 {
   Dialogue dialogue;

@@ -94,8 +94,8 @@ public:
     ASSERT_TRUE(keeper->connected());
   }
 
-  // Calls of a test to the keeper go through this, to detect callbacks from
-  // within.
+  // Tests call the keeper through this, so that a callback during the call
+  // fails the test.
   template <typename Result>
   Result call(const std::function<Result()>& method)
   {

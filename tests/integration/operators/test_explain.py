@@ -4,6 +4,7 @@ The commands run during an experiment.
 """
 
 import json
+import shlex
 from collections.abc import Callable
 
 import pytest
@@ -122,8 +123,8 @@ def test_a_starving_framework_is_explained_and_mended(sidecar, command):
 
 
 def unquoted(mend: str) -> list[str]:
-    """The words of a command, without the program's name, as a shell splits them."""
-    program, *words = mend.replace("'", "").split()
+    """The words of a command, as a shell splits them, without the program's name."""
+    program, *words = shlex.split(mend)
     assert program == "mesos-allocator"
     return words
 

@@ -130,6 +130,6 @@ def test_a_file_that_is_broken_is_set_aside(tmp_path):
         assert cpus(story.usage())["used"] == 4.0
         (aside,) = tmp_path.glob(f"{NAME}.broken-*")
         assert aside.read_bytes().startswith(b"no database")
-        story.process.await_said("usage that was kept cannot be used, and was set aside")
+        story.process.await_said("the saved usage account is damaged, and was set aside")
     finally:
         story.process.__exit__()

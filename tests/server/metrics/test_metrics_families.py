@@ -297,7 +297,7 @@ def test_who_waits_longest_has_series_whatever_his_share():
 
 
 def test_what_strangers_make_up_makes_no_series():
-    """Names that a framework invents add no series; those of an agent add none per framework."""
+    """Names that a framework invents add no series; those of an agent a bounded number for each."""
     allocator = nsdi()
     before = scrape(allocator)
     label = ";".join(f"name-{n}:1" for n in range(60))

@@ -1,4 +1,4 @@
-"""A sidecar that has not loaded its loops says so, refuses sessions, and stops at once."""
+"""Until its loops are loaded, a sidecar says so, refuses sessions, and stops at once on SIGTERM."""
 
 import gc
 import os

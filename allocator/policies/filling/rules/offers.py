@@ -134,7 +134,6 @@ def _take_special(
     e = agents.start[agent] + i
     s, free = agents.special[e], agents.special_free[e] - offer.special[i]
     r = kinds.column[s]
-    # Take what is wanted, or all if it is indivisible.
     amount = free if kinds.whole[s] else min(free, wanted)
     # If it counts against quota, take at most up to the ceiling; nothing if it is indivisible.
     if kinds.bounded[s]:
