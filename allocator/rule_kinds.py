@@ -140,6 +140,8 @@ class SettingKind:
     """Whether its rules can hold by the calendar, with a schedule."""
     refused: frozenset[Doubt] = frozenset()
     """A rule with any of these doubts is refused unless forced."""
+    beside: tuple[str, ...] = ()
+    """Further fields of `ListRulesResponse` that concern the kind."""
     column: str = ""
     """Heading of the value's table column; a leading > right-aligns it."""
     none: str = "no rules"
@@ -152,7 +154,7 @@ class SettingKind:
 
     @property
     def title(self) -> str:
-        """The name as used in RPCs and messages."""
+        """The name as used in classes."""
         return self.name.capitalize()
 
     @property
@@ -293,6 +295,7 @@ DRAIN = SettingKind(
     ),
     examples=("10.0.0.7 10.0.0.8", "10.0.0.7"),
     refused=frozenset({Doubt.NO_SUCH_AGENT, Doubt.NO_AGENT_LEFT}),
+    beside=("agents", "left_out"),
     none="no agent is drained",
 )
 
@@ -405,6 +408,7 @@ BUDGET = SettingKind(
     ),
     refused=frozenset({Doubt.NO_SUCH_RESOURCE}),
     column="budget",
+    beside=("uses",),
     none="no budgets",
 )
 

@@ -560,208 +560,41 @@ class SetPolicyResponse(_message.Message):
 Global___SetPolicyResponse: _TypeAlias = SetPolicyResponse  # noqa: Y015
 
 @_typing.final
-class ListDemandsRequest(_message.Message):
+class ListRulesRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
-    def __init__(
-        self,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___ListDemandsRequest: _TypeAlias = ListDemandsRequest  # noqa: Y015
-
-@_typing.final
-class ListDemandsResponse(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    DEMANDS_FIELD_NUMBER: _builtins.int
-    @_builtins.property
-    def demands(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Demand]: ...
+    KIND_FIELD_NUMBER: _builtins.int
+    kind: _builtins.str
+    """"demand", "constraint", "limit", "drain", "weight", "gang", "budget" or "pause"."""
     def __init__(
         self,
         *,
-        demands: _abc.Iterable[_settings_pb2.Demand] | None = ...,
+        kind: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["demands", b"demands"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___ListDemandsResponse: _TypeAlias = ListDemandsResponse  # noqa: Y015
+Global___ListRulesRequest: _TypeAlias = ListRulesRequest  # noqa: Y015
 
 @_typing.final
-class SetDemandResponse(_message.Message):
+class ListRulesResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
-    DEMANDS_FIELD_NUMBER: _builtins.int
-    CHANGE_FIELD_NUMBER: _builtins.int
-    @_builtins.property
-    def demands(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Demand]: ...
-    @_builtins.property
-    def change(self) -> _settings_pb2.Change: ...
-    def __init__(
-        self,
-        *,
-        demands: _abc.Iterable[_settings_pb2.Demand] | None = ...,
-        change: _settings_pb2.Change | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "demands", b"demands"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___SetDemandResponse: _TypeAlias = SetDemandResponse  # noqa: Y015
-
-@_typing.final
-class ListConstraintsRequest(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    def __init__(
-        self,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___ListConstraintsRequest: _TypeAlias = ListConstraintsRequest  # noqa: Y015
-
-@_typing.final
-class ListConstraintsResponse(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    CONSTRAINTS_FIELD_NUMBER: _builtins.int
-    @_builtins.property
-    def constraints(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Constraint]: ...
-    def __init__(
-        self,
-        *,
-        constraints: _abc.Iterable[_settings_pb2.Constraint] | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["constraints", b"constraints"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___ListConstraintsResponse: _TypeAlias = ListConstraintsResponse  # noqa: Y015
-
-@_typing.final
-class SetConstraintResponse(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    CONSTRAINTS_FIELD_NUMBER: _builtins.int
-    CHANGE_FIELD_NUMBER: _builtins.int
-    @_builtins.property
-    def constraints(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Constraint]: ...
-    @_builtins.property
-    def change(self) -> _settings_pb2.Change: ...
-    def __init__(
-        self,
-        *,
-        constraints: _abc.Iterable[_settings_pb2.Constraint] | None = ...,
-        change: _settings_pb2.Change | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "constraints", b"constraints"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___SetConstraintResponse: _TypeAlias = SetConstraintResponse  # noqa: Y015
-
-@_typing.final
-class ListLimitsRequest(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    def __init__(
-        self,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___ListLimitsRequest: _TypeAlias = ListLimitsRequest  # noqa: Y015
-
-@_typing.final
-class ListLimitsResponse(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    LIMITS_FIELD_NUMBER: _builtins.int
-    @_builtins.property
-    def limits(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Limit]: ...
-    def __init__(
-        self,
-        *,
-        limits: _abc.Iterable[_settings_pb2.Limit] | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___ListLimitsResponse: _TypeAlias = ListLimitsResponse  # noqa: Y015
-
-@_typing.final
-class SetLimitResponse(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    LIMITS_FIELD_NUMBER: _builtins.int
-    CHANGE_FIELD_NUMBER: _builtins.int
-    @_builtins.property
-    def limits(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Limit]: ...
-    @_builtins.property
-    def change(self) -> _settings_pb2.Change: ...
-    def __init__(
-        self,
-        *,
-        limits: _abc.Iterable[_settings_pb2.Limit] | None = ...,
-        change: _settings_pb2.Change | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "limits", b"limits"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___SetLimitResponse: _TypeAlias = SetLimitResponse  # noqa: Y015
-
-@_typing.final
-class ListDrainsRequest(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    def __init__(
-        self,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___ListDrainsRequest: _TypeAlias = ListDrainsRequest  # noqa: Y015
-
-@_typing.final
-class ListDrainsResponse(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    DRAINS_FIELD_NUMBER: _builtins.int
+    RULES_FIELD_NUMBER: _builtins.int
+    USES_FIELD_NUMBER: _builtins.int
     AGENTS_FIELD_NUMBER: _builtins.int
     LEFT_OUT_FIELD_NUMBER: _builtins.int
     left_out: _builtins.int
     """Number of further agents."""
     @_builtins.property
-    def drains(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Drain]: ...
+    def rules(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.OperatorChange]: ...
+    @_builtins.property
+    def uses(self) -> _containers.RepeatedCompositeFieldContainer[_explain_pb2.BudgetUse]:
+        """What is used of the budgets, in the order of the rules; empty while no master has a session."""
+
     @_builtins.property
     def agents(self) -> _containers.RepeatedCompositeFieldContainer[Global___ListedAgent]:
         """The drained agents and their holders; at most 10,000."""
@@ -769,283 +602,90 @@ class ListDrainsResponse(_message.Message):
     def __init__(
         self,
         *,
-        drains: _abc.Iterable[_settings_pb2.Drain] | None = ...,
+        rules: _abc.Iterable[_settings_pb2.OperatorChange] | None = ...,
+        uses: _abc.Iterable[_explain_pb2.BudgetUse] | None = ...,
         agents: _abc.Iterable[Global___ListedAgent] | None = ...,
         left_out: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "drains", b"drains", "left_out", b"left_out"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "left_out", b"left_out", "rules", b"rules", "uses", b"uses"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___ListDrainsResponse: _TypeAlias = ListDrainsResponse  # noqa: Y015
+Global___ListRulesResponse: _TypeAlias = ListRulesResponse  # noqa: Y015
 
 @_typing.final
-class SetDrainResponse(_message.Message):
+class ChangeRuleRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
-    DRAINS_FIELD_NUMBER: _builtins.int
+    CHANGE_FIELD_NUMBER: _builtins.int
+    INSTEAD_OF_FIELD_NUMBER: _builtins.int
+    ALL_FIELD_NUMBER: _builtins.int
+    DRY_RUN_FIELD_NUMBER: _builtins.int
+    FORCE_FIELD_NUMBER: _builtins.int
+    ALSO_FIELD_NUMBER: _builtins.int
+    all: _builtins.bool
+    """Required for a rule whose patterns are empty, because it applies to all frameworks."""
+    dry_run: _builtins.bool
+    """Change nothing, and return what the change would do."""
+    force: _builtins.bool
+    """Set the rule even if it looks like a mistake: it names a resource or an agent that does not
+    exist, or leaves frameworks without an agent. Without `force` such a rule is rejected.
+    """
+    @_builtins.property
+    def change(self) -> _settings_pb2.OperatorChange: ...
+    @_builtins.property
+    def instead_of(self) -> _settings_pb2.OperatorChange:
+        """If set, the change is refused unless this is the present rule."""
+
+    @_builtins.property
+    def also(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Agents that further requests will drain: the checks consider all of them together."""
+
+    def __init__(
+        self,
+        *,
+        change: _settings_pb2.OperatorChange | None = ...,
+        instead_of: _settings_pb2.OperatorChange | None = ...,
+        all: _builtins.bool = ...,
+        dry_run: _builtins.bool = ...,
+        force: _builtins.bool = ...,
+        also: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "instead_of", b"instead_of"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["all", b"all", "also", b"also", "change", b"change", "dry_run", b"dry_run", "force", b"force", "instead_of", b"instead_of"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ChangeRuleRequest: _TypeAlias = ChangeRuleRequest  # noqa: Y015
+
+@_typing.final
+class ChangeRuleResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RULES_FIELD_NUMBER: _builtins.int
     CHANGE_FIELD_NUMBER: _builtins.int
     @_builtins.property
-    def drains(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Drain]: ...
+    def rules(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.OperatorChange]:
+        """All rules of this kind that are in force."""
+
     @_builtins.property
     def change(self) -> _settings_pb2.Change: ...
     def __init__(
         self,
         *,
-        drains: _abc.Iterable[_settings_pb2.Drain] | None = ...,
+        rules: _abc.Iterable[_settings_pb2.OperatorChange] | None = ...,
         change: _settings_pb2.Change | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "drains", b"drains"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "rules", b"rules"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___SetDrainResponse: _TypeAlias = SetDrainResponse  # noqa: Y015
-
-@_typing.final
-class ListWeightsRequest(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    def __init__(
-        self,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___ListWeightsRequest: _TypeAlias = ListWeightsRequest  # noqa: Y015
-
-@_typing.final
-class ListWeightsResponse(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    WEIGHTS_FIELD_NUMBER: _builtins.int
-    @_builtins.property
-    def weights(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.FrameworkWeight]: ...
-    def __init__(
-        self,
-        *,
-        weights: _abc.Iterable[_settings_pb2.FrameworkWeight] | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["weights", b"weights"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___ListWeightsResponse: _TypeAlias = ListWeightsResponse  # noqa: Y015
-
-@_typing.final
-class SetWeightResponse(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    WEIGHTS_FIELD_NUMBER: _builtins.int
-    CHANGE_FIELD_NUMBER: _builtins.int
-    @_builtins.property
-    def weights(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.FrameworkWeight]: ...
-    @_builtins.property
-    def change(self) -> _settings_pb2.Change: ...
-    def __init__(
-        self,
-        *,
-        weights: _abc.Iterable[_settings_pb2.FrameworkWeight] | None = ...,
-        change: _settings_pb2.Change | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "weights", b"weights"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___SetWeightResponse: _TypeAlias = SetWeightResponse  # noqa: Y015
-
-@_typing.final
-class ListGangsRequest(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    def __init__(
-        self,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___ListGangsRequest: _TypeAlias = ListGangsRequest  # noqa: Y015
-
-@_typing.final
-class ListGangsResponse(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    GANGS_FIELD_NUMBER: _builtins.int
-    @_builtins.property
-    def gangs(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Gang]: ...
-    def __init__(
-        self,
-        *,
-        gangs: _abc.Iterable[_settings_pb2.Gang] | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["gangs", b"gangs"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___ListGangsResponse: _TypeAlias = ListGangsResponse  # noqa: Y015
-
-@_typing.final
-class SetGangResponse(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    GANGS_FIELD_NUMBER: _builtins.int
-    CHANGE_FIELD_NUMBER: _builtins.int
-    @_builtins.property
-    def gangs(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Gang]: ...
-    @_builtins.property
-    def change(self) -> _settings_pb2.Change: ...
-    def __init__(
-        self,
-        *,
-        gangs: _abc.Iterable[_settings_pb2.Gang] | None = ...,
-        change: _settings_pb2.Change | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "gangs", b"gangs"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___SetGangResponse: _TypeAlias = SetGangResponse  # noqa: Y015
-
-@_typing.final
-class ListBudgetsRequest(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    def __init__(
-        self,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___ListBudgetsRequest: _TypeAlias = ListBudgetsRequest  # noqa: Y015
-
-@_typing.final
-class ListBudgetsResponse(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    BUDGETS_FIELD_NUMBER: _builtins.int
-    USES_FIELD_NUMBER: _builtins.int
-    @_builtins.property
-    def budgets(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Budget]: ...
-    @_builtins.property
-    def uses(self) -> _containers.RepeatedCompositeFieldContainer[_explain_pb2.BudgetUse]:
-        """Of the same roles, in the same order; empty while no master has a session."""
-
-    def __init__(
-        self,
-        *,
-        budgets: _abc.Iterable[_settings_pb2.Budget] | None = ...,
-        uses: _abc.Iterable[_explain_pb2.BudgetUse] | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["budgets", b"budgets", "uses", b"uses"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___ListBudgetsResponse: _TypeAlias = ListBudgetsResponse  # noqa: Y015
-
-@_typing.final
-class SetBudgetResponse(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    BUDGETS_FIELD_NUMBER: _builtins.int
-    CHANGE_FIELD_NUMBER: _builtins.int
-    @_builtins.property
-    def budgets(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Budget]: ...
-    @_builtins.property
-    def change(self) -> _settings_pb2.Change: ...
-    def __init__(
-        self,
-        *,
-        budgets: _abc.Iterable[_settings_pb2.Budget] | None = ...,
-        change: _settings_pb2.Change | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["budgets", b"budgets", "change", b"change"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___SetBudgetResponse: _TypeAlias = SetBudgetResponse  # noqa: Y015
-
-@_typing.final
-class ListPausesRequest(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    def __init__(
-        self,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___ListPausesRequest: _TypeAlias = ListPausesRequest  # noqa: Y015
-
-@_typing.final
-class ListPausesResponse(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    PAUSES_FIELD_NUMBER: _builtins.int
-    @_builtins.property
-    def pauses(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Pause]: ...
-    def __init__(
-        self,
-        *,
-        pauses: _abc.Iterable[_settings_pb2.Pause] | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["pauses", b"pauses"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___ListPausesResponse: _TypeAlias = ListPausesResponse  # noqa: Y015
-
-@_typing.final
-class SetPauseResponse(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    PAUSES_FIELD_NUMBER: _builtins.int
-    CHANGE_FIELD_NUMBER: _builtins.int
-    @_builtins.property
-    def pauses(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Pause]: ...
-    @_builtins.property
-    def change(self) -> _settings_pb2.Change: ...
-    def __init__(
-        self,
-        *,
-        pauses: _abc.Iterable[_settings_pb2.Pause] | None = ...,
-        change: _settings_pb2.Change | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "pauses", b"pauses"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___SetPauseResponse: _TypeAlias = SetPauseResponse  # noqa: Y015
+Global___ChangeRuleResponse: _TypeAlias = ChangeRuleResponse  # noqa: Y015
 
 @_typing.final
 class GetShadowRequest(_message.Message):
@@ -1115,6 +755,35 @@ class GetShadowResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetShadowResponse: _TypeAlias = GetShadowResponse  # noqa: Y015
+
+@_typing.final
+class SetShadowRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POLICY_FIELD_NUMBER: _builtins.int
+    REMOVE_FIELD_NUMBER: _builtins.int
+    DRY_RUN_FIELD_NUMBER: _builtins.int
+    remove: _builtins.bool
+    """Stop the shadow policy instead."""
+    dry_run: _builtins.bool
+    @_builtins.property
+    def policy(self) -> _settings_pb2.Policy:
+        """`flat` and `subtrees` are ignored: those of the policy in force apply."""
+
+    def __init__(
+        self,
+        *,
+        policy: _settings_pb2.Policy | None = ...,
+        remove: _builtins.bool = ...,
+        dry_run: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["policy", b"policy"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run", "policy", b"policy", "remove", b"remove"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetShadowRequest: _TypeAlias = SetShadowRequest  # noqa: Y015
 
 @_typing.final
 class SetShadowResponse(_message.Message):
@@ -1778,14 +1447,14 @@ class ListSchedulesResponse(_message.Message):
     @_builtins.property
     def schedules(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.ScheduledRule]: ...
     @_builtins.property
-    def rules(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.KeptChange]:
+    def rules(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.OperatorChange]:
         """If some of them hold: all other rules, as they are without the calendar."""
 
     def __init__(
         self,
         *,
         schedules: _abc.Iterable[_settings_pb2.ScheduledRule] | None = ...,
-        rules: _abc.Iterable[_settings_pb2.KeptChange] | None = ...,
+        rules: _abc.Iterable[_settings_pb2.OperatorChange] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
@@ -1856,7 +1525,7 @@ class ApplySettingsRequest(_message.Message):
     dry_run: _builtins.bool
     """Dry run: change nothing, and return the differences."""
     force: _builtins.bool
-    """As in SetDemandRequest."""
+    """As in ChangeRuleRequest."""
     @_builtins.property
     def changes(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.KeptChange]:
         """The settings to make, at most 10,000. Their `by` and `at_ms` are ignored."""
@@ -2041,7 +1710,7 @@ class RevertSettingsRequest(_message.Message):
     dry_run: _builtins.bool
     """Dry run: change nothing, and return the differences."""
     force: _builtins.bool
-    """As in SetDemandRequest."""
+    """As in ChangeRuleRequest."""
     def __init__(
         self,
         *,

@@ -5,7 +5,6 @@ import warnings
 
 from allocator.v1 import admin_pb2 as allocator_dot_v1_dot_admin__pb2
 from allocator.v1 import explain_pb2 as allocator_dot_v1_dot_explain__pb2
-from allocator.v1 import settings_pb2 as allocator_dot_v1_dot_settings__pb2
 
 GRPC_GENERATED_VERSION = '1.81.1'
 GRPC_VERSION = grpc.__version__
@@ -61,85 +60,15 @@ class AdminServiceStub:
                 request_serializer=allocator_dot_v1_dot_admin__pb2.SetPolicyRequest.SerializeToString,
                 response_deserializer=allocator_dot_v1_dot_admin__pb2.SetPolicyResponse.FromString,
                 _registered_method=True)
-        self.ListDemands = channel.unary_unary(
-                '/allocator.v1.AdminService/ListDemands',
-                request_serializer=allocator_dot_v1_dot_admin__pb2.ListDemandsRequest.SerializeToString,
-                response_deserializer=allocator_dot_v1_dot_admin__pb2.ListDemandsResponse.FromString,
+        self.ListRules = channel.unary_unary(
+                '/allocator.v1.AdminService/ListRules',
+                request_serializer=allocator_dot_v1_dot_admin__pb2.ListRulesRequest.SerializeToString,
+                response_deserializer=allocator_dot_v1_dot_admin__pb2.ListRulesResponse.FromString,
                 _registered_method=True)
-        self.SetDemand = channel.unary_unary(
-                '/allocator.v1.AdminService/SetDemand',
-                request_serializer=allocator_dot_v1_dot_settings__pb2.SetDemandRequest.SerializeToString,
-                response_deserializer=allocator_dot_v1_dot_admin__pb2.SetDemandResponse.FromString,
-                _registered_method=True)
-        self.ListConstraints = channel.unary_unary(
-                '/allocator.v1.AdminService/ListConstraints',
-                request_serializer=allocator_dot_v1_dot_admin__pb2.ListConstraintsRequest.SerializeToString,
-                response_deserializer=allocator_dot_v1_dot_admin__pb2.ListConstraintsResponse.FromString,
-                _registered_method=True)
-        self.SetConstraint = channel.unary_unary(
-                '/allocator.v1.AdminService/SetConstraint',
-                request_serializer=allocator_dot_v1_dot_settings__pb2.SetConstraintRequest.SerializeToString,
-                response_deserializer=allocator_dot_v1_dot_admin__pb2.SetConstraintResponse.FromString,
-                _registered_method=True)
-        self.ListLimits = channel.unary_unary(
-                '/allocator.v1.AdminService/ListLimits',
-                request_serializer=allocator_dot_v1_dot_admin__pb2.ListLimitsRequest.SerializeToString,
-                response_deserializer=allocator_dot_v1_dot_admin__pb2.ListLimitsResponse.FromString,
-                _registered_method=True)
-        self.SetLimit = channel.unary_unary(
-                '/allocator.v1.AdminService/SetLimit',
-                request_serializer=allocator_dot_v1_dot_settings__pb2.SetLimitRequest.SerializeToString,
-                response_deserializer=allocator_dot_v1_dot_admin__pb2.SetLimitResponse.FromString,
-                _registered_method=True)
-        self.ListDrains = channel.unary_unary(
-                '/allocator.v1.AdminService/ListDrains',
-                request_serializer=allocator_dot_v1_dot_admin__pb2.ListDrainsRequest.SerializeToString,
-                response_deserializer=allocator_dot_v1_dot_admin__pb2.ListDrainsResponse.FromString,
-                _registered_method=True)
-        self.SetDrain = channel.unary_unary(
-                '/allocator.v1.AdminService/SetDrain',
-                request_serializer=allocator_dot_v1_dot_settings__pb2.SetDrainRequest.SerializeToString,
-                response_deserializer=allocator_dot_v1_dot_admin__pb2.SetDrainResponse.FromString,
-                _registered_method=True)
-        self.ListWeights = channel.unary_unary(
-                '/allocator.v1.AdminService/ListWeights',
-                request_serializer=allocator_dot_v1_dot_admin__pb2.ListWeightsRequest.SerializeToString,
-                response_deserializer=allocator_dot_v1_dot_admin__pb2.ListWeightsResponse.FromString,
-                _registered_method=True)
-        self.SetWeight = channel.unary_unary(
-                '/allocator.v1.AdminService/SetWeight',
-                request_serializer=allocator_dot_v1_dot_settings__pb2.SetWeightRequest.SerializeToString,
-                response_deserializer=allocator_dot_v1_dot_admin__pb2.SetWeightResponse.FromString,
-                _registered_method=True)
-        self.ListGangs = channel.unary_unary(
-                '/allocator.v1.AdminService/ListGangs',
-                request_serializer=allocator_dot_v1_dot_admin__pb2.ListGangsRequest.SerializeToString,
-                response_deserializer=allocator_dot_v1_dot_admin__pb2.ListGangsResponse.FromString,
-                _registered_method=True)
-        self.SetGang = channel.unary_unary(
-                '/allocator.v1.AdminService/SetGang',
-                request_serializer=allocator_dot_v1_dot_settings__pb2.SetGangRequest.SerializeToString,
-                response_deserializer=allocator_dot_v1_dot_admin__pb2.SetGangResponse.FromString,
-                _registered_method=True)
-        self.ListBudgets = channel.unary_unary(
-                '/allocator.v1.AdminService/ListBudgets',
-                request_serializer=allocator_dot_v1_dot_admin__pb2.ListBudgetsRequest.SerializeToString,
-                response_deserializer=allocator_dot_v1_dot_admin__pb2.ListBudgetsResponse.FromString,
-                _registered_method=True)
-        self.SetBudget = channel.unary_unary(
-                '/allocator.v1.AdminService/SetBudget',
-                request_serializer=allocator_dot_v1_dot_settings__pb2.SetBudgetRequest.SerializeToString,
-                response_deserializer=allocator_dot_v1_dot_admin__pb2.SetBudgetResponse.FromString,
-                _registered_method=True)
-        self.ListPauses = channel.unary_unary(
-                '/allocator.v1.AdminService/ListPauses',
-                request_serializer=allocator_dot_v1_dot_admin__pb2.ListPausesRequest.SerializeToString,
-                response_deserializer=allocator_dot_v1_dot_admin__pb2.ListPausesResponse.FromString,
-                _registered_method=True)
-        self.SetPause = channel.unary_unary(
-                '/allocator.v1.AdminService/SetPause',
-                request_serializer=allocator_dot_v1_dot_settings__pb2.SetPauseRequest.SerializeToString,
-                response_deserializer=allocator_dot_v1_dot_admin__pb2.SetPauseResponse.FromString,
+        self.ChangeRule = channel.unary_unary(
+                '/allocator.v1.AdminService/ChangeRule',
+                request_serializer=allocator_dot_v1_dot_admin__pb2.ChangeRuleRequest.SerializeToString,
+                response_deserializer=allocator_dot_v1_dot_admin__pb2.ChangeRuleResponse.FromString,
                 _registered_method=True)
         self.GetShadow = channel.unary_unary(
                 '/allocator.v1.AdminService/GetShadow',
@@ -148,7 +77,7 @@ class AdminServiceStub:
                 _registered_method=True)
         self.SetShadow = channel.unary_unary(
                 '/allocator.v1.AdminService/SetShadow',
-                request_serializer=allocator_dot_v1_dot_settings__pb2.SetShadowRequest.SerializeToString,
+                request_serializer=allocator_dot_v1_dot_admin__pb2.SetShadowRequest.SerializeToString,
                 response_deserializer=allocator_dot_v1_dot_admin__pb2.SetShadowResponse.FromString,
                 _registered_method=True)
         self.ListNames = channel.unary_unary(
@@ -259,98 +188,16 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def ListDemands(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+    def ListRules(self, request, context):
+        """Lists the rules in force of one kind.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def SetDemand(self, request, context):
-        """Missing associated documentation comment in .proto file."""
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def ListConstraints(self, request, context):
-        """Missing associated documentation comment in .proto file."""
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def SetConstraint(self, request, context):
-        """Missing associated documentation comment in .proto file."""
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def ListLimits(self, request, context):
-        """Missing associated documentation comment in .proto file."""
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def SetLimit(self, request, context):
-        """Missing associated documentation comment in .proto file."""
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def ListDrains(self, request, context):
-        """Missing associated documentation comment in .proto file."""
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def SetDrain(self, request, context):
-        """Missing associated documentation comment in .proto file."""
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def ListWeights(self, request, context):
-        """Missing associated documentation comment in .proto file."""
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def SetWeight(self, request, context):
-        """Missing associated documentation comment in .proto file."""
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def ListGangs(self, request, context):
-        """Missing associated documentation comment in .proto file."""
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def SetGang(self, request, context):
-        """Missing associated documentation comment in .proto file."""
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def ListBudgets(self, request, context):
-        """Missing associated documentation comment in .proto file."""
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def SetBudget(self, request, context):
-        """Missing associated documentation comment in .proto file."""
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def ListPauses(self, request, context):
-        """Missing associated documentation comment in .proto file."""
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def SetPause(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+    def ChangeRule(self, request, context):
+        """Sets or removes one rule.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -494,85 +341,15 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     request_deserializer=allocator_dot_v1_dot_admin__pb2.SetPolicyRequest.FromString,
                     response_serializer=allocator_dot_v1_dot_admin__pb2.SetPolicyResponse.SerializeToString,
             ),
-            'ListDemands': grpc.unary_unary_rpc_method_handler(
-                    servicer.ListDemands,
-                    request_deserializer=allocator_dot_v1_dot_admin__pb2.ListDemandsRequest.FromString,
-                    response_serializer=allocator_dot_v1_dot_admin__pb2.ListDemandsResponse.SerializeToString,
+            'ListRules': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListRules,
+                    request_deserializer=allocator_dot_v1_dot_admin__pb2.ListRulesRequest.FromString,
+                    response_serializer=allocator_dot_v1_dot_admin__pb2.ListRulesResponse.SerializeToString,
             ),
-            'SetDemand': grpc.unary_unary_rpc_method_handler(
-                    servicer.SetDemand,
-                    request_deserializer=allocator_dot_v1_dot_settings__pb2.SetDemandRequest.FromString,
-                    response_serializer=allocator_dot_v1_dot_admin__pb2.SetDemandResponse.SerializeToString,
-            ),
-            'ListConstraints': grpc.unary_unary_rpc_method_handler(
-                    servicer.ListConstraints,
-                    request_deserializer=allocator_dot_v1_dot_admin__pb2.ListConstraintsRequest.FromString,
-                    response_serializer=allocator_dot_v1_dot_admin__pb2.ListConstraintsResponse.SerializeToString,
-            ),
-            'SetConstraint': grpc.unary_unary_rpc_method_handler(
-                    servicer.SetConstraint,
-                    request_deserializer=allocator_dot_v1_dot_settings__pb2.SetConstraintRequest.FromString,
-                    response_serializer=allocator_dot_v1_dot_admin__pb2.SetConstraintResponse.SerializeToString,
-            ),
-            'ListLimits': grpc.unary_unary_rpc_method_handler(
-                    servicer.ListLimits,
-                    request_deserializer=allocator_dot_v1_dot_admin__pb2.ListLimitsRequest.FromString,
-                    response_serializer=allocator_dot_v1_dot_admin__pb2.ListLimitsResponse.SerializeToString,
-            ),
-            'SetLimit': grpc.unary_unary_rpc_method_handler(
-                    servicer.SetLimit,
-                    request_deserializer=allocator_dot_v1_dot_settings__pb2.SetLimitRequest.FromString,
-                    response_serializer=allocator_dot_v1_dot_admin__pb2.SetLimitResponse.SerializeToString,
-            ),
-            'ListDrains': grpc.unary_unary_rpc_method_handler(
-                    servicer.ListDrains,
-                    request_deserializer=allocator_dot_v1_dot_admin__pb2.ListDrainsRequest.FromString,
-                    response_serializer=allocator_dot_v1_dot_admin__pb2.ListDrainsResponse.SerializeToString,
-            ),
-            'SetDrain': grpc.unary_unary_rpc_method_handler(
-                    servicer.SetDrain,
-                    request_deserializer=allocator_dot_v1_dot_settings__pb2.SetDrainRequest.FromString,
-                    response_serializer=allocator_dot_v1_dot_admin__pb2.SetDrainResponse.SerializeToString,
-            ),
-            'ListWeights': grpc.unary_unary_rpc_method_handler(
-                    servicer.ListWeights,
-                    request_deserializer=allocator_dot_v1_dot_admin__pb2.ListWeightsRequest.FromString,
-                    response_serializer=allocator_dot_v1_dot_admin__pb2.ListWeightsResponse.SerializeToString,
-            ),
-            'SetWeight': grpc.unary_unary_rpc_method_handler(
-                    servicer.SetWeight,
-                    request_deserializer=allocator_dot_v1_dot_settings__pb2.SetWeightRequest.FromString,
-                    response_serializer=allocator_dot_v1_dot_admin__pb2.SetWeightResponse.SerializeToString,
-            ),
-            'ListGangs': grpc.unary_unary_rpc_method_handler(
-                    servicer.ListGangs,
-                    request_deserializer=allocator_dot_v1_dot_admin__pb2.ListGangsRequest.FromString,
-                    response_serializer=allocator_dot_v1_dot_admin__pb2.ListGangsResponse.SerializeToString,
-            ),
-            'SetGang': grpc.unary_unary_rpc_method_handler(
-                    servicer.SetGang,
-                    request_deserializer=allocator_dot_v1_dot_settings__pb2.SetGangRequest.FromString,
-                    response_serializer=allocator_dot_v1_dot_admin__pb2.SetGangResponse.SerializeToString,
-            ),
-            'ListBudgets': grpc.unary_unary_rpc_method_handler(
-                    servicer.ListBudgets,
-                    request_deserializer=allocator_dot_v1_dot_admin__pb2.ListBudgetsRequest.FromString,
-                    response_serializer=allocator_dot_v1_dot_admin__pb2.ListBudgetsResponse.SerializeToString,
-            ),
-            'SetBudget': grpc.unary_unary_rpc_method_handler(
-                    servicer.SetBudget,
-                    request_deserializer=allocator_dot_v1_dot_settings__pb2.SetBudgetRequest.FromString,
-                    response_serializer=allocator_dot_v1_dot_admin__pb2.SetBudgetResponse.SerializeToString,
-            ),
-            'ListPauses': grpc.unary_unary_rpc_method_handler(
-                    servicer.ListPauses,
-                    request_deserializer=allocator_dot_v1_dot_admin__pb2.ListPausesRequest.FromString,
-                    response_serializer=allocator_dot_v1_dot_admin__pb2.ListPausesResponse.SerializeToString,
-            ),
-            'SetPause': grpc.unary_unary_rpc_method_handler(
-                    servicer.SetPause,
-                    request_deserializer=allocator_dot_v1_dot_settings__pb2.SetPauseRequest.FromString,
-                    response_serializer=allocator_dot_v1_dot_admin__pb2.SetPauseResponse.SerializeToString,
+            'ChangeRule': grpc.unary_unary_rpc_method_handler(
+                    servicer.ChangeRule,
+                    request_deserializer=allocator_dot_v1_dot_admin__pb2.ChangeRuleRequest.FromString,
+                    response_serializer=allocator_dot_v1_dot_admin__pb2.ChangeRuleResponse.SerializeToString,
             ),
             'GetShadow': grpc.unary_unary_rpc_method_handler(
                     servicer.GetShadow,
@@ -581,7 +358,7 @@ def add_AdminServiceServicer_to_server(servicer, server):
             ),
             'SetShadow': grpc.unary_unary_rpc_method_handler(
                     servicer.SetShadow,
-                    request_deserializer=allocator_dot_v1_dot_settings__pb2.SetShadowRequest.FromString,
+                    request_deserializer=allocator_dot_v1_dot_admin__pb2.SetShadowRequest.FromString,
                     response_serializer=allocator_dot_v1_dot_admin__pb2.SetShadowResponse.SerializeToString,
             ),
             'ListNames': grpc.unary_unary_rpc_method_handler(
@@ -801,7 +578,7 @@ class AdminService:
             _registered_method=True)
 
     @staticmethod
-    def ListDemands(request,
+    def ListRules(request,
             target,
             options=(),
             channel_credentials=None,
@@ -814,9 +591,9 @@ class AdminService:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/allocator.v1.AdminService/ListDemands',
-            allocator_dot_v1_dot_admin__pb2.ListDemandsRequest.SerializeToString,
-            allocator_dot_v1_dot_admin__pb2.ListDemandsResponse.FromString,
+            '/allocator.v1.AdminService/ListRules',
+            allocator_dot_v1_dot_admin__pb2.ListRulesRequest.SerializeToString,
+            allocator_dot_v1_dot_admin__pb2.ListRulesResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -828,7 +605,7 @@ class AdminService:
             _registered_method=True)
 
     @staticmethod
-    def SetDemand(request,
+    def ChangeRule(request,
             target,
             options=(),
             channel_credentials=None,
@@ -841,387 +618,9 @@ class AdminService:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/allocator.v1.AdminService/SetDemand',
-            allocator_dot_v1_dot_settings__pb2.SetDemandRequest.SerializeToString,
-            allocator_dot_v1_dot_admin__pb2.SetDemandResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ListConstraints(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/allocator.v1.AdminService/ListConstraints',
-            allocator_dot_v1_dot_admin__pb2.ListConstraintsRequest.SerializeToString,
-            allocator_dot_v1_dot_admin__pb2.ListConstraintsResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def SetConstraint(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/allocator.v1.AdminService/SetConstraint',
-            allocator_dot_v1_dot_settings__pb2.SetConstraintRequest.SerializeToString,
-            allocator_dot_v1_dot_admin__pb2.SetConstraintResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ListLimits(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/allocator.v1.AdminService/ListLimits',
-            allocator_dot_v1_dot_admin__pb2.ListLimitsRequest.SerializeToString,
-            allocator_dot_v1_dot_admin__pb2.ListLimitsResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def SetLimit(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/allocator.v1.AdminService/SetLimit',
-            allocator_dot_v1_dot_settings__pb2.SetLimitRequest.SerializeToString,
-            allocator_dot_v1_dot_admin__pb2.SetLimitResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ListDrains(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/allocator.v1.AdminService/ListDrains',
-            allocator_dot_v1_dot_admin__pb2.ListDrainsRequest.SerializeToString,
-            allocator_dot_v1_dot_admin__pb2.ListDrainsResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def SetDrain(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/allocator.v1.AdminService/SetDrain',
-            allocator_dot_v1_dot_settings__pb2.SetDrainRequest.SerializeToString,
-            allocator_dot_v1_dot_admin__pb2.SetDrainResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ListWeights(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/allocator.v1.AdminService/ListWeights',
-            allocator_dot_v1_dot_admin__pb2.ListWeightsRequest.SerializeToString,
-            allocator_dot_v1_dot_admin__pb2.ListWeightsResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def SetWeight(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/allocator.v1.AdminService/SetWeight',
-            allocator_dot_v1_dot_settings__pb2.SetWeightRequest.SerializeToString,
-            allocator_dot_v1_dot_admin__pb2.SetWeightResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ListGangs(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/allocator.v1.AdminService/ListGangs',
-            allocator_dot_v1_dot_admin__pb2.ListGangsRequest.SerializeToString,
-            allocator_dot_v1_dot_admin__pb2.ListGangsResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def SetGang(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/allocator.v1.AdminService/SetGang',
-            allocator_dot_v1_dot_settings__pb2.SetGangRequest.SerializeToString,
-            allocator_dot_v1_dot_admin__pb2.SetGangResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ListBudgets(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/allocator.v1.AdminService/ListBudgets',
-            allocator_dot_v1_dot_admin__pb2.ListBudgetsRequest.SerializeToString,
-            allocator_dot_v1_dot_admin__pb2.ListBudgetsResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def SetBudget(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/allocator.v1.AdminService/SetBudget',
-            allocator_dot_v1_dot_settings__pb2.SetBudgetRequest.SerializeToString,
-            allocator_dot_v1_dot_admin__pb2.SetBudgetResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ListPauses(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/allocator.v1.AdminService/ListPauses',
-            allocator_dot_v1_dot_admin__pb2.ListPausesRequest.SerializeToString,
-            allocator_dot_v1_dot_admin__pb2.ListPausesResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def SetPause(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/allocator.v1.AdminService/SetPause',
-            allocator_dot_v1_dot_settings__pb2.SetPauseRequest.SerializeToString,
-            allocator_dot_v1_dot_admin__pb2.SetPauseResponse.FromString,
+            '/allocator.v1.AdminService/ChangeRule',
+            allocator_dot_v1_dot_admin__pb2.ChangeRuleRequest.SerializeToString,
+            allocator_dot_v1_dot_admin__pb2.ChangeRuleResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -1274,7 +673,7 @@ class AdminService:
             request,
             target,
             '/allocator.v1.AdminService/SetShadow',
-            allocator_dot_v1_dot_settings__pb2.SetShadowRequest.SerializeToString,
+            allocator_dot_v1_dot_admin__pb2.SetShadowRequest.SerializeToString,
             allocator_dot_v1_dot_admin__pb2.SetShadowResponse.FromString,
             options,
             channel_credentials,

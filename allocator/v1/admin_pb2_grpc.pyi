@@ -5,7 +5,6 @@ The interface between operators and a running sidecar."""
 
 from allocator.v1 import admin_pb2 as _admin_pb2
 from allocator.v1 import explain_pb2 as _explain_pb2
-from allocator.v1 import settings_pb2 as _settings_pb2
 from collections import abc as _abc
 from grpc import aio as _aio
 import abc as _abc_1
@@ -42,25 +41,13 @@ class AdminServiceStub:
     GetPolicy: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetPolicyRequest, _admin_pb2.GetPolicyResponse]
     SetPolicy: _grpc.UnaryUnaryMultiCallable[_admin_pb2.SetPolicyRequest, _admin_pb2.SetPolicyResponse]
     """Sets the policy, starting with the next cycle. Outstanding offers stay."""
-    ListDemands: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListDemandsRequest, _admin_pb2.ListDemandsResponse]
-    SetDemand: _grpc.UnaryUnaryMultiCallable[_settings_pb2.SetDemandRequest, _admin_pb2.SetDemandResponse]
-    ListConstraints: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListConstraintsRequest, _admin_pb2.ListConstraintsResponse]
-    SetConstraint: _grpc.UnaryUnaryMultiCallable[_settings_pb2.SetConstraintRequest, _admin_pb2.SetConstraintResponse]
-    ListLimits: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListLimitsRequest, _admin_pb2.ListLimitsResponse]
-    SetLimit: _grpc.UnaryUnaryMultiCallable[_settings_pb2.SetLimitRequest, _admin_pb2.SetLimitResponse]
-    ListDrains: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListDrainsRequest, _admin_pb2.ListDrainsResponse]
-    SetDrain: _grpc.UnaryUnaryMultiCallable[_settings_pb2.SetDrainRequest, _admin_pb2.SetDrainResponse]
-    ListWeights: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListWeightsRequest, _admin_pb2.ListWeightsResponse]
-    SetWeight: _grpc.UnaryUnaryMultiCallable[_settings_pb2.SetWeightRequest, _admin_pb2.SetWeightResponse]
-    ListGangs: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListGangsRequest, _admin_pb2.ListGangsResponse]
-    SetGang: _grpc.UnaryUnaryMultiCallable[_settings_pb2.SetGangRequest, _admin_pb2.SetGangResponse]
-    ListBudgets: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListBudgetsRequest, _admin_pb2.ListBudgetsResponse]
-    SetBudget: _grpc.UnaryUnaryMultiCallable[_settings_pb2.SetBudgetRequest, _admin_pb2.SetBudgetResponse]
-    ListPauses: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListPausesRequest, _admin_pb2.ListPausesResponse]
-    SetPause: _grpc.UnaryUnaryMultiCallable[_settings_pb2.SetPauseRequest, _admin_pb2.SetPauseResponse]
+    ListRules: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListRulesRequest, _admin_pb2.ListRulesResponse]
+    """Lists the rules in force of one kind."""
+    ChangeRule: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ChangeRuleRequest, _admin_pb2.ChangeRuleResponse]
+    """Sets or removes one rule."""
     GetShadow: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetShadowRequest, _admin_pb2.GetShadowResponse]
     """Compares the decisions of the shadow policy with the actual ones."""
-    SetShadow: _grpc.UnaryUnaryMultiCallable[_settings_pb2.SetShadowRequest, _admin_pb2.SetShadowResponse]
+    SetShadow: _grpc.UnaryUnaryMultiCallable[_admin_pb2.SetShadowRequest, _admin_pb2.SetShadowResponse]
     ListNames: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListNamesRequest, _admin_pb2.ListNamesResponse]
     """Lists names with a prefix, for shell completion."""
     ListAgents: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListAgentsRequest, _admin_pb2.ListAgentsResponse]
@@ -104,25 +91,13 @@ class AdminServiceAsyncStub(AdminServiceStub):
     GetPolicy: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetPolicyRequest, _admin_pb2.GetPolicyResponse]  # type: ignore[assignment]
     SetPolicy: _aio.UnaryUnaryMultiCallable[_admin_pb2.SetPolicyRequest, _admin_pb2.SetPolicyResponse]  # type: ignore[assignment]
     """Sets the policy, starting with the next cycle. Outstanding offers stay."""
-    ListDemands: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListDemandsRequest, _admin_pb2.ListDemandsResponse]  # type: ignore[assignment]
-    SetDemand: _aio.UnaryUnaryMultiCallable[_settings_pb2.SetDemandRequest, _admin_pb2.SetDemandResponse]  # type: ignore[assignment]
-    ListConstraints: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListConstraintsRequest, _admin_pb2.ListConstraintsResponse]  # type: ignore[assignment]
-    SetConstraint: _aio.UnaryUnaryMultiCallable[_settings_pb2.SetConstraintRequest, _admin_pb2.SetConstraintResponse]  # type: ignore[assignment]
-    ListLimits: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListLimitsRequest, _admin_pb2.ListLimitsResponse]  # type: ignore[assignment]
-    SetLimit: _aio.UnaryUnaryMultiCallable[_settings_pb2.SetLimitRequest, _admin_pb2.SetLimitResponse]  # type: ignore[assignment]
-    ListDrains: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListDrainsRequest, _admin_pb2.ListDrainsResponse]  # type: ignore[assignment]
-    SetDrain: _aio.UnaryUnaryMultiCallable[_settings_pb2.SetDrainRequest, _admin_pb2.SetDrainResponse]  # type: ignore[assignment]
-    ListWeights: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListWeightsRequest, _admin_pb2.ListWeightsResponse]  # type: ignore[assignment]
-    SetWeight: _aio.UnaryUnaryMultiCallable[_settings_pb2.SetWeightRequest, _admin_pb2.SetWeightResponse]  # type: ignore[assignment]
-    ListGangs: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListGangsRequest, _admin_pb2.ListGangsResponse]  # type: ignore[assignment]
-    SetGang: _aio.UnaryUnaryMultiCallable[_settings_pb2.SetGangRequest, _admin_pb2.SetGangResponse]  # type: ignore[assignment]
-    ListBudgets: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListBudgetsRequest, _admin_pb2.ListBudgetsResponse]  # type: ignore[assignment]
-    SetBudget: _aio.UnaryUnaryMultiCallable[_settings_pb2.SetBudgetRequest, _admin_pb2.SetBudgetResponse]  # type: ignore[assignment]
-    ListPauses: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListPausesRequest, _admin_pb2.ListPausesResponse]  # type: ignore[assignment]
-    SetPause: _aio.UnaryUnaryMultiCallable[_settings_pb2.SetPauseRequest, _admin_pb2.SetPauseResponse]  # type: ignore[assignment]
+    ListRules: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListRulesRequest, _admin_pb2.ListRulesResponse]  # type: ignore[assignment]
+    """Lists the rules in force of one kind."""
+    ChangeRule: _aio.UnaryUnaryMultiCallable[_admin_pb2.ChangeRuleRequest, _admin_pb2.ChangeRuleResponse]  # type: ignore[assignment]
+    """Sets or removes one rule."""
     GetShadow: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetShadowRequest, _admin_pb2.GetShadowResponse]  # type: ignore[assignment]
     """Compares the decisions of the shadow policy with the actual ones."""
-    SetShadow: _aio.UnaryUnaryMultiCallable[_settings_pb2.SetShadowRequest, _admin_pb2.SetShadowResponse]  # type: ignore[assignment]
+    SetShadow: _aio.UnaryUnaryMultiCallable[_admin_pb2.SetShadowRequest, _admin_pb2.SetShadowResponse]  # type: ignore[assignment]
     ListNames: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListNamesRequest, _admin_pb2.ListNamesResponse]  # type: ignore[assignment]
     """Lists names with a prefix, for shell completion."""
     ListAgents: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListAgentsRequest, _admin_pb2.ListAgentsResponse]  # type: ignore[assignment]
@@ -195,116 +170,20 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         """Sets the policy, starting with the next cycle. Outstanding offers stay."""
 
     @_abc_1.abstractmethod
-    def ListDemands(
+    def ListRules(
         self,
-        request: _admin_pb2.ListDemandsRequest,
+        request: _admin_pb2.ListRulesRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_admin_pb2.ListDemandsResponse, _abc.Awaitable[_admin_pb2.ListDemandsResponse]]: ...
+    ) -> _typing.Union[_admin_pb2.ListRulesResponse, _abc.Awaitable[_admin_pb2.ListRulesResponse]]:
+        """Lists the rules in force of one kind."""
 
     @_abc_1.abstractmethod
-    def SetDemand(
+    def ChangeRule(
         self,
-        request: _settings_pb2.SetDemandRequest,
+        request: _admin_pb2.ChangeRuleRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_admin_pb2.SetDemandResponse, _abc.Awaitable[_admin_pb2.SetDemandResponse]]: ...
-
-    @_abc_1.abstractmethod
-    def ListConstraints(
-        self,
-        request: _admin_pb2.ListConstraintsRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_admin_pb2.ListConstraintsResponse, _abc.Awaitable[_admin_pb2.ListConstraintsResponse]]: ...
-
-    @_abc_1.abstractmethod
-    def SetConstraint(
-        self,
-        request: _settings_pb2.SetConstraintRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_admin_pb2.SetConstraintResponse, _abc.Awaitable[_admin_pb2.SetConstraintResponse]]: ...
-
-    @_abc_1.abstractmethod
-    def ListLimits(
-        self,
-        request: _admin_pb2.ListLimitsRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_admin_pb2.ListLimitsResponse, _abc.Awaitable[_admin_pb2.ListLimitsResponse]]: ...
-
-    @_abc_1.abstractmethod
-    def SetLimit(
-        self,
-        request: _settings_pb2.SetLimitRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_admin_pb2.SetLimitResponse, _abc.Awaitable[_admin_pb2.SetLimitResponse]]: ...
-
-    @_abc_1.abstractmethod
-    def ListDrains(
-        self,
-        request: _admin_pb2.ListDrainsRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_admin_pb2.ListDrainsResponse, _abc.Awaitable[_admin_pb2.ListDrainsResponse]]: ...
-
-    @_abc_1.abstractmethod
-    def SetDrain(
-        self,
-        request: _settings_pb2.SetDrainRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_admin_pb2.SetDrainResponse, _abc.Awaitable[_admin_pb2.SetDrainResponse]]: ...
-
-    @_abc_1.abstractmethod
-    def ListWeights(
-        self,
-        request: _admin_pb2.ListWeightsRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_admin_pb2.ListWeightsResponse, _abc.Awaitable[_admin_pb2.ListWeightsResponse]]: ...
-
-    @_abc_1.abstractmethod
-    def SetWeight(
-        self,
-        request: _settings_pb2.SetWeightRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_admin_pb2.SetWeightResponse, _abc.Awaitable[_admin_pb2.SetWeightResponse]]: ...
-
-    @_abc_1.abstractmethod
-    def ListGangs(
-        self,
-        request: _admin_pb2.ListGangsRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_admin_pb2.ListGangsResponse, _abc.Awaitable[_admin_pb2.ListGangsResponse]]: ...
-
-    @_abc_1.abstractmethod
-    def SetGang(
-        self,
-        request: _settings_pb2.SetGangRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_admin_pb2.SetGangResponse, _abc.Awaitable[_admin_pb2.SetGangResponse]]: ...
-
-    @_abc_1.abstractmethod
-    def ListBudgets(
-        self,
-        request: _admin_pb2.ListBudgetsRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_admin_pb2.ListBudgetsResponse, _abc.Awaitable[_admin_pb2.ListBudgetsResponse]]: ...
-
-    @_abc_1.abstractmethod
-    def SetBudget(
-        self,
-        request: _settings_pb2.SetBudgetRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_admin_pb2.SetBudgetResponse, _abc.Awaitable[_admin_pb2.SetBudgetResponse]]: ...
-
-    @_abc_1.abstractmethod
-    def ListPauses(
-        self,
-        request: _admin_pb2.ListPausesRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_admin_pb2.ListPausesResponse, _abc.Awaitable[_admin_pb2.ListPausesResponse]]: ...
-
-    @_abc_1.abstractmethod
-    def SetPause(
-        self,
-        request: _settings_pb2.SetPauseRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_admin_pb2.SetPauseResponse, _abc.Awaitable[_admin_pb2.SetPauseResponse]]: ...
+    ) -> _typing.Union[_admin_pb2.ChangeRuleResponse, _abc.Awaitable[_admin_pb2.ChangeRuleResponse]]:
+        """Sets or removes one rule."""
 
     @_abc_1.abstractmethod
     def GetShadow(
@@ -317,7 +196,7 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
     def SetShadow(
         self,
-        request: _settings_pb2.SetShadowRequest,
+        request: _admin_pb2.SetShadowRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.SetShadowResponse, _abc.Awaitable[_admin_pb2.SetShadowResponse]]: ...
 

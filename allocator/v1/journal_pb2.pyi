@@ -9,7 +9,6 @@ the complete state of the core. Replaying the records that follow gives the same
 
 from allocator.v1 import session_pb2 as _session_pb2
 from allocator.v1 import settings_pb2 as _settings_pb2
-from allocator.v1 import types_pb2 as _types_pb2
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
@@ -34,22 +33,13 @@ class JournalRecord(_message.Message):
     OPENED_FIELD_NUMBER: _builtins.int
     REQUEST_FIELD_NUMBER: _builtins.int
     CLOSED_FIELD_NUMBER: _builtins.int
-    POLICY_FIELD_NUMBER: _builtins.int
-    DEMAND_FIELD_NUMBER: _builtins.int
-    CONSTRAINT_FIELD_NUMBER: _builtins.int
+    CHANGE_FIELD_NUMBER: _builtins.int
     ANSWERED_FIELD_NUMBER: _builtins.int
     LOOKED_FIELD_NUMBER: _builtins.int
     CHECKPOINT_PIECE_FIELD_NUMBER: _builtins.int
     CHECKPOINT_END_FIELD_NUMBER: _builtins.int
-    LIMIT_FIELD_NUMBER: _builtins.int
     SETTINGS_FIELD_NUMBER: _builtins.int
-    DRAIN_FIELD_NUMBER: _builtins.int
-    WEIGHT_FIELD_NUMBER: _builtins.int
-    SHADOW_FIELD_NUMBER: _builtins.int
     PLAN_FIELD_NUMBER: _builtins.int
-    GANG_FIELD_NUMBER: _builtins.int
-    BUDGET_FIELD_NUMBER: _builtins.int
-    PAUSE_FIELD_NUMBER: _builtins.int
     session: _builtins.int
     """Number of the session, from 1 within one sidecar process; 0: the record concerns no session."""
     request: _builtins.bytes
@@ -70,13 +60,7 @@ class JournalRecord(_message.Message):
         """The stream ended, or the sidecar ended it."""
 
     @_builtins.property
-    def policy(self) -> _settings_pb2.Policy:
-        """Settings by operators."""
-
-    @_builtins.property
-    def demand(self) -> _settings_pb2.SetDemandRequest: ...
-    @_builtins.property
-    def constraint(self) -> _settings_pb2.SetConstraintRequest: ...
+    def change(self) -> _settings_pb2.OperatorChange: ...
     @_builtins.property
     def answered(self) -> Global___JournalAnswered:
         """The answer to the previous record."""
@@ -88,29 +72,15 @@ class JournalRecord(_message.Message):
     @_builtins.property
     def checkpoint_end(self) -> Global___JournalCheckpointEnd: ...
     @_builtins.property
-    def limit(self) -> _settings_pb2.SetLimitRequest: ...
-    @_builtins.property
     def settings(self) -> Global___JournalStart:
         """All settings at once, after a reload of the configuration; only fields about settings are
         set.
         """
 
     @_builtins.property
-    def drain(self) -> _settings_pb2.SetDrainRequest: ...
-    @_builtins.property
-    def weight(self) -> _settings_pb2.SetWeightRequest: ...
-    @_builtins.property
-    def shadow(self) -> _settings_pb2.SetShadowRequest: ...
-    @_builtins.property
     def plan(self) -> Global___JournalPlan:
         """A plan computed in the background, recorded when it is adopted."""
 
-    @_builtins.property
-    def gang(self) -> _settings_pb2.SetGangRequest: ...
-    @_builtins.property
-    def budget(self) -> _settings_pb2.SetBudgetRequest: ...
-    @_builtins.property
-    def pause(self) -> _settings_pb2.SetPauseRequest: ...
     def __init__(
         self,
         *,
@@ -119,28 +89,19 @@ class JournalRecord(_message.Message):
         opened: Global___JournalOpened | None = ...,
         request: _builtins.bytes = ...,
         closed: Global___JournalClosed | None = ...,
-        policy: _settings_pb2.Policy | None = ...,
-        demand: _settings_pb2.SetDemandRequest | None = ...,
-        constraint: _settings_pb2.SetConstraintRequest | None = ...,
+        change: _settings_pb2.OperatorChange | None = ...,
         answered: Global___JournalAnswered | None = ...,
         looked: Global___JournalLooked | None = ...,
         checkpoint_piece: _builtins.bytes = ...,
         checkpoint_end: Global___JournalCheckpointEnd | None = ...,
-        limit: _settings_pb2.SetLimitRequest | None = ...,
         settings: Global___JournalStart | None = ...,
-        drain: _settings_pb2.SetDrainRequest | None = ...,
-        weight: _settings_pb2.SetWeightRequest | None = ...,
-        shadow: _settings_pb2.SetShadowRequest | None = ...,
         plan: Global___JournalPlan | None = ...,
-        gang: _settings_pb2.SetGangRequest | None = ...,
-        budget: _settings_pb2.SetBudgetRequest | None = ...,
-        pause: _settings_pb2.SetPauseRequest | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "budget", b"budget", "checkpoint_end", b"checkpoint_end", "checkpoint_piece", b"checkpoint_piece", "closed", b"closed", "constraint", b"constraint", "demand", b"demand", "drain", b"drain", "gang", b"gang", "limit", b"limit", "looked", b"looked", "opened", b"opened", "pause", b"pause", "plan", b"plan", "policy", b"policy", "record", b"record", "request", b"request", "settings", b"settings", "shadow", b"shadow", "start", b"start", "weight", b"weight"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "change", b"change", "checkpoint_end", b"checkpoint_end", "checkpoint_piece", b"checkpoint_piece", "closed", b"closed", "looked", b"looked", "opened", b"opened", "plan", b"plan", "record", b"record", "request", b"request", "settings", b"settings", "start", b"start"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "budget", b"budget", "checkpoint_end", b"checkpoint_end", "checkpoint_piece", b"checkpoint_piece", "closed", b"closed", "constraint", b"constraint", "demand", b"demand", "drain", b"drain", "gang", b"gang", "limit", b"limit", "looked", b"looked", "opened", b"opened", "pause", b"pause", "plan", b"plan", "policy", b"policy", "record", b"record", "request", b"request", "session", b"session", "settings", b"settings", "shadow", b"shadow", "start", b"start", "weight", b"weight"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "change", b"change", "checkpoint_end", b"checkpoint_end", "checkpoint_piece", b"checkpoint_piece", "closed", b"closed", "looked", b"looked", "opened", b"opened", "plan", b"plan", "record", b"record", "request", b"request", "session", b"session", "settings", b"settings", "start", b"start"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["start", "opened", "request", "closed", "policy", "demand", "constraint", "answered", "looked", "checkpoint_piece", "checkpoint_end", "limit", "settings", "drain", "weight", "shadow", "plan", "gang", "budget", "pause"]  # noqa: Y015
+    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["start", "opened", "request", "closed", "change", "answered", "looked", "checkpoint_piece", "checkpoint_end", "settings", "plan"]  # noqa: Y015
     _WhichOneofArgType_record: _TypeAlias = _typing.Literal["record", b"record"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_record) -> _WhichOneofReturnType_record | None: ...
 
@@ -154,13 +115,11 @@ class JournalStart(_message.Message):
 
     SIDECAR_VERSION_FIELD_NUMBER: _builtins.int
     SIDECAR_ID_FIELD_NUMBER: _builtins.int
-    POLICY_FIELD_NUMBER: _builtins.int
+    IN_FORCE_FIELD_NUMBER: _builtins.int
     SEED_FIELD_NUMBER: _builtins.int
     LEARN_DEMAND_FIELD_NUMBER: _builtins.int
     LEARN_AFTER_FIELD_NUMBER: _builtins.int
     PROBE_AFTER_FIELD_NUMBER: _builtins.int
-    DEMANDS_FIELD_NUMBER: _builtins.int
-    CONSTRAINTS_FIELD_NUMBER: _builtins.int
     LIMITS_FIELD_NUMBER: _builtins.int
     SESSIONS_BEFORE_FIELD_NUMBER: _builtins.int
     PATIENCE_CYCLES_FIELD_NUMBER: _builtins.int
@@ -168,18 +127,11 @@ class JournalStart(_message.Message):
     COLLECT_MS_FIELD_NUMBER: _builtins.int
     HALF_LIFE_MS_FIELD_NUMBER: _builtins.int
     USAGE_WEIGHT_FIELD_NUMBER: _builtins.int
-    LIMITS_OF_ROLES_FIELD_NUMBER: _builtins.int
     PRIORS_MAX_FIELD_NUMBER: _builtins.int
     PRIOR_HALF_LIFE_MS_FIELD_NUMBER: _builtins.int
     LEARN_PATIENCE_CYCLES_FIELD_NUMBER: _builtins.int
     FILE_FIELD_NUMBER: _builtins.int
     RECORDS_BEFORE_FIELD_NUMBER: _builtins.int
-    DRAINS_FIELD_NUMBER: _builtins.int
-    WEIGHTS_FIELD_NUMBER: _builtins.int
-    GANGS_FIELD_NUMBER: _builtins.int
-    BUDGETS_FIELD_NUMBER: _builtins.int
-    PAUSES_FIELD_NUMBER: _builtins.int
-    SHADOW_FIELD_NUMBER: _builtins.int
     WELCOME_FIELD_NUMBER: _builtins.int
     sidecar_version: _builtins.str
     sidecar_id: _builtins.str
@@ -192,16 +144,11 @@ class JournalStart(_message.Message):
     patience_cycles: _builtins.int
     outstanding_max: _builtins.float
     collect_ms: _builtins.int
-    """In journals without this field no gang collects."""
     half_life_ms: _builtins.int
-    """Settings of the averages over time of what clients hold. In journals without these fields there
-    are none.
-    """
+    """Settings of the averages over time of what clients hold."""
     usage_weight: _builtins.float
     priors_max: _builtins.int
-    """Number and half-life of remembered demands, with which new frameworks start. In journals
-    without these fields no demands are remembered.
-    """
+    """Number and half-life of remembered demands, with which new frameworks start."""
     prior_half_life_ms: _builtins.int
     learn_patience_cycles: _builtins.int
     file: _builtins.int
@@ -209,31 +156,11 @@ class JournalStart(_message.Message):
     records_before: _builtins.int
     """Number of records in earlier files of the process, not counting the beginnings of files."""
     @_builtins.property
-    def policy(self) -> _settings_pb2.Policy: ...
-    @_builtins.property
-    def demands(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Demand]: ...
-    @_builtins.property
-    def constraints(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Constraint]: ...
+    def in_force(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.OperatorChange]:
+        """The policy, the shadow policy if there is one, and all rules in force."""
+
     @_builtins.property
     def limits(self) -> Global___JournalLimits: ...
-    @_builtins.property
-    def limits_of_roles(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Quota]:
-        """Limits of roles set by operators, in addition to the master's quotas."""
-
-    @_builtins.property
-    def drains(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Drain]: ...
-    @_builtins.property
-    def weights(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.FrameworkWeight]: ...
-    @_builtins.property
-    def gangs(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Gang]: ...
-    @_builtins.property
-    def budgets(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Budget]: ...
-    @_builtins.property
-    def pauses(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Pause]: ...
-    @_builtins.property
-    def shadow(self) -> _settings_pb2.Policy:
-        """Absent: no shadow policy."""
-
     @_builtins.property
     def welcome(self) -> _session_pb2.Welcome:
         """The message sent to modules when a session opens."""
@@ -243,13 +170,11 @@ class JournalStart(_message.Message):
         *,
         sidecar_version: _builtins.str = ...,
         sidecar_id: _builtins.str = ...,
-        policy: _settings_pb2.Policy | None = ...,
+        in_force: _abc.Iterable[_settings_pb2.OperatorChange] | None = ...,
         seed: _builtins.int = ...,
         learn_demand: _builtins.bool = ...,
         learn_after: _builtins.int = ...,
         probe_after: _builtins.int = ...,
-        demands: _abc.Iterable[_settings_pb2.Demand] | None = ...,
-        constraints: _abc.Iterable[_settings_pb2.Constraint] | None = ...,
         limits: Global___JournalLimits | None = ...,
         sessions_before: _builtins.int = ...,
         patience_cycles: _builtins.int = ...,
@@ -257,23 +182,16 @@ class JournalStart(_message.Message):
         collect_ms: _builtins.int = ...,
         half_life_ms: _builtins.int = ...,
         usage_weight: _builtins.float = ...,
-        limits_of_roles: _abc.Iterable[_types_pb2.Quota] | None = ...,
         priors_max: _builtins.int = ...,
         prior_half_life_ms: _builtins.int = ...,
         learn_patience_cycles: _builtins.int = ...,
         file: _builtins.int = ...,
         records_before: _builtins.int = ...,
-        drains: _abc.Iterable[_settings_pb2.Drain] | None = ...,
-        weights: _abc.Iterable[_settings_pb2.FrameworkWeight] | None = ...,
-        gangs: _abc.Iterable[_settings_pb2.Gang] | None = ...,
-        budgets: _abc.Iterable[_settings_pb2.Budget] | None = ...,
-        pauses: _abc.Iterable[_settings_pb2.Pause] | None = ...,
-        shadow: _settings_pb2.Policy | None = ...,
         welcome: _session_pb2.Welcome | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits", "policy", b"policy", "shadow", b"shadow", "welcome", b"welcome"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits", "welcome", b"welcome"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["budgets", b"budgets", "collect_ms", b"collect_ms", "constraints", b"constraints", "demands", b"demands", "drains", b"drains", "file", b"file", "gangs", b"gangs", "half_life_ms", b"half_life_ms", "learn_after", b"learn_after", "learn_demand", b"learn_demand", "learn_patience_cycles", b"learn_patience_cycles", "limits", b"limits", "limits_of_roles", b"limits_of_roles", "outstanding_max", b"outstanding_max", "patience_cycles", b"patience_cycles", "pauses", b"pauses", "policy", b"policy", "prior_half_life_ms", b"prior_half_life_ms", "priors_max", b"priors_max", "probe_after", b"probe_after", "records_before", b"records_before", "seed", b"seed", "sessions_before", b"sessions_before", "shadow", b"shadow", "sidecar_id", b"sidecar_id", "sidecar_version", b"sidecar_version", "usage_weight", b"usage_weight", "weights", b"weights", "welcome", b"welcome"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collect_ms", b"collect_ms", "file", b"file", "half_life_ms", b"half_life_ms", "in_force", b"in_force", "learn_after", b"learn_after", "learn_demand", b"learn_demand", "learn_patience_cycles", b"learn_patience_cycles", "limits", b"limits", "outstanding_max", b"outstanding_max", "patience_cycles", b"patience_cycles", "prior_half_life_ms", b"prior_half_life_ms", "priors_max", b"priors_max", "probe_after", b"probe_after", "records_before", b"records_before", "seed", b"seed", "sessions_before", b"sessions_before", "sidecar_id", b"sidecar_id", "sidecar_version", b"sidecar_version", "usage_weight", b"usage_weight", "welcome", b"welcome"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -338,295 +338,70 @@ class Budget(_message.Message):
 Global___Budget: _TypeAlias = Budget  # noqa: Y015
 
 @_typing.final
-class SetDemandRequest(_message.Message):
+class OperatorChange(_message.Message):
+    """A change by an operator. A rule replaces the one for the same patterns, role or agent."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
+    POLICY_FIELD_NUMBER: _builtins.int
+    SHADOW_FIELD_NUMBER: _builtins.int
     DEMAND_FIELD_NUMBER: _builtins.int
-    REMOVE_FIELD_NUMBER: _builtins.int
-    ALL_FIELD_NUMBER: _builtins.int
-    DRY_RUN_FIELD_NUMBER: _builtins.int
-    FORCE_FIELD_NUMBER: _builtins.int
-    remove: _builtins.bool
-    """Remove the rule instead."""
-    all: _builtins.bool
-    """Required for a rule without a pattern, because it applies to all frameworks."""
-    dry_run: _builtins.bool
-    """Change nothing, and return what the change would do."""
-    force: _builtins.bool
-    """Set the rule even if it looks like a mistake: it names a resource or an agent that does not
-    exist, or leaves frameworks without an agent. Without `force` such a rule is rejected.
-    """
-    @_builtins.property
-    def demand(self) -> Global___Demand:
-        """Replaces the rule with the same patterns."""
-
-    def __init__(
-        self,
-        *,
-        demand: Global___Demand | None = ...,
-        remove: _builtins.bool = ...,
-        all: _builtins.bool = ...,
-        dry_run: _builtins.bool = ...,
-        force: _builtins.bool = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["demand", b"demand"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["all", b"all", "demand", b"demand", "dry_run", b"dry_run", "force", b"force", "remove", b"remove"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___SetDemandRequest: _TypeAlias = SetDemandRequest  # noqa: Y015
-
-@_typing.final
-class SetConstraintRequest(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
     CONSTRAINT_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    DRAIN_FIELD_NUMBER: _builtins.int
+    WEIGHT_FIELD_NUMBER: _builtins.int
+    GANG_FIELD_NUMBER: _builtins.int
+    BUDGET_FIELD_NUMBER: _builtins.int
+    PAUSE_FIELD_NUMBER: _builtins.int
     REMOVE_FIELD_NUMBER: _builtins.int
-    ALL_FIELD_NUMBER: _builtins.int
-    DRY_RUN_FIELD_NUMBER: _builtins.int
-    FORCE_FIELD_NUMBER: _builtins.int
     remove: _builtins.bool
-    all: _builtins.bool
-    """As in SetDemandRequest."""
-    dry_run: _builtins.bool
-    force: _builtins.bool
-    """As in SetDemandRequest."""
+    """Remove the rule, or stop the shadow policy. A policy cannot be removed."""
+    @_builtins.property
+    def policy(self) -> Global___Policy: ...
+    @_builtins.property
+    def shadow(self) -> Global___Policy:
+        """The shadow policy. `flat` and `subtrees` are ignored: those of the policy in force apply."""
+
+    @_builtins.property
+    def demand(self) -> Global___Demand: ...
     @_builtins.property
     def constraint(self) -> Global___Constraint: ...
-    def __init__(
-        self,
-        *,
-        constraint: Global___Constraint | None = ...,
-        remove: _builtins.bool = ...,
-        all: _builtins.bool = ...,
-        dry_run: _builtins.bool = ...,
-        force: _builtins.bool = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["constraint", b"constraint"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["all", b"all", "constraint", b"constraint", "dry_run", b"dry_run", "force", b"force", "remove", b"remove"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___SetConstraintRequest: _TypeAlias = SetConstraintRequest  # noqa: Y015
-
-@_typing.final
-class SetLimitRequest(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    LIMIT_FIELD_NUMBER: _builtins.int
-    REMOVE_FIELD_NUMBER: _builtins.int
-    DRY_RUN_FIELD_NUMBER: _builtins.int
-    FORCE_FIELD_NUMBER: _builtins.int
-    remove: _builtins.bool
-    dry_run: _builtins.bool
-    force: _builtins.bool
-    """As in SetDemandRequest."""
     @_builtins.property
     def limit(self) -> Global___Limit: ...
-    def __init__(
-        self,
-        *,
-        limit: Global___Limit | None = ...,
-        remove: _builtins.bool = ...,
-        dry_run: _builtins.bool = ...,
-        force: _builtins.bool = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["limit", b"limit"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run", "force", b"force", "limit", b"limit", "remove", b"remove"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___SetLimitRequest: _TypeAlias = SetLimitRequest  # noqa: Y015
-
-@_typing.final
-class SetDrainRequest(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    DRAIN_FIELD_NUMBER: _builtins.int
-    REMOVE_FIELD_NUMBER: _builtins.int
-    DRY_RUN_FIELD_NUMBER: _builtins.int
-    FORCE_FIELD_NUMBER: _builtins.int
-    ALSO_FIELD_NUMBER: _builtins.int
-    remove: _builtins.bool
-    dry_run: _builtins.bool
-    force: _builtins.bool
-    """As in SetDemandRequest."""
     @_builtins.property
     def drain(self) -> Global___Drain: ...
     @_builtins.property
-    def also(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Agents that further requests will drain: the checks consider all of them together."""
-
-    def __init__(
-        self,
-        *,
-        drain: Global___Drain | None = ...,
-        remove: _builtins.bool = ...,
-        dry_run: _builtins.bool = ...,
-        force: _builtins.bool = ...,
-        also: _abc.Iterable[_builtins.str] | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["drain", b"drain"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["also", b"also", "drain", b"drain", "dry_run", b"dry_run", "force", b"force", "remove", b"remove"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___SetDrainRequest: _TypeAlias = SetDrainRequest  # noqa: Y015
-
-@_typing.final
-class SetWeightRequest(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    WEIGHT_FIELD_NUMBER: _builtins.int
-    REMOVE_FIELD_NUMBER: _builtins.int
-    ALL_FIELD_NUMBER: _builtins.int
-    DRY_RUN_FIELD_NUMBER: _builtins.int
-    remove: _builtins.bool
-    all: _builtins.bool
-    """As in SetDemandRequest."""
-    dry_run: _builtins.bool
-    @_builtins.property
     def weight(self) -> Global___FrameworkWeight: ...
-    def __init__(
-        self,
-        *,
-        weight: Global___FrameworkWeight | None = ...,
-        remove: _builtins.bool = ...,
-        all: _builtins.bool = ...,
-        dry_run: _builtins.bool = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["weight", b"weight"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["all", b"all", "dry_run", b"dry_run", "remove", b"remove", "weight", b"weight"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___SetWeightRequest: _TypeAlias = SetWeightRequest  # noqa: Y015
-
-@_typing.final
-class SetGangRequest(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    GANG_FIELD_NUMBER: _builtins.int
-    REMOVE_FIELD_NUMBER: _builtins.int
-    ALL_FIELD_NUMBER: _builtins.int
-    DRY_RUN_FIELD_NUMBER: _builtins.int
-    remove: _builtins.bool
-    all: _builtins.bool
-    """As in SetDemandRequest."""
-    dry_run: _builtins.bool
     @_builtins.property
     def gang(self) -> Global___Gang: ...
-    def __init__(
-        self,
-        *,
-        gang: Global___Gang | None = ...,
-        remove: _builtins.bool = ...,
-        all: _builtins.bool = ...,
-        dry_run: _builtins.bool = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["gang", b"gang"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["all", b"all", "dry_run", b"dry_run", "gang", b"gang", "remove", b"remove"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___SetGangRequest: _TypeAlias = SetGangRequest  # noqa: Y015
-
-@_typing.final
-class SetBudgetRequest(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    BUDGET_FIELD_NUMBER: _builtins.int
-    REMOVE_FIELD_NUMBER: _builtins.int
-    DRY_RUN_FIELD_NUMBER: _builtins.int
-    FORCE_FIELD_NUMBER: _builtins.int
-    INSTEAD_OF_FIELD_NUMBER: _builtins.int
-    remove: _builtins.bool
-    dry_run: _builtins.bool
-    force: _builtins.bool
-    """As in SetDemandRequest."""
     @_builtins.property
     def budget(self) -> Global___Budget: ...
-    @_builtins.property
-    def instead_of(self) -> Global___Budget:
-        """If set, the change is refused unless this is the role's present budget."""
-
-    def __init__(
-        self,
-        *,
-        budget: Global___Budget | None = ...,
-        remove: _builtins.bool = ...,
-        dry_run: _builtins.bool = ...,
-        force: _builtins.bool = ...,
-        instead_of: Global___Budget | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["budget", b"budget", "instead_of", b"instead_of"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["budget", b"budget", "dry_run", b"dry_run", "force", b"force", "instead_of", b"instead_of", "remove", b"remove"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___SetBudgetRequest: _TypeAlias = SetBudgetRequest  # noqa: Y015
-
-@_typing.final
-class SetPauseRequest(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    PAUSE_FIELD_NUMBER: _builtins.int
-    REMOVE_FIELD_NUMBER: _builtins.int
-    DRY_RUN_FIELD_NUMBER: _builtins.int
-    remove: _builtins.bool
-    dry_run: _builtins.bool
     @_builtins.property
     def pause(self) -> Global___Pause: ...
     def __init__(
         self,
         *,
+        policy: Global___Policy | None = ...,
+        shadow: Global___Policy | None = ...,
+        demand: Global___Demand | None = ...,
+        constraint: Global___Constraint | None = ...,
+        limit: Global___Limit | None = ...,
+        drain: Global___Drain | None = ...,
+        weight: Global___FrameworkWeight | None = ...,
+        gang: Global___Gang | None = ...,
+        budget: Global___Budget | None = ...,
         pause: Global___Pause | None = ...,
         remove: _builtins.bool = ...,
-        dry_run: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["pause", b"pause"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["budget", b"budget", "change", b"change", "constraint", b"constraint", "demand", b"demand", "drain", b"drain", "gang", b"gang", "limit", b"limit", "pause", b"pause", "policy", b"policy", "shadow", b"shadow", "weight", b"weight"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run", "pause", b"pause", "remove", b"remove"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["budget", b"budget", "change", b"change", "constraint", b"constraint", "demand", b"demand", "drain", b"drain", "gang", b"gang", "limit", b"limit", "pause", b"pause", "policy", b"policy", "remove", b"remove", "shadow", b"shadow", "weight", b"weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType_change: _TypeAlias = _typing.Literal["policy", "shadow", "demand", "constraint", "limit", "drain", "weight", "gang", "budget", "pause"]  # noqa: Y015
+    _WhichOneofArgType_change: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_change) -> _WhichOneofReturnType_change | None: ...
 
-Global___SetPauseRequest: _TypeAlias = SetPauseRequest  # noqa: Y015
-
-@_typing.final
-class SetShadowRequest(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    POLICY_FIELD_NUMBER: _builtins.int
-    REMOVE_FIELD_NUMBER: _builtins.int
-    DRY_RUN_FIELD_NUMBER: _builtins.int
-    remove: _builtins.bool
-    """Stop the shadow policy instead."""
-    dry_run: _builtins.bool
-    @_builtins.property
-    def policy(self) -> Global___Policy:
-        """`flat` and `subtrees` are ignored: those of the policy in force apply."""
-
-    def __init__(
-        self,
-        *,
-        policy: Global___Policy | None = ...,
-        remove: _builtins.bool = ...,
-        dry_run: _builtins.bool = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["policy", b"policy"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run", "policy", b"policy", "remove", b"remove"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___SetShadowRequest: _TypeAlias = SetShadowRequest  # noqa: Y015
+Global___OperatorChange: _TypeAlias = OperatorChange  # noqa: Y015
 
 @_typing.final
 class RuleMatch(_message.Message):
@@ -858,39 +633,12 @@ class KeptChange(_message.Message):
 
     BY_FIELD_NUMBER: _builtins.int
     AT_MS_FIELD_NUMBER: _builtins.int
-    POLICY_FIELD_NUMBER: _builtins.int
-    DEMAND_FIELD_NUMBER: _builtins.int
-    CONSTRAINT_FIELD_NUMBER: _builtins.int
-    LIMIT_FIELD_NUMBER: _builtins.int
-    DRAIN_FIELD_NUMBER: _builtins.int
-    WEIGHT_FIELD_NUMBER: _builtins.int
-    SHADOW_FIELD_NUMBER: _builtins.int
-    GANG_FIELD_NUMBER: _builtins.int
-    BUDGET_FIELD_NUMBER: _builtins.int
-    PAUSE_FIELD_NUMBER: _builtins.int
+    CHANGE_FIELD_NUMBER: _builtins.int
     SCHEDULE_FIELD_NUMBER: _builtins.int
     by: _builtins.str
     at_ms: _builtins.int
     @_builtins.property
-    def policy(self) -> Global___Policy: ...
-    @_builtins.property
-    def demand(self) -> Global___SetDemandRequest: ...
-    @_builtins.property
-    def constraint(self) -> Global___SetConstraintRequest: ...
-    @_builtins.property
-    def limit(self) -> Global___SetLimitRequest: ...
-    @_builtins.property
-    def drain(self) -> Global___SetDrainRequest: ...
-    @_builtins.property
-    def weight(self) -> Global___SetWeightRequest: ...
-    @_builtins.property
-    def shadow(self) -> Global___SetShadowRequest: ...
-    @_builtins.property
-    def gang(self) -> Global___SetGangRequest: ...
-    @_builtins.property
-    def budget(self) -> Global___SetBudgetRequest: ...
-    @_builtins.property
-    def pause(self) -> Global___SetPauseRequest: ...
+    def change(self) -> Global___OperatorChange: ...
     @_builtins.property
     def schedule(self) -> Global___Schedule:
         """Set: a rule by calendar, which holds at these times instead of the rule for the same."""
@@ -900,25 +648,14 @@ class KeptChange(_message.Message):
         *,
         by: _builtins.str = ...,
         at_ms: _builtins.int = ...,
-        policy: Global___Policy | None = ...,
-        demand: Global___SetDemandRequest | None = ...,
-        constraint: Global___SetConstraintRequest | None = ...,
-        limit: Global___SetLimitRequest | None = ...,
-        drain: Global___SetDrainRequest | None = ...,
-        weight: Global___SetWeightRequest | None = ...,
-        shadow: Global___SetShadowRequest | None = ...,
-        gang: Global___SetGangRequest | None = ...,
-        budget: Global___SetBudgetRequest | None = ...,
-        pause: Global___SetPauseRequest | None = ...,
+        change: Global___OperatorChange | None = ...,
         schedule: Global___Schedule | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["budget", b"budget", "change", b"change", "constraint", b"constraint", "demand", b"demand", "drain", b"drain", "gang", b"gang", "limit", b"limit", "pause", b"pause", "policy", b"policy", "schedule", b"schedule", "shadow", b"shadow", "weight", b"weight"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "schedule", b"schedule"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "budget", b"budget", "by", b"by", "change", b"change", "constraint", b"constraint", "demand", b"demand", "drain", b"drain", "gang", b"gang", "limit", b"limit", "pause", b"pause", "policy", b"policy", "schedule", b"schedule", "shadow", b"shadow", "weight", b"weight"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "by", b"by", "change", b"change", "schedule", b"schedule"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_change: _TypeAlias = _typing.Literal["policy", "demand", "constraint", "limit", "drain", "weight", "shadow", "gang", "budget", "pause"]  # noqa: Y015
-    _WhichOneofArgType_change: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType_change) -> _WhichOneofReturnType_change | None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___KeptChange: _TypeAlias = KeptChange  # noqa: Y015
 

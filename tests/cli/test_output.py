@@ -7,11 +7,12 @@ import pytest
 from typer.testing import CliRunner
 
 from allocator.cli.app import app
-from allocator.cli.remote.output import plain
+from allocator.cli.remote.output import by_kind, plain
 from allocator.cli.render import setting_tables, share_tables, tables
 from allocator.cli.render.terminal import print_table
 from allocator.cli.tree import Exit, fail
 from allocator.plain import json_text
+from allocator.rule_kinds import CONSTRAINT, DEMAND
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2 as spb
 from allocator.v1.types_pb2 import Quantities
@@ -212,13 +213,13 @@ def test_a_framework_cannot_command_the_terminal(capsys, name):
 
 def test_rules_are_tables(capsys):
     demand = spb.Demand(framework_name="spark*", demand=Quantities(name=["cpus"], amount=[500]))
-    found = pb.ListDemandsResponse(demands=[demand, spb.Demand(role="x")])
-    setting_tables.rules(plain(found), "demand")
+    rules = [spb.OperatorChange(demand=each) for each in (demand, spb.Demand(role="x"))]
+    setting_tables.rules(by_kind(DEMAND, pb.ListRulesResponse(rules=rules)), "demand")
     assert [line.split() for line in capsys.readouterr().out.splitlines()[1:]] == [
         ["*", "spark*", "cpus:0.5", "-"],
         ["x", "*", "unknown", "-"],
     ]
-    setting_tables.rules(plain(pb.ListConstraintsResponse()), "constraint")
+    setting_tables.rules(by_kind(CONSTRAINT, pb.ListRulesResponse()), "constraint")
     assert capsys.readouterr().out == "no rules\n"
 
 

@@ -21,6 +21,7 @@ from allocator.wire.journal.records import (
 )
 from laboratory.module_protocol import write_event
 from tests.fuzz.targets import SEPARATOR, TARGETS
+from tests.rule_changes import rule_change
 from tests.wire.codec.test_fuzz import OPENING
 from tests.wire.dialogue import WELCOME, Module, new_sidecar
 
@@ -105,9 +106,9 @@ def admin() -> Iterator[tuple[str, bytes]]:
     methods = admin_pb2.DESCRIPTOR.services_by_name["AdminService"].methods
     names = [method.name for method in methods]
     cpus = types_pb2.Quantities(name=["cpus"], amount=[2_000])
-    limit = settings_pb2.SetLimitRequest(limit=settings_pb2.Limit(role="eng", limit=cpus))
+    limit = rule_change(limit=settings_pb2.Limit(role="eng", limit=cpus))
     policy = admin_pb2.SetPolicyRequest(policy=settings_pb2.Policy(name="tsf", mode="oblivious"))
-    for name, request in (("SetLimit", limit), ("SetPolicy", policy)):
+    for name, request in (("ChangeRule", limit), ("SetPolicy", policy)):
         yield name, bytes([names.index(name)]) + request.SerializeToString()
     for number, name in enumerate(names):
         yield f"empty-{name}", bytes([number])

@@ -29,6 +29,7 @@ from laboratory.links.sidecar_process import channel, lowest_free_descriptor, ob
 from laboratory.master.emulated import EmulatedMaster
 from laboratory.module_protocol import SessionEndedError
 from tests.hostile.tenants import Tenants
+from tests.rule_changes import rule_change
 from tests.torture.link import PatientLink, TorturedLink
 from tests.torture.rig import ANSWER_S, Rig, SidecarGoneError
 from tests.torture.wires import Proxy, dial_tcp
@@ -653,7 +654,7 @@ def questions(scene: Scene) -> None:
         ("ListNames", admin_pb2.ListNamesRequest()),
         ("ListSettings", admin_pb2.ListSettingsRequest()),
         ("Explain", explain_pb2.ExplainRequest(agent="\x00" * 300)),
-        ("SetLimit", settings_pb2.SetLimitRequest(limit=settings_pb2.Limit(role="/"))),
+        ("ChangeRule", rule_change(limit=settings_pb2.Limit(role="/"))),
         ("SetPolicy", admin_pb2.SetPolicyRequest(policy=settings_pb2.Policy(name="?"))),
     ):
         wrong += _ask(scene, method, request)
@@ -700,8 +701,8 @@ def set_limit(scene: Scene, role: str, cpus: int) -> None:
     before = kept.pop(role, None)
     try:
         with scene.rig.operator() as sidecar:
-            request = settings_pb2.SetLimitRequest(limit=limit, force=True)
-            answer = sidecar.SetLimit(request, timeout=ANSWER_S)
+            request = rule_change(limit=limit, force=True)
+            answer = sidecar.ChangeRule(request, timeout=ANSWER_S)
     except grpc.RpcError as error:
         if error.code() not in NO_ANSWER and before is not None:
             kept[role] = before

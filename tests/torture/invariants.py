@@ -137,12 +137,12 @@ def kept(rig: Rig) -> None:
     expected = dict(rig.kept)
     try:
         with rig.operator() as sidecar:
-            answer = sidecar.ListLimits(pb.ListLimitsRequest(), timeout=ANSWER_S)
+            answer = sidecar.ListRules(pb.ListRulesRequest(kind="limit"), timeout=ANSWER_S)
     except grpc.RpcError:
         return  # stopped, frozen or out of descriptors
     found = {
         limit.role: dict(zip(limit.limit.name, limit.limit.amount, strict=True)).get("cpus")
-        for limit in answer.limits
+        for limit in (each.limit for each in answer.rules)
     }
     wrong = [
         f"the limit of {role}: {found.get(role)} now, {cpus} when it was set"

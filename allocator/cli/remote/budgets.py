@@ -4,12 +4,13 @@ import datetime as dt
 from typing import Annotated, Any
 
 import typer
-from google.protobuf.message import Message
 
 from allocator.cli.remote import completing
 from allocator.cli.remote.admin import quantities
 from allocator.cli.remote.connection import Sidecar, printed_by, remote
 from allocator.cli.remote.options import DryRun
+from allocator.cli.remote.output import by_kind
+from allocator.rule_kinds import BUDGET
 
 _DAY_MS = 24 * 3_600_000
 
@@ -33,12 +34,12 @@ def budget_credit(
         str, typer.Argument(help="Resource-hours to add, as in 'gpus:20h'; all credits add up.")
     ],
     dry_run: DryRun = False,
-) -> Message:
+) -> dict[str, Any]:
     """Add resource-hours to the budget of a role, in the current period alone."""
     from allocator.core import format_hours, parse_hours
 
-    listed = sidecar.ask("ListBudgets")
-    rule = next((each for each in listed.budgets if each.role == role), None)
+    listed = sidecar.ask("ListRules", kind=BUDGET.name)
+    rule = next((each.budget for each in listed.rules if each.budget.role == role), None)
     use = next((each for each in listed.uses if each.role == role), None)
     if rule is None:
         raise typer.BadParameter(f"role = {role!r} has no budget; set one: budget set")
@@ -56,5 +57,6 @@ def budget_credit(
     changed: Any = type(rule)()
     changed.CopyFrom(rule)
     changed.credit, changed.credit_from = format_hours(hours), begins.isoformat()
-    response: Message = sidecar.ask("SetBudget", budget=changed, instead_of=rule, dry_run=dry_run)
-    return response
+    before, after = {BUDGET.name: rule}, {BUDGET.name: changed}
+    answer = sidecar.ask("ChangeRule", change=after, instead_of=before, dry_run=dry_run)
+    return by_kind(BUDGET, answer)

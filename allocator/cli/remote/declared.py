@@ -16,7 +16,7 @@ from allocator.rule_kinds import KINDS, RULES, SettingKind, Value
 if TYPE_CHECKING:
     from allocator.core import OperatorChange
     from allocator.server.config import Loaded
-    from allocator.v1 import admin_pb2, settings_pb2
+    from allocator.v1 import settings_pb2
     from allocator.wire.settings.overlay import KeptChange
 
 SETTABLE: Mapping[str, tuple[str, ...]] = {
@@ -69,20 +69,16 @@ def settings_export(
     calendar = sidecar.ask("ListSchedules")
     for kind in RULES:
         if any(each.holds for each in calendar.schedules):  # others as without the calendar
-            rules = [getattr(getattr(each, kind.name), kind.name) for each in _of(kind, calendar)]
+            rules = list(calendar.rules)
         else:
-            rules = getattr(sidecar.ask(f"List{kind.title}s"), kind.plural)
-        for rule in rules:
+            rules = sidecar.ask("ListRules", kind=kind.name).rules
+        for rule in (getattr(each, kind.name) for each in rules if each.HasField(kind.name)):
             typer.echo("\n".join([f"[[{kind.name}]]", *_rule_lines(kind, rule), ""]))
     for each in calendar.schedules:
         kind = KINDS[each.key]
-        rule = getattr(getattr(each.rule, kind.name), kind.name)
+        rule = getattr(each.rule.change, kind.name)
         when = [f"{name} = {toml_value(each.options[name])}" for name in sorted(each.options)]
         typer.echo("\n".join([f"[[{kind.name}]]", *_rule_lines(kind, rule), *when, ""]))
-
-
-def _of(kind: SettingKind, calendar: "admin_pb2.ListSchedulesResponse") -> "Iterator[Any]":
-    return (each for each in calendar.rules if each.WhichOneof("change") == kind.name)
 
 
 def _rule_lines(kind: SettingKind, rule: Any) -> Iterator[str]:  # noqa: ANN401 - as the kind says

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
-from google.protobuf.message import Message
 
 from allocator.cli.remote import schedules
 from allocator.cli.remote.connection import Arguments, Sidecar
 from allocator.cli.tree import Exit, fail
+from allocator.rule_kinds import DRAIN
 
 LOOK_S = 2.0
 """Interval between two requests for the agents' state."""
@@ -36,14 +36,12 @@ OPTIONS: dict[str, tuple[Any, Any]] = {"wait": (Wait, False), "timeout": (Timeou
 
 
 def set_and_tell(
-    set_drains: Callable[[Sidecar, Arguments], Message],
+    set_drains: Callable[[Sidecar, Arguments], dict[str, Any]],
 ) -> Callable[[Sidecar, Arguments], dict[str, Any]]:
     """Extend a function that drains agents: the command also shows what is held on them."""
 
     def work(sidecar: Sidecar, given: Arguments) -> dict[str, Any]:
         import grpc
-
-        from allocator.cli.remote.output import plain
 
         wait, timeout_s = given.pop("wait"), given.pop("timeout")
         if wait and given["dry_run"]:
@@ -52,7 +50,7 @@ def set_and_tell(
             raise typer.BadParameter("--wait cannot be used with a schedule; leave it out")
         if timeout_s is not None and not wait:
             sidecar.connection = replace(sidecar.connection, timeout=timeout_s)
-        answer = plain(set_drains(sidecar, given))
+        answer = set_drains(sidecar, given)
         if given["dry_run"] or "drains" not in answer:  # or drained by the calendar
             return answer
         if wait:
@@ -70,7 +68,7 @@ def _held(sidecar: Sidecar, names: Sequence[str]) -> list[dict[str, Any]]:
     """Those drained agents with these names on which something is held."""
     from allocator.cli.remote.output import plain
 
-    found = plain(sidecar.ask("ListDrains"))["agents"]
+    found = plain(sidecar.ask("ListRules", kind=DRAIN.name))["agents"]
     wanted = set(names)
     return [
         each for each in found if each["holders"] and {each["agent_id"], each["hostname"]} & wanted

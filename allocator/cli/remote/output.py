@@ -12,6 +12,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 from allocator.plain import json_text, yaml_text
+from allocator.rule_kinds import SettingKind
 
 MILLI = 1000
 
@@ -26,6 +27,14 @@ def plain(message: Message) -> dict[str, Any]:
     field is present, even if it is empty; NaN becomes None.
     """
     return {field.name: _value(message, field) for field in message.DESCRIPTOR.fields}
+
+
+def by_kind(kind: SettingKind, response: Message) -> dict[str, Any]:
+    """Convert a response with rules of one kind, which are listed under the kind's name."""
+    data = plain(response)
+    rules = [rule[kind.name] for rule in data.pop("rules")]
+    beside = {name: data[name] for name in ("change", *kind.beside) if name in data}
+    return {kind.plural: rules, **beside}
 
 
 def _value(message: Message, field: FieldDescriptor) -> object:

@@ -24,6 +24,7 @@ from allocator.cli.remote.connection import (
     remote,
 )
 from allocator.cli.remote.options import DryRun
+from allocator.cli.remote.output import by_kind, plain
 from allocator.rule_kinds import BUDGET, DRAIN, PAUSE, RULES, Scope, SettingKind, Value
 
 RolePattern = Annotated[
@@ -64,8 +65,8 @@ Agents = Annotated[
 Options: TypeAlias = dict[str, tuple[Any, Any]]
 """Options of a command by name: Typer's annotation and the default."""
 
-Work: TypeAlias = Callable[[Sidecar, Arguments], Message | dict[str, Any]]
-"""The body of a command: returns a response, or plain data."""
+Work: TypeAlias = Callable[[Sidecar, Arguments], dict[str, Any]]
+"""The body of a command."""
 
 _NONE = Parameter.empty
 
@@ -161,12 +162,10 @@ def _set_options(kind: SettingKind) -> Options:
     return {**options, **when, **({"force": (Force, False)} if kind.refused else {})}
 
 
-def _command(
-    name: str, what: str, work: Work, options: Options
-) -> Callable[..., Message | dict[str, Any]]:
+def _command(name: str, what: str, work: Work, options: Options) -> Callable[..., dict[str, Any]]:
     """Make a command's function, with a signature from which Typer derives the options."""
 
-    def command(sidecar: Sidecar, **given: Any) -> Message | dict[str, Any]:  # noqa: ANN401
+    def command(sidecar: Sidecar, **given: Any) -> dict[str, Any]:  # noqa: ANN401
         return work(sidecar, given)
 
     only = Parameter.KEYWORD_ONLY
@@ -178,12 +177,11 @@ def _command(
     return command
 
 
-def _list(kind: SettingKind, sidecar: Sidecar, _: Arguments) -> Message:
-    response: Message = sidecar.ask(f"List{kind.title}s")
-    return response
+def _list(kind: SettingKind, sidecar: Sidecar, _: Arguments) -> dict[str, Any]:
+    return by_kind(kind, sidecar.ask("ListRules", kind=kind.name))
 
 
-def _set(kind: SettingKind, sidecar: Sidecar, given: Arguments, *, remove: bool) -> Message:
+def _set(kind: SettingKind, sidecar: Sidecar, given: Arguments, *, remove: bool) -> dict[str, Any]:
     """Set, replace or remove a rule; for several agents, one rule each."""
     if kind.scope is Scope.FRAMEWORKS:
         _check_patterns(given["role"], given["framework_name"], everybody=given["everybody"])
@@ -194,24 +192,27 @@ def _set(kind: SettingKind, sidecar: Sidecar, given: Arguments, *, remove: bool)
             scopes = [{"agent": each} for each in given["agents"]]
         found = [{**scope, **value} for scope in scopes]
         forced = given.get("force", False)
-        return schedules.set_scheduled(
+        scheduled = schedules.set_scheduled(
             sidecar, kind, when, found, dry_run=given["dry_run"], force=forced
         )
+        return plain(scheduled)
     options = {"everybody": "all", "force": "force"}
     fields = {field: True for option, field in options.items() if given.get(option)}
     if kind.scope is Scope.AGENT and not remove:
         fields["also"] = given["agents"]
 
     def ask(scope: dict[str, str], *, dry_run: bool) -> Any:  # noqa: ANN401
-        rule = {kind.name: {**scope, **value}}
-        return sidecar.ask(f"Set{kind.title}", remove=remove, dry_run=dry_run, **rule, **fields)
+        change = {kind.name: {**scope, **value}, "remove": remove}
+        return sidecar.ask("ChangeRule", change=change, dry_run=dry_run, **fields)
 
     dry_run = given["dry_run"]
     if kind.scope is Scope.AGENT:
-        return _for_each(
+        answer = _for_each(
             given["agents"], lambda agent, dry: ask({"agent": agent}, dry_run=dry), dry_run
         )
-    return ask({name: given[name] for name in kind.scope.fields}, dry_run=dry_run)
+    else:
+        answer = ask({name: given[name] for name in kind.scope.fields}, dry_run=dry_run)
+    return by_kind(kind, answer)
 
 
 def _value(kind: SettingKind, given: Arguments) -> Arguments:

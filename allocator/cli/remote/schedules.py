@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from google.protobuf.message import Message
@@ -12,9 +12,6 @@ from allocator.cli.remote.options import ShowOnly
 from allocator.cli.tree import Exit, fail
 from allocator.near import suggestion
 from allocator.rule_kinds import SettingKind
-
-if TYPE_CHECKING:
-    from allocator.v1 import settings_pb2
 
 _TEXTS = {
     "from": "The rule holds from this time on, such as 2026-12-24T18:00, or +2h from now.",
@@ -66,7 +63,6 @@ def set_scheduled(
     `rules`: fields of their messages.
     """
     from allocator.server.system import timetable
-    from allocator.v1 import settings_pb2
     from allocator.wire.settings.schedule import write_schedule
 
     try:
@@ -74,13 +70,8 @@ def set_scheduled(
     except timetable.ScheduleError as error:
         raise typer.BadParameter(f"--{error.field}: {error}") from None
     assert schedule is not None
-    request = getattr(settings_pb2, f"Set{kind.title}Request")
-    changes = [
-        settings_pb2.KeptChange(
-            schedule=write_schedule(schedule), **{kind.name: request(**{kind.name: rule})}
-        )
-        for rule in rules
-    ]
+    when = write_schedule(schedule)
+    changes = [{"schedule": when, "change": {kind.name: rule}} for rule in rules]
     response: Message = sidecar.ask("ApplySettings", changes=changes, dry_run=dry_run, force=force)
     return response
 
@@ -102,11 +93,8 @@ def schedule_remove(
         if each not in known:
             near = suggestion(each, known) or "; `schedule list` lists them"
             fail(Exit.REFUSED, f"id = {each!r}: there is no such rule by calendar{near}")
-    changes = [_removal(known[each].key, known[each].rule) for each in dict.fromkeys(ids)]
+    changes = [known[each].rule for each in dict.fromkeys(ids)]
+    for rule in changes:
+        rule.change.remove = True
     response: Message = sidecar.ask("ApplySettings", changes=changes, dry_run=dry_run)
     return response
-
-
-def _removal(kind: str, rule: "settings_pb2.KeptChange") -> "settings_pb2.KeptChange":
-    getattr(rule, kind).remove = True
-    return rule

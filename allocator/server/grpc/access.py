@@ -13,7 +13,6 @@ from pathlib import Path
 import grpc
 import structlog
 
-from allocator.rule_kinds import RULES
 from allocator.server.config.sections import AccessSection, ListenSection
 from allocator.server.system.callers import certificate_names
 from allocator.server.system.disk import read_regular
@@ -83,11 +82,9 @@ RECORDS = "/allocator.v1.RecordService/"
 
 READS = frozenset(
     {
-        *(f"List{kind.title}s" for kind in RULES),
-        *("Dump", "Explain", "GetPolicy", "GetShadow", "GetShares", "GetStatus"),
-        "GetUsage",
+        *("Dump", "Explain", "GetPolicy", "GetShadow", "GetShares", "GetStatus", "GetUsage"),
         *("ListAgents", "ListFrameworks", "ListHistory", "ListNames", "ListRoles"),
-        *("ListSchedules", "ListSettings", "Snapshot"),
+        *("ListRules", "ListSchedules", "ListSettings", "Snapshot"),
     }
 )
 """Operators' calls that change nothing. All other calls need the right to change; so a call that is

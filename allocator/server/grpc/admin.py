@@ -12,13 +12,13 @@ import grpc
 import structlog
 from google.protobuf.message import Message
 
-from allocator.rule_kinds import SettingKind
 from allocator.server.engine.commands import left_s, reject
 from allocator.server.grpc.access import READS
 from allocator.server.grpc.forwarding import ObserverCalls, status_of
 from allocator.server.grpc.requests import (
     SERVICE,
     SETS,
+    Request,
     field_of,
     instead_of,
     listed,
@@ -63,21 +63,15 @@ class AdminServicer:
         answer: Callable[..., Message] = self._reset
         if method in {APPLY, REVERT}:
             answer = self._apply if method == APPLY else self._revert
-        if kind := SETS.get(method):
-            answer = partial(self._set, method, kind)
+        if method in SETS:
+            answer = partial(self._set, method)
         request, _ = messages_of(method)
         return grpc.unary_unary_rpc_method_handler(
             answer, request.FromString, lambda message: message.SerializeToString()
         )
 
-    def _set(
-        self,
-        method: str,
-        kind: SettingKind,
-        request: Any,  # noqa: ANN401 - as the kind says
-        context: grpc.ServicerContext,
-    ) -> Message:
-        change = read_request(kind, request, context)
+    def _set(self, method: str, request: Request, context: grpc.ServicerContext) -> Message:
+        change, expected = read_request(request, context), instead_of(request, context)
         refused = partial(self._changes.note_refused, context, change)
         judged = self._judged(method, request, refused, context)
         if request.dry_run:
@@ -87,11 +81,11 @@ class AdminServicer:
         found, told = self._changes.change(
             context,
             change,
-            lambda: listed(kind, operators.in_force),
+            lambda: listed(change.kind, operators.in_force),
             judged.change,
-            instead_of(kind, request),
+            expected,
         )
-        response: Message = type(judged)(**{field_of(kind): found, "change": told})
+        response: Message = type(judged)(**{field_of(change.kind): found, "change": told})
         return response
 
     def _apply(

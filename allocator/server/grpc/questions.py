@@ -1,9 +1,7 @@
 """The operators' service of an observer: answers queries and tries changes.
 
-Each kind of rule (`allocator.rule_kinds`) has two calls of the same form: one lists its rules, the
-other sets, replaces or removes a rule; here it is only tried. Calls that change nothing are views
-(`VIEWS`), except those with streamed answers: `Dump` and `Snapshot`. The observer itself resets its
-account of usage.
+Calls that change nothing are views (`VIEWS`), except `ListRules` and those with streamed answers:
+`Dump` and `Snapshot`. Changes are only tried. The observer itself resets its account of usage.
 """
 
 import threading
@@ -16,19 +14,21 @@ import grpc
 from google.protobuf.message import Message
 
 from allocator.core import Copied, PolicySpec, SetPolicy
-from allocator.rule_kinds import DRAIN, RULES, SettingKind
+from allocator.rule_kinds import BUDGET, DRAIN, SettingKind
 from allocator.server.engine.commands import Ask, left_s, reject, wait
 from allocator.server.following import fair_shares
 from allocator.server.following.usage_store import UsageError
 from allocator.server.grpc.forwarding import AFTER, TRIAL
 from allocator.server.grpc.requests import (
     SETS,
+    Request,
     beside,
     field_of,
     is_forced,
     listed,
     messages_of,
     read_changes,
+    read_kind,
     read_request,
 )
 from allocator.server.operators.trials import Trials
@@ -91,32 +91,34 @@ class _Questions:
         finally:
             self._places.release()
 
-    def _list(self, kind: SettingKind, _: Message, context: grpc.ServicerContext) -> Message:
-        found = self._ask(context, partial(self._listed, kind))
-        answer: Message = messages_of(f"List{kind.title}s")[1](**{kind.plural: found})
-        if isinstance(answer, pb.ListBudgetsResponse):
-            answer.uses.extend(self._ask(context, self._views.budget_uses))
-        return answer
+    def ListRules(
+        self, request: pb.ListRulesRequest, context: grpc.ServicerContext
+    ) -> pb.ListRulesResponse:
+        kind = read_kind(request, context)
+        response = pb.ListRulesResponse(rules=self._ask(context, partial(self._listed, kind)))
+        if kind is BUDGET:
+            response.uses.extend(self._ask(context, self._views.budget_uses))
+        if kind is DRAIN:
+            wanted = pb.ListAgentsRequest(state="drained", limit=LISTED_MAX)
+            found = self._views.agents(self._asking(context), wanted)
+            response.agents.extend(found.agents)
+            response.left_out = found.left_out
+        return response
 
-    def _try(
-        self,
-        kind: SettingKind,
-        request: Any,  # noqa: ANN401 - as the kind says
-        context: grpc.ServicerContext,
-    ) -> Message:
-        change = read_request(kind, request, context)
+    def _try(self, method: str, request: Request, context: grpc.ServicerContext) -> Message:
+        change = read_request(request, context)
         if not request.dry_run:
             self._refuse_change(request, context)
         told = self._trials.judge(
             context,
             self._asking(context),
             change,
-            force=is_forced(kind, request),
+            force=is_forced(request),
             beside=beside(change, request),
         )
-        found = self._ask(context, partial(self._listed, kind))
-        _, make = messages_of(f"Set{kind.title}")
-        response: Any = make(**{field_of(kind): found, "change": told})
+        found = self._ask(context, partial(self._listed, change.kind))
+        _, make = messages_of(method)
+        response: Any = make(**{field_of(change.kind): found, "change": told})
         if isinstance(change, SetPolicy) and not _is_trial(context):
             with self._place(context):
                 self._forecast(change.spec, response, context)
@@ -161,14 +163,6 @@ class _Questions:
         context.abort(grpc.StatusCode.FAILED_PRECONDITION, f"{text}; --dry-run works here")
 
     ResetSettings = RevertSettings = _refuse_change
-
-    def ListDrains(
-        self, request: pb.ListDrainsRequest, context: grpc.ServicerContext
-    ) -> pb.ListDrainsResponse:
-        rules = self._ask(context, partial(self._listed, DRAIN))
-        wanted = pb.ListAgentsRequest(state="drained", limit=LISTED_MAX)
-        found = self._views.agents(self._asking(context), wanted)
-        return pb.ListDrainsResponse(drains=rules, agents=found.agents, left_out=found.left_out)
 
     def Dump(
         self, request: pb.DumpRequest, context: grpc.ServicerContext
@@ -220,11 +214,8 @@ def _is_trial(context: grpc.ServicerContext) -> bool:
 
 for _rpc, _answer in VIEWS.items():
     setattr(_Questions, _rpc, partialmethod(_Questions._view, _answer))  # noqa: SLF001
-for _rpc, _kind in SETS.items():
-    setattr(_Questions, _rpc, partialmethod(_Questions._try, _kind))  # noqa: SLF001
-for _kind in (each for each in RULES if each is not DRAIN):
-    _rpc = f"List{_kind.title}s"
-    setattr(_Questions, _rpc, partialmethod(_Questions._list, _kind))  # noqa: SLF001
+for _rpc in SETS:
+    setattr(_Questions, _rpc, partialmethod(_Questions._try, _rpc))  # noqa: SLF001
 
 _Service: Any = admin_pb2_grpc.AdminServiceServicer  # Types do not see the calls of rules.
 

@@ -1,12 +1,12 @@
 """Parses and checks requests for changes, in the same way for dry runs and actual changes."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import grpc
 
-from allocator.core import OperatorChange, SetPolicy, Settings
-from allocator.rule_kinds import KINDS, POLICY, SHADOW, Scope, SettingKind, Value
+from allocator.core import OperatorChange, SetDrain, SetPolicy, SetShadow, Settings
+from allocator.rule_kinds import KINDS, POLICY, RULES, SHADOW, Scope, SettingKind, Value
 from allocator.server.engine.commands import reject
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2 as spb
@@ -14,17 +14,19 @@ from allocator.wire import WireError
 from allocator.wire.settings.operator_settings import (
     read_change,
     read_policy,
+    write_change,
     write_policy,
-    write_rule,
 )
 from allocator.wire.settings.overlay import KeptChange, read_overlay
+
+Request: TypeAlias = pb.SetPolicyRequest | pb.SetShadowRequest | pb.ChangeRuleRequest
+"""A request to set one thing."""
 
 CHANGES_MAX = 10_000
 """Maximum number of settings in one call."""
 
-SETS = {f"Set{kind.title}": kind for kind in KINDS.values()}
-"""The calls that set something, with the kind that they set."""
-
+SETS = ("SetPolicy", "SetShadow", "ChangeRule")
+"""The calls that set one thing."""
 
 SERVICE = pb.DESCRIPTOR.services_by_name["AdminService"]
 
@@ -36,8 +38,8 @@ def messages_of(method: str) -> tuple[type[Any], type[Any]]:
 
 
 def field_of(kind: SettingKind) -> str:
-    """Return the field of a response that lists the settings of a kind."""
-    return kind.plural if kind.is_rule else kind.name
+    """Return the field of a response that has the settings of a kind."""
+    return "rules" if kind.is_rule else kind.name
 
 
 def listed(kind: SettingKind, settings: Settings) -> Any:  # noqa: ANN401 - a policy, or rules
@@ -46,25 +48,33 @@ def listed(kind: SettingKind, settings: Settings) -> Any:  # noqa: ANN401 - a po
         return write_policy(settings.policy)
     if kind is SHADOW:
         return None if settings.shadow is None else write_policy(settings.shadow)
-    return list(map(write_rule, settings.standing(kind)))
+    return list(map(write_change, settings.standing(kind)))
 
 
-def read_request(
-    kind: SettingKind,
-    request: Any,  # noqa: ANN401 - as the kind says
-    context: grpc.ServicerContext,
-) -> OperatorChange:
+def read_kind(request: pb.ListRulesRequest, context: grpc.ServicerContext) -> SettingKind:
+    """Return the kind of rules that a request names; if there is none, end the call."""
+    kind = KINDS.get(request.kind)
+    if kind not in RULES:
+        known = ", ".join(each.name for each in RULES)
+        reject(context, f"kind = {request.kind!r}: is no kind of rules; give one of {known}")
+    return kind
+
+
+def read_request(request: Request, context: grpc.ServicerContext) -> OperatorChange:
     """Parse the change that a request asks for; if it is invalid, end the call."""
-    if kind is POLICY:
+    if isinstance(request, pb.SetPolicyRequest):
         return SetPolicy(read_policy(request.policy))
+    if isinstance(request, pb.SetShadowRequest):
+        return SetShadow(None if request.remove else read_policy(request.policy))
     try:
-        change = read_change(kind, request)
+        change = read_change(request.change)
     except WireError as error:
         reject(context, str(error))
-    if kind is SHADOW:
-        return change
+    if not change.kind.is_rule:
+        name = change.kind.name
+        reject(context, f"change: {name} is not a rule; call Set{name.capitalize()}")
     _check_expression(context, change)
-    if kind.scope is Scope.FRAMEWORKS:
+    if change.kind.scope is Scope.FRAMEWORKS:
         _check_patterns(context, change, everybody=request.all)
     return change
 
@@ -85,23 +95,27 @@ def read_changes(
     return changes
 
 
-def instead_of(kind: SettingKind, request: Any) -> OperatorChange | None:  # noqa: ANN401
-    """Return what a request expects to replace; None: anything."""
-    if "instead_of" not in request.DESCRIPTOR.fields_by_name or not request.HasField("instead_of"):
+def instead_of(request: Request, context: grpc.ServicerContext) -> OperatorChange | None:
+    """Return the rule that a request expects to replace; None: any."""
+    if not isinstance(request, pb.ChangeRuleRequest) or not request.HasField("instead_of"):
         return None
-    return read_change(kind, type(request)(**{kind.name: request.instead_of}))
+    try:
+        return read_change(request.instead_of)
+    except WireError as error:
+        reject(context, f"instead_of.{error}")
 
 
-def beside(change: OperatorChange, request: Any) -> list[OperatorChange]:  # noqa: ANN401
+def beside(change: OperatorChange, request: Request) -> list[OperatorChange]:
     """Return the further changes of a request: the same for other agents."""
-    if change.kind.scope is not Scope.AGENT or change.takes_back:
+    if not isinstance(change, SetDrain) or change.takes_back:
         return []
+    assert isinstance(request, pb.ChangeRuleRequest)
     return [replace(change, agent=each) for each in request.also]
 
 
-def is_forced(kind: SettingKind, request: Any) -> bool:  # noqa: ANN401
+def is_forced(request: Request) -> bool:
     """Whether to apply the change even if it looks like a mistake."""
-    return bool(kind.refused) and request.force
+    return isinstance(request, pb.ChangeRuleRequest) and request.force
 
 
 def _check_expression(context: grpc.ServicerContext, change: OperatorChange) -> None:

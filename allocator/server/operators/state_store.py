@@ -30,7 +30,7 @@ from allocator.wire.settings.history import History, read_history
 from allocator.wire.settings.learnt_demands import NOTHING_LEARNT, Learnt, read_learnt, write_learnt
 from allocator.wire.settings.overlay import Overlay, read_overlay
 
-VERSION = 1
+VERSION = 2
 
 BYTES_MAX = 2**30
 """A larger file was not written by this package."""

@@ -52,8 +52,8 @@ from allocator.wire.codec import proto_types
 from allocator.wire.codec.budgets import write_use
 from allocator.wire.journal.checkpoint import write_snapshot
 from allocator.wire.settings.history import read_replaced
-from allocator.wire.settings.operator_settings import write_policy
-from allocator.wire.settings.overlay import KeptChange, write_kept
+from allocator.wire.settings.operator_settings import write_change, write_policy
+from allocator.wire.settings.overlay import KeptChange
 
 NAMES_MAX = 500
 """More is not readable, and an answer stays small."""
@@ -335,7 +335,7 @@ class Views:
         if any(each.holds for each in response.schedules):
             base, limits = mine.loaded.config.settings(), self.books.session_limits
             standing = mine.overlay.over(base, limits, policies.build)[0].rules()
-            response.rules.extend(write_kept(KeptChange(each, "", 0)) for each in standing)
+            response.rules.extend(map(write_change, standing))
         return response
 
     def history(self, ask: Ask, request: pb.ListHistoryRequest) -> pb.ListHistoryResponse:

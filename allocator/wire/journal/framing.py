@@ -9,8 +9,7 @@ can distinguish a file that was cut off while it was written from a damaged one:
 
 Numbers are little-endian. A body is a serialised record, compressed by zstd if it starts with
 zstd's magic bytes, with which no record starts. Each record is compressed separately, so that a
-file that was cut off loses only its last record, and records can be copied between files. Files of
-version 2 are not compressed.
+file that was cut off loses only its last record, and records can be copied between files.
 """
 
 import struct
@@ -24,9 +23,8 @@ from zstandard import ZstdCompressor, ZstdDecompressor, ZstdError, frame_content
 from allocator.v1 import journal_pb2
 
 MAGIC = b"mesos-allocator journal\n"
-VERSION = 3
+VERSION = 4
 HEADER = MAGIC + bytes([VERSION])
-READABLE = (2, VERSION)
 
 RECORD_BYTES_MAX = 2**31 - 1
 """Maximum size of a record, which is that of protobuf messages."""
@@ -94,14 +92,13 @@ def read_records(
     Raises JournalError if the file is not a journal of a readable version, or is damaged.
     """
     header = file.read(len(HEADER))
-    if header[: len(MAGIC)] != MAGIC or header[-1] not in READABLE or len(header) < len(HEADER):
+    if header[: len(MAGIC)] != MAGIC or header[-1] != VERSION or len(header) < len(HEADER):
         # If even the header was cut off, no record was lost.
         if HEADER.startswith(header):
             _tell(torn, 0, len(header))
             return
         if header[: len(MAGIC)] == MAGIC:
-            known = " and ".join(map(str, READABLE))
-            raise JournalError(f"the journal has version {header[-1]}; {known} can be read")
+            raise JournalError(f"the journal has version {header[-1]}; {VERSION} can be read")
         raise JournalError("the file is not a journal")
     position = len(HEADER)
     while head := file.read(_FRAME.size):

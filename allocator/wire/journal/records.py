@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from allocator.core import AdoptPlan, Grants, Plan, SessionLimits, SetLimit, Settings
-from allocator.rule_kinds import KINDS, LIMIT, RULES
-from allocator.v1 import journal_pb2, types_pb2
+from allocator.core import AdoptPlan, Grants, Plan, SessionLimits, SetPolicy, Settings
+from allocator.rule_kinds import KINDS
+from allocator.v1 import journal_pb2
 from allocator.v1 import session_pb2 as pb
-from allocator.wire.codec import proto_types
 from allocator.wire.codec.validation import WireError
 from allocator.wire.journal.framing import JournalError
 from allocator.wire.journal.grants import write_grants
@@ -24,11 +23,7 @@ from allocator.wire.session.sidecar import Answer
 from allocator.wire.settings.operator_settings import (
     OperatorEvent,
     read_change,
-    read_policy,
-    read_rule,
     write_change,
-    write_policy,
-    write_rule,
 )
 
 _NUMBERS = struct.Struct("<QQ")
@@ -37,9 +32,6 @@ _NUMBERS_SET = tuple(
     each.name for each in fields(Settings) if isinstance(each.default, int | float)
 )
 """Settings that are numbers: fields with the same name in `Settings` and `JournalStart`."""
-
-_LISTED = tuple(kind for kind in RULES if kind is not LIMIT)
-"""Rules that `JournalStart` stores under their kind's name; limits are older, with another name."""
 
 
 def start_record(
@@ -68,36 +60,27 @@ def start_record(
 
 
 def _write_settings(settings: Settings) -> journal_pb2.JournalStart:
-    start = journal_pb2.JournalStart(
-        policy=write_policy(settings.policy),
-        shadow=None if settings.shadow is None else write_policy(settings.shadow),
+    in_force = (each for kind in KINDS.values() for each in settings.standing(kind))
+    return journal_pb2.JournalStart(
+        in_force=map(write_change, in_force),
         **{name: getattr(settings, name) for name in _NUMBERS_SET},
     )
-    for role, limits in settings.limits.items():
-        quota = types_pb2.Quota(role=role, limits=proto_types.write_quantities(limits))
-        start.limits_of_roles.append(quota)
-    for kind in _LISTED:
-        getattr(start, kind.plural).extend(map(write_rule, settings.standing(kind)))
-    return start
 
 
 def read_settings(start: journal_pb2.JournalStart) -> Settings:
     numbers: dict[str, Any] = {name: getattr(start, name) for name in _NUMBERS_SET}
-    numbers["prior_half_life_ms"] = max(start.prior_half_life_ms, 1)  # older journals lack it
-    settings = Settings(policy=read_policy(start.policy), **numbers)
-    for limit in start.limits_of_roles:
-        settings.put(SetLimit(limit.role, proto_types.read_quantities(limit.limits)))
-    for kind in _LISTED:
-        for message in getattr(start, kind.plural):
-            settings.put(read_rule(kind, message))
-    if start.HasField("shadow"):
-        settings.shadow = read_policy(start.shadow)
+    changes = list(map(read_change, start.in_force))
+    policy = next((each.spec for each in changes if isinstance(each, SetPolicy)), None)
+    if policy is None:
+        raise JournalError("the journal's setup of the core has no policy")
+    settings = Settings(policy=policy, **numbers)
+    for each in changes:
+        settings.put(each)
     return settings
 
 
 def read_start(start: journal_pb2.JournalStart) -> tuple[Settings, SessionLimits]:
     limits = {each.name: getattr(start.limits, each.name) for each in fields(SessionLimits)}
-    limits["role_depth"] = limits["role_depth"] or limits["roles"]  # older journals lack it
     return read_settings(start), SessionLimits(**limits)
 
 
@@ -180,7 +163,7 @@ def operator_record(event: OperatorEvent) -> journal_pb2.JournalRecord:
         case AdoptPlan():
             record.plan.CopyFrom(write_plan(event.plan))
         case _:
-            getattr(record, event.kind.name).CopyFrom(write_change(event))
+            record.change.CopyFrom(write_change(event))
     return record
 
 
@@ -191,7 +174,7 @@ def read_operator(record: journal_pb2.JournalRecord) -> OperatorEvent | None:
         return read_settings(record.settings)
     if what == "plan":
         return read_plan(record.plan)
-    return read_change(KINDS[what], getattr(record, what)) if what in KINDS else None
+    return read_change(record.change) if what == "change" else None
 
 
 def write_plan(plan: Plan) -> journal_pb2.JournalPlan:

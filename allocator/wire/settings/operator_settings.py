@@ -2,8 +2,6 @@
 
 from typing import Any, TypeAlias, assert_never
 
-from google.protobuf.message import Message
-
 from allocator.core import (
     EVENT_OF_KIND,
     AdoptPlan,
@@ -13,9 +11,10 @@ from allocator.core import (
     SetShadow,
     Settings,
 )
-from allocator.rule_kinds import SettingKind, Value
+from allocator.rule_kinds import KINDS, POLICY, SHADOW, SettingKind, Value
 from allocator.v1 import settings_pb2
 from allocator.wire.codec import proto_types
+from allocator.wire.codec.validation import reject
 
 OperatorEvent: TypeAlias = OperatorChange | Settings | AdoptPlan
 """An event between messages: a change, all settings at once, or a plan."""
@@ -36,35 +35,40 @@ def read_policy(message: settings_pb2.Policy) -> PolicySpec:
     )
 
 
-def write_change(change: OperatorChange) -> Message:
-    """Write a change as files store it: the request that makes it, or the policy."""
-    if isinstance(change, SetPolicy):
-        return write_policy(change.spec)
-    request = getattr(settings_pb2, f"Set{change.kind.title}Request")(remove=change.takes_back)
-    if isinstance(change, SetShadow):
-        if change.spec is not None:
-            request.policy.CopyFrom(write_policy(change.spec))
-    else:
-        getattr(request, change.kind.name).CopyFrom(write_rule(change))
-    return request
+def write_change(change: OperatorChange) -> settings_pb2.OperatorChange:
+    """Write a change; the value of a removed rule is empty."""
+    message = settings_pb2.OperatorChange(remove=change.takes_back)
+    part = getattr(message, change.kind.name)
+    part.SetInParent()
+    match change:
+        case SetPolicy() | SetShadow():
+            if change.spec is not None:
+                part.CopyFrom(write_policy(change.spec))
+        case _:
+            _write_rule(change, part)
+    return message
 
 
-def read_change(kind: SettingKind, message: Any) -> OperatorChange:  # noqa: ANN401
-    """Read a change of a kind: the inverse of `write_change`.
+def read_change(message: settings_pb2.OperatorChange) -> OperatorChange:
+    """Read a change: the inverse of `write_change`.
 
-    Raises WireError if an amount is invalid.
+    Raises WireError if there is none, or if an amount is invalid.
     """
-    if kind.value is not Value.POLICY:
-        return read_rule(kind, getattr(message, kind.name), removed=message.remove)
-    if kind.name == "policy":
-        return SetPolicy(read_policy(message))
-    return SetShadow(None if message.remove else read_policy(message.policy))
+    name = message.WhichOneof("change")
+    if name is None:
+        reject("change", "is missing; name what to set")
+    kind, part = KINDS[name], getattr(message, name)
+    if kind is POLICY:
+        if message.remove:
+            reject("remove", "a policy cannot be removed, only replaced")
+        return SetPolicy(read_policy(part))
+    if kind is SHADOW:
+        return SetShadow(None if message.remove else read_policy(part))
+    return _read_rule(kind, part, removed=message.remove)
 
 
-def write_rule(rule: OperatorChange) -> Message:
-    """Write a rule; the value is empty if the rule is removed."""
+def _write_rule(rule: OperatorChange, message: Any) -> None:  # noqa: ANN401 - as the kind says
     kind, value = rule.kind, getattr(rule, rule.kind.field)
-    message = _empty_rule(kind)
     for name in (*kind.scope.fields, *kind.options):
         setattr(message, name, getattr(rule, name))
     match kind.value:
@@ -79,16 +83,14 @@ def write_rule(rule: OperatorChange) -> Message:
             raise AssertionError(kind)  # not a rule
         case _:
             assert_never(kind.value)
-    return message
 
 
-def read_rule(
+def _read_rule(
     kind: SettingKind,
     message: Any,  # noqa: ANN401 - as the kind says
     *,
-    removed: bool = False,
+    removed: bool,
 ) -> OperatorChange:
-    """Read a rule, or its removal; raises WireError as `read_change` does."""
     value: object
     match kind.value:
         case Value.AMOUNTS | Value.HOURS:
@@ -110,10 +112,3 @@ def read_rule(
         **{name: getattr(message, name) for name in names}, **{kind.field: value}
     )
     return change
-
-
-def _empty_rule(kind: SettingKind) -> Message:
-    """Make an empty message of a kind's rules, such as Demand."""
-    request = getattr(settings_pb2, f"Set{kind.title}Request")()
-    rule: Message = getattr(request, kind.name)
-    return type(rule)()

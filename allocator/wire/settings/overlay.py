@@ -17,7 +17,7 @@ from allocator.core import (
     SessionLimits,
     Settings,
 )
-from allocator.rule_kinds import KINDS, SHADOW
+from allocator.rule_kinds import SHADOW
 from allocator.v1 import settings_pb2 as pb
 from allocator.wire.codec import proto_types
 from allocator.wire.codec.validation import reject
@@ -118,8 +118,7 @@ def write_overlay(overlay: Overlay) -> pb.KeptSettings:
 
 
 def write_kept(kept: KeptChange) -> pb.KeptChange:
-    message = pb.KeptChange(by=kept.by, at_ms=kept.at_ms)
-    getattr(message, kept.change.kind.name).CopyFrom(write_change(kept.change))
+    message = pb.KeptChange(by=kept.by, at_ms=kept.at_ms, change=write_change(kept.change))
     if kept.schedule is not None:
         message.schedule.CopyFrom(write_schedule(kept.schedule))
     return message
@@ -139,12 +138,11 @@ def read_overlay(message: pb.KeptSettings) -> Overlay:
 
 def read_kept(message: pb.KeptChange) -> KeptChange:
     """Read a setting. Raises WireError if the message has none."""
-    what = message.WhichOneof("change")
-    if what is None:
-        reject("change", "is missing; name what was set")
-    change = read_change(KINDS[what], getattr(message, what))
+    change = read_change(message.change)
     if not message.HasField("schedule"):
         return KeptChange(change, message.by, message.at_ms)
     if not change.kind.scheduled:
-        reject("schedule", f"a {what} cannot hold by the calendar; leave out the schedule")
+        reject(
+            "schedule", f"a {change.kind.name} cannot hold by the calendar; leave out the schedule"
+        )
     return KeptChange(change, message.by, message.at_ms, read_schedule(message.schedule))

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from allocator.cli.app import app
 from allocator.cli.tree import Exit
 from allocator.core import AddFramework, FrameworkInfo, Release, RemoveFramework, Transition
+from allocator.server.operators.state_store import VERSION
 from allocator.v1 import session_pb2
 from tests.integration.sessions.two_frameworks import CLUSTER
 from tests.server.sidecar_process import GrpcModule, SidecarProcess
@@ -162,11 +163,11 @@ def test_a_rule_of_the_file_that_an_operator_took_back_stays_away_until_it_is_re
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ('{"version": 1, "checksum": "00000000", "content": {"changes": []}}', "its checksum"),
+        ('{"version": 2, "checksum": "00000000", "content": {"changes": []}}', "its checksum"),
         pytest.param("", "it is no JSON", marks=pytest.mark.long),
         pytest.param(
             '{"version": 7, "checksum": "", "content": {}}',
-            "has version 7; 1 can be read",
+            f"has version 7; {VERSION} can be read",
             marks=pytest.mark.long,
         ),
     ],
@@ -179,7 +180,7 @@ def test_a_broken_file_is_set_aside_and_said_in_one_line(tmp_path, text, why):
         assert why in said[0]["error"]
         assert Path(said[0]["set_aside"]).read_text() == text
         assert ask(process, "demand", "set", "cpus:1", "--all")["change"]["lasts"]
-    assert json.loads((tmp_path / "settings.json").read_text())["version"] == 1
+    assert json.loads((tmp_path / "settings.json").read_text())["version"] == VERSION
 
 
 def test_a_setting_that_is_not_possible_any_more_is_left_out_and_said(tmp_path):

@@ -13,6 +13,7 @@ from allocator.cli.app import app
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import admin_pb2_grpc, explain_pb2, settings_pb2, types_pb2
 from laboratory.links.sidecar_process import free_port
+from tests.rule_changes import listed, rule_change
 from tests.server.grpc.certificates import Authority
 from tests.server.metrics.scraping import value
 from tests.server.sidecar_process import GrpcModule, SidecarProcess, await_true
@@ -78,7 +79,7 @@ def test_it_answers_everything_and_says_where_changes_are_made():
         observer = stack.enter_context(elsewhere(source))
         second = stack.enter_context(elsewhere(observer.targets[0]))  # follows the first
         module.batch(cycle=True)
-        Stub(channel).SetLimit(settings_pb2.SetLimitRequest(limit=LIMIT), timeout=60)
+        Stub(channel).ChangeRule(rule_change(limit=LIMIT), timeout=60)
         await_equal(sidecar, observer, second)
         found = status(observer)
         assert (found.cycles, found.in_session, found.agents) == (2, True, 2)
@@ -88,12 +89,12 @@ def test_it_answers_everything_and_says_where_changes_are_made():
         assert stub.GetShares(pb.GetSharesRequest(fair=True), timeout=60).fair
         told = stub.Explain(explain_pb2.ExplainRequest(framework="spark"), timeout=60)
         assert told.ByteSize()
-        assert stub.ListLimits(pb.ListLimitsRequest(), timeout=60).limits == [LIMIT]
+        assert listed(stub.ListRules(pb.ListRulesRequest(kind="limit"), timeout=60)) == [LIMIT]
         assert b"".join(each.json for each in stub.Dump(pb.DumpRequest(), timeout=60))
         tried = pb.SetPolicyRequest(policy=settings_pb2.Policy(name="tsf"), dry_run=True)
         assert stub.SetPolicy(tried, timeout=60).change.dry_run
         with pytest.raises(grpc.RpcError) as refused:
-            stub.SetLimit(settings_pb2.SetLimitRequest(limit=LIMIT), timeout=60)
+            stub.ChangeRule(rule_change(limit=LIMIT), timeout=60)
         assert refused.value.code() is grpc.StatusCode.FAILED_PRECONDITION
         there = f"send changes there, to {sidecar.targets[0].rpartition(':')[0]}:0 on 127.0.0.1"
         assert f"an observer of {source}, which changes nothing: {there}" in str(

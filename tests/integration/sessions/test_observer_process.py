@@ -13,6 +13,7 @@ from allocator.server.process.link import new_link
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import admin_pb2_grpc, settings_pb2, types_pb2
 from laboratory.links.sidecar_process import name_of
+from tests.rule_changes import listed, rule_change
 from tests.server.sidecar_process import GrpcModule, SidecarProcess, await_true
 
 
@@ -27,10 +28,10 @@ def status(channel: grpc.Channel) -> pb.GetStatusResponse:
     return stub.GetStatus(pb.GetStatusRequest(), timeout=60)
 
 
-def set_limit(channel: grpc.Channel, timeout_s: float = 60) -> pb.SetLimitResponse:
+def set_limit(channel: grpc.Channel, timeout_s: float = 60) -> pb.ChangeRuleResponse:
     stub = admin_pb2_grpc.AdminServiceStub(channel)
     limit = settings_pb2.Limit(role="r", limit=types_pb2.Quantities(name=["cpus"], amount=[1000]))
-    return stub.SetLimit(settings_pb2.SetLimitRequest(limit=limit), timeout=timeout_s)
+    return stub.ChangeRule(rule_change(limit=limit), timeout=timeout_s)
 
 
 def test_one_that_is_killed_is_started_anew_and_has_the_same_books(sidecar):
@@ -59,14 +60,14 @@ def test_while_one_is_stopped_decisions_and_changes_go_on(sidecar):
                 module.batch(cycle=True)
             assert time.monotonic() - begun_s < 30
             answer = set_limit(channel, timeout_s=4)
-            assert [each.role for each in answer.limits] == ["r"]
+            assert [each.role for each in listed(answer)] == ["r"]
             (warning,) = answer.change.warnings
             assert "could not be judged" in warning
         finally:
             os.kill(sidecar.observer_pid, signal.SIGCONT)
         assert status(channel).cycles == 20
         stub = admin_pb2_grpc.AdminServiceStub(channel)
-        assert len(stub.ListLimits(pb.ListLimitsRequest(), timeout=60).limits) == 1
+        assert len(stub.ListRules(pb.ListRulesRequest(kind="limit"), timeout=60).rules) == 1
 
 
 def test_it_ends_with_the_process_that_decides_however_that_ends(sidecar):
@@ -137,8 +138,8 @@ def test_a_question_after_a_change_sees_it(sidecar):
         for amount in range(1, 50):
             quantities = types_pb2.Quantities(name=["cpus"], amount=[1000 * amount])
             limit = settings_pb2.Limit(role="r", limit=quantities)
-            stub.SetLimit(settings_pb2.SetLimitRequest(limit=limit), timeout=60)
-            (found,) = stub.ListLimits(pb.ListLimitsRequest(), timeout=60).limits
+            stub.ChangeRule(rule_change(limit=limit), timeout=60)
+            (found,) = listed(stub.ListRules(pb.ListRulesRequest(kind="limit"), timeout=60))
             assert found == limit
 
 

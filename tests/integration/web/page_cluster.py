@@ -15,8 +15,9 @@ from allocator.core import (
     SetWeights,
     Suppress,
 )
-from allocator.v1 import settings_pb2
+from allocator.v1 import admin_pb2, settings_pb2
 from allocator.v1.admin_pb2_grpc import AdminServiceStub
+from tests.rule_changes import rule_change
 from tests.server.sidecar_process import GrpcModule
 from tests.world.rows import holdings, settled
 
@@ -76,9 +77,9 @@ def set_by_operators(channel: grpc.Channel) -> None:
     """Drain some agents, and set a shadow policy."""
     admin = AdminServiceStub(channel)
     for agent in DRAINED:
-        admin.SetDrain(settings_pb2.SetDrainRequest(drain=settings_pb2.Drain(agent=agent)))
+        admin.ChangeRule(rule_change(drain=settings_pb2.Drain(agent=agent)))
     policy = settings_pb2.Policy(name=SHADOW, mode="characterised")
-    admin.SetShadow(settings_pb2.SetShadowRequest(policy=policy))
+    admin.SetShadow(admin_pb2.SetShadowRequest(policy=policy))
 
 
 def cycle(module: GrpcModule) -> int:

@@ -39,6 +39,7 @@ from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2 as spb
 from allocator.v1.types_pb2 import Quantities
 from allocator.wire.journal.checkpoint import mark
+from tests.rule_changes import listed, rule_change
 from tests.server.in_process import cycle, tell
 from tests.server.sidecar_process import await_true
 
@@ -80,8 +81,8 @@ def settings(stub) -> list[str]:
     """All settings of operators, to see that nothing changed."""
     return [
         str(stub.GetPolicy(pb.GetPolicyRequest())),
-        str(stub.ListDemands(pb.ListDemandsRequest())),
-        str(stub.ListConstraints(pb.ListConstraintsRequest())),
+        str(stub.ListRules(pb.ListRulesRequest(kind="demand"))),
+        str(stub.ListRules(pb.ListRulesRequest(kind="constraint"))),
     ]
 
 
@@ -209,17 +210,16 @@ def test_demands_are_set_replaced_and_removed(loop, stub):
         return spb.Demand(role="eng/*", framework_name="sp*", demand=amounts)
 
     for cpus in (1000, 2000):
-        answer = stub.SetDemand(spb.SetDemandRequest(demand=rule(cpus)))
-        assert list(answer.demands) == [rule(cpus)]
+        answer = stub.ChangeRule(rule_change(demand=rule(cpus)))
+        assert listed(answer) == [rule(cpus)]
     spark = stub.GetShares(pb.GetSharesRequest()).clients[0]
     assert (list(spark.demand.amount), spark.demand_source) == ([2000], "operator")
     unknown = spb.Demand(role="eng/*", framework_name="sp*")
-    assert stub.SetDemand(spb.SetDemandRequest(demand=unknown)).demands[0] == spb.Demand(
-        role="eng/*", framework_name="sp*", demand=Quantities()
-    )
-    answer = stub.SetDemand(spb.SetDemandRequest(demand=unknown, remove=True))
-    assert not answer.demands
-    assert not stub.ListDemands(pb.ListDemandsRequest()).demands
+    (found,) = listed(stub.ChangeRule(rule_change(demand=unknown)))
+    assert found == spb.Demand(role="eng/*", framework_name="sp*", demand=Quantities())
+    answer = stub.ChangeRule(rule_change(demand=unknown, remove=True))
+    assert not answer.rules
+    assert not stub.ListRules(pb.ListRulesRequest(kind="demand")).rules
 
 
 @pytest.mark.parametrize(
@@ -233,71 +233,71 @@ def test_demands_are_set_replaced_and_removed(loop, stub):
 )
 def test_a_demand_that_is_none_is_refused_and_nothing_changes(stub, demand, message):
     before = settings(stub)
-    request = spb.SetDemandRequest(demand=spb.Demand(demand=demand), all=True)
-    assert refusal(stub.SetDemand, request).startswith(message)
+    request = rule_change(demand=spb.Demand(demand=demand), everybody=True)
+    assert refusal(stub.ChangeRule, request).startswith(message)
     assert settings(stub) == before
 
 
 def test_constraints_are_set_and_removed_and_count_at_once(loop, stub):
     tell(loop, *CLUSTER)
     rule = spb.Constraint(framework_name="spark", expression="zone=b")
-    request = spb.SetConstraintRequest(constraint=rule)
+    request = rule_change(constraint=rule)
     with pytest.raises(grpc.RpcError, match="1 framework would be offered nothing"):
-        stub.SetConstraint(request)
+        stub.ChangeRule(request)
     request.force = True
-    assert list(stub.SetConstraint(request).constraints) == [rule]
+    assert listed(stub.ChangeRule(request)) == [rule]
     decisions = cycle(loop, 1000)
     assert set(decisions.framework.tolist()) == {2}
-    answer = stub.SetConstraint(spb.SetConstraintRequest(constraint=rule, remove=True))
-    assert not answer.constraints
+    answer = stub.ChangeRule(rule_change(constraint=rule, remove=True))
+    assert not answer.rules
 
 
 def test_a_limit_below_what_is_held_warns_until_when_it_keeps_offers_back(loop, stub):
     tell(loop, *CLUSTER)
     limit = Quantities(name=["cpus", "mem"], amount=[1000, 13 * GIB])
-    request = spb.SetLimitRequest(limit=spb.Limit(role="eng", limit=limit), dry_run=True)
-    (warning,) = stub.SetLimit(request).change.warnings
+    request = rule_change(limit=spb.Limit(role="eng", limit=limit), dry_run=True)
+    (warning,) = stub.ChangeRule(request).change.warnings
     assert warning == (
         "that is less than is held there now: 1 framework is offered no cpus until they give"
         " back cpus:2"
     )
     limit.amount[0] = 3000
-    request.limit.limit.CopyFrom(limit)
-    assert not stub.SetLimit(request).change.warnings
+    request.change.limit.limit.CopyFrom(limit)
+    assert not stub.ChangeRule(request).change.warnings
 
 
 def test_a_limit_of_nothing_is_refused_unless_it_is_forced(loop, stub):
     tell(loop, *CLUSTER)
     limit = Quantities(name=["cpus", "mem"], amount=[0, 99 * GIB])
-    request = spb.SetLimitRequest(limit=spb.Limit(role="ops", limit=limit))
+    request = rule_change(limit=spb.Limit(role="ops", limit=limit))
     with pytest.raises(grpc.RpcError, match=r"no cpus would be granted in 'ops'.*--force"):
-        stub.SetLimit(request)
+        stub.ChangeRule(request)
     request.force = True
-    assert list(stub.SetLimit(request).limits) == [request.limit]
+    assert listed(stub.ChangeRule(request)) == [request.change.limit]
 
 
 def test_what_a_rule_is_for_has_a_bound(stub):
     role, few = 4097 * "r", Quantities(name=["cpus"], amount=[1])
     before = settings(stub)
-    for call, request in (
-        (stub.SetLimit, spb.SetLimitRequest(limit=spb.Limit(role=role, limit=few))),
-        (stub.SetDemand, spb.SetDemandRequest(demand=spb.Demand(framework_name=role, demand=few))),
-        (stub.SetDrain, spb.SetDrainRequest(drain=spb.Drain(agent=role))),
+    for request in (
+        rule_change(limit=spb.Limit(role=role, limit=few)),
+        rule_change(demand=spb.Demand(framework_name=role, demand=few)),
+        rule_change(drain=spb.Drain(agent=role)),
     ):
-        said = refusal(call, request)
+        said = refusal(stub.ChangeRule, request)
         assert "rrr...': has 4097 bytes; at most 4096 are taken, shorten it" in said
         assert len(said) < 200
     assert settings(stub) == before
     assert len(refusal(stub.GetShares, pb.GetSharesRequest(role=role))) < 200
-    request = spb.SetLimitRequest(limit=spb.Limit(role=role, limit=few), remove=True)
-    assert len(refusal(stub.SetLimit, request)) < 200
+    request = rule_change(limit=spb.Limit(role=role, limit=few), remove=True)
+    assert len(refusal(stub.ChangeRule, request)) < 200
 
 
 def test_of_many_wrong_resources_three_are_named(loop, stub):
     tell(loop, *CLUSTER)
     names = [f"nothing-{number}" for number in range(9000)]
     limit = Quantities(name=names, amount=[1000] * len(names))
-    said = refusal(stub.SetLimit, spb.SetLimitRequest(limit=spb.Limit(role="ops", limit=limit)))
+    said = refusal(stub.ChangeRule, rule_change(limit=spb.Limit(role="ops", limit=limit)))
     assert said.count("no agent has any") == 3
     assert "; and 8,997 more; nothing has changed" in said
 
@@ -305,17 +305,41 @@ def test_of_many_wrong_resources_three_are_named(loop, stub):
 @pytest.mark.parametrize("expression", ["", " ; ", "zone=", "=a", "a=|"])
 def test_a_constraint_that_is_none_is_refused_and_nothing_changes(stub, expression):
     before = settings(stub)
-    request = spb.SetConstraintRequest(constraint=spb.Constraint(expression=expression), all=True)
-    assert refusal(stub.SetConstraint, request).startswith("constraint")
+    request = rule_change(constraint=spb.Constraint(expression=expression), everybody=True)
+    assert refusal(stub.ChangeRule, request).startswith("constraint")
     assert settings(stub) == before
 
 
 def test_a_rule_that_is_not_there_cannot_be_removed(stub):
-    for call, request in (
-        (stub.SetDemand, spb.SetDemandRequest(remove=True, all=True)),
-        (stub.SetConstraint, spb.SetConstraintRequest(remove=True, all=True)),
-    ):
-        assert "there is no rule for any role and any framework" in refusal(call, request)
+    for rule in ({"demand": spb.Demand()}, {"constraint": spb.Constraint()}):
+        request = rule_change(remove=True, everybody=True, **rule)
+        said = refusal(stub.ChangeRule, request)
+        assert "there is no rule for any role and any framework" in said
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (spb.OperatorChange(), "change: is missing; name what to set"),
+        (spb.OperatorChange(policy=spb.Policy()), "change: policy is not a rule; call SetPolicy"),
+        (spb.OperatorChange(shadow=spb.Policy()), "change: shadow is not a rule; call SetShadow"),
+        (spb.OperatorChange(policy=spb.Policy(), remove=True), "remove: a policy cannot be"),
+    ],
+)
+def test_what_is_no_rule_is_refused(stub, change, text):
+    assert text in refusal(stub.ChangeRule, pb.ChangeRuleRequest(change=change))
+
+
+def test_a_rule_to_replace_that_is_none_is_refused(stub):
+    request = rule_change(limit=spb.Limit(role="eng"))
+    request.instead_of.remove = True
+    assert "instead_of.change: is missing" in refusal(stub.ChangeRule, request)
+
+
+def test_rules_of_an_unknown_kind_cannot_be_listed(stub):
+    for kind in ("", "policy", "limits"):
+        said = refusal(stub.ListRules, pb.ListRulesRequest(kind=kind))
+        assert said.startswith(f"kind = {kind!r}: is no kind of rules; give one of demand, ")
 
 
 def test_fair_shares_are_what_the_policy_would_give_if_all_began_anew(loop, stub):
@@ -377,9 +401,7 @@ def test_whoever_wants_no_offers_and_what_is_paused_is_no_matter_of_fairness(loo
 def test_a_dump_is_json_of_everything(loop, stub, monkeypatch):
     monkeypatch.setattr(dump, "PIECE_CHARACTERS", 100)
     tell(loop, *CLUSTER, SetQuota("ops", {"cpus": 1000}, {}))
-    stub.SetConstraint(
-        spb.SetConstraintRequest(constraint=spb.Constraint(expression="!ssd"), all=True)
-    )
+    stub.ChangeRule(rule_change(constraint=spb.Constraint(expression="!ssd"), everybody=True))
     cycle(loop, 1000)
     one, two, cpus = np.array([1]), np.array([2]), np.array([0])
     taken = Holdings(one, two, one, cpus, np.array([[1000]]))

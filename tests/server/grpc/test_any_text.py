@@ -43,57 +43,44 @@ policy = st.builds(
     subtrees=st.dictionaries(texts, texts, max_size=2),
 )
 whom = {"role": texts, "framework_name": texts}
-flags = {"remove": st.booleans(), "dry_run": st.booleans()}
-everybody = {**flags, "all": st.booleans()}
 rules = {
-    "demand": st.builds(
-        spb.SetDemandRequest, demand=st.builds(spb.Demand, demand=amounts, **whom), **everybody
-    ),
-    "constraint": st.builds(
-        spb.SetConstraintRequest,
-        constraint=st.builds(spb.Constraint, expression=texts, **whom),
-        **everybody,
-    ),
-    "weight": st.builds(
-        spb.SetWeightRequest,
-        weight=st.builds(spb.FrameworkWeight, weight=floats, **whom),
-        **everybody,
-    ),
-    "gang": st.builds(
-        spb.SetGangRequest,
-        gang=st.builds(spb.Gang, tasks=st.integers(0, 2**32 - 1), **whom),
-        **everybody,
-    ),
-    "pause": st.builds(
-        spb.SetPauseRequest, pause=st.builds(spb.Pause, role=texts), remove=st.booleans()
-    ),
-    "limit": st.builds(
-        spb.SetLimitRequest, limit=st.builds(spb.Limit, role=texts, limit=amounts), **flags
-    ),
+    "demand": st.builds(spb.Demand, demand=amounts, **whom),
+    "constraint": st.builds(spb.Constraint, expression=texts, **whom),
+    "weight": st.builds(spb.FrameworkWeight, weight=floats, **whom),
+    "gang": st.builds(spb.Gang, tasks=st.integers(0, 2**32 - 1), **whom),
+    "pause": st.builds(spb.Pause, role=texts),
+    "limit": st.builds(spb.Limit, role=texts, limit=amounts),
     "budget": st.builds(
-        spb.SetBudgetRequest,
-        budget=st.builds(
-            spb.Budget,
-            role=texts,
-            budget=amounts,
-            per=st.sampled_from(["month", "week", "day", "year", ""]),
-            credit=texts,
-            credit_from=texts,
-        ),
-        **flags,
+        spb.Budget,
+        role=texts,
+        budget=amounts,
+        per=st.sampled_from(["month", "week", "day", "year", ""]),
+        credit=texts,
+        credit_from=texts,
     ),
-    "drain": st.builds(spb.SetDrainRequest, drain=st.builds(spb.Drain, agent=texts), **flags),
-    "shadow": st.builds(spb.SetShadowRequest, policy=policy, dry_run=st.booleans()),
+    "drain": st.builds(spb.Drain, agent=texts),
 }
-settings = st.one_of(
+changes = st.one_of(
     *(
-        st.builds(spb.KeptChange, **{name: each})
-        for name, each in {"policy": policy, **rules}.items()
-    )
+        st.builds(spb.OperatorChange, remove=st.booleans(), **{name: each})
+        for name, each in {"policy": policy, "shadow": policy, **rules}.items()
+    ),
+    st.just(spb.OperatorChange()),
 )
+settings = st.builds(spb.KeptChange, change=changes)
 names = st.lists(texts, max_size=2)
 requests = st.one_of(
-    *rules.values(),
+    st.builds(
+        pb.ChangeRuleRequest,
+        change=changes,
+        all=st.booleans(),
+        dry_run=st.booleans(),
+        force=st.booleans(),
+        also=st.lists(texts, max_size=2),
+    ),
+    st.builds(pb.ChangeRuleRequest, change=changes, instead_of=changes),
+    st.builds(pb.SetShadowRequest, policy=policy, dry_run=st.booleans()),
+    st.builds(pb.ListRulesRequest, kind=st.one_of(texts, st.sampled_from(list(rules)))),
     st.builds(
         pb.ApplySettingsRequest,
         changes=st.lists(settings, max_size=3),

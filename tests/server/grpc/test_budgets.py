@@ -13,6 +13,7 @@ from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2 as spb
 from allocator.v1.types_pb2 import Quantities
 from allocator.wire.codec.proto_types import read_quantities
+from tests.rule_changes import listed, rule_change
 from tests.server.grpc.test_admin import CLUSTER, refusal
 from tests.server.in_process import tell
 
@@ -20,7 +21,7 @@ from tests.server.in_process import tell
 def budget(role: str = "eng", per: str = "month", *, hard: bool = False, **hours: float) -> Any:
     amounts = {name: round(1000 * each) for name, each in hours.items()}
     quantities = Quantities(name=amounts.keys(), amount=amounts.values())
-    return spb.SetBudgetRequest(budget=spb.Budget(role=role, budget=quantities, per=per, hard=hard))
+    return rule_change(budget=spb.Budget(role=role, budget=quantities, per=per, hard=hard))
 
 
 class Asking:
@@ -35,24 +36,24 @@ class Asking:
 
 def test_a_budget_is_listed_with_what_is_left(loop, stub):
     tell(loop, *CLUSTER)
-    stub.SetBudget(budget(cpus=3, mem=9))
-    listed = stub.ListBudgets(pb.ListBudgetsRequest())
-    (rule,), (use,) = listed.budgets, listed.uses
+    stub.ChangeRule(budget(cpus=3, mem=9))
+    found = stub.ListRules(pb.ListRulesRequest(kind="budget"))
+    (rule,), (use,) = listed(found), found.uses
     assert (rule.role, use.role, use.per, use.over) == ("eng", "eng", "month", False)
     assert read_quantities(use.left) == {"cpus": 3000, "mem": 9000}
     assert stub.GetStatus(pb.GetStatusRequest()).budgets[0] == use
-    removed = spb.SetBudgetRequest(budget=spb.Budget(role="eng"), remove=True)
-    assert not stub.SetBudget(removed).budgets
-    assert not stub.ListBudgets(pb.ListBudgetsRequest()).uses
+    removed = rule_change(budget=spb.Budget(role="eng"), remove=True)
+    assert not stub.ChangeRule(removed).rules
+    assert not stub.ListRules(pb.ListRulesRequest(kind="budget")).uses
 
 
 def test_a_resource_that_is_none_is_refused_with_what_was_meant(loop, stub):
     tell(loop, *CLUSTER)
-    text = refusal(stub.SetBudget, budget(cpu=3))
+    text = refusal(stub.ChangeRule, budget(cpu=3))
     assert "no agent has any 'cpu', it would bound nothing; did you mean 'cpus'?" in text
     forced = budget(cpu=3)
     forced.force = True
-    assert stub.SetBudget(forced).budgets
+    assert stub.ChangeRule(forced).rules
 
 
 @pytest.mark.parametrize(
@@ -65,33 +66,33 @@ def test_a_resource_that_is_none_is_refused_with_what_was_meant(loop, stub):
 )
 def test_a_budget_that_is_none_names_the_field_and_the_fix(loop, stub, request_, text):
     tell(loop, *CLUSTER)
-    assert text in refusal(stub.SetBudget, request_)
+    assert text in refusal(stub.ChangeRule, request_)
 
 
 def test_a_hard_budget_warns_of_a_guarantee(loop, stub):
     tell(loop, *CLUSTER, SetQuota("eng", {"cpus": 2000}, {}))
-    (warning,) = stub.SetBudget(budget(cpus=3, hard=True)).change.warnings
+    (warning,) = stub.ChangeRule(budget(cpus=3, hard=True)).change.warnings
     text = "over it, 'eng' is not offered its guarantee either, which stays free: cpus:2"
     assert warning == text
-    assert not stub.SetBudget(budget(cpus=3)).change.warnings
+    assert not stub.ChangeRule(budget(cpus=3)).change.warnings
 
 
 def test_a_dry_run_says_what_would_be(loop, stub):
     tell(loop, *CLUSTER)
     wanted = budget(cpus=3, hard=True)
     wanted.dry_run = True
-    change = stub.SetBudget(wanted).change
+    change = stub.ChangeRule(wanted).change
     assert (change.would_be, change.is_now) == ("cpus:3h, per month, hard", "")
-    assert not stub.ListBudgets(pb.ListBudgetsRequest()).budgets
+    assert not stub.ListRules(pb.ListRulesRequest(kind="budget")).rules
 
 
 def test_credits_of_one_period_add_up(loop, stub):
     tell(loop, *CLUSTER)
-    stub.SetBudget(budget(cpus=3, mem=9))
+    stub.ChangeRule(budget(cpus=3, mem=9))
     for words in ("cpus:1h", "cpus:0.5h;mem:2h"):
         budget_credit(Asking(stub), "eng", words)  # type: ignore[arg-type]
-    listed = stub.ListBudgets(pb.ListBudgetsRequest())
-    (rule,), (use,) = listed.budgets, listed.uses
+    found = stub.ListRules(pb.ListRulesRequest(kind="budget"))
+    (rule,), (use,) = listed(found), found.uses
     assert (rule.credit, rule.credit_from) == ("cpus:1.5h;mem:2h", "1970-01-01")
     assert read_quantities(use.budget) == {"cpus": 4500, "mem": 11_000}
 
@@ -99,12 +100,12 @@ def test_credits_of_one_period_add_up(loop, stub):
 def test_a_credit_is_refused_if_the_budget_was_changed_meanwhile(loop, stub):
     """Both read the budget before either is given, so the second would replace the first."""
     tell(loop, *CLUSTER)
-    stub.SetBudget(budget(cpus=3))
+    stub.ChangeRule(budget(cpus=3))
     first, second = Asking(stub), Asking(stub)
     ask = second.ask
 
     def after_the_first(rpc: str, **fields: object) -> Any:
-        if rpc == "SetBudget":
+        if rpc == "ChangeRule":
             budget_credit(first, "eng", "cpus:1h")  # type: ignore[arg-type]
         return ask(rpc, **fields)
 
@@ -112,10 +113,10 @@ def test_a_credit_is_refused_if_the_budget_was_changed_meanwhile(loop, stub):
     with pytest.raises(grpc.RpcError) as error:
         budget_credit(second, "eng", "cpus:2h")  # type: ignore[arg-type]
     assert "changed meanwhile; try again" in str(error.value)
-    (rule,) = stub.ListBudgets(pb.ListBudgetsRequest()).budgets
+    (rule,) = listed(stub.ListRules(pb.ListRulesRequest(kind="budget")))
     assert rule.credit == "cpus:1h"
     budget_credit(first, "eng", "cpus:2h")  # type: ignore[arg-type]
-    (rule,) = stub.ListBudgets(pb.ListBudgetsRequest()).budgets
+    (rule,) = listed(stub.ListRules(pb.ListRulesRequest(kind="budget")))
     assert rule.credit == "cpus:3h"
 
 
@@ -130,7 +131,7 @@ def test_a_credit_is_refused_if_the_budget_was_changed_meanwhile(loop, stub):
 )
 def test_a_credit_that_is_none_is_refused(loop, stub, role, words, text):
     tell(loop, *CLUSTER)
-    stub.SetBudget(budget(cpus=3))
+    stub.ChangeRule(budget(cpus=3))
     with pytest.raises(typer.BadParameter) as found:
         budget_credit(Asking(stub), role, words)  # type: ignore[arg-type]
     assert text in str(found.value)

@@ -19,6 +19,7 @@ from allocator.server.views.lists.bounds import LISTED
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2 as spb
 from allocator.v1.types_pb2 import Quantities
+from tests.rule_changes import rule_change
 from tests.server.grpc.test_admin import CLUSTER, GIB, refusal
 from tests.server.in_process import cycle, tell
 
@@ -91,7 +92,7 @@ def test_an_answer_is_bounded_and_counts_what_it_leaves_out(loop, stub):
 
 def test_a_drained_agent_says_since_when_and_by_whom(loop, stub):
     tell(loop, *CLUSTER, OTHER, SetDrain("a2"))
-    stub.SetDrain(spb.SetDrainRequest(drain=spb.Drain(agent="h1"), force=True))
+    stub.ChangeRule(rule_change(drain=spb.Drain(agent="h1"), force=True))
     mine, other = stub.ListAgents(pb.ListAgentsRequest(state="drained")).agents
     assert (mine.drain.key, mine.drain.scope, mine.drain.source) == (
         "drain",

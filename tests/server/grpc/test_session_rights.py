@@ -224,7 +224,7 @@ def test_who_may_only_read_changes_nothing():
     calls = {each.name: each for each in SERVICE.methods}
     assert set(calls) >= READS, "each that is named as a reader's is there"
     changing = {name for name, each in calls.items() if "change" in each.output_type.fields_by_name}
-    assert {"SetPolicy", "SetDemand", "ResetSettings"} <= changing
+    assert {"SetPolicy", "ChangeRule", "ResetSettings"} <= changing
     assert {name for name in calls if right_of(ADMIN + name) == "admin_write"} == {
         *changing,
         "ResetUsage",

@@ -13,6 +13,7 @@ from allocator.server.operators import audit, change_requests
 from allocator.server.operators.change_requests import BUSY
 from allocator.server.operators.operators import Operators
 from allocator.v1 import settings_pb2 as spb
+from tests.rule_changes import listed, rule_change
 
 
 class Lines:
@@ -39,7 +40,7 @@ def lines(monkeypatch) -> Lines:
     return found
 
 
-DRAIN = spb.SetDrainRequest(drain=spb.Drain(agent="a1"))
+DRAIN = rule_change(drain=spb.Drain(agent="a1"))
 DRAINED = Loaded(Config.model_validate({"drain": [{"agent": "a1"}]}), {})
 
 
@@ -79,7 +80,7 @@ def test_what_is_told_as_failed_is_never_done(loop, stub, lines, monkeypatch):
     go = held_before_the_change(loop, monkeypatch)
     monkeypatch.setattr(change_requests, "left_s", lambda _context: 0.1)
     with pytest.raises(grpc.RpcError) as caught:
-        stub.SetDrain(DRAIN, timeout=100)
+        stub.ChangeRule(DRAIN, timeout=100)
     error: Any = caught.value
     assert (error.code(), error.details()) == (grpc.StatusCode.DEADLINE_EXCEEDED, BUSY)
     go.set()
@@ -108,7 +109,7 @@ def test_an_answer_is_under_way_before_the_deadline(given, left):
 def test_whoever_has_gone_changes_nothing(loop, stub, lines, monkeypatch):
     """For example by Ctrl-C while the change waits for the core."""
     go = held_before_the_change(loop, monkeypatch)
-    asked = stub.SetDrain.future(DRAIN, timeout=60)
+    asked = stub.ChangeRule.future(DRAIN, timeout=60)
     while not loop.commands.depth:
         threading.Event().wait(0.01)
     asked.cancel()
@@ -120,7 +121,7 @@ def test_whoever_has_gone_changes_nothing(loop, stub, lines, monkeypatch):
 
 def test_what_has_begun_is_written_down_whoever_still_hears_of_it(loop, stub, lines, monkeypatch):
     held = Held(loop, monkeypatch)
-    asked = stub.SetDrain.future(DRAIN, timeout=3)
+    asked = stub.ChangeRule.future(DRAIN, timeout=3)
     assert held.begun.wait(60)
     with pytest.raises(grpc.RpcError):
         asked.result(60)
@@ -138,8 +139,8 @@ def test_what_was_done_is_told_though_the_core_is_busy_from_then_on(loop, stub, 
 
     monkeypatch.setattr(loop, "step", and_more)
     try:
-        answer = stub.SetDrain(DRAIN, timeout=60)
-        assert [each.agent for each in answer.drains] == ["a1"]
+        answer = stub.ChangeRule(DRAIN, timeout=60)
+        assert [each.agent for each in listed(answer)] == ["a1"]
     finally:
         go.set()
     assert lines.kept == [("agent a1", "done")]
@@ -147,7 +148,7 @@ def test_what_was_done_is_told_though_the_core_is_busy_from_then_on(loop, stub, 
 
 def test_a_log_that_cannot_be_written_fails_no_change(loop, stub, lines):
     lines.broken = True
-    assert [each.agent for each in stub.SetDrain(DRAIN, timeout=60).drains] == ["a1"]
+    assert [each.agent for each in listed(stub.ChangeRule(DRAIN, timeout=60))] == ["a1"]
 
 
 def test_a_configuration_that_is_told_as_late_is_never_taken_over(loop):

@@ -23,7 +23,7 @@ def limits(count: int) -> pb.ApplySettingsRequest:
     """Request a limit for each of several roles."""
     request = pb.ApplySettingsRequest()
     for number in range(count):
-        limit = request.changes.add().limit.limit
+        limit = request.changes.add().change.limit
         limit.role = f"role-{number}"
         limit.limit.name.append("cpus")
         limit.limit.amount.append(1000)

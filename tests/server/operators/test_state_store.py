@@ -19,6 +19,7 @@ from allocator.server.operators.state_store import (
     HISTORY,
     LEARNT,
     SETTINGS,
+    VERSION,
     StateDirectory,
     StateError,
     StateStore,
@@ -148,7 +149,7 @@ def test_a_link_in_the_place_of_a_new_file_is_not_followed(tmp_path):
     directory.write(SETTINGS, {"changes": []})
     directory.close()
     assert other.read_text() == "somebody else's"
-    assert json.loads((tmp_path / "state" / SETTINGS).read_text())["version"] == 1
+    assert json.loads((tmp_path / "state" / SETTINGS).read_text())["version"] == VERSION
 
 
 def test_a_lock_that_is_a_link_is_not_followed(tmp_path):

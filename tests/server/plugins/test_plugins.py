@@ -539,7 +539,7 @@ def test_the_core_makes_no_policy_of_a_user_that_looks_on(tmp_path):
     )
     load_file(str(path))
     made_by = sys.modules[f"mesos_allocator_plugin:{path}"].Mine.made_by
-    request = settings_pb2.SetShadowRequest(policy=settings_pb2.Policy(name="mine"))
+    request = pb.SetShadowRequest(policy=settings_pb2.Policy(name="mine"))
     with administered(GuardedRegistry(10.0)) as (loop, stub):
         stub.SetShadow(request, timeout=60)
         assert loop.call(lambda: loop.allocator.settings.shadow).result(60) is not None

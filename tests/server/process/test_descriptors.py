@@ -13,6 +13,7 @@ import pytest
 
 from allocator.v1 import admin_pb2, admin_pb2_grpc, settings_pb2, types_pb2
 from laboratory.links.sidecar_process import lowest_free_descriptor
+from tests.rule_changes import listed, rule_change
 from tests.server.sidecar_process import GrpcModule, SidecarProcess
 
 SAID = "http takes no connections for a while"
@@ -76,8 +77,8 @@ def test_operators_on_a_socket_are_answered_without_descriptors(sidecar):
         stub = admin_pb2_grpc.AdminServiceStub(channel)
         stub.GetStatus(admin_pb2.GetStatusRequest(), timeout=60)  # so it is connected
         with no_descriptors(sidecar.process.pid):
-            answer = stub.SetLimit(settings_pb2.SetLimitRequest(limit=limit), timeout=60)
-    assert [each.role for each in answer.limits] == ["eng"]
+            answer = stub.ChangeRule(rule_change(limit=limit), timeout=60)
+    assert [each.role for each in listed(answer)] == ["eng"]
 
 
 def test_a_configuration_that_cannot_be_read_ends_nothing(sidecar):

@@ -98,7 +98,7 @@ def test_what_is_no_change_is_named():
     message.changes[0].replaced[0].after.Clear()
     with pytest.raises(WireError, match=r"changes\[0\]\.replaced\[0\]\.change: is missing"):
         read_history(message)
-    message.changes[0].replaced[0].after.limit.limit.limit.name.append("cpus")
+    message.changes[0].replaced[0].after.change.limit.limit.name.append("cpus")
     with pytest.raises(WireError, match=r"changes\[0\]\.replaced\[0\]\.limit\.limit"):
         read_history(message)
     assert read_history(pb.KeptHistory()).changes == ()

@@ -137,7 +137,7 @@ def test_what_is_not_possible_any_more_is_left_out():
 
 
 def test_a_change_that_is_none_is_refused():
-    with pytest.raises(WireError, match="is missing; name what was set"):
+    with pytest.raises(WireError, match="is missing; name what to set"):
         read_overlay(pb.KeptSettings(changes=[pb.KeptChange(by="x")]))
 
 
