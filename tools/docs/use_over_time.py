@@ -92,6 +92,16 @@ by job: a tenant that has just used the cluster has the higher average. KAI recl
 running jobs, so its turns can be shorter than jobs; here they are not.
 """
 
+TREE = """\
+## A tree of accounts
+
+In a role tree, each role is compared with its siblings: its average divided by its weight. With
+`usage_weight = 1`, roles are served in the order of [Slurm's Fair
+Tree](https://slurm.schedmd.com/fair_tree.html): if an account has used less for its weight than its
+sibling, all its users come before all users of the sibling. `tests/policies/test_fair_tree.py`
+compares both orders in random trees.
+"""
+
 
 def catching_up(jobs_alone: int) -> int:
     """How many jobs the second tenant runs in a row, by the definition."""
@@ -119,7 +129,7 @@ def computed_shares(weight: float) -> list[float]:
 def page(kept: Path = KEPT) -> str:
     """The whole page, from the results that are kept."""
     found = json.loads(kept.read_text("utf-8"))
-    return "\n".join([HEAD, *_small(found["small"]), *_large(found["large"])])
+    return "\n".join([HEAD, *_small(found["small"]), *_large(found["large"]), TREE])
 
 
 def _small(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
