@@ -133,3 +133,25 @@ def test_a_file_that_is_broken_is_set_aside(tmp_path):
         story.process.await_said("the saved usage account is damaged, and was set aside")
     finally:
         story.process.__exit__()
+
+
+def test_what_is_used_of_a_budget_outlives_the_process(story, tmp_path):
+    def used(of: Story) -> float:
+        (use,) = ask(of.process, "budget", "list")["uses"]
+        assert use["per"] == "day"
+        return use["used"]["cpus"]
+
+    ask(story.process, "budget", "set", "eng", "cpus:100h", "--per", "day")
+    story.begin(NOON_MS)
+    story.at(NOON_MS + HOUR_MS)
+    assert used(story) == 4.0
+    story.end()
+    # Nothing counts while no process runs.
+    again = Story(tmp_path)
+    again.begin(NOON_MS + 3 * HOUR_MS)
+    again.at(NOON_MS + 3 * HOUR_MS + HOUR_MS // 2)
+    assert used(again) == 6.0
+    for hour in range(4, 14):
+        again.at(NOON_MS + hour * HOUR_MS)
+    assert used(again) == 4.0, "since midnight"
+    again.end()
