@@ -16,8 +16,6 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from laboratory.hostile import CREW
-from laboratory.hostile.words import Manner
 from laboratory.links.sidecar_process import figures_of
 from tests.cluster.framework import Framework
 from tests.cluster.framework_behaviours import refuse
@@ -26,6 +24,8 @@ from tests.cluster.processes import until
 from tests.cluster.sidecar import START_S
 from tests.cluster.tenants import SERVED_S, Tenants, ends_of, more_ends
 from tests.cluster.world import World
+from tests.hostile.crew import CREW
+from tests.hostile.words import Manner
 
 
 def hour(

@@ -15,7 +15,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from laboratory.hostile.words import (
+from laboratory.links.sidecar_process import figures_of
+from tests.cluster.amounts import plain, reserved, scalar
+from tests.cluster.framework import Framework, Offer
+from tests.cluster.framework_behaviours import refuse, role_of
+from tests.cluster.mesos import Mesos
+from tests.cluster.processes import until
+from tests.cluster.scenarios_operator import set_quota
+from tests.cluster.sidecar import START_S
+from tests.cluster.world import World
+from tests.hostile.words import (
     AgentWords,
     Amounts,
     Disk,
@@ -29,15 +38,6 @@ from laboratory.hostile.words import (
     Suppress,
     Update,
 )
-from laboratory.links.sidecar_process import figures_of
-from tests.cluster.amounts import plain, reserved, scalar
-from tests.cluster.framework import Framework, Offer
-from tests.cluster.framework_behaviours import refuse, role_of
-from tests.cluster.mesos import Mesos
-from tests.cluster.processes import until
-from tests.cluster.scenarios_operator import set_quota
-from tests.cluster.sidecar import START_S
-from tests.cluster.world import World
 
 FRAMEWORKS_MAX, AGENTS_MAX, CALLS_MAX = 30, 3, 200
 """Limits in total and per interval: a framework takes two connections, an agent a process.

@@ -8,8 +8,8 @@ import http.client
 
 import pytest
 
-from laboratory.hostile import CREW
 from tests.cluster.tenants import TenantFigures, play
+from tests.hostile.crew import CREW
 
 pytestmark = pytest.mark.long
 

@@ -20,7 +20,7 @@ from allocator.server.system.http_socket import http_socket
 from allocator.server.views import dump
 from allocator.server.views.views import Views
 from allocator.server.web.page import page_routes
-from laboratory.hostile import Manner
+from tests.hostile.words import Manner
 from tests.server.in_process import observed, running
 
 AGENTS = 8

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from urllib.parse import quote_from_bytes
 
 from allocator.core import format_amount
-from laboratory.hostile.words import (
+from tests.hostile.words import (
     AgentWords,
     Amounts,
     Info,

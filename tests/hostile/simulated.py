@@ -8,7 +8,6 @@ from pathlib import Path
 
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.wire.session.sidecar import Sidecar
-from laboratory.hostile.words import Manner
 from tests.hostile.measuring import (
     AGENTS,
     BEFORE,
@@ -20,6 +19,7 @@ from tests.hostile.measuring import (
     new_loop,
     peak_mib,
 )
+from tests.hostile.words import Manner
 from tests.hostile.world import Tenanted
 from tests.simulation.brain import Brain
 from tests.simulation.simulation import Faults, Simulation

@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from allocator.server.system import loop_cache
-from laboratory.hostile import CREW, Manner
 from tests.hostile import simulated, wired
+from tests.hostile.crew import CREW
 from tests.hostile.measuring import AGENTS, INTERVALS, Figures
+from tests.hostile.words import Manner
 from tests.simulation.brain import LIBRARY, library_path
 
 NOBODY = Manner("nobody", "the same cluster without tenants")

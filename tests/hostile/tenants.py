@@ -10,7 +10,10 @@ from itertools import count, product
 
 from allocator.core import AMOUNT_MAX, MILLI
 from laboratory.frameworks.base import Conversion, Identity, Master, Offer, Task
-from laboratory.hostile.words import (
+from laboratory.master.emulated import EmulatedMaster
+from laboratory.master.ledger import Quota
+from laboratory.resources import AgentSpec, Resource, disk, reserved, volume
+from tests.hostile.words import (
     AgentWords,
     Amounts,
     Call,
@@ -28,9 +31,6 @@ from laboratory.hostile.words import (
     refusal_ms,
     thousandths,
 )
-from laboratory.master.emulated import EmulatedMaster
-from laboratory.master.ledger import Quota
-from laboratory.resources import AgentSpec, Resource, disk, reserved, volume
 
 PARTS_MAX = 500
 RESERVED_AT_ONCE = VOLUMES_AT_ONCE = 100

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from laboratory.hostile import CREW, Manner
 from tests.hostile import wired
+from tests.hostile.crew import CREW
 from tests.hostile.measuring import INTERVALS, Figures
 from tests.hostile.simulated import Stage
+from tests.hostile.words import Manner
 
 MORE_BYTES = 2 * 2**30
 """Address space limit, so that unbounded growth fails the test instead of the machine."""

@@ -7,7 +7,6 @@ from allocator.core import MILLI, Decisions
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.v1 import session_pb2 as pb
 from laboratory.frameworks.base import Identity, Master, Offer, Task
-from laboratory.hostile.words import Manner
 from laboratory.links.base import LinkDownError
 from laboratory.master.emulated import EmulatedMaster
 from laboratory.master.ledger import Quota
@@ -25,6 +24,7 @@ from tests.hostile.measuring import (
     peak_mib,
 )
 from tests.hostile.tenants import Tenants
+from tests.hostile.words import Manner
 from tests.torture.wire_link import WireLink
 
 GIB = 1024 * MILLI

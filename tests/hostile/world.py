@@ -5,7 +5,8 @@ from collections import Counter
 from collections.abc import Callable
 from itertools import count, product
 
-from laboratory.hostile.words import (
+from tests.hostile import script
+from tests.hostile.words import (
     AgentWords,
     Info,
     Join,
@@ -15,7 +16,6 @@ from laboratory.hostile.words import (
     Update,
     refusal_ms,
 )
-from tests.hostile import script
 from tests.simulation.world import Held, World
 
 HONEST = Info(name="honest", roles=("honest",), labels=(("allocator.demand", "cpus:1;mem:512"),))

@@ -1,11 +1,13 @@
 """The page about hostile tenants: what each manner does, and what it cost before and costs now."""
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from laboratory.hostile import CREW
+sys.path.append(str(Path(__file__).resolve().parents[2]))  # tests are not installed
+from tests.hostile.crew import CREW
 
 DATA = Path(__file__).resolve().parent / "data"
 KEPT = DATA / "hostile-tenants.json"
@@ -26,7 +28,7 @@ This page shows how much time and memory hostile frameworks and agents can cost,
 allocator bounded their input. Any program may register with a Mesos master, so input from
 frameworks and agents is untrusted. [Security](security.md) describes the bounds.
 
-Each hostile behaviour (*manner*) is defined once, in `laboratory/hostile/`, and run in three ways:
+Each hostile behaviour (*manner*) is defined once (`tests/hostile/crew.py`), and run in three ways:
 
 - with the module's brain and the sidecar in one process, and with the sidecar alone
   (`tests/hostile/test_crew.py`);

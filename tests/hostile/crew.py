@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from itertools import cycle, islice, product
 
 from allocator.core import CONSTRAINT_LABEL, DEMAND_LABEL, GANG_LABEL
-from laboratory.hostile.words import (
+from tests.hostile.words import (
     YEAR_S,
     AgentWords,
     Amounts,
