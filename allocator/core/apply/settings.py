@@ -139,6 +139,9 @@ def check_rule(state: State, event: OperatorChange) -> None:
         _check_text(option, getattr(event, option.name))
     if isinstance(event, SetBudget):
         _check_budget(event)
+    for moment in kind.moments:
+        if (at_ms := getattr(event, moment)) < 0:
+            raise EventError("value", moment, f"{at_ms}: give milliseconds since 1970; 0: none")
     match kind.value:
         case Value.AMOUNTS | Value.HOURS:
             _check_amounts(kind, value)

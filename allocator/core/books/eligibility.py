@@ -1,8 +1,9 @@
 """Which clients must not be served on which agents: a bit for each (agent, client).
 
-A pair is barred for three reasons: an exclusion reported by the host, a rule on attributes (from
-operators or the framework's labels), or a missing capability. Exclusions are stored bit by bit. The
-other two depend on the client's *rule* and the agent's properties, see `rule_index`.
+A pair is barred for four reasons: an exclusion reported by the host, a rule on attributes (from
+operators or the framework's labels), a missing capability, or tasks that would not end before the
+agent is drained. Exclusions are stored bit by bit. Rules and capabilities depend on the client's
+*rule* and the agent's properties, see `rule_index`. For drains, see `cycle/before_drains`.
 
 The bits are recomputed when they are read, and only where something has changed since the last
 read: if a constraint changes a thousand times between two cycles, only its last version is
@@ -63,13 +64,14 @@ def bits(words: BitWords, row: Ints, client: Ints) -> Bools:
 class Eligibility:
     """Which clients may be served on which agents."""
 
-    DERIVED: ClassVar[tuple[str, ...]] = ("_painted",)
+    DERIVED: ClassVar[tuple[str, ...]] = ("_late", "_painted")
 
     def __init__(self) -> None:
         self._told: BitWords = np.zeros((0, 0), np.uint64)
         self._traits: list[AgentTraits | None] = []
         self._marked: set[int] = set()  # clients that the host may have excluded
         self._rule: dict[int, Rule] = {}
+        self._late: tuple[tuple[Ints, int], ...] = ()  # agents, and the set of clients barred there
         self._painted: _Painted | None = None
 
     def reserve(self, *, agents: int = 0, clients: int = 0) -> None:
@@ -107,7 +109,34 @@ class Eligibility:
                 self._rule[client] = rule
         if self._painted is not None:
             self._painted.rules.update(rules)
-        self.forget(client for client, rule in rules.items() if rule is None)
+        gone = [client for client, rule in rules.items() if rule is None]
+        self.forget(gone)
+        if self._late and gone:
+            self._forget_late(_set_of(gone))
+
+    def bar(self, late: Iterable[tuple[Ints, Ints]]) -> None:
+        """Set which clients' tasks would not end in time, in place of what was set before.
+
+        `late`: agents (N,), each in one row at most, and the clients (n,) that are barred there.
+        """
+        found = tuple((agents, _set_of(clients.tolist())) for agents, clients in late)
+        before, self._late = self._late, found
+        same = len(before) == len(found) and all(
+            one[1] == other[1] and np.array_equal(one[0], other[0])
+            for one, other in zip(before, found, strict=True)
+        )
+        if self._painted is None or same:
+            return
+        for agents, clients in (*before, *found):
+            self._painted.agents.update(agents.tolist())
+            self._painted.some |= clients
+
+    def _forget_late(self, gone: int) -> None:
+        if not any(clients & gone for _, clients in self._late):
+            return
+        self._late = tuple((agents, clients & ~gone) for agents, clients in self._late)
+        if self._painted is not None:
+            self._painted.clients |= gone
 
     def forget(self, clients: Iterable[int]) -> None:
         """Remove all exclusions that the host reported for some clients."""
@@ -181,6 +210,13 @@ class Eligibility:
         """Return the agents (A,) from which a client is barred."""
         return _column(self.excluded, client)
 
+    def late_of(self, client: int) -> Bools:
+        """Return the agents (A,) from which a client is barred by `bar`."""
+        late = np.zeros(len(self._told), np.bool_)
+        for agents, clients in self._late:
+            late[agents] = clients >> client & 1
+        return late
+
     def told_of(self, client: int) -> Bools:
         """Return the agents (A,) from which the host excluded a client."""
         return _column(self._told, client)
@@ -239,6 +275,8 @@ class Eligibility:
             bad = painted.index.barred_on(None, block, entries, named)
             if self._marked:
                 bad |= told[:, block.start : block.stop]
+            for agents, late in self._late:
+                bad[agents] |= to_words([late], words)[0, block.start : block.stop]
             bad &= theirs
             excluded = painted.excluded[:, block.start : block.stop]
             write(excluded, excluded & ~theirs | bad)
@@ -253,6 +291,9 @@ class Eligibility:
         if len(agents) <= _FEW:
             its = (self._traits[agent] for agent in agents)
             barred = [0 if each is None else index.barred(each) for each in its]
+            for agent_rows, late in self._late:
+                for at in np.flatnonzero(np.isin(rows, agent_rows)).tolist():
+                    barred[at] |= late
             write(painted.excluded, self._told[rows] | to_words(barred, words), rows)
             for clients in set(barred):
                 painted.some |= clients
@@ -264,6 +305,9 @@ class Eligibility:
                 some = np.bitwise_or.reduce(bad, axis=0).tobytes()
                 painted.some |= int.from_bytes(some, "little") << BITS * start
                 bad |= self._told[rows, block.start : block.stop]
+                for agent_rows, late in self._late:
+                    its_words = to_words([late], words)[0, block.start : block.stop]
+                    bad[np.isin(rows, agent_rows)] |= its_words
                 write(painted.excluded[:, block.start : block.stop], bad, rows)
         painted.excluding[rows] = painted.excluded[rows].any(axis=1)
 
@@ -275,12 +319,14 @@ class Eligibility:
         self._painted.index.check()
         some = int.from_bytes(np.bitwise_or.reduce(excluded, axis=0).tobytes(), "little")
         assert not some & ~self._painted.some
+        late_on = {agent: clients for agents, clients in self._late for agent in agents.tolist()}
         assert not (some & ~_set_of(self._rule)), "bits of a client that does not exist"
         for client, rule in self._rule.items():
             word, bit = client // BITS, np.uint64(1 << client % BITS)
             assert client in self._marked or not (self._told[:, word] & bit).any()
             for agent, traits in enumerate(self._traits):
                 expected = bool(self._told[agent, word] & bit)
+                expected = expected or bool(late_on.get(agent, 0) >> client & 1)
                 if traits is not None:
                     expected = expected or not rule.allows(traits)
                 assert bool(excluded[agent, word] & bit) == expected

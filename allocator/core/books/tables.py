@@ -36,6 +36,8 @@ class AgentTable(Table):
     whitelisted: Bools = column(np.bool_)
     drained: Bools = column(np.bool_)
     """Whether an operator drains it."""
+    drained_from_ms: Ints = column()
+    """When an operator will drain it, in ms of the master's clock; 0: not later than now."""
     capacity: Ints = column(wide=True)
     """(A, K), in thousandths."""
     unavailable_from_ms: Ints = column()
@@ -43,6 +45,8 @@ class AgentTable(Table):
     unavailable_for_ms: Ints = column()
     changed_ms: Ints = column()
     """When it was added, or last activated or deactivated."""
+
+    LATER: ClassVar[dict[str, str]] = {"drained_from_ms": "bound"}
 
     # A restored table has not been shown to a snapshot yet.
     DERIVED: ClassVar[tuple[str, ...]] = ("_shown",)
@@ -188,6 +192,8 @@ class ClientTable(Table):
     `minimum_version`: grows whenever a client's own minimum changes.
     """
 
+    LATER: ClassVar[dict[str, str]] = {"lasts_ms": "framework", "lasts_since_ms": "framework"}
+
     # Only for detecting changes, so a restored table may start again from 0.
     DERIVED: ClassVar[tuple[str, ...]] = ("minimum_version",)
 
@@ -225,6 +231,10 @@ class ClientTable(Table):
     """Whether `demand` is a prior or learnt, rather than stated."""
     mixed: Bools = column(np.bool_)
     """Its tasks need less on agents where it runs already, so no demand can be learnt."""
+    lasts_ms: Ints = column()
+    """The p95 of the durations of its tasks, as last looked up, see `before_drains`; 0: unknown."""
+    lasts_since_ms: Ints = column()
+    """When that was looked up; 0: never."""
     hungry: Ints = column()
     """For a guessed demand: consecutive full cycles in which it was offered nothing and had not
     declined anything."""

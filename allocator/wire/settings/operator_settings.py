@@ -65,7 +65,7 @@ def write_rule(rule: OperatorChange) -> Message:
     """Write a rule; the value is empty if the rule is removed."""
     kind, value = rule.kind, getattr(rule, rule.kind.field)
     message = _empty_rule(kind)
-    for name in (*kind.scope.fields, *kind.options):
+    for name in (*kind.scope.fields, *kind.options, *kind.moments):
         setattr(message, name, getattr(rule, name))
     match kind.value:
         case Value.AMOUNTS | Value.HOURS:
@@ -105,7 +105,7 @@ def read_rule(
             assert_never(kind.value)
     if removed and kind.value is not Value.NOTHING:
         value = None
-    names = (*kind.scope.fields, *kind.options)
+    names = (*kind.scope.fields, *kind.options, *kind.moments)
     change: OperatorChange = EVENT_OF_KIND[kind.name](
         **{name: getattr(message, name) for name in names}, **{kind.field: value}
     )
