@@ -84,8 +84,8 @@ class SetLimit(_Change):
 class SetDrain(_Change):
     """Stop or resume offers of an agent, given by its id or host name.
 
-    `from_ms`: when the drain begins, in ms since 1970; 0: now. Until then, the agent is offered only
-        to clients whose tasks end before.
+    `from_ms`: when the drain begins, in ms since 1970, see `cycle.before_drains`; 0: now. Only the
+        calendar sets it.
     """
 
     kind = rule_kinds.DRAIN
@@ -214,6 +214,9 @@ class Settings:
     """The fraction of the cluster, of any resource, that a framework may have on offer without
     using it, in all its roles together. Beyond it, no more unreserved, non-revocable resources are
     offered. 1: no bound."""
+    drain_ahead_ms: int = 4 * 3_600_000
+    """Time before a drain of the calendar during which the agent is offered only to clients whose
+    tasks end before the drain begins. 0: none."""
     half_life_ms: int = 0
     """Half-life of averages of what is held. 0: no averages are kept."""
     usage_weight: float = 0.5
@@ -234,7 +237,7 @@ class Settings:
     budgets: dict[tuple[str], SetBudget] = field(default_factory=dict)
     """By path of the role."""
     drains: dict[str, int] = field(default_factory=dict)
-    """By id or host name of the agent: when it is drained, as in `SetDrain`."""
+    """By id or host name of the agent: `SetDrain.from_ms`."""
     pauses: frozenset[str] = frozenset()
     """Paths of roles that are offered nothing new, nor are their descendants."""
     shadow: PolicySpec | None = None

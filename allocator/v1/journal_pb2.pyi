@@ -166,6 +166,7 @@ class JournalStart(_message.Message):
     PATIENCE_CYCLES_FIELD_NUMBER: _builtins.int
     OUTSTANDING_MAX_FIELD_NUMBER: _builtins.int
     COLLECT_MS_FIELD_NUMBER: _builtins.int
+    DRAIN_AHEAD_MS_FIELD_NUMBER: _builtins.int
     HALF_LIFE_MS_FIELD_NUMBER: _builtins.int
     USAGE_WEIGHT_FIELD_NUMBER: _builtins.int
     LIMITS_OF_ROLES_FIELD_NUMBER: _builtins.int
@@ -193,6 +194,8 @@ class JournalStart(_message.Message):
     outstanding_max: _builtins.float
     collect_ms: _builtins.int
     """In journals without this field no gang collects."""
+    drain_ahead_ms: _builtins.int
+    """In journals without this field agents are offered to all until they are drained."""
     half_life_ms: _builtins.int
     """Settings of the averages over time of what clients hold. In journals without these fields there
     are none.
@@ -255,6 +258,7 @@ class JournalStart(_message.Message):
         patience_cycles: _builtins.int = ...,
         outstanding_max: _builtins.float = ...,
         collect_ms: _builtins.int = ...,
+        drain_ahead_ms: _builtins.int = ...,
         half_life_ms: _builtins.int = ...,
         usage_weight: _builtins.float = ...,
         limits_of_roles: _abc.Iterable[_types_pb2.Quota] | None = ...,
@@ -273,7 +277,7 @@ class JournalStart(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits", "policy", b"policy", "shadow", b"shadow", "welcome", b"welcome"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["budgets", b"budgets", "collect_ms", b"collect_ms", "constraints", b"constraints", "demands", b"demands", "drains", b"drains", "file", b"file", "gangs", b"gangs", "half_life_ms", b"half_life_ms", "learn_after", b"learn_after", "learn_demand", b"learn_demand", "learn_patience_cycles", b"learn_patience_cycles", "limits", b"limits", "limits_of_roles", b"limits_of_roles", "outstanding_max", b"outstanding_max", "patience_cycles", b"patience_cycles", "pauses", b"pauses", "policy", b"policy", "prior_half_life_ms", b"prior_half_life_ms", "priors_max", b"priors_max", "probe_after", b"probe_after", "records_before", b"records_before", "seed", b"seed", "sessions_before", b"sessions_before", "shadow", b"shadow", "sidecar_id", b"sidecar_id", "sidecar_version", b"sidecar_version", "usage_weight", b"usage_weight", "weights", b"weights", "welcome", b"welcome"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["budgets", b"budgets", "collect_ms", b"collect_ms", "constraints", b"constraints", "demands", b"demands", "drain_ahead_ms", b"drain_ahead_ms", "drains", b"drains", "file", b"file", "gangs", b"gangs", "half_life_ms", b"half_life_ms", "learn_after", b"learn_after", "learn_demand", b"learn_demand", "learn_patience_cycles", b"learn_patience_cycles", "limits", b"limits", "limits_of_roles", b"limits_of_roles", "outstanding_max", b"outstanding_max", "patience_cycles", b"patience_cycles", "pauses", b"pauses", "policy", b"policy", "prior_half_life_ms", b"prior_half_life_ms", "priors_max", b"priors_max", "probe_after", b"probe_after", "records_before", b"records_before", "seed", b"seed", "sessions_before", b"sessions_before", "shadow", b"shadow", "sidecar_id", b"sidecar_id", "sidecar_version", b"sidecar_version", "usage_weight", b"usage_weight", "weights", b"weights", "welcome", b"welcome"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

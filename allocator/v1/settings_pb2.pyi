@@ -223,8 +223,9 @@ class Drain(_message.Message):
     agent: _builtins.str
     """Id or host name of the agent."""
     from_ms: _builtins.int
-    """When the drain begins, in milliseconds since 1970; 0: now. Until then, the agent is offered only
-    to frameworks whose tasks end before. Only the calendar sets it: in requests it must be 0.
+    """When the drain begins, in ms since 1970; 0: now. In the last maintenance.ahead_s before it, the
+    agent is offered only to frameworks whose tasks end in time. Only the calendar sets it; in
+    requests it must be 0.
     """
     def __init__(
         self,

@@ -256,9 +256,12 @@ def _refresh_clients(state: State, change: OperatorChange | None) -> None:
         _OF_FRAMEWORKS[name](state, rows)
 
 
-def _refresh_agents(state: State, _change: OperatorChange | None) -> None:
+def _refresh_agents(state: State, change: OperatorChange | None) -> None:
+    infos = state.agents.info
     for agent in np.flatnonzero(state.agents.bound).tolist():
-        refresh_drained(state, agent)
+        info = infos[agent]
+        if change is None or (info and change.key[1] in (info.agent_id, info.hostname)):
+            refresh_drained(state, agent)
 
 
 _OF_FRAMEWORKS: Mapping[str, Callable[[State, Sequence[int]], None]] = MappingProxyType(

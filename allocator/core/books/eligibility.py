@@ -2,8 +2,8 @@
 
 A pair is barred for four reasons: an exclusion reported by the host, a rule on attributes (from
 operators or the framework's labels), a missing capability, or tasks that would not end before the
-agent is drained. Exclusions are stored bit by bit. Rules and capabilities depend on the client's
-*rule* and the agent's properties, see `rule_index`. For drains, see `cycle/before_drains`.
+agent is drained (`Late`). Exclusions are stored bit by bit. Rules and capabilities depend on the
+client's *rule* and the agent's properties, see `rule_index`.
 
 The bits are recomputed when they are read, and only where something has changed since the last
 read: if a constraint changes a thousand times between two cycles, only its last version is
@@ -12,7 +12,7 @@ evaluated.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -49,6 +49,29 @@ class _Painted:
     clients: int = 0
 
 
+class Late(NamedTuple):
+    """Clients whose tasks may not end before agents are drained, see `cycle/before_drains`.
+
+    `agent` (N,): handles, ascending.
+    `group` (N,): index of the set of clients that are barred there.
+    `clients`: the sets, as integers with a bit for each client.
+    """
+
+    agent: Ints = np.zeros(0, np.int64)
+    group: Ints = np.zeros(0, np.int64)
+    clients: tuple[int, ...] = ()
+
+    def same(self, other: "Late") -> bool:
+        """Whether both bar the same pairs, in the same groups."""
+        mine, its = (self.agent, self.group), (other.agent, other.group)
+        return self.clients == other.clients and all(map(np.array_equal, mine, its))
+
+    def on(self, agents: Ints) -> tuple[Ints, Ints]:
+        """Return the indices of those agents (n,) where clients are barred, and their groups."""
+        at = np.flatnonzero(np.isin(agents, self.agent))
+        return at, self.group[np.searchsorted(self.agent, agents[at])]
+
+
 def _column(words: BitWords, client: int) -> Bools:
     """Return the bit of one client on each agent."""
     word = words[:, client // BITS] >> np.uint64(client % BITS)
@@ -71,7 +94,7 @@ class Eligibility:
         self._traits: list[AgentTraits | None] = []
         self._marked: set[int] = set()  # clients that the host may have excluded
         self._rule: dict[int, Rule] = {}
-        self._late: tuple[tuple[Ints, int], ...] = ()  # agents, and the set of clients barred there
+        self._late = Late()
         self._painted: _Painted | None = None
 
     def reserve(self, *, agents: int = 0, clients: int = 0) -> None:
@@ -111,32 +134,22 @@ class Eligibility:
             self._painted.rules.update(rules)
         gone = [client for client, rule in rules.items() if rule is None]
         self.forget(gone)
-        if self._late and gone:
-            self._forget_late(_set_of(gone))
+        if gone and any(self._late.clients):
+            self._forget_late(set_of(gone))
 
-    def bar(self, late: Iterable[tuple[Ints, Ints]]) -> None:
-        """Set which clients' tasks would not end in time, in place of what was set before.
-
-        `late`: agents (N,), each in one row at most, and the clients (n,) that are barred there.
-        """
-        found = tuple((agents, _set_of(clients.tolist())) for agents, clients in late)
-        before, self._late = self._late, found
-        same = len(before) == len(found) and all(
-            one[1] == other[1] and np.array_equal(one[0], other[0])
-            for one, other in zip(before, found, strict=True)
-        )
-        if self._painted is None or same:
+    def bar(self, late: Late) -> None:
+        """Set which clients' tasks may not end in time, in place of what was set before."""
+        before, painted = self._late, self._painted
+        if late.same(before):
             return
-        for agents, clients in (*before, *found):
-            self._painted.agents.update(agents.tolist())
-            self._painted.some |= clients
+        self._late = late
+        if painted is not None:
+            painted.agents.update(before.agent.tolist(), late.agent.tolist())
 
     def _forget_late(self, gone: int) -> None:
-        if not any(clients & gone for _, clients in self._late):
-            return
-        self._late = tuple((agents, clients & ~gone) for agents, clients in self._late)
-        if self._painted is not None:
-            self._painted.clients |= gone
+        left = tuple(clients & ~gone for clients in self._late.clients)
+        if left != self._late.clients:
+            self.bar(self._late._replace(clients=left))
 
     def forget(self, clients: Iterable[int]) -> None:
         """Remove all exclusions that the host reported for some clients."""
@@ -144,7 +157,7 @@ class Eligibility:
         if not gone:
             return
         self._marked -= gone
-        mask = _set_of(gone)
+        mask = set_of(gone)
         words = np.flatnonzero(row := to_words([mask], self._told.shape[1])[0])
         for word in words.tolist():
             its = np.flatnonzero(self._told[:, word] & row[word])
@@ -174,13 +187,13 @@ class Eligibility:
         self._fit(painted)
         np.bitwise_or.at(painted.excluded, (agent[begins], word[begins]), bit[begins])
         painted.excluding[agent[begins]] = True
-        painted.some |= _set_of(begun)
+        painted.some |= set_of(begun)
         # The host's exclusion ends, but the client's rule may still bar the pair.
         agents, clients = (np.unique(each[ends]).tolist() for each in (agent, client))
         if len(agents) <= _AGENTS_A_CLIENT * len(clients):
             painted.agents.update(agents)
         else:
-            painted.clients |= _set_of(clients)
+            painted.clients |= set_of(clients)
 
     # The relation that follows from the inputs.
 
@@ -211,10 +224,10 @@ class Eligibility:
         return _column(self.excluded, client)
 
     def late_of(self, client: int) -> Bools:
-        """Return the agents (A,) from which a client is barred by `bar`."""
+        """Return the agents (A,) from which a client is barred because its tasks end too late."""
         late = np.zeros(len(self._told), np.bool_)
-        for agents, clients in self._late:
-            late[agents] = clients >> client & 1
+        barred = [bool(clients >> client & 1) for clients in self._late.clients]
+        late[self._late.agent] = np.array(barred, np.bool_)[self._late.group]
         return late
 
     def told_of(self, client: int) -> Bools:
@@ -231,7 +244,7 @@ class Eligibility:
                 np.zeros(0, np.bool_),
             )
             painted.rules.update(self._rule)
-            painted.clients = _set_of(self._marked)
+            painted.clients = set_of(self._marked)
         if len(painted.excluding) < len(self._told) or painted.excluded.shape != self._told.shape:
             self._fit(painted)
         if painted.agents or painted.rules or painted.clients:
@@ -270,13 +283,13 @@ class Eligibility:
         told, words = self._told, self._told.shape[1]
         mask, found = to_words([changed], words)[0], 0
         named: dict[str, Named] = {}
+        late = to_words(self._late.clients, words)
         for block in _blocks(mask):
             theirs = mask[block.start : block.stop]
             bad = painted.index.barred_on(None, block, entries, named)
             if self._marked:
                 bad |= told[:, block.start : block.stop]
-            for agents, late in self._late:
-                bad[agents] |= to_words([late], words)[0, block.start : block.stop]
+            bad[self._late.agent] |= late[self._late.group, block.start : block.stop]
             bad &= theirs
             excluded = painted.excluded[:, block.start : block.stop]
             write(excluded, excluded & ~theirs | bad)
@@ -291,9 +304,6 @@ class Eligibility:
         if len(agents) <= _FEW:
             its = (self._traits[agent] for agent in agents)
             barred = [0 if each is None else index.barred(each) for each in its]
-            for agent_rows, late in self._late:
-                for at in np.flatnonzero(np.isin(rows, agent_rows)).tolist():
-                    barred[at] |= late
             write(painted.excluded, self._told[rows] | to_words(barred, words), rows)
             for clients in set(barred):
                 painted.some |= clients
@@ -305,10 +315,12 @@ class Eligibility:
                 some = np.bitwise_or.reduce(bad, axis=0).tobytes()
                 painted.some |= int.from_bytes(some, "little") << BITS * start
                 bad |= self._told[rows, block.start : block.stop]
-                for agent_rows, late in self._late:
-                    its_words = to_words([late], words)[0, block.start : block.stop]
-                    bad[np.isin(rows, agent_rows)] |= its_words
                 write(painted.excluded[:, block.start : block.stop], bad, rows)
+        at, group = self._late.on(rows)
+        if len(at):
+            painted.excluded[rows[at]] |= to_words(self._late.clients, words)[group]
+            for clients in self._late.clients:
+                painted.some |= clients
         painted.excluding[rows] = painted.excluded[rows].any(axis=1)
 
     def check(self) -> None:
@@ -319,8 +331,9 @@ class Eligibility:
         self._painted.index.check()
         some = int.from_bytes(np.bitwise_or.reduce(excluded, axis=0).tobytes(), "little")
         assert not some & ~self._painted.some
-        late_on = {agent: clients for agents, clients in self._late for agent in agents.tolist()}
-        assert not (some & ~_set_of(self._rule)), "bits of a client that does not exist"
+        groups = zip(self._late.agent.tolist(), self._late.group.tolist(), strict=True)
+        late_on = {agent: self._late.clients[group] for agent, group in groups}
+        assert not (some & ~set_of(self._rule)), "bits of a client that does not exist"
         for client, rule in self._rule.items():
             word, bit = client // BITS, np.uint64(1 << client % BITS)
             assert client in self._marked or not (self._told[:, word] & bit).any()
@@ -332,7 +345,7 @@ class Eligibility:
                 assert bool(excluded[agent, word] & bit) == expected
 
 
-def _set_of(clients: Iterable[int]) -> int:
+def set_of(clients: Iterable[int]) -> int:
     """Return a set of clients as an integer with a bit for each client."""
     rows = np.fromiter(clients, np.int64)
     if not len(rows):

@@ -37,7 +37,7 @@ class AgentTable(Table):
     drained: Bools = column(np.bool_)
     """Whether an operator drains it."""
     drained_from_ms: Ints = column()
-    """When an operator will drain it, in ms of the master's clock; 0: not later than now."""
+    """When a drain of the calendar begins, in ms since 1970; 0: none is ahead."""
     capacity: Ints = column(wide=True)
     """(A, K), in thousandths."""
     unavailable_from_ms: Ints = column()
@@ -45,8 +45,6 @@ class AgentTable(Table):
     unavailable_for_ms: Ints = column()
     changed_ms: Ints = column()
     """When it was added, or last activated or deactivated."""
-
-    LATER: ClassVar[dict[str, str]] = {"drained_from_ms": "bound"}
 
     # A restored table has not been shown to a snapshot yet.
     DERIVED: ClassVar[tuple[str, ...]] = ("_shown",)
@@ -188,11 +186,10 @@ class ClientTable(Table):
         held.
     `rests`: by principal, the time until which its gangs may not begin to collect, in ms of the
         master's clock.
+    `looked_ms`: when `lasts_ms` was looked up, see `before_drains`; 0: never.
     `version`: grows whenever a client is added, leaves, or changes its state.
     `minimum_version`: grows whenever a client's own minimum changes.
     """
-
-    LATER: ClassVar[dict[str, str]] = {"lasts_ms": "framework", "lasts_since_ms": "framework"}
 
     # Only for detecting changes, so a restored table may start again from 0.
     DERIVED: ClassVar[tuple[str, ...]] = ("minimum_version",)
@@ -232,9 +229,7 @@ class ClientTable(Table):
     mixed: Bools = column(np.bool_)
     """Its tasks need less on agents where it runs already, so no demand can be learnt."""
     lasts_ms: Ints = column()
-    """The p95 of the durations of its tasks, as last looked up, see `before_drains`; 0: unknown."""
-    lasts_since_ms: Ints = column()
-    """When that was looked up; 0: never."""
+    """The p95 of the durations of its tasks at `looked_ms`; 0: unknown."""
     hungry: Ints = column()
     """For a guessed demand: consecutive full cycles in which it was offered nothing and had not
     declined anything."""
@@ -260,6 +255,7 @@ class ClientTable(Table):
         self.gang_offers: dict[int, GangOffers] = {}
         self.too_large: set[int] = set()
         self.rests: dict[str, int] = {}
+        self.looked_ms = 0
         self.version = 0
         self.minimum_version = 0
         self._row: dict[tuple[int, int], int] = {}

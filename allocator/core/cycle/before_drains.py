@@ -1,55 +1,62 @@
 """Before a drain begins, offers the agent only to clients whose tasks end in time.
 
-The durations are those that backfill uses: the p95 of what is learnt of similar frameworks. Other
-clients, and those of which too little is learnt, are excluded from the agent as by a constraint, so
-policies, gangs and plans need nothing new.
+The calendar announces a drain (`SetDrain.from_ms`). In the last `Settings.drain_ahead_ms` before
+it, the agent is offered only to clients whose tasks almost certainly (p95) end before it begins.
+The durations are those that backfill uses. Clients of which too little is learnt count as ending
+too late, so the time is bounded. Other clients are barred as by a constraint, so policies, gangs
+and plans need nothing new. If the drain does not follow when it should, the agent is offered to no
+client.
 """
 
 import numpy as np
 
+from allocator.core.books.eligibility import Late, set_of
 from allocator.core.books.state import State
 from allocator.core.cycle.backfilling import REST_MS
 from allocator.core.cycle.holders import NEVER, look
-from allocator.core.snapshot import Ints
+from allocator.core.demand.durations import EDGES_MS
 
 
 def look_ahead(state: State) -> None:
-    """Look up how long clients' tasks run, if agents will be drained; for full cycles.
+    """Look up how long clients' tasks run, if a drain begins soon; for full cycles.
 
-    As forecasts, this examines all holdings, and rests in proportion to their number.
+    Like a forecast of a gang's start, this examines all holdings, and pauses for `REST_MS`.
     """
-    if not _some(state):
+    if not _begins_soon(state):
         return
     clients = state.clients
-    since_ms = int(clients.lasts_since_ms.max())
-    if since_ms and state.now_ms < since_ms + int(len(state.ledger.rows()) * REST_MS):
+    rest_ms = int(len(state.ledger.rows()) * REST_MS)
+    if clients.looked_ms and state.now_ms < clients.looked_ms + rest_ms:
         return
     rows = np.flatnonzero(clients.subscribed)
     within_ms = look(state, rows).ends_within_ms(rows)
-    clients.lasts_ms[:] = 0
     clients.lasts_ms[rows] = np.where(within_ms == NEVER, 0, within_ms)
-    clients.lasts_since_ms[rows] = state.now_ms
+    clients.looked_ms = state.now_ms
 
 
 def bar(state: State) -> None:
-    """Exclude from agents that will be drained the clients whose tasks would not end before."""
-    if not _some(state):
-        state.eligibility.bar(())
+    """Bar clients from agents that are drained before their tasks end."""
+    if not _begins_soon(state):
+        state.eligibility.bar(Late())
         return
-    agents = np.flatnonzero(state.agents.drained_from_ms)
-    its = state.agents.drained_from_ms[agents]
-    state.eligibility.bar(
-        (agents[its == each], _late(state, each - state.now_ms)) for each in np.unique(its).tolist()
-    )
+    from_ms, clients = state.agents.drained_from_ms, state.clients
+    agents = np.flatnonzero((from_ms > 0) & (from_ms <= _until_ms(state)))
+    # Durations are edges of buckets, so agents differ only by the number of edges that are left.
+    left = np.searchsorted(EDGES_MS, from_ms[agents] - state.now_ms, side="right")
+    lefts, group = np.unique(left, return_inverse=True)
+    needed = np.searchsorted(EDGES_MS, clients.lasts_ms)
+    needed[clients.lasts_ms == 0] = len(EDGES_MS)  # unknown
+    exists = clients.framework > 0
+    late = (set_of(np.flatnonzero(exists & (needed >= each)).tolist()) for each in lefts)
+    state.eligibility.bar(Late(agents, group, tuple(late)))
 
 
-def _some(state: State) -> bool:
-    """Whether agents may be drained later; without drains, cycles must not look at all agents."""
-    return any(state.settings.drains.values())
+def _until_ms(state: State) -> int:
+    """Return until when a drain begins soon."""
+    return state.now_ms + state.settings.drain_ahead_ms
 
 
-def _late(state: State, left_ms: int) -> Ints:
-    """Return the clients whose tasks may run longer than `left_ms`."""
-    lasts_ms = state.clients.lasts_ms
-    late = (state.clients.framework > 0) & ((lasts_ms == 0) | (lasts_ms > left_ms))
-    return np.flatnonzero(late)
+def _begins_soon(state: State) -> bool:
+    """Whether a drain begins soon; without one, cycles must not look at all agents."""
+    until_ms, ahead = _until_ms(state), state.settings.drain_ahead_ms > 0
+    return ahead and any(0 < each <= until_ms for each in state.settings.drains.values())

@@ -44,7 +44,7 @@ class Applied(NamedTuple):
     """The settings with all changes.
 
     overlay: operators' settings from then on.
-    holding: the rules by calendar that hold.
+    holding: the rules by calendar that hold, and announced drains.
     differing: the changes that set something otherwise than it is.
     replaced: everything that differs, also what is taken back; not what the calendar changes.
     """
@@ -102,7 +102,7 @@ def applied(
     if len(after) > max(SCHEDULES_MAX, len(before)):
         text = f"{len(after)} rules by calendar: at most {SCHEDULES_MAX}; remove some"
         raise EventError("value", "schedule", text)
-    holding = calendar.holding(after.values(), now_ms)
+    holding = calendar.told(after.values(), now_ms)
     standing, refused = new.over(base.settings, limits, policies.build)
     settings, set_by_calendar = standing, [each for each in differing if each.key in after]
     if set_by_calendar and not refused:  # each must be possible, whether it holds now or not

@@ -3,6 +3,8 @@
 import random
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -144,6 +146,10 @@ class Twin:
             assert kept.schedule is not None
             if timetable.holds(kept.schedule, at_ms):
                 settings.put(kept.change)
+            elif isinstance(kept.change, SetDrain):
+                begins = (at for at, begins in timetable.changes(kept.schedule, at_ms) if begins)
+                for from_ms in islice(begins, 1):
+                    settings.put(replace(kept.change, from_ms=from_ms))
         return list(settings.rules())
 
 
