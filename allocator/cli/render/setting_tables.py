@@ -20,6 +20,7 @@ from allocator.cli.render.terminal import (
     print_section,
     print_table,
 )
+from allocator.plain import in_utc
 from allocator.rule_kinds import KINDS, RULES, SettingKind, Value
 
 
@@ -98,11 +99,7 @@ def _hours(field: str) -> Cell:
 def _runs_out(use: dict[str, Any]) -> str:
     if use["over"]:
         return "used up"
-    return _minute(use["runs_out_ms"]) if use["runs_out_ms"] else "not in this period"
-
-
-def _minute(at_ms: int) -> str:
-    return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M} UTC"
+    return in_utc(use["runs_out_ms"]) if use["runs_out_ms"] else "not in this period"
 
 
 BUDGET_USES: Columns = {
@@ -111,7 +108,7 @@ BUDGET_USES: Columns = {
     "of": _hours("budget"),
     "left": _hours("left"),
     "runs out at this pace": _runs_out,
-    "next period": lambda each: _minute(each["end_ms"]),
+    "next period": lambda each: in_utc(each["end_ms"]),
 }
 """What is left of budgets."""
 

@@ -85,10 +85,10 @@ class Operators:
 
     `loaded` is the configuration, `base` what it says to the core, `overlay` what operators set
     over it, `holding` what the calendar tells the core (`calendar.told`): all for the core's thread
-    alone. `scheduled` are all rules by calendar. `history` is what was changed lately, not by the calendar. `reloads`
-    counts how often the configuration was read again (``done``, ``refused``). `changes` counts
-    changes of any of these. `audit` is where changes are written down, by the thread that makes
-    them.
+    alone. `scheduled` are all rules by calendar. `history` is what was changed lately, not by the
+    calendar. `reloads` counts how often the configuration was read again (``done``, ``refused``).
+    `changes` counts changes of any of these. `audit` is where changes are written down, by the
+    thread that makes them.
     """
 
     def __init__(
