@@ -11,7 +11,6 @@ from allocator.core import Exclude, PolicySpec, SetDrain
 from allocator.core.cycle import before_drains
 from allocator.core.cycle.holders import Outlook, look
 from allocator.core.demand.durations import EDGES_MS, bucket_of
-from allocator.policies import POLICIES
 from tests.core.session import Offer, Session
 
 BEGIN_MS = 1_795_000_000_000
@@ -109,7 +108,9 @@ class Pair:
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
         modes = ("oblivious", "characterised")
-        spec = PolicySpec(self.chance.choice(list(POLICIES)), mode=self.chance.choice(modes))
+        spec = PolicySpec(
+            self.chance.choice(("drf", "ps-dsf", "choosy", "tsf")), mode=self.chance.choice(modes)
+        )
         self.cluster, self.twin = (Cluster(spec, AGENTS, FRAMEWORKS, seed=seed) for _ in range(2))
         self.lasted: dict[int, list[int]] = {each: [] for each in range(1, FRAMEWORKS + 1)}
         self.begins: dict[int, int] = {}
