@@ -257,10 +257,10 @@ def _refresh_clients(state: State, change: OperatorChange | None) -> None:
 
 
 def _refresh_agents(state: State, change: OperatorChange | None) -> None:
-    infos = state.agents.info
+    name, infos = change and change.key[1], state.agents.info
     for agent in np.flatnonzero(state.agents.bound).tolist():
         info = infos[agent]
-        if change is None or (info and change.key[1] in (info.agent_id, info.hostname)):
+        if name is None or (info and name in (info.agent_id, info.hostname)):
             refresh_drained(state, agent)
 
 

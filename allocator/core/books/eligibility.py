@@ -72,6 +72,9 @@ class Late(NamedTuple):
         return at, self.group[np.searchsorted(self.agent, agents[at])]
 
 
+NONE_LATE = Late()
+
+
 def _column(words: BitWords, client: int) -> Bools:
     """Return the bit of one client on each agent."""
     word = words[:, client // BITS] >> np.uint64(client % BITS)
@@ -94,7 +97,7 @@ class Eligibility:
         self._traits: list[AgentTraits | None] = []
         self._marked: set[int] = set()  # clients that the host may have excluded
         self._rule: dict[int, Rule] = {}
-        self._late = Late()
+        self._late = NONE_LATE
         self._painted: _Painted | None = None
 
     def reserve(self, *, agents: int = 0, clients: int = 0) -> None:
@@ -140,7 +143,7 @@ class Eligibility:
     def bar(self, late: Late) -> None:
         """Set which clients' tasks may not end in time, in place of what was set before."""
         before, painted = self._late, self._painted
-        if late.same(before):
+        if late is before or late.same(before):
             return
         self._late = late
         if painted is not None:
@@ -352,6 +355,11 @@ def set_of(clients: Iterable[int]) -> int:
         return 0
     flags = np.zeros(int(rows.max()) + 1, np.bool_)
     flags[rows] = True
+    return as_set(flags)
+
+
+def as_set(flags: Bools) -> int:
+    """Return the clients whose flag (C,) is set as an integer with a bit for each client."""
     return int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
 
 

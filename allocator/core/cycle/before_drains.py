@@ -10,7 +10,7 @@ client.
 
 import numpy as np
 
-from allocator.core.books.eligibility import Late, set_of
+from allocator.core.books.eligibility import NONE_LATE, Late, as_set
 from allocator.core.books.state import State
 from allocator.core.cycle.backfilling import REST_MS
 from allocator.core.cycle.holders import NEVER, look
@@ -37,7 +37,7 @@ def look_ahead(state: State) -> None:
 def bar(state: State) -> None:
     """Bar clients from agents that are drained before their tasks end."""
     if not _begins_soon(state):
-        state.eligibility.bar(Late())
+        state.eligibility.bar(NONE_LATE)
         return
     from_ms, clients = state.agents.drained_from_ms, state.clients
     agents = np.flatnonzero((from_ms > 0) & (from_ms <= _until_ms(state)))
@@ -47,7 +47,7 @@ def bar(state: State) -> None:
     needed = np.searchsorted(EDGES_MS, clients.lasts_ms)
     needed[clients.lasts_ms == 0] = len(EDGES_MS)  # unknown
     exists = clients.framework > 0
-    late = (set_of(np.flatnonzero(exists & (needed >= each)).tolist()) for each in lefts)
+    late = (as_set(exists & (needed >= each)) for each in lefts)
     state.eligibility.bar(Late(agents, group, tuple(late)))
 
 
