@@ -177,15 +177,15 @@ def live(seed: int, cycles: int) -> Pair:
     return pair
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_offers_are_those_of_a_world_where_the_host_excludes_these_pairs(seed):
     assert all(live(seed, 25).found), "pairs of both kinds"
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(100, 160))
+@pytest.mark.parametrize("seed", range(100, 120))
 def test_the_offers_are_those_of_that_world_in_long_lives(seed):
-    assert all(live(seed, 80).found)
+    assert all(live(seed, 60).found)
 
 
 def test_many_holdings_are_looked_at_less_often_and_without_a_drain_soon_not_at_all(monkeypatch):
@@ -198,7 +198,10 @@ def test_many_holdings_are_looked_at_less_often_and_without_a_drain_soon_not_at_
         return look(*given)
 
     monkeypatch.setattr(before_drains, "look", counted)
-    cluster.session.use(cluster.session.cycle(BEGIN_MS + 1)[0])
+    offer, *others = cluster.session.cycle(BEGIN_MS + 1)
+    cluster.session.use(offer)
+    for each in others:
+        cluster.session.give_back(each)
     cluster.drain(1, BEGIN_MS + 5 * HOUR_MS)
     cluster.drain(2, 0)
     for turn in range(10):
