@@ -248,6 +248,7 @@ class Eligibility:
             )
             painted.rules.update(self._rule)
             painted.clients = set_of(self._marked)
+            painted.agents.update(self._late.agent.tolist())
         if len(painted.excluding) < len(self._told) or painted.excluded.shape != self._told.shape:
             self._fit(painted)
         if painted.agents or painted.rules or painted.clients:

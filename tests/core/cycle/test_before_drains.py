@@ -21,14 +21,22 @@ class Cluster:
     """Agents h1, h2, ... and frameworks f1, f2, ... that decline whatever they are offered."""
 
     def __init__(
-        self, spec: PolicySpec | None = None, agents: int = 2, frameworks: int = 2, **settings
+        self,
+        spec: PolicySpec | None = None,
+        agents: int = 2,
+        frameworks: int = 2,
+        *,
+        drained: bool = False,
+        **settings,
     ) -> None:
         self.session = Session(spec, **settings)
+        if drained:
+            self.drain(1, BEGIN_MS + HOUR_MS)
         for agent in range(1, agents + 1):
             self.session.agent(agent, 4, 4, hostname=f"h{agent}")
         for framework in range(1, frameworks + 1):
             self.session.framework(framework, 1, name=f"f{chr(96 + framework)}")
-        self.offers(BEGIN_MS)
+        self.first = {offer[2] for offer in self.offers(BEGIN_MS)}
 
     def learn(self, framework: int, lasted_ms: list[int]) -> None:
         state = self.session.state
@@ -90,6 +98,12 @@ def test_the_look_ahead_is_a_setting_and_a_drain_by_id_or_host_counts_from_the_e
     cluster.drain(2, 0)
     agents = cluster.session.state.agents
     assert (agents.drained[2], agents.drained_from_ms[2]) == (True, 0)
+
+
+def test_drains_of_the_time_before_the_session_hold_from_the_first_cycle():
+    cluster = Cluster(drained=True)
+    assert cluster.first == {2}
+    cluster.session.state.eligibility.check()
 
 
 def p95_ms(lasted_ms: list[int]) -> int | None:

@@ -139,7 +139,7 @@ def test_what_comes_next_is_listed_and_shown(process, reset):
     assert rule["id"] in printed(process, "schedule", "list")
     (drain,) = ask(process, "drain", "list")["drains"]
     assert drain == {"agent": "a1", "from_ms": rule["begin_ms"]}
-    assert "a1 from 20" in printed(process, "drain", "list")
+    assert "a1 - from 20" in printed(process, "drain", "list")
     with urllib.request.urlopen(f"http://{process.http}/") as page:
         assert "drain agent a1" in " ".join(page.read().decode().split())
 
