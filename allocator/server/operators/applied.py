@@ -9,6 +9,7 @@ from allocator.core import (
     EventError,
     OperatorChange,
     SessionLimits,
+    SetDrain,
     Settings,
     taken_back,
 )
@@ -177,12 +178,19 @@ def steps(now: Settings, wanted: Settings) -> Iterable[OperatorChange | Settings
     Single changes cost less. But of several rules that match the latest may count, and a change
     makes its rule the latest.
     """
-    changes = [each.after for each in differences(now, wanted)]
+    changes = [step for each in differences(now, wanted) for step in _steps(each)]
     reached = now.copied()
     for each in changes:
         reached.put(each)
     same = reached == wanted and list(reached.rules()) == list(wanted.rules())
     return changes if same else [wanted]
+
+
+def _steps(replaced: Replaced) -> Sequence[OperatorChange]:
+    """Return the changes to make; of two times of a drain the core keeps the earlier."""
+    before, after = replaced.before, replaced.after
+    drains = isinstance(before, SetDrain) and isinstance(after, SetDrain)
+    return [taken_back(before), after] if drains and after.from_ms > before.from_ms else [after]
 
 
 def _standing(settings: Settings) -> dict[Key, OperatorChange]:
