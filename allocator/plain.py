@@ -1,10 +1,9 @@
-"""Text and times for any terminal, and JSON and YAML that any program can read."""
+"""Text safe for any terminal, and JSON and YAML that any program can read."""
 
 import json
 import math
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Any
 
 _STANDS_FOR = "\N{REPLACEMENT CHARACTER}"
@@ -52,17 +51,6 @@ def how_many(frameworks: int, clients: int) -> str:
     if frameworks == 1:
         return f"1 framework in {clients:,} roles"
     return f"{frameworks:,} frameworks as {clients:,} clients"
-
-
-def in_utc(at_ms: int) -> str:
-    """Format a time in ms since 1970, to the minute.
-
-    Examples
-    --------
-    >>> in_utc(1_795_000_000_000)
-    '2026-11-18 11:06 UTC'
-    """
-    return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def json_text(value: object, **form: Any) -> str:  # noqa: ANN401 - as `json.dumps` takes them

@@ -15,6 +15,7 @@ from allocator.core import (
     agents_of,
     bits,
     format_quantities,
+    in_utc,
     need_of,
     out_of_reach,
     quoted,
@@ -27,7 +28,7 @@ from allocator.explain import budgets, cycles
 from allocator.explain.barring import Barring, PairChecker, Pairs, exclusions
 from allocator.explain.picture import NEVER, Picture, Subject
 from allocator.near import meant_resource
-from allocator.plain import counted, in_utc
+from allocator.plain import counted
 from allocator.v1.explain_pb2 import Blocker
 
 REASONS = (

@@ -6,12 +6,12 @@ from itertools import islice
 
 import numpy as np
 
-from allocator.core import NOWHERE, UNBOUNDED, Ints, harmless
+from allocator.core import NOWHERE, UNBOUNDED, Ints, harmless, in_utc
 from allocator.explain import blockers, budgets, cycles
 from allocator.explain.barring import Barring, PairChecker, Pairs
 from allocator.explain.next_offer import NextOffer, forecast
 from allocator.explain.picture import NEVER, Holding, Picture, Subject
-from allocator.plain import counted, how_many, in_utc
+from allocator.plain import counted, how_many
 from allocator.v1.explain_pb2 import (
     Blocker,
     ClientExplanation,

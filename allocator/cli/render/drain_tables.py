@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from allocator.cli.render.setting_tables import differences, rules
+from allocator.cli.render.setting_tables import differences, minute, rules
 from allocator.cli.render.terminal import (
     Columns,
     amounts,
@@ -14,7 +14,6 @@ from allocator.cli.render.terminal import (
     print_rows,
     print_section,
 )
-from allocator.plain import in_utc
 
 
 def drains(data: dict[str, Any]) -> None:
@@ -61,7 +60,7 @@ def _holders(row: dict[str, Any]) -> str:
 
 def _age(row: dict[str, Any]) -> str:
     if row["from_ms"]:
-        return f"from {in_utc(row['from_ms'])}"
+        return f"from {minute(row['from_ms'])}"
     drain = row["agent"] and row["agent"]["drain"]
     if not drain or not drain["set_at_ms"]:
         return ""
