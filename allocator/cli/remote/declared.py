@@ -68,7 +68,7 @@ def settings_export(
             typer.echo("\n".join([f"[{name}]", *lines, ""]))
     calendar = sidecar.ask("ListSchedules")
     for kind in RULES:
-        if any(each.holds for each in calendar.schedules):  # others as without the calendar
+        if calendar.schedules:  # others as without the calendar
             rules = [getattr(getattr(each, kind.name), kind.name) for each in _of(kind, calendar)]
         else:
             rules = getattr(sidecar.ask(f"List{kind.title}s"), kind.plural)

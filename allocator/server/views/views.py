@@ -332,7 +332,7 @@ class Views:
         mine = self.operators
         found = schedules.listed(mine.loaded, mine.overlay, mine.scheduled, self.now_ms)
         response = pb.ListSchedulesResponse(schedules=found)
-        if any(each.holds for each in response.schedules):
+        if response.schedules:
             base, limits = mine.loaded.config.settings(), self.books.session_limits
             standing = mine.overlay.over(base, limits, policies.build)[0].rules()
             response.rules.extend(write_kept(KeptChange(each, "", 0)) for each in standing)

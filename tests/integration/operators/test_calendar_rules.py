@@ -147,9 +147,11 @@ def test_what_comes_next_is_listed_and_shown(process, reset):
 def test_an_export_is_applied_and_names_the_other_rule_while_one_holds(process, reset, tmp_path):
     ask(process, "limit", "set", "ops", "cpus:8")
     ask(process, "limit", "set", "ops", "cpus:2", "--for", "20d")
+    ask(process, "drain", "set", "a1", "--from", "+2h", "--for", "1h")
     ask(process, "weight", "set", "2", "--role", "eng", *WEEKLY)
     text = command(process, "settings", "export").stdout
     assert {"role": "ops", "resources": "cpus:8"} in tomllib.loads(text)["limit"]
+    assert ["from" in each for each in tomllib.loads(text)["drain"]] == [True]
     file = Path(tmp_path) / "settings.toml"
     file.write_text(text)
     assert "no differences" in printed(process, "apply", "-f", str(file))
