@@ -136,6 +136,8 @@ class SettingKind:
     """Bounds of a number or count."""
     flags: tuple[Flag, ...] = ()
     texts: tuple[Text, ...] = ()
+    moments: tuple[str, ...] = ()
+    """Fields of the event with a time in ms since 1970, which only the calendar sets; 0: none."""
     scheduled: bool = False
     """Whether its rules can hold by the calendar, with a schedule."""
     refused: frozenset[Doubt] = frozenset()
@@ -287,6 +289,7 @@ DRAIN = SettingKind(
     "drained",
     what="An agent that is no longer offered; its running tasks continue.",
     group="Agents that are no longer offered.",
+    moments=("from_ms",),
     scheduled=True,
     commands=(
         "List drained agents.",

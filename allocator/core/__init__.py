@@ -57,7 +57,7 @@ from allocator.core.demand.own_words import (
     clauses_of_label,
     read_words,
 )
-from allocator.core.demand.periods import HOUR_MS, PERIODS, period_of
+from allocator.core.demand.periods import HOUR_MS, PERIODS, in_utc, period_of
 from allocator.core.diagnostics.reallocation import Newcomer
 from allocator.core.diagnostics.second_opinion import DecisionRow, Dissent, second_opinion
 from allocator.core.diagnostics.shadow_comparison import Comparison, compare_beside
@@ -311,6 +311,7 @@ __all__ = [
     "frozen",
     "harmless",
     "has_free",
+    "in_utc",
     "learnt",
     "lines_of",
     "matches",

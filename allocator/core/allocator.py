@@ -17,6 +17,7 @@ from allocator.core.books import budgets, usage_over_time
 from allocator.core.books.quota import QuotaUse, consumed_in, quota_use
 from allocator.core.books.state import SessionLimits, State
 from allocator.core.checkpoint import Copied, Detached, restore
+from allocator.core.cycle import before_drains
 from allocator.core.cycle import cycle as cycles
 from allocator.core.cycle.collecting import renew, waiting
 from allocator.core.cycle.deciding import Decide, Decided, Question, decide_by
@@ -184,6 +185,7 @@ class Allocator:
         state.filters.expire(now_ms)
         if agents is None:
             state.memory.durations.trim(state.settings)
+            before_drains.look_ahead(state)
         # Count cycles without decisions, too: seeds depend only on the number of cycles.
         if state.paused:
             self.last_cycle = cycles.CycleReport()

@@ -82,11 +82,16 @@ class SetLimit(_Change):
 
 @dataclass(frozen=True, slots=True)
 class SetDrain(_Change):
-    """Stop or resume offers of an agent, given by its id or host name."""
+    """Stop or resume offers of an agent, given by its id or host name.
+
+    `from_ms`: when the drain begins, in ms since 1970, see `cycle.before_drains`; 0: now. Only the
+        calendar sets it.
+    """
 
     kind = rule_kinds.DRAIN
     agent: str
     drained: bool = True
+    from_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +214,9 @@ class Settings:
     """The fraction of the cluster, of any resource, that a framework may have on offer without
     using it, in all its roles together. Beyond it, no more unreserved, non-revocable resources are
     offered. 1: no bound."""
+    drain_ahead_ms: int = 4 * 3_600_000
+    """Time before a drain of the calendar during which the agent is offered only to clients whose
+    tasks end before the drain begins. 0: none."""
     half_life_ms: int = 0
     """Half-life of averages of what is held. 0: no averages are kept."""
     usage_weight: float = 0.5
@@ -228,8 +236,8 @@ class Settings:
     """Of several matching rules, the one that was set last applies; it overrides the label."""
     budgets: dict[tuple[str], SetBudget] = field(default_factory=dict)
     """By path of the role."""
-    drains: frozenset[str] = frozenset()
-    """Ids or host names of agents that are not offered."""
+    drains: dict[str, int] = field(default_factory=dict)
+    """By id or host name of the agent: `SetDrain.from_ms`."""
     pauses: frozenset[str] = frozenset()
     """Paths of roles that are offered nothing new, nor are their descendants."""
     shadow: PolicySpec | None = None
@@ -246,7 +254,8 @@ class Settings:
     def put(self, change: OperatorChange) -> None:
         """Set or remove a setting, without validation.
 
-        The rule that was set last is last in its dictionary, and applies if several match.
+        The rule that was set last is last in its dictionary, and applies if several match. Of
+        several drains of an agent the earliest applies.
         """
         match change:
             case SetPolicy():
@@ -257,10 +266,14 @@ class Settings:
                 self.limits.pop(change.role, None)
                 if change.limit is not None:
                     self.limits[change.role] = change.limit
-            case SetDrain() | SetPause():
-                _, name = change.key
-                named = getattr(self, change.kind.plural) - {name}
-                setattr(self, change.kind.plural, named if change.takes_back else named | {name})
+            case SetPause():
+                others = self.pauses - {change.role}
+                self.pauses = others if change.takes_back else others | {change.role}
+            case SetDrain():
+                earliest = min(change.from_ms, self.drains.get(change.agent, change.from_ms))
+                self.drains.pop(change.agent, None)
+                if not change.takes_back:
+                    self.drains[change.agent] = earliest
             case _:
                 rules = getattr(self, change.kind.plural)
                 rules.pop(change.key[1:], None)
@@ -275,8 +288,10 @@ class Settings:
             return [SetShadow(self.shadow)] if self.shadow else []
         if kind is rule_kinds.LIMIT:
             return [SetLimit(role, limit) for role, limit in self.limits.items()]
-        if kind.value is Value.NOTHING:
-            return list(map(EVENT_OF_KIND[kind.name], sorted(getattr(self, kind.plural))))
+        if kind is rule_kinds.DRAIN:
+            return [SetDrain(name, from_ms=at_ms) for name, at_ms in sorted(self.drains.items())]
+        if kind is rule_kinds.PAUSE:
+            return list(map(SetPause, sorted(self.pauses)))
         return list(getattr(self, kind.plural).values())
 
     def rules(self) -> Iterator[OperatorChange]:
@@ -293,9 +308,11 @@ class Settings:
         if kind is rule_kinds.LIMIT:
             limit = self.limits.get(parts[0])
             return None if limit is None else SetLimit(parts[0], limit)
-        if kind.value is Value.NOTHING:
-            there = parts[0] in getattr(self, kind.plural)
-            return EVENT_OF_KIND[kind.name](parts[0]) if there else None
+        if kind is rule_kinds.DRAIN:
+            from_ms = self.drains.get(parts[0])
+            return None if from_ms is None else SetDrain(parts[0], from_ms=from_ms)
+        if kind is rule_kinds.PAUSE:
+            return SetPause(parts[0]) if parts[0] in self.pauses else None
         found: OperatorChange | None = getattr(self, kind.plural).get(tuple(parts))
         return found
 

@@ -15,6 +15,7 @@ from allocator.core import (
     agents_of,
     bits,
     format_quantities,
+    in_utc,
     need_of,
     out_of_reach,
     quoted,
@@ -40,6 +41,7 @@ REASONS = (
     "agent inactive",
     "whitelist",
     "drained",
+    "drained soon",
     "constraint",
     "capability",
     "too large",
@@ -185,6 +187,24 @@ def _of_the_agents(work: _Work) -> None:
     work.mark("whitelist", "not on the master's whitelist", unlisted, mend)
     drained = agents.bound & agents.active & agents.whitelisted & agents.drained
     work.mark("drained", "an operator drains them", drained, "mesos-allocator drain remove AGENT")
+    _of_coming_drains(work)
+
+
+def _of_coming_drains(work: _Work) -> None:
+    """Mark agents that are drained before tasks of the client would end."""
+    agents, subject = work.picture.agents, work.subject
+    late = agents.ready & subject.late
+    times_ms = np.unique(agents.drained_from_ms[late])
+    if not len(times_ms):
+        return
+    each = "the drain" if len(times_ms) == 1 else "drains, the first"
+    cause = f"its tasks would not end before {each} at {in_utc(int(times_ms[0]))}; "
+    if subject.lasts_ms:
+        cause += f"95 % of them end within {subject.lasts_ms / 1000:g} s"
+    else:
+        cause += "too few of them have ended to know how long they run"
+    mend = "wait, remove the drain (mesos-allocator schedule remove), or lower maintenance.ahead_s"
+    work.mark("drained soon", cause, late, mend)
 
 
 def _of_pairs(work: _Work, checker: PairChecker) -> Barring:

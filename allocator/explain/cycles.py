@@ -303,7 +303,7 @@ def _account(
 def counted(barring: Barring) -> dict[str, int]:
     """Count the pairs that each rule bars; a pair barred by several rules counts for each."""
     found = {
-        "constraint or capability": barring.excluded,
+        "constraint, capability or drain": barring.excluded,
         "no room": barring.no_room & ~barring.reserved,
         "reserved": barring.reserved,
         "filter": barring.filtered,

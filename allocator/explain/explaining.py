@@ -6,7 +6,7 @@ from itertools import islice
 
 import numpy as np
 
-from allocator.core import NOWHERE, UNBOUNDED, Ints, harmless
+from allocator.core import NOWHERE, UNBOUNDED, Ints, harmless, in_utc
 from allocator.explain import blockers, budgets, cycles
 from allocator.explain.barring import Barring, PairChecker, Pairs
 from allocator.explain.next_offer import NextOffer, forecast
@@ -376,12 +376,19 @@ def _agent(
     else:
         verdict, tallies = _offerable(picture, checker, handle)
     share = _part(capacity)
+    notes = _notes(picture)
+    if (from_ms := int(agents.drained_from_ms[handle])) and agents.ready[handle]:
+        notes.append(
+            f"it is drained from {in_utc(from_ms)}; in the last"
+            f" {picture.drain_ahead_ms / 1000:g} s before, it is offered only to frameworks whose"
+            " tasks end in time"
+        )
     return ExplainResponse(
         kind="agent",
         name=name,
         now_ms=picture.now_ms,
         verdict=verdict,
-        notes=_notes(picture),
+        notes=notes,
         tallies=tallies,
         capacity=picture.quantities(capacity),
         free=picture.quantities(free),
@@ -425,7 +432,7 @@ def _offerable(picture: Picture, checker: PairChecker, handle: int) -> tuple[str
 def _by_barring(picture: Picture, clients: Ints, barring: Barring) -> list[Tally]:
     found = [
         ("open", "could be served", barring.open),
-        ("constraint", "constraints or capabilities exclude them", barring.excluded),
+        ("constraint", "constraints, capabilities or a drain exclude them", barring.excluded),
         ("filter", "they refused what could be offered", barring.filtered),
         ("limit", "limits or guarantees leave them too little", barring.bounded),
         ("reserved", "what is free is not for them", barring.reserved),

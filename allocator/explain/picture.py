@@ -70,7 +70,8 @@ ASIDE_MAX = 10
 class AgentRows:
     """The agents by handle; row 0 is unused.
 
-    `bound`, `active`, `whitelisted`, `drained` (A,); `changed_ms` (A,): as in `AgentTable`.
+    `bound`, `active`, `whitelisted`, `drained` (A,); `drained_from_ms`, `changed_ms` (A,): as in
+        `AgentTable`.
     `capacity` (A, R), in thousandths.
     """
 
@@ -79,6 +80,7 @@ class AgentRows:
     active: Bools
     whitelisted: Bools
     drained: Bools
+    drained_from_ms: Ints
     changed_ms: Ints
     capacity: Ints
 
@@ -128,6 +130,8 @@ class Subject:
     `rule`: what it requires of agents.
     `excluded` (A,): agents from which it is excluded, by handle.
     `told` (A,): those of them from which the master's offer constraints exclude it.
+    `late` (A,): those of them that are drained before its tasks would end.
+    `lasts_ms`: the p95 of the durations of its tasks that `late` is based on; 0: unknown.
     `filter_agent`, `filter_expires_ms` (n,): its filters in force.
     `filters`: the number of its filters.
     `unfit`: resources that it requests and no agent has.
@@ -138,6 +142,8 @@ class Subject:
     rule: Rule
     excluded: Bools
     told: Bools
+    late: Bools
+    lasts_ms: int
     filter_agent: Ints
     filter_expires_ms: Ints
     filters: int
@@ -186,6 +192,7 @@ class Picture:
     kinds: tuple[Kind | None, ...]
     constraints: tuple[SetConstraint, ...]
     outstanding_max: float
+    drain_ahead_ms: int
     policy: PolicySpec
     policy_error: str
     names: Names
@@ -328,6 +335,7 @@ def _picture(allocator: Allocator, taken: Snapshot | None, rows: Sequence[int]) 
         kinds=tuple(state.space.kinds),
         constraints=tuple(state.settings.constraints.values()),
         outstanding_max=state.settings.outstanding_max,
+        drain_ahead_ms=state.settings.drain_ahead_ms,
         policy=state.settings.policy,
         policy_error=allocator.last_cycle.policy_error,
         names=(trail or Trail()).names(state),
@@ -378,6 +386,7 @@ def _agents(state: State) -> AgentRows:
         active=agents.active.copy(),
         whitelisted=agents.whitelisted.copy(),
         drained=agents.drained.copy(),
+        drained_from_ms=agents.drained_from_ms.copy(),
         changed_ms=agents.changed_ms.copy(),
         capacity=state.space.by_column(agents.capacity),
     )
@@ -423,6 +432,8 @@ def _subject(state: State, client: int) -> Subject:
         rule=eligibility.rule_of(client),
         excluded=eligibility.excluded_of(client),
         told=eligibility.told_of(client),
+        late=eligibility.late_of(client),
+        lasts_ms=int(state.clients.lasts_ms[client]),
         filter_agent=agent,
         filter_expires_ms=expires_ms,
         filters=int(filters.rows.per_client[client]),

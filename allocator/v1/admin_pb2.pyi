@@ -1448,7 +1448,7 @@ class ListSchedulesResponse(_message.Message):
     def schedules(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.ScheduledRule]: ...
     @_builtins.property
     def rules(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.OperatorChange]:
-        """If some of them hold: all other rules, as they are without the calendar."""
+        """If there are any: all other rules, as they are without the calendar."""
 
     def __init__(
         self,

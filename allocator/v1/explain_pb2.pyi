@@ -72,8 +72,8 @@ class Blocker(_message.Message):
     MEND_FIELD_NUMBER: _builtins.int
     reason: _builtins.str
     """"paused", "unsubscribed", "inactive", "suppressed", "role paused", "budget", "agent inactive",
-    "whitelist", "drained", "constraint", "capability", "too large", "limit", "cap", "headroom",
-    "reserved", "filter", "full", "minimum", "gang", "outranked".
+    "whitelist", "drained", "drained soon", "constraint", "capability", "too large", "limit", "cap",
+    "headroom", "reserved", "filter", "full", "minimum", "gang", "outranked".
     """
     cause: _builtins.str
     """The cause, in words."""

@@ -125,6 +125,7 @@ class JournalStart(_message.Message):
     PATIENCE_CYCLES_FIELD_NUMBER: _builtins.int
     OUTSTANDING_MAX_FIELD_NUMBER: _builtins.int
     COLLECT_MS_FIELD_NUMBER: _builtins.int
+    DRAIN_AHEAD_MS_FIELD_NUMBER: _builtins.int
     HALF_LIFE_MS_FIELD_NUMBER: _builtins.int
     USAGE_WEIGHT_FIELD_NUMBER: _builtins.int
     PRIORS_MAX_FIELD_NUMBER: _builtins.int
@@ -144,6 +145,8 @@ class JournalStart(_message.Message):
     patience_cycles: _builtins.int
     outstanding_max: _builtins.float
     collect_ms: _builtins.int
+    drain_ahead_ms: _builtins.int
+    """Before a drain, see Drain.from_ms."""
     half_life_ms: _builtins.int
     """Settings of the averages over time of what clients hold."""
     usage_weight: _builtins.float
@@ -180,6 +183,7 @@ class JournalStart(_message.Message):
         patience_cycles: _builtins.int = ...,
         outstanding_max: _builtins.float = ...,
         collect_ms: _builtins.int = ...,
+        drain_ahead_ms: _builtins.int = ...,
         half_life_ms: _builtins.int = ...,
         usage_weight: _builtins.float = ...,
         priors_max: _builtins.int = ...,
@@ -191,7 +195,7 @@ class JournalStart(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits", "welcome", b"welcome"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collect_ms", b"collect_ms", "file", b"file", "half_life_ms", b"half_life_ms", "in_force", b"in_force", "learn_after", b"learn_after", "learn_demand", b"learn_demand", "learn_patience_cycles", b"learn_patience_cycles", "limits", b"limits", "outstanding_max", b"outstanding_max", "patience_cycles", b"patience_cycles", "prior_half_life_ms", b"prior_half_life_ms", "priors_max", b"priors_max", "probe_after", b"probe_after", "records_before", b"records_before", "seed", b"seed", "sessions_before", b"sessions_before", "sidecar_id", b"sidecar_id", "sidecar_version", b"sidecar_version", "usage_weight", b"usage_weight", "welcome", b"welcome"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collect_ms", b"collect_ms", "drain_ahead_ms", b"drain_ahead_ms", "file", b"file", "half_life_ms", b"half_life_ms", "in_force", b"in_force", "learn_after", b"learn_after", "learn_demand", b"learn_demand", "learn_patience_cycles", b"learn_patience_cycles", "limits", b"limits", "outstanding_max", b"outstanding_max", "patience_cycles", b"patience_cycles", "prior_half_life_ms", b"prior_half_life_ms", "priors_max", b"priors_max", "probe_after", b"probe_after", "records_before", b"records_before", "seed", b"seed", "sessions_before", b"sessions_before", "sidecar_id", b"sidecar_id", "sidecar_version", b"sidecar_version", "usage_weight", b"usage_weight", "welcome", b"welcome"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

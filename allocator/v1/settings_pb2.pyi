@@ -219,16 +219,23 @@ class Drain(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     AGENT_FIELD_NUMBER: _builtins.int
+    FROM_MS_FIELD_NUMBER: _builtins.int
     agent: _builtins.str
     """Id or host name of the agent."""
+    from_ms: _builtins.int
+    """When the drain begins, in ms since 1970; 0: now. In the last maintenance.ahead_s before it, the
+    agent is offered only to frameworks whose tasks end in time. Only the calendar sets it; in
+    requests it must be 0.
+    """
     def __init__(
         self,
         *,
         agent: _builtins.str = ...,
+        from_ms: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "from_ms", b"from_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -18,11 +18,13 @@ from allocator.core import (
     Rule,
     SetConstraint,
     SetDemand,
+    SetDrain,
     SetLimit,
     Trail,
     Transition,
 )
 from allocator.core.checkpoint import to_columns
+from allocator.core.demand.durations import bucket_of
 from allocator.explain import (
     UnknownSubjectError,
     cycles,
@@ -414,6 +416,31 @@ def test_agents_that_are_offered_to_nobody():
     assert found["whitelist"].examples == ["host-2"]
     assert "inactive" in ask(a, "agent-1", "agent").verdict
     assert "whitelist" in ask(a, "agent-2", "agent").verdict
+
+
+def test_an_agent_that_is_drained_before_tasks_would_end_says_when():
+    a = world()
+    a.now_ms = 1_795_000_000_000
+    a.agent("cpus:4;mem:4")
+    a.agent("cpus:4;mem:4")
+    a.framework("r", name="f")
+    for offer in a.cycle():
+        a.decline(offer)
+    for host, minutes in ((1, 90), (2, 100)):
+        a.tell(SetDrain(f"host-{host}", from_ms=a.now_ms + minutes * 60_000))
+    when = "its tasks would not end before drains, the first at 2026-11-18 12:36 UTC; "
+    unknown = "too few of them have ended to know how long they run"
+    assert blockers(a)["drained soon"].cause == when + unknown
+    state = a.allocator.state
+    ends = {int(bucket_of(np.array([5_000_000]))[0]): 30}
+    state.memory.durations.teach(state.settings, ("r", "name", "f"), ends, state.memory.elapsed_ms)
+    a.cycle()
+    (found,) = blockers(a).values()
+    assert found.cause == f"{when}95 % of them end within 6144 s"
+    assert (found.agents, found.alone) == (2, 2)
+    agent = ask(a, "agent-1", "agent")
+    assert agent.verdict.startswith("of 1 frameworks that want offers none can be served")
+    assert any(each.startswith("it is drained from 2026-11-18 12:36 UTC") for each in agent.notes)
 
 
 def test_whoever_was_outranked_is_told_by_whom_and_with_which_scores():

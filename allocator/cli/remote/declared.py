@@ -68,7 +68,7 @@ def settings_export(
             typer.echo("\n".join([f"[{name}]", *lines, ""]))
     calendar = sidecar.ask("ListSchedules")
     for kind in RULES:
-        if any(each.holds for each in calendar.schedules):  # others as without the calendar
+        if calendar.schedules:  # others as without the calendar
             rules = list(calendar.rules)
         else:
             rules = sidecar.ask("ListRules", kind=kind.name).rules

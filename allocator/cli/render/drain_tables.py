@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from allocator.cli.render.setting_tables import differences, rules
+from allocator.cli.render.setting_tables import differences, minute, rules
 from allocator.cli.render.terminal import (
     Columns,
     amounts,
@@ -33,18 +33,21 @@ def drains(data: dict[str, Any]) -> None:
 
 
 def _rows(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """One row per drained agent, and one per rule that matches no agent."""
+    """One row per drained agent, and one per rule that matches no agent or begins later."""
     found: dict[str, list[dict[str, Any]]] = {}
     for agent in data["agents"]:
         for name in {agent["agent_id"], agent["hostname"]}:
             found.setdefault(name, []).append(agent)
     for rule in data["drains"]:
-        for agent in found.get(rule["agent"], [None]):
-            yield {"rule": rule["agent"], "agent": agent}
+        drained = [None] if rule["from_ms"] else found.get(rule["agent"], [None])
+        for agent in drained:
+            yield {"rule": rule["agent"], "from_ms": rule["from_ms"], "agent": agent}
 
 
 def _held(row: dict[str, Any]) -> str:
     agent = row["agent"]
+    if row["from_ms"]:
+        return ""
     if agent is None:
         return "no such agent"
     return f"{100 * agent['held_share']:.0f} %" if agent["holders"] else "nothing"
@@ -56,6 +59,8 @@ def _holders(row: dict[str, Any]) -> str:
 
 
 def _age(row: dict[str, Any]) -> str:
+    if row["from_ms"]:
+        return f"from {minute(row['from_ms'])}"
     drain = row["agent"] and row["agent"]["drain"]
     if not drain or not drain["set_at_ms"]:
         return ""

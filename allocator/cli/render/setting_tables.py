@@ -95,14 +95,15 @@ def _hours(field: str) -> Cell:
     return lambda each: hours_in_words(each[field])
 
 
+def minute(at_ms: int) -> str:
+    """Format a time in ms since 1970."""
+    return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M} UTC"
+
+
 def _runs_out(use: dict[str, Any]) -> str:
     if use["over"]:
         return "used up"
-    return _minute(use["runs_out_ms"]) if use["runs_out_ms"] else "not in this period"
-
-
-def _minute(at_ms: int) -> str:
-    return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M} UTC"
+    return minute(use["runs_out_ms"]) if use["runs_out_ms"] else "not in this period"
 
 
 BUDGET_USES: Columns = {
@@ -111,7 +112,7 @@ BUDGET_USES: Columns = {
     "of": _hours("budget"),
     "left": _hours("left"),
     "runs out at this pace": _runs_out,
-    "next period": lambda each: _minute(each["end_ms"]),
+    "next period": lambda each: minute(each["end_ms"]),
 }
 """What is left of budgets."""
 

@@ -189,21 +189,25 @@ def refresh_agents(state: State, agents: Ints) -> None:
         assert info is not None
         infos.append(info)
     table.whitelisted[agents] = [_whitelisted(state, info) for info in infos]
-    table.drained[agents] = [_drained(state, info) for info in infos]
+    from_ms = np.array([_drained_from(state, info) for info in infos], np.int64)
+    table.drained[agents], table.drained_from_ms[agents] = from_ms == 0, np.maximum(from_ms, 0)
     gpus = _with_gpus(state, agents)
     traits = [_traits(info, home, gpus=has) for info, has in zip(infos, gpus, strict=True)]
     state.eligibility.set_agents(agents, traits)
 
 
 def refresh_drained(state: State, agent: int) -> None:
-    """Recompute whether an operator drains an agent."""
-    info = state.agents.info[agent]
-    state.agents.drained[agent] = info is not None and _drained(state, info)
+    """Recompute whether and when an operator drains an agent."""
+    info, table = state.agents.info[agent], state.agents
+    from_ms = -1 if info is None else _drained_from(state, info)
+    table.drained[agent], table.drained_from_ms[agent] = from_ms == 0, max(from_ms, 0)
 
 
-def _drained(state: State, info: AgentInfo) -> bool:
+def _drained_from(state: State, info: AgentInfo) -> int:
+    """Return when an agent is drained; 0: now; -1: never."""
     drains = state.settings.drains
-    return info.agent_id in drains or info.hostname in drains
+    found = (drains[name] for name in (info.agent_id, info.hostname) if name in drains)
+    return min(found, default=-1)
 
 
 def _whitelisted(state: State, info: AgentInfo) -> bool:

@@ -139,6 +139,9 @@ def check_rule(state: State, event: OperatorChange) -> None:
         _check_text(option, getattr(event, option.name))
     if isinstance(event, SetBudget):
         _check_budget(event)
+    for moment in kind.moments:
+        if (at_ms := getattr(event, moment)) < 0:
+            raise EventError("value", moment, f"{at_ms}: give milliseconds since 1970; 0: none")
     match kind.value:
         case Value.AMOUNTS | Value.HOURS:
             _check_amounts(kind, value)
@@ -253,9 +256,12 @@ def _refresh_clients(state: State, change: OperatorChange | None) -> None:
         _OF_FRAMEWORKS[name](state, rows)
 
 
-def _refresh_agents(state: State, _change: OperatorChange | None) -> None:
+def _refresh_agents(state: State, change: OperatorChange | None) -> None:
+    name, infos = change and change.key[1], state.agents.info
     for agent in np.flatnonzero(state.agents.bound).tolist():
-        refresh_drained(state, agent)
+        info = infos[agent]
+        if name is None or (info and name in (info.agent_id, info.hostname)):
+            refresh_drained(state, agent)
 
 
 _OF_FRAMEWORKS: Mapping[str, Callable[[State, Sequence[int]], None]] = MappingProxyType(

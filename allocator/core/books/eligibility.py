@@ -1,8 +1,9 @@
 """Which clients must not be served on which agents: a bit for each (agent, client).
 
-A pair is barred for three reasons: an exclusion reported by the host, a rule on attributes (from
-operators or the framework's labels), or a missing capability. Exclusions are stored bit by bit. The
-other two depend on the client's *rule* and the agent's properties, see `rule_index`.
+A pair is barred for four reasons: an exclusion reported by the host, a rule on attributes (from
+operators or the framework's labels), a missing capability, or tasks that would not end before the
+agent is drained (`Late`). Exclusions are stored bit by bit. Rules and capabilities depend on the
+client's *rule* and the agent's properties, see `rule_index`.
 
 The bits are recomputed when they are read, and only where something has changed since the last
 read: if a constraint changes a thousand times between two cycles, only its last version is
@@ -11,7 +12,7 @@ evaluated.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -48,6 +49,32 @@ class _Painted:
     clients: int = 0
 
 
+class Late(NamedTuple):
+    """Clients whose tasks may not end before agents are drained, see `cycle/before_drains`.
+
+    `agent` (N,): handles, ascending.
+    `group` (N,): index of the set of clients that are barred there.
+    `clients`: the sets, as integers with a bit for each client.
+    """
+
+    agent: Ints = np.zeros(0, np.int64)
+    group: Ints = np.zeros(0, np.int64)
+    clients: tuple[int, ...] = ()
+
+    def same(self, other: "Late") -> bool:
+        """Whether both bar the same pairs, in the same groups."""
+        mine, its = (self.agent, self.group), (other.agent, other.group)
+        return self.clients == other.clients and all(map(np.array_equal, mine, its))
+
+    def on(self, agents: Ints) -> tuple[Ints, Ints]:
+        """Return the indices of those agents (n,) where clients are barred, and their groups."""
+        at = np.flatnonzero(np.isin(agents, self.agent))
+        return at, self.group[np.searchsorted(self.agent, agents[at])]
+
+
+NONE_LATE = Late()
+
+
 def _column(words: BitWords, client: int) -> Bools:
     """Return the bit of one client on each agent."""
     word = words[:, client // BITS] >> np.uint64(client % BITS)
@@ -63,13 +90,14 @@ def bits(words: BitWords, row: Ints, client: Ints) -> Bools:
 class Eligibility:
     """Which clients may be served on which agents."""
 
-    DERIVED: ClassVar[tuple[str, ...]] = ("_painted",)
+    DERIVED: ClassVar[tuple[str, ...]] = ("_late", "_painted")
 
     def __init__(self) -> None:
         self._told: BitWords = np.zeros((0, 0), np.uint64)
         self._traits: list[AgentTraits | None] = []
         self._marked: set[int] = set()  # clients that the host may have excluded
         self._rule: dict[int, Rule] = {}
+        self._late = NONE_LATE
         self._painted: _Painted | None = None
 
     def reserve(self, *, agents: int = 0, clients: int = 0) -> None:
@@ -107,7 +135,24 @@ class Eligibility:
                 self._rule[client] = rule
         if self._painted is not None:
             self._painted.rules.update(rules)
-        self.forget(client for client, rule in rules.items() if rule is None)
+        gone = [client for client, rule in rules.items() if rule is None]
+        self.forget(gone)
+        if gone and any(self._late.clients):
+            self._forget_late(set_of(gone))
+
+    def bar(self, late: Late) -> None:
+        """Set which clients' tasks may not end in time, in place of what was set before."""
+        before, painted = self._late, self._painted
+        if late is before or late.same(before):
+            return
+        self._late = late
+        if painted is not None:
+            painted.agents.update(before.agent.tolist(), late.agent.tolist())
+
+    def _forget_late(self, gone: int) -> None:
+        left = tuple(clients & ~gone for clients in self._late.clients)
+        if left != self._late.clients:
+            self.bar(self._late._replace(clients=left))
 
     def forget(self, clients: Iterable[int]) -> None:
         """Remove all exclusions that the host reported for some clients."""
@@ -115,7 +160,7 @@ class Eligibility:
         if not gone:
             return
         self._marked -= gone
-        mask = _set_of(gone)
+        mask = set_of(gone)
         words = np.flatnonzero(row := to_words([mask], self._told.shape[1])[0])
         for word in words.tolist():
             its = np.flatnonzero(self._told[:, word] & row[word])
@@ -145,13 +190,13 @@ class Eligibility:
         self._fit(painted)
         np.bitwise_or.at(painted.excluded, (agent[begins], word[begins]), bit[begins])
         painted.excluding[agent[begins]] = True
-        painted.some |= _set_of(begun)
+        painted.some |= set_of(begun)
         # The host's exclusion ends, but the client's rule may still bar the pair.
         agents, clients = (np.unique(each[ends]).tolist() for each in (agent, client))
         if len(agents) <= _AGENTS_A_CLIENT * len(clients):
             painted.agents.update(agents)
         else:
-            painted.clients |= _set_of(clients)
+            painted.clients |= set_of(clients)
 
     # The relation that follows from the inputs.
 
@@ -181,6 +226,13 @@ class Eligibility:
         """Return the agents (A,) from which a client is barred."""
         return _column(self.excluded, client)
 
+    def late_of(self, client: int) -> Bools:
+        """Return the agents (A,) from which a client is barred because its tasks end too late."""
+        late = np.zeros(len(self._told), np.bool_)
+        barred = [bool(clients >> client & 1) for clients in self._late.clients]
+        late[self._late.agent] = np.array(barred, np.bool_)[self._late.group]
+        return late
+
     def told_of(self, client: int) -> Bools:
         """Return the agents (A,) from which the host excluded a client."""
         return _column(self._told, client)
@@ -195,7 +247,8 @@ class Eligibility:
                 np.zeros(0, np.bool_),
             )
             painted.rules.update(self._rule)
-            painted.clients = _set_of(self._marked)
+            painted.clients = set_of(self._marked)
+            painted.agents.update(self._late.agent.tolist())
         if len(painted.excluding) < len(self._told) or painted.excluded.shape != self._told.shape:
             self._fit(painted)
         if painted.agents or painted.rules or painted.clients:
@@ -234,11 +287,13 @@ class Eligibility:
         told, words = self._told, self._told.shape[1]
         mask, found = to_words([changed], words)[0], 0
         named: dict[str, Named] = {}
+        late = to_words(self._late.clients, words)
         for block in _blocks(mask):
             theirs = mask[block.start : block.stop]
             bad = painted.index.barred_on(None, block, entries, named)
             if self._marked:
                 bad |= told[:, block.start : block.stop]
+            bad[self._late.agent] |= late[self._late.group, block.start : block.stop]
             bad &= theirs
             excluded = painted.excluded[:, block.start : block.stop]
             write(excluded, excluded & ~theirs | bad)
@@ -265,6 +320,11 @@ class Eligibility:
                 painted.some |= int.from_bytes(some, "little") << BITS * start
                 bad |= self._told[rows, block.start : block.stop]
                 write(painted.excluded[:, block.start : block.stop], bad, rows)
+        at, group = self._late.on(rows)
+        if len(at):
+            painted.excluded[rows[at]] |= to_words(self._late.clients, words)[group]
+            for clients in self._late.clients:
+                painted.some |= clients
         painted.excluding[rows] = painted.excluded[rows].any(axis=1)
 
     def check(self) -> None:
@@ -275,24 +335,32 @@ class Eligibility:
         self._painted.index.check()
         some = int.from_bytes(np.bitwise_or.reduce(excluded, axis=0).tobytes(), "little")
         assert not some & ~self._painted.some
-        assert not (some & ~_set_of(self._rule)), "bits of a client that does not exist"
+        groups = zip(self._late.agent.tolist(), self._late.group.tolist(), strict=True)
+        late_on = {agent: self._late.clients[group] for agent, group in groups}
+        assert not (some & ~set_of(self._rule)), "bits of a client that does not exist"
         for client, rule in self._rule.items():
             word, bit = client // BITS, np.uint64(1 << client % BITS)
             assert client in self._marked or not (self._told[:, word] & bit).any()
             for agent, traits in enumerate(self._traits):
                 expected = bool(self._told[agent, word] & bit)
+                expected = expected or bool(late_on.get(agent, 0) >> client & 1)
                 if traits is not None:
                     expected = expected or not rule.allows(traits)
                 assert bool(excluded[agent, word] & bit) == expected
 
 
-def _set_of(clients: Iterable[int]) -> int:
+def set_of(clients: Iterable[int]) -> int:
     """Return a set of clients as an integer with a bit for each client."""
     rows = np.fromiter(clients, np.int64)
     if not len(rows):
         return 0
     flags = np.zeros(int(rows.max()) + 1, np.bool_)
     flags[rows] = True
+    return as_set(flags)
+
+
+def as_set(flags: Bools) -> int:
+    """Return the clients whose flag (C,) is set as an integer with a bit for each client."""
     return int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
 
 

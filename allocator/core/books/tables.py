@@ -36,6 +36,8 @@ class AgentTable(Table):
     whitelisted: Bools = column(np.bool_)
     drained: Bools = column(np.bool_)
     """Whether an operator drains it."""
+    drained_from_ms: Ints = column()
+    """When a drain of the calendar begins, in ms since 1970; 0: none is ahead."""
     capacity: Ints = column(wide=True)
     """(A, K), in thousandths."""
     unavailable_from_ms: Ints = column()
@@ -184,6 +186,7 @@ class ClientTable(Table):
         held.
     `rests`: by principal, the time until which its gangs may not begin to collect, in ms of the
         master's clock.
+    `looked_ms`: when `lasts_ms` was looked up, see `before_drains`; 0: never.
     `version`: grows whenever a client is added, leaves, or changes its state.
     `minimum_version`: grows whenever a client's own minimum changes.
     """
@@ -225,6 +228,8 @@ class ClientTable(Table):
     """Whether `demand` is a prior or learnt, rather than stated."""
     mixed: Bools = column(np.bool_)
     """Its tasks need less on agents where it runs already, so no demand can be learnt."""
+    lasts_ms: Ints = column()
+    """The p95 of the durations of its tasks at `looked_ms`; 0: unknown."""
     hungry: Ints = column()
     """For a guessed demand: consecutive full cycles in which it was offered nothing and had not
     declined anything."""
@@ -250,6 +255,7 @@ class ClientTable(Table):
         self.gang_offers: dict[int, GangOffers] = {}
         self.too_large: set[int] = set()
         self.rests: dict[str, int] = {}
+        self.looked_ms = 0
         self.version = 0
         self.minimum_version = 0
         self._row: dict[tuple[int, int], int] = {}

@@ -19,7 +19,7 @@ from allocator.core.books.collecting import Collecting
 from allocator.core.books.eligibility import bits
 from allocator.core.books.state import State
 from allocator.core.cycle.gangs import after, among, ask, joined
-from allocator.core.cycle.holders import NEVER, Outlook, look
+from allocator.core.cycle.holders import Outlook, look
 from allocator.core.cycle.starts import Forecast, forecast
 from allocator.core.demand.durations import EDGES_MS
 from allocator.core.numba.array_structures import pack
@@ -88,8 +88,7 @@ def with_guests(state: State, snapshot: Snapshot, found: Forecasts) -> Snapshot:
     clients = np.setdiff1d(snapshot.tree.client, gangs.client)
     if snapshot.over_budget is not None:
         clients = clients[~snapshot.over_budget[clients]]
-    known = {client: outlook.within_ms.get(topic) for client, topic in outlook.topic.items()}
-    within_ms = np.array([known.get(each) or NEVER for each in clients.tolist()], np.int64)
+    within_ms = outlook.ends_within_ms(clients)
     guests = np.zeros((len(gangs.collects), len(snapshot.leaf_of_client)), np.bool_)
     for row, client in enumerate(gangs.collects.tolist()):
         guests[row, clients] = within_ms <= left_ms.get(client, -1)

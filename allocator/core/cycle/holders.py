@@ -43,6 +43,11 @@ class Outlook(NamedTuple):
     topic: dict[int, Topic]
     within_ms: dict[Topic, int]
 
+    def ends_within_ms(self, clients: Ints) -> Ints:
+        """Return the p95 of durations of clients (n,); `NEVER`: unknown."""
+        known = {client: self.within_ms.get(topic) for client, topic in self.topic.items()}
+        return np.array([known.get(each) or NEVER for each in clients.tolist()], np.int64)
+
 
 def look(state: State, clients: Ints) -> Outlook:
     """Collect all holdings, and the durations of their clients and of `clients` (N,)."""

@@ -12,6 +12,7 @@ from allocator.core.books.special_resources import Reach, reach_of, specials_of,
 from allocator.core.books.state import State
 from allocator.core.books.turns import turns_of
 from allocator.core.books.usage_over_time import counted, inherited
+from allocator.core.cycle import before_drains
 from allocator.core.cycle.characterised import characterised
 from allocator.core.cycle.collecting import collected_on
 from allocator.core.cycle.minimums import MinimumRows, reaches
@@ -59,6 +60,7 @@ class SnapshotBuilder:
         `wanted` (n,): the agents that the host asked a cycle for; None: all.
         `by_plan`: the policy follows a plan, so only current holdings count, without averages.
         """
+        before_drains.bar(state)
         space, steady = state.space, self._steady
         names = len(space.names)
         plain = self._keep("plain", (space.version, names), lambda: space.plain_kind)
@@ -126,6 +128,7 @@ class SnapshotBuilder:
 
     def problem(self, state: State, *, about_holders: bool) -> PlanProblem:
         """Copy the problem of a plan: the clients to serve and, if requested, all holders."""
+        before_drains.bar(state)
         tree_shape, capacity = self._tree_shape(state), self._capacity(state)
         demand = self._demand(state, capacity)
         if about_holders:

@@ -48,6 +48,18 @@ def write_day(day: int) -> str:
     return f"{year:04}-{month:02}-{of_month:02}"
 
 
+def in_utc(at_ms: int) -> str:
+    """Format a time in ms since 1970, to the minute.
+
+    Examples
+    --------
+    >>> in_utc(1_795_000_000_000)
+    '2026-11-18 11:06 UTC'
+    """
+    minutes = at_ms % DAY_MS // 60_000
+    return f"{write_day(at_ms // DAY_MS)} {minutes // 60:02}:{minutes % 60:02} UTC"
+
+
 def read_day(text: str) -> int:
     """Read a day as `write_day` writes it. Raises ValueError if there is none.
 

@@ -73,7 +73,7 @@ def read_request(request: Request, context: grpc.ServicerContext) -> OperatorCha
     if not change.kind.is_rule:
         name = change.kind.name
         reject(context, f"change: {name} is not a rule; call Set{name.capitalize()}")
-    _check_expression(context, change)
+    _check_said(context, change)
     if change.kind.scope is Scope.FRAMEWORKS:
         _check_patterns(context, change, everybody=request.all)
     return change
@@ -91,7 +91,7 @@ def read_changes(
         reject(context, str(error))
     changes = list(overlay.changes.values())
     for each in changes:
-        _check_expression(context, each.change)
+        _check_said(context, each.change)
     return changes
 
 
@@ -118,9 +118,13 @@ def is_forced(request: Request) -> bool:
     return isinstance(request, pb.ChangeRuleRequest) and request.force
 
 
-def _check_expression(context: grpc.ServicerContext, change: OperatorChange) -> None:
-    """Reject an empty expression, which would hold for every agent."""
+def _check_said(context: grpc.ServicerContext, change: OperatorChange) -> None:
+    """Reject an empty expression, which would hold for every agent, and what the calendar sets."""
     kind, text = change.kind, getattr(change, change.kind.field)
+    for name in kind.moments:
+        if at_ms := getattr(change, name):
+            mend = "only the calendar sets it; leave it out, and give a schedule"
+            reject(context, f"{kind.name}.{name} = {at_ms}: {mend}")
     if kind.value is Value.EXPRESSION and text is not None and not text.strip(" ;"):
         mend = "is empty; write clauses, as in 'zone=a|b; ssd', or remove the rule"
         reject(context, f"{kind.name}.{kind.field} = {text!r}: {mend}")

@@ -9,6 +9,7 @@ from allocator.core import (
     EventError,
     OperatorChange,
     SessionLimits,
+    SetDrain,
     Settings,
     taken_back,
 )
@@ -44,7 +45,7 @@ class Applied(NamedTuple):
     """The settings with all changes.
 
     overlay: operators' settings from then on.
-    holding: the rules by calendar that hold.
+    holding: the rules by calendar that hold, and announced drains.
     differing: the changes that set something otherwise than it is.
     replaced: everything that differs, also what is taken back; not what the calendar changes.
     """
@@ -102,7 +103,7 @@ def applied(
     if len(after) > max(SCHEDULES_MAX, len(before)):
         text = f"{len(after)} rules by calendar: at most {SCHEDULES_MAX}; remove some"
         raise EventError("value", "schedule", text)
-    holding = calendar.holding(after.values(), now_ms)
+    holding = calendar.told(after.values(), now_ms)
     standing, refused = new.over(base.settings, limits, policies.build)
     settings, set_by_calendar = standing, [each for each in differing if each.key in after]
     if set_by_calendar and not refused:  # each must be possible, whether it holds now or not
@@ -177,12 +178,19 @@ def steps(now: Settings, wanted: Settings) -> Iterable[OperatorChange | Settings
     Single changes cost less. But of several rules that match the latest may count, and a change
     makes its rule the latest.
     """
-    changes = [each.after for each in differences(now, wanted)]
+    changes = [step for each in differences(now, wanted) for step in _steps(each)]
     reached = now.copied()
     for each in changes:
         reached.put(each)
     same = reached == wanted and list(reached.rules()) == list(wanted.rules())
     return changes if same else [wanted]
+
+
+def _steps(replaced: Replaced) -> Sequence[OperatorChange]:
+    """Return the changes to make; of two times of a drain the core keeps the earlier."""
+    before, after = replaced.before, replaced.after
+    drains = isinstance(before, SetDrain) and isinstance(after, SetDrain)
+    return [taken_back(before), after] if drains and after.from_ms > before.from_ms else [after]
 
 
 def _standing(settings: Settings) -> dict[Key, OperatorChange]:

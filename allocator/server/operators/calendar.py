@@ -1,17 +1,20 @@
 """Rules by calendar: which of them hold, what they change next, and the thread that follows them.
 
 A rule by calendar holds instead of the rule for the same; of several that hold, the one that was
-set last. The core knows no calendar: it receives changes of settings as they fall due.
+set last. The core knows no calendar: it receives changes of settings as they fall due. Only drains
+are announced to it before, since tasks should end in time.
 """
 
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
+from dataclasses import replace
 from heapq import merge
 from itertools import islice
 from threading import Condition
 from typing import NamedTuple
 
+from allocator.core import SetDrain
 from allocator.server.system import timetable
 from allocator.server.system.lasting import LastingThread
 from allocator.server.system.timetable import ScheduleError, Window
@@ -48,6 +51,24 @@ class Clock:
 def holding(rules: Iterable[KeptChange], at_ms: int) -> tuple[KeptChange, ...]:
     """Choose the rules by calendar that hold at a time, in order."""
     return tuple(each for each in rules if _holds(each, at_ms))
+
+
+def told(rules: Iterable[KeptChange], at_ms: int) -> tuple[KeptChange, ...]:
+    """Choose what the core is told at a time, in order: the rules that hold, and announced drains.
+
+    A drain that begins later is announced with its time, `SetDrain.from_ms`.
+    """
+    return tuple(filter(None, (_told(each, at_ms) for each in rules)))
+
+
+def _told(rule: KeptChange, at_ms: int) -> KeptChange | None:
+    if not isinstance(rule.change, SetDrain) or rule.change.takes_back:
+        return rule if _holds(rule, at_ms) else None
+    found = window(rule, at_ms)
+    if found is None:
+        return None
+    from_ms = found.begin_ms if found.begin_ms > at_ms else 0
+    return rule._replace(change=replace(rule.change, from_ms=from_ms))
 
 
 def _holds(rule: KeptChange, at_ms: int) -> bool:

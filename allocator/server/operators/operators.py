@@ -21,6 +21,7 @@ from allocator.core import (
     OperatorChange,
     PolicySpec,
     SessionLimits,
+    SetDrain,
     Settings,
 )
 from allocator.server.config import Loaded
@@ -33,7 +34,7 @@ from allocator.server.operators.calendar import (
     CalendarThread,
     Clock,
     about_rule,
-    holding,
+    told,
     window,
 )
 from allocator.server.operators.setting_rows import scope_of, value_of
@@ -83,11 +84,11 @@ class Operators:
     """Operators' settings in one process.
 
     `loaded` is the configuration, `base` what it says to the core, `overlay` what operators set
-    over it, `holding` the rules by calendar that hold: all for the core's thread alone. `scheduled`
-    are all rules by calendar. `history` is what was changed lately, not by the calendar. `reloads`
-    counts how often the configuration was read again (``done``, ``refused``). `changes` counts
-    changes of any of these. `audit` is where changes are written down, by the thread that makes
-    them.
+    over it, `holding` what the calendar tells the core (`calendar.told`): all for the core's thread
+    alone. `scheduled` are all rules by calendar. `history` is what was changed lately, not by the
+    calendar. `reloads` counts how often the configuration was read again (``done``, ``refused``).
+    `changes` counts changes of any of these. `audit` is where changes are written down, by the
+    thread that makes them.
     """
 
     def __init__(
@@ -142,8 +143,11 @@ class Operators:
 
     def holds_instead(self, change: OperatorChange) -> KeptChange | None:
         """Find the rule by calendar that holds instead of a setting; on any thread."""
-        found = (each for each in reversed(self.holding) if each.change.key == change.key)
-        return next(found, None)
+        for each in reversed(self.holding):
+            announced = isinstance(each.change, SetDrain) and each.change.from_ms > 0
+            if each.change.key == change.key and not announced:
+                return each
+        return None
 
     @property
     def directory(self) -> str:
@@ -345,7 +349,7 @@ class Operators:
     def _is_due(self, now_ms: int) -> bool:
         """Whether the calendar changes something; on any thread."""
         rules = self.scheduled
-        return holding(rules, now_ms) != self.holding or bool(self._over(now_ms))
+        return told(rules, now_ms) != self.holding or bool(self._over(now_ms))
 
     def _over(self, now_ms: int) -> list[KeptChange]:
         """Rules by calendar of operators that never hold again."""
@@ -354,9 +358,12 @@ class Operators:
         return [each for each in over if each.key in mine]
 
     def _follow_calendar(self) -> None:
-        """Let rules by calendar begin and end as is due now, and forget those that are over."""
+        """Let rules by calendar begin and end as is due now, and forget those that are over.
+
+        Where a drain ends, its next beginning is announced.
+        """
         now_ms = self.clock.now_ms()
-        found, over = holding(self.scheduled, now_ms), self._over(now_ms)
+        found, over = told(self.scheduled, now_ms), self._over(now_ms)
         replaced: tuple[Replaced, ...] = ()
         if found != self.holding:
             replaced = self._reach(self.overlay, found)
@@ -393,7 +400,7 @@ def _check_unchanged(before: OperatorChange | None, expected: OperatorChange | N
 
 
 class InForce(NamedTuple):
-    """The settings in force, and the rules by calendar that hold."""
+    """The settings in force, and what the calendar tells the core."""
 
     settings: Settings
     holding: tuple[KeptChange, ...]
@@ -401,7 +408,7 @@ class InForce(NamedTuple):
 
 def in_force(base: Base, overlay: Overlay, limits: SessionLimits, now_ms: int) -> InForce:
     """Override settings with operators' and the calendar's; removes invalid ones of the overlay."""
-    held = holding(overlay.scheduled(base.scheduled).values(), now_ms)
+    held = told(overlay.scheduled(base.scheduled).values(), now_ms)
     settings, refused = overlay.over(base.settings, limits, policies.build, held)
     for key in refused:
         overlay.changes.pop(key, None)

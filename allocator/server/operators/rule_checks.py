@@ -406,7 +406,8 @@ def _about_drained(
         text = f"no agent has the id or host name {agent!r} now{near}"
         yield Doubted(text, Doubt.NO_SUCH_AGENT)
         return
-    if all(after.drains & {each.agent_id, each.hostname} for each in cluster.agents):
+    drained = {name for name, from_ms in after.drains.items() if not from_ms}
+    if all(drained & {each.agent_id, each.hostname} for each in cluster.agents):
         text = "every agent would be drained: no framework would be offered anything"
         yield Doubted(text, Doubt.NO_AGENT_LEFT)
 

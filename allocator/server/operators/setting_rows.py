@@ -18,6 +18,7 @@ from allocator.server.config.schema import is_rules, model_of, toml_value
 from allocator.server.config.sections import kept_of
 from allocator.server.operators.calendar import about_rule
 from allocator.server.operators.unknown_names import probably_mistyped
+from allocator.server.system import timetable
 from allocator.v1 import settings_pb2 as pb
 from allocator.wire.settings.overlay import KeptChange, Key, Overlay
 
@@ -37,7 +38,9 @@ def value_of(change: OperatorChange | None) -> str:
     kind = change.kind
     texts = (text.words.format(said) for text in kind.texts if (said := getattr(change, text.name)))
     flags = (flag.words for flag in kind.flags if getattr(change, flag.name))
-    return ", ".join([_in_words(kind, getattr(change, kind.field)), *texts, *flags])
+    moments = (timetable.shown(at, "UTC") for name in kind.moments if (at := getattr(change, name)))
+    later = (f"from {each}" for each in moments)
+    return ", ".join([_in_words(kind, getattr(change, kind.field)), *texts, *flags, *later])
 
 
 def _in_words(kind: SettingKind, value: Any) -> str:  # noqa: ANN401 - as the kind says
@@ -64,16 +67,18 @@ def rows(
     """Return every setting in force; rules with the change that sets them.
 
     `settings` are those in force: of the configuration, with `overlay` and `holding` over them.
-    `holding`: the rules by calendar that hold.
+    `holding`: what the calendar tells the core, `calendar.told`.
     """
-    by_calendar = {each.change.key: each for each in holding}
+    by_calendar: dict[Key, list[KeptChange]] = {}
+    for each in holding:
+        by_calendar.setdefault(each.change.key, []).insert(0, each)
     config, origins = loaded
     yield from ((row, None) for row in _options(config, origins, overlay, settings))
     places = places_of_rules(config, origins)
     for rule in settings.rules():
         row = pb.Setting(key=rule.kind.name, scope=scope_of(rule.key), value=value_of(rule))
-        held_by = by_calendar.get(rule.key)
-        if held_by is not None and held_by.change == rule:
+        held_by = next((one for one in by_calendar.get(rule.key, ()) if one.change == rule), None)
+        if held_by is not None:
             row.source, row.place, row.set_at_ms = "calendar", about_rule(held_by), held_by.at_ms
         else:
             say_where(row, rule.key, overlay, places.get(rule.key, ""))

@@ -20,13 +20,13 @@ from allocator.core import (
     Floats,
     Newcomer,
     OperatorChange,
+    SetDrain,
     budget_rows,
     quoted,
 )
 from allocator.explain import Picture, UnknownSubjectError
 from allocator.near import suggestion, suggestions
 from allocator.policies import POLICIES, SELECTIONS
-from allocator.rule_kinds import DRAIN
 from allocator.server.engine.commands import Ask
 from allocator.server.following import fair_shares
 from allocator.server.following.books import FollowedBooks
@@ -36,7 +36,7 @@ from allocator.server.following.settings import FollowedSettings
 from allocator.server.following.usage import UsageKeeper
 from allocator.server.following.usage_store import UsageError
 from allocator.server.operators.applied import Applied, Base, applied, in_words
-from allocator.server.operators.calendar import Clock, holding
+from allocator.server.operators.calendar import Clock, told
 from allocator.server.operators.rule_checks import Cluster, copy_cluster, match_of
 from allocator.server.operators.setting_rows import rows, taken_back
 from allocator.server.reports import report
@@ -167,7 +167,7 @@ class Views:
     def read_settings(self) -> "ReadSettings":
         """Read the settings in force, and the clients they could match; on the books' thread."""
         mine, settings = self.operators, self.books.allocator.settings
-        held = holding(mine.scheduled, self.now_ms)
+        held = told(mine.scheduled, self.now_ms)
         found = rows(mine.loaded, mine.overlay, settings, held)
         more = ((row, None) for row in taken_back(mine.overlay))
         return copy_cluster(self.books.allocator), [*found, *more]
@@ -314,9 +314,9 @@ class Views:
 
     def _read_drains(self) -> list[settings_pb2.Setting]:
         mine, settings = self.operators, self.books.allocator.settings
-        held = holding(mine.scheduled, self.now_ms)
+        held = told(mine.scheduled, self.now_ms)
         found = rows(mine.loaded, mine.overlay, settings, held)
-        return [row for row, _ in found if row.key == DRAIN.name]
+        return [row for row, rule in found if isinstance(rule, SetDrain) and not rule.from_ms]
 
     def every_setting(self, ask: Ask, _: pb.ListSettingsRequest) -> pb.ListSettingsResponse:
         settings = self.settings(ask, every=True)
@@ -332,7 +332,7 @@ class Views:
         mine = self.operators
         found = schedules.listed(mine.loaded, mine.overlay, mine.scheduled, self.now_ms)
         response = pb.ListSchedulesResponse(schedules=found)
-        if any(each.holds for each in response.schedules):
+        if response.schedules:
             base, limits = mine.loaded.config.settings(), self.books.session_limits
             standing = mine.overlay.over(base, limits, policies.build)[0].rules()
             response.rules.extend(map(write_change, standing))

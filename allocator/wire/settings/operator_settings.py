@@ -69,7 +69,7 @@ def read_change(message: settings_pb2.OperatorChange) -> OperatorChange:
 
 def _write_rule(rule: OperatorChange, message: Any) -> None:  # noqa: ANN401 - as the kind says
     kind, value = rule.kind, getattr(rule, rule.kind.field)
-    for name in (*kind.scope.fields, *kind.options):
+    for name in (*kind.scope.fields, *kind.options, *kind.moments):
         setattr(message, name, getattr(rule, name))
     match kind.value:
         case Value.AMOUNTS | Value.HOURS:
@@ -107,7 +107,7 @@ def _read_rule(
             assert_never(kind.value)
     if removed and kind.value is not Value.NOTHING:
         value = None
-    names = (*kind.scope.fields, *kind.options)
+    names = (*kind.scope.fields, *kind.options, *kind.moments)
     change: OperatorChange = EVENT_OF_KIND[kind.name](
         **{name: getattr(message, name) for name in names}, **{kind.field: value}
     )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from allocator.core.books import agent_rules, eligibility, rule_index
 from allocator.core.books.agent_rules import AgentColumns, AgentTraits, Rule, SortedRule
-from allocator.core.books.eligibility import Eligibility
+from allocator.core.books.eligibility import Eligibility, Late, set_of
 from allocator.core.books.rule_index import RuleIndex
 from allocator.core.checkpoint import Detached, restore, to_columns
 from allocator.core.constraints import parse_constraint
@@ -285,10 +285,16 @@ _step = st.one_of(
     st.tuples(st.just("rules"), st.dictionaries(_few_clients, st.none() | _rules)),
     st.tuples(st.just("tell"), _rows),
     st.tuples(st.just("forget"), _few_clients),
+    st.tuples(st.just("late"), st.dictionaries(st.integers(0, 20), st.integers(0, 2))),
     st.tuples(st.just("grow"), st.integers(1, 2)),
     st.tuples(st.just("restore"), st.none()),
 )
 _lives = st.lists(st.tuples(_step, st.booleans()), max_size=16)
+
+
+def _sorted(said: dict[int, int]) -> tuple[list[int], list[int]]:
+    keys = sorted(said)
+    return keys, [said[key] for key in keys]
 
 
 def _lived(relation: Eligibility, name: str, said) -> Eligibility:
@@ -303,6 +309,10 @@ def _lived(relation: Eligibility, name: str, said) -> Eligibility:
             relation.tell(*_columns([row for row in said if row[0] in relation._rule]))
         case "forget":
             relation.forget([said])
+        case "late":
+            agent, group = (np.array(each, np.int64) for each in _sorted(said))
+            some = [set_of(list(relation._rule)[first::3]) for first in range(3)]
+            relation.bar(Late(agent, group, tuple(some)))
         case "grow":
             relation.reserve(agents=AGENTS * said, clients=CLIENTS * said)
         case _:

@@ -62,6 +62,35 @@ def test_a_limit_begins_survives_a_restart_and_ends_and_the_journal_replays(tmp_
         assert limit(process) == {"cpus": 7}
 
 
+def test_before_a_drain_an_agent_is_for_tasks_that_end_in_time_and_the_journal_replays(tmp_path):
+    journal = tmp_path / "a.journal"
+    with begun(tmp_path / "state", f"journal.path={journal}") as process:
+        ask(process, "drain", "set", "a1", "--from", "+2h", "--for", "1h")
+        row = settings(process)["drain", "agent a1"]
+        assert row["value"].startswith("drained, from 20")
+        assert row["source"] == "calendar"
+        process.terminate()
+    with begun(tmp_path / "state", f"journal.path={journal}") as process:
+        channel = process.channel()
+        module = GrpcModule(channel)
+        module.clock_ms = int(1000 * time.time())
+        module.begin(CLUSTER)
+        assert set(module.batch(cycle=True).agent.tolist()) == {2}, "nothing is learnt"
+        text = printed(process, "explain", "framework", "spark")
+        assert "drained soon" in text
+        assert "its tasks would not end before the drain at 20" in text
+        assert "it is drained from 20" in printed(process, "explain", "agent", "a1")
+        (rule,) = ask(process, "schedule", "list")["schedules"]
+        ask(process, "schedule", "remove", rule["id"])
+        assert ask(process, "drain", "list")["drains"] == []
+        assert set(module.batch(cycle=True).agent.tolist()) == {1}
+        channel.close()
+        process.terminate()
+    done = CliRunner().invoke(app, ["replay", str(journal), "--json"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["differing"] == 0
+
+
 @pytest.fixture(scope="module")
 def process() -> Iterator[SidecarProcess]:
     with SidecarProcess() as process:
@@ -108,7 +137,9 @@ def test_what_comes_next_is_listed_and_shown(process, reset):
     assert (rule["key"], rule["scope"], rule["holds"]) == ("drain", "agent a1", False)
     assert rule["end_ms"] - rule["begin_ms"] == 3 * 3_600_000
     assert rule["id"] in printed(process, "schedule", "list")
-    assert ask(process, "drain", "list")["drains"] == []
+    (drain,) = ask(process, "drain", "list")["drains"]
+    assert drain == {"agent": "a1", "from_ms": rule["begin_ms"]}
+    assert "a1 - from 20" in printed(process, "drain", "list")
     with urllib.request.urlopen(f"http://{process.http}/") as page:
         assert "drain agent a1" in " ".join(page.read().decode().split())
 
@@ -116,9 +147,11 @@ def test_what_comes_next_is_listed_and_shown(process, reset):
 def test_an_export_is_applied_and_names_the_other_rule_while_one_holds(process, reset, tmp_path):
     ask(process, "limit", "set", "ops", "cpus:8")
     ask(process, "limit", "set", "ops", "cpus:2", "--for", "20d")
+    ask(process, "drain", "set", "a1", "--from", "+2h", "--for", "1h")
     ask(process, "weight", "set", "2", "--role", "eng", *WEEKLY)
     text = command(process, "settings", "export").stdout
     assert {"role": "ops", "resources": "cpus:8"} in tomllib.loads(text)["limit"]
+    assert ["from" in each for each in tomllib.loads(text)["drain"]] == [True]
     file = Path(tmp_path) / "settings.toml"
     file.write_text(text)
     assert "no differences" in printed(process, "apply", "-f", str(file))

@@ -117,7 +117,7 @@ def test_agents_that_can_only_be_drained_one_by_one_are_left_as_they_were(sessio
     ask(session.process, "drain", "set", "a1")
     done = command(session.process, "drain", "set", "a1", "a2")
     assert done.returncode == 4
-    assert ask(session.process, "drain", "list")["drains"] == [{"agent": "a1"}]
+    assert ask(session.process, "drain", "list")["drains"] == [{"agent": "a1", "from_ms": 0}]
 
 
 def test_where_no_agents_are_known_rules_are_taken_and_that_is_said(process):

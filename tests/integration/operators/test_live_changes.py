@@ -76,7 +76,7 @@ def test_a_drained_agent_is_offered_to_nobody_and_explained(session):
     change = ask(process, "drain", "set", "a1")["change"]
     assert change["warnings"] == []
     assert session.offer().agent.tolist() == [2]
-    assert ask(process, "drain", "list")["drains"] == [{"agent": "a1"}]
+    assert ask(process, "drain", "list")["drains"] == [{"agent": "a1", "from_ms": 0}]
     text = command(process, "explain", "agent", "a1").stdout
     assert "an operator drains it" in text
     assert "drain" in command(process, "status").stdout

@@ -104,6 +104,10 @@ CHANGES: dict[str, tuple[str, Holds]] = {
         "[starvation]\npatience_cycles = 9\n",
         lambda process: value(process, "starvation.patience_cycles") == "9",
     ),
+    "maintenance": (
+        "[maintenance]\nahead_s = 3600\n",
+        lambda process: value(process, "maintenance.ahead_s") == "3600",
+    ),
     "limit": (
         '[[limit]]\nrole = "ops"\nresources = "cpus:1"\n',
         lambda process: ask(process, "limit", "list")["limits"][0]["limit"] == {"cpus": 1},
@@ -122,7 +126,7 @@ CHANGES: dict[str, tuple[str, Holds]] = {
     "drain": (
         '[[drain]]\nagent = "a1"\n',
         lambda process: (
-            ask(process, "drain", "list")["drains"] == [{"agent": "a1"}]
+            ask(process, "drain", "list")["drains"] == [{"agent": "a1", "from_ms": 0}]
             and ask(process, "status")["active_agents"] == 1
         ),
     ),

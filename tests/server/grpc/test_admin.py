@@ -293,6 +293,13 @@ def test_what_a_rule_is_for_has_a_bound(stub):
     assert len(refusal(stub.ChangeRule, request)) < 200
 
 
+def test_only_the_calendar_says_when_a_drain_begins(stub):
+    request = rule_change(drain=spb.Drain(agent="a1", from_ms=5))
+    said = refusal(stub.ChangeRule, request)
+    assert "drain.from_ms = 5: only the calendar sets it" in said
+    assert not stub.ListRules(pb.ListRulesRequest(kind="drain")).rules
+
+
 def test_of_many_wrong_resources_three_are_named(loop, stub):
     tell(loop, *CLUSTER)
     names = [f"nothing-{number}" for number in range(9000)]

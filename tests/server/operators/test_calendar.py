@@ -3,6 +3,8 @@
 import random
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -144,6 +146,10 @@ class Twin:
             assert kept.schedule is not None
             if timetable.holds(kept.schedule, at_ms):
                 settings.put(kept.change)
+            elif isinstance(kept.change, SetDrain):
+                begins = (at for at, begins in timetable.changes(kept.schedule, at_ms) if begins)
+                for from_ms in islice(begins, 1):
+                    settings.put(replace(kept.change, from_ms=from_ms))
         return list(settings.rules())
 
 
@@ -243,6 +249,34 @@ def test_the_rule_for_the_same_holds_again_as_it_stands_then():
     sidecar.tick()
     assert sidecar.rules == [OTHER]
     assert not sidecar.operators.scheduled, "and what is over is forgotten"
+
+
+def test_a_drain_is_announced_with_its_time_and_again_when_it_ends():
+    sidecar, drain = Sidecar(at_ms=BEGIN_MS), SetDrain("h1")
+    schedule = Schedule(every="0 */6 * * *", for_ms=HOUR_MS)
+    sidecar.schedule(drain, schedule)
+    found = timetable.window(schedule, BEGIN_MS)
+    assert found is not None
+    announced = replace(drain, from_ms=found.begin_ms)
+    for _ in range(2):
+        assert sidecar.rules == [announced]
+        assert sidecar.operators.holds_instead(drain) is None
+        sidecar.restart()
+    sidecar.at_ms = found.begin_ms
+    sidecar.tick()
+    assert sidecar.rules == [drain]
+    assert sidecar.operators.holds_instead(drain) is not None
+    sidecar.at_ms = found.end_ms
+    sidecar.tick()
+    announced = replace(drain, from_ms=found.begin_ms + 6 * HOUR_MS)
+    assert sidecar.rules == [announced]
+    assert sidecar.loop.steps == [drain, taken_back(drain), announced]
+    sidecar.set(drain)
+    assert sidecar.rules == [drain], "it is drained now, whatever comes"
+    sidecar.set(taken_back(drain))
+    assert sidecar.rules == [announced]
+    sidecar.schedule(taken_back(drain), schedule)
+    assert sidecar.rules == []
 
 
 def test_a_start_in_the_middle_applies_it_and_one_that_was_missed_is_not_applied():

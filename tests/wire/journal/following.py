@@ -273,7 +273,9 @@ class Meddled(Followed):
         )
         yield SetConstraint(role, "tenant-1*", random.choice((None, "rack=r1", "no such thing;;=")))
         yield SetLimit(role or "c", random.choice((None, {"cpus": amount, "mem": 64_000 * amount})))
-        yield SetDrain(f"host-{random.randint(0, 7)}", random.random() < 0.5)
+        from_ms = self.allocator.state.now_ms + random.randint(1, 20_000)
+        host = f"host-{random.randint(0, 7)}"
+        yield SetDrain(host, random.random() < 0.5, random.choice((0, from_ms)))
         yield SetWeight(role, "tenant-*", random.choice((None, 0.5, 3.0)))
         yield SetGang(role, "tenant-*", random.choice((None, 1, 2, 5)))
         hours = {"cpus": random.choice((5, 1_000_000, 1_000_000))}

@@ -168,7 +168,7 @@ SETTINGS = Settings(
     weights={("b", ""): SetWeight("b", "", 0.5), ("", "x*"): SetWeight("", "x*", 4.0)},
     gangs={("b", ""): SetGang("b", "", 8)},
     budgets={("b",): SetBudget("b", {"gpus": 1}, "day", True, True, "gpus:1h", "2026-11-01")},
-    drains=frozenset({"host-1", "agent-2"}),
+    drains={"host-1": 0, "agent-2": 1_795_000_000_000},
     pauses=frozenset({"b/c"}),
     shadow=PolicySpec("tsf", mode="characterised"),
 )
