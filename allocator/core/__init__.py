@@ -8,6 +8,7 @@ from allocator.core.allocator import Allocator
 from allocator.core.apply.settings import WEIGHT_MAX, WEIGHT_MIN
 from allocator.core.books.agent_rules import AgentColumns, AgentTraits, Rule, SortedRule
 from allocator.core.books.budgets import BudgetRow, budget_rows
+from allocator.core.books.caps import CapTable
 from allocator.core.books.collecting import Collecting
 from allocator.core.books.eligibility import bits
 from allocator.core.books.gang_offers import collectors, resting
@@ -93,6 +94,7 @@ from allocator.core.events import (
     Revive,
     SetAside,
     SetBudget,
+    SetCap,
     SetConstraint,
     SetDemand,
     SetDrain,
@@ -197,6 +199,7 @@ __all__ = [
     "BitWords",
     "Bools",
     "BudgetRow",
+    "CapTable",
     "Clause",
     "Collecting",
     "Comparison",
@@ -259,6 +262,7 @@ __all__ = [
     "SessionLimits",
     "SetAside",
     "SetBudget",
+    "SetCap",
     "SetConstraint",
     "SetDemand",
     "SetDrain",

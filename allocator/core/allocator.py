@@ -14,6 +14,7 @@ from allocator.core.apply import apply
 from allocator.core.apply.moves import move
 from allocator.core.apply.settings import replace_settings, set_policy, set_shadow
 from allocator.core.books import budgets, usage_over_time
+from allocator.core.books.caps import CapTable
 from allocator.core.books.quota import QuotaUse, consumed_in, quota_use
 from allocator.core.books.state import SessionLimits, State
 from allocator.core.checkpoint import Copied, Detached, restore
@@ -195,7 +196,7 @@ class Allocator:
             self.last_cycle = cycles.CycleReport(candidates, clients)
             return self._nothing(holds_back=agents is None)
         if agents is None and state.clients.gangs:
-            snapshot = renew(state, snapshot, self._snapshots.quota_tree(state).limit)
+            snapshot = renew(state, snapshot, self._snapshots.limits(state))
         seed = _seed(state.settings.seed, self.cycle)
         overruled, self._overruled = self._overruled, ""
         question = Question(state, snapshot, self._policy, self.cycle, seed, overruled)
@@ -353,6 +354,10 @@ class Allocator:
     def quota_use(self) -> QuotaUse:
         """Return what roles with a quota consume and may still get, as cycles see it."""
         return quota_use(self.state, self._snapshots.quota_tree(self.state))
+
+    def caps(self) -> CapTable:
+        """Return the caps inside roles, as cycles see them."""
+        return self._snapshots.caps(self.state)
 
     def consumed_in(self, path: str) -> Mapping[str, int]:
         """Return the holdings that count against a role's quota, by resource, without zeros."""

@@ -141,6 +141,19 @@ class SetPause(_Change):
 
 
 @dataclass(frozen=True, slots=True)
+class SetCap(_Change):
+    """The most that each holder has in a role and its descendants; None removes the cap.
+
+    `per`: what a holder is, one of `rule_kinds.PER`.
+    """
+
+    kind = rule_kinds.CAP
+    role: str
+    per: str
+    cap: Mapping[str, int] | None
+
+
+@dataclass(frozen=True, slots=True)
 class SetShadow(_Change):
     """The shadow policy, which decides the same cycles without effect; None stops it."""
 
@@ -158,6 +171,7 @@ OperatorChange: TypeAlias = (
     | SetGang
     | SetBudget
     | SetPause
+    | SetCap
     | SetShadow
 )
 """A change of one setting by an operator."""
@@ -228,6 +242,8 @@ class Settings:
     """Of several matching rules, the one that was set last applies; it overrides the label."""
     budgets: dict[tuple[str], SetBudget] = field(default_factory=dict)
     """By path of the role."""
+    caps: dict[tuple[str, str], SetCap] = field(default_factory=dict)
+    """By path of the role, and what each of them is for; all that apply to a client hold."""
     drains: frozenset[str] = frozenset()
     """Ids or host names of agents that are not offered."""
     pauses: frozenset[str] = frozenset()

@@ -1048,6 +1048,65 @@ class SetPauseResponse(_message.Message):
 Global___SetPauseResponse: _TypeAlias = SetPauseResponse  # noqa: Y015
 
 @_typing.final
+class ListCapsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListCapsRequest: _TypeAlias = ListCapsRequest  # noqa: Y015
+
+@_typing.final
+class ListCapsResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CAPS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def caps(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Cap]: ...
+    def __init__(
+        self,
+        *,
+        caps: _abc.Iterable[_settings_pb2.Cap] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["caps", b"caps"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListCapsResponse: _TypeAlias = ListCapsResponse  # noqa: Y015
+
+@_typing.final
+class SetCapResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CAPS_FIELD_NUMBER: _builtins.int
+    CHANGE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def caps(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Cap]: ...
+    @_builtins.property
+    def change(self) -> _settings_pb2.Change: ...
+    def __init__(
+        self,
+        *,
+        caps: _abc.Iterable[_settings_pb2.Cap] | None = ...,
+        change: _settings_pb2.Change | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["caps", b"caps", "change", b"change"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetCapResponse: _TypeAlias = SetCapResponse  # noqa: Y015
+
+@_typing.final
 class GetShadowRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1802,7 +1861,7 @@ class ResetSettingsRequest(_message.Message):
     WHAT_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def what(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """"policy", "demand", "constraint", "limit", "drain", "weight", "gang", "budget", "pause",
+        """"policy", "demand", "constraint", "limit", "drain", "weight", "gang", "budget", "pause", "cap",
         "shadow"; none: all of them.
         """
 

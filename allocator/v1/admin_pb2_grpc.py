@@ -141,6 +141,16 @@ class AdminServiceStub:
                 request_serializer=allocator_dot_v1_dot_settings__pb2.SetPauseRequest.SerializeToString,
                 response_deserializer=allocator_dot_v1_dot_admin__pb2.SetPauseResponse.FromString,
                 _registered_method=True)
+        self.ListCaps = channel.unary_unary(
+                '/allocator.v1.AdminService/ListCaps',
+                request_serializer=allocator_dot_v1_dot_admin__pb2.ListCapsRequest.SerializeToString,
+                response_deserializer=allocator_dot_v1_dot_admin__pb2.ListCapsResponse.FromString,
+                _registered_method=True)
+        self.SetCap = channel.unary_unary(
+                '/allocator.v1.AdminService/SetCap',
+                request_serializer=allocator_dot_v1_dot_settings__pb2.SetCapRequest.SerializeToString,
+                response_deserializer=allocator_dot_v1_dot_admin__pb2.SetCapResponse.FromString,
+                _registered_method=True)
         self.GetShadow = channel.unary_unary(
                 '/allocator.v1.AdminService/GetShadow',
                 request_serializer=allocator_dot_v1_dot_admin__pb2.GetShadowRequest.SerializeToString,
@@ -350,6 +360,18 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def SetPause(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListCaps(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SetCap(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -573,6 +595,16 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.SetPause,
                     request_deserializer=allocator_dot_v1_dot_settings__pb2.SetPauseRequest.FromString,
                     response_serializer=allocator_dot_v1_dot_admin__pb2.SetPauseResponse.SerializeToString,
+            ),
+            'ListCaps': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListCaps,
+                    request_deserializer=allocator_dot_v1_dot_admin__pb2.ListCapsRequest.FromString,
+                    response_serializer=allocator_dot_v1_dot_admin__pb2.ListCapsResponse.SerializeToString,
+            ),
+            'SetCap': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetCap,
+                    request_deserializer=allocator_dot_v1_dot_settings__pb2.SetCapRequest.FromString,
+                    response_serializer=allocator_dot_v1_dot_admin__pb2.SetCapResponse.SerializeToString,
             ),
             'GetShadow': grpc.unary_unary_rpc_method_handler(
                     servicer.GetShadow,
@@ -1222,6 +1254,60 @@ class AdminService:
             '/allocator.v1.AdminService/SetPause',
             allocator_dot_v1_dot_settings__pb2.SetPauseRequest.SerializeToString,
             allocator_dot_v1_dot_admin__pb2.SetPauseResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListCaps(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/allocator.v1.AdminService/ListCaps',
+            allocator_dot_v1_dot_admin__pb2.ListCapsRequest.SerializeToString,
+            allocator_dot_v1_dot_admin__pb2.ListCapsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetCap(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/allocator.v1.AdminService/SetCap',
+            allocator_dot_v1_dot_settings__pb2.SetCapRequest.SerializeToString,
+            allocator_dot_v1_dot_admin__pb2.SetCapResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -58,6 +58,8 @@ class AdminServiceStub:
     SetBudget: _grpc.UnaryUnaryMultiCallable[_settings_pb2.SetBudgetRequest, _admin_pb2.SetBudgetResponse]
     ListPauses: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListPausesRequest, _admin_pb2.ListPausesResponse]
     SetPause: _grpc.UnaryUnaryMultiCallable[_settings_pb2.SetPauseRequest, _admin_pb2.SetPauseResponse]
+    ListCaps: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListCapsRequest, _admin_pb2.ListCapsResponse]
+    SetCap: _grpc.UnaryUnaryMultiCallable[_settings_pb2.SetCapRequest, _admin_pb2.SetCapResponse]
     GetShadow: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetShadowRequest, _admin_pb2.GetShadowResponse]
     """Compares the decisions of the shadow policy with the actual ones."""
     SetShadow: _grpc.UnaryUnaryMultiCallable[_settings_pb2.SetShadowRequest, _admin_pb2.SetShadowResponse]
@@ -120,6 +122,8 @@ class AdminServiceAsyncStub(AdminServiceStub):
     SetBudget: _aio.UnaryUnaryMultiCallable[_settings_pb2.SetBudgetRequest, _admin_pb2.SetBudgetResponse]  # type: ignore[assignment]
     ListPauses: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListPausesRequest, _admin_pb2.ListPausesResponse]  # type: ignore[assignment]
     SetPause: _aio.UnaryUnaryMultiCallable[_settings_pb2.SetPauseRequest, _admin_pb2.SetPauseResponse]  # type: ignore[assignment]
+    ListCaps: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListCapsRequest, _admin_pb2.ListCapsResponse]  # type: ignore[assignment]
+    SetCap: _aio.UnaryUnaryMultiCallable[_settings_pb2.SetCapRequest, _admin_pb2.SetCapResponse]  # type: ignore[assignment]
     GetShadow: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetShadowRequest, _admin_pb2.GetShadowResponse]  # type: ignore[assignment]
     """Compares the decisions of the shadow policy with the actual ones."""
     SetShadow: _aio.UnaryUnaryMultiCallable[_settings_pb2.SetShadowRequest, _admin_pb2.SetShadowResponse]  # type: ignore[assignment]
@@ -305,6 +309,20 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _settings_pb2.SetPauseRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.SetPauseResponse, _abc.Awaitable[_admin_pb2.SetPauseResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def ListCaps(
+        self,
+        request: _admin_pb2.ListCapsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ListCapsResponse, _abc.Awaitable[_admin_pb2.ListCapsResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def SetCap(
+        self,
+        request: _settings_pb2.SetCapRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.SetCapResponse, _abc.Awaitable[_admin_pb2.SetCapResponse]]: ...
 
     @_abc_1.abstractmethod
     def GetShadow(

@@ -338,6 +338,37 @@ class Budget(_message.Message):
 Global___Budget: _TypeAlias = Budget  # noqa: Y015
 
 @_typing.final
+class Cap(_message.Message):
+    """The most that each framework, or all frameworks of each principal or user together, may hold in a
+    role and its descendants.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROLE_FIELD_NUMBER: _builtins.int
+    PER_FIELD_NUMBER: _builtins.int
+    CAP_FIELD_NUMBER: _builtins.int
+    role: _builtins.str
+    per: _builtins.str
+    """"framework", "principal" or "user"."""
+    @_builtins.property
+    def cap(self) -> _types_pb2.Quantities: ...
+    def __init__(
+        self,
+        *,
+        role: _builtins.str = ...,
+        per: _builtins.str = ...,
+        cap: _types_pb2.Quantities | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["cap", b"cap"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cap", b"cap", "per", b"per", "role", b"role"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Cap: _TypeAlias = Cap  # noqa: Y015
+
+@_typing.final
 class SetDemandRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -600,6 +631,36 @@ class SetPauseRequest(_message.Message):
 Global___SetPauseRequest: _TypeAlias = SetPauseRequest  # noqa: Y015
 
 @_typing.final
+class SetCapRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CAP_FIELD_NUMBER: _builtins.int
+    REMOVE_FIELD_NUMBER: _builtins.int
+    DRY_RUN_FIELD_NUMBER: _builtins.int
+    FORCE_FIELD_NUMBER: _builtins.int
+    remove: _builtins.bool
+    dry_run: _builtins.bool
+    force: _builtins.bool
+    """As in SetDemandRequest."""
+    @_builtins.property
+    def cap(self) -> Global___Cap: ...
+    def __init__(
+        self,
+        *,
+        cap: Global___Cap | None = ...,
+        remove: _builtins.bool = ...,
+        dry_run: _builtins.bool = ...,
+        force: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["cap", b"cap"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cap", b"cap", "dry_run", b"dry_run", "force", b"force", "remove", b"remove"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetCapRequest: _TypeAlias = SetCapRequest  # noqa: Y015
+
+@_typing.final
 class SetShadowRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -742,7 +803,7 @@ class Setting(_message.Message):
     MATCH_FIELD_NUMBER: _builtins.int
     key: _builtins.str
     """Section and key of the configuration; for a rule, "demand", "constraint", "limit", "drain",
-    "weight", "gang", "budget" or "pause".
+    "weight", "gang", "budget", "pause" or "cap".
     """
     scope: _builtins.str
     """The scope of a rule, such as "role eng/*"; empty for other settings."""
@@ -868,6 +929,7 @@ class KeptChange(_message.Message):
     GANG_FIELD_NUMBER: _builtins.int
     BUDGET_FIELD_NUMBER: _builtins.int
     PAUSE_FIELD_NUMBER: _builtins.int
+    CAP_FIELD_NUMBER: _builtins.int
     SCHEDULE_FIELD_NUMBER: _builtins.int
     by: _builtins.str
     at_ms: _builtins.int
@@ -892,6 +954,8 @@ class KeptChange(_message.Message):
     @_builtins.property
     def pause(self) -> Global___SetPauseRequest: ...
     @_builtins.property
+    def cap(self) -> Global___SetCapRequest: ...
+    @_builtins.property
     def schedule(self) -> Global___Schedule:
         """Set: a rule by calendar, which holds at these times instead of the rule for the same."""
 
@@ -910,13 +974,14 @@ class KeptChange(_message.Message):
         gang: Global___SetGangRequest | None = ...,
         budget: Global___SetBudgetRequest | None = ...,
         pause: Global___SetPauseRequest | None = ...,
+        cap: Global___SetCapRequest | None = ...,
         schedule: Global___Schedule | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["budget", b"budget", "change", b"change", "constraint", b"constraint", "demand", b"demand", "drain", b"drain", "gang", b"gang", "limit", b"limit", "pause", b"pause", "policy", b"policy", "schedule", b"schedule", "shadow", b"shadow", "weight", b"weight"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["budget", b"budget", "cap", b"cap", "change", b"change", "constraint", b"constraint", "demand", b"demand", "drain", b"drain", "gang", b"gang", "limit", b"limit", "pause", b"pause", "policy", b"policy", "schedule", b"schedule", "shadow", b"shadow", "weight", b"weight"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "budget", b"budget", "by", b"by", "change", b"change", "constraint", b"constraint", "demand", b"demand", "drain", b"drain", "gang", b"gang", "limit", b"limit", "pause", b"pause", "policy", b"policy", "schedule", b"schedule", "shadow", b"shadow", "weight", b"weight"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "budget", b"budget", "by", b"by", "cap", b"cap", "change", b"change", "constraint", b"constraint", "demand", b"demand", "drain", b"drain", "gang", b"gang", "limit", b"limit", "pause", b"pause", "policy", b"policy", "schedule", b"schedule", "shadow", b"shadow", "weight", b"weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_change: _TypeAlias = _typing.Literal["policy", "demand", "constraint", "limit", "drain", "weight", "shadow", "gang", "budget", "pause"]  # noqa: Y015
+    _WhichOneofReturnType_change: _TypeAlias = _typing.Literal["policy", "demand", "constraint", "limit", "drain", "weight", "shadow", "gang", "budget", "pause", "cap"]  # noqa: Y015
     _WhichOneofArgType_change: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_change) -> _WhichOneofReturnType_change | None: ...
 

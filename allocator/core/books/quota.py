@@ -82,7 +82,7 @@ def quota_tree(state: State) -> QuotaTree:
     guarantee[:, ~scalar] = 0
     return QuotaTree(
         path=path,
-        above=_innermost(row, (each.rpartition("/")[0] for each in path)),
+        above=innermost(row, (each.rpartition("/")[0] for each in path)),
         limit=limit,
         guarantee=guarantee,
         of_kind=_of_kind(state, row),
@@ -97,14 +97,14 @@ def with_roles_of(state: State, tree: QuotaTree) -> QuotaTree:
 
 
 def _of_kind(state: State, row: dict[str, int]) -> Ints:
-    return _innermost(row, (kind.reserved_role if kind else "" for kind in state.space.kinds))
+    return innermost(row, (kind.reserved_role if kind else "" for kind in state.space.kinds))
 
 
 def _of_role(state: State, row: dict[str, int]) -> Ints:
     return state.roles.inherit(row, -1)
 
 
-def _innermost(row: dict[str, int], paths: Iterable[str]) -> Ints:
+def innermost(row: dict[str, int], paths: Iterable[str]) -> Ints:
     """Return the index of the deepest role in `row` that contains or is each path; -1: none."""
     # Compute the depth once for all paths, because there may be thousands.
     deepest = max((each.count("/") for each in row), default=0)
@@ -163,17 +163,8 @@ def quota_use(state: State, tree: QuotaTree) -> QuotaUse:
     )
 
 
-def bounds_of(state: State, tree: QuotaTree, first_grant: Ints) -> Bounds:
-    """Compute what quotas leave, and how much more each framework may have on offer.
-
-    `first_grant` (C, R), in thousandths: the amount that any offer to the client begins with;
-        zeros if its demand is unknown.
-    """
-    bounds = _of_quotas(state, tree)
-    return bounds if state.settings.outstanding_max >= 1 else _with_caps(state, bounds, first_grant)
-
-
-def _of_quotas(state: State, tree: QuotaTree) -> Bounds:
+def bounds_of(state: State, tree: QuotaTree) -> Bounds:
+    """Compute what quotas leave."""
     space, clients = state.space, state.clients
     if not tree.path:
         return Bounds.none(len(clients.framework), len(space.names))
@@ -181,7 +172,7 @@ def _of_quotas(state: State, tree: QuotaTree) -> Bounds:
     owed = np.maximum(tree.guarantee - used, 0)
     return Bounds(
         of_client=tree.of_role[clients.role],
-        of_framework=np.full(len(clients.framework), -1),
+        further=np.empty((len(clients.framework), 0), np.int64),
         above=tree.above,
         left=left_of(tree, used),
         owed=owed,
@@ -265,11 +256,16 @@ def parts_of_clients(tree: QuotaTree, of_client: Ints, weight: Floats) -> tuple[
     return limit, guarantee
 
 
-def _with_caps(state: State, bounds: Bounds, first_grant: Ints) -> Bounds:
+def with_outstanding(state: State, bounds: Bounds, first_grant: Ints) -> Bounds:
     """Add a bound for each framework: the amount on offer, and not in use, in all its roles.
 
     What is offered already counts, whatever its kind; what this cycle offers counts as for quotas.
+
+    `first_grant` (C, R), in thousandths: the amount that any offer to the client begins with;
+        zeros if its demand is unknown.
     """
+    if state.settings.outstanding_max >= 1:
+        return bounds
     clients, frameworks = state.clients, len(state.frameworks.bound)
     # What each framework has on offer in all its roles, and its maximum: its part of the cluster,
     # but at least what one offer begins with.
@@ -277,11 +273,5 @@ def _with_caps(state: State, bounds: Bounds, first_grant: Ints) -> Bounds:
     np.add.at(offered, clients.framework, state.offered_by_column())
     most = np.tile(_cap(state), (frameworks, 1))
     np.maximum.at(most, clients.framework, first_grant)
-    left = most - offered
     # Role and framework bounds are not nested, so each client is under both.
-    return bounds._replace(
-        of_framework=len(bounds.above) + clients.framework,
-        above=np.concatenate([bounds.above, np.full(frameworks, -1)]),
-        left=np.concatenate([bounds.left, left]),
-        owed=np.concatenate([bounds.owed, np.zeros_like(left)]),
-    )
+    return bounds.with_further(most - offered, clients.framework[:, None])

@@ -174,7 +174,7 @@ def _check_specials(snapshot: Snapshot, grants: Grants) -> None:
 
 
 def _check_bounds(snapshot: Snapshot, grants: Grants) -> None:
-    """Verify that no limit of a role or framework is exceeded."""
+    """Verify that no limit, cap or bound of a framework is exceeded."""
     bounds = snapshot.bounds
     if not len(bounds.above):
         return
@@ -187,8 +187,8 @@ def _check_bounds(snapshot: Snapshot, grants: Grants) -> None:
         inside = bound >= 0
         np.add.at(given, bound[inside], counted[inside])
         bound = np.where(inside, bounds.above[bound], -1)
-    own = bounds.of_framework[grants.client]
-    np.add.at(given, own[own >= 0], counted[own >= 0])
+    for own in bounds.further[grants.client].T:
+        np.add.at(given, own[own >= 0], counted[own >= 0])
     if (given > np.maximum(bounds.left, 0)).any():
         raise BadGrantError("more granted than a limit allows")
 

@@ -63,6 +63,7 @@ from allocator.core.events.holdings import (
 from allocator.core.settings import (
     OperatorChange,
     SetBudget,
+    SetCap,
     SetConstraint,
     SetDemand,
     SetDrain,
@@ -143,6 +144,7 @@ __all__ = [
     "Revive",
     "SetAside",
     "SetBudget",
+    "SetCap",
     "SetConstraint",
     "SetDemand",
     "SetDrain",

@@ -82,6 +82,9 @@ rules = {
         ),
         **flags,
     ),
+    "cap": st.builds(
+        spb.SetCapRequest, cap=st.builds(spb.Cap, role=texts, per=texts, cap=amounts), **flags
+    ),
     "drain": st.builds(spb.SetDrainRequest, drain=st.builds(spb.Drain, agent=texts), **flags),
     "shadow": st.builds(spb.SetShadowRequest, policy=policy, dry_run=st.booleans()),
 }

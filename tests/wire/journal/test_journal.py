@@ -14,6 +14,7 @@ from allocator.core import (
     PolicySpec,
     SessionLimits,
     SetBudget,
+    SetCap,
     SetConstraint,
     SetDemand,
     SetDrain,
@@ -174,6 +175,7 @@ SETTINGS = Settings(
     budgets={("b",): SetBudget("b", {"gpus": 1}, "day", True, True, "gpus:1h", "2026-11-01")},
     drains=frozenset({"host-1", "agent-2"}),
     pauses=frozenset({"b/c"}),
+    caps={("b", "user"): SetCap("b", "user", {"cpus": 1500})},
     shadow=PolicySpec("tsf", mode="characterised"),
 )
 
@@ -207,6 +209,8 @@ def test_the_first_record_holds_all_settings():
         SetBudget("a/b", None),
         SetPause("a"),
         SetPause("a", paused=False),
+        SetCap("a", "principal", {"gpus": 2000}),
+        SetCap("a", "framework", None),
         SetShadow(PolicySpec("choosy", mode="characterised", parameters={"unit": "tasks"})),
         SetShadow(None),
         SETTINGS,
