@@ -431,6 +431,30 @@ PAUSE = SettingKind(
     none="no role is paused",
 )
 
+CLAIM = SettingKind(
+    "claim",
+    Scope.ROLE,
+    Value.AMOUNTS,
+    "claim",
+    what="What a role and its descendants are served first with, beyond the guarantee of the"
+    " master's quotas. It is lent: others are offered what the role does not use.",
+    group="Claims of roles: they are served first up to it, and lend what they do not use.",
+    scheduled=True,
+    commands=(
+        "List the claims.",
+        "Serve a role first until it has its guarantee and this; others may use it meanwhile.",
+        "Remove a role's claim.",
+    ),
+    examples=("eng 'cpus:100;mem:256Gi'", "eng"),
+    called="resources",
+    meaning="The claim.",
+    hint="The claim, as in 'cpus:20;mem:65536' (MiB) or 'cpus:20;mem:64Gi'.",
+    example="cpus:20;mem:65536",
+    refused=frozenset({Doubt.NO_SUCH_RESOURCE}),
+    column="claims",
+    none="no claims",
+)
+
 CAP = SettingKind(
     "cap",
     Scope.HOLDERS,
@@ -461,7 +485,8 @@ KINDS: Mapping[str, SettingKind] = MappingProxyType(
     {
         kind.name: kind
         for kind in (
-            *(POLICY, DEMAND, CONSTRAINT, LIMIT, DRAIN, WEIGHT, GANG, BUDGET, PAUSE, CAP, SHADOW),
+            *(POLICY, DEMAND, CONSTRAINT, LIMIT, DRAIN, WEIGHT, GANG, BUDGET, PAUSE, CLAIM),
+            *(CAP, SHADOW),
         )
     }
 )

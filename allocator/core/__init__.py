@@ -41,6 +41,7 @@ from allocator.core.cycle.gangs import lines_of, need_of, without_collected
 from allocator.core.cycle.minimums import reaches
 from allocator.core.cycle.room import tasks_in
 from allocator.core.cycle.snapshot_builder import frozen
+from allocator.core.cycle.within_claims import claimants
 from allocator.core.demand.budget_memory import GAP_MS, Spent, check_credit, over_in_words
 from allocator.core.demand.demand_memory import DemandMemory, Remembered
 from allocator.core.demand.durations import (
@@ -95,6 +96,7 @@ from allocator.core.events import (
     SetAside,
     SetBudget,
     SetCap,
+    SetClaim,
     SetConstraint,
     SetDemand,
     SetDrain,
@@ -263,6 +265,7 @@ __all__ = [
     "SetAside",
     "SetBudget",
     "SetCap",
+    "SetClaim",
     "SetConstraint",
     "SetDemand",
     "SetDrain",
@@ -301,6 +304,7 @@ __all__ = [
     "budget_rows",
     "check_credit",
     "check_told",
+    "claimants",
     "clauses_of_label",
     "collectors",
     "compare_beside",

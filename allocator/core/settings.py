@@ -141,6 +141,18 @@ class SetPause(_Change):
 
 
 @dataclass(frozen=True, slots=True)
+class SetClaim(_Change):
+    """What a role and its descendants are served first with, beyond the guarantee; None: nothing.
+
+    Nothing is kept free for it.
+    """
+
+    kind = rule_kinds.CLAIM
+    role: str
+    claim: Mapping[str, int] | None
+
+
+@dataclass(frozen=True, slots=True)
 class SetCap(_Change):
     """The most that each holder has in a role and its descendants; None removes the cap.
 
@@ -171,6 +183,7 @@ OperatorChange: TypeAlias = (
     | SetGang
     | SetBudget
     | SetPause
+    | SetClaim
     | SetCap
     | SetShadow
 )
@@ -241,6 +254,8 @@ class Settings:
     gangs: dict[tuple[str, str], SetGang] = field(default_factory=dict)
     """Of several matching rules, the one that was set last applies; it overrides the label."""
     budgets: dict[tuple[str], SetBudget] = field(default_factory=dict)
+    """By path of the role."""
+    claims: dict[tuple[str], SetClaim] = field(default_factory=dict)
     """By path of the role."""
     caps: dict[tuple[str, str], SetCap] = field(default_factory=dict)
     """By path of the role, and what each of them is for; all that apply to a client hold."""

@@ -324,6 +324,9 @@ class Snapshot:
     - `gangs`: None if there are none. Policies can ignore it.
     - `over_budget` (C,): clients that are served after all others; None if there are none. Policies
       can ignore it.
+    - `claimed` (q, R), in thousandths: what each of the first rows of `bounds`, a role, is entitled
+      to beyond what it consumes; -1: it claims nothing of it. None if there are no claims. Policies
+      can ignore it.
     """
 
     resources: tuple[str, ...]
@@ -353,6 +356,7 @@ class Snapshot:
     plan: Plan | None = None
     gangs: Gangs | None = None
     over_budget: Bools | None = None
+    claimed: Ints | None = None
 
     @cached_property
     def free_by_column(self) -> Ints:

@@ -1048,6 +1048,65 @@ class SetPauseResponse(_message.Message):
 Global___SetPauseResponse: _TypeAlias = SetPauseResponse  # noqa: Y015
 
 @_typing.final
+class ListClaimsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListClaimsRequest: _TypeAlias = ListClaimsRequest  # noqa: Y015
+
+@_typing.final
+class ListClaimsResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CLAIMS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def claims(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Claim]: ...
+    def __init__(
+        self,
+        *,
+        claims: _abc.Iterable[_settings_pb2.Claim] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["claims", b"claims"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListClaimsResponse: _TypeAlias = ListClaimsResponse  # noqa: Y015
+
+@_typing.final
+class SetClaimResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CLAIMS_FIELD_NUMBER: _builtins.int
+    CHANGE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def claims(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Claim]: ...
+    @_builtins.property
+    def change(self) -> _settings_pb2.Change: ...
+    def __init__(
+        self,
+        *,
+        claims: _abc.Iterable[_settings_pb2.Claim] | None = ...,
+        change: _settings_pb2.Change | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "claims", b"claims"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetClaimResponse: _TypeAlias = SetClaimResponse  # noqa: Y015
+
+@_typing.final
 class ListCapsRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1861,8 +1920,8 @@ class ResetSettingsRequest(_message.Message):
     WHAT_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def what(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """"policy", "demand", "constraint", "limit", "drain", "weight", "gang", "budget", "pause", "cap",
-        "shadow"; none: all of them.
+        """"policy", "demand", "constraint", "limit", "drain", "weight", "gang", "budget", "pause",
+        "claim", "cap", "shadow"; none: all of them.
         """
 
     def __init__(

@@ -141,6 +141,16 @@ class AdminServiceStub:
                 request_serializer=allocator_dot_v1_dot_settings__pb2.SetPauseRequest.SerializeToString,
                 response_deserializer=allocator_dot_v1_dot_admin__pb2.SetPauseResponse.FromString,
                 _registered_method=True)
+        self.ListClaims = channel.unary_unary(
+                '/allocator.v1.AdminService/ListClaims',
+                request_serializer=allocator_dot_v1_dot_admin__pb2.ListClaimsRequest.SerializeToString,
+                response_deserializer=allocator_dot_v1_dot_admin__pb2.ListClaimsResponse.FromString,
+                _registered_method=True)
+        self.SetClaim = channel.unary_unary(
+                '/allocator.v1.AdminService/SetClaim',
+                request_serializer=allocator_dot_v1_dot_settings__pb2.SetClaimRequest.SerializeToString,
+                response_deserializer=allocator_dot_v1_dot_admin__pb2.SetClaimResponse.FromString,
+                _registered_method=True)
         self.ListCaps = channel.unary_unary(
                 '/allocator.v1.AdminService/ListCaps',
                 request_serializer=allocator_dot_v1_dot_admin__pb2.ListCapsRequest.SerializeToString,
@@ -360,6 +370,18 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def SetPause(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListClaims(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SetClaim(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -595,6 +617,16 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.SetPause,
                     request_deserializer=allocator_dot_v1_dot_settings__pb2.SetPauseRequest.FromString,
                     response_serializer=allocator_dot_v1_dot_admin__pb2.SetPauseResponse.SerializeToString,
+            ),
+            'ListClaims': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListClaims,
+                    request_deserializer=allocator_dot_v1_dot_admin__pb2.ListClaimsRequest.FromString,
+                    response_serializer=allocator_dot_v1_dot_admin__pb2.ListClaimsResponse.SerializeToString,
+            ),
+            'SetClaim': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetClaim,
+                    request_deserializer=allocator_dot_v1_dot_settings__pb2.SetClaimRequest.FromString,
+                    response_serializer=allocator_dot_v1_dot_admin__pb2.SetClaimResponse.SerializeToString,
             ),
             'ListCaps': grpc.unary_unary_rpc_method_handler(
                     servicer.ListCaps,
@@ -1254,6 +1286,60 @@ class AdminService:
             '/allocator.v1.AdminService/SetPause',
             allocator_dot_v1_dot_settings__pb2.SetPauseRequest.SerializeToString,
             allocator_dot_v1_dot_admin__pb2.SetPauseResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListClaims(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/allocator.v1.AdminService/ListClaims',
+            allocator_dot_v1_dot_admin__pb2.ListClaimsRequest.SerializeToString,
+            allocator_dot_v1_dot_admin__pb2.ListClaimsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetClaim(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/allocator.v1.AdminService/SetClaim',
+            allocator_dot_v1_dot_settings__pb2.SetClaimRequest.SerializeToString,
+            allocator_dot_v1_dot_admin__pb2.SetClaimResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -58,6 +58,8 @@ class AdminServiceStub:
     SetBudget: _grpc.UnaryUnaryMultiCallable[_settings_pb2.SetBudgetRequest, _admin_pb2.SetBudgetResponse]
     ListPauses: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListPausesRequest, _admin_pb2.ListPausesResponse]
     SetPause: _grpc.UnaryUnaryMultiCallable[_settings_pb2.SetPauseRequest, _admin_pb2.SetPauseResponse]
+    ListClaims: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListClaimsRequest, _admin_pb2.ListClaimsResponse]
+    SetClaim: _grpc.UnaryUnaryMultiCallable[_settings_pb2.SetClaimRequest, _admin_pb2.SetClaimResponse]
     ListCaps: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListCapsRequest, _admin_pb2.ListCapsResponse]
     SetCap: _grpc.UnaryUnaryMultiCallable[_settings_pb2.SetCapRequest, _admin_pb2.SetCapResponse]
     GetShadow: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetShadowRequest, _admin_pb2.GetShadowResponse]
@@ -122,6 +124,8 @@ class AdminServiceAsyncStub(AdminServiceStub):
     SetBudget: _aio.UnaryUnaryMultiCallable[_settings_pb2.SetBudgetRequest, _admin_pb2.SetBudgetResponse]  # type: ignore[assignment]
     ListPauses: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListPausesRequest, _admin_pb2.ListPausesResponse]  # type: ignore[assignment]
     SetPause: _aio.UnaryUnaryMultiCallable[_settings_pb2.SetPauseRequest, _admin_pb2.SetPauseResponse]  # type: ignore[assignment]
+    ListClaims: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListClaimsRequest, _admin_pb2.ListClaimsResponse]  # type: ignore[assignment]
+    SetClaim: _aio.UnaryUnaryMultiCallable[_settings_pb2.SetClaimRequest, _admin_pb2.SetClaimResponse]  # type: ignore[assignment]
     ListCaps: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListCapsRequest, _admin_pb2.ListCapsResponse]  # type: ignore[assignment]
     SetCap: _aio.UnaryUnaryMultiCallable[_settings_pb2.SetCapRequest, _admin_pb2.SetCapResponse]  # type: ignore[assignment]
     GetShadow: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetShadowRequest, _admin_pb2.GetShadowResponse]  # type: ignore[assignment]
@@ -309,6 +313,20 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _settings_pb2.SetPauseRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.SetPauseResponse, _abc.Awaitable[_admin_pb2.SetPauseResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def ListClaims(
+        self,
+        request: _admin_pb2.ListClaimsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ListClaimsResponse, _abc.Awaitable[_admin_pb2.ListClaimsResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def SetClaim(
+        self,
+        request: _settings_pb2.SetClaimRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.SetClaimResponse, _abc.Awaitable[_admin_pb2.SetClaimResponse]]: ...
 
     @_abc_1.abstractmethod
     def ListCaps(

@@ -50,6 +50,7 @@ class JournalRecord(_message.Message):
     GANG_FIELD_NUMBER: _builtins.int
     BUDGET_FIELD_NUMBER: _builtins.int
     PAUSE_FIELD_NUMBER: _builtins.int
+    CLAIM_FIELD_NUMBER: _builtins.int
     CAP_FIELD_NUMBER: _builtins.int
     session: _builtins.int
     """Number of the session, from 1 within one sidecar process; 0: the record concerns no session."""
@@ -113,6 +114,8 @@ class JournalRecord(_message.Message):
     @_builtins.property
     def pause(self) -> _settings_pb2.SetPauseRequest: ...
     @_builtins.property
+    def claim(self) -> _settings_pb2.SetClaimRequest: ...
+    @_builtins.property
     def cap(self) -> _settings_pb2.SetCapRequest: ...
     def __init__(
         self,
@@ -138,13 +141,14 @@ class JournalRecord(_message.Message):
         gang: _settings_pb2.SetGangRequest | None = ...,
         budget: _settings_pb2.SetBudgetRequest | None = ...,
         pause: _settings_pb2.SetPauseRequest | None = ...,
+        claim: _settings_pb2.SetClaimRequest | None = ...,
         cap: _settings_pb2.SetCapRequest | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "budget", b"budget", "cap", b"cap", "checkpoint_end", b"checkpoint_end", "checkpoint_piece", b"checkpoint_piece", "closed", b"closed", "constraint", b"constraint", "demand", b"demand", "drain", b"drain", "gang", b"gang", "limit", b"limit", "looked", b"looked", "opened", b"opened", "pause", b"pause", "plan", b"plan", "policy", b"policy", "record", b"record", "request", b"request", "settings", b"settings", "shadow", b"shadow", "start", b"start", "weight", b"weight"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "budget", b"budget", "cap", b"cap", "checkpoint_end", b"checkpoint_end", "checkpoint_piece", b"checkpoint_piece", "claim", b"claim", "closed", b"closed", "constraint", b"constraint", "demand", b"demand", "drain", b"drain", "gang", b"gang", "limit", b"limit", "looked", b"looked", "opened", b"opened", "pause", b"pause", "plan", b"plan", "policy", b"policy", "record", b"record", "request", b"request", "settings", b"settings", "shadow", b"shadow", "start", b"start", "weight", b"weight"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "budget", b"budget", "cap", b"cap", "checkpoint_end", b"checkpoint_end", "checkpoint_piece", b"checkpoint_piece", "closed", b"closed", "constraint", b"constraint", "demand", b"demand", "drain", b"drain", "gang", b"gang", "limit", b"limit", "looked", b"looked", "opened", b"opened", "pause", b"pause", "plan", b"plan", "policy", b"policy", "record", b"record", "request", b"request", "session", b"session", "settings", b"settings", "shadow", b"shadow", "start", b"start", "weight", b"weight"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "budget", b"budget", "cap", b"cap", "checkpoint_end", b"checkpoint_end", "checkpoint_piece", b"checkpoint_piece", "claim", b"claim", "closed", b"closed", "constraint", b"constraint", "demand", b"demand", "drain", b"drain", "gang", b"gang", "limit", b"limit", "looked", b"looked", "opened", b"opened", "pause", b"pause", "plan", b"plan", "policy", b"policy", "record", b"record", "request", b"request", "session", b"session", "settings", b"settings", "shadow", b"shadow", "start", b"start", "weight", b"weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["start", "opened", "request", "closed", "policy", "demand", "constraint", "answered", "looked", "checkpoint_piece", "checkpoint_end", "limit", "settings", "drain", "weight", "shadow", "plan", "gang", "budget", "pause", "cap"]  # noqa: Y015
+    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["start", "opened", "request", "closed", "policy", "demand", "constraint", "answered", "looked", "checkpoint_piece", "checkpoint_end", "limit", "settings", "drain", "weight", "shadow", "plan", "gang", "budget", "pause", "claim", "cap"]  # noqa: Y015
     _WhichOneofArgType_record: _TypeAlias = _typing.Literal["record", b"record"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_record) -> _WhichOneofReturnType_record | None: ...
 
@@ -183,6 +187,7 @@ class JournalStart(_message.Message):
     GANGS_FIELD_NUMBER: _builtins.int
     BUDGETS_FIELD_NUMBER: _builtins.int
     PAUSES_FIELD_NUMBER: _builtins.int
+    CLAIMS_FIELD_NUMBER: _builtins.int
     CAPS_FIELD_NUMBER: _builtins.int
     SHADOW_FIELD_NUMBER: _builtins.int
     WELCOME_FIELD_NUMBER: _builtins.int
@@ -236,6 +241,8 @@ class JournalStart(_message.Message):
     @_builtins.property
     def pauses(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Pause]: ...
     @_builtins.property
+    def claims(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Claim]: ...
+    @_builtins.property
     def caps(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Cap]: ...
     @_builtins.property
     def shadow(self) -> _settings_pb2.Policy:
@@ -275,13 +282,14 @@ class JournalStart(_message.Message):
         gangs: _abc.Iterable[_settings_pb2.Gang] | None = ...,
         budgets: _abc.Iterable[_settings_pb2.Budget] | None = ...,
         pauses: _abc.Iterable[_settings_pb2.Pause] | None = ...,
+        claims: _abc.Iterable[_settings_pb2.Claim] | None = ...,
         caps: _abc.Iterable[_settings_pb2.Cap] | None = ...,
         shadow: _settings_pb2.Policy | None = ...,
         welcome: _session_pb2.Welcome | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits", "policy", b"policy", "shadow", b"shadow", "welcome", b"welcome"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["budgets", b"budgets", "caps", b"caps", "collect_ms", b"collect_ms", "constraints", b"constraints", "demands", b"demands", "drains", b"drains", "file", b"file", "gangs", b"gangs", "half_life_ms", b"half_life_ms", "learn_after", b"learn_after", "learn_demand", b"learn_demand", "learn_patience_cycles", b"learn_patience_cycles", "limits", b"limits", "limits_of_roles", b"limits_of_roles", "outstanding_max", b"outstanding_max", "patience_cycles", b"patience_cycles", "pauses", b"pauses", "policy", b"policy", "prior_half_life_ms", b"prior_half_life_ms", "priors_max", b"priors_max", "probe_after", b"probe_after", "records_before", b"records_before", "seed", b"seed", "sessions_before", b"sessions_before", "shadow", b"shadow", "sidecar_id", b"sidecar_id", "sidecar_version", b"sidecar_version", "usage_weight", b"usage_weight", "weights", b"weights", "welcome", b"welcome"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["budgets", b"budgets", "caps", b"caps", "claims", b"claims", "collect_ms", b"collect_ms", "constraints", b"constraints", "demands", b"demands", "drains", b"drains", "file", b"file", "gangs", b"gangs", "half_life_ms", b"half_life_ms", "learn_after", b"learn_after", "learn_demand", b"learn_demand", "learn_patience_cycles", b"learn_patience_cycles", "limits", b"limits", "limits_of_roles", b"limits_of_roles", "outstanding_max", b"outstanding_max", "patience_cycles", b"patience_cycles", "pauses", b"pauses", "policy", b"policy", "prior_half_life_ms", b"prior_half_life_ms", "priors_max", b"priors_max", "probe_after", b"probe_after", "records_before", b"records_before", "seed", b"seed", "sessions_before", b"sessions_before", "shadow", b"shadow", "sidecar_id", b"sidecar_id", "sidecar_version", b"sidecar_version", "usage_weight", b"usage_weight", "weights", b"weights", "welcome", b"welcome"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -338,6 +338,33 @@ class Budget(_message.Message):
 Global___Budget: _TypeAlias = Budget  # noqa: Y015
 
 @_typing.final
+class Claim(_message.Message):
+    """What a role and its descendants are served first with, beyond the guarantee. It is lent: others are
+    offered what the role does not use.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROLE_FIELD_NUMBER: _builtins.int
+    CLAIM_FIELD_NUMBER: _builtins.int
+    role: _builtins.str
+    @_builtins.property
+    def claim(self) -> _types_pb2.Quantities: ...
+    def __init__(
+        self,
+        *,
+        role: _builtins.str = ...,
+        claim: _types_pb2.Quantities | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["claim", b"claim"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["claim", b"claim", "role", b"role"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Claim: _TypeAlias = Claim  # noqa: Y015
+
+@_typing.final
 class Cap(_message.Message):
     """The most that each framework, or all frameworks of each principal or user together, may hold in a
     role and its descendants.
@@ -631,6 +658,36 @@ class SetPauseRequest(_message.Message):
 Global___SetPauseRequest: _TypeAlias = SetPauseRequest  # noqa: Y015
 
 @_typing.final
+class SetClaimRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CLAIM_FIELD_NUMBER: _builtins.int
+    REMOVE_FIELD_NUMBER: _builtins.int
+    DRY_RUN_FIELD_NUMBER: _builtins.int
+    FORCE_FIELD_NUMBER: _builtins.int
+    remove: _builtins.bool
+    dry_run: _builtins.bool
+    force: _builtins.bool
+    """As in SetDemandRequest."""
+    @_builtins.property
+    def claim(self) -> Global___Claim: ...
+    def __init__(
+        self,
+        *,
+        claim: Global___Claim | None = ...,
+        remove: _builtins.bool = ...,
+        dry_run: _builtins.bool = ...,
+        force: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["claim", b"claim"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["claim", b"claim", "dry_run", b"dry_run", "force", b"force", "remove", b"remove"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetClaimRequest: _TypeAlias = SetClaimRequest  # noqa: Y015
+
+@_typing.final
 class SetCapRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -803,7 +860,7 @@ class Setting(_message.Message):
     MATCH_FIELD_NUMBER: _builtins.int
     key: _builtins.str
     """Section and key of the configuration; for a rule, "demand", "constraint", "limit", "drain",
-    "weight", "gang", "budget", "pause" or "cap".
+    "weight", "gang", "budget", "pause", "claim" or "cap".
     """
     scope: _builtins.str
     """The scope of a rule, such as "role eng/*"; empty for other settings."""
@@ -929,6 +986,7 @@ class KeptChange(_message.Message):
     GANG_FIELD_NUMBER: _builtins.int
     BUDGET_FIELD_NUMBER: _builtins.int
     PAUSE_FIELD_NUMBER: _builtins.int
+    CLAIM_FIELD_NUMBER: _builtins.int
     CAP_FIELD_NUMBER: _builtins.int
     SCHEDULE_FIELD_NUMBER: _builtins.int
     by: _builtins.str
@@ -954,6 +1012,8 @@ class KeptChange(_message.Message):
     @_builtins.property
     def pause(self) -> Global___SetPauseRequest: ...
     @_builtins.property
+    def claim(self) -> Global___SetClaimRequest: ...
+    @_builtins.property
     def cap(self) -> Global___SetCapRequest: ...
     @_builtins.property
     def schedule(self) -> Global___Schedule:
@@ -974,14 +1034,15 @@ class KeptChange(_message.Message):
         gang: Global___SetGangRequest | None = ...,
         budget: Global___SetBudgetRequest | None = ...,
         pause: Global___SetPauseRequest | None = ...,
+        claim: Global___SetClaimRequest | None = ...,
         cap: Global___SetCapRequest | None = ...,
         schedule: Global___Schedule | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["budget", b"budget", "cap", b"cap", "change", b"change", "constraint", b"constraint", "demand", b"demand", "drain", b"drain", "gang", b"gang", "limit", b"limit", "pause", b"pause", "policy", b"policy", "schedule", b"schedule", "shadow", b"shadow", "weight", b"weight"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["budget", b"budget", "cap", b"cap", "change", b"change", "claim", b"claim", "constraint", b"constraint", "demand", b"demand", "drain", b"drain", "gang", b"gang", "limit", b"limit", "pause", b"pause", "policy", b"policy", "schedule", b"schedule", "shadow", b"shadow", "weight", b"weight"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "budget", b"budget", "by", b"by", "cap", b"cap", "change", b"change", "constraint", b"constraint", "demand", b"demand", "drain", b"drain", "gang", b"gang", "limit", b"limit", "pause", b"pause", "policy", b"policy", "schedule", b"schedule", "shadow", b"shadow", "weight", b"weight"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "budget", b"budget", "by", b"by", "cap", b"cap", "change", b"change", "claim", b"claim", "constraint", b"constraint", "demand", b"demand", "drain", b"drain", "gang", b"gang", "limit", b"limit", "pause", b"pause", "policy", b"policy", "schedule", b"schedule", "shadow", b"shadow", "weight", b"weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_change: _TypeAlias = _typing.Literal["policy", "demand", "constraint", "limit", "drain", "weight", "shadow", "gang", "budget", "pause", "cap"]  # noqa: Y015
+    _WhichOneofReturnType_change: _TypeAlias = _typing.Literal["policy", "demand", "constraint", "limit", "drain", "weight", "shadow", "gang", "budget", "pause", "claim", "cap"]  # noqa: Y015
     _WhichOneofArgType_change: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_change) -> _WhichOneofReturnType_change | None: ...
 

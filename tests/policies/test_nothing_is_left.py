@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from allocator.core import DEMAND_LABEL, PolicySpec, SetBudget, SetCap, SetPause
+from allocator.core import DEMAND_LABEL, PolicySpec, SetBudget, SetCap, SetClaim, SetPause
 from allocator.core.books.quota import with_outstanding
 from allocator.core.books.state import State
 from allocator.core.cycle import cycle as cycles
@@ -112,6 +112,9 @@ def restrict(world: World) -> None:
         allocator.step(SetBudget("a", {"mem": 1}, "week"))
     if frameworks % 4 == 0:
         allocator.step(SetPause("d"))
+    if (agents + frameworks) % 4 == 1:
+        allocator.step(SetClaim("b", {"cpus": 4000, "ports": 2000}))
+        allocator.step(SetClaim("b/c", {"mem": 1000_000}))
     if (agents + frameworks) % 3 == 0:
         for role, per, cap in CAPS[: agents + 1]:
             allocator.step(SetCap(role, per, cap))

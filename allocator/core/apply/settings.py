@@ -26,6 +26,7 @@ from allocator.core.events import (
     Options,
     SetBudget,
     SetCap,
+    SetClaim,
     SetLimit,
     SetPaused,
     SetPolicy,
@@ -226,9 +227,9 @@ def _refresh_nothing(_: State, _change: OperatorChange | None) -> None:
 
 
 def _refresh_roles(state: State, change: OperatorChange | None) -> None:
-    """Store limits, caps, pauses and budgets of roles.
+    """Store limits, claims, caps, pauses and budgets of roles.
 
-    Adds columns for resources that only limits and caps name, and marks quotas as changed.
+    Adds columns for resources that only these name, and marks quotas as changed.
     """
     if isinstance(change, SetBudget):
         budgets.refresh(state, change)
@@ -239,7 +240,7 @@ def _refresh_roles(state: State, change: OperatorChange | None) -> None:
     # Only the changed rule can name a new resource; there may be thousands of others.
     rules = settings.rules() if change is None else [change]
     for rule in rules:
-        if isinstance(rule, SetLimit | SetCap):
+        if isinstance(rule, SetLimit | SetClaim | SetCap):
             state.space.quantities(getattr(rule, rule.kind.field) or {})
     state.reserve()
     state.quota_version += 1

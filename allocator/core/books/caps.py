@@ -14,7 +14,7 @@ from allocator.core.books.quota import innermost
 from allocator.core.books.state import State
 from allocator.core.numba.memo import fixed
 from allocator.core.settings import SetCap
-from allocator.core.snapshot import UNBOUNDED, Bounds, Floats, Ints
+from allocator.core.snapshot import UNBOUNDED, Bools, Bounds, Floats, Ints
 from allocator.core.task_counts import whole_below
 from allocator.rule_kinds import PER
 
@@ -97,6 +97,12 @@ def with_caps(state: State, bounds: Bounds, caps: CapTable) -> Bounds:
         return bounds
     left = np.where(caps.limit < UNBOUNDED, caps.limit - _held(state, caps), UNBOUNDED)
     return bounds.with_further(left, caps.of_client)
+
+
+def capped(state: State, caps: CapTable) -> Bools:
+    """Return which clients are under a cap that leaves nothing of some resource, (C,)."""
+    reached = np.append((caps.limit <= _held(state, caps)).any(axis=1), False)
+    return np.asarray(reached[caps.of_client].any(axis=1))
 
 
 def _held(state: State, caps: CapTable) -> Ints:

@@ -24,6 +24,7 @@ class QuotaTree:
     `path`: Q paths.
     `above` (Q,): index of the nearest ancestor with a quota; -1: none.
     `limit`, `guarantee` (Q, R), in thousandths; a limit of `UNBOUNDED`: none.
+    `claim` (Q, R), in thousandths: what operators' rules promise beyond the guarantee; -1: nothing.
     `of_kind` (K,): index of the innermost role with a quota that contains the role to which the
         kind is reserved; -1: none.
     `of_role` (n,): index of the innermost role with a quota that contains or is each role; -1:
@@ -34,6 +35,7 @@ class QuotaTree:
     above: Ints
     limit: Ints
     guarantee: Ints
+    claim: Ints
     of_kind: Ints
     of_role: Ints
 
@@ -64,10 +66,12 @@ def quota_tree(state: State) -> QuotaTree:
     """Find the roles with a quota, and which of them each kind and each role is in."""
     space, quotas, limits = state.space, state.quotas, state.settings.limits
     # Deepest first, so that one pass over the rows adds up children before their parents.
-    path = sorted({*quotas, *limits}, key=lambda each: (-each.count("/"), each))
+    claims = {rule.role: rule.claim or {} for rule in state.settings.claims.values()}
+    path = sorted({*quotas, *limits, *claims}, key=lambda each: (-each.count("/"), each))
     row = {each: index for index, each in enumerate(path)}
     limit = np.full((len(path), len(space.names)), UNBOUNDED)
     guarantee = np.zeros((len(path), len(space.names)), np.int64)
+    claim = np.full_like(guarantee, -1)
     scalar = space.scalar
     for index, each in enumerate(path):
         quota = quotas.get(each, SetQuota(each, {}, {}))
@@ -77,14 +81,18 @@ def quota_tree(state: State) -> QuotaTree:
             limit[index, column] = min(limit[index, column], amount)
         for name, amount in quota.guarantees.items():
             guarantee[index, space.column(name)] = amount
+        for name, amount in claims.get(each, {}).items():
+            claim[index, space.column(name)] = amount
     # Only scalars are bounded.
     limit[:, ~scalar] = UNBOUNDED
     guarantee[:, ~scalar] = 0
+    claim[:, ~scalar] = -1
     return QuotaTree(
         path=path,
         above=innermost(row, (each.rpartition("/")[0] for each in path)),
         limit=limit,
         guarantee=guarantee,
+        claim=claim,
         of_kind=_of_kind(state, row),
         of_role=_of_role(state, row),
     )
@@ -144,7 +152,8 @@ def consumed(state: State, tree: QuotaTree) -> Ints:
 def consumed_in(state: State, path: str) -> Ints:
     """Return what a role consumes, (R,), in thousandths; it need not have a quota."""
     row, none = {path: 0}, np.zeros((1, len(state.space.names)), np.int64)
-    tree = QuotaTree([path], np.array([-1]), none, none, _of_kind(state, row), _of_role(state, row))
+    of = _of_kind(state, row), _of_role(state, row)
+    tree = QuotaTree([path], np.array([-1]), none, none, none, *of)
     return consumed(state, tree)[0]
 
 
@@ -179,6 +188,14 @@ def bounds_of(state: State, tree: QuotaTree) -> Bounds:
         available=np.where(space.scalar, available(state), UNBOUNDED),
         required=owed.sum(axis=0),
     )
+
+
+def claimed(state: State, tree: QuotaTree) -> Ints | None:
+    """Return what roles are entitled to beyond what they consume, as in a snapshot."""
+    if not state.settings.claims:
+        return None
+    left = np.maximum(tree.guarantee + tree.claim - consumed(state, tree), 0)
+    return np.where(tree.claim >= 0, left, -1)
 
 
 def is_owed(bounds: Bounds, client: Ints) -> Bools:

@@ -11,6 +11,7 @@ from allocator.core.books.competition_tree import Shape, shape
 from allocator.core.books.quota import (
     QuotaTree,
     bounds_of,
+    claimed,
     quota_tree,
     with_outstanding,
     with_roles_of,
@@ -129,6 +130,7 @@ class SnapshotBuilder:
             plan=self._plan(state, handle, excluded.shape[1]),
             gangs=self._gangs(state, demand, tree_shape, handle) if state.clients.gangs else None,
             over_budget=_over_budget(state, tree_shape) if state.memory.budgets.over else None,
+            claimed=claimed(state, self.quota_tree(state)),
         )
         return frozen(_first_served(snapshot, state.clients.waited, state.settings.patience_cycles))
 

@@ -24,6 +24,7 @@ from allocator.core import (
     Rule,
     SetBudget,
     SetCap,
+    SetClaim,
     SetConstraint,
     SetDemand,
     SetDrain,
@@ -292,6 +293,8 @@ def doubts_of(
         case SetCap():
             yield from _about_resources(cluster, value, "it would bound nothing")
             yield from _about_nothing(rule.role, value)
+        case SetClaim():
+            yield from _about_resources(cluster, value, "it would promise nothing")
         case SetBudget():
             yield from _about_resources(cluster, value, "it would bound nothing")
             yield from _about_guarantees(cluster, rule)

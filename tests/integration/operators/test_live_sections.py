@@ -134,6 +134,12 @@ CHANGES: dict[str, tuple[str, Holds]] = {
         '[[pause]]\nrole = "dev"\n',
         lambda process: ask(process, "pause", "list")["pauses"] == [{"role": "dev"}],
     ),
+    "claim": (
+        '[[claim]]\nrole = "dev"\nresources = "cpus:2"\n',
+        lambda process: (
+            ask(process, "claim", "list")["claims"] == [{"role": "dev", "claim": {"cpus": 2}}]
+        ),
+    ),
     "cap": (
         '[[cap]]\nrole = "dev"\nper = "user"\nresources = "cpus:2"\n',
         lambda process: (

@@ -82,6 +82,9 @@ rules = {
         ),
         **flags,
     ),
+    "claim": st.builds(
+        spb.SetClaimRequest, claim=st.builds(spb.Claim, role=texts, claim=amounts), **flags
+    ),
     "cap": st.builds(
         spb.SetCapRequest, cap=st.builds(spb.Cap, role=texts, per=texts, cap=amounts), **flags
     ),

@@ -20,6 +20,7 @@ from allocator.core import (
     SessionLimits,
     SetBudget,
     SetCap,
+    SetClaim,
     SetConstraint,
     SetDemand,
     SetDrain,
@@ -282,6 +283,7 @@ class Meddled(Followed):
         yield SetBudget(role, random.choice((None, hours)), "day", hard=random.random() < 0.3)
         if role:
             yield SetPause(role, random.random() < 0.3)
+            yield SetClaim(role, random.choice((None, {"cpus": amount})))
             yield SetCap(role, random.choice(PER), random.choice((None, {"cpus": amount})))
         yield SetShadow(random.choice((None, PolicySpec("tsf", mode="characterised"))))
         settings = self.allocator.settings.copied()
