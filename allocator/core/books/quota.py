@@ -281,8 +281,6 @@ def with_outstanding(state: State, bounds: Bounds, first_grant: Ints) -> Bounds:
     `first_grant` (C, R), in thousandths: the amount that any offer to the client begins with;
         zeros if its demand is unknown.
     """
-    if state.settings.outstanding_max >= 1:
-        return bounds
     clients, frameworks = state.clients, len(state.frameworks.bound)
     # What each framework has on offer in all its roles, and its maximum: its part of the cluster,
     # but at least what one offer begins with.

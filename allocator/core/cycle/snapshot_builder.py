@@ -97,10 +97,6 @@ class SnapshotBuilder:
         excluded, excluding = state.eligibility.excluded, state.eligibility.excluding
         demand = self._demand(state, capacity)
         known = steady("characterised", self._characterised(state, demand))
-        first_grant = demand
-        if state.settings.outstanding_max < 1:  # otherwise first grants are not used
-            opening = opening_tasks(demand, minimum, minimum_rows)
-            first_grant = demand * np.maximum(opening, 1)[:, None]
         tree_shape = self._tree_shape(state)
         snapshot = Snapshot(
             resources=tuple(space.names),
@@ -113,7 +109,7 @@ class SnapshotBuilder:
             handle=handle,
             minimum=minimum,
             minimum_rows=minimum_rows,
-            bounds=self._bounds(state, first_grant),
+            bounds=self._bounds(state, demand),
             held=held,
             agents_held=agents_held,
             demand=demand,
@@ -281,9 +277,12 @@ class SnapshotBuilder:
         """Return the limits and caps that the first rows of a snapshot's bounds come from."""
         return np.concatenate([self.quota_tree(state).limit, self.caps(state).limit])
 
-    def _bounds(self, state: State, first_grant: Ints) -> Bounds:
+    def _bounds(self, state: State, demand: Ints) -> Bounds:
         bounds = with_caps(state, bounds_of(state, self.quota_tree(state)), self.caps(state))
-        return with_outstanding(state, bounds, first_grant)
+        if state.settings.outstanding_max >= 1:
+            return bounds
+        opening = opening_tasks(demand, *self._minimum(state))
+        return with_outstanding(state, bounds, demand * np.maximum(opening, 1)[:, None])
 
     def _gangs(self, state: State, demand: Ints, tree_shape: Shape, handle: Ints) -> Gangs | None:
         """Return the gangs of this cycle, their sizes in lots if tasks are tiny; None: no gangs."""
