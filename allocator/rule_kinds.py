@@ -28,6 +28,8 @@ class Scope(Enum):
     """Shell patterns; an empty one matches everything."""
     ROLE = "role"
     """A role's path: the role and its descendants."""
+    HOLDERS = "role per"
+    """Each of those that hold something in a role or its descendants: one of `PER`."""
     AGENT = "agent"
     """An agent's id or host name."""
 
@@ -35,6 +37,10 @@ class Scope(Enum):
     def fields(self) -> tuple[str, ...]:
         """The names of these event fields."""
         return tuple(self.value.split())
+
+
+PER = ("framework", "principal", "user")
+"""Holders of resources: each framework by itself, or all of a principal or user together."""
 
 
 class Value(Enum):
@@ -432,12 +438,63 @@ PAUSE = SettingKind(
     none="no role is paused",
 )
 
+CLAIM = SettingKind(
+    "claim",
+    Scope.ROLE,
+    Value.AMOUNTS,
+    "claim",
+    what="What a role and its descendants are served first with, beyond the guarantee of the"
+    " master's quotas. It is lent: others are offered what the role does not use.",
+    group="Claims of roles: they are served first up to it, and lend what they do not use.",
+    scheduled=True,
+    commands=(
+        "List the claims.",
+        "Serve a role first until it has its guarantee and this; others may use it meanwhile.",
+        "Remove a role's claim.",
+    ),
+    examples=("eng 'cpus:100;mem:256Gi'", "eng"),
+    called="resources",
+    meaning="The claim.",
+    hint="The claim, as in 'cpus:20;mem:65536' (MiB) or 'cpus:20;mem:64Gi'.",
+    example="cpus:20;mem:65536",
+    refused=frozenset({Doubt.NO_SUCH_RESOURCE}),
+    column="claims",
+    none="no claims",
+)
+
+CAP = SettingKind(
+    "cap",
+    Scope.HOLDERS,
+    Value.AMOUNTS,
+    "cap",
+    what="The most that each framework, or all frameworks of each principal or user together, may"
+    " hold in a role and its descendants.",
+    group="Caps inside roles: the most that each framework, principal or user may hold.",
+    scheduled=True,
+    commands=(
+        "List the caps.",
+        "Limit what each framework, principal or user may hold in a role and its descendants.",
+        "Remove a cap.",
+    ),
+    examples=("eng 'cpus:100;mem:64Gi' --per user", "eng --per user"),
+    called="resources",
+    meaning="The cap of each of them.",
+    hint="The cap of each, as in 'cpus:20;mem:65536' (MiB) or 'cpus:20;mem:64Gi'.",
+    example="cpus:20;mem:65536",
+    refused=frozenset({Doubt.NO_SUCH_RESOURCE, Doubt.NOTHING_GRANTED}),
+    column="at most",
+    none="no caps",
+)
+
 SHADOW = SettingKind("shadow", Scope.CLUSTER, Value.POLICY, "spec")
 
 KINDS: Mapping[str, SettingKind] = MappingProxyType(
     {
         kind.name: kind
-        for kind in (POLICY, DEMAND, CONSTRAINT, LIMIT, DRAIN, WEIGHT, GANG, BUDGET, PAUSE, SHADOW)
+        for kind in (
+            *(POLICY, DEMAND, CONSTRAINT, LIMIT, DRAIN, WEIGHT, GANG, BUDGET, PAUSE, CLAIM),
+            *(CAP, SHADOW),
+        )
     }
 )
 """All kinds by name."""

@@ -63,9 +63,9 @@ class Supply:
         return result
 
     def bounds_of(self, client: int) -> list[int]:
-        """All bounds that apply to a client: those of its roles, and its framework's own."""
-        own = int(self.snapshot.bounds.of_framework[client])
-        return [*self.chain(client), *([own] if own >= 0 else [])]
+        """All bounds that apply to a client: those of its roles, and further ones."""
+        further = self.snapshot.bounds.further[client].tolist()
+        return [*self.chain(client), *(row for row in further if row >= 0)]
 
     def ceiling(self, client: int, stage: int) -> list[int]:
         """The maximum amount that may be granted of resources that count against quota."""

@@ -123,7 +123,7 @@ def snapshot_specials(draw, agents: int, clients: int, resources: int) -> Specia
 
 @st.composite
 def snapshot_bounds(draw, free: np.ndarray, clients: int) -> Bounds:
-    """Limits and guarantees of roles, and bounds of frameworks, mostly none."""
+    """Limits and guarantees of roles, caps and bounds of frameworks, mostly none."""
     resources = free.shape[1]
     count = draw(st.sampled_from([0, 0, 1, 2, 3]))
     own = draw(st.sampled_from([0, 0, 1, 2]))
@@ -133,10 +133,10 @@ def snapshot_bounds(draw, free: np.ndarray, clients: int) -> Bounds:
     limits = (UNBOUNDED, UNBOUNDED, -1000, 0, 1000, 3000, 6000)
     owed = draw(amounts((count, resources), (0, 0, 1000, 2000, 4000)))
     owed[above >= 0] = 0
-    of_framework = draw(amounts((clients,), range(max(own, 1))))
+    further = draw(amounts((clients, draw(st.sampled_from([1, 2]))), range(-1, own)))
     return Bounds(
         of_client=draw(amounts((clients,), range(-1, count))),
-        of_framework=count + of_framework if own else np.full(clients, -1),
+        further=np.where(further >= 0, count + further, -1),
         above=np.append(above, np.full(own, -1)).astype(np.int64),
         left=draw(amounts((count + own, resources), limits)),
         owed=np.concatenate([owed, np.zeros((own, resources), np.int64)]),

@@ -8,6 +8,7 @@ from allocator.core.allocator import Allocator
 from allocator.core.apply.settings import WEIGHT_MAX, WEIGHT_MIN
 from allocator.core.books.agent_rules import AgentColumns, AgentTraits, Rule, SortedRule
 from allocator.core.books.budgets import BudgetRow, budget_rows
+from allocator.core.books.caps import CapTable
 from allocator.core.books.collecting import Collecting
 from allocator.core.books.eligibility import bits
 from allocator.core.books.gang_offers import collectors, resting
@@ -40,6 +41,7 @@ from allocator.core.cycle.gangs import lines_of, need_of, without_collected
 from allocator.core.cycle.minimums import reaches
 from allocator.core.cycle.room import tasks_in
 from allocator.core.cycle.snapshot_builder import frozen
+from allocator.core.cycle.within_claims import claimants
 from allocator.core.demand.budget_memory import GAP_MS, Spent, check_credit, over_in_words
 from allocator.core.demand.demand_memory import DemandMemory, Remembered
 from allocator.core.demand.durations import (
@@ -93,6 +95,8 @@ from allocator.core.events import (
     Revive,
     SetAside,
     SetBudget,
+    SetCap,
+    SetClaim,
     SetConstraint,
     SetDemand,
     SetDrain,
@@ -197,6 +201,7 @@ __all__ = [
     "BitWords",
     "Bools",
     "BudgetRow",
+    "CapTable",
     "Clause",
     "Collecting",
     "Comparison",
@@ -259,6 +264,8 @@ __all__ = [
     "SessionLimits",
     "SetAside",
     "SetBudget",
+    "SetCap",
+    "SetClaim",
     "SetConstraint",
     "SetDemand",
     "SetDrain",
@@ -297,6 +304,7 @@ __all__ = [
     "budget_rows",
     "check_credit",
     "check_told",
+    "claimants",
     "clauses_of_label",
     "collectors",
     "compare_beside",

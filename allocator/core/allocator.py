@@ -14,6 +14,7 @@ from allocator.core.apply import apply
 from allocator.core.apply.moves import move
 from allocator.core.apply.settings import replace_settings, set_policy, set_shadow
 from allocator.core.books import budgets, usage_over_time
+from allocator.core.books.caps import CapTable, capped
 from allocator.core.books.quota import QuotaUse, consumed_in, quota_use
 from allocator.core.books.state import SessionLimits, State
 from allocator.core.checkpoint import Copied, Detached, restore
@@ -33,7 +34,7 @@ from allocator.core.plans.plan_source import FirstPlan, PlanSource
 from allocator.core.plans.problems import PlanningPolicy, PlanProblem, PlanRows
 from allocator.core.policy import Policy, PolicySpec, ScoringPolicy
 from allocator.core.settings import Settings
-from allocator.core.snapshot import Floats, Ints, Snapshot
+from allocator.core.snapshot import Bools, Floats, Ints, Snapshot
 
 
 class Allocator:
@@ -197,7 +198,7 @@ class Allocator:
             self.last_cycle = cycles.CycleReport(candidates, clients)
             return self._nothing(holds_back=agents is None)
         if agents is None and state.clients.gangs:
-            snapshot = renew(state, snapshot, self._snapshots.quota_tree(state).limit)
+            snapshot = renew(state, snapshot, self._snapshots.limits(state))
         seed = _seed(state.settings.seed, self.cycle)
         overruled, self._overruled = self._overruled, ""
         question = Question(state, snapshot, self._policy, self.cycle, seed, overruled)
@@ -355,6 +356,14 @@ class Allocator:
     def quota_use(self) -> QuotaUse:
         """Return what roles with a quota consume and may still get, as cycles see it."""
         return quota_use(self.state, self._snapshots.quota_tree(self.state))
+
+    def caps(self) -> CapTable:
+        """Return the caps inside roles, as cycles see them."""
+        return self._snapshots.caps(self.state)
+
+    def capped(self) -> Bools:
+        """Return which clients have reached a cap, (C,)."""
+        return capped(self.state, self.caps())
 
     def consumed_in(self, path: str) -> Mapping[str, int]:
         """Return the holdings that count against a role's quota, by resource, without zeros."""

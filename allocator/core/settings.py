@@ -146,6 +146,31 @@ class SetPause(_Change):
 
 
 @dataclass(frozen=True, slots=True)
+class SetClaim(_Change):
+    """What a role and its descendants are served first with, beyond the guarantee; None: nothing.
+
+    Nothing is kept free for it.
+    """
+
+    kind = rule_kinds.CLAIM
+    role: str
+    claim: Mapping[str, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class SetCap(_Change):
+    """The most that each holder has in a role and its descendants; None removes the cap.
+
+    `per`: what a holder is, one of `rule_kinds.PER`.
+    """
+
+    kind = rule_kinds.CAP
+    role: str
+    per: str
+    cap: Mapping[str, int] | None
+
+
+@dataclass(frozen=True, slots=True)
 class SetShadow(_Change):
     """The shadow policy, which decides the same cycles without effect; None stops it."""
 
@@ -163,6 +188,8 @@ OperatorChange: TypeAlias = (
     | SetGang
     | SetBudget
     | SetPause
+    | SetClaim
+    | SetCap
     | SetShadow
 )
 """A change of one setting by an operator."""
@@ -236,6 +263,10 @@ class Settings:
     """Of several matching rules, the one that was set last applies; it overrides the label."""
     budgets: dict[tuple[str], SetBudget] = field(default_factory=dict)
     """By path of the role."""
+    claims: dict[tuple[str], SetClaim] = field(default_factory=dict)
+    """By path of the role."""
+    caps: dict[tuple[str, str], SetCap] = field(default_factory=dict)
+    """By path of the role, and what each of them is for; all that apply to a client hold."""
     drains: dict[str, int] = field(default_factory=dict)
     """By id or host name of the agent: `SetDrain.from_ms`."""
     pauses: frozenset[str] = frozenset()

@@ -162,11 +162,12 @@ class Tier(IntEnum):
 class Bounds(NamedTuple):
     """What quotas leave to each role, and what must stay free for guarantees.
 
-    A row is the bound of a role with a quota, or of a framework (`outstanding_max`).
+    A row is the bound of a role with a quota, a cap inside a role, or the bound of a framework
+    (`outstanding_max`).
 
     `of_client` (C,): the innermost bound of a role that applies to each client; -1: none.
-    `of_framework` (C,): the bound of its framework, in all its roles, which applies as well and has
-        no bound above; -1: none.
+    `further` (C, n): further bounds that apply as well, none of which has a bound above: caps, and
+        the bound of its framework; -1: none.
     `above` (Q,): the next bound outwards that applies as well; -1: none.
     `left` (Q, R), in thousandths: how much more may be granted under the bound; `UNBOUNDED`: no
         limit.
@@ -176,7 +177,7 @@ class Bounds(NamedTuple):
     """
 
     of_client: Ints
-    of_framework: Ints
+    further: Ints
     above: Ints
     left: Ints
     owed: Ints
@@ -189,7 +190,7 @@ class Bounds(NamedTuple):
         nothing = np.empty((0, columns), np.int64)
         return Bounds(
             of_client=np.full(clients, -1),
-            of_framework=np.full(clients, -1),
+            further=np.empty((clients, 0), np.int64),
             above=np.empty(0, np.int64),
             left=nothing,
             owed=nothing,
@@ -198,13 +199,26 @@ class Bounds(NamedTuple):
         )
 
     def rows_of(self, client: int) -> list[int]:
-        """Return the rows that bound a client: roles, innermost first, then its framework."""
+        """Return the rows that bound a client: roles, innermost first, then further ones."""
         rows, row = [], int(self.of_client[client])
         while row >= 0:
             rows.append(row)
             row = int(self.above[row])
-        own = int(self.of_framework[client])
-        return rows if own < 0 else [*rows, own]
+        return [*rows, *(row for row in self.further[client].tolist() if row >= 0)]
+
+    def with_further(self, left: Ints, of_client: Ints) -> "Bounds":
+        """Add bounds.
+
+        `left` (q, R), in thousandths: what may be granted under each.
+        `of_client` (C, n): those that apply to each client, 0 to q-1; -1: none.
+        """
+        rows = np.where(of_client >= 0, of_client + len(self.above), -1)
+        return self._replace(
+            further=np.concatenate([self.further, rows], axis=1),
+            above=np.concatenate([self.above, np.full(len(left), -1)]),
+            left=np.concatenate([self.left, left]),
+            owed=np.concatenate([self.owed, np.zeros_like(left)]),
+        )
 
 
 class Lines(NamedTuple):
@@ -310,6 +324,9 @@ class Snapshot:
     - `gangs`: None if there are none. Policies can ignore it.
     - `over_budget` (C,): clients that are served after all others; None if there are none. Policies
       can ignore it.
+    - `claimed` (q, R), in thousandths: what each of the first rows of `bounds`, a role, is entitled
+      to beyond what it consumes; -1: it claims nothing of it. None if there are no claims. Policies
+      can ignore it.
     """
 
     resources: tuple[str, ...]
@@ -339,6 +356,7 @@ class Snapshot:
     plan: Plan | None = None
     gangs: Gangs | None = None
     over_budget: Bools | None = None
+    claimed: Ints | None = None
 
     @cached_property
     def free_by_column(self) -> Ints:

@@ -8,6 +8,7 @@ import numpy as np
 
 from allocator.core import (
     NOWHERE,
+    UNBOUNDED,
     Bools,
     Collecting,
     Ints,
@@ -349,6 +350,7 @@ def _of_bounds(work: _Work, checker: PairChecker, pairs: Pairs, barring: Barring
 
 def _mark_bound(work: _Work, checker: PairChecker, bound: int | None, where: Bools) -> None:
     picture, bounds = work.picture, checker.snapshot.bounds
+    roles, caps = len(picture.bound_paths), picture.caps
     if bound is None:
         owed = [
             f"{path} ({_text(picture, bounds.owed[row])})"
@@ -357,13 +359,20 @@ def _mark_bound(work: _Work, checker: PairChecker, bound: int | None, where: Boo
         ]
         cause = f"what is free is kept for guarantees: {', '.join(owed[:EXAMPLES])}"
         work.mark("headroom", cause, where, "lower a guarantee, or add agents")
-    elif bound < len(picture.bound_paths):
+    elif bound < roles:
         path, quotas = picture.bound_paths[bound], picture.quotas
-        limited = bounds.left[bound] < 2**61
+        limited = bounds.left[bound] < UNBOUNDED
         had = _text(picture, np.where(limited, quotas.consumed[bound], 0)) or "nothing"
         limit = _text(picture, np.where(limited, quotas.limit[bound], 0)) or "nothing"
         cause = f"the limit of the role {path}: {had} of {limit} is consumed"
         work.mark("limit", cause, where, f"raise the limit of {path}, or free what it holds")
+    elif bound < roles + len(caps.rule):
+        rule, limit = caps.rule[bound - roles], caps.limit[bound - roles]
+        limited = limit < UNBOUNDED
+        had = _text(picture, np.where(limited, limit - bounds.left[bound], 0)) or "nothing"
+        most = _text(picture, np.where(limited, limit, 0)) or "nothing"
+        cause = f"the cap per {rule.per} of the role {rule.role}: {_holder(work, rule.per)}"
+        work.mark("cap", f"{cause} has {had} of {most}", where, "raise the cap, or wait")
     else:
         part = f"{100 * picture.outstanding_max:g} %"
         mine = picture.names.framework == picture.names.framework[work.subject.client]
@@ -375,6 +384,16 @@ def _mark_bound(work: _Work, checker: PairChecker, bound: int | None, where: Boo
         else:
             cause = f"one framework may have {part} on offer: less than the minimum of an offer"
             work.mark("cap", cause, where, "raise outstanding_max, or lower the minimum")
+
+
+def _holder(work: _Work, per: str) -> str:
+    """Name what a cap holds for: the client's framework, its principal or its user."""
+    if per == "framework":
+        return "it"
+    names = work.picture.names
+    info = names.info[int(names.framework[work.subject.client])]
+    name = getattr(info, per, "")
+    return f"{per} {quoted(name)}" if name else f"every framework without a {per} together"
 
 
 def _of_minimum(work: _Work, where: Bools) -> None:

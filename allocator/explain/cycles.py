@@ -23,6 +23,7 @@ from allocator.core import (
     Snapshot,
     Subtree,
     Transition,
+    claimants,
 )
 from allocator.explain.barring import Barring, PairChecker, Pairs
 from allocator.explain.picture import NEVER, Picture, agent_name, name_of
@@ -431,6 +432,9 @@ def _why(checker: PairChecker, client: int, winner: int, scores: tuple[float, fl
     last = snapshot.over_budget
     if last is not None and last[client] and not last[winner]:
         return "its role is within budget, and this one is over it"
+    within = claimants(snapshot)
+    if within[winner] and not within[client]:
+        return "its role is within its claim, which comes first"
     if snapshot.overdue[winner] and not snapshot.overdue[client]:
         return "it had waited longer than patience_cycles, and came first once"
     if np.isnan(mine) or np.isnan(its):

@@ -19,6 +19,7 @@ from allocator.core import (
     AskedRow,
     Bools,
     BudgetRow,
+    CapTable,
     Collecting,
     CycleRecord,
     Floats,
@@ -169,6 +170,7 @@ class Picture:
     `policy_error`: why the substitute decided the last cycle; empty if the policy did.
     `snapshot`: the snapshot with which a full cycle would start; None if no client can be served.
     `bound_paths`: paths of the roles that the first rows of the snapshot's bounds belong to.
+    `caps`: caps inside roles, whose bounds are the next rows.
     `traits`: the agents' traits that rules examine, by handle.
     `agent`: the agent in question; 0 if none.
     `holdings`: holdings on that agent.
@@ -199,6 +201,7 @@ class Picture:
     snapshot: Snapshot | None
     bound_paths: tuple[str, ...]
     quotas: QuotaUse
+    caps: CapTable
     agents: AgentRows
     traits: tuple[AgentTraits | None, ...]
     clients: ClientRows
@@ -342,6 +345,7 @@ def _picture(allocator: Allocator, taken: Snapshot | None, rows: Sequence[int]) 
         snapshot=snapshot,
         bound_paths=tuple(quotas.path),
         quotas=quotas,
+        caps=allocator.caps(),
         agents=_agents(state),
         traits=tuple(state.eligibility.traits),
         clients=_clients(state),

@@ -194,7 +194,7 @@ def _within_limits(snapshot: Snapshot, clients: Ints) -> Floats:
     """How many tasks of each client, (n,), its limits leave room for."""
     bounds, demand = snapshot.bounds, np.maximum(snapshot.demand[clients], 1)
     found = np.full(len(clients), float(UNBOUNDED))
-    for row in (bounds.of_framework[clients], bounds.of_client[clients]):
+    for row in (*bounds.further[clients].T, bounds.of_client[clients]):
         while len(at := np.flatnonzero(row >= 0)):
             left = np.maximum(bounds.left[row[at]] // demand[at], 0)
             left = np.where(snapshot.demand[clients[at]] > 0, left, UNBOUNDED)

@@ -565,7 +565,9 @@ class ListRulesRequest(_message.Message):
 
     KIND_FIELD_NUMBER: _builtins.int
     kind: _builtins.str
-    """"demand", "constraint", "limit", "drain", "weight", "gang", "budget" or "pause"."""
+    """"demand", "constraint", "limit", "drain", "weight", "gang", "budget", "pause",
+    "claim" or "cap".
+    """
     def __init__(
         self,
         *,
@@ -1472,7 +1474,7 @@ class ResetSettingsRequest(_message.Message):
     @_builtins.property
     def what(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """"policy", "demand", "constraint", "limit", "drain", "weight", "gang", "budget", "pause",
-        "shadow"; none: all of them.
+        "claim", "cap", "shadow"; none: all of them.
         """
 
     def __init__(

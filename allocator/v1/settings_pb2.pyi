@@ -345,6 +345,64 @@ class Budget(_message.Message):
 Global___Budget: _TypeAlias = Budget  # noqa: Y015
 
 @_typing.final
+class Claim(_message.Message):
+    """What a role and its descendants are served first with, beyond the guarantee. It is lent: others are
+    offered what the role does not use.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROLE_FIELD_NUMBER: _builtins.int
+    CLAIM_FIELD_NUMBER: _builtins.int
+    role: _builtins.str
+    @_builtins.property
+    def claim(self) -> _types_pb2.Quantities: ...
+    def __init__(
+        self,
+        *,
+        role: _builtins.str = ...,
+        claim: _types_pb2.Quantities | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["claim", b"claim"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["claim", b"claim", "role", b"role"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Claim: _TypeAlias = Claim  # noqa: Y015
+
+@_typing.final
+class Cap(_message.Message):
+    """The most that each framework, or all frameworks of each principal or user together, may hold in a
+    role and its descendants.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROLE_FIELD_NUMBER: _builtins.int
+    PER_FIELD_NUMBER: _builtins.int
+    CAP_FIELD_NUMBER: _builtins.int
+    role: _builtins.str
+    per: _builtins.str
+    """"framework", "principal" or "user"."""
+    @_builtins.property
+    def cap(self) -> _types_pb2.Quantities: ...
+    def __init__(
+        self,
+        *,
+        role: _builtins.str = ...,
+        per: _builtins.str = ...,
+        cap: _types_pb2.Quantities | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["cap", b"cap"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cap", b"cap", "per", b"per", "role", b"role"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Cap: _TypeAlias = Cap  # noqa: Y015
+
+@_typing.final
 class OperatorChange(_message.Message):
     """A change by an operator. A rule replaces the one for the same patterns, role or agent."""
 
@@ -360,6 +418,8 @@ class OperatorChange(_message.Message):
     GANG_FIELD_NUMBER: _builtins.int
     BUDGET_FIELD_NUMBER: _builtins.int
     PAUSE_FIELD_NUMBER: _builtins.int
+    CLAIM_FIELD_NUMBER: _builtins.int
+    CAP_FIELD_NUMBER: _builtins.int
     REMOVE_FIELD_NUMBER: _builtins.int
     remove: _builtins.bool
     """Remove the rule, or stop the shadow policy. A policy cannot be removed."""
@@ -385,6 +445,10 @@ class OperatorChange(_message.Message):
     def budget(self) -> Global___Budget: ...
     @_builtins.property
     def pause(self) -> Global___Pause: ...
+    @_builtins.property
+    def claim(self) -> Global___Claim: ...
+    @_builtins.property
+    def cap(self) -> Global___Cap: ...
     def __init__(
         self,
         *,
@@ -398,13 +462,15 @@ class OperatorChange(_message.Message):
         gang: Global___Gang | None = ...,
         budget: Global___Budget | None = ...,
         pause: Global___Pause | None = ...,
+        claim: Global___Claim | None = ...,
+        cap: Global___Cap | None = ...,
         remove: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["budget", b"budget", "change", b"change", "constraint", b"constraint", "demand", b"demand", "drain", b"drain", "gang", b"gang", "limit", b"limit", "pause", b"pause", "policy", b"policy", "shadow", b"shadow", "weight", b"weight"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["budget", b"budget", "cap", b"cap", "change", b"change", "claim", b"claim", "constraint", b"constraint", "demand", b"demand", "drain", b"drain", "gang", b"gang", "limit", b"limit", "pause", b"pause", "policy", b"policy", "shadow", b"shadow", "weight", b"weight"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["budget", b"budget", "change", b"change", "constraint", b"constraint", "demand", b"demand", "drain", b"drain", "gang", b"gang", "limit", b"limit", "pause", b"pause", "policy", b"policy", "remove", b"remove", "shadow", b"shadow", "weight", b"weight"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["budget", b"budget", "cap", b"cap", "change", b"change", "claim", b"claim", "constraint", b"constraint", "demand", b"demand", "drain", b"drain", "gang", b"gang", "limit", b"limit", "pause", b"pause", "policy", b"policy", "remove", b"remove", "shadow", b"shadow", "weight", b"weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_change: _TypeAlias = _typing.Literal["policy", "shadow", "demand", "constraint", "limit", "drain", "weight", "gang", "budget", "pause"]  # noqa: Y015
+    _WhichOneofReturnType_change: _TypeAlias = _typing.Literal["policy", "shadow", "demand", "constraint", "limit", "drain", "weight", "gang", "budget", "pause", "claim", "cap"]  # noqa: Y015
     _WhichOneofArgType_change: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_change) -> _WhichOneofReturnType_change | None: ...
 
@@ -524,7 +590,7 @@ class Setting(_message.Message):
     MATCH_FIELD_NUMBER: _builtins.int
     key: _builtins.str
     """Section and key of the configuration; for a rule, "demand", "constraint", "limit", "drain",
-    "weight", "gang", "budget" or "pause".
+    "weight", "gang", "budget", "pause", "claim" or "cap".
     """
     scope: _builtins.str
     """The scope of a rule, such as "role eng/*"; empty for other settings."""

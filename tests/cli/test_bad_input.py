@@ -59,6 +59,12 @@ RIGHT: dict[str, str] = {
     "pause set": "eng",
     "pause remove": "eng",
     "resume": "eng",
+    "claim list": "",
+    "claim set": "eng cpus:1",
+    "claim remove": "eng",
+    "cap list": "",
+    "cap set": "eng cpus:1 --per user",
+    "cap remove": "eng",
     "schedule list": "",
     "schedule remove": "none",
     "drain list": "",
@@ -158,6 +164,13 @@ WRONG: list[tuple[str, str, int, str]] = [
     ("pause set", "eng/ --dry-run", 4, "eng/"),
     ("pause remove", "nobody", 4, "nobody"),
     ("resume", "nobody", 4, "nobody"),
+    ("claim set", "eng cpus", 2, "'cpus'"),
+    ("claim set", "eng cpu:1", 4, "no agent has any 'cpu'"),
+    ("claim remove", "nobody", 4, "there is no claim of role 'nobody'"),
+    ("cap set", "eng cpus", 2, "'cpus'"),
+    ("cap set", "eng cpus:1 --per host", 4, "'host' is not possible; give framework, principal"),
+    ("cap set", "eng cpus:0", 4, "no cpus would be granted in 'eng' and below it"),
+    ("cap remove", "nobody --per user", 4, "there is no cap per user in role 'nobody'"),
     ("schedule remove", "none", 4, "none"),
     ("limit set", "eng -5", 2, "-5"),
     ("limit set", "eng cpu:1", 4, "no agent has any 'cpu'"),
@@ -239,7 +252,7 @@ WRONG += [(f"{LAB} {command}", words, code, part) for command, words, code, part
 NO_OTHER = {
     "status", "dump", "policy show", "demand list", "constraint list", "limit list",
     "weight list", "gang list", "drain list", "shadow show", "shadow stop", "settings show",
-    "budget list", "pause list", "schedule list",
+    "budget list", "pause list", "claim list", "cap list", "schedule list",
 }  # fmt: skip
 """Commands of a sidecar without parameters of their own that could be wrong."""
 

@@ -8,7 +8,6 @@ from allocator.v1 import session_pb2 as pb
 from tests.conformance.mesos import mesos
 from tests.wire.dialogue import Module, new_sidecar
 from tests.world.amounts import mount_disk, reserved, resources, revocable
-from tests.world.rows import unknown_demands
 
 HALF = "cpus:1;mem:512"
 FULL = "cpus:2;mem:1024"
@@ -34,7 +33,7 @@ def test_the_headroom_can_be_read(world):
     framework = world.framework("no-quota-role")
     agent = world.agent("cpus:3;mem:1536")
     state = world.allocator.state
-    bounds = bounds_of(state, quota_tree(state), unknown_demands(state))
+    bounds = bounds_of(state, quota_tree(state))
     assert state.space.named(bounds.required) == parse_quantities(FULL)
     assert state.space.named(bounds.available) == parse_quantities("cpus:3;mem:1536")
     assert world.cycle() == [framework.gets(agent, HALF)]

@@ -18,7 +18,7 @@ import numpy as np
 from allocator.core import PolicySpec
 from allocator.core.books.quota import bounds_of, quota_tree
 from allocator.core.cycle.decisions import Decisions
-from tests.world.rows import given_back, holdings_of, settled, unknown_demands
+from tests.world.rows import given_back, holdings_of, settled
 from tests.world.world import World
 
 POLICIES = ("drf", "choosy", "ps-dsf", "tsf", "bf-drf", "asset")
@@ -81,7 +81,7 @@ def books(world: World) -> dict:
     """State of the gates before the first decision."""
     state = world.allocator.state
     tree, columns = quota_tree(state), list(state.space.names)
-    bounds = bounds_of(state, tree, unknown_demands(state))
+    bounds = bounds_of(state, tree)
     return {
         "names": [kind.name for kind in state.space.kinds if kind],
         "free": dict(zip(columns, bounds.available.tolist(), strict=True)),

@@ -16,6 +16,7 @@ from allocator.core import (
     PolicySpec,
     Reason,
     Rule,
+    SetCap,
     SetConstraint,
     SetDemand,
     SetDrain,
@@ -219,6 +220,26 @@ def test_a_bound_on_what_lies_on_offer_is_a_cap():
     a.cycle()
     cause = "it has cpus:4;mem:4 on offer and not in use; one framework may have 50 %"
     assert blockers(a)["cap"].cause == cause
+
+
+@pytest.mark.parametrize(
+    ("per", "who"),
+    [
+        ("framework", "it"),
+        ("principal", "principal 'etl'"),
+        ("user", "every framework without a user together"),
+    ],
+)
+def test_a_cap_inside_a_role_names_role_and_holder(per, who):
+    a = world()
+    a.agent("cpus:4;mem:4")
+    a.agent("cpus:4;mem:4")
+    a.framework("eng/ads", name="f", principal="etl")
+    a.tell(SetCap("eng", per, {"cpus": 4000}))
+    a.cycle()
+    found = blockers(a)["cap"]
+    cause = f"the cap per {per} of the role eng: {who} has cpus:4 of cpus:4"
+    assert (found.cause, found.agents, found.mend) == (cause, 2, "raise the cap, or wait")
 
 
 def test_a_bound_below_the_minimum_of_an_offer_says_so():

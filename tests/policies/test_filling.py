@@ -228,7 +228,7 @@ def test_a_refused_task_is_offered_with_a_kind_that_was_not_refused(selection):
     )
     limit = Bounds(
         of_client=np.array([0]),
-        of_framework=np.array([-1]),
+        further=np.array([[-1]]),
         above=np.array([-1]),
         left=np.array([[1000]]),
         owed=np.array([[0]]),

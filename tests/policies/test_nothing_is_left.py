@@ -6,6 +6,7 @@ resource name, without the code of the filling.
 """
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -13,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from allocator.core import DEMAND_LABEL, PolicySpec, SetBudget, SetPause
-from allocator.core.books.quota import QuotaTree, bounds_of
+from allocator.core import DEMAND_LABEL, PolicySpec, SetBudget, SetCap, SetClaim, SetPause
+from allocator.core.books.quota import with_outstanding
 from allocator.core.books.state import State
 from allocator.core.cycle import cycle as cycles
 from allocator.core.cycle import gangs
@@ -54,6 +55,13 @@ MINIMUMS: tuple[list[str], ...] = (
     *(["cpus:2"], ["cpus:4"], ["cpus:1;mem:1024"], ["cpus:3", "mem:2048"], ["disk:1000"], []),
     *(["cpus:2;disk:1000"], ["mem:700;cpus:1", "ports:3"], ["cpus:100"]),
 )
+CAPS = (
+    ("b", "principal", {"cpus": 3000, "ports": 2000}),
+    ("b/c", "framework", {"cpus": 2000}),
+    ("a", "user", {"mem": 1500_000, "disk": 2500_000}),
+    ("b", "framework", {"cpus": 2500, "mem": 2000_000}),
+    ("d", "principal", {"gpus": 1000, "cpus": 1000}),
+)
 CAPABILITIES = ("REVOCABLE_RESOURCES", "SHARED_RESOURCES", "GPU_RESOURCES")
 
 
@@ -80,7 +88,9 @@ def make(chance: random.Random, *, rules: bool) -> World:
         labels = {DEMAND_LABEL: chance.choice(DEMANDS)} if chance.random() < 0.8 else {}
         least = {role: chance.choice(MINIMUMS) for role in roles if chance.random() < 0.5}
         capable = [each for each in CAPABILITIES if chance.random() < 0.5]
-        world.framework(*roles, labels=labels, minimum=least, capabilities=capable)
+        number = len(world.frameworks)
+        who: Any = {"principal": f"p{number % 2}", "user": f"u{number // 3}"}
+        world.framework(*roles, labels=labels, minimum=least, capabilities=capable, **who)
     if len(world.allocator.state.agents) % 2:
         world.allocator.settings.half_life_ms = 60_000
         world.allocator.settings.usage_weight = 0.7
@@ -93,7 +103,7 @@ def make(chance: random.Random, *, rules: bool) -> World:
 
 
 def restrict(world: World) -> None:
-    """Add budgets that are used up within a cycle, or a paused role, to some of the worlds."""
+    """Add caps, budgets that are used up within a cycle, or a paused role to some of the worlds."""
     allocator = world.allocator
     agents, frameworks = len(allocator.state.agents), len(allocator.state.frameworks)
     if agents % 3 == 0:
@@ -102,14 +112,21 @@ def restrict(world: World) -> None:
         allocator.step(SetBudget("a", {"mem": 1}, "week"))
     if frameworks % 4 == 0:
         allocator.step(SetPause("d"))
+    if (agents + frameworks) % 4 == 1:
+        allocator.step(SetClaim("b", {"cpus": 4000, "ports": 2000}))
+        allocator.step(SetClaim("b/c", {"mem": 1000_000}))
+    if (agents + frameworks) % 3 == 0:
+        for role, per, cap in CAPS[: agents + 1]:
+            allocator.step(SetCap(role, per, cap))
 
 
 @dataclass
 class Seen:
-    """A cycle: the free resources, and the grants."""
+    """A cycle: the free resources, the grants, and what clients held before, (C, K)."""
 
     snapshot: Snapshot
     grants: Grants
+    held: np.ndarray
 
 
 def play(
@@ -120,7 +137,7 @@ def play(
     real = cycles.commit
 
     def noting(state, snapshot: Snapshot, grants: Grants, cycle: int):
-        seen.append(Seen(snapshot, grants))
+        seen.append(Seen(snapshot, grants, state.ledger.books.client_held.copy()))
         return real(state, snapshot, grants, cycle)
 
     with monkeypatch.context() as patch:
@@ -174,8 +191,7 @@ class Left:
         while bound >= 0:
             found.append(bound)
             bound = int(bounds.above[bound])
-        own = int(bounds.of_framework[client])
-        return [*found, own] if own >= 0 else found
+        return [*found, *(row for row in bounds.further[client].tolist() if row >= 0)]
 
     def has(self, bits: np.ndarray, row: int, client: int) -> bool:
         return bool(int(bits[row, client // 64]) >> client % 64 & 1)
@@ -264,13 +280,46 @@ class Left:
         ]
 
 
+def over_caps(world: World, seen: Seen) -> list[tuple[str, str, str]]:
+    """Caps over which a cycle granted more: role, holder and resource."""
+    state, before, granted = world.allocator.state, Counter[Any](), Counter[Any]()
+    counted = gangs.counted(seen.snapshot, seen.grants)
+    for row in np.flatnonzero(state.clients.framework).tolist():
+        info = state.frameworks.info[int(state.clients.framework[row])]
+        assert info is not None
+        path = f"{state.roles.path[int(state.clients.role[row])]}/"
+        for role, per in world.allocator.settings.caps:
+            holder = info.framework_id if per == "framework" else getattr(info, per)
+            if not path.startswith(f"{role}/"):
+                continue
+            for kind, amount in zip(state.space.kinds, seen.held[row].tolist(), strict=False):
+                if kind and kind.scalar and not (kind.revocable or kind.shared or kind.rest):
+                    before[role, per, holder, kind.name] += amount
+            for column, name in enumerate(state.space.names):
+                given = counted[seen.grants.client == row, column].sum()
+                granted[role, per, holder, name] += int(given)
+    return [
+        (role, holder, name)
+        for (role, per, holder, name), amount in granted.items()
+        if amount and amount + before[role, per, holder, name] > _cap(world, role, per, name)
+    ]
+
+
+def _cap(world: World, role: str, per: str, name: str) -> float:
+    column = world.allocator.state.space.names.index(name)
+    scalar = world.allocator.state.space.scalar[column]
+    cap = world.allocator.settings.caps[role, per].cap or {}
+    return float(cap[name]) if scalar and name in cap else float("inf")
+
+
 def find_faults(numbers: range, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Play worlds; list dropped grants, and resources left that could have been offered."""
     for number in numbers:
         chance = random.Random(number)
         world = make(chance, rules=True)
         for at, seen in enumerate(play(world, chance, monkeypatch, 4)):
-            for what, pairs in (("dropped", dropped(seen)), ("left", Left(seen).pairs())):
+            faults = {"dropped": dropped(seen), "left": Left(seen).pairs()}
+            for what, pairs in {**faults, "over": over_caps(world, seen)}.items():
                 if pairs:
                     yield f"world {number}, cycle {at}: {what} {pairs}"
 
@@ -283,9 +332,9 @@ def may_wait_in_vain(world: World, client: int) -> bool:
     """
     snapshot = SnapshotBuilder().build(world.allocator.state, None)
     bounds, (first, end) = snapshot.bounds, snapshot.minimum_rows[client].tolist()
-    own = int(bounds.of_framework[client])
-    if own >= 0 and first < end and not snapshot.characterised[client]:
-        within = snapshot.minimum[first:end] <= bounds.left[own]
+    own = [row for row in bounds.further[client].tolist() if row >= 0]
+    if own and first < end and not snapshot.characterised[client]:
+        within = snapshot.minimum[first:end] <= bounds.left[own].min(axis=0)
         if not within.all(axis=1).any():
             return True
     whole = snapshot.specials.column[snapshot.specials.whole]
@@ -345,10 +394,10 @@ def nothing_joins(patch: pytest.MonkeyPatch) -> None:
 def caps_know_one_task(patch: pytest.MonkeyPatch) -> None:
     """As if the bound on outstanding offers allowed for a first task instead of a first offer."""
 
-    def of_one_task(state: State, tree: QuotaTree, _: np.ndarray) -> Bounds:
-        return bounds_of(state, tree, state.clients.demand)
+    def of_one_task(state: State, bounds: Bounds, _: np.ndarray) -> Bounds:
+        return with_outstanding(state, bounds, state.clients.demand)
 
-    patch.setattr("allocator.core.cycle.snapshot_builder.bounds_of", of_one_task)
+    patch.setattr("allocator.core.cycle.snapshot_builder.with_outstanding", of_one_task)
 
 
 @pytest.mark.parametrize("broken", [one_task_each, nothing_joins])

@@ -215,7 +215,7 @@ def misplaced(count: int) -> int:
     frameworks = tuple(FrameworkInfo(f"f{n}", "", labels=each) for n, each in enumerate(labels))
     weight = np.full(count, 1 / count)
     tree = QuotaTree(["r"], np.array([-1]), np.array([[count * MILLI] * 2]),
-                     np.zeros((1, 2), np.int64), np.zeros(2, np.int64),
+                     np.zeros((1, 2), np.int64), np.full((1, 2), -1), np.zeros(2, np.int64),
                      np.zeros(2, np.int64))  # fmt: skip
     limit, guarantee = parts_of_clients(tree, np.zeros(count, np.int64), weight)
     asked = replace(

@@ -25,7 +25,7 @@ from allocator.cli.remote.connection import (
 )
 from allocator.cli.remote.options import DryRun
 from allocator.cli.remote.output import by_kind, plain
-from allocator.rule_kinds import BUDGET, DRAIN, PAUSE, RULES, Scope, SettingKind, Value
+from allocator.rule_kinds import BUDGET, DRAIN, PAUSE, PER, RULES, Scope, SettingKind, Value
 
 RolePattern = Annotated[
     str,
@@ -48,6 +48,13 @@ Everybody = Annotated[
 ]
 Role = Annotated[
     str, typer.Argument(help="Path of the role, such as eng/ads.", autocompletion=completing.roles)
+]
+Per = Annotated[
+    str,
+    typer.Option(
+        help="What it bounds: each framework, or all frameworks of each principal or user.",
+        autocompletion=completing.one_of(PER),
+    ),
 ]
 Force = Annotated[
     bool,
@@ -79,7 +86,8 @@ def register(app: typer.Typer) -> None:
         scope, dry_run = _scope_options(kind.scope), {"dry_run": (DryRun, False)}
         value = _value_options(kind)
         # The order of arguments: `limit set ROLE AMOUNTS`, but `weight set NUMBER --role ...`.
-        said = {**scope, **value} if kind.scope is Scope.ROLE else {**value, **scope}
+        of_role = kind.scope in {Scope.ROLE, Scope.HOLDERS}
+        said = {**scope, **value} if of_role else {**value, **scope}
         if kind is DRAIN:
             show = printed_by("allocator.cli.render.drain_tables", "drains")
             set_work: Work = drains.set_and_tell(partial(_set, kind, remove=False))
@@ -120,6 +128,8 @@ def _scope_options(scope: Scope) -> Options:
             }
         case Scope.ROLE:
             return {"role": (Role, _NONE)}
+        case Scope.HOLDERS:
+            return {"role": (Role, _NONE), "per": (Per, PER[0])}
         case Scope.AGENT:
             return {"agents": (Agents, _NONE)}
         case Scope.CLUSTER:

@@ -38,7 +38,8 @@ def rules(data: dict[str, Any], name: str) -> Iterator[str]:
     kind = KINDS[name]
     for rule in data[kind.plural]:
         if kind.scope is not Scope.FRAMEWORKS:
-            yield rule[kind.scope.fields[0]]
+            first, *others = kind.scope.fields
+            yield " ".join([rule[first], *(f"--{part} {rule[part]}" for part in others)])
             continue
         given = ((part, rule[part]) for part in kind.scope.fields if rule[part])
         words = (f"--{part.replace('_', '-')} {shlex.quote(text)}" for part, text in given)

@@ -25,6 +25,9 @@ from allocator.core.events import (
     OperatorChange,
     Options,
     SetBudget,
+    SetCap,
+    SetClaim,
+    SetLimit,
     SetPaused,
     SetPolicy,
     SetShadow,
@@ -108,6 +111,8 @@ def _nothing_there(event: OperatorChange) -> tuple[str, str]:
             return kind.name, f"there is no rule for {_whom(*key)}"
         case Scope.ROLE:
             return kind.name, f"there is no {kind.name} of role {quoted(key[0])}"
+        case Scope.HOLDERS:
+            return kind.name, f"there is no {kind.name} per {key[1]} in role {quoted(key[0])}"
         case Scope.AGENT:
             if kind.value is Value.NOTHING:
                 return "agent", f"{quoted(key[0])} is not {kind.field}"
@@ -131,10 +136,12 @@ def check_rule(state: State, event: OperatorChange) -> None:
             refuse_long(text)
         except ValueError as error:
             raise EventError("value", field, f"{field} = {quoted(text)}: {error}") from None
-    if kind.scope is Scope.ROLE:
+    if "role" in kind.scope.fields and kind.scope is not Scope.FRAMEWORKS:
         _check_role(state, event.key[1])
     if kind.scope is Scope.AGENT and not event.key[1].strip():
         raise EventError("value", "agent", "is empty; give an agent's id or host name")
+    if isinstance(event, SetCap) and event.per not in rule_kinds.PER:
+        raise EventError("value", "per", _refusal("per", event.per, rule_kinds.PER))
     for option in kind.texts:
         _check_text(option, getattr(event, option.name))
     if isinstance(event, SetBudget):
@@ -163,9 +170,12 @@ def check_rule(state: State, event: OperatorChange) -> None:
 
 def _check_text(text: Text, given: str) -> None:
     if text.values and given not in text.values:
-        choice = f"{', '.join(text.values[:-1])} or {text.values[-1]}"
-        message = f"{text.name} = {quoted(given)} is not possible; give {choice}"
-        raise EventError("value", text.name, message)
+        raise EventError("value", text.name, _refusal(text.name, given, text.values))
+
+
+def _refusal(name: str, given: str, values: Sequence[str]) -> str:
+    choice = f"{', '.join(values[:-1])} or {values[-1]}"
+    return f"{name} = {quoted(given)} is not possible; give {choice}"
 
 
 def _check_budget(event: SetBudget) -> None:
@@ -220,19 +230,21 @@ def _refresh_nothing(_: State, _change: OperatorChange | None) -> None:
 
 
 def _refresh_roles(state: State, change: OperatorChange | None) -> None:
-    """Store limits, pauses and budgets of roles.
+    """Store limits, claims, caps, pauses and budgets of roles.
 
-    Adds columns for resources that only limits name, and marks quotas as changed.
+    Adds columns for resources that only these name, and marks quotas as changed.
     """
     if isinstance(change, SetBudget):
         budgets.refresh(state, change)
         return
     if change is None:
         budgets.refresh(state, None)
-    limits = state.settings.limits
-    # Only the changed limit can name a new resource; there may be thousands of others.
-    for limit in limits.values() if change is None else [limits.get(change.key[1], {})]:
-        state.space.quantities(limit)
+    settings = state.settings
+    # Only the changed rule can name a new resource; there may be thousands of others.
+    rules = settings.rules() if change is None else [change]
+    for rule in rules:
+        if isinstance(rule, SetLimit | SetClaim | SetCap):
+            state.space.quantities(getattr(rule, rule.kind.field) or {})
     state.reserve()
     state.quota_version += 1
     # Clients that may be offered nothing do not wait. There may be thousands of other pauses.
@@ -278,6 +290,7 @@ _REFRESH: Mapping[Scope, Callable[[State, OperatorChange | None], None]] = Mappi
     {
         Scope.CLUSTER: _refresh_nothing,
         Scope.ROLE: _refresh_roles,
+        Scope.HOLDERS: _refresh_roles,
         Scope.FRAMEWORKS: _refresh_clients,
         Scope.AGENT: _refresh_agents,
     }

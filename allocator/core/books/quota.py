@@ -24,6 +24,7 @@ class QuotaTree:
     `path`: Q paths.
     `above` (Q,): index of the nearest ancestor with a quota; -1: none.
     `limit`, `guarantee` (Q, R), in thousandths; a limit of `UNBOUNDED`: none.
+    `claim` (Q, R), in thousandths: what operators' rules promise beyond the guarantee; -1: nothing.
     `of_kind` (K,): index of the innermost role with a quota that contains the role to which the
         kind is reserved; -1: none.
     `of_role` (n,): index of the innermost role with a quota that contains or is each role; -1:
@@ -34,6 +35,7 @@ class QuotaTree:
     above: Ints
     limit: Ints
     guarantee: Ints
+    claim: Ints
     of_kind: Ints
     of_role: Ints
 
@@ -64,10 +66,12 @@ def quota_tree(state: State) -> QuotaTree:
     """Find the roles with a quota, and which of them each kind and each role is in."""
     space, quotas, limits = state.space, state.quotas, state.settings.limits
     # Deepest first, so that one pass over the rows adds up children before their parents.
-    path = sorted({*quotas, *limits}, key=lambda each: (-each.count("/"), each))
+    claims = {rule.role: rule.claim or {} for rule in state.settings.claims.values()}
+    path = sorted({*quotas, *limits, *claims}, key=lambda each: (-each.count("/"), each))
     row = {each: index for index, each in enumerate(path)}
     limit = np.full((len(path), len(space.names)), UNBOUNDED)
     guarantee = np.zeros((len(path), len(space.names)), np.int64)
+    claim = np.full_like(guarantee, -1)
     scalar = space.scalar
     for index, each in enumerate(path):
         quota = quotas.get(each, SetQuota(each, {}, {}))
@@ -77,14 +81,18 @@ def quota_tree(state: State) -> QuotaTree:
             limit[index, column] = min(limit[index, column], amount)
         for name, amount in quota.guarantees.items():
             guarantee[index, space.column(name)] = amount
+        for name, amount in claims.get(each, {}).items():
+            claim[index, space.column(name)] = amount
     # Only scalars are bounded.
     limit[:, ~scalar] = UNBOUNDED
     guarantee[:, ~scalar] = 0
+    claim[:, ~scalar] = -1
     return QuotaTree(
         path=path,
-        above=_innermost(row, (each.rpartition("/")[0] for each in path)),
+        above=innermost(row, (each.rpartition("/")[0] for each in path)),
         limit=limit,
         guarantee=guarantee,
+        claim=claim,
         of_kind=_of_kind(state, row),
         of_role=_of_role(state, row),
     )
@@ -97,14 +105,14 @@ def with_roles_of(state: State, tree: QuotaTree) -> QuotaTree:
 
 
 def _of_kind(state: State, row: dict[str, int]) -> Ints:
-    return _innermost(row, (kind.reserved_role if kind else "" for kind in state.space.kinds))
+    return innermost(row, (kind.reserved_role if kind else "" for kind in state.space.kinds))
 
 
 def _of_role(state: State, row: dict[str, int]) -> Ints:
     return state.roles.inherit(row, -1)
 
 
-def _innermost(row: dict[str, int], paths: Iterable[str]) -> Ints:
+def innermost(row: dict[str, int], paths: Iterable[str]) -> Ints:
     """Return the index of the deepest role in `row` that contains or is each path; -1: none."""
     # Compute the depth once for all paths, because there may be thousands.
     deepest = max((each.count("/") for each in row), default=0)
@@ -144,7 +152,8 @@ def consumed(state: State, tree: QuotaTree) -> Ints:
 def consumed_in(state: State, path: str) -> Ints:
     """Return what a role consumes, (R,), in thousandths; it need not have a quota."""
     row, none = {path: 0}, np.zeros((1, len(state.space.names)), np.int64)
-    tree = QuotaTree([path], np.array([-1]), none, none, _of_kind(state, row), _of_role(state, row))
+    of = _of_kind(state, row), _of_role(state, row)
+    tree = QuotaTree([path], np.array([-1]), none, none, none, *of)
     return consumed(state, tree)[0]
 
 
@@ -163,17 +172,8 @@ def quota_use(state: State, tree: QuotaTree) -> QuotaUse:
     )
 
 
-def bounds_of(state: State, tree: QuotaTree, first_grant: Ints) -> Bounds:
-    """Compute what quotas leave, and how much more each framework may have on offer.
-
-    `first_grant` (C, R), in thousandths: the amount that any offer to the client begins with;
-        zeros if its demand is unknown.
-    """
-    bounds = _of_quotas(state, tree)
-    return bounds if state.settings.outstanding_max >= 1 else _with_caps(state, bounds, first_grant)
-
-
-def _of_quotas(state: State, tree: QuotaTree) -> Bounds:
+def bounds_of(state: State, tree: QuotaTree) -> Bounds:
+    """Compute what quotas leave."""
     space, clients = state.space, state.clients
     if not tree.path:
         return Bounds.none(len(clients.framework), len(space.names))
@@ -181,13 +181,21 @@ def _of_quotas(state: State, tree: QuotaTree) -> Bounds:
     owed = np.maximum(tree.guarantee - used, 0)
     return Bounds(
         of_client=tree.of_role[clients.role],
-        of_framework=np.full(len(clients.framework), -1),
+        further=np.empty((len(clients.framework), 0), np.int64),
         above=tree.above,
         left=left_of(tree, used),
         owed=owed,
         available=np.where(space.scalar, available(state), UNBOUNDED),
         required=owed.sum(axis=0),
     )
+
+
+def claimed(state: State, tree: QuotaTree) -> Ints | None:
+    """Return what roles are entitled to beyond what they consume, as in a snapshot."""
+    if not state.settings.claims:
+        return None
+    left = np.maximum(tree.guarantee + tree.claim - consumed(state, tree), 0)
+    return np.where(tree.claim >= 0, left, -1)
 
 
 def is_owed(bounds: Bounds, client: Ints) -> Bools:
@@ -265,10 +273,13 @@ def parts_of_clients(tree: QuotaTree, of_client: Ints, weight: Floats) -> tuple[
     return limit, guarantee
 
 
-def _with_caps(state: State, bounds: Bounds, first_grant: Ints) -> Bounds:
+def with_outstanding(state: State, bounds: Bounds, first_grant: Ints) -> Bounds:
     """Add a bound for each framework: the amount on offer, and not in use, in all its roles.
 
     What is offered already counts, whatever its kind; what this cycle offers counts as for quotas.
+
+    `first_grant` (C, R), in thousandths: the amount that any offer to the client begins with;
+        zeros if its demand is unknown.
     """
     clients, frameworks = state.clients, len(state.frameworks.bound)
     # What each framework has on offer in all its roles, and its maximum: its part of the cluster,
@@ -277,11 +288,5 @@ def _with_caps(state: State, bounds: Bounds, first_grant: Ints) -> Bounds:
     np.add.at(offered, clients.framework, state.offered_by_column())
     most = np.tile(_cap(state), (frameworks, 1))
     np.maximum.at(most, clients.framework, first_grant)
-    left = most - offered
     # Role and framework bounds are not nested, so each client is under both.
-    return bounds._replace(
-        of_framework=len(bounds.above) + clients.framework,
-        above=np.concatenate([bounds.above, np.full(frameworks, -1)]),
-        left=np.concatenate([bounds.left, left]),
-        owed=np.concatenate([bounds.owed, np.zeros_like(left)]),
-    )
+    return bounds.with_further(most - offered, clients.framework[:, None])

@@ -93,7 +93,10 @@ class State:
         self.options = options
         self.space = ResourceSpace(self.session_limits.kinds, options.fairness_excluded)
         self.clients = ClientTable()  # its columns must match the new space
-        for amounts in (*options.minimum, *self.settings.limits.values()):
+        settings = self.settings
+        caps = (rule.cap or {} for rule in settings.caps.values())
+        claims = (rule.claim or {} for rule in settings.claims.values())
+        for amounts in (*options.minimum, *settings.limits.values(), *caps, *claims):
             self.space.quantities(amounts)
         self._reserved = (-1, -1, -1, -1)  # the new table has no columns yet
         self.reserve()

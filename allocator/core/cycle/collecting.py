@@ -199,11 +199,10 @@ def _fair_share(snapshot: Snapshot, client: int) -> float:
 def _is_too_large(state: State, snapshot: Snapshot, limit: Ints, client: int) -> bool:
     """Whether a gang exceeds limits, or all agents that it may use even if nothing were held."""
     lines, total = lines_of(snapshot, client), total_of(snapshot, client)
-    bounds, bound = snapshot.bounds, int(snapshot.bounds.of_client[client])
-    while bound >= 0 and not snapshot.specials.reach.any():
-        if ((limit[bound] < total) & (total > 0)).any():
+    if not snapshot.specials.reach.any():
+        rows = [row for row in snapshot.bounds.rows_of(client) if row < len(limit)]
+        if ((limit[rows] < total) & (total > 0)).any():
             return True
-        bound = int(bounds.above[bound])
     agents = np.flatnonzero(state.agents.ready)
     barred = bits(state.eligibility.excluded, agents, np.full(len(agents), client))
     room = _room_when_empty(state, snapshot, client, agents[~barred], total)

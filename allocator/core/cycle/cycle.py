@@ -11,7 +11,7 @@ from allocator.core.books.quota import is_owed
 from allocator.core.books.sparse_rows import SparseRows, groups_of, rows_of
 from allocator.core.books.state import State
 from allocator.core.books.turns import take_turn
-from allocator.core.cycle import gangs, within_budgets, within_gates
+from allocator.core.cycle import gangs, within_claims, within_gates
 from allocator.core.cycle.backfilling import note_lent, with_backfill
 from allocator.core.cycle.decisions import Decisions
 from allocator.core.cycle.minimums import reaches_own
@@ -174,7 +174,7 @@ def _check_specials(snapshot: Snapshot, grants: Grants) -> None:
 
 
 def _check_bounds(snapshot: Snapshot, grants: Grants) -> None:
-    """Verify that no limit of a role or framework is exceeded."""
+    """Verify that no limit, cap or bound of a framework is exceeded."""
     bounds = snapshot.bounds
     if not len(bounds.above):
         return
@@ -187,8 +187,8 @@ def _check_bounds(snapshot: Snapshot, grants: Grants) -> None:
         inside = bound >= 0
         np.add.at(given, bound[inside], counted[inside])
         bound = np.where(inside, bounds.above[bound], -1)
-    own = bounds.of_framework[grants.client]
-    np.add.at(given, own[own >= 0], counted[own >= 0])
+    for own in bounds.further[grants.client].T:
+        np.add.at(given, own[own >= 0], counted[own >= 0])
     if (given > np.maximum(bounds.left, 0)).any():
         raise BadGrantError("more granted than a limit allows")
 
@@ -236,7 +236,7 @@ def _added_up(count: int, number: Ints, amount: Ints, tasks: Ints) -> tuple[Ints
 
 def run_policy(state: State, snapshot: Snapshot, policy: Policy, seed: int) -> Grants:
     """Let a policy decide, and check its grants; the caller handles exceptions."""
-    grants = within_budgets.allocate(policy, snapshot, seed)
+    grants = within_claims.allocate(policy, snapshot, seed)
     grants = with_backfill(policy, snapshot, grants, seed)
     check_grants(state.eligibility.excluded, snapshot.handle, snapshot, grants)
     return _within_gates(snapshot, grants) if snapshot.bounds.required.any() else grants

@@ -127,7 +127,7 @@ def is_kept_back(snapshot: Snapshot, clients: Ints) -> Bools:
     tight = np.append((bounds.left < most).any(axis=1), False)
     for row in range(len(bounds.above) - 1, -1, -1):
         tight[row] |= tight[bounds.above[row]]
-    kept: Bools = tight[bounds.of_client[clients]] | tight[bounds.of_framework[clients]]
+    kept: Bools = tight[bounds.of_client[clients]] | tight[bounds.further[clients]].any(axis=1)
     # Amounts that must stay free for guarantees may also bar clients without an unmet guarantee.
     if bounds.required.any() and (bounds.available - bounds.required < most).any():
         kept |= ~is_owed(bounds, clients)

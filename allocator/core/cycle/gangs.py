@@ -375,9 +375,9 @@ def _charged(snapshot: Snapshot, grants: Grants) -> Bounds:
         np.subtract.at(left, bound[inside], amount[inside])
         np.subtract.at(owed, bound[inside], amount[inside])
         bound = np.where(bound >= 0, bounds.above[bound], -1)
-    own = bounds.of_framework[grants.client]
-    inside = np.flatnonzero(own >= 0)
-    np.subtract.at(left, own[inside], amount[inside])
+    for own in bounds.further[grants.client].T:
+        inside = np.flatnonzero(own >= 0)
+        np.subtract.at(left, own[inside], amount[inside])
     owed = np.maximum(owed, 0)
     available = np.where(
         bounds.available < UNBOUNDED, bounds.available - amount.sum(axis=0), UNBOUNDED
@@ -405,17 +405,9 @@ def _capped(snapshot: Snapshot, client: int, need: int) -> Bounds:
     if not snapshot.characterised[client]:
         return bounds
     most = np.where(demand > 0, demand * (need + int(snapshot.opening[client])), UNBOUNDED)
-    own = int(bounds.of_framework[client])
-    if own >= 0:
-        most = np.minimum(most, bounds.left[own])
-    of_framework = bounds.of_framework.copy()
-    of_framework[client] = len(bounds.above)
-    return bounds._replace(
-        of_framework=read_only(of_framework),
-        above=read_only(np.append(bounds.above, -1)),
-        left=read_only(np.vstack([bounds.left, most])),
-        owed=read_only(np.vstack([bounds.owed, np.zeros_like(most)])),
-    )
+    its = np.full((len(bounds.of_client), 1), -1)
+    its[client] = 0
+    return Bounds(*map(read_only, bounds.with_further(most[None], its)))
 
 
 def among(snapshot: Snapshot, taking_part: Bools) -> Snapshot:

@@ -6,8 +6,16 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from allocator.core.books.caps import CapTable, cap_table, with_caps
 from allocator.core.books.competition_tree import Shape, shape
-from allocator.core.books.quota import QuotaTree, bounds_of, quota_tree, with_roles_of
+from allocator.core.books.quota import (
+    QuotaTree,
+    bounds_of,
+    claimed,
+    quota_tree,
+    with_outstanding,
+    with_roles_of,
+)
 from allocator.core.books.special_resources import Reach, reach_of, specials_of, without_refusers
 from allocator.core.books.state import State
 from allocator.core.books.turns import turns_of
@@ -30,6 +38,7 @@ from allocator.core.plans.problems import PlanProblem, problem_of
 from allocator.core.snapshot import (
     AgentClasses,
     Bools,
+    Bounds,
     Filters,
     Floats,
     Gangs,
@@ -90,10 +99,6 @@ class SnapshotBuilder:
         excluded, excluding = state.eligibility.excluded, state.eligibility.excluding
         demand = self._demand(state, capacity)
         known = steady("characterised", self._characterised(state, demand))
-        first_grant = demand
-        if state.settings.outstanding_max < 1:  # otherwise first grants are not used
-            opening = opening_tasks(demand, minimum, minimum_rows)
-            first_grant = demand * np.maximum(opening, 1)[:, None]
         tree_shape = self._tree_shape(state)
         snapshot = Snapshot(
             resources=tuple(space.names),
@@ -106,7 +111,7 @@ class SnapshotBuilder:
             handle=handle,
             minimum=minimum,
             minimum_rows=minimum_rows,
-            bounds=bounds_of(state, self.quota_tree(state), first_grant),
+            bounds=self._bounds(state, demand),
             held=held,
             agents_held=agents_held,
             demand=demand,
@@ -123,6 +128,7 @@ class SnapshotBuilder:
             plan=self._plan(state, handle, excluded.shape[1]),
             gangs=self._gangs(state, demand, tree_shape, handle) if state.clients.gangs else None,
             over_budget=_over_budget(state, tree_shape) if state.memory.budgets.over else None,
+            claimed=claimed(state, self.quota_tree(state)),
         )
         return frozen(_first_served(snapshot, state.clients.waited, state.settings.patience_cycles))
 
@@ -141,6 +147,7 @@ class SnapshotBuilder:
             tree_shape,
             self._tree(state, tree_shape),
             self.quota_tree(state),
+            self.caps(state),
             capacity=capacity,
             free=state.space.by_column(state.free_on(None)),
             total=self._total(state),
@@ -259,6 +266,26 @@ class SnapshotBuilder:
         # Frameworks may add roles at any time, so update only the part that depends on roles.
         of_roles = (*key, state.roles.version)
         return self._keep("quotas of roles", of_roles, lambda: with_roles_of(state, tree))
+
+    def caps(self, state: State) -> CapTable:
+        """Return the caps inside roles, and which of them apply to each client."""
+        names, clients = len(state.space.names), state.clients
+        if not state.settings.caps:
+            return CapTable.none(len(clients.role), names)
+        sizes = len(clients.role), len(state.frameworks.info)
+        key = (state.quota_version, names, clients.version, state.roles.version, sizes)
+        return self._keep("caps", key, lambda: cap_table(state))
+
+    def limits(self, state: State) -> Ints:
+        """Return the limits and caps that the first rows of a snapshot's bounds come from."""
+        return np.concatenate([self.quota_tree(state).limit, self.caps(state).limit])
+
+    def _bounds(self, state: State, demand: Ints) -> Bounds:
+        bounds = with_caps(state, bounds_of(state, self.quota_tree(state)), self.caps(state))
+        if state.settings.outstanding_max >= 1:
+            return bounds
+        opening = opening_tasks(demand, *self._minimum(state))
+        return with_outstanding(state, bounds, demand * np.maximum(opening, 1)[:, None])
 
     def _gangs(self, state: State, demand: Ints, tree_shape: Shape, handle: Ints) -> Gangs | None:
         """Return the gangs of this cycle, their sizes in lots if tasks are tiny; None: no gangs."""

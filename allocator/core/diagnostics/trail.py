@@ -311,6 +311,7 @@ def _size_of_snapshot(snapshot: Snapshot) -> int:
         + bounds.left.nbytes
         + bounds.owed.nbytes
         + bounds.of_client.nbytes
+        + bounds.further.nbytes
         + snapshot.tree.served.nbytes
         + filters.largest.nbytes
         + filters.covered.nbytes

@@ -63,6 +63,8 @@ from allocator.core.events.holdings import (
 from allocator.core.settings import (
     OperatorChange,
     SetBudget,
+    SetCap,
+    SetClaim,
     SetConstraint,
     SetDemand,
     SetDrain,
@@ -143,6 +145,8 @@ __all__ = [
     "Revive",
     "SetAside",
     "SetBudget",
+    "SetCap",
+    "SetClaim",
     "SetConstraint",
     "SetDemand",
     "SetDrain",

@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from allocator.core.books.caps import CapTable, within_caps
 from allocator.core.books.competition_tree import Shape
 from allocator.core.books.quota import QuotaTree, parts_of_clients
 from allocator.core.books.state import State
@@ -147,6 +148,7 @@ def problem_of(
     shape: Shape,
     tree: Tree,
     quotas: QuotaTree,
+    caps: CapTable,
     *,
     capacity: Ints,
     free: Ints,
@@ -188,7 +190,7 @@ def problem_of(
         client=shape.client,
         wants=fixed(state.live_clients()[shape.client]),
         weight=weight,
-        limit=fixed(limit),
+        limit=fixed(within_caps(caps, shape.client, weight, limit)),
         guarantee=fixed(guarantee),
         agents=tuple(agents.info),
         frameworks=tuple(info[framework] for framework in clients.framework.tolist()),

@@ -1,10 +1,11 @@
 """What rules apply to: frameworks by patterns, a role or an agent."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
 from allocator.core import SetBudget, check_credit, parse_hours
+from allocator.rule_kinds import PER
 from allocator.server.config.checks import non_blank, reject_at, role_path, short
 from allocator.server.config.schema import Section
 
@@ -16,6 +17,16 @@ class RoleRule(Section):
 
     role: Annotated[str, AfterValidator(role_path)] = Field(
         description="Path of the role.", examples=["eng/ads"]
+    )
+
+
+class HoldersRule(RoleRule):
+    """Each of what holders in a role a rule is for."""
+
+    per: Literal[PER] = Field(  # type: ignore[valid-type]
+        PER[0],
+        description="What it bounds: each framework, or all frameworks of each principal or user"
+        " together.",
     )
 
 

@@ -42,7 +42,13 @@ from allocator.server.config.checks import (
     spec_that_builds,
 )
 from allocator.server.config.fairness import FairnessSection
-from allocator.server.config.rule_scopes import AgentRule, BudgetRule, FrameworksRule, RoleRule
+from allocator.server.config.rule_scopes import (
+    AgentRule,
+    BudgetRule,
+    FrameworksRule,
+    HoldersRule,
+    RoleRule,
+)
 from allocator.server.config.scheduled import BoundedSchedules, ScheduledSection, schedule_of
 from allocator.server.config.schema import Count, Section
 from allocator.server.config.starvation import StarvationSection
@@ -195,6 +201,8 @@ def _base(kind: SettingKind) -> type[Section]:
             return FrameworksRule
         case Scope.ROLE:
             return BudgetRule if kind is BUDGET else RoleRule
+        case Scope.HOLDERS:
+            return HoldersRule
         case Scope.AGENT:
             return AgentRule
         case Scope.CLUSTER:
@@ -244,6 +252,7 @@ _SAME = MappingProxyType(
     {
         Scope.FRAMEWORKS: "the patterns of an earlier rule",
         Scope.ROLE: "the role of an earlier {kind}",
+        Scope.HOLDERS: "the role and the holders of an earlier {kind}",
         Scope.AGENT: "the agent of an earlier one",
     }
 )

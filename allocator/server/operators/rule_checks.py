@@ -23,6 +23,8 @@ from allocator.core import (
     PolicySpec,
     Rule,
     SetBudget,
+    SetCap,
+    SetClaim,
     SetConstraint,
     SetDemand,
     SetDrain,
@@ -175,8 +177,8 @@ def match_of(cluster: Cluster, rule: OperatorChange, after: Settings) -> pb.Rule
     match rule.kind.scope:
         case Scope.FRAMEWORKS:
             _match_frameworks(cluster, rule, after, found)
-        case Scope.ROLE:
-            _, path = rule.key
+        case Scope.ROLE | Scope.HOLDERS:
+            path = rule.key[1]
             found.frameworks = len(cluster.below.get(path, ()))
         case Scope.AGENT:
             _, agent = rule.key
@@ -269,7 +271,7 @@ def doubts_of(
     value = getattr(rule, kind.field)
     if kind.scope is Scope.FRAMEWORKS:
         yield from _about_patterns(cluster, rule.key[1], match)
-    if kind.scope is Scope.ROLE:
+    if kind.scope in {Scope.ROLE, Scope.HOLDERS}:
         yield from _about_role(cluster, rule.key[1], f"the {kind.name} is on")
     match rule:
         case SetDemand():
@@ -286,7 +288,13 @@ def doubts_of(
                 yield Doubted("that is the policy in force: both would decide the same")
         case SetLimit():
             yield from _about_resources(cluster, value, "it would bound nothing")
+            yield from _about_nothing(rule.role, value)
             yield from _about_what_is_left(cluster, rule, match)
+        case SetCap():
+            yield from _about_resources(cluster, value, "it would bound nothing")
+            yield from _about_nothing(rule.role, value)
+        case SetClaim():
+            yield from _about_resources(cluster, value, "it would promise nothing")
         case SetBudget():
             yield from _about_resources(cluster, value, "it would bound nothing")
             yield from _about_guarantees(cluster, rule)
@@ -341,11 +349,14 @@ def _about_resources(cluster: Cluster, amounts: Mapping[str, int], then: str) ->
         yield Doubted(f"and {more:,} more", Doubt.NO_SUCH_RESOURCE)
 
 
+def _about_nothing(role: str, limit: Mapping[str, int]) -> Iterator[Doubted]:
+    if none := [name for name, amount in limit.items() if not amount]:
+        text = f"no {' and no '.join(none)} would be granted in {role!r} and below it"
+        yield Doubted(text, Doubt.NOTHING_GRANTED)
+
+
 def _about_what_is_left(cluster: Cluster, rule: SetLimit, match: pb.RuleMatch) -> Iterator[Doubted]:
     limit = rule.limit or {}
-    if none := [name for name, amount in limit.items() if not amount]:
-        text = f"no {' and no '.join(none)} would be granted in {rule.role!r} and below it"
-        yield Doubted(text, Doubt.NOTHING_GRANTED)
     over = {name: cluster.consumed.get(name, 0) - amount for name, amount in limit.items()}
     over = {name: amount for name, amount in over.items() if amount > 0}
     if over:

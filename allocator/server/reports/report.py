@@ -154,11 +154,12 @@ def read_quotas(allocator: Allocator) -> tuple[QuotaRows, Overdue]:
     # Deepest first: a parent has its flag when its children look it up.
     for index in range(len(reached) - 1, -1, -1):
         reached[index] |= use.above[index] >= 0 and reached[use.above[index]]
-    return rows, _overdue(allocator, reached, use.of_role)
+    of_role = np.append(reached, False)[use.of_role]
+    return rows, _overdue(allocator, of_role[allocator.state.clients.role] | allocator.capped())
 
 
-def _overdue(allocator: Allocator, reached: Bools, of_role: Ints) -> Overdue:
-    """Count waiting clients; `reached`: which roles with a quota have reached a limit."""
+def _overdue(allocator: Allocator, reached: Bools) -> Overdue:
+    """Count waiting clients; `reached` (C,): those that have reached a limit or a cap."""
     state = allocator.state
     patience, clients = state.settings.patience_cycles, state.clients
     if not patience:
@@ -166,8 +167,7 @@ def _overdue(allocator: Allocator, reached: Bools, of_role: Ints) -> Overdue:
     late = np.flatnonzero(state.live_clients() & (clients.waited >= patience))
     late = late[~np.isin(late, list(collectors(state)))]  # these have their turn
     refuses = state.filters.rows.per_client[late] > 0
-    quota = of_role[clients.role[late]]
-    limited = (quota >= 0) & np.append(reached, False)[quota] & ~refuses
+    limited = reached[late] & ~refuses
     nothing = late[~refuses & ~limited]
     return Overdue(
         filters=int(refuses.sum()),

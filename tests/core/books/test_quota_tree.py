@@ -31,7 +31,7 @@ def innermost(row: dict[str, int], path: str) -> int:
 @given(st.sets(paths), st.lists(paths | st.just("")))
 def test_the_innermost_role_is_what_its_slow_twin_says(roles, asked):
     row = {path: index for index, path in enumerate(sorted(roles))}
-    assert quota._innermost(row, asked).tolist() == [innermost(row, path) for path in asked]
+    assert quota.innermost(row, asked).tolist() == [innermost(row, path) for path in asked]
 
 
 def test_roles_are_looked_through_once_for_all_paths():
@@ -43,7 +43,7 @@ def test_roles_are_looked_through_once_for_all_paths():
             return super().__iter__()
 
     row = Counted({f"role-{index}": index for index in range(50)})
-    quota._innermost(row, [f"role-{index}/below" for index in range(100)])
+    quota.innermost(row, [f"role-{index}/below" for index in range(100)])
     assert row.times == 1
 
 
@@ -60,8 +60,8 @@ def test_a_role_that_comes_leaves_the_quotas_as_they_are(monkeypatch):
         looked.append(arguments)
         return real(*arguments)
 
-    real = quota._innermost
-    monkeypatch.setattr(quota, "_innermost", noting)
+    real = quota.innermost
+    monkeypatch.setattr(quota, "innermost", noting)
     for handle, path in ((30, "role-7/below"), (31, "other"), (32, "role-7/below/deep")):
         session.allocator.step(Define(roles={handle: path}))
         tree = builder.quota_tree(session.state)

@@ -138,6 +138,19 @@ CHANGES: dict[str, tuple[str, Holds]] = {
         '[[pause]]\nrole = "dev"\n',
         lambda process: ask(process, "pause", "list")["pauses"] == [{"role": "dev"}],
     ),
+    "claim": (
+        '[[claim]]\nrole = "dev"\nresources = "cpus:2"\n',
+        lambda process: (
+            ask(process, "claim", "list")["claims"] == [{"role": "dev", "claim": {"cpus": 2}}]
+        ),
+    ),
+    "cap": (
+        '[[cap]]\nrole = "dev"\nper = "user"\nresources = "cpus:2"\n',
+        lambda process: (
+            ask(process, "cap", "list")["caps"]
+            == [{"role": "dev", "per": "user", "cap": {"cpus": 2}}]
+        ),
+    ),
     "gang": (
         '[[gang]]\nframework_name = "spark*"\ntasks = 3\n',
         lambda process: ask(process, "gang", "list")["gangs"][0]["tasks"] == 3,

@@ -51,6 +51,8 @@ def process() -> Iterator[SidecarProcess]:
             "weight set 2 --framework-name spark",
             "gang set 8 --framework-name spark",
             "pause eng",
+            "claim set eng cpus:1",
+            "cap set eng cpus:1 --per principal",
             "drain set a2",
             "shadow set tsf",
         ):

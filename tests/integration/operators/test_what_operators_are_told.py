@@ -129,6 +129,8 @@ COUNTED = [
     ("limit set d cpus:100", "the rule applies to 4 of 9 frameworks"),
     ("weight set 2 --framework-name tenant", "the rule applies to 4 of 9 frameworks"),
     ("gang set 8 --framework-name tenant", "the rule applies to 4 of 9 frameworks"),
+    ("claim set d cpus:100", "the rule applies to 4 of 9 frameworks"),
+    ("cap set d cpus:100 --per user", "the rule applies to 4 of 9 frameworks"),
     ("pause d", "the rule applies to 4 of 9 frameworks"),
     ("policy set choosy", "frameworks get the same."),
 ]

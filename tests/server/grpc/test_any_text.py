@@ -58,6 +58,8 @@ rules = {
         credit=texts,
         credit_from=texts,
     ),
+    "claim": st.builds(spb.Claim, role=texts, claim=amounts),
+    "cap": st.builds(spb.Cap, role=texts, per=texts, cap=amounts),
     "drain": st.builds(spb.Drain, agent=texts),
 }
 changes = st.one_of(

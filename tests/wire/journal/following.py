@@ -19,6 +19,8 @@ from allocator.core import (
     PolicySpec,
     SessionLimits,
     SetBudget,
+    SetCap,
+    SetClaim,
     SetConstraint,
     SetDemand,
     SetDrain,
@@ -34,6 +36,7 @@ from allocator.core import (
 )
 from allocator.core.checkpoint import to_columns
 from allocator.policies import build, substitute
+from allocator.rule_kinds import PER
 from allocator.v1 import journal_pb2
 from allocator.wire import OperatorEvent, WireError
 from allocator.wire.journal.checkpoint import Mark, head, mark
@@ -282,6 +285,8 @@ class Meddled(Followed):
         yield SetBudget(role, random.choice((None, hours)), "day", hard=random.random() < 0.3)
         if role:
             yield SetPause(role, random.random() < 0.3)
+            yield SetClaim(role, random.choice((None, {"cpus": amount})))
+            yield SetCap(role, random.choice(PER), random.choice((None, {"cpus": amount})))
         yield SetShadow(random.choice((None, PolicySpec("tsf", mode="characterised"))))
         settings = self.allocator.settings.copied()
         yield SetPolicy(settings.policy)

@@ -14,6 +14,8 @@ from allocator.core import (
     PolicySpec,
     SessionLimits,
     SetBudget,
+    SetCap,
+    SetClaim,
     SetConstraint,
     SetDemand,
     SetDrain,
@@ -170,6 +172,8 @@ SETTINGS = Settings(
     budgets={("b",): SetBudget("b", {"gpus": 1}, "day", True, True, "gpus:1h", "2026-11-01")},
     drains={"host-1": 0, "agent-2": 1_795_000_000_000},
     pauses=frozenset({"b/c"}),
+    claims={("b",): SetClaim("b", {"cpus": 2500})},
+    caps={("b", "user"): SetCap("b", "user", {"cpus": 1500})},
     shadow=PolicySpec("tsf", mode="characterised"),
 )
 
@@ -203,6 +207,10 @@ def test_the_first_record_holds_all_settings():
         SetBudget("a/b", None),
         SetPause("a"),
         SetPause("a", paused=False),
+        SetCap("a", "principal", {"gpus": 2000}),
+        SetCap("a", "framework", None),
+        SetClaim("a", {"gpus": 2000}),
+        SetClaim("a", None),
         SetShadow(PolicySpec("choosy", mode="characterised", parameters={"unit": "tasks"})),
         SetShadow(None),
         SETTINGS,

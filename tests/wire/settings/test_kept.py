@@ -16,6 +16,8 @@ from allocator.core import (
     Remembered,
     SessionLimits,
     SetBudget,
+    SetCap,
+    SetClaim,
     SetConstraint,
     SetDemand,
     SetDrain,
@@ -52,6 +54,8 @@ BASE = Settings(
     gangs={("a", ""): SetGang("a", "", 8)},
     budgets={("a",): SetBudget("a", {"gpus": 1000})},
     pauses=frozenset({"a/b"}),
+    claims={("a",): SetClaim("a", {"cpus": 2500})},
+    caps={("a", "user"): SetCap("a", "user", {"cpus": 1500})},
     shadow=PolicySpec("tsf"),
 )
 CHANGES = (
@@ -72,6 +76,10 @@ CHANGES = (
     SetBudget("eng", {"gpus": 500_000}, "week", True, True, "gpus:1h", "2026-11-02"),
     SetPause("a/b", paused=False),
     SetPause("c"),
+    SetClaim("a", None),
+    SetClaim("b", {"gpus": 2000}),
+    SetCap("a", "user", None),
+    SetCap("a", "framework", {"cpus": 500}),
     SetShadow(None),
 )
 
@@ -270,6 +278,8 @@ MANY: dict[str, Callable[[int], OperatorChange]] = {
     "weights": lambda number: SetWeight(f"role{number}", "", 2.0),
     "budgets": lambda number: SetBudget(f"role{number}", {"gpus": 1000}),
     "gangs": lambda number: SetGang(f"role{number}", "", 8),
+    "claims": lambda number: SetClaim(f"role{number}", {"cpus": 1000}),
+    "caps": lambda number: SetCap(f"role{number}", "user", {"cpus": 1000}),
     "pauses": lambda number: SetPause(f"role{number}"),
     "drains": lambda number: SetDrain(f"host-{number}"),
     "drains taken back": lambda number: SetDrain(f"host-{number}", drained=False),

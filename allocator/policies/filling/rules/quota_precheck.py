@@ -17,6 +17,8 @@ from allocator.policies.filling.scene.loop_arrays import Scene
 class QuotaPrecheck(NamedTuple):
     """What an agent could give under each bound, and what clients below each place need.
 
+    The Q rows are those of roles; further bounds of clients are left out.
+
     `amount` (Q + 2, R), in thousandths: what is free of each resource, as far as quotas allow. The
         second-last row is for clients under no bound, the last one an upper bound for all clients.
     `enough` (Q + 2,): whether that amount makes an offer, by the usual minimum.
@@ -42,7 +44,9 @@ class QuotaPrecheck(NamedTuple):
 def begin_precheck(scene: Scene) -> QuotaPrecheck:
     """Allocate the arrays for a stage."""
     places, bounds = scene.places, scene.bounds
-    count, last = len(places.parent), len(bounds.above)
+    count, last = len(places.parent), 0
+    for client in range(len(bounds.of_client)):
+        last = max(last, bounds.of_client[client] + 1)
     row, takes_all = np.full(count, -1), np.ones(count, np.bool_)
     in_use = np.zeros(last + 1, np.bool_)
     for place in range(count):

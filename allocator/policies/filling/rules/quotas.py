@@ -39,11 +39,12 @@ def keeps_back(bounds: Bounds) -> bool:
 @compiled
 def raise_ceiling(rule: Rule, bounds: Bounds, offer: Offer, client: int) -> None:
     """Compute the most that a client may be granted of what counts against quota."""
-    own = bounds.of_framework[client]
     for r in range(len(offer.ceiling)):
         offer.ceiling[r] = ceiling_below(rule, bounds, bounds.of_client[client], r)
-        if own >= 0:
-            offer.ceiling[r] = max(min(offer.ceiling[r], bounds.left[own, r]), 0)
+    for i in range(bounds.further.shape[1]):
+        row = bounds.further[client, i]
+        for r in range(len(offer.ceiling) if row >= 0 else 0):
+            offer.ceiling[r] = max(min(offer.ceiling[r], bounds.left[row, r]), 0)
 
 
 @compiled
@@ -85,10 +86,10 @@ def charge(bounds: Bounds, offer: Offer, stage: int, client: int) -> None:
             owed = max(owed, bounds.owed[bound, r])
             bounds.owed[bound, r] = max(bounds.owed[bound, r] - amount, 0)
             bound = bounds.above[bound]
-        # A framework may have a bound of its own, in addition to those of its roles.
-        own = bounds.of_framework[client]
-        if own >= 0:
-            bounds.left[own, r] -= amount
+        # There may be further bounds, in addition to those of its roles.
+        for i in range(bounds.further.shape[1]):
+            if bounds.further[client, i] >= 0:
+                bounds.left[bounds.further[client, i], r] -= amount
         bounds.available[r] -= amount
         # What serves a guarantee need no longer stay free for it. Grants of other stages come from
         # the surplus, and do not change what must stay free.

@@ -312,7 +312,7 @@ def _bounds_of(snapshot: Snapshot) -> Bounds:
     bounds = snapshot.bounds
     return Bounds(
         of_client=read_only(bounds.of_client, np.int64),
-        of_framework=read_only(bounds.of_framework, np.int64),
+        further=read_only(bounds.further, np.int64),
         above=read_only(bounds.above, np.int64),
         left=own(bounds.left, np.int64),
         owed=own(bounds.owed, np.int64),

@@ -1,0 +1,133 @@
+"""Caps inside roles: the most that each framework, principal or user may hold in a role.
+
+What a framework holds counts as it does for limits of roles: unreserved or reserved, offered or
+used, but neither revocable nor shared. As for limits, only grants of unreserved resources are
+bounded. A cap also covers all descendants of its role.
+"""
+
+from dataclasses import dataclass
+from operator import attrgetter
+
+import numpy as np
+
+from allocator.core.books.quota import innermost
+from allocator.core.books.state import State
+from allocator.core.numba.memo import fixed
+from allocator.core.settings import SetCap
+from allocator.core.snapshot import UNBOUNDED, Bools, Bounds, Floats, Ints
+from allocator.core.task_counts import whole_below
+from allocator.rule_kinds import PER
+
+
+@dataclass(frozen=True, slots=True)
+class CapTable:
+    """The caps in force: Q rows, one for each rule and each holder that the rule applies to.
+
+    `rule`: Q rules.
+    `limit` (Q, R), in thousandths; `UNBOUNDED`: no limit.
+    `of_client` (C, n): the rows that apply to each client; -1: none.
+    """
+
+    rule: tuple[SetCap, ...]
+    limit: Ints
+    of_client: Ints
+
+    @staticmethod
+    def none(clients: int, columns: int) -> "CapTable":
+        """Return the value without caps."""
+        return CapTable((), np.empty((0, columns), np.int64), np.empty((clients, 0), np.int64))
+
+
+def cap_table(state: State) -> CapTable:
+    """Find the caps that apply to each client."""
+    rules = tuple(state.settings.caps.values())
+    of_rule = np.full((len(rules), len(state.space.names)), UNBOUNDED)
+    for index, rule in enumerate(rules):
+        for name, amount in (rule.cap or {}).items():
+            of_rule[index, state.space.column(name)] = amount
+    of_rule[:, ~state.space.scalar] = UNBOUNDED  # only scalars are bounded
+    # Number the pairs of a rule and a holder.
+    keys = [_pairs(state, rules, per) for per in PER]
+    pairs = np.concatenate([np.empty((len(state.clients.role), 0), np.int64), *keys], axis=1)
+    found, row = np.unique(pairs, return_inverse=True)
+    row, none = row.reshape(pairs.shape), int(np.searchsorted(found, 0))
+    which = (found[none:] >> np.int64(32)).tolist()
+    return CapTable(
+        rule=tuple(rules[each] for each in which),
+        limit=fixed(of_rule[which]),
+        of_client=fixed(np.maximum(row - none, -1)),
+    )
+
+
+def _pairs(state: State, rules: tuple[SetCap, ...], per: str) -> Ints:
+    """Return the rules for one kind of holder that apply to each client, (C, n).
+
+    Each is the index of the rule times 2**32, plus the number of the client's holder; -1: none.
+    """
+    own = {rule.role: index for index, rule in enumerate(rules) if rule.per == per}
+    if not own:
+        return np.empty((len(state.clients.role), 0), np.int64)
+    above = np.full(len(rules), -1)
+    above[list(own.values())] = innermost(own, (path.rpartition("/")[0] for path in own))
+    holder = _holders(state, per)[state.clients.framework]
+    # The innermost rule for a client's role, then those for the roles above it.
+    rule = np.where(holder >= 0, state.roles.inherit(own, -1)[state.clients.role], -1)
+    columns = [np.empty((0, len(rule)), np.int64)]
+    while (rule >= 0).any():
+        columns.append(np.where(rule >= 0, (rule << np.int64(32)) + holder, -1)[None])
+        rule = np.where(rule >= 0, above[rule], -1)
+    return np.concatenate(columns).T
+
+
+def _holders(state: State, per: str) -> Ints:
+    """Number the holders, (F,) by framework; -1: an unused row, or the holder is unknown yet."""
+    table = state.frameworks
+    if per == "framework":
+        return np.arange(len(table.info))
+    name, number = attrgetter(per), dict[str, int]()
+    holders = [
+        -1 if info is None else number.setdefault(name(info), len(number)) for info in table.info
+    ]
+    return np.array(holders, np.int64)
+
+
+def with_caps(state: State, bounds: Bounds, caps: CapTable) -> Bounds:
+    """Add a bound for each cap."""
+    if not len(caps.rule):
+        return bounds
+    left = np.where(caps.limit < UNBOUNDED, caps.limit - _held(state, caps), UNBOUNDED)
+    return bounds.with_further(left, caps.of_client)
+
+
+def capped(state: State, caps: CapTable) -> Bools:
+    """Return which clients are under a cap that leaves nothing of some resource, (C,)."""
+    reached = np.append((caps.limit <= _held(state, caps)).any(axis=1), False)
+    return np.asarray(reached[caps.of_client].any(axis=1))
+
+
+def _held(state: State, caps: CapTable) -> Ints:
+    """Return what counts under each cap, (Q, R), in thousandths."""
+    space = state.space
+    reserved = [kind is not None and kind.depth > 0 for kind in space.kinds]
+    counts = space.bounded_kind | (space.scalar_kind & ~space.shared_kind & np.array(reserved))
+    held = space.by_column(state.ledger.books.client_held * counts)
+    found = np.zeros_like(caps.limit)
+    for row in caps.of_client.T:
+        inside = np.flatnonzero(row >= 0)
+        np.add.at(found, row[inside], held[inside])
+    return found
+
+
+def within_caps(caps: CapTable, client: Ints, weight: Floats, limit: Ints) -> Ints:
+    """Reduce limits of clients (n, R) by the caps, each divided among its clients by weight.
+
+    `client` (n,); `weight` (n,): the weight of each client within its roles.
+    """
+    for row in caps.of_client[client].T:
+        inside = np.flatnonzero(row >= 0)
+        here, its = row[inside], weight[inside]
+        part = (its / np.bincount(here, its)[here])[:, None]
+        bounded = caps.limit[here] < UNBOUNDED
+        most = whole_below(np.where(bounded, caps.limit[here], 0) * part).astype(np.int64)
+        limit[inside] = np.minimum(limit[inside], np.where(bounded, most, UNBOUNDED))
+    return limit

@@ -1,0 +1,228 @@
+"""Caps inside roles: what each framework, principal or user may hold, by every policy and mode.
+
+`test_nothing_is_left` has them in its random worlds, with an oracle.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from allocator.core import (
+    DEMAND_LABEL,
+    GANG_LABEL,
+    EventError,
+    PolicySpec,
+    SetCap,
+    UpdateFramework,
+)
+from allocator.core.books.caps import cap_table
+from allocator.core.cycle.cycle import BadGrantError, _check_bounds
+from allocator.core.cycle.snapshot_builder import SnapshotBuilder
+from allocator.core.snapshot import UNBOUNDED
+from allocator.policies import POLICIES, SELECTIONS, build
+from tests.core.session import CPUS, Session
+from tests.world.amounts import resources
+from tests.world.world import World
+
+ROLES = {1: "a", 2: "a/x", 3: "a/x/y", 4: "b"}
+ONE = {DEMAND_LABEL: "cpus:1;mem:1"}
+MODES = ("oblivious", "characterised")
+
+
+def cluster(name: str = "drf", selection: str = "listed", mode: str = "characterised") -> Session:
+    """Twelve agents with a CPU each, and no caps."""
+    session = Session(PolicySpec(name, selection, mode), roles=ROLES)
+    for agent in range(1, 13):
+        session.world.agent("cpus:1;mem:1", handle=agent)
+    return session
+
+
+def cap(session: Session, role: str, per: str, cpus: int | None) -> None:
+    session.allocator.step(SetCap(role, per, None if cpus is None else {"cpus": 1000 * cpus}))
+
+
+def join(session: Session, framework: int, role: int, principal: str = "p", user: str = "u"):
+    session.framework(framework, role, labels=ONE, principal=principal, user=user)
+
+
+def got(session: Session) -> list[int]:
+    """CPUs that each framework holds."""
+    clients, held = session.state.clients, session.state.ledger.books.client_held[:, CPUS]
+    found = np.zeros(1 + int(clients.framework.max()), np.int64)
+    np.add.at(found, clients.framework, held)
+    return (found[1:] // 1000).tolist()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", POLICIES)
+def test_no_framework_has_more_in_the_role_and_below_and_others_get_the_rest(name, mode):
+    session = cluster(name, mode=mode)
+    cap(session, "a", "framework", 3)
+    for framework, role in enumerate((1, 2, 3, 4), 1):
+        join(session, framework, role)
+    session.cycle(1000)
+    assert sum(got(session)) == 12, "work-conserving"
+    assert max(got(session)[:3]) == 3
+    cap(session, "a", "framework", None)
+    for framework in range(1, 5):
+        session.allocator.step(SetCap("b", "framework", {"cpus": framework * 1000}))
+    assert session.cycle(2000) == []
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_frameworks_of_a_principal_or_a_user_count_together(selection, mode):
+    session = cluster(selection=selection, mode=mode)
+    cap(session, "a", "principal", 3)
+    cap(session, "a", "user", 5)
+    cap(session, "b", "framework", 7)
+    for framework, principal in enumerate(("p", "p", "q", ""), 1):
+        join(session, framework, framework % 3 + 1, principal)
+    join(session, 5, 4)
+    session.cycle(1000)
+    one, two, three, nameless, other = got(session)
+    assert one + two <= 3
+    assert one + two + three + nameless == 5
+    assert other == 7, "of another role"
+
+
+def test_caps_of_a_role_and_of_roles_above_it_all_hold():
+    session = cluster()
+    cap(session, "a", "framework", 4)
+    cap(session, "a/x/y", "framework", 1)
+    cap(session, "a/x", "principal", 3)
+    join(session, 1, 1)
+    join(session, 2, 2)
+    join(session, 3, 3)
+    session.cycle(1000)
+    own, below, deep = got(session)
+    assert (own, deep) == (4, 1)
+    assert below + deep == 3
+
+
+def test_a_framework_in_two_roles_below_a_cap_counts_once():
+    session = cluster()
+    cap(session, "a", "framework", 3)
+    session.world.framework("a", "a/x", handle=1, labels=ONE)
+    session.cycle(1000)
+    assert got(session) == [3]
+
+
+def test_what_is_given_back_may_be_offered_again_and_more_after_a_change():
+    session = cluster()
+    cap(session, "a", "user", 2)
+    join(session, 1, 1, user="u")
+    join(session, 2, 1, user="v")
+    offers = session.cycle(1000)
+    assert got(session) == [2, 2]
+    assert session.cycle(2000) == []
+    mine = [offer for offer in offers if offer[0] == 1]
+    session.give_back(mine[0])
+    assert len(session.cycle(3000)) == 1
+    cap(session, "a", "user", 3)
+    session.cycle(4000)
+    assert got(session) == [3, 3]
+    cap(session, "a", "user", 1)
+    session.give_back(mine[1])
+    assert session.cycle(5000) == [], "two are still more than one"
+
+
+def test_a_framework_that_subscribes_with_another_user_counts_for_that_one():
+    session = cluster()
+    cap(session, "a", "user", 2)
+    join(session, 1, 1, user="u")
+    join(session, 2, 1, user="u")
+    session.cycle(1000)
+    assert sum(got(session)) == 2
+    info = session.state.frameworks.info[1]
+    assert info is not None
+    session.allocator.step(UpdateFramework(1, replace(info, user="v"), (1,)))
+    session.cycle(2000)
+    assert got(session) == [2, 2]
+
+
+def test_reserved_resources_count_once_they_are_held_and_revocable_ones_never():
+    world = World(PolicySpec("drf", mode="characterised"))
+    agent = world.agent("cpus(a):2;cpus:4;cpus[revocable]:4")
+    labels = {DEMAND_LABEL: "cpus:1"}
+    framework = world.framework("a", labels=labels, capabilities={"REVOCABLE_RESOURCES"})
+    world.tell(SetCap("a", "framework", {"cpus": 3000}))
+    world.hold(framework, "a", agent, "cpus[revocable]:1")
+    (offer,) = world.cycle()
+    assert offer.resources == resources("cpus(a):2;cpus:3;cpus[revocable]:3")
+    world.decline(offer)
+    world.hold(framework, "a", agent, "cpus(a):2")
+    (offer,) = world.cycle()
+    assert offer.resources == resources("cpus:1;cpus[revocable]:3")
+
+
+def test_a_policy_that_passes_a_cap_is_found_out():
+    session, free = cluster(), cluster()
+    for each in (session, free):
+        join(each, 1, 1)
+    cap(session, "a", "user", 2)
+    snapshot = SnapshotBuilder().build(session.state, None)
+    too_much = build(PolicySpec("drf", "listed", "characterised")).allocate(
+        SnapshotBuilder().build(free.state, None), 1
+    )
+    with pytest.raises(BadGrantError, match="limit"):
+        _check_bounds(snapshot, too_much)
+
+
+def test_a_gang_starts_within_the_caps_or_not_at_all():
+    session = cluster()
+    cap(session, "a", "user", 5)
+    session.framework(1, 1, labels={**ONE, GANG_LABEL: "tasks:4"}, user="u")
+    session.framework(2, 1, labels={**ONE, GANG_LABEL: "tasks:3"}, user="u")
+    join(session, 3, 4)
+    session.cycle(1000)
+    assert sorted(got(session)[:2]) in ([0, 3], [0, 4])
+
+
+def test_a_gang_larger_than_a_cap_does_not_collect():
+    session = cluster()
+    session.allocator.settings.patience_cycles = 1
+    cap(session, "a", "framework", 5)
+    session.framework(1, 1, labels={**ONE, GANG_LABEL: "tasks:6"})
+    for at in range(1, 6):
+        session.cycle(1000 * at)
+    assert got(session) == [0]
+    assert not session.state.clients.collecting
+
+
+def test_plans_and_forecasts_divide_caps_by_weight():
+    session = cluster("cmmf")
+    for framework, role in enumerate((1, 1, 2, 4), 1):
+        join(session, framework, role, principal="p" if framework < 3 else "q")
+    cap(session, "a", "principal", 4)
+    cap(session, "a/x", "framework", 3)
+    problem = session.allocator.problem()
+    assert problem is not None
+    framework = session.state.clients.framework[problem.client].tolist()
+    limits = dict(zip(framework, problem.limit[:, CPUS].tolist(), strict=True))
+    assert limits == {1: 2000, 2: 2000, 3: 3000, 4: UNBOUNDED}
+
+
+def test_without_caps_there_is_nothing_to_walk():
+    session = cluster()
+    join(session, 1, 1)
+    bounds = SnapshotBuilder().build(session.state, None).bounds
+    assert bounds.further.shape[1] == len(bounds.above) == 0
+    cap(session, "b", "user", 1)
+    assert cap_table(session.state).rule == (), "no framework is in it"
+
+
+def test_bad_caps_are_refused():
+    session = cluster()
+    for rule, told in (
+        (
+            SetCap("a", "host", {"cpus": 1}),
+            "'host' is not possible; give framework, principal",
+        ),
+        (SetCap("a//b", "user", {"cpus": 1}), "is not a role"),
+        (SetCap("a", "user", {}), "is empty; name amounts"),
+        (SetCap("a", "user", None), "there is no cap per user in role 'a'"),
+    ):
+        with pytest.raises(EventError, match=told):
+            session.allocator.step(rule)
