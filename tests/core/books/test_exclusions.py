@@ -270,6 +270,8 @@ def test_who_ends_too_late_stays_barred_when_rules_and_agents_change():
             late = late._replace(group=late.group[::-1])
             relation.bar(late)
             relation.check()
+    relation.bar(late._replace(agent=np.array([4, 50])))
+    relation.check()
     relation.bar(Late())
     assert not relation.excluded.any()
     relation.check()
