@@ -70,8 +70,7 @@ class SnapshotBuilder:
         `by_plan`: the policy follows a plan, so only current holdings count, without averages.
         """
         before_drains.bar(state)
-        space, steady = state.space, self._steady
-        names = len(space.names)
+        space, steady, names = state.space, self._steady, len(state.space.names)
         plain = self._keep("plain", (space.version, names), lambda: space.plain_kind)
         reach = self._reach(state)
         minimum, minimum_rows = self._minimum(state)

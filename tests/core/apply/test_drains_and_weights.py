@@ -73,7 +73,7 @@ def test_what_runs_on_a_drained_agent_runs_on_and_what_it_gives_back_is_not_offe
 
 
 def test_an_agent_is_drained_that_comes_later_and_again_under_another_handle():
-    made = two(drains=frozenset({"h1"}))
+    made = two(drains={"h1": 0})
     made.agent(1, 4, 4, hostname="h1")
     assert made.cycle(1000) == []
     made.allocator.step(RemoveAgent(1))
@@ -142,11 +142,11 @@ def test_what_is_not_possible_changes_nothing(event, said):
 def test_settings_are_taken_over_as_a_whole_or_not_at_all():
     made = two()
     made.agent(1, 4, 4, hostname="h1")
-    wrong = Settings(policy=DRF, drains=frozenset({"h1"}), shadow=PolicySpec("drff"))
+    wrong = Settings(policy=DRF, drains={"h1": 0}, shadow=PolicySpec("drff"))
     with pytest.raises(EventError, match="drff"):
         made.allocator.reconfigure(wrong)
     assert len(made.cycle(1000)) > 0
-    right = Settings(policy=DRF, drains=frozenset({"h2"}))
+    right = Settings(policy=DRF, drains={"h2": 0})
     made.allocator.reconfigure(right)
     made.agent(2, 4, 4, hostname="h2")
     assert made.cycle(2000) == []

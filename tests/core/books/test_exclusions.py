@@ -251,6 +251,32 @@ def test_an_exclusion_that_ends_costs_a_look_at_its_own_agent(monkeypatch):
     relation.check()
 
 
+def test_who_ends_too_late_stays_barred_when_rules_and_agents_change():
+    relation, plain = Eligibility(), Rule()
+    relation.reserve(agents=AGENTS, clients=CLIENTS)
+    relation.set_agents(np.arange(AGENTS), _plain(AGENTS))
+    relation.set_rules(dict.fromkeys(range(CLIENTS), plain))
+    late = Late(np.array([3, 50]), np.array([1, 0]), (set_of([1, 70]), set_of([2, 70])))
+    relation.bar(late)
+    assert np.flatnonzero(relation.excluded_of(70)).tolist() == [3, 50]
+    assert [np.flatnonzero(relation.late_of(each)).tolist() for each in (1, 2)] == [[50], [3]]
+    relation.check()
+    for rule in (Rule(parse_constraint("rack=1")), plain, None, plain):
+        relation.set_rule(70, rule)
+        relation.check()
+        relation.set_agents(np.array([3]), _plain(1))
+        relation.check()
+        if rule is not None:
+            late = late._replace(group=late.group[::-1])
+            relation.bar(late)
+            relation.check()
+    relation.bar(late._replace(agent=np.array([4, 50])))
+    relation.check()
+    relation.bar(Late())
+    assert not relation.excluded.any()
+    relation.check()
+
+
 _few_clients = st.sampled_from(
     [0, 1, 63, 64, CLIENTS - 1]
 )  # so few that rules and rows meet on the same pairs
