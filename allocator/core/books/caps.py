@@ -109,7 +109,9 @@ def _held(state: State, caps: CapTable) -> Ints:
     """Return what counts under each cap, (Q, R), in thousandths."""
     space = state.space
     reserved = [kind is not None and kind.depth > 0 for kind in space.kinds]
-    counts = space.bounded_kind | (space.scalar_kind & ~space.shared_kind & np.array(reserved))
+    counts = space.bounded_kind | (
+        space.scalar_kind & ~space.shared_kind & np.array(reserved, np.bool_)
+    )
     held = space.by_column(state.ledger.books.client_held * counts)
     found = np.zeros_like(caps.limit)
     for row in caps.of_client.T:
