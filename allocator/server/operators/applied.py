@@ -103,7 +103,7 @@ def applied(
     if len(after) > max(SCHEDULES_MAX, len(before)):
         text = f"{len(after)} rules by calendar: at most {SCHEDULES_MAX}; remove some"
         raise EventError("value", "schedule", text)
-    holding = calendar.told(after.values(), now_ms)
+    holding = calendar.for_core(after.values(), now_ms)
     standing, refused = new.over(base.settings, limits, policies.build)
     settings, set_by_calendar = standing, [each for each in differing if each.key in after]
     if set_by_calendar and not refused:  # each must be possible, whether it holds now or not
