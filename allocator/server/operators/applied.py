@@ -188,9 +188,11 @@ def steps(now: Settings, wanted: Settings) -> Iterable[OperatorChange | Settings
 
 def _steps(replaced: Replaced) -> Sequence[OperatorChange]:
     """Return the changes to make; of two times of a drain the core keeps the earlier."""
-    before, after = replaced.before, replaced.after
-    drains = isinstance(before, SetDrain) and isinstance(after, SetDrain)
-    return [taken_back(before), after] if drains and after.from_ms > before.from_ms else [after]
+    match replaced.before, replaced.after:
+        case SetDrain() as before, SetDrain() as after if after.from_ms > before.from_ms:
+            return [taken_back(before), after]
+        case _:
+            return [replaced.after]
 
 
 def _standing(settings: Settings) -> dict[Key, OperatorChange]:
