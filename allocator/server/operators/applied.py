@@ -103,7 +103,7 @@ def applied(
     if len(after) > max(SCHEDULES_MAX, len(before)):
         text = f"{len(after)} rules by calendar: at most {SCHEDULES_MAX}; remove some"
         raise EventError("value", "schedule", text)
-    holding = calendar.told(after.values(), now_ms)
+    holding = calendar.for_core(after.values(), now_ms)
     standing, refused = new.over(base.settings, limits, policies.build)
     settings, set_by_calendar = standing, [each for each in differing if each.key in after]
     if set_by_calendar and not refused:  # each must be possible, whether it holds now or not
@@ -188,10 +188,11 @@ def steps(now: Settings, wanted: Settings) -> Iterable[OperatorChange | Settings
 
 def _steps(replaced: Replaced) -> Sequence[OperatorChange]:
     """Return the changes to make; of two times of a drain the core keeps the earlier."""
-    before, after = replaced.before, replaced.after
-    if not isinstance(before, SetDrain) or not isinstance(after, SetDrain):
-        return [after]
-    return [taken_back(before), after] if after.from_ms > before.from_ms else [after]
+    match replaced.before, replaced.after:
+        case SetDrain() as before, SetDrain() as after if after.from_ms > before.from_ms:
+            return [taken_back(before), after]
+        case _:
+            return [replaced.after]
 
 
 def _standing(settings: Settings) -> dict[Key, OperatorChange]:

@@ -53,15 +53,15 @@ def holding(rules: Iterable[KeptChange], at_ms: int) -> tuple[KeptChange, ...]:
     return tuple(each for each in rules if _holds(each, at_ms))
 
 
-def told(rules: Iterable[KeptChange], at_ms: int) -> tuple[KeptChange, ...]:
-    """Choose what the core is told at a time, in order: the rules that hold, and announced drains.
+def for_core(rules: Iterable[KeptChange], at_ms: int) -> tuple[KeptChange, ...]:
+    """Choose the core's rules by calendar at a time, in order: those that hold, and coming drains.
 
     A drain that begins later is announced with its time, `SetDrain.from_ms`.
     """
-    return tuple(filter(None, (_told(each, at_ms) for each in rules)))
+    return tuple(filter(None, (_for_core(each, at_ms) for each in rules)))
 
 
-def _told(rule: KeptChange, at_ms: int) -> KeptChange | None:
+def _for_core(rule: KeptChange, at_ms: int) -> KeptChange | None:
     if not isinstance(rule.change, SetDrain) or rule.change.takes_back:
         return rule if _holds(rule, at_ms) else None
     found = window(rule, at_ms)

@@ -34,7 +34,7 @@ from allocator.server.operators.calendar import (
     CalendarThread,
     Clock,
     about_rule,
-    told,
+    for_core,
     window,
 )
 from allocator.server.operators.setting_rows import scope_of, value_of
@@ -84,7 +84,7 @@ class Operators:
     """Operators' settings in one process.
 
     `loaded` is the configuration, `base` what it says to the core, `overlay` what operators set
-    over it, `holding` what the calendar tells the core (`calendar.told`): all for the core's thread
+    over it, `holding` the core's rules by calendar (`calendar.for_core`): all for the core's thread
     alone. `scheduled` are all rules by calendar. `history` is what was changed lately, not by the
     calendar. `reloads` counts how often the configuration was read again (``done``, ``refused``).
     `changes` counts changes of any of these. `audit` is where changes are written down, by the
@@ -349,7 +349,7 @@ class Operators:
     def _is_due(self, now_ms: int) -> bool:
         """Whether the calendar changes something; on any thread."""
         rules = self.scheduled
-        return told(rules, now_ms) != self.holding or bool(self._over(now_ms))
+        return for_core(rules, now_ms) != self.holding or bool(self._over(now_ms))
 
     def _over(self, now_ms: int) -> list[KeptChange]:
         """Rules by calendar of operators that never hold again."""
@@ -363,7 +363,7 @@ class Operators:
         Where a drain ends, its next beginning is announced.
         """
         now_ms = self.clock.now_ms()
-        found, over = told(self.scheduled, now_ms), self._over(now_ms)
+        found, over = for_core(self.scheduled, now_ms), self._over(now_ms)
         replaced: tuple[Replaced, ...] = ()
         if found != self.holding:
             replaced = self._reach(self.overlay, found)
@@ -400,7 +400,7 @@ def _check_unchanged(before: OperatorChange | None, expected: OperatorChange | N
 
 
 class InForce(NamedTuple):
-    """The settings in force, and what the calendar tells the core."""
+    """The settings in force, and the core's rules by calendar."""
 
     settings: Settings
     holding: tuple[KeptChange, ...]
@@ -408,7 +408,7 @@ class InForce(NamedTuple):
 
 def in_force(base: Base, overlay: Overlay, limits: SessionLimits, now_ms: int) -> InForce:
     """Override settings with operators' and the calendar's; removes invalid ones of the overlay."""
-    held = told(overlay.scheduled(base.scheduled).values(), now_ms)
+    held = for_core(overlay.scheduled(base.scheduled).values(), now_ms)
     settings, refused = overlay.over(base.settings, limits, policies.build, held)
     for key in refused:
         overlay.changes.pop(key, None)

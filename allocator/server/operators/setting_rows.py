@@ -67,7 +67,7 @@ def rows(
     """Return every setting in force; rules with the change that sets them.
 
     `settings` are those in force: of the configuration, with `overlay` and `holding` over them.
-    `holding`: what the calendar tells the core, `calendar.told`.
+    `holding`: the core's rules by calendar, `calendar.for_core`.
     """
     by_calendar: dict[Key, list[KeptChange]] = {}
     for each in holding:

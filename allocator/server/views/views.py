@@ -36,7 +36,7 @@ from allocator.server.following.settings import FollowedSettings
 from allocator.server.following.usage import UsageKeeper
 from allocator.server.following.usage_store import UsageError
 from allocator.server.operators.applied import Applied, Base, applied, in_words
-from allocator.server.operators.calendar import Clock, told
+from allocator.server.operators.calendar import Clock, for_core
 from allocator.server.operators.rule_checks import Cluster, copy_cluster, match_of
 from allocator.server.operators.setting_rows import rows, taken_back
 from allocator.server.reports import report
@@ -167,7 +167,7 @@ class Views:
     def read_settings(self) -> "ReadSettings":
         """Read the settings in force, and the clients they could match; on the books' thread."""
         mine, settings = self.operators, self.books.allocator.settings
-        held = told(mine.scheduled, self.now_ms)
+        held = for_core(mine.scheduled, self.now_ms)
         found = rows(mine.loaded, mine.overlay, settings, held)
         more = ((row, None) for row in taken_back(mine.overlay))
         return copy_cluster(self.books.allocator), [*found, *more]
@@ -314,7 +314,7 @@ class Views:
 
     def _read_drains(self) -> list[settings_pb2.Setting]:
         mine, settings = self.operators, self.books.allocator.settings
-        held = told(mine.scheduled, self.now_ms)
+        held = for_core(mine.scheduled, self.now_ms)
         found = rows(mine.loaded, mine.overlay, settings, held)
         return [row for row, rule in found if isinstance(rule, SetDrain) and not rule.from_ms]
 
