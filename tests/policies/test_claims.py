@@ -5,6 +5,7 @@ import pytest
 from allocator.core import DEMAND_LABEL, GANG_LABEL, PolicySpec, SetBudget, SetClaim
 from allocator.core.cycle.snapshot_builder import SnapshotBuilder
 from allocator.core.cycle.within_claims import claimants
+from allocator.core.events import SetWeights
 from allocator.policies import POLICIES
 from tests.policies.test_caps import MODES, cap, cluster, got, join
 
@@ -32,16 +33,17 @@ def test_a_role_is_served_first_up_to_its_claim_and_then_like_others(name, mode)
 @pytest.mark.parametrize("mode", MODES)
 def test_what_a_role_does_not_use_is_lent_and_comes_back_first(mode):
     session = cluster(mode=mode)
-    claim(session, "a", 9)
+    claim(session, "a", 6)
     join(session, 1, 4)
     offers = session.cycle(1000)
     assert got(session) == [12], "nothing is kept free"
+    session.allocator.step(SetWeights({"b": 10.0}))
     join(session, 2, 1)
     join(session, 3, 4)
-    for offer in offers[:4]:
+    for offer in offers[:8]:
         session.give_back(offer, refuse_ms=10**9)
     session.cycle(2000)
-    assert got(session) == [8, 4, 0]
+    assert got(session) == [4, 6, 2], "by weight, the other role would have most of it"
 
 
 def test_a_claim_adds_to_the_guarantee_and_stays_within_limits():

@@ -93,8 +93,6 @@ def _holders(state: State, per: str) -> Ints:
 
 def with_caps(state: State, bounds: Bounds, caps: CapTable) -> Bounds:
     """Add a bound for each cap."""
-    if not len(caps.rule):
-        return bounds
     left = np.where(caps.limit < UNBOUNDED, caps.limit - _held(state, caps), UNBOUNDED)
     return bounds.with_further(left, caps.of_client)
 

@@ -280,7 +280,9 @@ class SnapshotBuilder:
         return np.concatenate([self.quota_tree(state).limit, self.caps(state).limit])
 
     def _bounds(self, state: State, demand: Ints) -> Bounds:
-        bounds = with_caps(state, bounds_of(state, self.quota_tree(state)), self.caps(state))
+        bounds = bounds_of(state, self.quota_tree(state))
+        if state.settings.caps:
+            bounds = with_caps(state, bounds, self.caps(state))
         if state.settings.outstanding_max >= 1:
             return bounds
         opening = opening_tasks(demand, *self._minimum(state))

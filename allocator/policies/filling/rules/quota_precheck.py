@@ -45,7 +45,7 @@ def begin_precheck(scene: Scene) -> QuotaPrecheck:
     """Allocate the arrays for a stage."""
     places, bounds = scene.places, scene.bounds
     count, last = len(places.parent), 0
-    for client in range(len(bounds.of_client)):
+    for client in range(len(bounds.of_client) if len(bounds.above) else 0):
         last = max(last, bounds.of_client[client] + 1)
     row, takes_all = np.full(count, -1), np.ones(count, np.bool_)
     in_use = np.zeros(last + 1, np.bool_)
