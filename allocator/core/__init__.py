@@ -31,7 +31,6 @@ from allocator.core.cycle.cycle import CycleReport
 from allocator.core.cycle.deciding import Decide, Decided, Question, check_told, decide_by
 from allocator.core.cycle.decisions import Decisions
 from allocator.core.cycle.gang_progress import (
-    agents_of,
     tasks_at_most,
     tasks_collected,
     tasks_that_fit,
@@ -149,6 +148,7 @@ from allocator.core.snapshot import (
     Floats,
     Grants,
     Ints,
+    Lines,
     Snapshot,
     Tree,
 )
@@ -228,6 +228,7 @@ __all__ = [
     "InverseOffer",
     "Kind",
     "Lasted",
+    "Lines",
     "Move",
     "Moves",
     "Names",
@@ -288,7 +289,6 @@ __all__ = [
     "UpdateAllocation",
     "UpdateFramework",
     "UserCodeError",
-    "agents_of",
     "asked_rows",
     "attributes_of",
     "bits",
