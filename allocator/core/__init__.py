@@ -17,7 +17,16 @@ from allocator.core.books.special_resources import out_of_reach
 from allocator.core.books.state import SessionLimits, State
 from allocator.core.books.topics import ends_within, learnt
 from allocator.core.books.usage_over_time import AGENTS, usage_of
-from allocator.core.bounds import LABELS_MAX, ROW_TEXT_MAX, ROWS_MAX, harmless, quoted, refuse_long
+from allocator.core.bounds import (
+    LABELS_MAX,
+    REQUESTS_MAX,
+    ROW_TEXT_MAX,
+    ROWS_MAX,
+    UNLIKE_MAX,
+    harmless,
+    quoted,
+    refuse_long,
+)
 from allocator.core.checkpoint import Copied, Detached, nbytes_of
 from allocator.core.checkpoint.renaming import Renamer
 from allocator.core.constraints import (
@@ -173,11 +182,13 @@ __all__ = [
     "PERIODS",
     "REASONS",
     "RECLAIMS_MAX",
+    "REQUESTS_MAX",
     "ROWS_MAX",
     "ROW_TEXT_MAX",
     "SAMPLES_MIN",
     "UNBOUNDED",
     "UNKNOWN",
+    "UNLIKE_MAX",
     "WEIGHT_MAX",
     "WEIGHT_MIN",
     "ActivateAgent",
