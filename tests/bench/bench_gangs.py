@@ -26,11 +26,12 @@ from allocator.core import (
 from tests.bench.cluster import GIB, cluster, decline, settle
 from tests.world.rows import given_back, holdings_of
 
-SIZES = [(1_000, 100), (10_000, 1_000), (50_000, 6_000)]
+SIZES = [(1_000, 400), (10_000, 1_000), (50_000, 6_000)]
 KINDS = ("none", "equal", "unlike")
 TASKS = 8
 SERVER, WORKER = {"cpus": 2_000, "mem": 16_384_000}, {"cpus": 4_000, "mem": 8_192_000}
-ENDS = 200
+ENDS, ROLES = 200, 100
+SPEC = PolicySpec("drf", mode="characterised")
 
 
 def subscribe(allocator: Allocator, kind: str, first: int, gangs: int) -> None:
@@ -41,7 +42,7 @@ def subscribe(allocator: Allocator, kind: str, first: int, gangs: int) -> None:
             labels[GANG_LABEL] = f"tasks:{TASKS}"
         name = f"gang-{framework}"
         info = FrameworkInfo(name, name="gang", principal=name, labels=labels)
-        allocator.step(AddFramework(framework, info, (1 + framework % 100,)))
+        allocator.step(AddFramework(framework, info, (1 + framework % ROLES,)))
         if kind == "unlike":
             allocator.step(Request(framework, (SERVER,) * 2 + (WORKER,) * (TASKS - 2)))
 
@@ -70,7 +71,7 @@ def end_some(allocator: Allocator, cycle: int) -> None:
 
 def free(agents: int, frameworks: int, kind: str, gangs: int, cycles: int) -> list[float]:
     """Times of cycles in a free cluster."""
-    allocator = cluster(agents, frameworks - gangs, PolicySpec("drf", mode="characterised"))
+    allocator = cluster(agents, frameworks - gangs, SPEC, ROLES)
     subscribe(allocator, kind, frameworks - gangs + 1, gangs)
     took_ms: list[float] = []
     for cycle in range(1, cycles + 2):
@@ -80,7 +81,7 @@ def free(agents: int, frameworks: int, kind: str, gangs: int, cycles: int) -> li
 
 def full(agents: int, frameworks: int, kind: str, gangs: int, cycles: int) -> list[float]:
     """Times of cycles in a full cluster."""
-    allocator = cluster(agents, frameworks - gangs, PolicySpec("drf", mode="characterised"))
+    allocator = cluster(agents, frameworks - gangs, SPEC, ROLES)
     took_ms: list[float] = []
     for cycle in range(1, 4):
         made = timed(allocator, 1000 * cycle, took_ms)
