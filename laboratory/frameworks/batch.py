@@ -130,7 +130,7 @@ class BatchJob:
     ) -> None:
         self.identity = identity
         self.manner = manner
-        self._work = work
+        self.work = work
         self._left = left
         self._started: Callable[[], None] | None = started
         # Numbered tasks by size, in order.
@@ -149,7 +149,7 @@ class BatchJob:
     def subscribed(self, master: Master) -> None:
         """Remember the master, and schedule the cancellation."""
         self._master = master
-        for each in self._work:
+        for each in self.work:
             tasks = map(Wanted, repeat(each.need), repeat(0), each.durations_ms)
             numbered = deque(zip(self._number, tasks, strict=False))
             self._waiting.setdefault(master.amount(each.need), deque()).extend(numbered)
@@ -163,8 +163,8 @@ class BatchJob:
 
     def _of_gang(self) -> list[tuple[Work, int]]:
         """List how many tasks of each size a gang has."""
-        total = sum(len(each.durations_ms) for each in self._work)
-        return [(each, len(each.durations_ms) * self.manner.gang // total) for each in self._work]
+        total = sum(len(each.durations_ms) for each in self.work)
+        return [(each, len(each.durations_ms) * self.manner.gang // total) for each in self.work]
 
     def offered(self, offers: list[Offer]) -> None:
         """Launch waiting tasks that fit; decline the rest, or hold it for a gang."""
