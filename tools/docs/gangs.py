@@ -37,8 +37,8 @@ COLUMNS = {
 HEAD = """\
 ## Ways to start gangs
 
-The workload of [CPU jobs on agents with GPUs](#cpu-jobs-on-agents-with-gpus-and-tasks-that-start-together),
-in which the trainings start four tasks at once, is played in four ways:
+The workload `gpus_and_cpu_jobs.toml`, in which the trainings start four tasks at once, is played in
+four ways:
 
 - *Frameworks keep offers*: they decline them after 30 s if they do not have enough.
 - *Strict queue*: a simulated scheduler without the allocator. All tasks and gangs wait in one queue
@@ -145,7 +145,7 @@ def _strict(scenario: Any, seed: int) -> dict[str, float]:  # noqa: ANN401
     for number, (arrives_ms, job) in enumerate(jobs):
         units = [
             Unit(number, work.need, work.durations_ms[first : first + gang[job.group]])
-            for work in job.make(lambda cancelled=False: None, lambda: None).work
+            for work in job.make(lambda **_: None, lambda: None).work
             for first in range(0, len(work.durations_ms), gang[job.group])
         ]
         arrivals.append((arrives_ms, units))
