@@ -30,7 +30,7 @@ SIZES = [(1_000, 400), (10_000, 1_000), (50_000, 6_000)]
 KINDS = ("none", "equal", "unlike")
 TASKS = 8
 SERVER, WORKER = {"cpus": 2_000, "mem": 16_384_000}, {"cpus": 4_000, "mem": 8_192_000}
-ENDS, ROLES = 200, 100
+ENDS, ROLES, PATIENCE = 200, 100, 3
 SPEC = PolicySpec("drf", mode="characterised")
 
 
@@ -87,8 +87,8 @@ def full(agents: int, frameworks: int, kind: str, gangs: int, cycles: int) -> li
         made = timed(allocator, 1000 * cycle, took_ms)
         allocator.step(Transition(holdings_of(made)))
     subscribe(allocator, kind, frameworks - gangs + 1, gangs)
-    begun, took_ms = allocator.settings.patience_cycles + 4, []
-    for cycle in range(4, begun + cycles + 1):
+    allocator.settings.patience_cycles, took_ms = PATIENCE, []
+    for cycle in range(4, 8 + PATIENCE + cycles):
         end_some(allocator, cycle)
         made = timed(allocator, 1000 * cycle, took_ms)
         allocator.step(Transition(holdings_of(made)))
@@ -103,11 +103,12 @@ def main() -> None:
     parser.add_argument("--cycles", type=int, default=20)
     parser.add_argument("--gangs", type=int, default=500)
     parser.add_argument("--sizes", type=int, nargs="*", default=[len(SIZES) - 1])
+    parser.add_argument("--clusters", nargs="*", choices=("free", "full"), default=["free", "full"])
     arguments = parser.parse_args()
     print("| agents x frameworks | cluster | gangs | least | median | largest |")
     print("|---|---|---|---:|---:|---:|")
     for agents, frameworks in (SIZES[each] for each in arguments.sizes):
-        for measured in (free, full):
+        for measured in (each for each in (free, full) if each.__name__ in arguments.clusters):
             for kind in KINDS:
                 gangs = min(arguments.gangs, frameworks // 2)
                 took = measured(agents, frameworks, kind, gangs, arguments.cycles)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import commands
+import forecasts
 import frameworks
 import gangs
 import hostile_tenants
@@ -63,6 +64,7 @@ def write(directory: Path) -> None:
         "explanation/which-policy.md": f"{which_policy.page()}\n{gangs.section()}",
         "explanation/scaling.md": scaling.page(),
         "explanation/use-over-time.md": use_over_time.page(),
+        "explanation/forecasts.md": forecasts.page(),
         "explanation/hostile-tenants.md": hostile_tenants.page(),
         "explanation/frameworks.md": frameworks.page(),
     }
