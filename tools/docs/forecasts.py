@@ -1,6 +1,7 @@
 """How good forecasts are: the page is written from what `tests.explain.lives` kept."""
 
 import json
+import math
 from pathlib import Path
 
 KEPT = Path(__file__).resolve().parent / "data" / "forecasts.json"
@@ -25,7 +26,7 @@ until its offer comes or is late.
 |---|---:|---:|---:|
 {rows}
 
-- The p95 is a safe bound: at most {late:.0f} % of the offers came later.
+- The p95 is a safe bound: at most {late} % of the offers came later.
 - The p50 is pessimistic, and more so the further ahead it is. One cause is that forecasts assume
   that tasks that begin meanwhile do not end. If the p50 is more than a few seconds ahead, read the
   range as an upper bound.
@@ -49,5 +50,5 @@ def page(kept: Path = KEPT) -> str:
         f" | {100 * row['p95'] / row['count']:.1f} |"
         for span, row in zip([*spans, "all"], rows, strict=True)
     )
-    late = max(100 * (1 - row["p95"] / row["count"]) for row in rows)
+    late = max(math.ceil(100 * (1 - row["p95"] / row["count"])) for row in rows)
     return PAGE.format(lives=found["lives"], rows="\n".join(lines), late=late)

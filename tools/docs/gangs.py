@@ -47,9 +47,9 @@ four ways:
 - *Stated gangs*: the frameworks state their gangs (`states_gang = true`), and the allocator
   [collects](modes.md#collecting) for them, without and with [backfill](modes.md#backfill).
 
-Allocators run `drf` in characterised mode. A job waits until its first task starts, and takes until
-its last one has ended. Means over {seeds} seeds, with 95 % confidence intervals; the simulation
-ends after {until_s:.0f} s.
+Allocators run `drf` in characterised mode. A job waits until its first task starts, or the
+simulation ends, after {until_s:.0f} s. What a job takes, until its last task has ended, is the mean
+of those that ended. Means over {seeds} seeds, with 95 % confidence intervals.
 
 """
 
