@@ -83,9 +83,7 @@ class RunResult:
     part: Floats
 
 
-def run(
-    scenario: ScenarioFile, cell: ScenarioCell, settings: Settings | None = None
-) -> RunResult:
+def run(scenario: ScenarioFile, cell: ScenarioCell, settings: Settings | None = None) -> RunResult:
     """Draw the workload of a seed, and play it with an in-process allocator.
 
     `settings`: None: the default ones, with the policy of the cell.
