@@ -118,9 +118,9 @@ def in_order(
 def _fit(free: Sequence[Mapping[str, int]], unit: Unit) -> list[int] | None:
     """The agent of each task of a unit, by first fit; None: they do not fit."""
     places: list[int] = []
-    order = range(len(free))
+    order = list(range(len(free)))
     if "gpus" not in unit.need:
-        order = sorted(order, key=lambda at: "gpus" in free[at])
+        order.sort(key=lambda at: "gpus" in free[at])
     for at in order:
         fits = min(free[at].get(name, 0) // amount for name, amount in unit.need.items())
         places += [at] * min(fits, len(unit.lasts_ms) - len(places))
@@ -145,7 +145,7 @@ def _strict(scenario: Any, seed: int) -> dict[str, float]:  # noqa: ANN401
     for number, (arrives_ms, job) in enumerate(jobs):
         units = [
             Unit(number, work.need, work.durations_ms[first : first + gang[job.group]])
-            for work in job.make(lambda **_: None, lambda: None).work
+            for work in _made(job).work
             for first in range(0, len(work.durations_ms), gang[job.group])
         ]
         arrivals.append((arrives_ms, units))
@@ -160,6 +160,10 @@ def _strict(scenario: Any, seed: int) -> dict[str, float]:  # noqa: ANN401
         row[f"{prefix}stay_s"] = sum(last[at] - jobs[at][0] for at in those) / len(those) / 1000
         row[f"{prefix}ended"] = 100 * sum(last[at] <= until_ms for at in those) / len(those)
     return row
+
+
+def _made(job: Any) -> Any:  # noqa: ANN401
+    return job.make(lambda **_: None, lambda: None)
 
 
 def _played(scenario: Any, way: str, seed: int) -> dict[str, float]:  # noqa: ANN401
