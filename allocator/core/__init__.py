@@ -18,7 +18,16 @@ from allocator.core.books.special_resources import out_of_reach
 from allocator.core.books.state import SessionLimits, State
 from allocator.core.books.topics import ends_within, learnt
 from allocator.core.books.usage_over_time import AGENTS, usage_of
-from allocator.core.bounds import LABELS_MAX, ROW_TEXT_MAX, ROWS_MAX, harmless, quoted, refuse_long
+from allocator.core.bounds import (
+    LABELS_MAX,
+    REQUESTS_MAX,
+    ROW_TEXT_MAX,
+    ROWS_MAX,
+    UNLIKE_MAX,
+    harmless,
+    quoted,
+    refuse_long,
+)
 from allocator.core.checkpoint import Copied, Detached, nbytes_of
 from allocator.core.checkpoint.renaming import Renamer
 from allocator.core.constraints import (
@@ -32,7 +41,6 @@ from allocator.core.cycle.cycle import CycleReport
 from allocator.core.cycle.deciding import Decide, Decided, Question, check_told, decide_by
 from allocator.core.cycle.decisions import Decisions
 from allocator.core.cycle.gang_progress import (
-    agents_of,
     tasks_at_most,
     tasks_collected,
     tasks_that_fit,
@@ -153,6 +161,7 @@ from allocator.core.snapshot import (
     Floats,
     Grants,
     Ints,
+    Lines,
     Snapshot,
     Tree,
 )
@@ -177,11 +186,13 @@ __all__ = [
     "PERIODS",
     "REASONS",
     "RECLAIMS_MAX",
+    "REQUESTS_MAX",
     "ROWS_MAX",
     "ROW_TEXT_MAX",
     "SAMPLES_MIN",
     "UNBOUNDED",
     "UNKNOWN",
+    "UNLIKE_MAX",
     "WEIGHT_MAX",
     "WEIGHT_MIN",
     "ActivateAgent",
@@ -233,6 +244,7 @@ __all__ = [
     "InverseOffer",
     "Kind",
     "Lasted",
+    "Lines",
     "Move",
     "Moves",
     "Names",
@@ -295,7 +307,6 @@ __all__ = [
     "UpdateAllocation",
     "UpdateFramework",
     "UserCodeError",
-    "agents_of",
     "asked_rows",
     "attributes_of",
     "bits",

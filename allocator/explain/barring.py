@@ -304,6 +304,21 @@ class PairChecker:
         )
 
 
+def with_smallest_tasks(snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot with what each of a gang's unlike tasks needs as its client's demand.
+
+    Where this does not fit, none of the tasks does.
+    """
+    unlike = {} if snapshot.gangs is None else snapshot.gangs.unlike
+    if not unlike:
+        return snapshot
+    demand = snapshot.demand.copy()
+    for client, lines in unlike.items():
+        least = lines.size.min(axis=0)
+        demand[client] = least if least.any() else demand[client]
+    return replace(snapshot, demand=read_only(demand, np.int64))
+
+
 def _without_minimum(places: Places) -> Places:
     """Make any single task an offer."""
     end_row = np.where(places.known, places.least_row, places.end_row)

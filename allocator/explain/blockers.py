@@ -12,8 +12,8 @@ from allocator.core import (
     Bools,
     Collecting,
     Ints,
+    Lines,
     Snapshot,
-    agents_of,
     bits,
     format_quantities,
     in_utc,
@@ -409,12 +409,11 @@ def _of_gang(work: _Work, checker: PairChecker, barring: Barring) -> None:
     if gangs is None or client not in gangs.client:
         return
     need = need_of(snapshot, client)
-    of_gang = f"its gang starts {need} tasks at once"
-    if (only := agents_of(snapshot, client)).size:
-        names = {
-            picture.agent_name(each) if each > 0 else "an unknown one" for each in only.tolist()
-        }
-        of_gang += f", some of them only on agent {', '.join(sorted(names)[:EXAMPLES])}"
+    of_gang = f"its gang starts {counted(need, 'task')} at once"
+    smaller = "make the gang smaller (mesos-allocator gang set)"
+    if client in gangs.unlike:
+        of_gang += f" ({_sizes(picture, gangs.unlike[client])})"
+        smaller = "let the framework request fewer or smaller tasks"
     usable = picture.agents.ready.copy()
     for blocker, where in work.marks:
         usable &= ~where if blocker.reason in {"constraint", "capability"} else True
@@ -422,21 +421,36 @@ def _of_gang(work: _Work, checker: PairChecker, barring: Barring) -> None:
     if client in picture.collecting:
         _of_collecting(work, snapshot, need)
         return
-    smaller = "make the gang smaller (mesos-allocator gang set)"
     if most < need:
-        cause = f"{of_gang}; the agents that it may use, and its limits, have room for {most}"
+        nowhere = _named_in_vain(picture, work.subject.unfit)
+        room = f"the agents that it may use, and its limits, have room for {most or 'none of them'}"
+        cause = "; ".join(filter(None, (of_gang, nowhere, room)))
         mend = f"{smaller}, add agents, or raise the limit"
         work.mark("gang", cause, picture.agents.ready, mend)
         return
     found, on = tasks_that_fit(snapshot, client, snapshot.agents[barring.open])
     if found < need:
-        agents = counted(on, "agent")
-        cause = f"{of_gang}; there is room for {found} on {agents} now"
+        room = f"{found} on {counted(on, 'agent')}" if found else "none of them"
+        cause = f"{of_gang}; there is room for {room} now"
         if (end_ms := picture.resting.get(client)) is not None:
             again_s = -(-(end_ms - picture.now_ms) // 1000)
             cause += f"; gangs of its principal may collect again in {again_s} s"
         where = work.by_handle(snapshot.handle[snapshot.agents], barring.open)
         work.mark("gang", cause, where, f"wait, {smaller}, or add agents")
+
+
+def _sizes(picture: Picture, lines: Lines) -> str:
+    """Format the unlike tasks of a gang."""
+    told = []
+    for size, number, only in zip(*(column[:EXAMPLES].tolist() for column in lines), strict=True):
+        amounts = picture.named(np.array(size))
+        nowhere = "what no agent has" if amounts.pop(NOWHERE, 0) else ""
+        needs = " and ".join(filter(None, (format_quantities(amounts), nowhere)))
+        where = f" only on agent {picture.agent_name(only)}" if only > 0 else ""
+        where = " only on an agent that is not there" if only < 0 else where
+        told.append(f"{number} of {needs}{where}")
+    more = len(lines.number) - len(told)
+    return ", ".join(told) + f" and {more} more sizes" * bool(more)
 
 
 def _of_collecting(work: _Work, snapshot: Snapshot, need: int) -> None:
@@ -493,12 +507,16 @@ def _of_size(work: _Work, checker: PairChecker, where: Bools) -> None:
     nowhere = _named_in_vain(picture, work.subject.unfit)
     largest = np.where(short, capacity[where].max(axis=0, initial=0), 0)
     if short.any():
-        needed = picture.named(np.where(short, picture.clients.demand[client], 0))
+        one = picture.clients.demand[client]
+        gangs = checker.snapshot.gangs
+        if gangs is not None and client in gangs.unlike:
+            one = checker.snapshot.demand[client]
+        needed = picture.named(np.where(short, one, 0))
         needed.pop(NOWHERE, None)
         most = _text(picture, largest) or "nothing of it"
         whose = "the largest agent" if every else "the largest of these agents"
-        one = f"one task needs {format_quantities(needed)}; {whose} has {most}" if needed else ""
-        cause = "; ".join(filter(None, (nowhere, one)))
+        has = f"one task needs {format_quantities(needed)}; {whose} has {most}" if needed else ""
+        cause = "; ".join(filter(None, (nowhere, has)))
         mend = "correct the demand (mesos-allocator demand set), or add larger agents"
     else:
         less = "the whole agent is less than the minimum of an offer"

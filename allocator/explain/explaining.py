@@ -8,7 +8,7 @@ import numpy as np
 
 from allocator.core import NOWHERE, UNBOUNDED, Ints, harmless, in_utc
 from allocator.explain import blockers, budgets, cycles
-from allocator.explain.barring import Barring, PairChecker, Pairs
+from allocator.explain.barring import Barring, PairChecker, Pairs, with_smallest_tasks
 from allocator.explain.next_offer import NextOffer, forecast
 from allocator.explain.picture import NEVER, Holding, Picture, Subject
 from allocator.plain import counted, how_many
@@ -55,7 +55,9 @@ def explain(
     `cycles_told`: number of recent cycles to report for the client or agent.
     `goes_on`: returns whether there is time for more; if not, the answer is cut short.
     """
-    checker = None if picture.snapshot is None else PairChecker(picture.snapshot)
+    checker = (
+        None if picture.snapshot is None else PairChecker(with_smallest_tasks(picture.snapshot))
+    )
     if kind == "agent":
         return _agent(picture, name, checker, cycles_told, goes_on)
     clients: list[ClientExplanation] = []

@@ -55,6 +55,9 @@ TIMES = 32
 TASKS_MAX = 4
 """Tasks that a holding is divided into at most."""
 
+LINES_MAX = 4
+"""Sizes of a gang's unlike tasks, the largest, that must have room, beside all tasks together."""
+
 _NEVER_BITS = 44
 
 NEVER = np.int64(1 << _NEVER_BITS)
@@ -190,8 +193,11 @@ def forecast(
     most = free.copy()
     np.add.at(most, pieces.place, pieces.amount)
     fits = tasks_in(most, needed) >= opening
-    if not fits.any():
+    lines = _lines(snapshot, held.agent[usable], client)
+    of_lines = [here & (tasks_in(most, size) > 0) for size, _, here in lines]
+    if not all(each.any() for each in (fits, *of_lines)):
         return NextOffer.none("none of its agents would have room for its next task if empty")
+    fits = np.any([fits, *of_lines], axis=0)
     opens_ms = _opens_ms(held.agent[usable], filters, now_ms)
     turns, more = turns_of(snapshot, held.agent[usable], client, needed).limited()
     kept = _kept(snapshot, client, needed) + more
@@ -210,14 +216,20 @@ def forecast(
     chance = np.random.default_rng(seed).random((DRAWS, len(chosen)))
     some = pieces.some(chosen)
     ends_ms = _Lives.of(held, pieces, known).ends_ms(some, known[chosen], chance)
-    agents = _Agents(free, opens_ms, needed, opening)
-    gain, gain_ms = _gains(agents, some, ends_ms)
+    gain, gain_ms = _gains(_Agents(free, opens_ms, needed, opening), some, ends_ms)
+    if part > 1:  # the agents of a task for one agent may be left out
+        lines = [each for each in lines if each[2].all()]
+    gains = [
+        _gains(_Agents(free, opens_ms, size, 1), some, ends_ms, here) for size, _, here in lines
+    ]
     counted_in = snapshot.counted & (snapshot.total > 0)
     share = (some.amount / np.maximum(snapshot.total, 1))[:, counted_in].max(axis=1, initial=0.0)
-    grid_ms = _grid(gain, gain_ms)
+    grid_ms = _grid([(gain, gain_ms), *gains])
     before = kept + _room_before(turns, grid_ms, ends_ms, some.client, share * part)
     room = _by_time(grid_ms, gain_ms, gain)
     enough = room * part >= np.ceil(before) + wanted
+    for (_, number, _), (gain, gain_ms) in zip(lines, gains, strict=True):
+        enough &= _by_time(grid_ms, gain_ms, gain) * part >= number
     if len(grid_ms) == TIMES:  # then it is between two of the times
         grid_ms = (grid_ms + np.append(0, grid_ms[:-1])) // 2
     when_ms = np.sort(np.where(enough.any(axis=1), grid_ms[np.argmax(enough, axis=1)], NEVER))
@@ -256,6 +268,20 @@ def _needed(snapshot: Snapshot, client: int) -> tuple[Ints, int]:
     if first < end:
         return snapshot.minimum[first], 1
     return (snapshot.total > 0).astype(np.int64), 1
+
+
+def _lines(snapshot: Snapshot, agent: Ints, client: int) -> list[tuple[Ints, int, Bools]]:
+    """Return the largest unlike tasks of a gang: size (R,), number, and agents of `agent` (m,)."""
+    gangs = snapshot.gangs
+    if gangs is None or client not in gangs.unlike:
+        return []
+    lines = gangs.unlike[client]
+    order = np.argsort(-(lines.size / np.maximum(snapshot.total, 1)).max(axis=1), kind="stable")
+    return [
+        (lines.size[at], int(lines.number[at]), (agent == only) | (only == 0))
+        for at in order[:LINES_MAX].tolist()
+        for only in (int(lines.agent[at]),)
+    ]
 
 
 def _is_bounded(snapshot: Snapshot, client: int) -> bool:
@@ -426,10 +452,13 @@ def _chosen(held: Held, pieces: _Pieces, known: Bools, fits: Bools) -> Ints:
     return some[taken[pieces.place[some]]]
 
 
-def _gains(agents: _Agents, pieces: _Pieces, ends_ms: Ints) -> tuple[Ints, Ints]:
+def _gains(
+    agents: _Agents, pieces: _Pieces, ends_ms: Ints, usable: Bools | None = None
+) -> tuple[Ints, Ints]:
     """Room that there is now, and that each of n pieces leaves: how much, and when, (D, m + n).
 
     `ends_ms` (D, n): when each piece ends.
+    `usable` (m,): which agents count; None: all.
     """
     order = np.argsort((pieces.place << _NEVER_BITS) + np.minimum(ends_ms, NEVER - 1), axis=1)
     now = agents.room(agents.free)
@@ -451,12 +480,15 @@ def _gains(agents: _Agents, pieces: _Pieces, ends_ms: Ints) -> tuple[Ints, Ints]
     # What is free already comes first.
     gain = np.hstack([np.broadcast_to(now, (draws, len(now))), gain])
     when_ms = np.hstack([np.broadcast_to(agents.opens_ms, (draws, len(now))), when_ms])
+    if usable is not None:
+        gain = gain * np.append(usable, usable[pieces.place])
     return gain, when_ms
 
 
-def _grid(gain: Ints, gain_ms: Ints) -> Ints:
+def _grid(gains: list[tuple[Ints, Ints]]) -> Ints:
     """Times at which turns are looked at, (G,), ascending: more where more room comes back."""
-    every = np.unique(np.append(0, gain_ms[(gain > 0) & (gain_ms < NEVER)]))
+    when_ms = (gain_ms[(gain > 0) & (gain_ms < NEVER)] for gain, gain_ms in gains)
+    every = np.unique(np.concatenate([np.zeros(1, np.int64), *when_ms]))
     if len(every) <= TIMES // 2:
         return every
     at = ((np.arange(TIMES) / (TIMES - 1)) ** 2 * (len(every) - 1)).astype(np.int64)

@@ -132,6 +132,9 @@ class Master(Protocol):
     def revive(self, framework: "Framework", roles: Sequence[str] = ()) -> None:
         """Resume offers in these roles, without filters; in all roles if none is named."""
 
+    def request(self, framework: "Framework", *needs: Quantities) -> None:
+        """State what each of several tasks needs that start together (Mesos's REQUEST)."""
+
     def unsubscribe(self, framework: "Framework") -> None:
         """Leave for good."""
 

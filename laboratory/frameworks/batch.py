@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from heapq import heapify, heappop, heappush
-from itertools import count, repeat
+from itertools import count, islice, permutations, repeat
 from typing import NamedTuple
 
 from laboratory.frameworks.base import (
@@ -48,7 +48,9 @@ class Wanted:
 class Manner:
     """How a job handles its offers.
 
-    gang: launch this many tasks together or not at all, including after tasks were lost.
+    gang: launch this many tasks together or not at all, including after tasks were lost; of several
+        sizes, as many of each as its part of all tasks.
+    requests_gang: state the tasks of a gang by a REQUEST call.
     holds_ms: how long to hold offers while a gang is incomplete.
     greedy: take offers whole, run as many tasks in each as fit, and return it when no task is left
         to run there.
@@ -57,6 +59,7 @@ class Manner:
     """
 
     gang: int = 1
+    requests_gang: bool = False
     holds_ms: int = 30_000
     greedy: bool = False
     refuse_ms: int = REFUSE_DEFAULT_MS
@@ -88,6 +91,26 @@ Launch = tuple[Amount, Amount, int]
 """A Mesos task to launch: size of the tasks inside, total amount, limit on tasks inside."""
 
 
+ORDERS_MAX = 120
+"""Orders of sizes in which the tasks of a gang are tried to be placed."""
+
+
+def _placed(offers: Sequence[Offer], wanted: list[tuple[Amount, int]]) -> list[list[Launch]] | None:
+    """Place tasks by first fit: what to launch in each offer; None: they do not fit so."""
+    launches: list[list[Launch]] = [[] for _ in offers]
+    left = [offer.amount for offer in offers]
+    for size, number in wanted:
+        missing = number
+        for at, amount in enumerate(left):
+            some = min(fit(amount, size), missing)
+            launches[at] += [(size, size, 1)] * some
+            left[at] = minus(amount, tuple(some * each for each in size))
+            missing -= some
+        if missing:
+            return None
+    return launches
+
+
 class BatchJob:
     """A job that leaves after its last task, or when it is cancelled.
 
@@ -107,7 +130,7 @@ class BatchJob:
     ) -> None:
         self.identity = identity
         self.manner = manner
-        self._work = work
+        self.work = work
         self._left = left
         self._started: Callable[[], None] | None = started
         # Numbered tasks by size, in order.
@@ -126,13 +149,22 @@ class BatchJob:
     def subscribed(self, master: Master) -> None:
         """Remember the master, and schedule the cancellation."""
         self._master = master
-        for each in self._work:
+        for each in self.work:
             tasks = map(Wanted, repeat(each.need), repeat(0), each.durations_ms)
             numbered = deque(zip(self._number, tasks, strict=False))
             self._waiting.setdefault(master.amount(each.need), deque()).extend(numbered)
+        of_gang = self._of_gang()
+        self._together = {master.amount(each.need): number for each, number in of_gang}
+        if self.manner.requests_gang:
+            master.request(self, *(each.need for each, number in of_gang for _ in range(number)))
         after_ms = self.manner.cancelled_after_ms
         if after_ms is not None:
             master.event_heap.after(after_ms, partial(self._leave, cancelled=True))
+
+    def _of_gang(self) -> list[tuple[Work, int]]:
+        """List how many tasks of each size a gang has."""
+        total = sum(len(each.durations_ms) for each in self.work)
+        return [(each, len(each.durations_ms) * self.manner.gang // total) for each in self.work]
 
     def offered(self, offers: list[Offer]) -> None:
         """Launch waiting tasks that fit; decline the rest, or hold it for a gang."""
@@ -195,25 +227,29 @@ class BatchJob:
     def _hold(self, offers: list[Offer]) -> None:
         """Hold the offers, and launch complete gangs."""
         self._held = [offer for offer in self._held if offer.live] + offers
-        ((size, queue),) = self._waiting.items()
-        while queue and self._begin_gang(size, len(queue) % self.manner.gang or self.manner.gang):
+        while self._waiting and self._begin_gang():
             pass
-        if not queue:
+        if not self._waiting:
             self._give_up(self._held)
         elif offers:
             after_ms = self.manner.holds_ms
             self._master.event_heap.after(after_ms, partial(self._give_up, offers))
 
-    def _begin_gang(self, size: Amount, together: int) -> bool:
-        room = [fit(offer.amount, size) for offer in self._held]
-        if sum(room) < together:
+    def _begin_gang(self) -> bool:
+        wanted = {
+            size: len(queue) % self._together[size] or self._together[size]
+            for size, queue in self._waiting.items()
+        }
+        for sizes in islice(permutations(wanted), ORDERS_MAX):
+            placed = _placed(self._held, [(size, wanted[size]) for size in sizes])
+            if placed is not None:
+                break
+        else:
             return False
-        left, kept = together, []
-        for offer, fits in zip(self._held, room, strict=True):
-            launched = min(fits, left)
-            left -= launched
-            if launched:
-                self._launch(offer, [(size, size, 1)] * launched)
+        kept = []
+        for offer, launches in zip(self._held, placed, strict=True):
+            if launches:
+                self._launch(offer, launches)
             else:
                 kept.append(offer)
         self._held = kept

@@ -289,11 +289,18 @@ class _Life:
 
     @happens()
     def request(self) -> None:
-        """Send a framework's REQUEST with the needs of a task."""
+        """Send a framework's REQUEST: the needs of a task, or of a gang, some for one agent."""
         tenant = self.tenant()
         if tenant is not None and self._stage.tell_demand:
-            demand = self._population.demand(tenant.identity.capabilities)
-            self._master.request(tenant, demand)
+            one = self._population.demand(tenant.identity.capabilities)
+            other = self._population.demand(tenant.identity.capabilities)
+            needs = [one, other, one][: int(self._chance.integers(1, 4))]
+            self._master.request(tenant, *needs, agents=[self._only() for _ in needs])
+
+    def _only(self) -> str:
+        """Id of the only agent for a task; mostly empty: any."""
+        agent = self.agent() if self._chance.random() < 0.2 else 0
+        return self._master.ledger.agents[agent].info.agent_id if agent else ""
 
     @happens()
     def answer_inverse_offer(self) -> None:

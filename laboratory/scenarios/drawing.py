@@ -191,6 +191,7 @@ def _batch_jobs(
 ) -> tuple[Job, ...]:
     manner = Manner(
         gang=group.gang,
+        requests_gang=group.states_gang and len(group.together) > 1,
         holds_ms=_ms(group.holds_s),
         greedy=group.greedy,
         refuse_ms=_ms(group.refuse_s),
@@ -198,6 +199,8 @@ def _batch_jobs(
         if group.cancelled_after_s is None
         else _ms(group.cancelled_after_s),
     )
+    by_label = group.states_gang and not manner.requests_gang
+    labels = {GANG_LABEL: f"tasks:{group.gang}"} if by_label else {}
     jobs = []
     for number in range(group.jobs):
         work = _work(group, rng)
@@ -215,7 +218,7 @@ def _batch_jobs(
             dict(work[0].need) if group.states_demand and len(work) == 1 else {},
             allowed,
             frozenset({GPU_CAPABILITY} if gpus else ()),
-            more_labels={GANG_LABEL: f"tasks:{group.gang}"} if group.states_gang else {},
+            more_labels=labels,
         )
         jobs.append(Job(group.name, group.role, partial(BatchJob, identity, work, manner)))
     return tuple(jobs)
@@ -226,6 +229,8 @@ def _work(group: Frameworks, rng: np.random.Generator) -> tuple[Work, ...]:
     needs = [group.task] if group.task else [size.need for size in group.sizes]
     shares = [size.share for size in group.sizes] or [1.0]
     counts = rng.multinomial(group.tasks, np.array(shares) / sum(shares))
+    if group.gang > 1:  # each has as many tasks of each size
+        counts = np.array(group.together) * (group.tasks // group.gang)
     return tuple(
         Work(parse_quantities(str(need)), tuple(draw_ms(group.duration, int(count), rng)))
         for need, count in zip(needs, counts, strict=True)

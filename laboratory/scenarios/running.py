@@ -83,10 +83,13 @@ class RunResult:
     part: Floats
 
 
-def run(scenario: ScenarioFile, cell: ScenarioCell) -> RunResult:
-    """Draw the workload of a seed, and play it with an in-process allocator."""
+def run(scenario: ScenarioFile, cell: ScenarioCell, settings: Settings | None = None) -> RunResult:
+    """Draw the workload of a seed, and play it with an in-process allocator.
+
+    `settings`: None: the default ones, with the policy of the cell.
+    """
     world = ScenarioWorld(scenario, draw(scenario, cell.seed))
-    settings = Settings(policy=PolicySpec(cell.policy, mode=cell.mode), seed=cell.seed)
+    settings = settings or Settings(policy=PolicySpec(cell.policy, mode=cell.mode), seed=cell.seed)
     played = play(
         world,
         DirectLink(build, settings),

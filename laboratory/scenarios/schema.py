@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias, get_args
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from allocator.core import MILLI, format_quantities, parse_quantities
+from allocator.core import MILLI, REQUESTS_MAX, UNLIKE_MAX, format_quantities, parse_quantities
 from allocator.near import suggestion
 from laboratory.frameworks.spark import DynamicAllocation, SparkSettings
 
@@ -127,8 +127,18 @@ class Frameworks(_Queues):
             _refuse("sizes", f"the shares must add up to 1, not {total:g}")
         if self.gang > 1 and self.tasks % self.gang:
             _refuse("gang", f"{self.tasks} tasks cannot be divided into gangs of {self.gang}")
-        if self.gang > 1 and (self.sizes or self.greedy):
-            _refuse("gang", "a gang cannot have sizes or be greedy; leave these out")
+        if self.gang > 1 and self.greedy:
+            _refuse("gang", "a gang cannot be greedy; leave that out")
+        if self.gang > 1 and any(
+            abs(size.share * self.gang - number) > 1e-6 or not number
+            for size, number in zip(self.sizes, self.together, strict=False)
+        ):
+            _refuse("sizes", f"each share of a gang of {self.gang} must be whole tasks")
+        if self.states_gang and self.sizes and self.gang > REQUESTS_MAX:
+            message = f"tasks of several sizes are stated by a REQUEST, of at most {REQUESTS_MAX}"
+            _refuse("gang", message)
+        if self.states_gang and len(self.sizes) > UNLIKE_MAX:
+            _refuse("sizes", f"a gang that is stated has at most {UNLIKE_MAX} sizes")
         if self.states_gang and (self.gang == 1 or not self.states_demand):
             _refuse("states_gang", "needs a gang of at least 2 tasks, and states_demand")
         return self
@@ -139,6 +149,13 @@ class Frameworks(_Queues):
         if self.task:
             return [("task", self.task)]
         return [(f"sizes.{place}.need", size.need) for place, size in enumerate(self.sizes)]
+
+    @property
+    def together(self) -> list[int]:
+        """How many tasks of each need start together."""
+        if self.gang == 1 or not self.sizes:
+            return [self.gang] * len(self.needs)
+        return [round(size.share * self.gang) for size in self.sizes]
 
     @property
     def uses_gpus(self) -> bool:
@@ -166,7 +183,7 @@ class Spark(_Queues):
     start_s: Seconds = 2.5
     gap_s: Seconds = 4.5
     allowed: dict[str, list[str]] = {}
-    gang: ClassVar[int] = 1
+    together: ClassVar[list[int]] = [1]
 
     @model_validator(mode="after")
     def _check(self) -> "Spark":
@@ -262,7 +279,7 @@ class ScenarioFile(_Section):
         if self.filter_gpus and not group.uses_gpus:
             # Mesos keeps agents with GPUs for frameworks that can use them.
             allowed = [each for each in allowed if not parse_quantities(each.capacity).get(GPUS)]
-        for key, text in group.needs:
+        for (key, text), together in zip(group.needs, group.together, strict=True):
             need = parse_quantities(text)
             at_once = sum(each.count * _tasks(need, each.capacity) for each in allowed)
             which = " that it may use" if group.allowed else ""
@@ -272,9 +289,10 @@ class ScenarioFile(_Section):
                 inside = f"{group.role}/".startswith(f"{role.path}/")
                 if inside and role.limit and not _tasks_within(need, role.limit):
                     return key, f"{text!r} is more than the limit of the role {role.path}"
-            if group.gang > at_once:
+            if together > at_once:
+                of = f" of {text}" * (len(group.together) > 1)
                 mend = f"at most {at_once} fit at a time"
-                return "gang", f"{group.gang} tasks never run together: {mend}"
+                return "gang", f"{together} tasks{of} never run together: {mend}"
         return None
 
 

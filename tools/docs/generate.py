@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import commands
+import forecasts
 import frameworks
+import gangs
 import hostile_tenants
 import module_reference
 import rpcs
@@ -59,9 +61,10 @@ def write(directory: Path) -> None:
         "reference/metrics.md": metrics(),
         "reference/module.md": module_reference.page(),
         "reference/rpcs.md": rpcs.page(),
-        "explanation/which-policy.md": which_policy.page(),
+        "explanation/which-policy.md": f"{which_policy.page()}\n{gangs.section()}",
         "explanation/scaling.md": scaling.page(),
         "explanation/use-over-time.md": use_over_time.page(),
+        "explanation/forecasts.md": forecasts.page(),
         "explanation/hostile-tenants.md": hostile_tenants.page(),
         "explanation/frameworks.md": frameworks.page(),
     }

@@ -5,7 +5,7 @@ import numpy as np
 from allocator.core.cycle.first_fit import decreasing, placed_on
 from allocator.core.cycle.gangs import agents_open_to, lines_of
 from allocator.core.cycle.room import Room, room_on
-from allocator.core.snapshot import Bools, Ints, Lines, Snapshot
+from allocator.core.snapshot import Bools, Ints, Lines, Snapshot, Tier
 
 
 def tasks_that_fit(snapshot: Snapshot, client: int, agents: Ints) -> tuple[int, int]:
@@ -41,7 +41,12 @@ def tasks_at_most(snapshot: Snapshot, client: int, capacity: Ints, usable: Bools
     lines = lines_of(snapshot, client)
     order, handle = decreasing(snapshot, lines), np.flatnonzero(usable)
     none = np.zeros((len(handle), capacity.shape[1]), np.int64)
-    tasks, _ = placed_on(lines, order, Room(capacity[handle], none, none), handle)
+    specials = snapshot.specials
+    mine = specials.reach[:, client // 64] >> np.uint64(client % 64) & np.uint64(1) != 0
+    shared = none.copy()
+    column = specials.column[mine & (specials.tier == Tier.SHARED)]
+    shared[:, column] = capacity[np.ix_(handle, column)]
+    tasks, _ = placed_on(lines, order, Room(capacity[handle], none, shared), handle)
     most = int(tasks.sum())
     for bound in snapshot.bounds.rows_of(client):
         left, within = snapshot.bounds.left[bound], 0
@@ -53,10 +58,3 @@ def tasks_at_most(snapshot: Snapshot, client: int, capacity: Ints, usable: Bools
             left = left - max(fit, 0) * size
         most = min(most, within)
     return most
-
-
-def agents_of(snapshot: Snapshot, client: int) -> Ints:
-    """Return the only agents of some tasks of a gang, as in `Lines`; empty: there are none."""
-    agent = lines_of(snapshot, client).agent
-    found: Ints = agent[agent != 0]
-    return found

@@ -18,6 +18,7 @@ import numpy as np
 from allocator.core.books.eligibility import bits
 from allocator.core.cycle.first_fit import holds, place
 from allocator.core.cycle.room import parts_on, room_in, tasks_on
+from allocator.core.filters.filter_arrays import excerpt
 from allocator.core.numba.array_structures import read_only
 from allocator.core.policy import Policy
 from allocator.core.snapshot import (
@@ -34,6 +35,10 @@ from allocator.core.snapshot import (
 
 TURNS_MAX = 16
 """Maximum number of gangs that have their turn in one cycle; the policy is asked for each alone."""
+
+FILTERS_MAX = 1_000_000
+"""Maximum number of filters on agents of gangs that are looked at again. If there are more, offers
+there may be covered by them, and the master makes none of these."""
 
 LOOKED_AT_MAX = 64
 """Maximum number of gangs to find room for in one cycle, and of different tasks of all of them; of
@@ -228,7 +233,7 @@ def in_part(snapshot: Snapshot, grants: Grants, kept: Bools | None = None) -> Bo
 
 
 def after(snapshot: Snapshot, given: Sequence[Grants]) -> Snapshot:
-    """Return the snapshot as it would be taken after these grants, with unchanged filters."""
+    """Return the snapshot as it would be taken after these grants."""
     grants = joined(snapshot, given)
     if not len(grants):
         return snapshot
@@ -255,13 +260,43 @@ def charge(snapshot: Snapshot, grants: Grants) -> Snapshot:
         np.maximum(special_free, 0, out=special_free)
         column = specials.column[grants.special]
         np.add.at(held, (client, column), grants.special_amount)
-    return replace(
+    charged = replace(
         snapshot,
         free=read_only(free),
         held=read_only(held),
         specials=specials._replace(free=read_only(special_free)),
         bounds=_charged(snapshot, grants),
     )
+    return _with_more_covered(charged, np.unique(grants.agent))
+
+
+def _with_more_covered(snapshot: Snapshot, agents: Ints) -> Snapshot:
+    """Return the snapshot with the bits of filters that cover what is left on agents (n,)."""
+    filters, specials = snapshot.filters, snapshot.specials
+    agents = agents[filters.head[agents] >= 0]
+    few = excerpt(filters, agents, FILTERS_MAX) if len(agents) else None
+    if few is None:
+        return snapshot
+    client = few.client.astype(np.int64)
+    agent = np.repeat(agents, np.diff(np.append(few.head[agents], len(client))))
+    known = snapshot.characterised[client]
+    one = snapshot.demand[client] * snapshot.opening[client, None]
+    offered = np.where(known[:, None], one, snapshot.free[agent])
+    has_kind = filters.plain_kind >= 0
+    amount = np.where(has_kind, few.amount[:, np.where(has_kind, filters.plain_kind, 0)], 0)
+    covers = (offered <= amount).all(axis=1)
+    covers &= ~known | (snapshot.opening[client] == 1) | (np.diff(specials.start)[agent] == 0)
+    row, entry = parts_on(specials, agent)
+    special = specials.row[entry]
+    beyond = specials.free[entry] > few.amount[row, specials.kind[special]]
+    covers[row[beyond & bits(specials.reach, special, client[row])]] = False
+    covers &= ~bits(filters.covered, agent, client)
+    if not covers.any():
+        return snapshot
+    covered = filters.covered.copy()
+    bit = np.uint64(1) << (client[covers] % 64).astype(np.uint64)
+    np.bitwise_or.at(covered, (agent[covers], client[covers] // 64), bit)
+    return replace(snapshot, filters=filters._replace(covered=covered))
 
 
 def without_collected(snapshot: Snapshot) -> Snapshot:

@@ -87,7 +87,7 @@ def all_of(snapshot: Snapshot, client: int, agents: Ints) -> Grants:
     specials = snapshot.specials
     grant, part = parts_on(specials, agents)
     reach = specials.reach[specials.row[part], client // 64] >> np.uint64(client % 64)
-    mine = reach & np.uint64(1) != 0
+    mine = (reach & np.uint64(1) != 0) & (specials.free[part] > 0)
     return Grants(
         client=np.full(len(agents), client),
         agent=agents,

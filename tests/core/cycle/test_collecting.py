@@ -17,6 +17,7 @@ from allocator.core import (
 from allocator.core.books.gang_offers import declined
 from allocator.policies import POLICIES
 from tests.core.session import Offer, Session
+from tests.world.rows import given_back
 
 MODES = ("characterised", "oblivious")
 PATIENCE = 3
@@ -332,3 +333,27 @@ def test_a_principal_keeps_its_fair_share_on_average(tasks, least, most, mode):
         runs = max(runs - 1, 0) + busy.got(1)
         collected += bool(busy.collecting())
     assert least < collected / 120 <= most
+
+
+def test_what_a_framework_refused_beside_a_gang_is_not_offered_again():
+    """Its demand is not known. The gang keeps all CPUs, so it refuses the memory beside them."""
+    session = Session(DRF, options={"minimum": ()}, patience_cycles=2)
+    for agent in (1, 2):
+        session.agent(agent, 4, 4)
+    session.framework(1, 2, labels={DEMAND_LABEL: "cpus:1;mem:1"})
+    for offer in session.cycle(1000):
+        session.use(offer)
+    session.allocator.step(Suppress(1, ()))
+    for agent, cpus in ((1, 4), (2, 3)):
+        rows = session.holdings(1, 2, agent, cpus, cpus)
+        session.allocator.step(given_back(rows, used=True))
+    session.framework(2, 1, labels={DEMAND_LABEL: "cpus:4;mem:1", GANG_LABEL: "tasks:2"})
+    for second in range(2, 6):
+        session.cycle(1000 * second)
+    session.framework(3, 1)
+    offers = session.cycle(6000)
+    assert sorted(offers) == [(3, 1, 1, {"mem": 3}), (3, 1, 2, {"mem": 2})]
+    for offer in offers:
+        session.give_back(offer, refuse_ms=10_000)
+    assert session.cycle(7000) == []
+    assert len(session.cycle(17_000)) == 2

@@ -31,7 +31,15 @@ def minimal(**more):
         "agents": [{"name": "agent", "capacity": "cpus:4;mem:8192"}],
         "frameworks": [group | more.pop("group", {})],
     }
+    data["frameworks"] = [
+        {key: value for key, value in each.items() if value is not None}
+        for each in data["frameworks"]
+    ]
     return data | more
+
+
+def sizes(few, many, large="cpus:1;mem:64"):
+    return [{"need": "cpus:1;mem:1024", "share": few}, {"need": large, "share": many}]
 
 
 def played(policy="drf", mode="oblivious", seed=0, **more):
@@ -87,6 +95,26 @@ def small(path):
         (
             {"spark": [{**SPARK, "allowed": {"zone": ["c"]}}]},
             "spark[0].allowed: {'zone': ['c']} matches none of the agents; correct it",
+        ),
+        (
+            {"group": {"task": None, "tasks": 8, "gang": 8, "sizes": sizes(0.3, 0.7)}},
+            "frameworks[0].sizes: each share of a gang of 8 must be whole tasks",
+        ),
+        (
+            {"group": {"task": None, "tasks": 8, "gang": 8, "sizes": sizes(0.25, 0.75, "cpus:3")}},
+            "frameworks[0].gang: 6 tasks of cpus:3 never run together: at most 1 fit at a time",
+        ),
+        (
+            {
+                "group": {
+                    "task": None,
+                    "tasks": 96,
+                    "gang": 96,
+                    "states_gang": True,
+                    "sizes": sizes(0.25, 0.75),
+                }
+            },
+            "frameworks[0].gang: tasks of several sizes are stated by a REQUEST, of at most 64",
         ),
         (
             {"group": {"task": "cpus:4", "tasks": 30, "gang": 3}},
@@ -227,6 +255,29 @@ def test_two_gangs_for_one_place_begin_one_after_the_other_if_they_are_stated(po
         result = played(policy, mode, agents=agents, group=stating, until_s=60.0)
         assert [each.never_started for each in result.groups] == [never_started]
         assert result.finished == stated
+
+
+@pytest.mark.parametrize("mode", ["oblivious", "characterised"])
+def test_gangs_of_unlike_tasks_begin_if_they_are_stated(mode):
+    """Each has two servers with 3 GiB and four workers with 2 CPUs; two gangs fit at a time."""
+    agents = [{"name": "agent", "count": 4, "capacity": "cpus:5;mem:4096"}]
+    group = {
+        "task": None,
+        "gang": 6,
+        "tasks": 12,
+        "holds_s": 1000.0,
+        "count": 4,
+        "sizes": [
+            {"need": "cpus:1;mem:3072", "share": 1 / 3},
+            {"need": "cpus:2;mem:512", "share": 2 / 3},
+        ],
+    }
+    for stated in (False, True):
+        result = played(mode=mode, agents=agents, group=group | {"states_gang": stated})
+        assert result.finished == stated
+    (jobs,) = result.groups
+    assert (jobs.never_started, result.tasks) == (0, 4 * 12)
+    assert result.end_s >= 8 / 2 * 10, "a gang of two servers and four workers, eight times"
 
 
 def test_a_gang_that_never_fits_gives_its_offers_back():

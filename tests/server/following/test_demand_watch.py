@@ -16,7 +16,7 @@ from allocator.server.metrics.family import Parts
 from allocator.wire import SessionCounts
 from tests.core.cycle.test_backfilling import Cluster
 from tests.core.session import Session
-from tests.explain.test_next_offer import DRF, Life
+from tests.explain.lives import DRF, Life
 from tests.server.metrics.scraping import Samples, samples, series, value
 from tests.tiers import long
 

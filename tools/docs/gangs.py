@@ -1,0 +1,222 @@
+"""Ways to start gangs: `python tools/docs/gangs.py` plays them on `gpus_and_cpu_jobs.toml`.
+
+It keeps the results in `data/which-policy/gangs.json`; `make docs` writes a section of the page
+about policies from what is kept.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from heapq import heappop, heappush
+from pathlib import Path
+from typing import Any, NamedTuple
+
+HERE = Path(__file__).resolve().parent
+SCENARIO = HERE.parents[1] / "examples" / "scenarios" / "gpus_and_cpu_jobs.toml"
+KEPT = HERE / "data" / "which-policy" / "gangs.json"
+
+SEEDS = 5
+GANGS, OTHERS = "training", "reports"
+
+WAYS = {
+    "hoarding": "frameworks keep offers for 30 s until they have enough",
+    "strict": "strict queue",
+    "collecting": "stated gangs, without backfill",
+    "backfill": "stated gangs, with backfill",
+}
+
+COLUMNS = {
+    "ended": "trainings ended (%)",
+    "wait_s": "trainings wait (s)",
+    "stay_s": "trainings take (s)",
+    "others_wait_s": "CPU jobs wait (s)",
+    "others_stay_s": "CPU jobs take (s)",
+    "gpus": "GPUs in use (%)",
+    "end_s": "last end (s)",
+}
+
+HEAD = """\
+## Ways to start gangs
+
+The workload `gpus_and_cpu_jobs.toml`, in which the trainings start four tasks at once, is played in
+four ways:
+
+- *Frameworks keep offers*: they decline them after 30 s if they do not have enough.
+- *Strict queue*: a simulated scheduler without the allocator. All tasks and gangs wait in one queue
+  in the order in which their jobs arrived. Nothing starts before the first one, which keeps
+  everything that becomes free. Tasks without GPUs use agents without GPUs first.
+- *Stated gangs*: the frameworks state their gangs (`states_gang = true`), and the allocator
+  [collects](modes.md#collecting) for them, without and with [backfill](modes.md#backfill).
+
+Allocators run `drf` in characterised mode. A job waits until its first task starts, or the
+simulation ends, after {until_s:.0f} s. What a job takes, until its last task has ended, is the mean
+of those that ended. Means over {seeds} seeds, with 95 % confidence intervals.
+
+"""
+
+
+def section(kept: Path = KEPT) -> str:
+    """A section of the page about policies."""
+    found = json.loads(kept.read_text("utf-8"))
+    lines = [HEAD.format(seeds=found["seeds"], until_s=found["until_s"])]
+    lines += ["| way | " + " | ".join(COLUMNS.values()) + " |\n"]
+    lines += ["|---|" + "---:|" * len(COLUMNS) + "\n"]
+    for way, text in WAYS.items():
+        cells = (_number(found["rows"][way][column]) for column in COLUMNS)
+        lines.append(f"| {text} | {' | '.join(cells)} |\n")
+    return "".join(lines)
+
+
+def _number(cell: Mapping[str, float | None]) -> str:
+    half = cell["half"]
+    return f"{cell['mean']:.4g}" + ("" if half is None else f" ± {half:.2g}")
+
+
+# A strict queue.
+
+
+class Unit(NamedTuple):
+    """Tasks that start together: the size of one, and how long each lasts."""
+
+    job: int
+    need: Mapping[str, int]
+    lasts_ms: Sequence[int]
+
+
+def in_order(
+    agents: Sequence[Mapping[str, int]], arrivals: Sequence[tuple[int, Sequence[Unit]]]
+) -> tuple[dict[int, int], dict[int, int], int]:
+    """Play a strict queue.
+
+    `agents`: the capacity of each.
+    `arrivals`: when each job arrives, ascending, and its units, in order.
+    Returns by job when its first task starts and its last one ends; and GPU-milliseconds in use.
+    """
+    free = [dict(each) for each in agents]
+    ends: list[tuple[int, int, int]] = []
+    starts, last, used, number, now_ms = dict[int, int](), dict[int, int](), 0, 0, 0
+    running: dict[int, Mapping[str, int]] = {}
+    for arrives_ms, units in arrivals:
+        now_ms = max(now_ms, arrives_ms)
+        for unit in units:
+            while (places := _fit(free, unit)) is None or (ends and ends[0][0] <= now_ms):
+                when_ms, task, agent = heappop(ends)
+                now_ms = max(now_ms, when_ms)
+                for name, amount in running.pop(task).items():
+                    free[agent][name] += amount
+            starts.setdefault(unit.job, now_ms)
+            for agent, lasts_ms in zip(places, unit.lasts_ms, strict=True):
+                for name, amount in unit.need.items():
+                    free[agent][name] -= amount
+                running[number] = unit.need
+                heappush(ends, (now_ms + lasts_ms, number, agent))
+                last[unit.job] = max(last.get(unit.job, 0), now_ms + lasts_ms)
+                used += unit.need.get("gpus", 0) // 1000 * lasts_ms
+                number += 1
+    return starts, last, used
+
+
+def _fit(free: Sequence[Mapping[str, int]], unit: Unit) -> list[int] | None:
+    """The agent of each task of a unit, by first fit; None: they do not fit."""
+    places: list[int] = []
+    order = list(range(len(free)))
+    if "gpus" not in unit.need:
+        order.sort(key=lambda at: "gpus" in free[at])
+    for at in order:
+        fits = min(free[at].get(name, 0) // amount for name, amount in unit.need.items())
+        places += [at] * min(fits, len(unit.lasts_ms) - len(places))
+        if len(places) == len(unit.lasts_ms):
+            return places
+    return None
+
+
+# Playing.
+
+
+def _strict(scenario: Any, seed: int) -> dict[str, float]:  # noqa: ANN401
+    """A strict queue, whose jobs end however long it takes."""
+    from laboratory.scenarios.drawing import draw
+
+    drawn = draw(scenario, seed)
+    agents = [each.spec.capacity for each in drawn.agents]
+    jobs = [(queue.arrives_ms, job) for queue in drawn.queues for job in queue.jobs]
+    jobs.sort(key=lambda each: each[0])
+    gang = {group.name: group.gang for group in scenario.frameworks}
+    arrivals = []
+    for number, (arrives_ms, job) in enumerate(jobs):
+        units = [
+            Unit(number, work.need, work.durations_ms[first : first + gang[job.group]])
+            for work in _made(job).work
+            for first in range(0, len(work.durations_ms), gang[job.group])
+        ]
+        arrivals.append((arrives_ms, units))
+    starts, last, used = in_order(agents, arrivals)
+    until_ms = scenario.until_s * 1000
+    gpus = sum(each.get("gpus", 0) for each in agents) // 1000
+    end_ms = min(max(last.values()), until_ms)
+    row = {"gpus": 100 * used / gpus / end_ms, "end_s": end_ms / 1000}
+    for prefix, group in (("", GANGS), ("others_", OTHERS)):
+        those = [at for at, (_, job) in enumerate(jobs) if job.group == group]
+        row[f"{prefix}wait_s"] = sum(starts[at] - jobs[at][0] for at in those) / len(those) / 1000
+        row[f"{prefix}stay_s"] = sum(last[at] - jobs[at][0] for at in those) / len(those) / 1000
+        row[f"{prefix}ended"] = 100 * sum(last[at] <= until_ms for at in those) / len(those)
+    return row
+
+
+def _made(job: Any) -> Any:  # noqa: ANN401
+    return job.make(lambda **_: None, lambda: None)
+
+
+def _played(scenario: Any, way: str, seed: int) -> dict[str, float]:  # noqa: ANN401
+    """One way on the emulated master."""
+    from allocator.core import PolicySpec, Settings
+    from laboratory.scenarios.running import ScenarioCell, run
+
+    stated = way != "hoarding"
+    groups = [
+        each.model_copy(update={"states_gang": stated and each.gang > 1})
+        for each in scenario.frameworks
+    ]
+    scenario = scenario.model_copy(update={"frameworks": groups})
+    settings = Settings(policy=PolicySpec("drf", mode="characterised"), seed=seed)
+    if way == "collecting":
+        settings.priors_max = 0
+    result = run(scenario, ScenarioCell("drf", "characterised", seed), settings)
+    row = {"gpus": 100 * result.used["gpus"], "end_s": result.end_s}
+    for group in result.groups:
+        prefix = "" if group.group == GANGS else "others_"
+        row[f"{prefix}wait_s"] = group.wait_mean_s
+        row[f"{prefix}stay_s"] = group.stay_mean_s
+        row[f"{prefix}ended"] = 100 * group.ended / group.jobs
+    return row
+
+
+def compute(note: Callable[[str], None] = print) -> None:
+    """Play all ways, and keep what came out."""
+    from allocator.server.system import loop_cache
+
+    loop_cache.prepare()
+    from laboratory.reports.run_report import interval
+    from laboratory.scenarios.schema import read
+
+    scenario = read(SCENARIO)
+    found: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
+    for seed in range(SEEDS):
+        for way in WAYS:
+            row = _strict(scenario, seed) if way == "strict" else _played(scenario, way, seed)
+            note(f"{way} {seed}: {row}")
+            found[way].append(row)
+        rows = {
+            way: {column: _mean(interval([row[column] for row in every])) for column in COLUMNS}
+            for way, every in found.items()
+        }
+        data = {"seeds": seed + 1, "until_s": scenario.until_s, "rows": rows}
+        KEPT.write_text(json.dumps(data, indent=1) + "\n", "utf-8")
+
+
+def _mean(found: Any) -> dict[str, float | None]:  # noqa: ANN401
+    pair = {"mean": found.mean, "half": found.half}
+    return {key: None if value != value else round(value, 3) for key, value in pair.items()}  # noqa: PLR0124
+
+
+if __name__ == "__main__":
+    compute()
