@@ -59,7 +59,7 @@ std::string Brain::step(const Welcomed& event, int64_t nowMs)
     }
   }
 
-  // This also drops kinds no longer in use.
+  // New `Kinds` also drop the kinds that are no longer in use.
   state.kinds =
       Kinds(event.kindsMax > 0 ? event.kindsMax : size_t(Kinds::MOST_DEFAULT));
   state.messageBytesMax =
