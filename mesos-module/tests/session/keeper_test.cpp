@@ -163,7 +163,8 @@ TEST(KeeperTest, FewerEventsAreEnoughForASidecarThatHasNothingToDo)
 }
 
 
-// From the batch number it follows which answers may know of a handle.
+// The batch number determines which answers the sidecar gave without knowing
+// the event.
 TEST(KeeperTest, AnEventGoesWithTheBatchOfItsNumber)
 {
   KeeperOptions options;
@@ -278,7 +279,7 @@ TEST(KeeperTest, AFullQueueMeansAResync)
   EXPECT_FALSE(world.keeper->connected());
   EXPECT_EQ(0u, world.keeper->stats().queueMessages);
   EXPECT_EQ(1u, ends(world, Cause::QUEUE_FULL));
-  // Not called from within the keeper's method.
+  // The owner is not called within the keeper's method.
   EXPECT_EQ("", world.happened());
 
   world.pass(0);
@@ -332,8 +333,8 @@ TEST(KeeperTest, ASnapshotDoesNotFillTheQueue)
 }
 
 
-// The sidecar reads at most 64 KiB: chunks stay below, and an event that cannot
-// be sent causes a new session.
+// The sidecar reads at most 64 KiB: chunks stay below that limit, and an event
+// beyond it causes a new session.
 TEST(KeeperTest, WhatTheSidecarReadsIsHeeded)
 {
   SmallWorld world;
@@ -382,7 +383,7 @@ TEST(KeeperTest, ASilentSidecarIsLeft)
 }
 
 
-// Each answer ends the quiet time, even if others are due.
+// Each answer resets the quiet time, even if others are due.
 TEST(KeeperTest, ASidecarWithABacklogIsNotQuiet)
 {
   KeeperOptions options;
@@ -419,7 +420,8 @@ TEST(KeeperTest, AHeartbeatFindsASilentSidecar)
   world.exchange();
   EXPECT_EQ(before + 1, world.sidecar.batches);
 
-  // The next heartbeat is not answered: sent after 5 s, due after another 5 s.
+  // The next heartbeat is sent after 5 s. Its answer is due after another 5 s,
+  // but does not arrive.
   world.pass(9999);
   EXPECT_EQ("", world.happened());
   world.pass(1);

@@ -55,7 +55,7 @@ wire::SessionResponse decisions(
 }
 
 
-// A part that is not the last.
+// A part of an answer, but not the last one.
 wire::SessionResponse part(uint64_t sequence, uint64_t first, int rows)
 {
   wire::SessionResponse response = decisions(sequence, 1, first, rows);
@@ -361,7 +361,7 @@ TEST(SessionTest, AmountsAreCountedForEachAnswer)
 }
 
 
-// A decision names at most as many kinds as the sidecar keeps apart.
+// A decision names at most as many kinds as the sidecar distinguishes.
 TEST(SessionTest, KindsAreThoseOfTheSession)
 {
   for (uint32_t kindsMax : {0, 3}) {
@@ -381,7 +381,7 @@ TEST(SessionTest, KindsAreThoseOfTheSession)
 }
 
 
-// Only in the last part of an answer to a cycle.
+// Reclaims are valid only in the last part of an answer to a cycle.
 TEST(SessionTest, ReclaimsComeAtTheEndOfACycle)
 {
   auto with = [](wire::SessionResponse response, int rows, int agents) {

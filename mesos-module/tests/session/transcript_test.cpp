@@ -15,8 +15,9 @@
 
 #include "session/session.hpp"
 
-// The dialogues of `tests/transcripts`, which the sidecar's tests play, too:
-// the session must send the module's lines and accept the sidecar's.
+// Runs a session through the dialogues of `tests/transcripts`: the session must
+// send the module's lines and accept the sidecar's. The tests of the sidecar
+// use the same dialogues.
 
 namespace allocator {
 namespace session {
