@@ -15,8 +15,8 @@ namespace adapter {
 // Conversions from Mesos's messages to those of the protocol and the brain,
 // except for resources, which `Objects` converts.
 
-// Input of agents and frameworks is passed on unchanged; the brain sanitises it
-// (`brain/user_input/user_input.hpp`).
+// The input of agents and frameworks is passed on unchanged; the brain
+// sanitises it (`brain/user_input/user_input.hpp`).
 
 // Host name, attributes, domain and capabilities.
 wire::Agent toAgent(

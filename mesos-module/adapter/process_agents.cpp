@@ -23,7 +23,6 @@ namespace adapter {
 
 namespace {
 
-// The attributes as sorted texts.
 vector<string> sortedAttributes(const AgentInfo& info)
 {
   vector<string> result;

@@ -373,7 +373,6 @@ void AllocatorProcess::giveBack()
 }
 
 
-// Releases the last offer of `unmade`.
 void AllocatorProcess::giveBackOffer()
 {
   const brain::Cluster& cluster = brain.cluster();

@@ -98,12 +98,11 @@ public:
   bool soon() const;
   int64_t wakeMs() const;
 
-  // Read-only access to the books.
   const Cluster& cluster() const { return state; }
   const Maintenance& maintenance() const { return inverse; }
 
-  // Whether a wake-up at `nowMs` starts a cycle; whether a cycle is under way,
-  // in the sidecar or in the brain.
+  // Whether a wake-up at `nowMs` starts a cycle; whether a cycle is under way
+  // in the sidecar or in fallback.
   bool isDue(int64_t nowMs) const;
   bool isUnderWay() const;
 
@@ -207,7 +206,7 @@ private:
 
   // apply/session.cpp.
 
-  // Adds agents; beyond a limit, sets `*all` instead.
+  // Adds agents to `*agents`; beyond a limit, sets `*all` instead.
   static void addAgents(
       const std::vector<uint32_t>& some,
       std::vector<uint32_t>* agents,

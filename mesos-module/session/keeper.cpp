@@ -474,7 +474,6 @@ Duration Keeper::delay(Cause cause) const
 }
 
 
-// Clears the state of a session.
 void Keeper::forget()
 {
   inStep = false;

@@ -129,7 +129,6 @@ session::Decision Brain::nextDecision()
 }
 
 
-// Whether the next decision is the first of a gang.
 bool Brain::isGangNext() const
 {
   const wire::Gangs& gangs = unjudged.front().decisions.gangs;

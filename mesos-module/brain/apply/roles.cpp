@@ -57,7 +57,6 @@ void mark(const Agent& agent, const Filters& filters, std::vector<bool>* marked)
 } // namespace {
 
 
-// Roles named by frameworks and operators.
 std::vector<bool> Brain::rolesSought() const
 {
   std::vector<bool> marked;
@@ -208,7 +207,6 @@ void Brain::limitRoles(int64_t nowMs)
 }
 
 
-// Replaces the session if unused kinds take too much room.
 void Brain::limitKinds(int64_t nowMs)
 {
   if (!snapshot.underWay() && state.kinds.hasManyUnused()) {

@@ -31,7 +31,6 @@ void Brain::forgetSession()
 }
 
 
-// Replaces the session by a new one, with a new snapshot.
 void Brain::restartSession()
 {
   forgetSession();

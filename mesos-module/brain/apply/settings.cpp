@@ -141,7 +141,6 @@ void Brain::exclude(
 }
 
 
-// Clears the exclusions of these roles.
 std::string
 Brain::apply(const IgnoreConstraints& event, uint32_t framework, int64_t)
 {

@@ -81,7 +81,6 @@ void Fallback::begin(
 }
 
 
-// Starts the following cycle.
 void Fallback::start(const Cluster& cluster)
 {
   agents.swap(wantedAgents);

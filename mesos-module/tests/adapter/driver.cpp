@@ -318,7 +318,6 @@ void requireSidecar(Who who)
 }
 
 
-// Adds everything to an empty master.
 Time populate(Master* master, Who who)
 {
   waitForSession(who);
@@ -481,7 +480,6 @@ size_t offeredBySidecar()
 }
 
 
-// Who decided the offers of a round: the sidecar, the module, or both.
 const char* decider(size_t bySidecar, size_t offers)
 {
   return bySidecar >= offers ? "sidecar" : bySidecar == 0 ? "module" : "both";

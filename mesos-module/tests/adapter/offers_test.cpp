@@ -322,7 +322,6 @@ TEST_F(OffersTest, AnOperatorConvertsOnlyWhatIsFree)
 }
 
 
-// Calls about unknown agents and frameworks have no effect.
 TEST_F(OffersTest, WhoeverIsUnknownChangesNothing)
 {
   addFramework(ONE, "eng");
@@ -484,7 +483,6 @@ protected:
 };
 
 
-// Constraints apply to agents that were added before and after them.
 TEST_F(ConstraintsTest, HoldForAgentsBeforeAndAfterThem)
 {
   // First agents added later, then existing ones.

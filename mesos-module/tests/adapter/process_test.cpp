@@ -79,7 +79,6 @@ protected:
     }
   }
 
-  // Runs a function in the actor and waits for it.
   void call(const std::function<void(AllocatorProcess*)>& function)
   {
     std::promise<void> done;

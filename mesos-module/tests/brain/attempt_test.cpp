@@ -10,7 +10,6 @@
 #include "brain/brain.hpp"
 #include "brain/view.hpp"
 
-// Reading metrics or books does no harm, even if an exception is thrown.
 
 namespace {
 

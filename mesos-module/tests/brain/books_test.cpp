@@ -117,7 +117,6 @@ TEST_F(BooksTest, NobodyCopiesWhatIsFree)
   ASSERT_EQ(1u, copy.size());
   EXPECT_EQ(free.begin(), copy[0].spans.begin());
 
-  // A copy does not change with the original.
   cluster.books.hold(1, 1, 1, ports(Spans{Span{3, 3}}));
   EXPECT_EQ((Spans{Span{0, 9}, Span{20, 29}}), copy[0].spans);
 }

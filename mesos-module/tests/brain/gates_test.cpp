@@ -61,7 +61,6 @@ protected:
 };
 
 
-// A framework is not offered an agent that its constraints exclude.
 TEST_F(GatesTest, ConstraintsKeepTheTwoApart)
 {
   add({part(define(0, "cpus"), 8000)});

@@ -84,7 +84,7 @@ protected:
     return event;
   }
 
-  // Returns the rows of each slice.
+  // Judges an answer; returns the number of rows judged in each slice.
   std::vector<int> judge(Decided event)
   {
     std::vector<int> result;

@@ -55,7 +55,6 @@ protected:
 };
 
 
-// A reporter cannot use up the kinds of others.
 TEST_F(KindsTest, NobodyTakesTheRoomOfAllOthers)
 {
   // A name also takes room for its overflow kind.
@@ -139,7 +138,6 @@ TEST_F(KindsTest, NamesBeyondTheirShareAreOneRest)
 }
 
 
-// Counts kinds that are no longer in use.
 TEST_F(KindsTest, WhatNobodyHasAnyMoreIsCounted)
 {
   // The unused kinds of one agent alone are not too many.

@@ -47,7 +47,6 @@ private:
   session::TimePoint now() const;
   void pass(int64_t ms);
 
-  // The sidecar's side.
   bool read(bool still);
   void believe(const wire::SessionRequest& request);
   void fill(wire::SessionResponse* answer);

@@ -331,7 +331,6 @@ TEST_F(WordsTest, RolesOfAFrameworkAreBounded)
       LEVELS_OF_FRAMEWORK_MAX + 2 * ROLES_OF_FRAMEWORK_MAX,
       brain.cluster().roles.count());
 
-  // Nested roles stay nested.
   for (uint32_t role : known().roles) {
     EXPECT_TRUE(brain.cluster().roles.nested(role));
   }

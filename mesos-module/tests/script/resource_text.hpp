@@ -20,7 +20,7 @@ std::vector<std::string> split(const std::string& text, char separator);
 // in scripts.
 std::string fromPercent(const std::string& text);
 
-// Formats 1500 as "1.5".
+// Formats and parses amounts in thousandths: 1500 is "1.5".
 std::string toDecimal(int64_t thousandths);
 bool fromDecimal(const std::string& text, int64_t* thousandths);
 

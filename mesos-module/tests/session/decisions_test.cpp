@@ -10,7 +10,6 @@ namespace allocator {
 namespace session {
 namespace {
 
-// Two decisions on two kinds.
 wire::Holdings goodGrants()
 {
   wire::Holdings grants;
@@ -138,7 +137,6 @@ TEST(DecisionsTest, AmountsAreBounded)
 }
 
 
-// Errors are found in every group.
 TEST(DecisionsTest, EveryGroupIsLookedAt)
 {
   Decisions::Groups grants;

@@ -315,7 +315,6 @@ TEST(KeeperTest, TheQueueIsBoundedInBytesToo)
 }
 
 
-// A large snapshot leaves room for events.
 TEST(KeeperTest, ASnapshotDoesNotFillTheQueue)
 {
   SmallWorld world(KeeperOptions(), 4, 1000);
@@ -573,7 +572,6 @@ TEST(KeeperTest, OutcomesOfAnEarlierSessionArePassedOver)
 }
 
 
-// The owner may use the keeper within callbacks.
 TEST(KeeperTest, TheOwnerMayStopItFromWithin)
 {
   SmallWorld first;
@@ -597,7 +595,6 @@ TEST(KeeperTest, TheOwnerMayStopItFromWithin)
   EXPECT_EQ("snapshot connected decided:2", third.happened());
   EXPECT_FALSE(third.link->isOpen);
 
-  // It can be started again.
   third.onDecided = nullptr;
   third.begin();
   EXPECT_EQ("snapshot connected", third.happened());

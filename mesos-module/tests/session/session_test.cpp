@@ -283,7 +283,6 @@ TEST(SessionTest, AnAnswerMayComeInParts)
 }
 
 
-// Invalid parts of an answer end the session.
 TEST(SessionTest, PartsThatCannotBeEndIt)
 {
   wire::SessionResponse anotherCycle = part(1, 3, 2);
@@ -570,7 +569,6 @@ TEST(SessionTest, AnErrorSaysWhyItEnded)
   EXPECT_EQ(wire::ERROR_CODE_BOOKS, reply.code);
   EXPECT_EQ("ERROR_CODE_BOOKS: events[0]: no", reply.message);
 
-  // An unknown code is shown as a number.
   response.mutable_error()->set_code(static_cast<wire::ErrorCode>(99));
   Dialogue later;
   EXPECT_EQ("error 99: events[0]: no", later.hear(response).message);

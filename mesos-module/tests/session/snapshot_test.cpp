@@ -273,7 +273,6 @@ TEST(SnapshotTest, ExclusionsAreCut)
 }
 
 
-// An item larger than the limit gets a chunk of its own.
 TEST(SnapshotTest, ANounLargerThanTheBoundGoesAlone)
 {
   SnapshotWriter writer(100);

@@ -68,7 +68,7 @@ wire::Transcript load(const std::string& name)
 }
 
 
-// Plays lines of a transcript.
+// A session and the lines of a transcript.
 class Player
 {
 public:
