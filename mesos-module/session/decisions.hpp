@@ -132,13 +132,13 @@ std::string checkGrants(
     const DecisionLimits& limits);
 
 
-// Checks reclaims likewise.
+// Likewise checks reclaims.
 std::string checkReclaims(
     const wire::Reclaims& reclaims,
     const DecisionLimits& limits);
 
 
-// Checks likewise the gangs among this many decisions.
+// Likewise checks gangs, in an answer of `decisions` decisions.
 std::string checkGangs(const wire::Gangs& gangs, size_t decisions);
 
 

@@ -52,7 +52,7 @@ struct KeeperOptions
   size_t batchBytesMax = 512 << 10;
   Duration batchDelay{100};
 
-  // If no batch has been sent for this long, an empty one is, to check that the
+  // An idle session sends an empty batch at this interval, to check that the
   // sidecar is alive; 0: never.
   Duration heartbeat{5000};
 

@@ -27,8 +27,8 @@ namespace brain {
 // Each reporter may create only a share of the kinds for reserved resources,
 // and of the kinds for names that are not Mesos's own (see `bounds.hpp`), so
 // that it cannot use up the kinds of others. Beyond its share, a resource
-// belongs to the overflow kind of its name. A new name beyond it belongs to one
-// overflow kind for all such names.
+// belongs to the overflow kind of its name. New names beyond the share have one
+// overflow kind together.
 class Kinds
 {
 public:

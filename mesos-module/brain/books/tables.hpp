@@ -235,8 +235,8 @@ private:
   std::vector<std::unique_ptr<Record>> records;
   size_t count = 0;
 
-  // Records as pinned, of those that have changed or been removed since; null
-  // if the number was unbound.
+  // The pinned state of records that changed or were removed since; null if the
+  // number was unbound.
   std::unordered_map<uint32_t, std::unique_ptr<Record>> pinned;
   uint32_t pinnedFrom = 0;
   uint32_t pinnedEnd = 0;
@@ -265,7 +265,7 @@ struct Options
   int64_t fallbackAfterMs = 1000;
 
   // Another allocator decides; the module only compares the sidecar's decisions
-  // with its offers. Disables the fallback.
+  // with that allocator's offers. Disables the fallback.
   bool shadow = false;
 
   // Consecutive barren intervals after which the module decides one cycle; 0:
@@ -288,9 +288,9 @@ struct Options
 
   // Limits on one slice of work, during which the master's calls wait:
   // decisions judged; agents in a snapshot or in fallback; units of work in
-  // judging and fallback; filters in a snapshot. A resource class, a kind or 16
-  // spans that are processed for a decision, or for a framework that fallback
-  // tries, are one unit each.
+  // judging and fallback; filters in a snapshot. A unit is a resource class, a
+  // kind, or 16 spans, processed for one decision or for one framework that
+  // fallback tries.
   size_t sliceDecisions = 2048;
   size_t sliceAgents = 1024;
   size_t sliceParts = 131072;

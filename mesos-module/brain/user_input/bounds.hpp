@@ -27,9 +27,9 @@ constexpr size_t LABEL_BYTES_MAX = 256 << 10;
 // names, and each offered resource contains it.
 constexpr size_t ROLE_BYTES_MAX = TEXT_BYTES_MAX;
 
-// Levels of the role tree, because each offer visits all levels of its role;
-// the sidecar has the same limit. A deeper role becomes a child of its ancestor
-// at level 63.
+// Depth of the role tree: each offer visits all levels of its role. The sidecar
+// has the same limit. A deeper role becomes a child of its ancestor at level
+// 63.
 constexpr size_t ROLE_DEPTH_MAX = 64;
 
 // Roles of a framework, and levels of the tree for all its roles together; each
@@ -55,8 +55,8 @@ constexpr size_t BYTES_AS_A_ROLE = 1024;
 // roles per session.
 constexpr size_t ROLES_MAX = 49152;
 
-// Roles that only agents name, in total and per agent (more than an agent runs
-// tasks). They do not count against ROLES_MAX. 1,024 handles remain for roles
+// Roles that only agents name, in total and per agent: more than an agent has
+// tasks. They do not count against ROLES_MAX. 1,024 handles remain for roles
 // that operators name. A role beyond the limit is reported as its nearest known
 // ancestor.
 constexpr size_t USED_ROLES_MAX = 65536 - 1024 - ROLES_MAX;
@@ -118,8 +118,8 @@ constexpr size_t KINDS_FREE_OF_OWN = 2;
 constexpr size_t KINDS_WORN_OF_ROOM = 4;
 
 // Pairs of role and agent for which one framework's offer constraints are
-// evaluated: takes a quarter of a second of the actor's time. At least one role
-// is evaluated.
+// evaluated, which takes a quarter of a second of the actor's time. At least
+// one role is evaluated.
 constexpr size_t CONSTRAINT_PAIRS_MAX = size_t(1) << 18;
 
 // Pairs evaluated per allocation interval, because a framework may change its
