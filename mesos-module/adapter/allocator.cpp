@@ -26,13 +26,12 @@ namespace allocator {
 namespace adapter {
 namespace {
 
-// A method of the actor, and the method of the same name of the deciding
-// allocator.
+// The method of this name of the actor, and that of the deciding allocator.
 #define BOTH(method) &AllocatorProcess::method, &Allocator::method
 
 
-// Returns the options without offer constraints, which can only be moved, and
-// which the deciding allocator gets.
+// Copies the options for the actor, without offer constraints: these cannot be
+// copied, and the deciding allocator needs them.
 FrameworkOptions withoutConstraints(const FrameworkOptions& options)
 {
   FrameworkOptions result;
@@ -73,7 +72,7 @@ public:
 
   ~SidecarAllocator() override
   {
-    // Destroy it first, because it dispatches its offers to the actor.
+    // Destroy `deciding` first, because it dispatches its offers to the actor.
     deciding.reset();
     process::terminate(actor.get());
     process::wait(actor.get());
@@ -274,10 +273,10 @@ public:
     tell(BOTH(updateAllocation), frameworkId, agentId, offered, conversions);
   }
 
-  // In shadow, the deciding allocator decides whether the operation is
-  // possible. The actor may learn of offers of the result before it learns of
-  // the operation, because the future may be ready before the callback is
-  // attached. Until then its books hold more than the total.
+  // In shadow mode, the deciding allocator decides whether the operation is
+  // possible. If its future is ready before the callback is attached, the actor
+  // may receive offers of the operation's results before it receives the
+  // operation. Until then more is held in its books than the total.
   Future<Nothing> updateAvailable(
       const SlaveID& agentId,
       const vector<mesos::Offer::Operation>& operations) override

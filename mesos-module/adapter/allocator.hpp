@@ -10,13 +10,14 @@
 namespace allocator {
 namespace adapter {
 
-// The allocator that the master calls; it dispatches every call to an actor.
+// Makes the allocator that the master calls; it dispatches every call to an
+// actor.
 //
-// With `deciding`, that allocator decides and answers, and the actor runs in
-// its shadow. Both get every call, the actor first, so that the actor knows the
-// facts behind each offer before it receives the offer. The actor receives an
-// offer before the master does, and therefore before any call of the master
-// about it.
+// With `deciding` it runs in shadow mode: `deciding` makes the offers and
+// answers the master's calls. Both get every call, the actor first, so that the
+// actor knows the facts behind each offer of `deciding` before it receives the
+// offer. The actor receives an offer before the master does, and therefore
+// before any call of the master about that offer.
 std::unique_ptr<mesos::allocator::Allocator> makeAllocator(
     const session::Parameters& parameters,
     std::unique_ptr<mesos::allocator::Allocator>&& deciding = nullptr);

@@ -10,7 +10,7 @@
 namespace allocator {
 namespace adapter {
 
-// Runs a step that the actor can do without. Logs an exception.
+// Runs an optional step; an exception is only logged.
 template <typename Function>
 void attempt(const char* what, const Function& function)
 {

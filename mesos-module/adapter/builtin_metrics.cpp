@@ -59,11 +59,11 @@ BuiltinMetrics::BuiltinMetrics(
   const brain::Cluster* b = &books;
   cluster.push_back(pull("event_queue_dispatches", dispatches));
 
-  // The name before Mesos 1.0, which Mesos still publishes as well.
+  // The metric's name before Mesos 1.0, which Mesos still publishes.
   cluster.push_back(
       gauges->make("allocator/event_queue_dispatches", dispatches));
 
-  // Always shown, whatever agents have.
+  // Always shown, even if no agent has such resources.
   for (const string name : {"cpus", "mem", "disk"}) {
     const string resource = "resources/" + name + "/";
     cluster.push_back(pull(resource + "total", [=]() {
@@ -313,7 +313,7 @@ void BuiltinMetrics::runDue()
 
 void BuiltinMetrics::runBegins()
 {
-  // A run that an interval begins has not waited: it is due only now.
+  // A run that an interval begins was not requested and has not waited.
   runDue();
   due = false;
   latency.stop();

@@ -27,14 +27,15 @@ namespace allocator {
 namespace adapter {
 
 // The metrics of Mesos's own allocator under `allocator/mesos/`, with the same
-// names and meaning, so that dashboards and alerts keep working. A run is a
-// cycle: from asking the sidecar until its answer is judged, or the module's
-// own.
+// names and meaning, so that dashboards and alerts keep working. An allocation
+// run in these metrics is a cycle: from the request to the sidecar until its
+// answer is judged, or a cycle of the fallback.
 //
-// The actor reads each value on every scrape, so each comes from maintained
-// sums. Amounts are scalars by name, reserved and revocable ones included. The
-// share of a role is shown while a framework subscribes to it; its filters also
-// while it or a descendant has reserved resources, a quota or a weight.
+// The actor reads all values on every scrape, so it keeps sums instead of
+// adding up. Amounts are scalars by name, including reserved and revocable
+// ones. A role's share is shown while a framework subscribes to the role; the
+// number of its filters also while the role or a descendant has reserved
+// resources, a quota or a weight.
 class BuiltinMetrics
 {
 public:
@@ -48,25 +49,25 @@ public:
   BuiltinMetrics(const BuiltinMetrics&) = delete;
   BuiltinMetrics& operator=(const BuiltinMetrics&) = delete;
 
-  // A framework changes its roles from `before` to `roles`; empty `roles` when
-  // it is removed.
+  // Records that a framework changes its roles from `before` to `roles`, which
+  // is empty if the framework is removed.
   void subscribe(
       const std::set<std::string>& before,
       const std::set<std::string>& roles);
 
-  // Sets whether a framework suppresses offers, for all its roles; empty when
-  // it is removed. `framework` is the prefix of its metrics.
+  // Sets for all roles of a framework whether they are suppressed. `framework`
+  // is the prefix of its metrics.
   void setSuppressed(
       const std::string& framework,
       const std::map<std::string, bool>& suppressed);
 
-  // The same for some of its roles.
+  // Sets it for some of the framework's roles.
   void updateSuppressed(
       const std::string& framework,
       const std::map<std::string, bool>& suppressed);
 
-  // Call when the framework is removed. The metrics of the last `most` removed
-  // ones remain unchanged.
+  // Call when the framework is removed. The metrics of the `most` frameworks
+  // removed last remain unchanged.
   void complete(const std::string& framework, size_t most);
 
   // An empty quota removes it.
@@ -74,8 +75,8 @@ public:
 
   void setWeight(const std::string& role, double weight);
 
-  // Call when a run is requested, begins, and ends. Of overlapping runs, the
-  // first begin and the last end count.
+  // Call when a run is requested, begins, and ends. Overlapping runs count as
+  // one, from the first begin to the last end.
   void runDue();
   void runBegins();
   void runEnds();
@@ -86,8 +87,8 @@ private:
   using Pull = process::metrics::PullGauge;
   using Push = process::metrics::PushGauge;
 
-  // The metric of a role's filters, and the number of reasons to show it. A
-  // child whose metric is shown is a reason.
+  // The metric for a role's filters, and the number of reasons to show it, one
+  // of which is each child whose metric is shown.
   struct Filters
   {
     size_t reasons;

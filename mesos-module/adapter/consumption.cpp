@@ -76,8 +76,8 @@ void Consumption::updateReserved(const string& agent)
 }
 
 
-// Books a use or release. Releases are clamped: the books of a master and an
-// allocator may differ about pending operations.
+// Books a use or release. A release is clamped to what is in use, because the
+// records of master and allocator may differ about pending operations.
 void Consumption::use(
     const string& agent,
     const vector<brain::RoleParts>& parts,
@@ -189,8 +189,9 @@ void Consumption::countRow(const string& role, int rows)
 }
 
 
-// Adds to the role and its ancestors. A shown role keeps the parent that it had
-// when it was first shown, so that both become 0 together.
+// Adds `delta` for the role and its ancestors. A role keeps the parent that it
+// had when it was first shown, so that what was added to the parent is also
+// subtracted from it.
 void Consumption::consume(const Amounts::key_type& what, int64_t delta)
 {
   if (delta == 0) {

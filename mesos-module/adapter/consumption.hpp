@@ -18,20 +18,20 @@
 namespace allocator {
 namespace adapter {
 
-// The parent role, or its ancestor at the last level of the tree of roles if it
-// is deeper. Empty: none.
+// The parent role; if that is deeper than the tree of roles, its ancestor at
+// the last level. Empty: none.
 std::string parentOf(const brain::Roles& roles, const std::string& role);
 
 
 // What roles consume of their quotas, in the metrics `.../consumed` of Mesos's
 // own allocator: resources reserved for the role, and unreserved, non-revocable
-// scalars that its tasks use (not those that are only offered). They count for
-// the role's ancestors as well. A role is shown while it consumes anything,
-// even without a quota.
+// scalars that its tasks use (not those that are only offered). They also count
+// for the role's ancestors. A role is shown while it consumes anything, even
+// without a quota.
 //
-// The contribution of each agent is kept, because the agent may be removed as a
-// whole. Roles that only agents name are subject to the same limits as in the
-// tree of roles; those beyond them are left out.
+// Keeps the contribution of each agent, to subtract it when the agent is
+// removed. Roles that only agents name are limited as in the tree of roles;
+// further ones are left out.
 class Consumption
 {
 public:
@@ -48,7 +48,8 @@ public:
   // Call when the agent's total may have changed.
   void updateReserved(const std::string& agent);
 
-  // Tasks on the agent begin (`sign` 1) or cease (-1) to use these parts.
+  // Records that tasks on the agent begin (`sign` 1) or cease (-1) to use these
+  // parts.
   void use(
       const std::string& agent,
       const std::vector<brain::RoleParts>& parts,

@@ -311,7 +311,7 @@ int64_t filterMs(const Option<mesos::Filters>& filters)
     return std::llround(mesos::Filters().refuse_seconds() * 1000);
   }
 
-  // Round up: less than a millisecond is a filter, too.
+  // Round up, because 0 means no filter.
   return static_cast<int64_t>(std::ceil(std::min(asked, YEAR_S) * 1000));
 }
 

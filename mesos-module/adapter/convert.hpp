@@ -12,11 +12,11 @@
 namespace allocator {
 namespace adapter {
 
-// Conversions from Mesos's messages to those of the protocol and the brain.
-// Apart from `Objects`, only this file knows both.
+// Conversions from Mesos's messages to those of the protocol and the brain,
+// except for resources, which `Objects` converts.
 
-// Input of agents and frameworks is passed on unchanged; the brain sanitises it
-// (`brain/user_input/user_input.hpp`).
+// The input of agents and frameworks is passed on unchanged; the brain
+// sanitises it (`brain/user_input/user_input.hpp`).
 
 // Host name, attributes, domain and capabilities.
 wire::Agent toAgent(
@@ -33,7 +33,6 @@ brain::Options toOptions(
     const mesos::allocator::Options& options,
     const session::Parameters& parameters);
 
-// For the sidecar.
 wire::AllocatorOptions toWire(const mesos::allocator::Options& options);
 
 brain::SetQuota toQuota(const std::string& role, const mesos::Quota& quota);

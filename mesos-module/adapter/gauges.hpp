@@ -11,9 +11,9 @@
 namespace allocator {
 namespace adapter {
 
-// Gauges that the actor reads. One dispatch answers all gauges of a scrape,
-// because one for each would fill the actor's queue, whose length is a metric
-// itself.
+// Gauges that the actor reads. One dispatch answers all gauges of a scrape: a
+// dispatch for each would fill the actor's queue and falsify the metric of the
+// queue's length.
 class Gauges
 {
 public:

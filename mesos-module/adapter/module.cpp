@@ -31,8 +31,8 @@ mesos::allocator::Allocator* make(const mesos::Parameters& given)
   const allocator::session::Parameters parameters =
       allocator::session::parseParameters(pairs, &error);
 
-  // Check files and addresses at startup, when an operator is present, rather
-  // than at election.
+  // Check files and addresses when the master starts rather than when it is
+  // elected: at that time an operator may not be present.
   if (error.empty()) {
     allocator::session::Channels(parameters.transport.channel, &error);
   }

@@ -69,7 +69,7 @@ const string& roleOf(const Resource& resource)
 }
 
 
-// Combines texts into a hash (after FNV-1a). The seed is secret, so clients
+// Combines texts into a hash, like FNV-1a. The seed is secret, so that clients
 // cannot provoke collisions.
 class Hash
 {
@@ -83,7 +83,7 @@ public:
     }
   }
 
-  // Adds the length first, so that adjacent texts are not confused.
+  // Adds the length first: "ab" and "c" must differ from "a" and "bc".
   void add(const string& text)
   {
     add(text.size());
@@ -131,7 +131,7 @@ void add(const Resource::DiskInfo& disk, uint64_t seed, Hash* hash)
 }
 
 
-// Covers only the fields that Mesos compares, so equal objects have equal keys.
+// Covers only fields that Mesos compares: equal objects must have equal keys.
 uint64_t keyOf(const Resource& resource, uint64_t seed)
 {
   Hash hash(seed);

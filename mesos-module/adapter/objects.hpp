@@ -11,8 +11,8 @@
 namespace allocator {
 namespace adapter {
 
-// Converts to thousandths; limits any value to the protocol's range of amounts,
-// from 0.
+// Converts to thousandths. Values outside the protocol's range of amounts
+// become its nearest bound, 0 or `AMOUNT_MAX`.
 int64_t thousandths(const mesos::Value::Scalar& scalar);
 
 // Amount in thousandths; for ranges and sets, the number of elements.
@@ -25,7 +25,7 @@ brain::Traits traitsOf(const Resource& resource);
 // class is an object without its value, or with its value if indivisible;
 // Mesos's own comparison decides whether two objects are of the same class.
 //
-// Creates objects only from those that the master has named, by giving them
+// The objects it returns are copies of objects that the master has named, with
 // other values.
 class Objects
 {
@@ -49,7 +49,8 @@ public:
   // Forgets resource classes, whose numbers may be reused from now on.
   void forget(const std::vector<uint32_t>& classes);
 
-  // Changes whenever a number may be reused.
+  // Changes whenever `forget` releases numbers, so that caches can detect
+  // reused ones.
   uint64_t generation() const { return generation_; }
 
 private:

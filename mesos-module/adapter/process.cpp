@@ -32,8 +32,8 @@ AllocatorProcess::AllocatorProcess(const session::Parameters& _parameters)
     }),
     gauges(self())
 {
-  // Like those of the built-in allocator, these metrics exist before
-  // `initialize`. In shadow that allocator publishes its own.
+  // Like the metrics of Mesos's own allocator, these exist before `initialize`.
+  // In shadow mode that allocator publishes its own.
   if (!parameters.shadow) {
     attempt("show metrics", [this]() {
       const auto dispatches = [this]() {
@@ -83,8 +83,8 @@ void AllocatorProcess::initialize_(
     const OfferCallback& _offerCallback,
     const InverseOfferCallback& _inverseOfferCallback)
 {
-  // Do not use `guard`, which starts a session after an exception: a standby
-  // must not have one.
+  // Do not use `guard`: it starts a session after an exception, which a standby
+  // master must not do.
   attempt("initialize", [&]() {
     options = _options;
     offerCallback = _offerCallback;

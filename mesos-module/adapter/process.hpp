@@ -44,9 +44,9 @@ using InverseOfferCallback =
     lambda::function<void(const FrameworkID&, const InverseOffers&)>;
 
 
-// The actor behind the allocator. It handles the master's calls, the sidecar's
-// decisions and timers one at a time, and never blocks. It converts them to
-// events for the brain and carries out the effects.
+// The actor behind the allocator. It converts the master's calls, the sidecar's
+// decisions and timers to events for the brain, one at a time and without
+// blocking, and carries out the effects.
 class AllocatorProcess : public process::Process<AllocatorProcess>,
                          private session::Keeper::Owner
 {
@@ -165,7 +165,7 @@ public:
   // Pairs of role and agent for which offer constraints were evaluated.
   size_t evaluatedPairs() const { return evaluated; }
 
-  // process_shadow.cpp: what the deciding allocator did.
+  // process_shadow.cpp: offers and operations of the deciding allocator.
   void offeredBeside(const FrameworkID& frameworkId, const Offers& offers);
   void convertedBeside(
       const SlaveID& agentId,
@@ -185,16 +185,16 @@ private:
     std::vector<SlaveInfo::Capability> capabilities;
     Option<Unavailability> unavailability;
 
-    // Whether offer constraints wait for evaluation on this agent, from
-    // `nextFramework` on (none: from the first); only for frameworks in
-    // `excluding`.
+    // Whether this agent waits for the evaluation of offer constraints. Those
+    // of frameworks in `excluding` are evaluated, in order from `nextFramework`
+    // on (none: from the first).
     bool waits = false;
     Option<FrameworkID> nextFramework;
   };
 
-  // Cached offer: parts, role, and the resulting objects. An idle agent is
-  // offered as a whole repeatedly and many agents are alike, while creating
-  // objects costs more than everything else.
+  // A cached conversion of an offer's parts to objects, which is the most
+  // expensive step of an offer. The cache helps because an idle agent is
+  // offered as a whole repeatedly, and many agents are alike.
   struct Offered
   {
     brain::Parts parts;
@@ -209,7 +209,7 @@ private:
     mesos::allocator::OfferConstraintsFilter constraints;
     std::string metrics; // Prefix of its metrics.
 
-    // Whether its constraints wait for evaluation, on agents from handle
+    // Whether its constraints wait for evaluation on the agents from handle
     // `nextAgent` on.
     bool waits = false;
     uint32_t nextAgent = 0;
@@ -263,13 +263,13 @@ private:
       const FrameworkID& frameworkId,
       const std::set<std::string>& roles) const;
 
-  // process_constraints.cpp: evaluates offer constraints, of one framework on
-  // all agents, or of the frameworks in `excluding` on one agent. Few
-  // frameworks ever exclude an agent. For the others, exclusions are only
-  // detected when an agent is about to be offered.
+  // process_constraints.cpp: evaluates offer constraints of one framework on
+  // all agents, or of all frameworks in `excluding` on one agent. Most
+  // frameworks never exclude an agent; their exclusions are only detected when
+  // an agent is about to be offered.
   //
-  // Frameworks and agents can cause this endlessly, so evaluations queue up,
-  // and each interval has a budget. Usually all of them run at once.
+  // Evaluations are queued and each interval has a budget, because frameworks
+  // and agents can cause them endlessly. Usually all of them run at once.
   void updateExclusions(const FrameworkID& frameworkId);
   void updateExclusions(const SlaveID& agentId);
   void evaluateSome();
@@ -291,7 +291,6 @@ private:
   SlaveID agentIdOf(uint32_t number) const;
   FrameworkID frameworkIdOf(uint32_t number) const;
 
-  // Serves the books.
   process::http::Response showBooks(
       const process::http::Request& request) const;
 
@@ -331,7 +330,7 @@ private:
   std::vector<brain::InverseOffer> unmadeInverse;
   std::vector<uint32_t> toForget;
 
-  Option<int64_t> cycleMs; // Clock of the cycle being asked for.
+  Option<int64_t> cycleMs; // Clock of the cycle being requested.
 
   bool wakingSoon = false;
   int64_t alarmMs = INT64_MAX; // Earliest timer set.

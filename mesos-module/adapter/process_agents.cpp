@@ -23,7 +23,6 @@ namespace adapter {
 
 namespace {
 
-// The attributes as sorted texts.
 vector<string> sortedAttributes(const AgentInfo& info)
 {
   vector<string> result;
@@ -35,8 +34,8 @@ vector<string> sortedAttributes(const AgentInfo& info)
 }
 
 
-// Compares attributes. Mesos's comparison is quadratic, so large sets are
-// compared as texts, which may differ for equal values (such as ranges in
+// Compares attributes. Mesos's comparison takes quadratic time, so large sets
+// are compared as texts, which may differ for equal values (such as ranges in
 // another order).
 bool attributesDiffer(const AgentInfo& before, const AgentInfo& now)
 {
@@ -78,8 +77,8 @@ vector<brain::Use> AllocatorProcess::toUses(
 }
 
 
-// Publishes what roles consume on the agent: what is reserved now, and what
-// tasks that came with the agent use.
+// Publishes what roles consume on the agent: current reservations, and
+// resources in use when the agent was added.
 void AllocatorProcess::showConsumed(
     const SlaveID& agentId,
     const vector<brain::RoleParts>& inUse)
@@ -408,7 +407,7 @@ void AllocatorProcess::recoverResources(
     event.refuseMs = filterMs(filters);
     event.allocated = isAllocated;
 
-    // Do this first, because the books may forget the resource classes.
+    // Do this before `step`, because the books may forget the resource classes.
     if (builtin != nullptr && isAllocated) {
       builtin->consumption.use(event.agent, event.parts, -1);
     }

@@ -41,7 +41,7 @@ void AllocatorProcess::updateExclusions(const SlaveID& agentId)
 // Evaluates as much as the interval's budget allows.
 void AllocatorProcess::evaluateSome()
 {
-  // Evaluation may call this recursively; the outer loop continues.
+  // `step` may call this recursively; the outer loop then evaluates the rest.
   if (evaluating) {
     return;
   }
@@ -71,8 +71,8 @@ void AllocatorProcess::evaluateSome()
 }
 
 
-// Evaluates the next framework on some agents. If it excludes none of the first
-// ones, it is assumed to have no constraints.
+// Evaluates the next framework on some agents. If it excludes none of them, it
+// is assumed to have no constraints, and is not evaluated on the others.
 void AllocatorProcess::evaluateFramework()
 {
   if (frameworksToEvaluate.empty()) {
@@ -161,8 +161,8 @@ void AllocatorProcess::tell(const brain::Exclude& event, size_t pairs)
 }
 
 
-// Evaluates a bounded number of roles, and reports the others to the brain.
-// Returns the pairs evaluated, at least 1, because looking costs time, too.
+// Evaluates a bounded number of roles and appends the results to `event`.
+// Returns the pairs evaluated, but at least 1, because each call takes time.
 size_t AllocatorProcess::evaluate(
     const FrameworkID& frameworkId,
     const SlaveID& agentId,
@@ -239,8 +239,8 @@ bool AllocatorProcess::isExcluded(const brain::Offer& offer)
 }
 
 
-// Gives offers back to the brain that offer constraints exclude; returns these
-// exclusions for `tellHeldBack`.
+// Gives those offers back to the brain that offer constraints exclude. Returns
+// the exclusions, for `tellHeldBack`.
 brain::Exclude AllocatorProcess::holdBackExcluded()
 {
   brain::Exclude result;

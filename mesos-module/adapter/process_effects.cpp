@@ -37,7 +37,7 @@ void AllocatorProcess::carryOut()
   brain::Ready ready = brain.ready();
   takeEffects(&ready);
 
-  // Begin with what a later exception must not prevent.
+  // Schedule wake-ups first, because a later exception must not prevent them.
   if (ready.soon && !wakingSoon) {
     process::dispatch(self(), &AllocatorProcess::wakeSoon);
     wakingSoon = true;
@@ -78,7 +78,8 @@ void AllocatorProcess::carryOut()
 }
 
 
-// Takes effects that the brain reports only once. `unmade` must be empty.
+// Stores the effects that the brain reports only once, in case carrying out the
+// others throws. `unmade` must be empty.
 void AllocatorProcess::takeEffects(brain::Ready* ready)
 {
   unmade.swap(ready->offers);
@@ -244,9 +245,9 @@ void AllocatorProcess::makeOffers()
 }
 
 
-// Takes further copies of a shared volume for the same framework, role and
-// agent: the master keeps only one per offer, so each becomes a later offer of
-// its own. On an exception nothing is lost.
+// Takes from `unmade` further copies of a shared volume for the same framework,
+// role and agent. The master keeps only one copy per offer, so each becomes a
+// separate offer later. An exception leaves `unmade` complete.
 vector<brain::Offer> AllocatorProcess::takeOtherCopies()
 {
   const brain::ResourceClasses& classes = brain.cluster().classes;
@@ -315,7 +316,7 @@ void AllocatorProcess::makeOffersTogether()
 }
 
 
-// Likewise for inverse offers.
+// Makes the inverse offers in `unmadeInverse`, likewise.
 void AllocatorProcess::makeInverseOffers()
 {
   hashmap<uint32_t, InverseOffers> offers;
@@ -346,8 +347,8 @@ void AllocatorProcess::makeInverseOffers()
 
 
 // Releases what was booked for offers that were not made, and lets inverse
-// offers be made again. Of agents and frameworks that were removed, nothing is
-// booked any more.
+// offers be made again. Skips removed agents and frameworks: the books have
+// already released their resources.
 void AllocatorProcess::giveBack()
 {
   const brain::Cluster& cluster = brain.cluster();
@@ -372,7 +373,6 @@ void AllocatorProcess::giveBack()
 }
 
 
-// Releases the last offer of `unmade`.
 void AllocatorProcess::giveBackOffer()
 {
   const brain::Cluster& cluster = brain.cluster();
@@ -392,8 +392,8 @@ void AllocatorProcess::giveBackOffer()
 }
 
 
-// Sets the timer for exactly this time: with a paused clock, a later one would
-// never fire.
+// Sets the timer for exactly this time, because a test that advances a paused
+// clock to this time expects it to fire.
 void AllocatorProcess::wakeAt(int64_t ms)
 {
   if (ms < alarmMs) {

@@ -98,9 +98,9 @@ set<string> AllocatorProcess::rolesOf(const FrameworkID& frameworkId) const
 }
 
 
-// Publishes which roles are suppressed. Updates only the roles of a call,
-// because a framework with many roles may call for one of them often. Empty:
-// all roles.
+// Publishes which of these roles are suppressed (empty: all roles). Updates
+// only the roles that a call names, because a framework with many roles may
+// often call for a single one.
 void AllocatorProcess::showSuppressed(
     const FrameworkID& frameworkId,
     const set<string>& roles)

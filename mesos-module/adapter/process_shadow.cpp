@@ -30,8 +30,8 @@ void AllocatorProcess::offeredBeside(
 }
 
 
-// Books an operation that the deciding allocator has already carried out. If it
-// does not fit the books, the agent's next total corrects them.
+// Books an operation that the deciding allocator has already carried out. If
+// the operation contradicts the books, the agent's next total corrects them.
 void AllocatorProcess::convertedBeside(
     const SlaveID& agentId,
     const vector<mesos::Offer::Operation>& operations)

@@ -200,9 +200,9 @@ void Brain::runTimers(int64_t nowMs, int64_t silentMs)
 }
 
 
-// A filter must outlive the next cycle, so that others are first offered the
-// refused resources (MESOS-4302). Hence a late cycle counts from when it was
-// due.
+// A late cycle runs as of the time when it was due, so that filters apply to it
+// that have expired since: a filter must outlast the next cycle, so that the
+// refused resources are first offered to others (MESOS-4302).
 void Brain::endInterval(int64_t nowMs, int64_t silentMs)
 {
   const int64_t asOfMs = std::min(nowMs, intervalEndMs);
@@ -342,7 +342,8 @@ void Brain::runCycle(
 }
 
 
-// Time until the fallback takes over. Repeating a cycle does not extend it.
+// Time until the fallback takes over. Repeating a cycle does not extend this
+// time.
 int64_t Brain::timeLeft(int64_t nowMs, int64_t silentMs) const
 {
   const int64_t waitedMs =

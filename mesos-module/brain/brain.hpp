@@ -66,8 +66,9 @@ public:
   std::string step(const SetWeights& event, int64_t nowMs);
   std::string step(const Exclude& event, int64_t nowMs);
 
-  // Handles events about one agent or framework. Returns an error if it is
-  // unknown. (The holdings on a removed agent were removed with it.)
+  // Handles an event about one agent or framework. Returns an error if the
+  // agent or framework is unknown. Events about a removed agent may fail,
+  // because its holdings were removed with it.
   template <typename Event>
   std::string step(const Event& event, int64_t nowMs)
   {
@@ -97,12 +98,11 @@ public:
   bool soon() const;
   int64_t wakeMs() const;
 
-  // Read-only access to the books.
   const Cluster& cluster() const { return state; }
   const Maintenance& maintenance() const { return inverse; }
 
-  // Whether a wake-up at `nowMs` starts a cycle; whether a cycle is under way,
-  // in the sidecar or in the brain.
+  // Whether a wake-up at `nowMs` starts a cycle; whether a cycle is under way
+  // in the sidecar or in fallback.
   bool isDue(int64_t nowMs) const;
   bool isUnderWay() const;
 
@@ -119,8 +119,8 @@ private:
     return "Agent " + id + " is not known";
   }
 
-  // Finds the agent that an event names, or else its framework. Returns an
-  // error if it is unknown.
+  // Finds the agent that an event names or, for an event without an agent, the
+  // framework. Returns an error if it is unknown.
   template <typename Event>
   auto find(const Event& event, uint32_t* agent, int)
       -> decltype(std::string(event.agent))
@@ -206,7 +206,7 @@ private:
 
   // apply/session.cpp.
 
-  // Adds agents; beyond a limit, sets `*all` instead.
+  // Adds agents to `*agents`; beyond a limit, sets `*all` instead.
   static void addAgents(
       const std::vector<uint32_t>& some,
       std::vector<uint32_t>* agents,
@@ -219,7 +219,7 @@ private:
 
   // apply/judging.cpp.
 
-  // What a slice of judging found.
+  // Results of one slice of judging.
   struct Judging
   {
     explicit Judging(const session::Decisions& first) : outcomes(first) {}
@@ -382,12 +382,12 @@ private:
   int uselessAnswers = 0;
 
   // Whether the outstanding cycle repeats one that had a useless answer, and
-  // when the first of them was requested.
+  // when that first cycle was requested.
   bool again = false;
   int64_t askedMs = 0;
 
-  // For how long the sidecar has not answered although it owes answers, and
-  // when the module last decided a cycle itself.
+  // How long the sidecar has owed answers without giving one, and when the
+  // module last decided a cycle itself.
   int64_t quietMs = 0;
   int64_t aloneMs = INT64_MIN / 2;
 
@@ -406,7 +406,7 @@ private:
   bool triggered = false;
 
   size_t rolesKept = 0; // Roles left after the last cleanup.
-  // Last cleanup forced by too many roles.
+  // When too many roles last forced a cleanup.
   int64_t rolesTightMs = INT64_MIN / 2;
 
   // When a session was last replaced because of too many roles or kinds.
@@ -435,9 +435,10 @@ private:
   // Roles that the sidecar recomputed in this interval, by payer.
   std::unordered_map<std::string, size_t> workedOut;
 
-  // Updates over budget, to be sent in a later interval: frameworks, with the
-  // roles that the sidecar believes to be suppressed; frameworks whose last
-  // request was not sent; ids of frameworks some of whose roles wait.
+  // Updates that exceeded the budget and are sent in a later interval.
+  // `lateUpdates`: by framework, the roles that the sidecar believes to be
+  // suppressed. `lateRequests`: frameworks whose last request was not sent.
+  // `lateRoles`: ids of frameworks some of whose roles were not admitted yet.
   std::map<uint32_t, std::set<uint32_t>> lateUpdates;
   std::set<uint32_t> lateRequests;
   std::set<std::string> lateRoles;

@@ -199,11 +199,11 @@ struct SetWeights
 };
 
 
-// Offer constraints as the adapter evaluated them, for at most
-// `constrainedRoles` roles. The adapter sends this with the call that changed
-// them, or in a later interval if the evaluation exceeds its budget. For a
-// framework that has not excluded any agent yet, it sends this when it would
-// offer an excluded agent.
+// Results of evaluating offer constraints, for at most `constrainedRoles` roles
+// of each framework. The adapter sends them with the call that changed the
+// constraints, or in a later interval if the evaluation exceeds its budget. If
+// a framework has not excluded any agent yet, the adapter may detect an
+// exclusion only when it is about to offer the agent.
 struct Exclude
 {
   struct Row
@@ -218,7 +218,7 @@ struct Exclude
 };
 
 
-// Constraints of these roles are not evaluated: the roles exclude no agent.
+// Roles whose constraints the adapter does not evaluate: they exclude no agent.
 struct IgnoreConstraints
 {
   std::string framework;
@@ -285,7 +285,7 @@ struct Pause
 };
 
 
-// A call that contradicts the adapter's data.
+// A call of the master that contradicts the adapter's data; logged and counted.
 struct Misfit
 {
   std::string text;

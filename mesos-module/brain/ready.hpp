@@ -17,7 +17,8 @@ namespace brain {
 
 namespace wire = ::allocator::v1;
 
-// Effects to carry out, in the order of the lists and of their entries.
+// Effects to carry out, list by list in the order of `Ready`'s members, and
+// within a list in the order of its entries.
 
 // A message for the session.
 struct Message
@@ -43,9 +44,9 @@ struct Message
   std::vector<uint32_t> agents;
   int64_t clockMs = 0;
 
-  // Set on events and on the last part of a snapshot. It ascends across
-  // sessions. A decision carries the revision of the last message that the
-  // sidecar had applied.
+  // Set on events and on the last part of a snapshot; increases, also from one
+  // session to the next. A decision carries the revision of the last message
+  // that the sidecar had applied.
   uint64_t revision = 0;
 };
 

@@ -45,7 +45,7 @@ struct Stats
 };
 
 
-// The published ones.
+// The members that are published as metrics or sent to the sidecar.
 const std::vector<session::Stat<Stats>>& published();
 
 } // namespace brain {

@@ -44,23 +44,23 @@ endif()
 add_library(grpc INTERFACE)
 target_link_libraries(grpc INTERFACE protobuf)
 
-# For headers only: the module is not linked with these, because the master has loaded them.
+# Headers only: the module is not linked with the libraries, because the master has loaded them.
 add_library(mesos INTERFACE)
 target_include_directories(mesos SYSTEM INTERFACE ${MESOS_INCLUDE_BESIDE})
 target_compile_definitions(mesos INTERFACE __STDC_FORMAT_MACROS HAVE_LIBZ ${MESOS_DEFINITIONS})
 
-# A newer protobuf marks `FrameworkInfo.role` as deprecated. That tells frameworks to name several
-# roles; an allocator reads it of those that do not.
+# A newer protobuf warns that `FrameworkInfo.role` is deprecated. An allocator must still read it, for
+# frameworks that set no `roles`.
 target_compile_options(mesos INTERFACE -Wno-deprecated-declarations)
 
 # Mesos is built without NDEBUG, which its headers depend on.
 target_compile_options(mesos INTERFACE -UNDEBUG)
 target_link_libraries(mesos INTERFACE grpc)
 
-# For programs, which run without a master. Resolve the prefix's links: a program looks for a library
-# by its soname, which only exists beside the library itself.
-# Headers of a newer gRPC call Abseil, which only gRPC's library names, so GNU's linker has to look
-# into the libraries of libraries; other linkers do not know the option.
+# Libraries for programs, which run without a master. Resolves the prefix's links: a program looks for
+# a library by its soname, which only exists beside the library itself.
+# Headers of a newer gRPC call Abseil, with which only gRPC's library is linked, so GNU's linker has to
+# search the libraries of libraries; other linkers do not know the option.
 include(CheckCXXSourceCompiles)
 set(LOOK_INTO_LIBRARIES -Wl,--copy-dt-needed-entries)
 set(CMAKE_REQUIRED_LINK_OPTIONS ${LOOK_INTO_LIBRARIES})

@@ -91,7 +91,7 @@ def run_test(binary: Path, name: str, log: Path, timeout_s: float) -> dict[str, 
 
 
 def main() -> int:
-    """Run the tests; return 0 even if some failed, because the table judges them."""
+    """Run the tests; return 0 even if some failed, because `table.py` checks the failures."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("binary", type=Path, help="the test binary")
     parser.add_argument("results", type=Path, help="the file of results to write or to complete")

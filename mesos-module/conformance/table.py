@@ -81,7 +81,7 @@ def check(runs: list[Run], reasons: list[Reason]) -> None:
     Raises
     ------
     TableError
-        With a line for each that has none.
+        With a line for each failure or reason that has no counterpart.
     """
     wrong = []
     used = set()
@@ -168,13 +168,13 @@ def summary(runs: list[Run], reasons: list[Reason]) -> list[str]:
 
 
 def render(runs: list[Run], reasons: list[Reason], preface: str) -> str:
-    """Put the page together."""
+    """Format the whole page."""
     check(runs, reasons)
     return "\n".join([preface.rstrip(), "", *summary(runs, reasons), *rows(runs, reasons), ""])
 
 
 def main() -> int:
-    """Write the page, or compare it with what is there."""
+    """Write the page, or compare it with the existing one."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("results", type=Path, nargs="+", help="files that run.py wrote")
     parser.add_argument("--reasons", type=Path, default=HERE / "reasons.toml")

@@ -24,7 +24,7 @@ def test_the_committed_page_is_what_the_committed_results_give() -> None:
 
 
 def test_a_failure_needs_a_reason() -> None:
-    """Otherwise no table is written."""
+    """A failure without a reason prevents the table."""
     with pytest.raises(table.TableError, match=re.escape("A.x, s: aborted, and no reason")):
         table.render([table.Run("s", {"A.x": "aborted"}, {})], [], "")
 

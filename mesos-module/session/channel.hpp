@@ -30,12 +30,12 @@ struct ChannelOptions
   // File with the token that authenticates the master; read for each session.
   std::string tokenFile;
 
-  // HTTP/2 pings: a peer that does not answer one in time is considered gone,
-  // even if the TCP connection is up.
+  // HTTP/2 pings: if the sidecar does not answer a ping in time, the connection
+  // counts as broken, even if TCP still considers it up.
   Duration keepaliveInterval{10000};
   Duration keepaliveTimeout{5000};
 
-  // Larger messages are not read.
+  // A larger message from the sidecar breaks the stream.
   size_t receiveBytesMax = 8 << 20;
 };
 

@@ -58,7 +58,6 @@ Wrong atMost(size_t count, size_t max, const char* field)
 }
 
 
-// Returns the first error, or an empty string.
 Wrong first(std::initializer_list<Wrong> all)
 {
   for (const Wrong& wrong : all) {

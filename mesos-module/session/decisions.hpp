@@ -39,11 +39,11 @@ struct DecisionLimits
 };
 
 
-// The number of decisions that a gang may have: they are judged in one slice.
+// Maximum number of decisions in a gang: all of them are judged in one slice.
 constexpr uint32_t GANG_DECISIONS_MAX = 8192;
 
 
-// One decision: a row of a group, which must outlive it.
+// One decision: a row of `group`. The group must outlive it.
 class Decision
 {
 public:
@@ -68,8 +68,8 @@ private:
 
 
 // A validated answer to one batch, or one part of it: groups have rows, handles
-// are not 0, kinds are distinct, and amounts are from 0 to AMOUNT_MAX. The
-// owner's books must check whether handles are bound and resources exist.
+// are not 0, kinds are distinct, and amounts are from 0 to AMOUNT_MAX. Whether
+// handles are bound and resources exist is for the books to check.
 struct Decisions
 {
   using Groups = google::protobuf::RepeatedPtrField<wire::Holdings>;
@@ -92,11 +92,11 @@ struct Decisions
   // Session of the decisions; their outcomes belong to it.
   uint64_t session = 0;
 
-  // Answered batch. The sidecar knew all events up to it, and no handle bound
-  // later.
+  // Number of the batch that this answers. The sidecar knew all events up to
+  // it, and no handle that was bound later.
   uint64_t sequence = 0;
 
-  // Revision of the last message sent with or before that batch.
+  // Revision of the last message that was sent with that batch or before it.
   uint64_t revision = 0;
 
   // Number of the cycle, from 1; 0 if none was requested.
@@ -132,13 +132,13 @@ std::string checkGrants(
     const DecisionLimits& limits);
 
 
-// Likewise for reclaims.
+// Likewise checks reclaims.
 std::string checkReclaims(
     const wire::Reclaims& reclaims,
     const DecisionLimits& limits);
 
 
-// Likewise for gangs among this many decisions.
+// Likewise checks gangs, in an answer of `decisions` decisions.
 std::string checkGangs(const wire::Gangs& gangs, size_t decisions);
 
 
@@ -159,14 +159,13 @@ public:
   // Recorded as malformed if the number of amounts differs.
   void partial(const Decision& decision, const std::vector<int64_t>& amounts);
 
-  // Not offered.
   void refused(wire::OutcomeReason reason);
 
   size_t size() const;
 
   uint64_t session = 0;
 
-  // Without gaps in the decision numbers.
+  // Decision numbers are consecutive from one message to the next.
   std::vector<wire::Outcomes> messages;
 
   // Limits per message on rows and amounts (a single row may exceed CELLS_MAX).

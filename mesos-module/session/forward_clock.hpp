@@ -7,9 +7,9 @@ namespace allocator {
 namespace session {
 
 // A clock for the books that never runs backwards. If the machine's time is set
-// back, it continues from where it was. Otherwise filters would last longer,
-// and the sidecar's clock, which must not run backwards either, would stand
-// still meanwhile. Not thread-safe.
+// back, this clock continues from the previous time. Otherwise filters would
+// last longer, and the sidecar's clock, which must not run backwards either,
+// would stand still until the old time is reached again. Not thread-safe.
 class ForwardClock
 {
 public:

@@ -365,8 +365,8 @@ bool Keeper::flush(bool cycle)
 }
 
 
-// Adds figures when they are due, unless the batch is large already; returns an
-// upper bound on their size.
+// Adds the figures if they are due and the batch has room; returns an upper
+// bound on their size.
 size_t Keeper::addStats(wire::EventBatch* batch)
 {
   const TimePoint now = options.now();
@@ -411,7 +411,7 @@ bool Keeper::isBatchFull() const
 }
 
 
-// The time to send; it never decreases.
+// The master's time to send with a batch; never decreases.
 int64_t Keeper::tick()
 {
   clockMs = std::max(clockMs, options.clockMs());
@@ -474,7 +474,6 @@ Duration Keeper::delay(Cause cause) const
 }
 
 
-// Clears the state of a session.
 void Keeper::forget()
 {
   inStep = false;

@@ -45,19 +45,19 @@ struct KeeperOptions
   // A session that lasts this long resets the backoff.
   Duration steady{10000};
 
-  // A batch is sent when it has this many events, or when its first event has
-  // waited this long; a cycle takes all pending events along.
+  // A batch is sent when it has this many events, when its first event has
+  // waited this long, or when a cycle is requested.
   size_t batchEventsMax = 512;
   size_t batchEventsIdle = 128; // Enough while the sidecar is idle.
   size_t batchBytesMax = 512 << 10;
   Duration batchDelay{100};
 
-  // An empty batch is sent after this long without one, to check that the
+  // An idle session sends an empty batch at this interval, to check that the
   // sidecar is alive; 0: never.
   Duration heartbeat{5000};
 
-  // Adds the owner's figures to the keeper's; sent with a batch at this
-  // interval at most. If unset, no figures are sent.
+  // Adds the owner's figures to the keeper's, which go out with the first batch
+  // after each interval. If unset, no figures are sent.
   std::function<void(wire::ModuleFigures*)> writeStats;
   Duration statsInterval{5000};
 
@@ -68,9 +68,10 @@ struct KeeperOptions
 
 // Keeps a session with the sidecar for the allocator in the master.
 //
-// When a session ends for any reason, it begins a new one with a new snapshot.
-// Use it on its owner's executor only; it calls the owner on that executor, and
-// never from within its own methods. No method waits for the sidecar.
+// When a session ends for any reason, the keeper begins a new one with a new
+// snapshot. Call its methods on the owner's executor only. Callbacks to the
+// owner run there as well, but never within a call of the owner. No method
+// waits for the sidecar.
 class Keeper : private Link::Listener
 {
 public:
@@ -128,10 +129,11 @@ public:
       uint64_t revision = 0,
       const std::string& error = std::string());
 
-  // Sends an event. Returns the number of its batch: an answer to an earlier
-  // batch does not know the event. Returns 0 if there is no session or this
-  // ended it; the next snapshot must then include the event. Decisions carry
-  // the revision of the last event sent by then.
+  // Sends an event. Returns the number of its batch: the sidecar did not know
+  // the event when it answered an earlier batch. Returns 0 if there is no
+  // session, or if this call ended it; the next snapshot must then include the
+  // event. A decision carries the highest `revision` up to the batch that it
+  // answers.
   uint64_t submit(wire::Event&& event, uint64_t revision = 0);
 
   // Asks for a cycle over some agents, or over all if empty. While an earlier
@@ -139,19 +141,19 @@ public:
   // false without a session.
   bool cycle(const std::vector<uint32_t>& agents);
 
-  // Reports outcomes of the oldest decisions without one. Returns false,
-  // without effect, for decisions of an earlier session.
+  // Reports the outcomes of the oldest decisions that have none yet. Returns
+  // false, without effect, for decisions of an earlier session.
   bool report(const Outcomes& outcomes);
 
   // Whether the sidecar has the whole state and answers.
   bool connected() const { return inStep; }
 
-  // How long the oldest unanswered batch has waited; 0 if none. Lets the owner
-  // act before the deadline ends the session.
+  // How long the oldest unanswered batch has waited; 0 if none. The owner can
+  // act on it before the deadline ends the session.
   Duration waiting() const;
 
-  // How long no answer has come while one is due; 0 if none is due. Shorter
-  // than `waiting` if the sidecar works through a backlog.
+  // How long the sidecar has sent no answer although one is due; 0 if none is
+  // due. Shorter than `waiting` if the sidecar works through a backlog.
   Duration quiet() const;
 
   Stats stats() const;
@@ -199,7 +201,7 @@ private:
   size_t pendingBytes = 0;
   TimePoint pendingSince;
   TimePoint sentAt;
-  TimePoint statsAt; // When the next are due.
+  TimePoint statsAt; // When the next figures are due.
   int64_t clockMs = 0;
   uint64_t sequence = 0;
   uint64_t snapshots = 0;

@@ -19,9 +19,10 @@ namespace wire = ::allocator::v1;
 using Executor = std::function<void(std::function<void()>)>;
 
 
-// One stream at a time to the sidecar, and one alarm.
+// The keeper's access to the network and to time: one stream at a time to the
+// sidecar, and one alarm.
 //
-// All calls and callbacks run on the owner's executor, so the user needs no
+// All calls and callbacks run on the owner's executor, so the keeper needs no
 // lock. No method blocks or calls the listener.
 class Link
 {
@@ -67,7 +68,7 @@ public:
   // Sets the alarm, which fires once; replaces an earlier one.
   virtual void wakeAt(TimePoint time) = 0;
 
-  // Larger messages of the sidecar are not read.
+  // The size limit on the sidecar's messages.
   virtual size_t receiveBytesMax() const = 0;
 
   // Outgoing messages not sent yet.

@@ -43,7 +43,7 @@ Reader boolean(bool* out)
 }
 
 
-// A sorter of Mesos.
+// Reads the name of one of Mesos's sorters.
 Reader sorter(string* out)
 {
   return [=](const string& value) -> string {
@@ -56,7 +56,6 @@ Reader sorter(string* out)
 }
 
 
-// Parses a decimal integer.
 bool parse(const string& text, int64_t* number)
 {
   char* end = nullptr;

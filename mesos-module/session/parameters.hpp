@@ -18,13 +18,14 @@ struct Parameters
   TransportOptions transport;
   SessionDeadlines deadlines;
 
-  // Whether the module decides without a session, or once the sidecar has been
-  // silent for `fallbackAfter`. Otherwise nothing is offered then.
+  // Whether the module decides while there is no session, or once the sidecar
+  // has been silent for `fallbackAfter`. If false, nothing is offered in these
+  // cases.
   bool fallback = true;
   Duration fallbackAfter{1000};
 
   // Mesos's own allocator decides, with these sorters. The module only compares
-  // the sidecar's decisions with its offers.
+  // the sidecar's decisions with the offers of that allocator.
   bool shadow = false;
   std::string roleSorter = "drf";
   std::string frameworkSorter = "drf";
@@ -37,8 +38,8 @@ struct Parameters
   // module decides one cycle; 0: never.
   size_t barrenIntervalsMax = 300;
 
-  // This many bad decisions within ten seconds end the session; the next begins
-  // after the pause.
+  // This many bad decisions within ten seconds end the session; the next
+  // session begins after the pause.
   size_t badDecisionsMax = 1000;
   Duration breakerPause{30000};
 };

@@ -8,8 +8,8 @@
 namespace allocator {
 namespace session {
 
-// A queue that refuses items beyond its bounds: their number and their total
-// cost (bytes). It neither blocks nor grows; the user handles a refusal. Not
+// A queue that refuses items beyond its bounds on their number and on their
+// total cost (bytes). It never blocks; the caller handles a refusal. Not
 // synchronised.
 template <typename T>
 class BoundedQueue
@@ -21,8 +21,8 @@ public:
   }
 
   // Returns whether the item was taken; a refused item is unchanged. While the
-  // total cost is 0, an item of any cost is taken, or an expensive one would
-  // never pass.
+  // total cost is 0, an item of any cost is taken, so that a costly item passes
+  // eventually.
   bool push(T&& item, size_t cost)
   {
     if (count >= countMax) {
@@ -39,9 +39,8 @@ public:
     return true;
   }
 
-  // Takes the item without counting it. Meant for one-time loads that are
-  // bounded otherwise (a snapshot is as large as the state), so that they leave
-  // room for others.
+  // Takes the item without counting it against the bounds. For a snapshot,
+  // which is as large as the state and must leave room for other messages.
   void force(T&& item) { items.push_back(Item{std::move(item), 0, false}); }
 
   // Returns false if empty.

@@ -18,8 +18,8 @@ public:
 
   void add(Time time);
 
-  // The smallest time that the fraction `share` (0 to 1) of them does not
-  // exceed; 0 if there are none.
+  // The smallest time that the fraction `share` (0 to 1) of the round trips
+  // does not exceed; 0 if there are none.
   Time percentile(double share) const;
 
 private:

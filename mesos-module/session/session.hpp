@@ -24,10 +24,12 @@ struct SessionDeadlines
   // From hello, including connecting, to welcome.
   Duration welcome{5000};
 
-  // From the snapshot to the first answer, when all of it must be applied.
+  // From the snapshot to the first answer, by which the sidecar confirms that
+  // it has applied the whole snapshot.
   Duration snapshot{30000};
 
-  // From a batch, or the previous answer, to its answer.
+  // From a batch, or the previous answer if that came later, to the batch's
+  // answer.
   Duration answer{5000};
 };
 
@@ -40,12 +42,12 @@ struct SessionDeadlines
 //     hello -> Welcome -> snapshot -> batch -> DecisionBatch -> batch -> ...
 //
 // Does no I/O: methods return the messages to send, and `receive` takes the
-// sidecar's. Time is an argument.
+// messages of the sidecar. Time is an argument.
 //
 // Batches may be pipelined; answers come in order. A large answer comes in
-// parts, each valid on arrival; the last part completes the answer and meets
-// the deadline. A session does not recover: after an error, begin a new one
-// with a new stream and snapshot.
+// parts, which can be used at once; the deadline is met only by the last part.
+// A session does not recover: after an error, begin a new one with a new stream
+// and snapshot.
 class Session
 {
 public:
@@ -71,7 +73,7 @@ public:
 
     Kind kind = Kind::BAD;
 
-    // DECISIONS, once per part; `waited`: since the batch was sent.
+    // DECISIONS: one part of an answer, and the time since its batch was sent.
     Decisions decisions;
     std::chrono::microseconds waited{0};
 
@@ -109,8 +111,8 @@ public:
       wire::SessionRequest* request,
       uint64_t revision = 0);
 
-  // Converts outcomes of the oldest decisions without one to events, which must
-  // be the next events sent.
+  // Converts the outcomes of the oldest decisions that have none yet to events.
+  // The caller must send these events next.
   bool outcomes(const Outcomes& outcomes, std::vector<wire::Event>* events);
 
   Reply receive(const std::string& bytes, TimePoint now);
@@ -119,7 +121,8 @@ public:
   // Ends the session without a message.
   void close();
 
-  // When the sidecar counts as silent; `TimePoint::max()` if it owes nothing.
+  // When the sidecar will count as silent; `TimePoint::max()` if it owes
+  // nothing.
   TimePoint deadline() const;
 
   // Ends the session if the deadline has passed; returns the reason, or an
@@ -142,7 +145,7 @@ public:
     return batches.empty() ? TimePoint::max() : batches.front().at;
   }
 
-  // When the sidecar last sent something that was due.
+  // When the sidecar last sent a message that was due.
   TimePoint lastHeard() const { return heard; }
 
   // Decisions without an outcome.
@@ -177,7 +180,8 @@ private:
   uint64_t unsettled_ = 0;
   size_t cyclesUnanswered_ = 0;
 
-  // Decisions and amounts in the parts so far of an incomplete answer.
+  // Decisions and amounts in the parts that have arrived of an incomplete
+  // answer.
   size_t partial = 0;
   size_t partialAmounts = 0;
 

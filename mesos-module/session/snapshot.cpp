@@ -22,8 +22,8 @@ size_t fieldBytes(const Message& message)
 }
 
 
-// Rows that fit whatever their values: a handle takes at most 5 bytes, an
-// amount or a time at most 8 (below 2^54).
+// The number of rows that fit in a chunk, whatever their values: a handle takes
+// at most 5 bytes, an amount or a time at most 8 (below 2^54).
 int rowsPerChunk(size_t bytesMax, size_t kinds)
 {
   const size_t fixed = 64 + 5 * kinds;
@@ -145,8 +145,8 @@ void SnapshotWriter::cut(Nouns* from, Nouns* (wire::SnapshotChunk::*to)())
 }
 
 
-// Rows share the current chunk unless `apart`: a chunk holds one group per
-// field.
+// Adds rows to the current chunk, or to a new one if `apart`: a chunk holds one
+// group per field.
 void SnapshotWriter::join(const wire::SnapshotChunk& rows, bool apart)
 {
   room(apart ? bytesMax : rows.ByteSizeLong())->MergeFrom(rows);

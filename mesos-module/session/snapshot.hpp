@@ -37,9 +37,9 @@ void addRow(const Place& place, const Amounts& amounts, wire::Holdings* to);
 
 // Writes the state, or a part of it, as chunks.
 //
-// Accepts items in any order and writes them in the order in which they are
-// applied: kinds and roles before what names them. Columns are dense, so rows
-// of the same kinds are grouped; each further group gets a chunk of its own.
+// Accepts items in any order, and writes kinds and roles before the items that
+// name them. Rows with the same kinds share columns; each further group of rows
+// gets its own chunk.
 //
 // Chunks stay within the limit (apart from sequence number, clock and end mark)
 // unless a single item or row exceeds it.

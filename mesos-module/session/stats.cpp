@@ -20,7 +20,8 @@ using Figures = wire::ModuleFigures;
 using Time = std::chrono::microseconds;
 
 
-// Milliseconds for the master, microseconds for the sidecar.
+// A round trip time: in milliseconds as a metric, in microseconds for the
+// sidecar.
 Stat<Stats> roundTrip(
     const char* which,
     Time Stats::*member,

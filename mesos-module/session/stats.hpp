@@ -38,7 +38,7 @@ constexpr size_t CAUSE_COUNT = 8;
 const char* causeName(Cause cause);
 
 
-// Counters since the keeper was created, and gauges.
+// The keeper's gauges, and its counters since it was created.
 struct Stats
 {
   // The sidecar has the whole state and answers.
@@ -74,8 +74,9 @@ struct Stats
 };
 
 
-// A published number: its metric below `allocator/sidecar/` (empty: not shown),
-// its value there, and how it is written for the sidecar (empty: not sent).
+// A published number: the name of its metric below `allocator/sidecar/` (empty:
+// no metric), the metric's value, and a function that writes the number to the
+// message for the sidecar (empty: not sent).
 template <typename Stats>
 struct Stat
 {
@@ -125,11 +126,10 @@ void write(
 }
 
 
-// Everything a keeper publishes.
 const std::vector<Stat<Stats>>& published();
 
-// Upper bound on the size of all figures in a message: at most eleven bytes
-// each, and fewer than a hundred of them.
+// Upper bound on the size of all figures in a message: fewer than a hundred
+// figures of at most eleven bytes.
 constexpr size_t STATS_BYTES_MAX = 1100;
 
 // Name of a reason for metrics and logs, such as "below_minimum".

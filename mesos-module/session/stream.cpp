@@ -7,9 +7,9 @@ namespace allocator {
 namespace session {
 namespace {
 
-// How long to wait after a failed read for the call's status. A sidecar that
-// ends the call sends both together; if no status follows, the last message
-// could not be parsed.
+// How long to wait for the call's status after a failed read. A sidecar that
+// ends the call sends its status at once; without a status, the read failed
+// because the message could not be parsed.
 constexpr Duration GOODBYE{250};
 
 constexpr int START = static_cast<int>(Stream::Operation::START);

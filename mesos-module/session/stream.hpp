@@ -16,8 +16,8 @@ namespace session {
 
 namespace wire = ::allocator::v1;
 
-// One gRPC call: which operations are in progress, and which may begin. Used by
-// one thread, which passes on the completions from the queue.
+// One gRPC call: tracks which operations are in progress and which may begin.
+// Used by one thread, which passes the completions to `complete`.
 class Stream
 {
 public:
@@ -30,8 +30,8 @@ public:
     FINISH,
   };
 
-  // Tag of a completion. At most one completion per operation is in progress,
-  // so tags can be linked into a list.
+  // Tag of a completion. A stream has one tag per operation, since no operation
+  // is in progress twice. `next` links completed tags into a list.
   struct Tag
   {
     Stream* stream;
@@ -76,15 +76,15 @@ public:
   TimePoint deadline() const { return cutAt; }
   void expire(TimePoint now);
 
-  // No operation is in progress and none may begin, so the stream can be
-  // destroyed.
+  // Whether the stream can be destroyed: no operation is in progress, and none
+  // may begin.
   bool finished() const { return finished_; }
 
   // Why the call ended; valid when finished.
   std::string reason() const;
 
-  // The sidecar sent bytes that are not a SessionResponse: a read failed
-  // although the sidecar had not ended the call.
+  // Whether the sidecar sent bytes that are not a SessionResponse: a read
+  // failed although the sidecar had not ended the call.
   bool garbage() const { return garbage_; }
 
 private:

@@ -17,8 +17,8 @@ namespace allocator {
 namespace session {
 namespace {
 
-// Keeps gRPC initialized: otherwise its last user would wait for its threads to
-// end, which may take seconds.
+// Keeps gRPC initialized. Otherwise the destructor of its last user would wait
+// for gRPC's threads, which may take seconds.
 void keepGrpc()
 {
   static const bool kept = (grpc_init(), true);
@@ -298,8 +298,8 @@ void Transport::run()
 }
 
 
-// Handles an exception, such as out of memory. It may have lost a message, so
-// the stream ends; the worker retries the rest soon.
+// Handles an exception in the worker, such as `std::bad_alloc`. A message may
+// have been lost, so the stream ends. The worker soon retries its other work.
 void Transport::recover(const char* why)
 {
   constexpr Duration SOON{100};
@@ -312,12 +312,12 @@ void Transport::recover(const char* why)
   try {
     lose(begun, std::string("the module failed: ") + why, false);
   } catch (...) {
-    // The owner notices when the stream ends, or by its deadline.
+    // The owner notices the end of the stream, or a missed deadline.
   }
 }
 
 
-// Returns false when all is finished.
+// One round of the worker; returns false when it has nothing left to do.
 bool Transport::step(TimePoint now)
 {
   retryAt = TimePoint::max();

@@ -28,8 +28,8 @@ struct TransportOptions
   size_t queueMessagesMax = 1024;
   size_t queueBytesMax = 64 << 20;
 
-  // Messages of the sidecar that may wait for the owner; beyond this, reading
-  // stops, so that flow control makes the sidecar wait.
+  // Messages of the sidecar that may wait for the owner. If there are more, the
+  // transport stops reading, and flow control makes the sidecar wait.
   size_t incomingMax = 16;
 
   // How long an orderly end waits for the sidecar.
@@ -45,11 +45,11 @@ struct TransportOptions
 
 // A link over gRPC.
 //
-// The worker thread starts streams, writes, reads and watches deadlines. The
-// pumper thread only passes gRPC's completions to the worker, because a thread
-// cannot wait for both these and the owner. Neither calls the owner or its
-// executor while it holds the lock. An exception in the worker costs the open
-// stream; the pumper throws nothing.
+// The worker thread starts streams, writes, reads and checks deadlines. The
+// pumper thread only passes gRPC's completions to the worker, because one
+// thread cannot wait for both gRPC and the owner. Neither thread calls the
+// owner or its executor while it holds the lock. An exception in the worker
+// ends the open stream; the pumper throws nothing.
 class Transport : public Link
 {
 public:

@@ -7,8 +7,8 @@
 
 namespace allocator {
 
-// The source of choices for a random life: tests use seeds, a fuzzer uses
-// bytes.
+// The source of choices for a random test: derived from a seed in tests, from
+// the input's bytes in a fuzzer.
 class Choices
 {
 public:
@@ -22,7 +22,7 @@ public:
 };
 
 
-// Endless.
+// Random choices from a seed, without end.
 class SeededChoices : public Choices
 {
 public:
@@ -36,7 +36,8 @@ private:
 };
 
 
-// Takes as few whole bytes per choice as necessary; returns 0 after the last.
+// Choices from bytes. Takes as few whole bytes per choice as necessary; when
+// the bytes are used up, every choice is 0.
 class ByteChoices : public Choices
 {
 public:

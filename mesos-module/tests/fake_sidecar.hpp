@@ -72,15 +72,15 @@ public:
   const Manner manner;
   const std::string path;
 
-  // `likeThis`: initial state of each stream. `spoil`: if set, changes the
-  // answers to a request before they are written. Set both before a stream
-  // begins.
+  // `likeThis`: initial state of the sidecar in each stream. `spoil`: if set,
+  // changes the answers to a request before they are written. Set both before a
+  // stream begins.
   ModelSidecar likeThis;
   std::function<
       void(const wire::SessionRequest&, std::vector<wire::SessionResponse>*)>
       spoil;
 
-  // If not empty, sessions need this token.
+  // If not empty, the server refuses sessions without this token.
   std::string token;
 
   std::atomic<int> sessions{0};

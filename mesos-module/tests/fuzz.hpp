@@ -33,7 +33,7 @@ std::string faultOf(const uint8_t* data, size_t size)
 }
 
 
-// For the fuzzer: aborts at the first fault.
+// Runs one input of the fuzzer; aborts at a fault.
 template <typename Life>
 int live(const uint8_t* data, size_t size)
 {

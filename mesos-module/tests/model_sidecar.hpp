@@ -13,8 +13,8 @@ namespace session {
 
 namespace wire = ::allocator::v1;
 
-// The sidecar's side of the protocol without an allocator: checks that the
-// module obeys the protocol, and decides the same for every cycle.
+// A sidecar without an allocator: checks that the module obeys the protocol,
+// and answers every cycle with the same decisions.
 class ModelSidecar
 {
 public:
@@ -22,7 +22,8 @@ public:
   // and returns no more answers.
   std::vector<wire::SessionResponse> take(const wire::SessionRequest& request);
 
-  // Decisions per part of an answer to a cycle, in groups of one.
+  // The answer to a cycle: decisions per part, each in a separate group, and
+  // parts.
   int decisionsPerCycle = 2;
   int partsPerCycle = 1;
 

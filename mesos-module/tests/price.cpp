@@ -31,7 +31,7 @@ int64_t nsOf(clockid_t clock)
 } // namespace {
 
 
-// Replaced for the whole program, libraries included.
+// Counts allocations of the whole program, including those of libraries.
 
 void* operator new(size_t size)
 {

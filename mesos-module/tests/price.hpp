@@ -6,7 +6,8 @@
 namespace allocator {
 
 // Cost of a thread's work: processor time, and number of allocations (counted
-// in programs with `price.cpp`). Subtract two to get the cost in between.
+// in programs that link `price.cpp`). The difference of two prices is the cost
+// of the work between them.
 struct Price
 {
   int64_t ns = 0;
@@ -29,7 +30,7 @@ struct Price
 // The price of the calling thread's work since it began.
 Price priceOfThread();
 
-// Processor time of all threads.
+// Processor time of all threads of this process.
 int64_t processNs();
 
 } // namespace allocator {

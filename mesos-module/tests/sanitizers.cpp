@@ -5,7 +5,7 @@ extern "C" const char* __tsan_default_options();
 extern "C" const char* __tsan_default_suppressions();
 
 
-// The thread sanitizer sees memory freed by gRPC and Abseil, but neither their
+// The thread sanitizer sees when gRPC and Abseil free memory, but neither their
 // atomics nor their locks, so it would report thousands of false races.
 extern "C" const char* __tsan_default_options()
 {
@@ -13,8 +13,8 @@ extern "C" const char* __tsan_default_options()
 }
 
 
-// Likewise for code inlined from gRPC's headers: the accesses are instrumented,
-// but not what orders them.
+// Also ignore code inlined from gRPC's headers: its memory accesses are
+// instrumented, but the synchronisation in the library is not.
 extern "C" const char* __tsan_default_suppressions()
 {
   return "race:grpc::\n";

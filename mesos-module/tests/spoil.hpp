@@ -11,7 +11,7 @@
 namespace allocator {
 namespace session {
 
-// Random bytes, fewer than `end`.
+// Random bytes; their number is below `end`.
 std::string nonsense(size_t end, Choices* choices);
 
 // Corrupts a valid answer; returns the bytes.

@@ -19,8 +19,8 @@ const Framework* Brain::findFramework(const std::string& id, uint32_t* number)
 }
 
 
-// Subtracts the framework's footprint from its payer's; removes a payer with
-// none left.
+// Subtracts the framework's footprint from its payer's, and removes the payer
+// if nothing is left.
 void Brain::refundPayer(const Framework& framework)
 {
   auto found = payers.find(framework.payer);
@@ -110,8 +110,8 @@ void Brain::describeFramework(const AddFramework& event, Framework* framework)
 }
 
 
-// Counts ignored input and logs what is new. Limits log lines, because input
-// may be repeated endlessly.
+// Counts ignored input, and logs rows that were not reported before. Limits log
+// lines, because frameworks and agents may repeat input endlessly.
 void Brain::setAside(
     const std::string& whose,
     size_t count,
@@ -145,7 +145,7 @@ std::string Brain::step(const AddFramework& event, int64_t)
     return misfit("Framework " + event.framework + " was added twice");
   }
 
-  // Its holdings arrive with the agents.
+  // The framework's holdings are reported with the agents.
   number = state.frameworkHandles.bind(event.framework);
   Framework* framework = state.frameworks.add(number);
   framework->reporter = toReporter(++reporters, true, number);

@@ -77,8 +77,8 @@ Admission Brain::judgeOne(
 }
 
 
-// Whether no sidecar that had applied the message of revision `known` can have
-// made this decision.
+// Whether the decision is wrong even for a sidecar that had applied only the
+// messages up to revision `known`.
 bool Brain::isBad(
     const session::Decision& decision,
     uint64_t known,
@@ -129,7 +129,6 @@ session::Decision Brain::nextDecision()
 }
 
 
-// Whether the next decision is the first of a gang.
 bool Brain::isGangNext() const
 {
   const wire::Gangs& gangs = unjudged.front().decisions.gangs;
@@ -137,7 +136,7 @@ bool Brain::isGangNext() const
 }
 
 
-// Books an offer, and makes it with the effects of this step.
+// Books an offer and adds it to the effects of this step.
 void Brain::give(const Pair& pair, Parts&& parts)
 {
   state.books.hold(pair.agent, pair.framework, pair.role, parts);
@@ -158,7 +157,8 @@ void Brain::takeBack(size_t before)
 }
 
 
-// Judges a decision of the first answer, and counts what that found.
+// Judges a decision of the first answer; adds to `judging` the work and whether
+// the decision is bad.
 Admission Brain::judgeCounted(
     const session::Decision& decision,
     int64_t nowMs,
@@ -201,8 +201,8 @@ void Brain::judgeAlone(int64_t nowMs, Judging* judging)
 }
 
 
-// Judges all decisions of a gang, each with what the ones before it took. If
-// one does not pass exactly as decided, none is offered.
+// Judges the decisions of a gang one after the other, booking each. If one does
+// not pass exactly as decided, none is offered.
 void Brain::judgeGang(int64_t nowMs, Judging* judging)
 {
   const uint32_t count = unjudged.front().decisions.gangs.count(judgedGangs++);
@@ -333,7 +333,7 @@ void Brain::reclaim(const session::Decisions& decisions, int64_t nowMs)
 // fallback offers free resources, as if the sidecar were silent.
 void Brain::assessAnswer(int64_t nowMs)
 {
-  // Not counted while the fallback decides: then a late answer can only have
+  // Not counted while the fallback decides: a late answer can then only get
   // what the fallback left.
   const bool useless = answer.refused && !answer.gave && !fallbackDecides();
   const int excused = answer.bad ? 0 : 1;
@@ -343,7 +343,7 @@ void Brain::assessAnswer(int64_t nowMs)
   again = false;
   answer = Answer();
 
-  // In shadow, answers have no effect.
+  // In shadow mode, answers have no effect.
   if (state.options.shadow || !useless || !following || state.offersPaused()) {
     return;
   }

@@ -9,11 +9,12 @@ namespace allocator {
 namespace brain {
 
 // Limits the work that frameworks cause in the sidecar: they may repeat calls
-// as often as they like, and each call costs time per role. Over budget, send
-// only what affects correctness now: roles that are left or suppressed. The
-// rest follows in the next interval, in the state that it has then.
+// as often as they like, and each call costs time per role. When the budget of
+// a payer is used up, the brain sends at once only what affects correctness:
+// roles that a framework leaves or suppresses. Other changes follow in the next
+// interval, as the framework's state at that time.
 
-// Roles left in this interval's budget.
+// What is left of this interval's budget, in roles.
 size_t Brain::workLeft(const std::string& payer) const
 {
   const auto found = workedOut.find(payer);
@@ -91,7 +92,7 @@ void Brain::tellRequest(uint32_t framework)
 }
 
 
-// Snapshots contain no requests.
+// Sends all requests, because a snapshot contains none.
 void Brain::tellRequests()
 {
   lateRequests.clear();

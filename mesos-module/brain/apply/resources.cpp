@@ -102,8 +102,9 @@ std::string Brain::apply(const ConvertHeld& event, uint32_t number, int64_t)
 
 
 // Handles operations that contradict the books. The master has already applied
-// them, so the books follow; otherwise resources that are returned later would
-// be held forever. The sidecar's state is wrong too, so a new session begins.
+// them, so the books must follow; otherwise resources that are returned later
+// would be held forever. A new session begins, because the sidecar's state is
+// wrong, too.
 std::string Brain::followMisfit(
     const ConvertHeld& event,
     uint32_t agent,

@@ -10,7 +10,8 @@ namespace {
 // since frameworks can cause them endlessly.
 constexpr int64_t LEAST_MS = 60000;
 
-// Tolerate this many times fewer unused roles while a framework waits.
+// While a framework waits for room, a session may have this many times fewer
+// unused roles.
 constexpr size_t IDLE_OF_WAITING = 4;
 
 
@@ -56,7 +57,6 @@ void mark(const Agent& agent, const Filters& filters, std::vector<bool>* marked)
 } // namespace {
 
 
-// Roles named by frameworks and operators.
 std::vector<bool> Brain::rolesSought() const
 {
   std::vector<bool> marked;
@@ -94,7 +94,8 @@ void Brain::markRolesInUse(std::vector<bool>* marked) const
 }
 
 
-// The number of a role that the agent uses; untold beyond the agent's share.
+// The number of a role that the agent uses. A new role beyond the agent's share
+// is untold.
 uint32_t Brain::useRole(uint32_t number, const std::string& path)
 {
   Agent* agent = state.agents.edit(number);
@@ -149,8 +150,8 @@ void Brain::sendHandleChanges()
 }
 
 
-// Must not run while a snapshot is built, because the snapshot may still name
-// roles of records that were removed from the books.
+// Must not run while a snapshot is built: the snapshot may contain removed
+// frameworks and agents, and name their roles.
 void Brain::removeUnusedRoles()
 {
   const std::vector<bool> sought = rolesSought();
@@ -161,7 +162,7 @@ void Brain::removeUnusedRoles()
 }
 
 
-// Handles the last input of frameworks again whose roles found no room.
+// Handles the last input again of frameworks whose roles found no room.
 void Brain::retryCrowded(int64_t nowMs)
 {
   std::map<std::string, UpdateFramework> waiting;
@@ -206,7 +207,6 @@ void Brain::limitRoles(int64_t nowMs)
 }
 
 
-// Replaces the session if unused kinds take too much room.
 void Brain::limitKinds(int64_t nowMs)
 {
   if (!snapshot.underWay() && state.kinds.hasManyUnused()) {

@@ -197,7 +197,7 @@ void Brain::tellOffers(size_t first)
     return;
   }
 
-  // Rows that wait are of earlier calls, so send them first.
+  // Send waiting rows first: they belong to earlier calls.
   sendCoalesced();
   for (size_t i = first; i < effects.offers.size(); ++i) {
     const Offer& offer = effects.offers[i];
@@ -210,7 +210,8 @@ void Brain::tellOffers(size_t first)
 
 
 // Reports holdings under the role's own handle, then releases them under the
-// shared one. In this order nothing held appears free.
+// shared handle. In the other order, the held resources would appear free for a
+// moment.
 void Brain::tellMover(uint32_t agent, const Allocation& held)
 {
   const Amounts amounts = toAmounts(held.parts);
@@ -269,7 +270,7 @@ void Brain::sendSnapshot(int64_t nowMs)
 
 namespace {
 
-// A row of the absolute amounts of those whose sign is `sign`.
+// A row of the amounts whose sign is `sign`, as absolute values.
 wire::Holdings row(const Place& place, const Amounts& amounts, int64_t sign)
 {
   Amounts some;

@@ -31,7 +31,6 @@ void Brain::forgetSession()
 }
 
 
-// Replaces the session by a new one, with a new snapshot.
 void Brain::restartSession()
 {
   forgetSession();
@@ -59,7 +58,7 @@ std::string Brain::step(const Welcomed& event, int64_t nowMs)
     }
   }
 
-  // This also drops kinds no longer in use.
+  // New `Kinds` also drop the kinds that are no longer in use.
   state.kinds =
       Kinds(event.kindsMax > 0 ? event.kindsMax : size_t(Kinds::MOST_DEFAULT));
   state.messageBytesMax =

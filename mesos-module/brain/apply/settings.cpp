@@ -141,7 +141,6 @@ void Brain::exclude(
 }
 
 
-// Clears the exclusions of these roles.
 std::string
 Brain::apply(const IgnoreConstraints& event, uint32_t framework, int64_t)
 {
@@ -172,7 +171,8 @@ Brain::apply(const IgnoreConstraints& event, uint32_t framework, int64_t)
       "not evaluated for " + std::to_string(event.roles.size()) +
           " of its roles");
 
-  // Reported like other ignored input; the sidecar already knows `rows`.
+  // Report the ignored constraints like other ignored input; the sidecar
+  // already knows `rows`.
   Framework* edited = state.frameworks.edit(framework);
   wire::Framework info = *edited->info;
   const Aside::Rows rows = info.set_aside();

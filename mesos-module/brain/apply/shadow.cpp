@@ -6,8 +6,7 @@ namespace allocator {
 namespace brain {
 namespace {
 
-// Whether the decision may be refused only because others hold the resources by
-// now.
+// Whether offers to others since the sidecar decided may explain this refusal.
 bool isForWantOfAmounts(wire::OutcomeReason reason)
 {
   switch (reason) {
@@ -54,9 +53,9 @@ int64_t Brain::comparedForMs() const
 }
 
 
-// The sidecar should decide on the same state as the other allocator. So a
-// cycle is requested at the first offer of an allocation run, before that offer
-// is reported; the run's other offers follow at once.
+// Requests a cycle at the first offer of an allocation run, before reporting
+// that offer, so that the sidecar decides on the same state as the other
+// allocator. The run's other offers arrive immediately after the first.
 void Brain::askBeforeOffers(int64_t nowMs, int64_t silentMs)
 {
   const int64_t lastMs = intervalEndMs - state.options.intervalMs;
@@ -85,8 +84,8 @@ std::string Brain::step(const OfferedBeside& event, int64_t nowMs)
 
   askBeforeOffers(nowMs, event.silentMs);
 
-  // The framework or the agent may have been removed while the offer was on its
-  // way; then nothing is booked.
+  // If the framework or the agent was removed before the offer arrived here,
+  // nothing is booked.
   uint32_t framework;
   if (findFramework(event.framework, &framework) == nullptr) {
     return "Framework " + event.framework + " is not known";

@@ -75,8 +75,8 @@ const AgentResource* Books::find(const Agent& agent, uint32_t resourceClass)
 }
 
 
-// Usually all elements were free, and the amount can be adjusted without
-// counting again.
+// Removes a part from the free elements. Usually all its elements were free,
+// and the amount can be adjusted without counting again.
 void Books::takeAway(const Part& part, AgentResource* resource)
 {
   const bool all = contains(resource->free, part.spans);

@@ -18,9 +18,9 @@ namespace brain {
 // Offer filters in force.
 //
 // A filter is stored in its agent's record and removed with it. Dropping all
-// filters of a framework in a role only starts a new generation; old ones are
-// swept out when they expire, when another filter is added for the same
-// framework and role, or when too many accumulate.
+// filters of a framework in a role only starts a new generation. Filters of old
+// generations are deleted when they expire, when another filter is added for
+// the same framework and role, or when too many accumulate.
 class Filters
 {
 public:
@@ -29,7 +29,8 @@ public:
   {
   }
 
-  // The allocation interval: a filter outlives the next cycle (MESOS-4302).
+  // Sets the allocation interval. Each filter lasts at least that long, so that
+  // it still applies in the next cycle (MESOS-4302).
   void setInterval(int64_t ms) { intervalMs = ms; }
 
   void add(
@@ -103,7 +104,7 @@ private:
   std::unordered_map<uint32_t, size_t> ofRole; // In force, by role.
   uint32_t generations = 0;                    // Generations started.
   size_t count = 0;                            // In force.
-  size_t records = 0; // Stored in agents, dropped ones included.
+  size_t records = 0; // Stored in agents, including dropped ones.
 
   // Expiry times by agent, earliest first. An entry remains when its filter is
   // removed.

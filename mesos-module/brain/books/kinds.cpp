@@ -23,9 +23,9 @@ bool isMesosOwn(const Traits& traits)
 }
 
 
-// The reporter that a kind counts against: the principal of the reservation if it
-// has one; else the agent or framework that reported it; else, for operators'
-// reservations, the role.
+// The reporter that a kind counts against: the reservation's principal if it
+// has one; else the agent or framework that reported it; else, for reservations
+// by operators, the role.
 std::string reporterOf(const ResourceClasses::Row& resourceClass)
 {
   const Traits& traits = resourceClass.traits;
@@ -207,7 +207,6 @@ uint32_t Kinds::number(const ResourceClasses::Row& resourceClass)
 }
 
 
-// Reserves room for the overflow kind of a new name.
 void Kinds::reserveOverflow(const std::string& name)
 {
   overflowsMissing += overflows.emplace(name, NONE).second ? 1 : 0;
@@ -236,7 +235,6 @@ uint32_t Kinds::overflow(const std::string& name, Reporter reporter)
 }
 
 
-// Adds a kind, initially without resource classes.
 uint32_t Kinds::append(wire::Kind&& kind, Room room)
 {
   const uint32_t number = static_cast<uint32_t>(kinds.size());

@@ -17,18 +17,18 @@
 namespace allocator {
 namespace brain {
 
-// The kinds of a session group the resource classes that the sidecar need not
-// distinguish: labels, principals, volume ids, sources and providers make no
-// difference. Numbers start at 0 and are not reused within a session.
+// The kinds of resources that a session distinguishes. A kind groups resource
+// classes that differ only in labels, principals, volume ids, sources or
+// providers. Numbers start at 0 and are not reused within a session.
 //
 // The sidecar limits the number of kinds. Resource classes beyond the limit
 // belong to the overflow kind of their name, for which room is reserved.
 //
-// A reporter can only create a share of the kinds for reserved resources, and
-// of those for names that are not Mesos's own (see `bounds.hpp`), so that it
-// cannot use up the kinds of others. Beyond its share, a resource belongs to
-// the overflow kind of its name, and a new name to one overflow kind for all
-// such names.
+// Each reporter may create only a share of the kinds for reserved resources,
+// and of the kinds for names that are not Mesos's own (see `bounds.hpp`), so
+// that it cannot use up the kinds of others. Beyond its share, a resource
+// belongs to the overflow kind of its name. New names beyond the share have one
+// overflow kind together.
 class Kinds
 {
 public:
@@ -55,7 +55,7 @@ public:
 
   bool known(uint32_t kind) const { return kind < kinds.size(); }
 
-  // Whether decisions can only give whole objects of the kind, which must be
+  // Whether decisions must give whole objects of the kind. The kind must be
   // known.
   bool whole(uint32_t kind) const
   {

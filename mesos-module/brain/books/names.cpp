@@ -9,8 +9,8 @@ namespace allocator {
 namespace brain {
 namespace {
 
-// Maximum length of the part of a name that is shown if the name cannot be
-// reported unchanged.
+// A name that cannot be reported unchanged is reported by its beginning, at
+// most this long, and a hash.
 constexpr size_t SHOWN_BYTES_MAX = 80;
 
 } // namespace {

@@ -23,8 +23,8 @@ namespace wire = ::allocator::v1;
 // Binds numbers to ids: from 1, the lowest free number first. The numbers serve
 // as handles of the protocol.
 //
-// Each number remembers the revision of the message that last bound or released
-// it. This identifies decisions that were made for an earlier owner of the
+// Each number has the revision of the message that last bound or released it.
+// The revision identifies decisions that were made for an earlier owner of the
 // number.
 class Handles
 {
@@ -35,7 +35,7 @@ public:
   // called, because until then the sidecar takes the number for that owner.
   uint32_t bind(const std::string& id);
 
-  // `revision`: of the message that reports the release.
+  // `revision`: the revision of the message that reports the release.
   void release(uint32_t handle, uint64_t revision);
 
   uint32_t find(const std::string& id) const;
@@ -72,12 +72,12 @@ private:
 };
 
 
-// How a role is used, which decides the limit that it counts against. In
-// ascending order.
+// How a role is used, in ascending order. Determines the limit that the role
+// counts against.
 enum class Standing : uint8_t
 {
-  // Used by agents only, beyond the limit on such roles. The sidecar sees the
-  // nearest ancestor that it knows, or `Roles::OTHERS`, instead.
+  // Used by agents only, and beyond the limit on such roles. The sidecar sees
+  // the nearest ancestor that it knows instead, or `Roles::OTHERS`.
   UNTOLD,
 
   // Used by agents only: tasks or reservations use the role or a descendant.
@@ -102,8 +102,8 @@ enum class Standing : uint8_t
 class Roles
 {
 public:
-  // Path reported for untold roles that have no known ancestor. Valid Mesos
-  // roles contain no blanks, so it cannot clash.
+  // Path reported for untold roles that have no known ancestor. It contains a
+  // blank and therefore differs from every valid Mesos role.
   static const char* const OTHERS;
 
   // `above` was inserted between `below` and its parent.
@@ -118,20 +118,20 @@ public:
   // Whether `path` consists of non-empty names.
   static bool isPath(const std::string& path);
 
-  // The number of a role that a framework or operator names, which is added if
-  // it is new. Also adds missing ancestors, down to level `levels`; the
-  // top-level role is always added.
+  // Returns the number of a role that a framework or operator names. Adds the
+  // role if it is new, its top-level role, and its missing ancestors down to
+  // level `levels`.
   uint32_t number(const std::string& path, size_t levels = ROLE_DEPTH_MAX);
 
-  // The number of a role that an agent uses, which is added if it is new. The
-  // role is untold if it needs more than `levelsMax` new levels, or if there is
+  // Returns the number of a role that an agent uses. Adds the role if it is
+  // new: as untold if it needs more than `levelsMax` new levels, or if there is
   // no room.
   uint32_t use(const std::string& path, size_t levelsMax);
 
-  // The number of a role, which is added as untold if it is new.
+  // Returns the number of a role. Adds the role as untold if it is new.
   uint32_t note(const std::string& path);
 
-  // How many roles `number` would raise to SOUGHT.
+  // How many roles `number(path, levels)` would add, or raise to SOUGHT.
   size_t lacking(const std::string& path, size_t levels) const
   {
     return lacking(path, levels, Standing::SOUGHT);
@@ -170,31 +170,31 @@ public:
   // Adoptions since the last call, in order.
   std::vector<Adoption> takeAdopted();
 
-  // Removes roles that are not in use, that the session does not know, and that
-  // have no descendant of either sort. Returns their numbers, which may be
-  // reused. Of the remaining roles that the session does not know, those no
-  // longer sought become USED, or UNTOLD if there is no room.
+  // Removes roles that are not in use and that the session does not know,
+  // unless a descendant is in use or known. Returns their numbers, which may be
+  // reused. A remaining role that the session does not know, and that is no
+  // longer sought, becomes USED, or UNTOLD if there is no room.
   std::vector<uint32_t> removeUnused(
       std::vector<bool> inUse,
       std::vector<bool> sought);
 
-  // Call when a session starts, which knows no roles yet.
+  // Call when a session starts: a new session knows no roles.
   void forgetHandles();
 
-  // Handles in the session; how many of them were unused as of the last
-  // `removeUnused`.
+  // Number of handles in the session; how many of them the last `removeUnused`
+  // found unused.
   size_t countHandles() const { return handles.size(); }
   size_t countIdle() const { return idle; }
 
-  // The role's handle in the session; an untold role shares that of an
-  // ancestor.
+  // The role's handle in the session; an untold role shares an ancestor's
+  // handle.
   uint32_t handle(uint32_t role);
 
-  // The handle under which the session knows the role's holdings: the shared
-  // one until `moved` is called, then the role's own.
+  // The handle under which the session knows the role's holdings. A role that
+  // was untold keeps the shared handle until `moved` is called.
   uint32_t holdHandle(uint32_t role);
 
-  // The same, or 0 if the session does not know the role.
+  // Same as `holdHandle`, or 0 if the session does not know the role.
   uint32_t heardAs(uint32_t role) const
   {
     return rows[role].before != 0 ? rows[role].before : rows[role].handle;

@@ -18,8 +18,8 @@ namespace brain {
 namespace wire = ::allocator::v1;
 
 // A *resource class* groups objects whose amounts can be added: a Mesos
-// `Resource` without its value and role. The brain knows its number and its
-// traits; only the adapter knows the object.
+// `Resource` without its value and role. The brain knows a class by its number
+// and its traits; only the adapter knows the Mesos object.
 
 enum class Type
 {
@@ -108,7 +108,7 @@ void change(uint32_t number, int64_t delta, Amounts* amounts);
 
 
 // Interned strings, numbered from 0, with reference counts. Numbers are reused,
-// so that an endless series of new names does not use up the master's memory.
+// so that an endless series of new names does not exhaust the master's memory.
 class Names
 {
 public:
@@ -131,8 +131,9 @@ private:
 };
 
 
-// The agent or framework that a resource is attributed to; 0 for none. A handle
-// plus a serial number, so a reused handle never matches.
+// The agent or framework that a resource is attributed to; 0 for none. Consists
+// of a handle and a serial number, so that the next owner of the handle is a
+// different reporter.
 using Reporter = uint64_t;
 
 inline Reporter toReporter(uint32_t serial, bool isFramework, uint32_t number)

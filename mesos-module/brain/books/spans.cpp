@@ -78,7 +78,6 @@ bool beginsBefore(const Span& one, const Span& other)
 
 void normalize(Spans* spans)
 {
-  // Common case: nothing to do.
   if (isNormal(*spans)) {
     return;
   }

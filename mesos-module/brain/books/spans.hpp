@@ -28,8 +28,8 @@ struct Span
 // Sorted; spans neither overlap nor touch.
 //
 // A single span, the common case, is stored inline to avoid an allocation.
-// Several are shared between copies, because a task may hold tens of thousands
-// of single ports and every look at an agent copies its free spans.
+// Copies share a vector of several spans, because a task may hold tens of
+// thousands of single ports, and each check of an agent copies its free spans.
 class Spans
 {
 public:
@@ -87,8 +87,8 @@ private:
   Span one{0, 0};
   bool isOne = false;
 
-  // All spans if there are several, else null. Copied before a change if
-  // shared.
+  // All spans if there are several, else null. If shared, copied before a
+  // change.
   std::shared_ptr<std::vector<Span>> many;
 };
 

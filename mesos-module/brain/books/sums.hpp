@@ -40,9 +40,10 @@ public:
 
   bool hasQuotas() const { return !quotas.empty(); }
 
-  // How much more of an unreserved, non-revocable scalar the role may get:
-  // within its limit, and without using what the unmet guarantees of others
-  // need. INT64_MAX: unbounded. Quotas belong to top-level roles.
+  // How much more of an unreserved, non-revocable scalar the role may get.
+  // `limitLeft`: within the limit of its top-level role. `headroomLeft`:
+  // without using what the unmet guarantees of other top-level roles need.
+  // INT64_MAX: unbounded.
   int64_t limitLeft(uint32_t role, uint32_t name) const;
   int64_t headroomLeft(uint32_t role, uint32_t name) const;
 
@@ -52,7 +53,7 @@ public:
   // Whether the guarantee is unmet for any name.
   bool isMissing(uint32_t role) const;
 
-  // Scalars of the cluster; those held by a role including descendants.
+  // Scalars of the cluster; scalars held by a role and its descendants.
   const Amounts& total() const { return total_; }
   const Amounts& ofRole(uint32_t role) const;
 

@@ -32,16 +32,16 @@ struct Unavailability
 using Quantities = std::vector<std::pair<std::string, int64_t>>;
 
 
-// An agent's amounts of one resource class. `total - held` is free, or nothing
-// if more is held: a total may shrink below it.
+// An agent's amounts of one resource class. `total - held` is free. A total may
+// shrink below what is held; then nothing is free.
 struct AgentResource
 {
   uint32_t resourceClass;
   int64_t total = 0;
   int64_t held = 0; // By all frameworks.
 
-  // Ranges and sets: all elements, the free ones, and how many are free (in
-  // thousandths).
+  // Ranges and sets: all elements, the free elements, and the number of free
+  // elements in thousandths.
   Spans all;
   Spans free;
   int64_t freeAmount = 0;
@@ -57,8 +57,8 @@ struct Allocation
 };
 
 
-// Prevents offers that are contained in its parts, until it expires, or until
-// the filters of its framework and role are dropped (see `Filters`).
+// Prevents offers whose resources are all among the filter's parts, until the
+// filter expires or is dropped (see `Filters`).
 struct OfferFilter
 {
   uint32_t framework;
@@ -69,8 +69,8 @@ struct OfferFilter
 };
 
 
-// An agent. A snapshot under construction may pin it, so change it only through
-// `Table::edit`.
+// An agent. Change it only through `Table::edit`, because a snapshot under
+// construction may have pinned it.
 struct Agent
 {
   std::string id;
@@ -117,7 +117,7 @@ struct Framework
   std::set<uint32_t> roles;
   std::set<uint32_t> suppressed;
 
-  // Its last REQUEST, as accepted; null: none. A new session hears of it.
+  // Its last REQUEST, as accepted; null: none. Sent again in each new session.
   std::shared_ptr<const wire::ResourceRequest> request;
 
   bool multiRole = false;
@@ -127,9 +127,9 @@ struct Framework
   bool refinement = false;
   bool regionAware = false;
 
-  // Minimum of an offer, by role: any one of the alternatives suffices. A role
-  // that is not listed has the master's minimum; an empty list allows every
-  // offer.
+  // Minimum of an offer, by role: any one of the alternatives suffices. For a
+  // role that is not listed the master's minimum applies; an empty list allows
+  // every offer.
   std::map<uint32_t, std::vector<Quantities>> minimum;
 
   // Agents that offer constraints exclude: by role, indexed by agent number.
@@ -235,7 +235,8 @@ private:
   std::vector<std::unique_ptr<Record>> records;
   size_t count = 0;
 
-  // Pinned records that changed or were removed since; null if there was none.
+  // The pinned state of records that changed or were removed since; null if the
+  // number was unbound.
   std::unordered_map<uint32_t, std::unique_ptr<Record>> pinned;
   uint32_t pinnedFrom = 0;
   uint32_t pinnedEnd = 0;
@@ -263,8 +264,8 @@ struct Options
   bool fallback = true;
   int64_t fallbackAfterMs = 1000;
 
-  // Another allocator decides. The module offers nothing, and only compares the
-  // sidecar's decisions with that allocator's offers. Disables the fallback.
+  // Another allocator decides; the module only compares the sidecar's decisions
+  // with that allocator's offers. Disables the fallback.
   bool shadow = false;
 
   // Consecutive barren intervals after which the module decides one cycle; 0:
@@ -276,19 +277,20 @@ struct Options
 
   uint64_t seed = 0;
 
-  // Unused roles are removed when there are more than twice the roles left by
-  // the last cleanup plus `rolesSpare`. A session is replaced when it knows
-  // more than `rolesSentMax` unused roles.
+  // Unused roles are removed when the number of roles exceeds `rolesSpare` plus
+  // twice the number that the last cleanup left. A session is replaced when it
+  // knows more than `rolesSentMax` unused roles.
   size_t rolesSpare = 1024;
   size_t rolesSentMax = 16384;
 
   // Role levels that may be added for one agent alone.
   size_t levelsOfAgentMax = LEVELS_OF_AGENT_MAX;
 
-  // Work per slice, because the master's calls wait meanwhile: decisions that
-  // are judged; agents in a snapshot or in fallback; units of work in judging
-  // and fallback; filters in a snapshot. For each decision, or framework tried,
-  // a resource class or a kind is a unit, and so are 16 spans.
+  // Limits on one slice of work, during which the master's calls wait:
+  // decisions judged; agents in a snapshot or in fallback; units of work in
+  // judging and fallback; filters in a snapshot. A unit is a resource class, a
+  // kind, or 16 spans, processed for one decision or for one framework that
+  // fallback tries.
   size_t sliceDecisions = 2048;
   size_t sliceAgents = 1024;
   size_t sliceParts = 131072;

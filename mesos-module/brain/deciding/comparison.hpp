@@ -12,8 +12,8 @@ namespace brain {
 // Compares the sidecar's decisions with the offers of Mesos's own allocator:
 // which frameworks get resources of which agent. Ignores amounts and roles.
 //
-// The two do not decide at the same moment. A decision without a matching offer
-// waits for one until it expires.
+// The sidecar and the other allocator do not decide at the same moment. A
+// decision without a matching offer waits for one until the decision expires.
 class Comparison
 {
 public:

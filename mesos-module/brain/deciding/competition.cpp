@@ -36,7 +36,7 @@ double weightOf(const Cluster& cluster, const std::string& role)
 
 uint64_t Turns::of(uint32_t framework, uint32_t role) const
 {
-  // A new framework counts as just served.
+  // A new framework ranks as if it had just been served.
   auto found = last.find(clientKey(framework, role));
   return found != last.end() ? found->second : role == 0 ? now : 0;
 }

@@ -16,8 +16,8 @@
 namespace allocator {
 namespace brain {
 
-// The largest share of any cluster total in `held`, without resources that do
-// not count in shares.
+// The dominant share of `held`: its largest share of any total of the cluster.
+// Excludes resources that do not count in shares.
 double dominantShare(const Cluster& cluster, const Amounts& held);
 
 // 1 by default.

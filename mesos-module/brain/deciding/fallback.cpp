@@ -13,7 +13,7 @@ namespace {
 constexpr size_t NODE_AS_PARTS = 8;
 
 
-// Whether any of it would reduce the role's unmet guarantee.
+// Whether any of the parts would reduce the role's unmet guarantee.
 bool isNeeded(const Cluster& cluster, uint32_t role, const Parts& parts)
 {
   return std::any_of(parts.begin(), parts.end(), [&](const Part& part) {
@@ -81,7 +81,6 @@ void Fallback::begin(
 }
 
 
-// Starts the following cycle.
 void Fallback::start(const Cluster& cluster)
 {
   agents.swap(wantedAgents);
@@ -266,8 +265,8 @@ void Fallback::takeTurn(const Competition::Node& winner)
 }
 
 
-// Frameworks that were served in the last cycle move back in all their roles;
-// new ones join at the end.
+// Moves frameworks that were served in the last cycle back in all their roles.
+// Appends new frameworks at the end.
 void Fallback::updateTurns(const Cluster& cluster)
 {
   for (const auto& entry : served) {

@@ -16,14 +16,14 @@
 namespace allocator {
 namespace brain {
 
-// Weighted dominant resource fairness on the same books and gates as for the
-// sidecar's decisions.
+// Decides without a sidecar, by weighted dominant resource fairness, on the
+// same books and through the same gates as the sidecar's decisions.
 //
 // Like Mesos's own allocator, it goes through the agents in random order,
-// twice: first for roles with unmet guarantees, then for all. Each agent is
-// offered as a whole to the first client in order: among roles by dominant
-// share over weight, then among the role's frameworks. Turns (see `Turns`)
-// break ties, then path or id.
+// twice: first for roles with unmet guarantees, then for all roles. Each agent
+// is offered as a whole to the first client that may receive it. Clients are
+// ordered by dominant share over weight, first among roles, then among a role's
+// frameworks. Ties are broken by turns (see `Turns`), then by path or id.
 class Fallback
 {
 public:
@@ -38,7 +38,7 @@ public:
       const std::vector<uint32_t>& some,
       int64_t clockMs);
 
-  // Cancels the following cycle, because the sidecar decides from now on.
+  // Cancels the following cycle. Call when the sidecar decides again.
   void cancelFollowing() { wanted = false; }
 
   bool underWay() const { return running; }
@@ -76,8 +76,9 @@ private:
   std::vector<uint32_t> agents;
   size_t next = 0;
 
-  // Clients tried in earlier slices for the current agent, by `clientKey`: the
-  // order may change between slices.
+  // Clients tried in earlier slices for the current agent, by `clientKey`. A
+  // position in the order would not suffice, because the order may change
+  // between slices.
   std::unordered_set<uint64_t> askedBefore;
 
   // Shared volumes offered in this cycle, in either round; each is offered once

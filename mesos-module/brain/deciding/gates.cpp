@@ -46,8 +46,8 @@ int64_t* amountOfKind(uint32_t kind, Amounts* wanted)
 }
 
 
-// The agent's free spans in these resource classes: booking updates all of
-// them, and filters compare those that are given.
+// The number of the agent's free spans in the resource classes of `given`.
+// Filters and booking take time proportional to it.
 size_t spansBehind(const Agent& agent, const Parts& given)
 {
   size_t result = 0;

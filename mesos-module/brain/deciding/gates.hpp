@@ -9,13 +9,14 @@
 namespace allocator {
 namespace brain {
 
-// A unit of work is a resource class that is offered. This many spans cost as
-// much, and this many resource classes of which only the amounts are read.
+// A unit of work is the approximate cost of offering one resource class, of
+// processing SPANS_AS_ONE spans, or of reading only the amounts of
+// AMOUNTS_AS_ONE resource classes.
 constexpr size_t SPANS_AS_ONE = 16;
 constexpr size_t AMOUNTS_AS_ONE = 16;
 
 
-// The gate lets it pass.
+// The gate admits the offer.
 constexpr wire::OutcomeReason PASS = wire::OUTCOME_REASON_UNSPECIFIED;
 
 
@@ -35,7 +36,7 @@ struct Admission
   // What to offer; may be empty.
   Parts given;
 
-  // Quotas reduced it.
+  // Whether quotas reduced `given`.
   bool bounded = false;
 
   // Work done, in units of `Options::sliceParts`.
@@ -51,10 +52,10 @@ inline Admission refuse(wire::OutcomeReason reason)
 }
 
 
-// The gates that every offer passes, whether the sidecar or the fallback
-// decided it. They use the current books, and can only reduce or refuse. So a
-// late or wrong decision never over-commits an agent, and never makes the
-// master abort on an unknown role, reservation or agent.
+// Every offer passes these gates, whether the sidecar or the fallback decided
+// it. They use the current books, and can only reduce or refuse an offer.
+// Therefore a late or wrong decision never over-commits an agent, and never
+// makes the master abort because of an unknown role, reservation or agent.
 
 // Whether the framework may be offered anything in the role.
 wire::OutcomeReason
@@ -76,9 +77,10 @@ Parts pool(const Cluster& cluster, const Pair& pair);
 // Leaves in `wanted` the amounts that could not be taken.
 Parts take(const Cluster& cluster, Parts pool, Amounts* wanted);
 
-// The gates after the pool: limits, headroom, minimum, filters. `wanted` must
-// come from the pool of an admitted pair. Counts only the work on spans, by
-// filters and by booking the result; the caller counts resource classes.
+// Applies the remaining gates: limits, headroom, minimum, filters. `wanted`
+// must come from the pool of an admitted pair. `Admission::work` counts only
+// spans, which filters compare and booking updates; the caller counts resource
+// classes.
 Admission applyQuotaAndFilters(
     const Cluster& cluster,
     const Pair& pair,

@@ -15,12 +15,13 @@ namespace brain {
 //
 // An interval is barren if the sidecar answered, none of its decisions became
 // an offer, no answer said that it holds back on purpose, and some framework
-// could be offered free resources according to the gates. Offers of an answer
-// with bad rows do not count, so one tiny grant does not excuse nonsense.
+// could be offered free resources according to the gates. Offers from an answer
+// with bad rows do not count, so one tiny grant does not excuse an otherwise
+// invalid answer.
 //
 // The search for such a framework runs only if nothing was offered, and is
-// bounded per interval, so it may span several. Until it ends, an interval
-// counts neither as barren nor as fruitful.
+// bounded per interval, so it may span several. An interval in which the search
+// has not ended counts neither as barren nor as fruitful.
 class IdleSidecarCheck
 {
 public:
@@ -55,7 +56,8 @@ private:
 
   // Where the next search begins: the pair found last, or the first one not
   // checked yet. `isWhole`: the agent has been checked from its first pair on.
-  // `agentsWithout`: the number of consecutive agents without such a pair.
+  // `agentsWithout`: how many agents in a row had no pair that could be offered
+  // resources.
   Pair pair;
   bool isWhole = true;
   uint64_t agentsWithout = 0;

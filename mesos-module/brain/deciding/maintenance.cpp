@@ -33,7 +33,7 @@ void Maintenance::answer(
     return;
   }
 
-  // Without an outstanding inverse offer, the answer is outdated.
+  // Ignore an answer without an outstanding inverse offer: it is outdated.
   if (schedule->second.outstanding.erase(framework) > 0 && answer != nullptr) {
     schedule->second.answers[framework] = *answer;
   }

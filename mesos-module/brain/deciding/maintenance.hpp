@@ -41,8 +41,8 @@ public:
       int64_t refuseMs,
       int64_t nowMs);
 
-  // Call when the master has dropped inverse offers silently; they are then
-  // made again.
+  // Call when the master has dropped inverse offers without an answer, so that
+  // they are made again.
   void forgetOutstandingOfFramework(uint32_t framework);
   void forgetOutstandingOfAgent(uint32_t agent);
 

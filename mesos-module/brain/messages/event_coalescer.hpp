@@ -25,11 +25,11 @@ void addAmounts(const Amounts& amounts, wire::Amounts* to);
 
 // Collects rows for the sidecar until they are sent: either holdings, or
 // releases and transitions. A master makes thousands of such calls at a time,
-// and a row in a column costs a tenth of an event.
+// and a row costs a tenth of what a separate event would cost.
 //
-// No other event is sent in between, so none of the rows concerns a new offer.
-// Therefore all transitions may precede all releases: a task does not end
-// before it starts, and declined resources are not those that are launched.
+// No other event is sent while rows wait, so no row concerns an offer made
+// after the first row. Therefore all transitions may precede all releases: a
+// task starts before it ends, and declined resources are not launched.
 class EventCoalescer
 {
 public:
@@ -49,10 +49,11 @@ public:
 
   void clear();
 
-  // Rows per event, and rows that may wait.
+  // Maximum number of rows per event, and of rows that wait.
   static constexpr int ROWS_MAX = 4096;
 
-  // Amounts per event, up to 8 bytes each; a single row may exceed it.
+  // Maximum number of amounts per event, up to 8 bytes each; a single row may
+  // exceed it.
   static constexpr int CELLS_MAX = 1 << 15;
 
 private:

@@ -13,9 +13,9 @@
 namespace allocator {
 namespace brain {
 
-// Builds the snapshot for the sidecar in slices. It shows agents and frameworks
-// as of `begin`, which pins them; a record that changes meanwhile is copied
-// first. Kinds and roles that become known meanwhile are included.
+// Builds the snapshot for the sidecar in slices. It contains agents and
+// frameworks as of `begin`, which pins their records, and kinds and roles as of
+// the last slice.
 class SnapshotBuilder
 {
 public:
@@ -70,8 +70,8 @@ wire::Unavailability toWire(const Unavailability& unavailability);
 
 wire::Whitelist toWire(const Cluster& cluster);
 
-// Reports which resources of the agent or framework are in an overflow kind, if
-// any.
+// Appends a report of the resources of the agent or framework that are in
+// overflow kinds, if any.
 void sendOverflow(
     const Agent& agent,
     const Cluster& cluster,

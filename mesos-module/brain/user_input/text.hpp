@@ -17,13 +17,13 @@ namespace brain {
 // so different texts stay different.
 std::string toText(const std::string& text, size_t bytesMax = TEXT_BYTES_MAX);
 
-// That hash: a tilde and 16 hexadecimal digits.
+// The hash that `toText` appends: a tilde and 16 hexadecimal digits.
 std::string markOf(const std::string& text);
 
 bool isText(const std::string& text);
 
 // The beginning of a text for a log line: UTF-8 without control characters,
-// with an ellipsis if shortened. Time depends on `bytesMax` only.
+// with an ellipsis if shortened. Reads at most about `bytesMax` bytes.
 std::string toShown(const std::string& text, size_t bytesMax);
 
 } // namespace brain {

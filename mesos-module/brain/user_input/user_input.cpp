@@ -33,7 +33,7 @@ std::string most(size_t bound, const char* what)
 }
 
 
-// Returns text that is only displayed, truncated if it is too long.
+// Sanitizes a text that is only displayed: truncates it if it is too long.
 std::string informing(const char* field, const std::string& said, Aside* aside)
 {
   std::string text = toText(said);
@@ -81,7 +81,7 @@ void takeLabels(const wire::Framework& said, Aside* aside, wire::Framework* to)
 {
   size_t bytes = 0;
 
-  // Sort, so that it does not depend on the order which labels are kept.
+  // Sort: the choice of labels must not depend on their order.
   std::map<std::pair<bool, std::string>, const std::string*> sorted;
   for (const auto& label : said.labels()) {
     const bool others = label.first.compare(0, OURS.size(), OURS) != 0;

@@ -18,8 +18,8 @@
 namespace allocator {
 namespace brain {
 
-// Sanitizes the input of frameworks, agents and their users. The results are of
-// bounded size, UTF-8, and without missing names or duplicates, so that the
+// Sanitizes the input of frameworks, agents and their users. The results are
+// UTF-8, of bounded size, and without duplicates or empty names, so that the
 // books and the sidecar can accept them. Invalid input is ignored and reported.
 // Time is linear in the input.
 
@@ -44,7 +44,7 @@ private:
   {
     const char* field;
     wire::SetAsideReason reason;
-    std::string text; // Of the first.
+    std::string text; // Of the first input counted.
     size_t count;
   };
 
@@ -61,7 +61,7 @@ struct FrameworkInput
 {
   wire::Framework info; // Texts, labels, capabilities.
 
-  // By path, with the levels of the tree allowed.
+  // By path: how many levels of the tree the role may have.
   std::map<std::string, size_t> roles;
   Footprint footprint;
   std::set<std::string> suppressed;
@@ -82,7 +82,7 @@ struct Newcomers
 };
 
 
-// The payer: its principal, or else its user.
+// The payer of a framework: its principal, or its user if it has none.
 std::string payerOf(const wire::Framework& said);
 
 // `others`: the footprint of the payer's other frameworks.
@@ -100,7 +100,7 @@ wire::ResourceRequest takeRequest(
     const wire::ResourceRequest& said,
     Aside* aside);
 
-// For how many of a framework's roles offer constraints are evaluated.
+// The number of a framework's roles for which offer constraints are evaluated.
 size_t constrainedRoles(size_t agents);
 
 // Shrinks a message to what the sidecar reads by dropping informational fields.
@@ -109,7 +109,7 @@ void fit(size_t bytesMax, wire::Agent* message);
 void fit(size_t bytesMax, wire::UpdateAgent* message);
 void fit(size_t bytesMax, wire::ResourceRequest* message);
 
-// For a log line.
+// Text for a log line.
 std::string describe(const Aside::Rows& rows);
 
 } // namespace brain {

@@ -27,7 +27,7 @@ namespace allocator {
 namespace adapter {
 namespace {
 
-// The actor without a sidecar, which decides alone.
+// The actor without a sidecar: the module decides alone.
 class BuiltinMetricsTest : public ::testing::Test
 {
 protected:
@@ -267,7 +267,7 @@ TEST_F(BuiltinMetricsTest, ARoleIsShownWhileSomebodySubscribes)
       std::vector<mesos::WeightInfo>({weight}));
   EXPECT_DOUBLE_EQ(0.25, of(snapshot(), share));
 
-  // A filter counts while in force.
+  // A filter counts while it is in force.
   mesos::Filters filter;
   filter.set_refuse_seconds(3600);
   tell(
@@ -344,7 +344,8 @@ TEST_F(BuiltinMetricsTest, WhetherAFrameworkWantsOffersIsShownByRole)
   EXPECT_EQ(0, all[eng]);
   EXPECT_EQ(1, all[ops]);
 
-  // Removed frameworks stay as they were, as many as the master keeps.
+  // The metrics of removed frameworks remain unchanged, for as many frameworks
+  // as the master keeps.
   tell(&AllocatorProcess::removeFramework, ONE);
   all = snapshot();
   EXPECT_EQ(1u, all.count(eng));
@@ -381,8 +382,8 @@ TEST_F(BuiltinMetricsTest, WhatARoleConsumesIsShownWithoutAQuota)
         isAllocated);
   };
 
-  // Reserved resources count, and those that tasks use; the rest is only
-  // offered.
+  // Reserved resources are consumed, and so is the cpu that a task uses. The
+  // rest is only offered.
   addFramework({"eng/ads"});
   addAgent("cpus:4;mem:100;disk(ops):8;ports:[1-9]", "cpus:1", "eng/ads");
   EXPECT_EQ(1, consumed("eng/ads", "cpus"));

@@ -62,7 +62,7 @@ TEST(ConvertTest, AFrameworkIsDescribed)
 }
 
 
-// Input is passed on unchanged, and the brain judges it.
+// Input is passed on unchanged: the brain decides what is accepted.
 TEST(ConvertTest, WordsAreHandedOnAsTheyAreSaid)
 {
   FrameworkInfo info;

@@ -40,11 +40,11 @@
 //     --measure  "times" (default), "prices" or "loop"
 //     --intervals  of "loop", in milliseconds (default: 20,1000)
 //
-// "prices" measures what each step costs the caller and the allocator's thread,
-// in processor time and calls of `new`; all actors then share one thread.
-// "loop" declines all offers as soon as every agent has been offered, again and
-// again, while cycles run at an interval. It measures how long each round
-// takes, and who decided it.
+// "prices" runs all actors in one thread, and measures what each step costs
+// this thread and the caller, in processor time and calls of `new`. "loop"
+// declines all offers as soon as every agent has been offered, again and again,
+// while cycles run at an interval. It measures how long each round takes, and
+// who decided it.
 
 namespace allocator {
 namespace driver {
@@ -98,7 +98,7 @@ struct Settings
 }
 
 
-// Positive numbers, or none.
+// Parses positive numbers; returns none if any is invalid.
 std::vector<size_t> parseNumbers(
     const std::string& text,
     const std::string& separator)
@@ -193,7 +193,7 @@ Settings parseArguments(int argc, char** argv)
 }
 
 
-// A sidecar process, ended with this one.
+// A sidecar process, which ends with this process.
 class Sidecar
 {
 public:
@@ -243,7 +243,7 @@ int64_t spentNs()
 }
 
 
-// Waits until the sidecar's loops are compiled. It serves before that, but many
+// Waits until the sidecar's loops are compiled. Before that it answers many
 // times slower.
 bool waitForLoops(const std::string& program, const std::string& target)
 {
@@ -318,7 +318,6 @@ void requireSidecar(Who who)
 }
 
 
-// Adds everything to an empty master.
 Time populate(Master* master, Who who)
 {
   waitForSession(who);
@@ -433,8 +432,7 @@ std::unique_ptr<mesos::allocator::Allocator> create(
       ? settings.target
       : "unix:/tmp/driver-" + std::to_string(getpid()) + "-nobody.sock";
 
-  // The loop measures with the default deadlines, because they determine who
-  // decides.
+  // Keep the default deadlines for "loop", because they determine who decides.
   if (settings.measure != Measure::LOOP) {
     parameters.fallbackAfter = session::Duration(60000);
     parameters.deadlines.answer = session::Duration(60000);
@@ -451,7 +449,8 @@ std::unique_ptr<mesos::allocator::Allocator> create(
 
 Times run(const Settings& settings, const Size& size, Who who)
 {
-  // Each round of adding needs a new master; the last one is kept.
+  // Each measurement of adding needs a new master. The last master is kept for
+  // the other steps.
   const Time before = least(settings.rounds - 1, [&]() {
     const auto allocator = create(settings, who);
     Master master(allocator.get(), size);
@@ -481,15 +480,13 @@ size_t offeredBySidecar()
 }
 
 
-// Who decided the offers of a round: the sidecar, the module, or both.
 const char* decider(size_t bySidecar, size_t offers)
 {
   return bySidecar >= offers ? "sidecar" : bySidecar == 0 ? "module" : "both";
 }
 
 
-// Offers everything again and again. The first row shows the first offers,
-// before any decline.
+// Measures "loop". The first row shows the first offers, before any decline.
 void loop(
     const Settings& settings,
     const Size& size,

@@ -37,11 +37,11 @@ struct Time
 
 struct Times
 {
-  Time add;     // From the first framework to the last first offer.
+  Time add;     // Add all; ends when each agent was offered.
   Time decline; // Decline everything, until booked.
   Time reoffer; // Decline everything, until all is offered again.
-  Time refuse;  // The same with filters.
-  Time events;  // An accept and its end for each agent, until booked.
+  Time refuse;  // As `reoffer`, but with filters.
+  Time events;  // Accept and end each offer, until booked.
   size_t eventCount = 0;
 };
 
@@ -56,8 +56,8 @@ struct Spent
 };
 
 
-// Plays the master through `Allocator*`: adds agents and frameworks, receives
-// offers by the callback, and returns what it was offered.
+// A master for an `Allocator*`: adds agents and frameworks, receives offers by
+// the callback, and accepts or returns them.
 //
 // Offers arrive in an actor, as in a real master. All methods block, and are
 // called from one outside thread.
@@ -65,7 +65,7 @@ class Master
 {
 public:
   // Initializes the allocator and makes this master the leader. Without an
-  // `interval` there are no cycles but the requested ones.
+  // `interval` there are only the requested cycles.
   Master(
       mesos::allocator::Allocator* allocator,
       const Size& size,
@@ -79,20 +79,20 @@ public:
   void addFrameworks();
   void addAgents();
 
-  // Between these calls no offers are made.
+  // No offers are made between `pause` and `resume`.
   void pause();
   void resume();
 
-  // Returns everything, asks for a cycle, and waits as above.
+  // Returns everything, requests a cycle, and waits like `populate`.
   bool reoffer(const Option<mesos::Filters>& filters);
 
   // Returns everything and waits only until it is booked.
   void decline(const Option<mesos::Filters>& filters);
 
-  // Asks for a cycle and waits as above.
+  // Requests a cycle and waits like `populate`.
   bool offerAll();
 
-  // Waits as above, for the cycles of the interval.
+  // Waits like `populate`, for the cycles of the interval.
   bool awaitAll();
 
   // Offers that were neither returned nor accepted.
@@ -128,7 +128,7 @@ private:
 };
 
 
-// A metric of the module; none if there is none of that name.
+// A metric of the module, if there is one of that name.
 Option<double> readMetric(const std::string& name);
 
 // Waits until a metric of the module has the value; false after a minute.

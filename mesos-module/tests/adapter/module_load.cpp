@@ -30,9 +30,10 @@ int main(int argc, char** argv)
     return 2;
   }
 
-  // A master is linked with libmesos, so libraries loaded later see its
-  // symbols. As in a master, functions of libmesos are looked up when they are
-  // called: a Mesos may lack what it never calls. The module must find all.
+  // As in a master, which is linked with libmesos, libraries loaded later see
+  // its symbols (RTLD_GLOBAL), and its own calls are bound lazily: a libmesos
+  // may lack functions that it never calls. The module's symbols are bound at
+  // once.
   if (dlopen(argv[1], RTLD_LAZY | RTLD_GLOBAL) == nullptr) {
     return fail("cannot load", argv[1]);
   }

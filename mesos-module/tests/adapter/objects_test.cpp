@@ -149,7 +149,8 @@ TEST_F(ObjectsTest, EachRoleHasItsOwn)
 }
 
 
-// If such resources were ignored, those in use would be offered again.
+// Resources without an allocation count for a role as well: if they were
+// ignored, resources in use would be offered again.
 TEST_F(ObjectsTest, WhatNamesNoRoleIsTakenAllTheSame)
 {
   const auto parts = objects.toRoleParts(parse("cpus:9") + parse("mem(eng):7"));
@@ -213,8 +214,8 @@ TEST_F(ObjectsTest, ItemsWithoutEndTakeABoundedRoom)
   EXPECT_EQ(Resources(setOf("zones", 0, 100)), through(setOf("zones", 0, 100)));
   EXPECT_EQ(0, amountOf(setOf("zones", 3 * most, 1)));
 
-  // Another resource still has room, and so has a new item once it is
-  // forgotten.
+  // Another resource still has room. Once the first resource is forgotten, its
+  // new items have room, too.
   EXPECT_EQ(100, amountOf(setOf("racks", 0, 100)));
   objects.forget({classOf(setOf("zones", 0, 1))});
   EXPECT_EQ(1, amountOf(setOf("zones", 3 * most, 1)));
@@ -305,7 +306,7 @@ TEST_F(ObjectsTest, ArithmeticIsThatOfMesos)
 }
 
 // The SDK for stateful services gives each reservation its own label. Comparing
-// all pairs of 10,000 would take minutes.
+// all pairs of 10,000 reservations would take minutes.
 TEST_F(ObjectsTest, ThousandsThatDifferInALabelAreToldApart)
 {
   std::vector<Resource> all;

@@ -15,8 +15,8 @@
 
 #include "tests/adapter/world.hpp"
 
-// Calls of the actor to the master, without a sidecar: all known ways in which
-// an allocator can make a master abort.
+// Tests the actor's calls to the master, without a sidecar. Covers all known
+// ways in which an allocator can make a master abort.
 
 namespace allocator {
 namespace adapter {
@@ -214,9 +214,9 @@ TEST_F(OffersTest, FiltersEndThoughTheClockIsSetBack)
   revive(TWO);
   EXPECT_TRUE(take(ONE).empty());
 
-  // A filter ends with the first batch allocation after its time. The first
-  // call of `revive` stands for it, because Mesos's own timers wait until the
-  // old time is reached again.
+  // A filter ends with the first cycle of an interval after it expired. The
+  // first call of `revive` starts that cycle, because Mesos's timers wait until
+  // the old time is reached again.
   process::Clock::advance(actor.get(), Minutes(61));
   revive(TWO);
   revive(TWO);
@@ -276,8 +276,8 @@ TEST_F(OffersTest, OperationsOfAFrameworkChangeTheTotal)
 }
 
 
-// The framework no longer holds the offer in the books, but the master has
-// applied the operations, so the books follow.
+// The books no longer have the offer, but the master has applied operations to
+// it, so the books follow.
 TEST_F(OffersTest, OperationsThatTheBooksDoNotKnowOfAreFollowed)
 {
   addFramework(ONE, "eng");
@@ -322,7 +322,6 @@ TEST_F(OffersTest, AnOperatorConvertsOnlyWhatIsFree)
 }
 
 
-// Calls about unknown agents and frameworks have no effect.
 TEST_F(OffersTest, WhoeverIsUnknownChangesNothing)
 {
   addFramework(ONE, "eng");
@@ -374,8 +373,9 @@ TEST_F(OffersTest, WhatTheMasterCouldNotBeOfferedIsFreeAgain)
 }
 
 
-// The adapter must forget what the brain has forgotten even if an exception is
-// thrown; otherwise a meaningless number would be used again.
+// The adapter must forget the resource classes that the brain has forgotten,
+// even if an exception is thrown; otherwise it would use numbers that the brain
+// does not know.
 TEST_F(OffersTest, WhatIsForgottenIsForgottenWhateverIsThrown)
 {
   addFramework(ONE, "eng");
@@ -483,7 +483,6 @@ protected:
 };
 
 
-// Constraints apply to agents that were added before and after them.
 TEST_F(ConstraintsTest, HoldForAgentsBeforeAndAfterThem)
 {
   // First agents added later, then existing ones.
@@ -552,7 +551,7 @@ TEST_F(ConstraintsTest, ThatChangeAllTheTimeCostABoundedTime)
 }
 
 
-// Looking at agents costs time even if no role is evaluated.
+// Each pair of framework and agent costs time, even if no role is evaluated.
 TEST_F(ConstraintsTest, OfNoRoleCostABoundedTime)
 {
   for (int i = 0; i < 600; ++i) {

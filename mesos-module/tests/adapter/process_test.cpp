@@ -79,7 +79,6 @@ protected:
     }
   }
 
-  // Runs a function in the actor and waits for it.
   void call(const std::function<void(AllocatorProcess*)>& function)
   {
     std::promise<void> done;
@@ -102,7 +101,7 @@ protected:
 
   void await(const std::string& name, double value)
   {
-    // Keep the value: it may change before it is read again.
+    // Read the metric once per turn, because it may change between two reads.
     double seen = metric(name);
     for (int i = 0; i < 2000 && seen != value; ++i) {
       std::this_thread::sleep_for(session::Duration(5));
@@ -129,7 +128,8 @@ TEST_F(ProcessTest, ADecisionBecomesAnOffer)
 }
 
 
-// The master converts an offer to a message, which does not count copies.
+// An offer cannot contain two copies of a volume: the message that the master
+// makes of it does not count copies.
 TEST_F(ProcessTest, EachCopyOfASharedVolumeIsAnOfferOfItsOwn)
 {
   Resource volume = *parse("disk(eng):100").begin();

@@ -28,8 +28,8 @@ namespace {
 class ShadowTest : public ::testing::Test
 {
 protected:
-  // Plays the master with one agent; adds a framework once the sidecar is
-  // connected, if there is one.
+  // Acts as a master with one agent. Adds a framework; if there is a sidecar,
+  // once it is connected.
   void start(const std::string& target, bool connects)
   {
     session::Parameters parameters;
@@ -113,7 +113,7 @@ protected:
     return metrics()[name] >= least;
   }
 
-  // Waits until the books behind the metrics hold this many cpus.
+  // Waits until this many cpus are held according to the metrics.
   void awaitHeld(double cpus)
   {
     const char* name = "allocator/mesos/resources/cpus/offered_or_allocated";
@@ -140,7 +140,8 @@ TEST_F(ShadowTest, TheSidecarIsComparedAndOffersNothing)
   EXPECT_TRUE(reaches("allocator/sidecar/shadow/offers", 1));
   EXPECT_EQ(0, metrics()["allocator/sidecar/outcomes/offered"]);
 
-  // On a busy machine an answer may be too late for its run; then try another.
+  // On a busy machine an answer may come too late for its run; then try another
+  // run.
   const std::string same = "allocator/sidecar/shadow/same";
   size_t runs = 1;
   while (!reaches(same, 2, 50) && runs < 100) {

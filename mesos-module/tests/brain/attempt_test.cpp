@@ -10,19 +10,18 @@
 #include "brain/brain.hpp"
 #include "brain/view.hpp"
 
-// Reading metrics or books does no harm, even if an exception is thrown.
 
 namespace {
 
 constexpr uint64_t NEVER = UINT64_MAX;
 
-// Allocations until one fails.
+// The number of allocations that succeed before one fails.
 thread_local uint64_t allocationsLeft = NEVER;
 
 } // namespace {
 
 
-// Not inlined, or the compiler would warn that memory from `new` goes to
+// Not inlined: otherwise the compiler warns that memory from `new` is passed to
 // `free`.
 __attribute__((noinline)) void* operator new(size_t size)
 {
@@ -36,7 +35,7 @@ __attribute__((noinline)) void* operator new(size_t size)
 }
 
 
-// Callers of this variant handle failure themselves.
+// Does not fail, because callers of this variant handle failure themselves.
 __attribute__((noinline)) void* operator new(
     size_t size,
     const std::nothrow_t&) noexcept

@@ -174,7 +174,7 @@ private:
     steps = 0;
   }
 
-  // `count`: agents, offers or calls.
+  // Prints the results. `count`: the number of agents, offers or calls.
   void end(size_t count)
   {
     const double all = static_cast<double>(count);

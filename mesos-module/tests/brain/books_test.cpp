@@ -90,7 +90,7 @@ TEST_F(BooksTest, NumbersThatComeBackAreFreeWhoeverElseHoldsThem)
 }
 
 
-// A thousand tasks hold one port each, none shared.
+// A thousand tasks hold a different port each.
 TEST_F(BooksTest, HoldersThatShareNothingComeAndGo)
 {
   cluster.books.setTotal(1, ports(Spans{Span{0, 2000}}));
@@ -108,7 +108,7 @@ TEST_F(BooksTest, HoldersThatShareNothingComeAndGo)
 }
 
 
-// Reading free spans copies none, however many there are.
+// Reading free spans does not copy them, however many there are.
 TEST_F(BooksTest, NobodyCopiesWhatIsFree)
 {
   cluster.books.setTotal(1, ports(Spans{Span{0, 9}, Span{20, 29}}));
@@ -117,7 +117,6 @@ TEST_F(BooksTest, NobodyCopiesWhatIsFree)
   ASSERT_EQ(1u, copy.size());
   EXPECT_EQ(free.begin(), copy[0].spans.begin());
 
-  // A copy does not change with the original.
   cluster.books.hold(1, 1, 1, ports(Spans{Span{3, 3}}));
   EXPECT_EQ((Spans{Span{0, 9}, Span{20, 29}}), copy[0].spans);
 }

@@ -14,8 +14,8 @@
 #include "tests/brain/session_life.hpp"
 #include "tests/fuzz.hpp"
 
-// Plays the inputs found by the fuzzer (`corpus/`). Each is a separate test, so
-// a crash can be isolated with `--gtest_filter`.
+// Runs the inputs found by the fuzzer (`corpus/`). Each is a separate test, so
+// that `--gtest_filter` can isolate a crash.
 
 namespace allocator {
 namespace brain {

@@ -49,7 +49,7 @@ protected:
     ASSERT_EQ("", brain.step(event, 0));
   }
 
-  // Adds single ports to the agent; returns its total.
+  // Adds ports to the agent that do not touch; returns its total.
   Parts addPorts(uint64_t count)
   {
     DefineResourceClass define;
@@ -81,7 +81,7 @@ protected:
     EXPECT_EQ("", brain.step(event, 0));
   }
 
-  // Runs until idle; returns the slices taken. Collects offers.
+  // Runs until idle and collects offers; returns the number of slices.
   size_t settle()
   {
     size_t slices = 0;
@@ -181,7 +181,7 @@ TEST_F(FallbackTest, ALookIsBoundedBySpans)
 }
 
 
-// A slice smaller than any pair still makes progress.
+// A slice makes progress even if its limit is below the cost of every pair.
 TEST_F(FallbackTest, ASliceAlwaysGoesOn)
 {
   initialize(1);

@@ -61,7 +61,6 @@ protected:
 };
 
 
-// A framework is not offered an agent that its constraints exclude.
 TEST_F(GatesTest, ConstraintsKeepTheTwoApart)
 {
   add({part(define(0, "cpus"), 8000)});
@@ -114,7 +113,7 @@ TEST_F(GatesTest, WhatCannotBeDividedIsGivenWhole)
 }
 
 
-// A framework gets the resources of an overflow kind for which it is eligible,
+// Of an overflow kind, a framework gets the resources for which it is eligible,
 // as whole objects.
 TEST_F(GatesTest, TheRestIsGivenWhole)
 {
@@ -154,7 +153,7 @@ TEST(SpansTest, TheyAreSetsOfNumbers)
   EXPECT_TRUE(contains(spans, {{2, 5}, {21, 21}}));
   EXPECT_FALSE(contains(spans, {{9, 10}}));
 
-  // The full range is not a special case.
+  // The range of all numbers works like any other.
   const Spans all = {{0, UINT64_MAX}};
   EXPECT_EQ(
       (Spans{{0, UINT64_MAX - 1}}), subtract(all, {{UINT64_MAX, UINT64_MAX}}));
@@ -213,7 +212,8 @@ TEST(HandlesTest, TheLowestFreeNumberComesFirst)
   EXPECT_EQ(1u, handles.bind("d"));
   EXPECT_EQ(2u, handles.bind("e"));
 
-  // A sidecar that knew the last owner does not know this one.
+  // The number keeps the revision of its last owner until the new owner is
+  // sent.
   EXPECT_EQ(7u, handles.revision(2));
   handles.sent(2, 9);
   EXPECT_EQ(9u, handles.revision(2));

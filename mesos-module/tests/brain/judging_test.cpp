@@ -84,7 +84,7 @@ protected:
     return event;
   }
 
-  // Returns the rows of each slice.
+  // Judges an answer; returns the number of rows judged in each slice.
   std::vector<int> judge(Decided event)
   {
     std::vector<int> result;
@@ -172,7 +172,7 @@ TEST_F(JudgingTest, ASliceAlwaysGoesOn)
 }
 
 
-// The agent has 1,000 of a kind. Slices are as small as can be.
+// The agent has 1,000 units of a kind. The limit on a slice is the smallest.
 TEST_F(JudgingTest, AGangIsOfferedWholeInOneSlice)
 {
   begin(1);
@@ -193,7 +193,7 @@ TEST_F(JudgingTest, AGangThatDoesNotPassWholeIsNotOffered)
   begin(100000);
   connectClasses(1);
 
-  // The last of the gang's decisions finds 400 of 500.
+  // The last of the gang's decisions asks for 500, of which 400 are left.
   Decided event = answer(5, 1, 200);
   event.decisions.grants.Mutable(0)->set_amount(3, 500);
   event.decisions.gangs.add_first(1);
@@ -210,7 +210,7 @@ TEST_F(JudgingTest, AGangThatDoesNotPassWholeIsNotOffered)
       inOrder);
   EXPECT_EQ("", brain.check());
 
-  // What the gang did not get is free: 600.
+  // The 600 that the gang did not get are free.
   event = answer(1, 1, 600);
   event.decisions.first = 6;
   judge(std::move(event));
@@ -219,8 +219,8 @@ TEST_F(JudgingTest, AGangThatDoesNotPassWholeIsNotOffered)
 }
 
 
-// The kinds of a row that has too many are not read, so it costs 1. It is
-// malformed, although the framework also suppresses offers.
+// A row with more kinds than there are costs 1, because its kinds are not read.
+// It is malformed, although the framework also suppresses offers.
 TEST_F(JudgingTest, MoreKindsThanThereAreAreMalformed)
 {
   begin(100, 40);

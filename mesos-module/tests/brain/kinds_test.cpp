@@ -26,7 +26,7 @@ Traits traitsOf(const string& name, const string& role = "")
 class KindsTest : public ::testing::Test
 {
 protected:
-  // Whether the sidecar distinguishes it.
+  // Whether the sidecar distinguishes a resource with these traits.
   bool isApart(const Traits& traits, Reporter reporter = 0)
   {
     classes.define(next, traits, 1, traits.reservedRole);
@@ -55,7 +55,6 @@ protected:
 };
 
 
-// A reporter cannot use up the kinds of others.
 TEST_F(KindsTest, NobodyTakesTheRoomOfAllOthers)
 {
   // A name also takes room for its overflow kind.
@@ -84,8 +83,8 @@ TEST_F(KindsTest, NobodyTakesTheRoomOfAllOthers)
 }
 
 
-// A principal is one reporter, whichever framework or agent (after a failover)
-// reports its reservations; others are unaffected.
+// A principal is one reporter, even if several frameworks or agents (after a
+// failover) report its reservations. Other principals are unaffected.
 TEST_F(KindsTest, APrincipalIsOneReporter)
 {
   size_t all = 0;
@@ -139,7 +138,6 @@ TEST_F(KindsTest, NamesBeyondTheirShareAreOneRest)
 }
 
 
-// Kinds that are no longer in use are counted.
 TEST_F(KindsTest, WhatNobodyHasAnyMoreIsCounted)
 {
   // The unused kinds of one agent alone are not too many.

@@ -46,7 +46,7 @@ void Life::tell(Message&& message)
 }
 
 
-// A sidecar arrives, becomes connected, or leaves.
+// A sidecar opens a session, becomes connected, or leaves.
 void Life::talk()
 {
   if (!inSession && wanted) {
@@ -97,7 +97,7 @@ void Life::wake()
 }
 
 
-// The sidecar knows everything once nothing is pending.
+// Runs until nothing is pending; then the sidecar must know everything.
 void Life::settle()
 {
   model.paused = false;

@@ -9,9 +9,9 @@
 namespace allocator {
 namespace brain {
 
-// A life of the brain without a session layer. Sidecars come and go, and decide
-// at random, sensibly or not. Compares the messages of the brain with its
-// books.
+// A random test of the brain without a session layer. Sidecars come and go, and
+// make valid and invalid decisions. Checks that the brain's messages agree with
+// its books.
 class Life : public World
 {
 public:

@@ -14,7 +14,7 @@ namespace allocator {
 namespace brain {
 
 // The state of a sidecar that applies every message: snapshot, events and
-// outcomes. Detects contradictions between them.
+// outcomes. Detects messages that contradict this state.
 class Mirror
 {
 public:
@@ -58,8 +58,8 @@ private:
   // Decisions without an outcome, one row each.
   std::map<uint64_t, wire::Holdings> open;
 
-  // The first decision of the gang of each that belongs to one, and whether
-  // that was offered.
+  // `gangOf`: for each decision in a gang, the first decision of the gang.
+  // `offered`: whether that first decision was offered.
   std::map<uint64_t, uint64_t> gangOf;
   std::map<uint64_t, bool> offered;
 };

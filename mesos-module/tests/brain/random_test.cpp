@@ -5,13 +5,13 @@
 #include "tests/brain/life.hpp"
 #include "tests/brain/session_life.hpp"
 
-// Thousands of random calls from seeds. `make test-all` plays more lives.
+// Thousands of random calls, from seeds. `make test-all` runs more of them.
 
 namespace allocator {
 namespace brain {
 namespace {
 
-// Totals over all lives.
+// Totals over all seeds.
 struct Sum
 {
   uint64_t offers = 0;
@@ -23,7 +23,7 @@ struct Sum
 };
 
 
-// SEED=7 plays one life; ROUNDS=1000 replaces `lives`.
+// Runs `lives` seeds. SEED=7 runs this seed only; ROUNDS=1000 replaces `lives`.
 template <typename Life>
 void play(uint64_t lives, uint64_t turns, Sum* sum)
 {
@@ -49,7 +49,7 @@ void play(uint64_t lives, uint64_t turns, Sum* sum)
     sum->compared += life.compared();
   }
 
-  // Much happened in these lives.
+  // Make sure that the seeds cover these cases.
   EXPECT_GT(sum->offers, lives * 10);
   EXPECT_GT(sum->inverseOffers, lives);
   EXPECT_GT(sum->answers, lives * 5);

@@ -161,8 +161,8 @@ protected:
     step(event);
   }
 
-  // Adds and removes frameworks, each with a role of its own, at most ten at a
-  // time. Quotas are removed at once.
+  // Adds and removes frameworks, at most ten at a time, each with a separate
+  // role. Sets quotas and removes them at once.
   void churn()
   {
     for (int i = 0; i < ROLES; ++i) {
@@ -254,7 +254,7 @@ TEST_F(RolesTest, FiltersThatWereDroppedHoldNoRole)
 }
 
 
-// A session cannot forget a role, so the roles are freed with it.
+// A session cannot forget a role, so roles are freed when the session ends.
 TEST_F(RolesTest, ASessionThatHeardOfTooManyMakesRoomForAnother)
 {
   for (int i = 0; i < 3; ++i) {
@@ -307,7 +307,7 @@ TEST_F(RolesTest, AgentsTakeNoRoomFromFrameworks)
   // Only the reported roles and their top-level roles are added.
   EXPECT_GE(3u * GREEDY * EACH + USED_ROLES_MAX, roles.count());
 
-  // The agent's report mentions it.
+  // The sidecar's data on the agent report the excess.
   ASSERT_LE(1, agents["greedy0"].set_aside_size());
   EXPECT_EQ("roles", agents["greedy0"].set_aside(0).field());
   EXPECT_EQ("", mirror.fault);
@@ -326,7 +326,7 @@ TEST_F(RolesTest, AgentsTakeNoRoomFromFrameworks)
           .frameworks.find(brain.cluster().frameworkHandles.find("honest"))
           ->roles.size());
 
-  // It neither ends a session nor causes one to be replaced.
+  // The agent neither ends a session nor causes one to be replaced.
   const int before = starts;
   for (int i = 0; i < 200; ++i) {
     interval();
@@ -369,7 +369,7 @@ TEST_F(RolesTest, WhatIsReservedReachesItsRoleBesideGreedyAgents)
   EXPECT_EQ(1u, reservedTo("production/db/replica"));
   EXPECT_EQ(0u, reservedTo("production/dbs"));
 
-  // Quotas count it for its top-level role.
+  // For quotas, the reservation counts for the top-level role.
   const Cluster& cluster = brain.cluster();
   EXPECT_EQ(
       1000,

@@ -13,8 +13,9 @@
 
 #include "tests/script/c_interface.h"
 
-// The transcripts (`transcripts/`). Each is a life of a brain: commands, a line
-// of dashes, the effects, an empty line, more commands, ...
+// Runs the transcripts (`transcripts/`) through a brain. A transcript has
+// blocks of commands, a line of dashes, and the effects; an empty line
+// separates blocks.
 //
 // `REWRITE=1` writes the current effects; commit them only if you understand
 // every line.

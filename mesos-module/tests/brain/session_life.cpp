@@ -100,7 +100,7 @@ void SessionLife::ended(const session::Keeper::End& end)
 }
 
 
-// Advances time from alarm to alarm.
+// Advances time, and fires alarms when they are due.
 void SessionLife::pass(int64_t ms)
 {
   const int64_t end = nowMs + ms;
@@ -132,8 +132,8 @@ void SessionLife::wake()
 }
 
 
-// The sidecar reads the next message and answers, without decisions if `still`.
-// Returns false if there is no message.
+// The sidecar reads the next message and answers it, without decisions if
+// `still`. Returns false if there is no message.
 bool SessionLife::read(bool still)
 {
   wire::SessionRequest request;
@@ -278,7 +278,7 @@ void SessionLife::say(const std::string& bytes)
 }
 
 
-// The sidecar knows everything once nothing is pending.
+// Runs until nothing is pending; then the sidecar must know everything.
 void SessionLife::settle()
 {
   model.paused = false;

@@ -17,8 +17,8 @@
 namespace allocator {
 namespace brain {
 
-// A life of brain and session, with a sidecar that mostly follows the protocol:
-// sometimes an answer is corrupted, repeated, or not a message.
+// A random test of brain and session, with a sidecar that mostly follows the
+// protocol: sometimes an answer is corrupted, repeated, or not a message.
 class SessionLife : public World, private session::Keeper::Owner
 {
 public:
@@ -29,8 +29,7 @@ public:
   // Ended sessions and attempts.
   uint64_t ends = 0;
 
-  // How often the sidecar had received everything, and its state was the
-  // brain's.
+  // How often `settle` found that the sidecar's state equals the brain's.
   uint64_t settled = 0;
 
 private:
@@ -48,7 +47,6 @@ private:
   session::TimePoint now() const;
   void pass(int64_t ms);
 
-  // The sidecar's side.
   bool read(bool still);
   void believe(const wire::SessionRequest& request);
   void fill(wire::SessionResponse* answer);
@@ -57,12 +55,12 @@ private:
   Choices* const choices;
   session::MemoryLink* link; // Owned by the keeper.
   std::unique_ptr<session::Keeper> keeper;
-  int64_t cycleMs = -1; // Clock of the cycle being asked for.
+  int64_t cycleMs = -1; // Clock of the cycle being requested.
 
   session::ModelSidecar sidecar;
   Mirror mirror;
   int stream = 0;
-  // The module received something other than the sidecar sent.
+  // Whether the module received anything other than the sidecar sent.
   bool spoilt = false;
   std::deque<wire::SessionResponse> said; // Not received yet.
 };

@@ -29,7 +29,8 @@ enum Class : uint32_t
 Traits traitsOf(uint32_t resourceClass);
 
 
-// Amounts in the simplest form: a number per resource class, and each port.
+// Resources in the simplest form: an amount per resource class, and the set of
+// ports.
 struct Heap
 {
   std::map<uint32_t, int64_t> amounts;

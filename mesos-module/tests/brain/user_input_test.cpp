@@ -7,7 +7,7 @@
 #include "brain/brain.hpp"
 #include "brain/user_input/text.hpp"
 
-// Input that is as long, as deep, as empty or as odd as possible.
+// Tests input of extreme length or depth, empty input, and unusual input.
 
 using std::string;
 
@@ -25,7 +25,7 @@ string path(size_t parts, const string& name = "a")
 }
 
 
-// The reason why a sidecar would refuse a snapshot, or an empty string.
+// The reason why a sidecar would refuse these quantities, or an empty string.
 string refused(const wire::Quantities& quantities)
 {
   std::set<string> names;
@@ -162,7 +162,7 @@ protected:
 };
 
 
-// A minimum of offers for a role that the framework lacks adds no role.
+// A minimum of offers for a role that the framework does not have adds no role.
 TEST_F(WordsTest, AFilterOfNoRoleOfTheFrameworkBindsNone)
 {
   AddFramework event = framework();
@@ -281,7 +281,7 @@ TEST_F(WordsTest, ARoleOfAnyDepthCostsWhatItsPathDoes)
   EXPECT_EQ(deep, roles.path(role));
   EXPECT_GT(300u, roles.told(role).size());
 
-  // An ancestor that is itself below the last level of the tree.
+  // Takes an ancestor that is itself below the last level of the tree.
   const uint32_t above = roles.number(path(150000));
   EXPECT_EQ(roles.parent(role), roles.parent(above));
   EXPECT_TRUE(roles.isWithin(role, path(150000)));
@@ -331,7 +331,6 @@ TEST_F(WordsTest, RolesOfAFrameworkAreBounded)
       LEVELS_OF_FRAMEWORK_MAX + 2 * ROLES_OF_FRAMEWORK_MAX,
       brain.cluster().roles.count());
 
-  // Nested roles stay nested.
   for (uint32_t role : known().roles) {
     EXPECT_TRUE(brain.cluster().roles.nested(role));
   }
@@ -545,7 +544,7 @@ TEST_F(WordsTest, ARequestOfManyShortNamesIsBounded)
 }
 
 
-// A row whose agent is no text is left out with its agent.
+// A row is left out if its agent id is not valid.
 TEST_F(WordsTest, ARequestKeepsTheAgentsOfItsRows)
 {
   step(framework());
@@ -574,7 +573,7 @@ TEST_F(WordsTest, ARequestKeepsTheAgentsOfItsRows)
 }
 
 
-// Snapshots have no place for requests.
+// A snapshot contains no requests, so they follow it.
 TEST_F(WordsTest, AnotherSessionHearsOfRequestsAfterItsSnapshot)
 {
   for (const char* id : {"one", "two", "three"}) {
@@ -621,7 +620,8 @@ TEST_F(WordsTest, AttributesAreBounded)
 }
 
 
-// Reports of ignored input are bounded, UTF-8, and fit in a line.
+// Reports of ignored input are UTF-8, of bounded length, and without line
+// breaks.
 TEST_F(WordsTest, WhatIsToldFitsTheRows)
 {
   AddFramework event = framework();
@@ -639,7 +639,7 @@ TEST_F(WordsTest, WhatIsToldFitsTheRows)
 }
 
 
-// One line per change, and few lines per interval.
+// The log has one line per change, and a limited number of lines per interval.
 TEST_F(WordsTest, TheLogTellsLittleOfThem)
 {
   AddFramework event = framework();
@@ -669,7 +669,7 @@ TEST_F(WordsTest, TheLogTellsLittleOfThem)
 }
 
 
-// A sidecar may read as little as 64 KiB.
+// Any input fits the messages of a sidecar that reads only 64 KiB.
 TEST_F(WordsTest, WhateverIsSaidASnapshotCanBeTaken)
 {
   AddFramework event = framework();
@@ -749,7 +749,7 @@ TEST_F(LateTest, UpdatesWithoutEndAreToldABoundedNumberOfTimes)
     EXPECT_FALSE(say("more-" + std::to_string(i)));
   }
 
-  // These affect correctness, and are sent once.
+  // Suppressed roles affect correctness: they are sent at once, but only once.
   for (int i = 0; i < 10; ++i) {
     update.suppressed = {"role-1"};
     EXPECT_FALSE(say("suppressed"));
@@ -960,8 +960,8 @@ TEST_F(WordsTest, ConstraintsOfTooManyRolesExcludeNobody)
 }
 
 
-// A valid decision does not count as bad if another framework gets the number
-// before the decision arrives.
+// A decision does not count as bad if its framework's number has been assigned
+// to another framework since.
 TEST_F(WordsTest, ADecisionForTheLastBearerOfANumberIsNotBad)
 {
   step(Connected{"sidecar", "1"});

@@ -184,7 +184,8 @@ void World::addAgent()
   event.total = parts(agent.total);
 
   if (draw(3) == 0) {
-    // Holdings may be of frameworks not added yet, and exceed the total.
+    // Holdings may belong to frameworks that are not added yet, and may exceed
+    // the total.
     const SlowModel::Client client{frameworkId(), role()};
     const Heap used = heap(true);
     event.used.push_back(Use{client.first, client.second, parts(used)});
@@ -338,7 +339,7 @@ void World::changeSettings()
     }
     case 1: step(SetWeights{{{role(), 0.5 + draw(4)}}}); break;
     case 2: {
-      // The model ignores exclusions, but sending them is covered.
+      // The model ignores exclusions; this only covers sending them.
       step(Exclude{{{frameworkId(), role(), agentId(), draw(3) == 0}}});
       break;
     }
@@ -375,8 +376,7 @@ void World::maintain()
 }
 
 
-// Requests that frameworks leave agents: often sensible, sometimes nonsense.
-// Some of an answer's decisions, to be offered together.
+// Groups some of an answer's decisions in gangs.
 wire::Gangs World::gangs(uint32_t decisions)
 {
   wire::Gangs result;
@@ -392,6 +392,7 @@ wire::Gangs World::gangs(uint32_t decisions)
 }
 
 
+// Requests that frameworks leave agents, some of which are unknown.
 wire::Reclaims World::reclaims()
 {
   wire::Reclaims result;
@@ -410,7 +411,8 @@ void World::pause()
 }
 
 
-// A decision, often about existing frameworks and agents, sometimes nonsense.
+// A decision: often about existing frameworks and agents, sometimes about
+// unknown ones.
 wire::Holdings World::decision()
 {
   const Cluster& cluster = brain.cluster();

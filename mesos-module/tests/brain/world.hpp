@@ -13,8 +13,8 @@
 namespace allocator {
 namespace brain {
 
-// Random calls of a master. After each, the brain's books are compared with a
-// slow model. Subclasses play the sidecar.
+// Makes random calls of a master. After each call, the brain's books are
+// compared with a slow model. Subclasses act as the sidecar.
 class World
 {
 public:
@@ -45,14 +45,14 @@ public:
 protected:
   World(Choices* choices, uint64_t seed);
 
-  // The first steps; the sidecar's side must exist by then.
+  // Makes the first calls. Needs the members of the subclass.
   void begin();
 
   // Passes a message to the sidecar.
   virtual void tell(Message&& message) = 0;
 
-  virtual void talk() = 0;   // It arrives, becomes connected, or leaves.
-  virtual void decide() = 0; // It answers.
+  virtual void talk() = 0;   // The sidecar arrives, connects, or leaves.
+  virtual void decide() = 0; // The sidecar answers.
   virtual void wake() = 0;   // Time passes.
 
   uint32_t draw(uint32_t end) { return choices->draw(end); }

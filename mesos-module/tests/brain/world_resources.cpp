@@ -86,8 +86,9 @@ void World::comeBack()
 }
 
 
-// The other allocator mostly offers free resources. Sometimes they are held, or
-// do not suit the framework, because its information is older.
+// Makes an offer of the other allocator, mostly of free resources. Because that
+// allocator's information is older, some are held, or do not suit the
+// framework.
 void World::offerBeside()
 {
   const std::string id = agentId();

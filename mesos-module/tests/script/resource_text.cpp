@@ -42,8 +42,8 @@ bool takeBracket(
 }
 
 
-// A block or raw disk with an id is one object; without an id it is divisible
-// space.
+// Parses a form such as "mount:m1". A block or raw disk with an id is one
+// object; without an id it is divisible space.
 bool parseForm(const std::string& text, Traits* traits, bool* whole)
 {
   const std::string name = text.substr(0, text.find(':'));

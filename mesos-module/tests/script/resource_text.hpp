@@ -16,11 +16,11 @@ namespace brain {
 
 std::vector<std::string> split(const std::string& text, char separator);
 
-// Decodes "a%20b" to "a b": names may contain any byte, including those with a
-// meaning in scripts.
+// Decodes "a%20b" to "a b", so that names may contain bytes that have a meaning
+// in scripts.
 std::string fromPercent(const std::string& text);
 
-// Formats 1500 as "1.5".
+// Formats and parses amounts in thousandths: 1500 is "1.5".
 std::string toDecimal(int64_t thousandths);
 bool fromDecimal(const std::string& text, int64_t* thousandths);
 
@@ -28,7 +28,8 @@ bool fromDecimal(const std::string& text, int64_t* thousandths);
 bool parseQuantities(const std::string& text, Quantities* quantities);
 
 
-// Resources as text for scripts, instead of an adapter's objects:
+// Converts resources between the brain's parts and the text of scripts, as the
+// adapter does with Mesos's objects:
 //
 //     cpus:2;mem:512;ports:[1-9,12-12];zones:{a,b}
 //     cpus(eng):2               reserved to eng
@@ -49,7 +50,7 @@ public:
 
   std::string toText(const Parts& parts) const;
 
-  // The numbers may be reused.
+  // Forgets resource classes, whose numbers may be reused from now on.
   void forget(const std::vector<uint32_t>& classes);
 
 private:

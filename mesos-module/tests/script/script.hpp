@@ -14,11 +14,11 @@
 namespace allocator {
 namespace brain {
 
-// A brain driven by lines of text, which answers with lines of text; for
-// transcripts and for other languages. A line is a command, its arguments, and
-// options as key=value; `tests/brain/transcripts/*.txt` use all of them. In
-// names and texts, %20 stands for a blank, and so on for any byte. The script
-// plays the adapter, and numbers the sidecar's messages.
+// A text interface to a brain: takes commands and returns effects as lines of
+// text, for transcripts and for tests in other languages. A line is a command,
+// its arguments, and options as key=value; `tests/brain/transcripts/*.txt` use
+// all of them. Names and texts are percent-encoded: %20 stands for a blank. The
+// script acts as the adapter, and numbers the sidecar's messages.
 class Script
 {
 public:

@@ -290,7 +290,8 @@ void Script::addViews()
     return result;
   };
 
-  // One line per framework and agent, to make changes readable.
+  // Break the JSON into one line per framework and agent, to make differences
+  // readable.
   commands["view"] = [this](const Line& line) {
     std::string result =
         view(brain, line.number("first", 0), line.number("count", 1000));

@@ -36,7 +36,8 @@ TEST(BackoffTest, IsAFunctionOfItsArguments)
 }
 
 
-// Of 501 possible delays, 200 seeds hit many, including some near both ends.
+// 200 seeds give many of the 501 possible delays, including some near both
+// ends.
 TEST(BackoffTest, SeedsSpread)
 {
   std::set<int64_t> delays;

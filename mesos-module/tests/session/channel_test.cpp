@@ -112,7 +112,8 @@ TEST(ChannelTest, ATokenGoesNowhereInClear)
 }
 
 
-// gRPC aborts the process on an invalid header value.
+// A token must be a valid header value, because gRPC aborts the process on an
+// invalid one.
 TEST(ChannelTest, OnlyWhatCanBeAHeaderIsAToken)
 {
   ChannelOptions options;

@@ -10,7 +10,6 @@ namespace allocator {
 namespace session {
 namespace {
 
-// Two decisions on two kinds.
 wire::Holdings goodGrants()
 {
   wire::Holdings grants;
@@ -47,7 +46,8 @@ TEST(DecisionsTest, GoodGrantsAreTaken)
   most.set_agent(0, UINT32_MAX);
   EXPECT_EQ("", check(most));
 
-  // Decisions without kinds are numbered, and answered as malformed.
+  // Decisions without kinds are accepted here; the brain judges them as
+  // malformed.
   wire::Holdings none = goodGrants();
   none.clear_kind();
   none.clear_amount();
@@ -96,7 +96,7 @@ TEST(DecisionsTest, ABrokenRuleIsNamed)
 }
 
 
-// Kinds per group, and decisions over all groups.
+// Kinds are limited per group, decisions over all groups.
 TEST(DecisionsTest, CountsAreBounded)
 {
   Decisions::Groups grants;
@@ -118,7 +118,8 @@ TEST(DecisionsTest, CountsAreBounded)
 }
 
 
-// Over all groups, before any is read.
+// Amounts are limited over all groups. The limit is checked before any group is
+// read.
 TEST(DecisionsTest, AmountsAreBounded)
 {
   Decisions decisions;
@@ -136,7 +137,6 @@ TEST(DecisionsTest, AmountsAreBounded)
 }
 
 
-// Errors are found in every group.
 TEST(DecisionsTest, EveryGroupIsLookedAt)
 {
   Decisions::Groups grants;
@@ -229,7 +229,7 @@ TEST(DecisionsTest, OutcomesGiveAmountsOfPartialOffersOnly)
 }
 
 
-// A message has one set of kinds, and its size is bounded.
+// All amounts of a message are of the same kinds, and its size is bounded.
 TEST(DecisionsTest, OutcomesOfOtherKindsBeginAMessage)
 {
   const Decisions decisions = twoGroups();

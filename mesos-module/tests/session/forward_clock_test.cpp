@@ -21,7 +21,8 @@ TEST(ForwardClockTest, GoesOnWhereTheMachinesIsSetBack)
   EXPECT_EQ(10000, clock.at(10000));
   EXPECT_EQ(10000, clock.at(4000));
   EXPECT_EQ(10250, clock.at(4250));
-  // Once more; then forward beyond the old time.
+  // The machine's clock is set back once more, then forward beyond the old
+  // time.
   EXPECT_EQ(10250, clock.at(-50));
   EXPECT_EQ(10300, clock.at(0));
   EXPECT_EQ(30300, clock.at(20000));

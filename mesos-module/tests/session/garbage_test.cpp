@@ -1,8 +1,8 @@
 #include "tests/session/small_world.hpp"
 #include "tests/spoil.hpp"
 
-// Sidecars that send arbitrary answers, from seeds: the module must neither
-// fail nor accept invalid decisions.
+// Sidecars that send corrupted answers, random from a seed: the module must
+// neither fail nor accept invalid decisions.
 
 namespace allocator {
 namespace session {
@@ -29,7 +29,7 @@ TEST(GarbageTest, RandomBytesOnlyEndTheSession)
 }
 
 
-// A life of a keeper with a sidecar that sometimes sends invalid answers.
+// A keeper with a sidecar that sometimes sends invalid answers.
 class HostileWorld : public SmallWorld
 {
 public:
@@ -184,7 +184,7 @@ TEST(GarbageTest, AKeeperSurvivesAnySidecar)
     }
   }
 
-  // Otherwise the test covers nothing.
+  // Make sure that the test covers decisions and ends.
   EXPECT_GT(decided, 1000u);
   EXPECT_GT(ended, 500u);
 }

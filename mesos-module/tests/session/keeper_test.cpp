@@ -163,7 +163,8 @@ TEST(KeeperTest, FewerEventsAreEnoughForASidecarThatHasNothingToDo)
 }
 
 
-// From the batch number it follows which answers may know of a handle.
+// The batch number determines which answers the sidecar gave without knowing
+// the event.
 TEST(KeeperTest, AnEventGoesWithTheBatchOfItsNumber)
 {
   KeeperOptions options;
@@ -278,7 +279,7 @@ TEST(KeeperTest, AFullQueueMeansAResync)
   EXPECT_FALSE(world.keeper->connected());
   EXPECT_EQ(0u, world.keeper->stats().queueMessages);
   EXPECT_EQ(1u, ends(world, Cause::QUEUE_FULL));
-  // Not called from within the keeper's method.
+  // The owner is not called within the keeper's method.
   EXPECT_EQ("", world.happened());
 
   world.pass(0);
@@ -314,7 +315,6 @@ TEST(KeeperTest, TheQueueIsBoundedInBytesToo)
 }
 
 
-// A large snapshot leaves room for events.
 TEST(KeeperTest, ASnapshotDoesNotFillTheQueue)
 {
   SmallWorld world(KeeperOptions(), 4, 1000);
@@ -332,8 +332,8 @@ TEST(KeeperTest, ASnapshotDoesNotFillTheQueue)
 }
 
 
-// The sidecar reads at most 64 KiB: chunks stay below, and an event that cannot
-// be sent causes a new session.
+// The sidecar reads at most 64 KiB: chunks stay below that limit, and an event
+// beyond it causes a new session.
 TEST(KeeperTest, WhatTheSidecarReadsIsHeeded)
 {
   SmallWorld world;
@@ -382,7 +382,7 @@ TEST(KeeperTest, ASilentSidecarIsLeft)
 }
 
 
-// Each answer ends the quiet time, even if others are due.
+// Each answer resets the quiet time, even if others are due.
 TEST(KeeperTest, ASidecarWithABacklogIsNotQuiet)
 {
   KeeperOptions options;
@@ -419,7 +419,8 @@ TEST(KeeperTest, AHeartbeatFindsASilentSidecar)
   world.exchange();
   EXPECT_EQ(before + 1, world.sidecar.batches);
 
-  // The next heartbeat is not answered: sent after 5 s, due after another 5 s.
+  // The next heartbeat is sent after 5 s. Its answer is due after another 5 s,
+  // but does not arrive.
   world.pass(9999);
   EXPECT_EQ("", world.happened());
   world.pass(1);
@@ -571,7 +572,6 @@ TEST(KeeperTest, OutcomesOfAnEarlierSessionArePassedOver)
 }
 
 
-// The owner may use the keeper within callbacks.
 TEST(KeeperTest, TheOwnerMayStopItFromWithin)
 {
   SmallWorld first;
@@ -595,7 +595,6 @@ TEST(KeeperTest, TheOwnerMayStopItFromWithin)
   EXPECT_EQ("snapshot connected decided:2", third.happened());
   EXPECT_FALSE(third.link->isOpen);
 
-  // It can be started again.
   third.onDecided = nullptr;
   third.begin();
   EXPECT_EQ("snapshot connected", third.happened());

@@ -15,7 +15,7 @@
 #include "tests/session/loop.hpp"
 #include "tests/session/small_master.hpp"
 
-// Plays a small master against a sidecar and prints what happens, one JSON
+// Runs a small master with a real sidecar and prints what happens, one JSON
 // object per line. Reads commands from standard input, one per line:
 //
 //     hold      stop cycles; once everything is answered, print the books
@@ -241,8 +241,8 @@ private:
     check();
   }
 
-  // Whether the sidecar has answered everything. The first check sends pending
-  // outcomes, the second finds them answered.
+  // Whether no batch has been unanswered for 200 ms; in that time pending
+  // outcomes are sent, too.
   bool settled()
   {
     if (keeper->stats().unanswered > 0) {

@@ -55,7 +55,7 @@ wire::SessionResponse decisions(
 }
 
 
-// A part that is not the last.
+// A part of an answer, but not the last one.
 wire::SessionResponse part(uint64_t sequence, uint64_t first, int rows)
 {
   wire::SessionResponse response = decisions(sequence, 1, first, rows);
@@ -283,7 +283,6 @@ TEST(SessionTest, AnAnswerMayComeInParts)
 }
 
 
-// Invalid parts of an answer end the session.
 TEST(SessionTest, PartsThatCannotBeEndIt)
 {
   wire::SessionResponse anotherCycle = part(1, 3, 2);
@@ -361,7 +360,7 @@ TEST(SessionTest, AmountsAreCountedForEachAnswer)
 }
 
 
-// A decision names at most as many kinds as the sidecar keeps apart.
+// A decision names at most as many kinds as the sidecar distinguishes.
 TEST(SessionTest, KindsAreThoseOfTheSession)
 {
   for (uint32_t kindsMax : {0, 3}) {
@@ -381,7 +380,7 @@ TEST(SessionTest, KindsAreThoseOfTheSession)
 }
 
 
-// Only in the last part of an answer to a cycle.
+// Reclaims are valid only in the last part of an answer to a cycle.
 TEST(SessionTest, ReclaimsComeAtTheEndOfACycle)
 {
   auto with = [](wire::SessionResponse response, int rows, int agents) {
@@ -570,7 +569,6 @@ TEST(SessionTest, AnErrorSaysWhyItEnded)
   EXPECT_EQ(wire::ERROR_CODE_BOOKS, reply.code);
   EXPECT_EQ("ERROR_CODE_BOOKS: events[0]: no", reply.message);
 
-  // An unknown code is shown as a number.
   response.mutable_error()->set_code(static_cast<wire::ErrorCode>(99));
   Dialogue later;
   EXPECT_EQ("error 99: events[0]: no", later.hear(response).message);

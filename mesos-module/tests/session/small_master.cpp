@@ -6,7 +6,7 @@ namespace allocator {
 namespace session {
 namespace {
 
-// Numbered as kinds.
+// Amounts by kind.
 template <typename All>
 Amounts amountsOf(const All& all)
 {

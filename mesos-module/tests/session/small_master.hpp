@@ -29,8 +29,8 @@ public:
     uint32_t seed = 1;
     bool churn = true; // Agents and frameworks come and go.
 
-    // Filters in every snapshot, each for a whole agent, over the frameworks in
-    // turn.
+    // The number of filters in every snapshot. Each is for a whole agent; the
+    // frameworks take turns.
     uint32_t filters = 0;
     int64_t filtersUntilMs = int64_t(1) << 50;
   };
@@ -42,7 +42,7 @@ public:
 
   void describe(SnapshotWriter* writer);
 
-  // Makes offers of decisions that pass the gates and the ledger.
+  // Offers what the decisions give, if they pass the gates and fit the ledger.
   Outcomes offer(const Decisions& decisions);
 
   // Simulates one interval of frameworks, tasks and agents.
@@ -70,8 +70,8 @@ private:
     Amounts capacity;
     Amounts free;
 
-    // The batch in which the handle got its owner. A decision that answers an
-    // earlier batch means another owner.
+    // The batch that reported this owner of the handle. A decision that answers
+    // an earlier batch refers to another owner.
     uint64_t since = 0;
   };
 

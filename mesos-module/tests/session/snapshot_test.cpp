@@ -9,7 +9,7 @@ namespace allocator {
 namespace session {
 namespace {
 
-// Encoded in eight bytes, the most for an amount.
+// An amount of the longest encoding, eight bytes.
 constexpr int64_t AMOUNT = (int64_t(1) << 53) - 1;
 
 
@@ -88,13 +88,13 @@ void add(const wire::OfferFilters& filters, SnapshotWriter* writer)
 }
 
 
-// Merges chunks like the sidecar.
+// Merges chunks as the sidecar does.
 wire::SnapshotChunk merged(const std::vector<wire::SnapshotChunk>& chunks)
 {
   wire::SnapshotChunk whole;
 
   for (wire::SnapshotChunk chunk : chunks) {
-    // Same kinds as in the chunk before; do not repeat them.
+    // Do not repeat the kinds, which are those of the chunk before.
     if (whole.has_holdings()) {
       chunk.mutable_holdings()->clear_kind();
     }
@@ -273,7 +273,6 @@ TEST(SnapshotTest, ExclusionsAreCut)
 }
 
 
-// An item larger than the limit gets a chunk of its own.
 TEST(SnapshotTest, ANounLargerThanTheBoundGoesAlone)
 {
   SnapshotWriter writer(100);

@@ -15,8 +15,9 @@
 
 #include "session/session.hpp"
 
-// The dialogues of `tests/transcripts`, which the sidecar's tests play, too:
-// the session must send the module's lines and accept the sidecar's.
+// Runs a session through the dialogues of `tests/transcripts`: the session must
+// send the module's lines and accept the sidecar's. The tests of the sidecar
+// use the same dialogues.
 
 namespace allocator {
 namespace session {
@@ -67,7 +68,7 @@ wire::Transcript load(const std::string& name)
 }
 
 
-// Plays lines of a transcript.
+// A session and the lines of a transcript.
 class Player
 {
 public:

@@ -201,7 +201,7 @@ TEST_F(TransportTest, ADeafSidecarFillsTheQueueOnly)
   Taker taker(sidecar.target(), &loop, options, transport);
   taker.keeper->start();
 
-  // The batch after the snapshot is not answered, but events may be sent.
+  // Events may be sent although the batch after the snapshot is not answered.
   ASSERT_TRUE(runUntil([&]() {
     return taker.keeper->submit(anEvent()) > 0 || !taker.ends.empty();
   }));
@@ -254,7 +254,7 @@ TEST_F(TransportTest, ABusyOwnerIsNotFlooded)
   hello.mutable_hello()->set_protocol_version(PROTOCOL_VERSION);
   ASSERT_TRUE(transport->send(std::move(hello), 0));
 
-  // The loop does not run: the owner is busy.
+  // The owner is busy, because the loop does not run.
   int before = -1;
 
   for (int i = 0; i < 100 && (before < 5 || before != sidecar.written); ++i) {
@@ -309,14 +309,14 @@ TEST_F(TransportTest, AnOversizedMessageIsNotRead)
 }
 
 
-// It can be destroyed in any state, quickly.
+// The transport can be destroyed quickly in any state.
 TEST_F(TransportTest, ItEndsAtAnyTime)
 {
   FakeSidecar honest;
   FakeSidecar mute(Manner::MUTE);
   FakeSidecar chatty(Manner::CHATTY);
 
-  // The last two: one does not exist, one never answers.
+  // The last two: a missing socket, and a host that never answers.
   const std::vector<std::string> targets = {
       honest.target(),
       mute.target(),
@@ -345,7 +345,7 @@ TEST_F(TransportTest, ItEndsAtAnyTime)
 }
 
 
-// Streams opened and closed faster than gRPC follows.
+// Opens and closes streams faster than gRPC starts them.
 TEST_F(TransportTest, StreamsInQuickSuccession)
 {
   class Last : public Link::Listener
@@ -425,7 +425,7 @@ TEST_F(TransportTest, BadOptionsAreSaid)
       error);
 }
 
-// If the second thread cannot be started, the first ends.
+// If the second thread cannot be started, the first one is ended.
 TEST_F(TransportTest, AThreadThatCannotBeStarted)
 {
   for (int wrong : {1, 2}) {
@@ -517,7 +517,8 @@ TEST_F(TransportTest, ATokenIsReadAnewForEachSession)
   Taker taker(sidecar.target(), &loop, often, options);
   taker.keeper->start();
 
-  // No file; then a wrong token; then the right one.
+  // There is no token file at first; then the file has a wrong token, then the
+  // right one.
   ASSERT_TRUE(runUntil([&]() { return taker.ends.size() == 2; }));
   EXPECT_EQ(Cause::UNREACHABLE, taker.ends[0].cause);
   EXPECT_EQ(
