@@ -241,7 +241,7 @@ NAMED_EIGHTHS, RESERVED_EIGHTHS = 2, 5
 """Shares of all handles: for names that Mesos does not define, and for reserved resources."""
 
 FREE_OF_OWN = 2
-"""A source with n kinds in a share may bind another while over n times this many are free there."""
+"""A source with n kinds may bind another while its share has over n times this many free."""
 
 OTHERS = Kind("(other resources)", rest=True)
 """All names beyond their share."""
