@@ -1,7 +1,7 @@
 """A queue of future actions, in simulated milliseconds.
 
-Actions due at the same moment run by priority, then in the order they were scheduled, so a seed
-determines the whole run.
+Actions due at the same moment run by priority, then in the order of scheduling, so that a run
+depends on its seed alone.
 """
 
 import heapq

@@ -68,7 +68,7 @@ class Resource:
 
     @property
     def indivisible(self) -> bool:
-        """Whether it is given whole or not at all; a raw disk without an id can be divided."""
+        """Whether it is offered whole or not at all; a raw disk without an id can be divided."""
         one_disk = self.source in {"block", "raw"} and bool(self.source_id)
         return bool(self.persistence) or self.source == "mount" or one_disk
 
@@ -165,7 +165,7 @@ def in_quota(resource: Resource) -> bool:
 
 
 def take(resource: Resource, there: int, wanted: int) -> int:
-    """How much of the amount `there` can be taken if at most `wanted` is wanted.
+    """How much of the amount `there` can be taken without exceeding `wanted`.
 
     Indivisible disks and shared volumes are taken whole or not at all; ranges and sets in whole
     elements.
@@ -228,20 +228,20 @@ def same(one: Sequence[int], other: Sequence[int]) -> bool:
 #
 # A master has many resources but few kinds of them. Beyond the number of kinds that the sidecar
 # distinguishes, further kinds of a name are merged into the rest kind of that name. Each source of
-# resources has a share of the handles, so none can exhaust them. Amounts by kind are turned back
-# into resources from those that the agent really has.
+# resources (framework, agent or principal) has a share of the handles, so no source can exhaust
+# them. To turn amounts by kind back into resources, `chop` chooses from those that the agent has.
 
 KINDS_USUAL = 512
 """Limit on kinds if the sidecar does not state one."""
 
 SPARE = 8
-"""Keep one in this many handles for names that appear late: only plain and rest kinds use it."""
+"""One in this many handles is kept for plain and rest kinds, whose names may appear late."""
 
 NAMED_EIGHTHS, RESERVED_EIGHTHS = 2, 5
 """Shares of all handles: for names that Mesos does not define, and for reserved resources."""
 
 FREE_OF_OWN = 2
-"""A source may bind one more kind while this many times its own number is still free."""
+"""A source with n kinds may bind another while its share has over n times this many free."""
 
 OTHERS = Kind("(other resources)", rest=True)
 """All names beyond their share."""
@@ -279,7 +279,11 @@ def kind_of(resource: Resource) -> Kind:
 
 
 def _counted_for(resource: Resource, teller: str) -> str:
-    """Whose share a resource counts against: its principal, else its source, else its role."""
+    """Name the source whose share a resource counts against.
+
+    The principal of its last reservation, else the source that reported it, else its top-level
+    role.
+    """
     last = resource.reservations[-1] if resource.reservations else None
     if last is not None and last.principal:
         return f"principal {last.principal}"
@@ -289,8 +293,8 @@ def _counted_for(resource: Resource, teller: str) -> str:
 class KindTable:
     """Kinds by handle, as bound in one session.
 
-    names: this many resources at the start of the table are plain; they get the first handles.
-    usual: this many kinds at the start are those of the first plain resources.
+    names: number of plain resources at the start of the table; they get the first handles.
+    usual: how many leading rows equal their handles: `names`, or 0 if the order differs.
     """
 
     def __init__(self, table: ResourceTable, names: int) -> None:
@@ -317,13 +321,13 @@ class KindTable:
     def handle(self, resource: Resource) -> int:
         """Handle of a resource's kind, bound on first use; -1 if there is no room.
 
-        Room is kept for a rest kind of each name seen, so only resources with more names than the
-        sidecar has kinds get none; the sidecar is not told of those.
+        Room is kept for a rest kind of each name seen, so there is none only if there are more
+        names than kinds. The sidecar does not learn of resources without a kind.
         """
         return self._find(self._table.row(resource))
 
     def tell(self, amount: Sequence[int], teller: str) -> None:
-        """Note the first source of the resources whose entries are above 0."""
+        """Remember `teller` as the source of the resources in `amount` that have none yet."""
         for row in range(self._names, len(amount)):
             if amount[row]:
                 self._teller.setdefault(row, teller)
@@ -340,7 +344,7 @@ class KindTable:
         rest = Kind(kind.name, scalar=kind.scalar, rest=True)
         if kind in self._handle:
             return self._handle[kind]
-        # A name that is not Mesos's own needs a rest kind, too.
+        # A name that Mesos does not define needs room for a rest kind, too.
         own = _mesos_own(kind)
         new = not own and rest not in self._handle and kind.name not in self._without_rest
         share = self._reserved if own else self._named
@@ -384,8 +388,8 @@ class KindTable:
     def chop(self, free: Sequence[int], wanted: Sequence[int]) -> Amount:
         """Choose resources from a row of free ones to make up amounts by kind.
 
-        Whole resources come first, then parts of those that can be divided; those of a rest kind
-        are only given whole.
+        Takes whole resources first, then parts of those that can be divided. Resources of a rest
+        kind are taken whole only.
         """
         left = list(wanted)
         taken = [0] * len(free)

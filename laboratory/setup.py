@@ -1,4 +1,4 @@
-"""The version, which `allocator/__init__.py` declares, and what follows from it."""
+"""Package metadata that depends on the version, which `allocator/__init__.py` declares."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ declared = (HERE.parent / "allocator" / "__init__.py").read_text(encoding="utf-8
 (version,) = re.findall(r'(?m)^__version__ = "(.*)"$', declared)
 
 setup(
-    script_name="setup.py",  # which setuptools leaves out of the package, then
+    script_name="setup.py",  # so that setuptools leaves this file out of the package
     version=version,
     install_requires=[
         "joblib>=1.6,<2",

@@ -101,7 +101,8 @@ def advise(days: Sequence[ReadDay], seeds: int, spread: Spread, tell: Told) -> A
     finalists = [each for each in player.best(tried, now, FINALISTS) if each.name != base.name]
     player.play([base, *finalists, *cut], range(1, seeds + 1), to_come=0)
     compared = {each.name: player.compared(each, base) for each in tried if each.name != base.name}
-    # Those played with all seeds first, because only they have intervals; then by completion time.
+    # First the candidates played with all seeds, because only these have intervals; among equals,
+    # by the time until tasks end.
     order = sorted(compared.values(), key=lambda each: (-each.runs, each.stay_s))
     candidates = {each.name: each for each in tried}
     of_quotas = player.compared(cut[0], base) if cut else None
@@ -122,10 +123,7 @@ def advise(days: Sequence[ReadDay], seeds: int, spread: Spread, tell: Told) -> A
 
 
 class _Player:
-    """Plays candidates, and keeps their runs.
-
-    runs: by the candidate's name.
-    """
+    """Plays candidates, and keeps their runs in `runs`, by the candidate's name."""
 
     def __init__(self, days: Sequence[Day], spread: Spread, tell: Told) -> None:
         self.runs: defaultdict[str, list[AdviceRun]] = defaultdict(list)
@@ -135,7 +133,10 @@ class _Player:
         self._done = 0
 
     def play(self, candidates: Sequence[Candidate], seeds: Iterable[int], *, to_come: int) -> None:
-        """Play candidates on all days with some seeds; `to_come` more runs per day may follow."""
+        """Play candidates on all days with the given seeds.
+
+        to_come: how many more runs per day may follow, for the total that progress reports state.
+        """
         cells = [
             AdviceCell(candidate, day, seed)
             for seed in seeds
@@ -167,6 +168,10 @@ class _Player:
         return never_began, sum(run.figures.stay_s for run in runs)
 
     def compared(self, candidate: Candidate, base: Candidate) -> Comparison:
-        """Compare a candidate with the policy in force, preferring runs that did not select it."""
+        """Compare a candidate with the policy in force.
+
+        Uses its runs with seeds other than 0 if there are any, because those with seed 0 decided
+        which candidates are compared.
+        """
         runs = self.runs[candidate.name]
         return compare([run for run in runs if run.seed] or runs, self.runs[base.name])

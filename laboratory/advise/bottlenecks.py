@@ -37,14 +37,14 @@ LOWER = 0.9
 
 @dataclass(frozen=True, slots=True)
 class Bottleneck:
-    """The only agents that some frameworks may use, and too few for them.
+    """A set of agents too small for the frameworks that may use no others.
 
     agents: host names.
     of: number of all agents.
     frameworks, roles: those limited to these agents.
     waiting: mean number of their waiting tasks at these moments.
-    level: agents that each of them would have in the fairest allocation.
-    next_level: the same for the next cut; infinite if all others have what they want.
+    level: number of agents that each of these frameworks would have in the fairest allocation.
+    next_level: the level of the next cut; infinite if all other frameworks have what they want.
     free: fraction of the other agents that was free.
     part: fraction of all moments at which it was found.
     """

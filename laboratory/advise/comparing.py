@@ -36,7 +36,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MeasureChange:
-    """The difference of a figure from that under the policy in force.
+    """The change of a figure from its value under the policy in force.
 
     by: as a fraction of the figure (0.1: a tenth more), or in the figure's own unit.
     """
@@ -71,11 +71,12 @@ class RoleChanges:
 class Comparison:
     """A candidate compared with the policy in force.
 
-    runs: number of runs.
-    stays: the observations behind `stay`.
-    stay, wait: over all roles, as fractions.
-    packed: as a difference of fractions.
-    never_began_before, never_began: tasks that never started, over all runs compared.
+    runs: number of the candidate's runs.
+    stay, wait: relative change, over all roles, of the time until tasks end, and until they start.
+    stays: the observations that `stay` summarizes.
+    packed: change of `DayFigures.packed`, a difference of two fractions.
+    never_began_before, never_began: number of tasks that never started, over all runs compared,
+        under the policy in force and under the candidate.
     """
 
     name: str
@@ -105,7 +106,7 @@ Measure = Callable[[AdviceRun], float]
 
 
 def judge(differences: Sequence[float]) -> MeasureChange:
-    """Classify differences, one for each observation."""
+    """Summarize and classify differences, of which there is one per observation."""
     there = [each for each in differences if not np.isnan(each)]
     by = interval(there)
     if not there or all(abs(each) < 1e-9 for each in there):

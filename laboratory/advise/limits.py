@@ -32,7 +32,7 @@ OFTEN = 0.1
 ALWAYS = 0.9
 
 ROOM = 1.1
-"""An advised amount exceeds the maximum use by this factor."""
+"""An advised amount is the maximum use times this factor."""
 
 
 class Sort(StrEnum):
@@ -83,7 +83,11 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class _Looked:
-    """A day at its sampled moments: total and free amounts of the cluster, (S, R); its tasks."""
+    """A day, sampled at the moments `at_ms` (S,).
+
+    table: its tasks.
+    total, free (S, R): amounts of the cluster at each moment.
+    """
 
     day: Day
     table: TaskTable
@@ -97,12 +101,12 @@ class _Looked:
         return np.array(mine, bool)[self.table.role]
 
     def used(self, mask: Bools) -> Floats:
-        """Amounts used by some tasks, (S, R)."""
+        """Amounts that the selected tasks use at each moment, (S, R)."""
         table = self.table
         return amounts_at(table.need[mask], table.start[mask], table.end[mask], self.at_ms)
 
     def waiting(self, mask: Bools) -> tuple[Bools, Floats]:
-        """When some of the tasks wait, (S,), and their mean need, (S, R)."""
+        """Whether any selected task waits at each moment, (S,), and the waiting ones' mean need."""
         t = self.table
         begin, end = t.wanted[mask], t.start[mask]
         count = count_at(begin, end, self.at_ms)
@@ -226,7 +230,7 @@ def _weight(look: _Looked, role: str, weight: float) -> Bound:
 
 
 def _peak(look: _Looked, mask: Bools, column: int) -> float:
-    """The maximum of a resource that some tasks used at a time."""
+    """The maximum of a resource that the selected tasks used at the same time."""
     table = look.table
     times = np.unique(table.start[mask])
     times = times[np.isfinite(times)]

@@ -25,8 +25,9 @@ NEVER = float("inf")
 class TaskTable:
     """Tasks as columns; times are in ms from the beginning of the day.
 
-    roles, who: names by number; `who` are ids of frameworks with their roles.
-    role, of (T,): numbers.
+    roles: paths of the roles.
+    who: pairs of a framework's id and a role.
+    role, of (T,): index of each task's entry in `roles`, and in `who`.
     need (T, R), thousandths.
     wanted, start, end (T,): infinite if it did not happen.
     """
@@ -174,8 +175,7 @@ class DayFigures:
     stay_s: of a role's tasks, from when they were wanted to their ends; the geometric mean over the
         roles, so that each role counts alike.
     last_s: end of the last task, from the beginning of the day.
-    packed: used fraction of the fullest resource of the cluster while tasks waited; NaN: none ever
-        did.
+    packed: used fraction of the cluster's fullest resource while tasks waited; NaN if none did.
     used: used fraction of each resource, mean over the recorded time.
     """
 
@@ -228,7 +228,7 @@ def measure(day: Day, table: TaskTable, end_ms: float) -> DayFigures:
 
 
 def _by(times: Floats, end_ms: float) -> Floats:
-    """Replace the times of events that did not happen by the end."""
+    """Replace infinite times, of events that did not happen, by the end of the day."""
     return np.where(np.isinf(times), end_ms, times)
 
 

@@ -21,7 +21,7 @@ from laboratory.workloads.recorded_day import Day
 
 
 class Past(NamedTuple):
-    """How much past use counts: the section `[fairness]`; a half-life of 0: not at all."""
+    """The section `[fairness]`: how much past use counts; a half-life of 0: not at all."""
 
     half_life_s: int
     usage_weight: float
@@ -72,7 +72,7 @@ def in_words(spec: PolicySpec) -> str:
 
 
 def plain(spec: PolicySpec) -> PolicySpec:
-    """The same without settings that equal the defaults."""
+    """Remove settings that equal the defaults."""
     entry = POLICIES[spec.name]
     selection = "" if spec.selection in entry.selections[:1] else spec.selection
     chosen = spec.parameters.items()
@@ -125,7 +125,7 @@ def changes(spec: PolicySpec, now: PolicySpec) -> int:
     )
 
 
-# How much past use counts, where tenants come and go.
+# Candidates for how much past use counts, if roles come and go.
 
 ABSENCE_MS = 60_000
 """A role that wants nothing for this long, and then something again, has come back."""
@@ -137,7 +137,7 @@ PAST_WEIGHTS = (0.5, 1.0)
 
 
 def absences_ms(day: Day) -> list[int]:
-    """For how long roles wanted nothing before they came back, one for each return."""
+    """How long each role wanted nothing before it came back: one duration per return."""
     wants: dict[str, list[tuple[int, int]]] = {}
     for task in day.ran:
         wants.setdefault(task.role, []).append((task.wanted_ms, task.end_ms))
@@ -154,8 +154,8 @@ def absences_ms(day: Day) -> list[int]:
 def pasts_of(days: Sequence[Day], spec: PolicySpec) -> list[Past]:
     """List how past use might count under a policy, on the days to be played.
 
-    None if it plans (plans ignore the past), or if no role comes back. A half-life longer than the
-    days is left out: playing them would not show its effect.
+    The list is empty if the policy plans (plans ignore the past), or if no role comes back. It
+    omits half-lives longer than the days, whose effect these would not show.
     """
     back_ms = [absence_ms for day in days for absence_ms in absences_ms(day)]
     if POLICIES[spec.name].criterion is None or not back_ms:
@@ -198,7 +198,7 @@ class AdviceCell:
 class AdviceRun:
     """The result of a cell.
 
-    offers, declines, decisions, cycles: their numbers.
+    offers, declines, decisions, cycles: how many there were.
     busy_s: total time that the allocator took, in real time.
     span_s: the time played, in time of the day.
     """

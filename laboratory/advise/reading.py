@@ -15,13 +15,13 @@ from laboratory.workloads.recorded_day import Day, DayAgent, DayRecorder, Ran, w
 # The part of a day to play: the one with most waiting tasks, because policies differ there.
 
 STEP_MS = 60_000
-"""Parts begin at whole minutes of the day."""
+"""A part to play begins at a multiple of this."""
 
 SETTLE_MS = 10_000
 """Delay for tasks that waited at the beginning of a part, so that running tasks come first."""
 
 WAITS_MS = 1_000
-"""A task that starts sooner, within a cycle, does not count as waiting."""
+"""A task that starts sooner than this does not count as waiting: allocation takes a cycle."""
 
 
 def busiest(day: Day, hours: float) -> Day:

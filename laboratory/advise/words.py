@@ -38,7 +38,7 @@ GUESSED = (
 
 
 class Table(NamedTuple):
-    """A table of texts; heads that begin with > are of numeric columns."""
+    """A table of texts. A head that begins with > marks a column of numbers."""
 
     title: str
     heads: list[str]

@@ -125,12 +125,12 @@ _told: list[int] = []
 
 @contextmanager
 def on_sidecar(target: str | None, *, force: bool) -> Iterator[int]:
-    """A context to play in: on our own sidecars, or on a borrowed one that is restored afterwards.
+    """Context for playing on our own sidecars, or on a borrowed one, which is restored at the end.
 
     Ends the command with a one-line reason if nothing can be played. SIGTERM has the effect of
     Ctrl-C; the code inside must call `end_if_told` regularly.
 
-    Yields when our master began to lead, in microseconds.
+    Yields the time at which our master claims to have been elected, in microseconds.
     """
     from laboratory.experiments.runs import WorkerFailedError
     from laboratory.links.base import LinkDownError
@@ -177,7 +177,7 @@ def _check_tokens(target: str) -> None:
 
 @contextmanager
 def _as_told() -> Iterator[None]:
-    """Exit if an error follows a signal: `_end` inside a lock's own code raises another one."""
+    """Exit if an error follows a signal: in the code of a lock, `_end` causes another exception."""
     try:
         yield
     except Exception:
@@ -194,6 +194,6 @@ def _end(number: int, _frame: FrameType | None) -> NoReturn:
 
 
 def end_if_told() -> None:
-    """Exit if a signal was received but `_end` had no effect: C callbacks swallow exceptions."""
+    """Exit if a signal was received but a C callback swallowed the exception that `_end` raised."""
     if _told:
         sys.exit(128 + _told[0])

@@ -30,7 +30,7 @@ differences, damage, or no tasks to run, 2 wrong usage.
 class DayComparison:
     """The comparison of a recorded day under several policies.
 
-    `make`: constructor of the replay's allocators; it records the day that they replay.
+    `make`: constructor of the replay's allocators, which record the day that they replay.
     """
 
     def __init__(self, specs: Sequence["PolicySpec"], out: Path | None) -> None:

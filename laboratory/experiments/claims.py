@@ -2,8 +2,8 @@
 
 Each seed is a workload that all policies play, so differences are taken seed by seed and their mean
 is given with a 95 % confidence interval (Student's t). A claim that one value is larger holds if
-the whole interval is above zero; a claim that two values are about equal, if the whole interval is
-inside the margin. Otherwise the claim is not shown, or the contrary is.
+the whole interval is above zero. A claim that two values are about equal holds if the whole
+interval is inside the margin. Otherwise the claim is not shown, or the contrary is shown.
 
 The allocator runs in this process; its decisions do not depend on how it is reached.
 
@@ -44,7 +44,8 @@ MARGIN = 2.0
 
 EARLY_S = (20, 40)
 LATE_S = (60, 360)
-"""If agents register one by one, at 0, 10 and 20 s: just filled, and the five minutes after."""
+"""Periods of runs whose agents register one by one, at 0, 10 and 20 s: `EARLY_S` when the cluster
+has just been filled, `LATE_S` the five minutes after."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -303,7 +304,7 @@ def judge_claim(
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The result of one run of each case for a claim; no proof, as there is no interval.
+    """A claim's measure by a single run of each case: no proof, as there is no interval.
 
     value: the claim's measure.
     """

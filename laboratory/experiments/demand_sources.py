@@ -1,8 +1,8 @@
 """The cost of not knowing the needs of Spark's executors.
 
-The same jobs are played without demands (all free resources are offered, as Mesos's own allocator
-does), with demands learned for each framework, with those remembered from earlier frameworks, and
-with those set by operators' rules. Spark itself cannot declare them.
+The same jobs are played with four sources of demands: none (all free resources of an agent are
+offered, as by Mesos's own allocator); learned from each framework; remembered from earlier
+frameworks; and set by operators' rules. Spark itself cannot declare demands.
 """
 
 from collections.abc import Iterable

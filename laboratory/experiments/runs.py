@@ -84,11 +84,11 @@ def result_of(run: ExperimentRun, played: Played) -> Result:
 
 # Runs of scenarios against real sidecars, several at a time, each in a process of its own.
 #
-# A sidecar serves one master, so every worker has its own sidecar, plays its runs on it one after
-# another, and switches the policy in between as an operator would.
+# A sidecar serves one master, so every worker has a sidecar of its own. It plays its runs on it one
+# after another, and switches the policy in between as an operator would.
 #
-# If this process ends for any reason, all others end, too: workers notice that their connection is
-# closed, the kernel kills the sidecars, and `scratch_directory` removes its files.
+# If this process ends for any reason, the others end, too: workers exit when their connection is
+# closed, the kernel kills the sidecars, and `scratch_directory` removes the files.
 
 Watch = Callable[[str, int], None]
 
@@ -195,7 +195,7 @@ class _Worker:
 def _play_in(
     team: Sequence[_Worker], runs: Sequence[ExperimentRun], watch: Watch
 ) -> Iterator[Result]:
-    """Give every worker a run, and another when it is done, until none is left."""
+    """Give each worker a run, and another whenever it has finished one, until all are done."""
     waiting = deque(runs)
     busy = {worker.connection: worker for worker in team}
     for worker in team:

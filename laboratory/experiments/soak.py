@@ -1,4 +1,4 @@
-"""Soak a real sidecar: a random cluster with faults, and periodic comparison of the books."""
+"""Soak test of a real sidecar: a random cluster with faults, whose books are compared at times."""
 
 from collections.abc import Callable
 from functools import partial
@@ -56,9 +56,9 @@ class Soak:
         started_us: int = 1,
         watch: Callable[[JobProgress], None] | None = None,
     ) -> None:
-        """Play it to its end.
+        """Play the random cluster to its end.
 
-        policy: set first; None: the sidecar keeps its own.
+        policy: the policy to set first; None: keep the sidecar's.
         started_us: when our master began to lead; the newer of two masters gets the sidecar.
         watch: called from time to time with the progress.
         Raises LinkDownError if no sidecar answers.

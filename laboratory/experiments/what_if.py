@@ -151,8 +151,8 @@ MOSTLY = 0.9
 def greedy(day: Day) -> dict[Who, Quantities]:
     """Find the frameworks that take offers whole, and what one task of each needs.
 
-    Such a framework states what a task needs, returned nothing of any offer that it accepted, and
-    did not return it task by task.
+    Such a framework states what a task needs. It used each accepted offer completely, and released
+    it in one piece rather than task by task.
     """
     pieces: defaultdict[Who, list[Ran]] = defaultdict(list)
     for task in day.ran:
@@ -160,7 +160,7 @@ def greedy(day: Day) -> dict[Who, Quantities]:
     found = {}
     for who, tasks in pieces.items():
         need = _stated(day, *who)
-        # It is unknown how tasks from before the beginning of the day were accepted.
+        # Leave out tasks that ran before the day began: how they were accepted is unknown.
         whole = sum(task.whole for task in tasks) >= MOSTLY * len(tasks)
         several = need and any(task.need != need for task in tasks)
         if whole and several and all(times(task.need, need) for task in tasks):

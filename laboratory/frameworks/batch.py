@@ -67,7 +67,7 @@ class Manner:
 
 
 class StageRun(NamedTuple):
-    """A running task of the job; numbers follow the order in which tasks were wanted."""
+    """A running task of the job; tasks are numbered in the order in which they were wanted."""
 
     number: int
     task: Wanted
@@ -76,10 +76,10 @@ class StageRun(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Place:
-    """A Mesos task: it runs one task of the job, or several if offers are taken whole.
+    """A Mesos task, in which one task of the job runs, or several if offers are taken whole.
 
-    size: what one of them needs.
-    lanes: how many it started with.
+    size: the need of each task of the job that runs in it.
+    lanes: number of tasks of the job that it started with.
     """
 
     size: Amount
@@ -88,7 +88,7 @@ class Place:
 
 
 Launch = tuple[Amount, Amount, int]
-"""A Mesos task to launch: size of the tasks inside, total amount, limit on tasks inside."""
+"""A Mesos task to launch: need of each task of the job in it, total amount, most tasks in it."""
 
 
 ORDERS_MAX = 120
@@ -116,7 +116,7 @@ class BatchJob:
 
     It suppresses offers while no task waits. Tasks lost with their agent run again.
 
-    left: called once when the framework has left; with whether it was cancelled.
+    left: called once when the framework has left, with True if it was cancelled.
     started: called once when the first task starts.
     """
 
@@ -277,7 +277,7 @@ class BatchJob:
                 self._begin(task, place)
 
     def _begin(self, task: Task, place: Place) -> None:
-        """Start the next task of a place's size."""
+        """Start the next waiting task of the size that the place runs."""
         queue, heap = self._waiting[place.size], self._master.event_heap
         run = StageRun(*queue.popleft(), heap.now_ms)
         if not queue:
@@ -312,7 +312,7 @@ class BatchJob:
 
 
 class TaskQueue(BatchJob):
-    """Equal tasks, each of which returns its resources. It leaves an agent when asked to.
+    """A job of equal tasks, each a Mesos task of its own. It leaves an agent when asked to.
 
     need: thousandths
     durations_ms: one for each task, in launch order.
@@ -383,7 +383,7 @@ class RecordedFramework(BatchJob):
             master.event_heap.at(max(task.wanted_ms, now_ms), partial(self._want, task))
 
     def lost(self, tasks: list[Task]) -> None:
-        """Queue them again, to run from the beginning."""
+        """Queue lost tasks again, to run from the beginning."""
         for begun in tasks:
             for run in self.running.pop(begun).running:
                 self._want(run.task)

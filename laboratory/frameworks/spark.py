@@ -234,10 +234,10 @@ def open_matching(
 # Each job is a framework of its own. Offers whose agents do not meet the constraints are declined
 # for ``rejectOfferDurationForUnmetConstraints``. On the others executors are placed one by one,
 # round-robin, while any fits. The rest is declined: for ``rejectOfferDurationForReachedMaxCores``
-# if the job has all its cores, else for Mesos's default of 5 s. So is everything while the job has
-# as many executors as dynamic allocation wants, or is stopping. When an executor ends, the driver
-# revives its offers, even if the job is stopping: that removes every filter, and causes a useless
-# round of offers. Spark never suppresses offers.
+# if the job has all its cores, else for Mesos's default of 5 s. While the job has as many executors
+# as dynamic allocation wants, or is stopping, it declines every offer. When an executor ends, the
+# driver revives its offers. It does so even if the job is stopping, which removes every filter and
+# causes a useless round of offers. Spark never suppresses offers.
 #
 # Not modelled, as nothing here needs it: data locality (``spark.locality.wait``), and agents on
 # which executors fail.
@@ -511,8 +511,8 @@ class CoarseSpark(ExecutorPool):
 #
 # Each Spark task is a Mesos task with one core. The first on an agent also starts an executor that
 # has the memory and its own cores (``spark.mesos.mesosExecutor.cores``) and stays until the job
-# ends; later tasks take a core and no memory. So an offer of one core and nothing else is accepted
-# only on an agent with an executor.
+# ends; later tasks take a core and no memory. So an offer of a single core is accepted only on an
+# agent that has an executor.
 #
 # Tasks are placed round-robin over the offers. The rest of a used offer is refused for a second,
 # any other offer for Mesos's default of 5 s, or for ``rejectOfferDurationForUnmetConstraints`` if

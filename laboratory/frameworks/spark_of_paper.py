@@ -130,7 +130,7 @@ class SparkJob(ExecutorPool):
             self._master.decline(live, refuse_ms)
 
     def _has_enough(self) -> bool:
-        """Whether more executors would be idle; checked only by jobs that release idle ones."""
+        """Whether more executors would be idle; always False unless idle ones are released."""
         return self.job.habits.release_idle and not self.stages.waiting
 
     def _round_robin(self, offers: Sequence[Offer]) -> list[int]:

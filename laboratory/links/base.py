@@ -19,7 +19,7 @@ class LinkDownError(ConnectionError):
 class Opening:
     """The beginning of a session: the master's options, then the whole state.
 
-    state: gives the events that build up the ledger's state, for a number of kinds that the
+    state: returns the events that build up the ledger's state, given the number of kinds that the
         allocator distinguishes (0: not stated).
     sequence: number of the last batch that the state includes.
     """
@@ -86,7 +86,7 @@ class DirectLink:
 
     `exchange` raises PolicyFailedError if the policy fails.
 
-    allocator: that of the current session; each `open` makes a new one.
+    allocator: the current session's; each `open` makes a new one.
     """
 
     def __init__(self, build_policy: Callable[[PolicySpec], Policy], settings: Settings) -> None:

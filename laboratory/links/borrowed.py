@@ -68,14 +68,15 @@ def borrowed(
 ) -> Iterator[int]:
     """Use a sidecar, and restore its policy at the end, even after an error.
 
-    A session's state ends with it, and runs change only the policy, by `set_policy`. If they did
-    not, or an operator has set another policy since, nothing is restored.
+    The policy is all that needs to be restored: other state of a session ends with it, and runs
+    change only the policy, by `set_policy`. If no run has changed it, or an operator has set
+    another policy since, it is left as it is.
 
     force: take the sidecar from the master that uses it. That master reconnects repeatedly, and
-    gets it back after our last session.
-    note: called with one line that says why nothing is restored.
-    Yields when our master began to lead, in microseconds: a real master is newer, so it wins,
-        unless `force` is given.
+        gets it back after our last session.
+    note: called with one line that says why the policy is not restored.
+    Yields the time at which our master claims to have been elected, in microseconds. A sidecar
+        serves the master elected last: any real one, or ours if `force` is given.
     Raises SidecarBusyError if a master uses the sidecar and `force` is not given.
     Raises LinkDownError if no sidecar answers, SidecarRefusedError if it rejects a request; at
         the end they name the policy that could not be restored.
@@ -134,7 +135,7 @@ def _set_back(
 
 
 def _told(error: grpc.RpcError) -> tuple[grpc.StatusCode, str]:
-    """Return the reason why a call failed."""
+    """Return the status and the message of a failed call."""
     call = cast("grpc.Call", error)
     return call.code(), call.details() or call.code().name
 

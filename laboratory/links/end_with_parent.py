@@ -13,7 +13,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def ending_with_us(command: Sequence[str]) -> list[str]:
-    """Wrap a command: its process ends with this process, or with the thread that starts it."""
+    """Wrap a command so that it is killed when this process, or the calling thread, ends."""
     if sys.platform != "linux":
         return list(command)
     return [sys.executable, "-m", __name__, str(os.getpid()), *command]

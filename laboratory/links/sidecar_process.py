@@ -68,7 +68,10 @@ def observer_of(pid: int) -> int | None:
 
 
 def lowest_free_descriptor(pid: int) -> int:
-    """Return a process's lowest free descriptor number; as a limit it prevents new descriptors."""
+    """Return a process's lowest free descriptor number.
+
+    With this number as RLIMIT_NOFILE the process cannot open another descriptor.
+    """
     taken = {int(each.name) for each in Path(f"/proc/{pid}/fd").iterdir()}
     return next(number for number in range(len(taken) + 1) if number not in taken)
 
@@ -80,8 +83,8 @@ def free_port() -> int:
         return port
 
 
-# A directory that is removed when this process ends for any reason.
-# The sweeper's standard input closes with this process. Others may still write; hence the retries.
+# A program that removes a directory when this process ends for any reason: then its standard input
+# closes. It retries, because other processes may still write into the directory.
 _SWEEPER = """
 import os, shutil, sys, time
 sys.stdin.read()
@@ -98,7 +101,7 @@ def scratch_directory(prefix: str) -> Iterator[Path]:
     """Make a directory that is removed at the end, even if this process is killed."""
     with (
         tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as directory,
-        # In a session of its own, so that Ctrl-C on the terminal does not end the sweeper.
+        # A new session protects the program from Ctrl-C on the terminal.
         subprocess.Popen(  # noqa: S603 - our own interpreter and program
             [sys.executable, "-I", "-S", "-c", _SWEEPER, directory],
             stdin=subprocess.PIPE,
@@ -154,7 +157,7 @@ class SidecarProcess:
             raise
 
     def _start(self) -> None:
-        # In a session of its own: Ctrl-C on the terminal reaches us, and we stop it in order.
+        # A new session, so that Ctrl-C on the terminal reaches only us; we then stop the sidecar.
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
                 self._command,

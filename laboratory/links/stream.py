@@ -28,11 +28,11 @@ UNANSWERED_MAX = 8
 """Read answers once this many are due: a sidecar does not wait for slow readers."""
 
 _GOING_AWAY = (pb.ERROR_CODE_SHUTDOWN,)
-"""Reasons for the end of a session after which to reconnect; others are defects and raised."""
+"""Errors that end a session and permit to reconnect; any other one is a defect, and raised."""
 
 
 class Caller:
-    """The module's identity: one instance over all its sessions."""
+    """The module's identity, which is the same in all of its sessions."""
 
     def __init__(self, started_us: int = 1) -> None:
         self._instance_id = uuid4().hex

@@ -36,9 +36,9 @@ class Timing:
 class RegisteredFramework:
     """A subscribed framework.
 
-    waiting: it has not had an offer yet.
-    roles: all that it ever subscribed to; it may still hold something in each.
-    offers, tasks: live ones, oldest first.
+    waiting: whether it is still waiting for its first offer.
+    roles: all roles that it ever subscribed to, because it may still hold resources in each.
+    offers, tasks: its current ones, oldest first.
     """
 
     framework: Framework
@@ -86,7 +86,8 @@ class Cycles:
         # Unanswered inverse offers, as pairs of framework and agent.
         self.inverse: set[tuple[int, int]] = set()
         self.look: Callable[[Sequence[Offer]], None] = lambda _offers: None
-        # Hostile frameworks: the sidecar corrects their input, so its decisions may be rejected.
+        # Hostile frameworks. The sidecar corrects their input and the master does not, so the
+        # master may reject decisions for them.
         self.excused: set[int] = set()
 
     def begin(self) -> None:
@@ -106,7 +107,7 @@ class Cycles:
 
     def _tick(self) -> None:
         self.event_heap.after(self.interval_ms, self._tick, Priority.CYCLE)
-        # A cycle over all agents covers those triggered.
+        # A cycle over all agents includes the triggered ones.
         self._triggered = set()
         self._run(())
 
@@ -122,7 +123,7 @@ class Cycles:
         decisions = self.session.exchange(self.event_heap.now_ms, agents)
         if not len(decisions) and not len(decisions.reclaims.framework):
             return
-        # Decisions may take time; they are judged against the books at their arrival.
+        # If decisions take time, they are judged against the books as of their arrival.
         take = partial(self._take, decisions, self.session.sequence, self.session.number)
         if self.timing.decision_ms:
             self.event_heap.after(self.timing.decision_ms, take)
@@ -131,7 +132,7 @@ class Cycles:
 
     def _take(self, decisions: Decisions, sequence: int, session: int) -> None:
         """Judge decisions, report their outcomes, and make the offers."""
-        # Their session has ended.
+        # Drop the decisions of a session that has ended.
         if session != self.session.number:
             return
         offers: dict[int, list[Offer]] = defaultdict(list)
@@ -154,7 +155,7 @@ class Cycles:
     def _judged(
         self, decisions: Decisions, sequence: int
     ) -> Iterator[tuple[Decision, GateVerdict]]:
-        """Judge decisions, and book what each gives before the next one is judged."""
+        """Judge decisions in order, and book each offer before the next decision is judged."""
         quotas, rows = QuotaBook(self.ledger), list(_one_by_one(decisions))
         ends = {first: first + count for first, count in decisions.gangs}
         at = 0
@@ -168,7 +169,7 @@ class Cycles:
             at = end
 
     def _judge(self, decision: Decision, sequence: int, quotas: QuotaBook) -> GateVerdict:
-        """Judge a decision, and book what it gives."""
+        """Judge a decision, and book the resulting offer."""
         verdict = judge(self.ledger, decision, sequence, self.event_heap.now_ms, quotas)
         if verdict.amount:
             place = (decision.role, decision.agent)
@@ -179,7 +180,7 @@ class Cycles:
     def _take_back(
         self, decision: Decision, verdict: GateVerdict, quotas: QuotaBook
     ) -> GateVerdict:
-        """Undo a decision for a gang that cannot be offered whole."""
+        """Undo the offer of one decision of a gang, because the gang cannot be offered whole."""
         if not verdict.amount:
             return verdict
         place = (decision.role, decision.agent)
@@ -190,8 +191,9 @@ class Cycles:
     def _is_excused(self, decision: Decision) -> bool:
         """Whether the sidecar lacks the information to avoid this rejection.
 
-        It does not know which roles may use which part of a rest kind, nor which quota each part
-        counts against; and it corrects some input of hostile frameworks.
+        It does not know which roles may use which part of a rest kind (several kinds merged into
+        one), nor which quota each part counts against. It also corrects input of hostile
+        frameworks, which the master takes as it is.
         """
         rest = any(kind.rest for kind in self.ledger.kinds.kinds)
         return rest or decision.framework in self.excused

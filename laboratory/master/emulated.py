@@ -6,10 +6,10 @@ change and fail over, operators' calls, and failover to another master. Time is 
 over all agents each allocation interval, another when Mesos triggers one, and the next action as
 soon as the decisions arrive.
 
-It also does what the module does: snapshots with filters, gates and outcomes in the same order,
-rows that wait, a pause that is sent only while the master recovers, and a fallback whose offers are
-sent as holdings. The fallback is simple and runs only on request (`fall_back`), because simulated
-time stops without a sidecar.
+It also plays the module's part: it sends snapshots with filters, applies the gates and reports
+outcomes in the same order, collects rows into events, sends a pause only while the master recovers,
+and reports the offers of its fallback as holdings. The fallback is simple and runs only on request
+(`fall_back`), because simulated time stops without a sidecar.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -158,7 +158,7 @@ class EmulatedMaster:
     def step(self, until_ms: int | None = None) -> bool:
         """Do the next action; False if there is none up to and including `until_ms`.
 
-        Pending events are sent before time advances, so that both sides count from the same moment.
+        Pending events are sent before time advances, so that master and sidecar date them alike.
         """
         next_ms = self.event_heap.next_ms
         if next_ms is None or (until_ms is not None and next_ms > until_ms):
@@ -211,7 +211,7 @@ class EmulatedMaster:
         return self.ledger.agents[agent].info.attributes
 
     def inspect(self, look: Callable[[Sequence[Offer]], None]) -> None:
-        """Call `look` with the offers of each batch of decisions once they are booked."""
+        """Call `look` with the offers of each batch of decisions once the ledger has them."""
         self._cycles.look = look
 
     def excuse(self, framework: Framework, *, excused: bool = True) -> None:
@@ -227,7 +227,7 @@ class EmulatedMaster:
         return self._handle.get(framework) in self.ledger.frameworks
 
     def fall_back(self, agent: int, clients: Sequence[tuple[int, int]]) -> None:
-        """Make an offer of the agent without the sidecar, as if it were silent."""
+        """Offer an agent as the module's fallback would: without asking the sidecar."""
         self._cycles.fall_back(agent, clients)
 
     def rescind(self, agents: Iterable[int], refuse_ms: int = -1) -> None:
@@ -280,7 +280,7 @@ class EmulatedMaster:
         self.ledger.add_agent(agent, row)
         self.outbox.add(agent_event(agent, row, self.outbox.sparse(row.capacity)))
         self._note_use()
-        # Enough agents are back: resume offers.
+        # Resume offers once enough agents are back.
         recovery = self.ledger.recovery
         if recovery is not None and len(self.ledger.agents) >= recovery[0]:
             self._end_recovery()
@@ -349,7 +349,7 @@ class EmulatedMaster:
         there = self.outbox.sparse(capacity)
         self.outbox.add(UpdateAgent(agent, info.hostname, info.attributes, *where, knows, there))
         self._note_use()
-        # As in Mesos: offers are of the old resources.
+        # As in Mesos, rescind its offers, which contain the old resources.
         self.rescind([agent])
         if not row.active:
             self.activate_agent(agent, active=True)
@@ -513,7 +513,7 @@ class EmulatedMaster:
             add(launched, amount)
         used = tuple(launched)
         rest = minus(plus(converted, self._copies(offer, converted, used)), used)
-        # Unused results of conversions were never refused, so they get no filter.
+        # The framework did not refuse the unused results of conversions, so they get no filter.
         unused = least(rest, made)
         for back, filter_ms in ((unused, -1), (minus(rest, unused), refuse_ms)):
             if any(back):
@@ -553,20 +553,20 @@ class EmulatedMaster:
         return now, made
 
     def _may_create(self, agent: int, now: Amount, conversion: Conversion) -> bool:
-        """Whether it creates no second volume with the same id on an agent."""
+        """Whether the conversion avoids creating a volume that the agent already has."""
         capacity = tuple(self.ledger.agents[agent].capacity)
         there = self.resources_of(capacity) | self.resources_of(now)
         fresh = conversion.converted.keys() - conversion.consumed.keys()
         return not any(each.persistence and each in there for each in fresh)
 
     def _may_consume(self, offer: Offer, consumed: Amount) -> bool:
-        """Rescind other offers of shared volumes that it consumes; False if tasks use them."""
+        """Rescind other offers of the shared volumes to consume; False if tasks use a volume."""
         volumes = [
             row for row, value in enumerate(consumed) if value and self.ledger.table[row].shared
         ]
         if not volumes:
             return True
-        # Rescind other frameworks' offers with the volumes; tasks that use them cannot be removed.
+        # Offers that contain the volumes can be rescinded, but tasks that use them cannot.
         for member in self.members.values():
             others = [
                 each
@@ -614,9 +614,9 @@ class EmulatedMaster:
             pairs.add((role, agent)) if excluded else pairs.discard((role, agent))
         self.outbox.add(exclusions(places, excluded=excluded))
 
-    # Failover: the new master knows quotas and weights; the rest returns step by step. Agents
-    # report their tasks. Of a framework that has not resubscribed, the master may know the
-    # description, or only that it holds resources.
+    # Failover: the new master knows quotas and weights, and learns everything else step by step.
+    # Agents report their tasks. Until a framework resubscribes, the master may know its
+    # description from an agent, or only that it holds resources.
 
     def fail_over(
         self, agents_ms: Mapping[int, int], frameworks_ms: Sequence[tuple[Framework, int]]
@@ -652,7 +652,7 @@ class EmulatedMaster:
             self.event_heap.after(timeout_ms, partial(self._give_up, recovery))
 
     def _give_up(self, recovery: tuple[int, int]) -> None:
-        # Unless it has ended, or another failover has started a new one.
+        # Do nothing if that recovery has ended, or another failover has started a new one.
         if self.ledger.recovery is recovery:
             self._end_recovery()
 
@@ -681,7 +681,7 @@ class EmulatedMaster:
                 unknown.append(member)
         if running:
             self.outbox.add(Hold(self.outbox.holdings(running)))
-        # Agents know the FrameworkInfo of some frameworks only; arbitrarily, of even handles.
+        # Agents report the FrameworkInfo of some frameworks only: here, of those with even handles.
         for member in unknown:
             if member.handle % 2 == 0:
                 self._introduce(member, active=False)

@@ -33,7 +33,8 @@ from laboratory.resources import (
 class Bounded:
     """The part of an amount that quotas permit.
 
-    by_limit, by_headroom: whether a limit, or another role's guarantee, reduced it.
+    by_limit: whether a limit reduced the amount.
+    by_headroom: whether room kept for another role's guarantee reduced it.
     """
 
     amount: Amount
@@ -42,7 +43,7 @@ class Bounded:
 
 
 class QuotaBook:
-    """Consumption of roles, counted once and then charged with each offer."""
+    """What each role consumes of its quota: counted once, then updated with each offer."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -65,7 +66,7 @@ class QuotaBook:
             self.charge(self._ledger.path[handle], holding.both())
 
     def charge(self, path: str, amount: Amount) -> None:
-        """Charge an amount to a role; without quotas nothing is counted."""
+        """Charge an amount to a role and its ancestors; does nothing if no quota is set."""
         if not self._quotas:
             return
         roles = list(self._above(path))
@@ -77,7 +78,7 @@ class QuotaBook:
                     self.consumed[role][name] += value
 
     def bounded(self, path: str, amount: Amount) -> Bounded:
-        """Reduce an amount to what the role may have."""
+        """Reduce an amount to what quotas permit the role."""
         if not self._quotas:
             return Bounded(amount)
         table = self._ledger.table
@@ -89,8 +90,8 @@ class QuotaBook:
         limit = {name: self._limit(path, name) for name in wanted}
         headroom = {name: self._headroom(path, name) for name in wanted}
         most = {name: min(limit[name], headroom[name]) for name in wanted}
-        # Take it from the resources in turn; an indivisible one that is too large is skipped, as
-        # the next may fit.
+        # Spend the allowance on one resource after another; skip an indivisible one that is too
+        # large, because a later one may fit.
         left = list(amount)
         for row in counted:
             name = table[row].name
@@ -103,7 +104,7 @@ class QuotaBook:
         )
 
     def _limit(self, path: str, name: str) -> float:
-        """What the limits of the role and its ancestors leave."""
+        """The amount that the role may still consume under its limits and its ancestors'."""
         rooms = [
             max(0, self._quotas[role].limits[name] - self.consumed[role][name])
             for role in self._above(path)
@@ -112,7 +113,7 @@ class QuotaBook:
         return min(rooms, default=float("inf"))
 
     def _headroom(self, path: str, name: str) -> float:
-        """What guarantees leave; infinite if no other role's is unsatisfied."""
+        """The amount that other roles' unsatisfied guarantees leave; infinite if there are none."""
         required = sum(self._unsatisfied(role, name) for role in self._quotas)
         own = self._unsatisfied(lineage(path)[0], name)
         if required <= own:
@@ -126,7 +127,7 @@ class QuotaBook:
         return max(0, self._quotas[role].guarantees.get(name, 0) - self.consumed[role][name])
 
     def _above(self, path: str) -> Iterator[str]:
-        """Those of the role and its ancestors that have a quota."""
+        """Yield the role and its ancestors, without those that have no quota."""
         return (role for role in lineage(path) if role in self._quotas)
 
 
@@ -157,7 +158,7 @@ class Decision:
 class GateVerdict:
     """The outcome of a decision.
 
-    amount: to be offered, by resource; empty if nothing is.
+    amount: what to offer, by resource; empty if the decision yields no offer.
     """
 
     reason: Reason
@@ -173,12 +174,12 @@ def judge(
 ) -> GateVerdict:
     """Pass a decision through the gates; the books are not changed.
 
-    sequence: the batch that the decision answers: handles bound since then are stale.
-    quotas: charged with earlier decisions of the batch; None: counted afresh.
+    sequence: the batch that the decision answers. A handle bound later now means another object.
+    quotas: consumption that includes the earlier decisions of the batch; None: count it now.
     """
     # Do the handles still refer to what the sidecar meant?
     reason = _named(ledger, decision, sequence)
-    # Kinds are distinct, so more of them than are bound include an unknown one.
+    # Kinds are distinct: a decision with more kinds than are bound names an unknown one.
     if reason is None and len(decision.kinds) > len(ledger.kinds):
         reason = Reason.MALFORMED
     # May the framework get offers of the agent at all?
@@ -199,7 +200,7 @@ def judge(
         if bounded.by_limit:
             return GateVerdict(Reason.LIMIT)
         return GateVerdict(Reason.HEADROOM if bounded.by_headroom else Reason.BELOW_MINIMUM)
-    # The framework may have refused this much since.
+    # The framework may have refused this amount since the sidecar decided.
     filters = ledger.filters[decision.framework].get((decision.role, decision.agent), ())
     if any(f.expires_ms >= now_ms and f.covers(given) for f in filters):
         return GateVerdict(Reason.FILTERED)

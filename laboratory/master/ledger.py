@@ -40,7 +40,7 @@ class AgentRow:
     """An agent in the ledger.
 
     bound_sequence: number of the batch that binds its handle.
-    capacity, held: thousandths; by resource. After the capacity shrank, more may be held.
+    capacity, held: thousandths by resource. `held` may exceed a capacity that has shrunk.
     unavailable_ms: beginning and duration of its maintenance.
     """
 
@@ -118,9 +118,9 @@ class Quota:
 class Ledger:
     """Capacity, offers and use of a cluster.
 
-    names: of the plain resources, in the order of their rows.
-    minimum: thousandths; alternative amounts, one of which an offer must reach; empty: any offer
-        will do that is not empty.
+    names: names of the plain resources, in the order of their rows.
+    minimum: thousandths; alternative amounts, one of which an offer must reach; empty: any
+        non-empty offer will do.
     filter_gpus: whether agents with GPUs are only offered to frameworks with the capability.
     region: the master's; empty if it has none.
     table: resources by row.
@@ -190,7 +190,7 @@ class Ledger:
         return names
 
     def available(self, agent: int) -> Amount:
-        """The amounts of an agent that may be offered; a shared volume even if it is held."""
+        """The amounts of an agent that may be offered, including shared volumes in use."""
         row = self.agents[agent]
         free = padded(row.available(), len(self.zero))
         if len(row.capacity) <= len(self.zero):
@@ -355,7 +355,7 @@ class Ledger:
         while self._expiries and self._expiries[0][0] < now_ms:
             _, framework, place = heapq.heappop(self._expiries)
             filters = self.filters.get(framework, {})
-            # The entry may be outdated: check the filters themselves.
+            # The queued entry may be outdated: check the filters themselves.
             left = [f for f in filters.get(place, ()) if f.expires_ms >= now_ms]
             if left:
                 filters[place] = left

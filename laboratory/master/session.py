@@ -48,7 +48,7 @@ Row = tuple[int, int, int, Amount]
 class Outbox:
     """Events pending for the sidecar.
 
-    kinds: plain kinds at their beginning are columns of every event; others only if they occur.
+    kinds: its first, plain kinds are columns of every event; others only of events that use them.
     """
 
     def __init__(self, kinds: KindTable) -> None:
@@ -116,7 +116,7 @@ class Outbox:
     def outcome(self, decision: int, verdict: GateVerdict) -> None:
         by_kind = self.by_kind(verdict.amount) if verdict.reason == Reason.PARTIAL else ()
         following = self._first_decision + len(self._verdicts)
-        # One event holds consecutive decisions, with nothing in between.
+        # An event of outcomes must cover consecutive decisions, with no other rows in between.
         if self._releases or self._transitions or decision != following:
             self._close()
         if not self._verdicts:
@@ -154,7 +154,7 @@ class Outbox:
 
 
 def holdings(rows: list[Row], kinds: int) -> Holdings:
-    """Rows by kind as columns: those of the first `kinds` kinds, and others that occur."""
+    """Turn rows by kind into columns: the first `kinds` kinds, and others that occur."""
     place = np.array([row[:3] for row in rows], np.int64).reshape(len(rows), 3)
     return Holdings(
         place[:, 0], place[:, 1], place[:, 2], *columns([row[3] for row in rows], kinds)
@@ -227,7 +227,7 @@ class Roles:
     def begin(self) -> None:
         """Begin a session, with referenced roles only."""
         for path in [path for path in self.handle if not self._names[path]]:
-            # Within a session a handle keeps its role, so it is freed only here.
+            # A handle keeps its role within a session, so it can be freed only between sessions.
             handle = self.handle.pop(path)
             del self.path[handle], self._names[path]
             self._handles.give_back(handle)
@@ -333,7 +333,8 @@ class Record:
     time_ms, used, total: used and total amounts from each moment at which one of them changed.
     latency_s: wall time from sending each batch with a cycle to the last of its decisions.
     outcomes: outcomes of all decisions.
-    steady: outcomes of decisions before whose arrival nothing happened: they should all be valid.
+    steady: outcomes of decisions that no event could outdate, because none occurred between the
+        request and their arrival: all of them should be valid.
     waits_ms: from a framework's subscription to its first offer.
     fallbacks: offers that the master made without the sidecar.
     inverse_offers: how often a framework was asked to leave an agent.
@@ -375,7 +376,7 @@ class Record:
 
     @property
     def defects(self) -> Counter[Reason]:
-        """Those among the steady decisions: defects of the sidecar."""
+        """Rejections among the steady decisions, by reason: defects of the sidecar."""
         return _without_offered(self.steady)
 
 
@@ -383,7 +384,7 @@ def _without_offered(outcomes: Counter[Reason]) -> Counter[Reason]:
     return Counter({r: n for r, n in outcomes.items() if r != Reason.OFFERED})
 
 
-# The master's end of the session: batches out, decisions in, a snapshot after each break.
+# The master's end of the session: sends batches, takes decisions, reconnects with a snapshot.
 
 PAUSE_S = 0.1
 
@@ -418,7 +419,7 @@ class Session:
     def open(self) -> None:
         """Open a session; retries until patience runs out."""
         deadline_s = time.monotonic() + self.patience_s
-        # Pending events are in the books, and so in the snapshot.
+        # The books, and so the snapshot, include the pending events.
         self._outbox.drain()
         self.number += 1
         while True:

@@ -89,8 +89,9 @@ def pack_snapshot(
     """
     chunk, size, last_field = pb.SnapshotChunk(), 0, 0
     for piece in _pieces(events, bytes_max):
-        # A piece has one field. The sidecar reads the fields of a chunk in their order, so a piece
-        # that must be read after a later field begins a new chunk.
+        # A piece has one field. The sidecar reads the fields of a chunk in the order of their
+        # numbers, so a piece with a lower number begins a new chunk; so does a second value of a
+        # field that is not repeated.
         (descriptor, _), *more = piece.ListFields()
         field, single = descriptor.number, not descriptor.is_repeated
         assert not more
@@ -191,8 +192,8 @@ class ModuleSession:
 
     sequence: number of the last batch sent.
     answered: number of the last batch answered: every event up to it is applied.
-    more: a further part of the current answer is due.
-    unsettled: decisions received that have no outcome yet.
+    more: whether a further part of the current answer is due.
+    unsettled: number of received decisions whose outcomes have not been sent.
     """
 
     def __init__(self, greeting: Greeting) -> None:

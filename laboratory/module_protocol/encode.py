@@ -1,6 +1,6 @@
 """Conversion of a module's events to protobuf, and of the answer to decisions.
 
-The inverse of `allocator.wire.codec.decode`: an event that is written and read back is the same.
+The inverse of `allocator.wire.codec.decode`: decoding a written event gives an equal event.
 """
 
 from collections.abc import Callable
@@ -245,8 +245,8 @@ def _read_group(message: types.Holdings) -> Holdings:
 def read_decisions(message: pb.DecisionBatch) -> Decisions:
     """Read the answer to a batch, or a part of it, as a module does.
 
-    Raises WireError if the columns do not make rows, or an amount is out of range. Whether the
-        handles are bound is for the module to check.
+    Does not check that handles are bound: the module's gates do.
+    Raises WireError if columns differ in length, or an amount is out of range.
     """
     groups = tuple(proto_types.each(message.grants, _read_group, "grants"))
     asked = message.reclaims

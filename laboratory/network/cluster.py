@@ -25,9 +25,8 @@ def fair_shares(wanted: Ints, computers: int, least: Ints | None = None) -> Ints
 
     wanted (J,): tasks that run or wait.
     least (J,): minimum of each job, at most what it wants; the sum is at most `computers`.
-    Returns (J,): the sum is the smaller of `computers` and the sum of `wanted`. A remainder goes to
-    the
-        first jobs.
+    Returns (J,): computers of each job; their sum is the smaller of `computers` and the sum of
+        `wanted`. A remainder goes to the first jobs.
 
     Examples
     --------
@@ -340,6 +339,6 @@ class ClusterRun:
             self._kill(task)
         for task, computer in decision.start:
             self._begin(task, computer)
-        # Killed tasks wait again, but have already been decided on.
+        # Killed tasks wait again, but this decision has already covered them.
         again = self._scheduler.looks_again_s if self.slots.waiting.any() else np.inf
         self._decides_at = self.now_s + again

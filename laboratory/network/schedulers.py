@@ -1,8 +1,9 @@
 """Quincy's schedulers: the queue-based G, GF, GFP, GFH and GFPH, and the flow-based ones.
 
-With queues a task waits in the queues of its preferred computers and racks, and in the cluster's. A
-free computer takes the first ready task of its own queue, else of its rack's, else of the
-cluster's. With fairness, tasks of a job that has its share are not ready (section 3 of the paper).
+In the queue-based ones a task waits in the queues of its preferred computers, in those of its
+preferred racks, and in the cluster's. A free computer takes the first ready task of its own queue,
+else of its rack's, else of the cluster's. With fairness, tasks of a job that has its share are not
+ready (section 3 of the paper).
 
 References
 ----------
@@ -23,10 +24,10 @@ from laboratory.network.cluster import Decision, Slots, fair_shares
 from laboratory.network.workflow import Crossing, TaskState, WorkflowTask
 
 MARGIN = 5
-"""Hysteresis: a job this many tasks below its share is unblocked at once; not published."""
+"""Hysteresis: a job this many tasks below its share is unblocked at once; value not published."""
 
 DELAY_S = 10.0
-"""Hysteresis: a job below its share for this long is unblocked anyway; not published."""
+"""Hysteresis: a job below its share for this long is unblocked, too; value not published."""
 
 _STICKY_LOOKS_AGAIN_S = 1.0
 
@@ -115,7 +116,7 @@ class QueueScheduler:
                 decision.kill.extend(over)
                 free += [task.computer for task in over]
                 held[job] = shares[job]
-        # Own queues of all free computers first, as if tasks arrived one by one.
+        # First the own queues of all free computers, as if tasks arrived one by one.
         free.sort()
         for level in range(3):
             left = []
@@ -371,7 +372,7 @@ class FlowScheduler:
         elif wanted.sum() <= slots.for_tasks:
             least = most = wanted
         else:
-            # At least one each, if there are enough computers without killing tasks.
+            # Each job gets at least one computer, if that is possible without killing tasks.
             lacking = np.minimum(wanted, 1) > fixed
             lacking &= np.cumsum(lacking) <= usable.sum()
             least, most = fixed + lacking, wanted

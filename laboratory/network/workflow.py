@@ -62,7 +62,7 @@ class Input:
         return Crossing(in_rack - here, max(float(self.by_rack.sum()) - in_rack, 0.0))
 
     def worst_in_rack(self, rack: int) -> Crossing:
-        """The maximum that crosses for a computer of a rack."""
+        """The data that crosses switches if the task runs on the worst computer of a rack."""
         held = np.zeros(self.topology.computers)
         held[self.at] = self.gb
         least = float(held[self.topology.rack_of == rack].min())
@@ -70,7 +70,10 @@ class Input:
         return Crossing(in_rack - least, max(float(self.by_rack.sum()) - in_rack, 0.0))
 
     def worst(self) -> Crossing:
-        """The maximum that crosses for any computer: one in the rack that holds least."""
+        """The data that crosses if the task runs on the worst computer of all.
+
+        That computer is in the rack that holds the least input.
+        """
         return self.worst_in_rack(int(self.by_rack.argmin()))
 
     def preferred_computers(self) -> Ints:
@@ -82,8 +85,8 @@ class Input:
     def reads(self, computer: int) -> Iterator[Read]:
         """The transfers if the task runs there.
 
-        Data from a preferred computer, or from its own, is a separate transfer; the rest is one
-        transfer for each rack.
+        Data from a preferred computer, or from the computer itself, is a separate transfer. All
+        other data is one transfer for each rack.
         """
         topology, home = self.topology, self.topology.rack_of[computer]
         alone = (self.gb > PREFERRED_PART * self.total_gb) | (self.at == computer)

@@ -1,8 +1,8 @@
 """Pages of the papers (``docs/papers``), written from results kept as JSON.
 
-`allocator-lab reproduce pages` computes experiments, keeps each result beside the pages, and
-writes the pages from these. All numbers on the pages are computed. A kept result states its seed
-and number of trials.
+`allocator-lab reproduce pages` computes experiments, stores each result next to the pages, and
+writes the pages from the stored results. All numbers on the pages are computed. A stored result
+contains its seed and number of trials.
 """
 
 import json
@@ -46,7 +46,7 @@ Kept = tuple[PaperReport, Mapping[str, int]]
 
 
 def page_of(name: str) -> str:
-    """The page of an experiment: by the first word of its name, or by its paper."""
+    """The page of an experiment: the first word of its name, except for `ps-dsf-...`."""
     return "kesidis" if name.startswith("ps-dsf-") else name.split("-", maxsplit=1)[0]
 
 
@@ -83,7 +83,7 @@ def load(directory: Path, name: str) -> Kept | None:
 
 
 def form(report: PaperReport) -> tuple[Any, ...]:
-    """The structure of a report, without its numbers; a kept one that differs in it is stale."""
+    """The structure of a report, without its numbers; a stored report of another form is stale."""
     lines = [(panel.title, [line.name for line in panel.lines]) for panel in report.panels]
     shape = [(row.name, len(row.cells)) for row in report.rows]
     return report.name, report.title, report.source, report.columns, shape, lines

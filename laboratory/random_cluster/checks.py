@@ -42,8 +42,8 @@ def of_sidecar(target: str) -> Books:
 def differences(ours: Books, theirs: Books, *, offered: bool = True) -> list[str]:
     """List the differences between two books in the facts that both have.
 
-    offered: whether to distinguish offered from used: after a new session a sidecar counts as
-        used what was offered in the previous one.
+    offered: whether to distinguish offered from used amounts. After a new session a sidecar cannot:
+        it counts amounts offered in the previous session as used.
     """
     spoken = {name.partition(" ")[0] for name in theirs} | {"agent", "held", "offered"}
     names = {name for name in ours if name.partition(" ")[0] in spoken} | theirs.keys()
@@ -55,7 +55,7 @@ def differences(ours: Books, theirs: Books, *, offered: bool = True) -> list[str
 
 
 def _of_ledger(ledger: Ledger, now_ms: int) -> Iterator[tuple[str, object]]:
-    """The facts of the master's ledger, by kind; named like those of a state."""
+    """Yield the facts of the master's ledger, by kind, under the names that `Books` describes."""
     by_kind = ledger.kinds.by_kind
     for kind, each in enumerate(ledger.kinds.kinds):
         yield f"kind {kind}", each
@@ -119,7 +119,7 @@ def short(row: Sequence[int]) -> Amount:
     return tuple(row[:width])
 
 
-# Invariants of offers, whatever decided on them, checked without the gates.
+# Invariants of offers. They are checked independently of the gates, whatever made the decision.
 
 SORTS: Mapping[str, Callable[[Resource], bool]] = {
     "reserved": lambda each: len(each.reservations) == 1,
@@ -139,7 +139,7 @@ SORTS: Mapping[str, Callable[[Resource], bool]] = {
 class Inspector:
     """Checks the offers of each batch of decisions, and records violations.
 
-    seen: how many offers contained each of the `SORTS`.
+    seen: number of offers that contained a resource of each of the `SORTS`.
     """
 
     def __init__(self, master: EmulatedMaster) -> None:

@@ -45,8 +45,8 @@ class RandomScenario:
     event_ms: mean interval between events.
     silent: whether the sidecar is silent at times, so that the master's fallback makes offers.
     happened: number of events by name.
-    inspector: set when the run begins.
-    also: called when it has begun.
+    inspector: checks all offers; set when the run begins.
+    also: called after that.
     """
 
     seed: int
@@ -68,7 +68,7 @@ class RandomScenario:
 
     @property
     def jobs(self) -> int:
-        """One: the player only waits for the end of the run."""
+        """The number of jobs that the player waits for: one, which ends with the run."""
         return 1
 
     def begin(self, stage: JobStage) -> None:
@@ -87,7 +87,7 @@ _E = TypeVar("_E", bound=Callable[..., None])
 
 
 def happens(to: Callable[["_Life"], object] | None = None) -> Callable[[_E], _E]:
-    """Add a function to `EVENTS`; `to` draws its target, and the event is skipped without one."""
+    """Add a function to `EVENTS`; `to` draws its target. Without a target the event is skipped."""
 
     def made(event: _E) -> _E:
         def drawn(life: "_Life") -> None:
@@ -106,7 +106,7 @@ class _Life:
 
     tenants: registered frameworks.
     away: those that are disconnected.
-    hosts: how many agents there were so far.
+    hosts: number of all agents so far, lost ones included.
     """
 
     def __init__(self, scenario: RandomScenario, stage: JobStage) -> None:
@@ -319,7 +319,7 @@ class _Life:
 
     @happens()
     def set_quota(self) -> None:
-        """Set a top-level role's quota, perhaps below what it has."""
+        """Set a top-level role's quota, perhaps below its consumption."""
         guarantees: Quantities = {}
         limits: Quantities = {}
         total = self._master.ledger.by_name(tuple(self._master.ledger.total))

@@ -25,7 +25,7 @@ STALL_MS = 4 * 3_600_000
 
 
 class UnfinishedError(RuntimeError):
-    """Jobs were left when the time was up."""
+    """The time was up before all jobs had left."""
 
 
 @dataclass(slots=True)

@@ -227,9 +227,9 @@ def rows_by_name(
 
 # Reconstruction of tasks from the events sent to an allocator.
 #
-# Events contain amounts in use, not tasks. So a task is an amount released in one piece; it is
-# assumed to have started when that amount came into use there for that framework, the earliest
-# first.
+# Events contain amounts in use, not tasks. So each amount released in one piece counts as a task. A
+# release is matched with the earliest unmatched amount that came into use for the same framework
+# and role on the same agent; the task is assumed to have started then.
 
 
 @dataclass(slots=True)
@@ -245,7 +245,10 @@ class _Begun:
 
 @dataclass(slots=True)
 class _Wishes:
-    """What is known about a framework's demand in a role."""
+    """What is known about when a framework wanted resources in a role.
+
+    since_ms: when it subscribed or last revived.
+    """
 
     since_ms: int
     declined: Declined = field(default_factory=Declined)
@@ -275,7 +278,7 @@ class DayRecorder:
         """Continue with another allocator, after a new session or from a checkpoint."""
         if self._state is not None:
             self._note_allowed(self._state, range(1, len(self._state.frameworks.info)))
-        # The new session reports again what is in use; keep the old rows until then.
+        # Keep the rows of the old session until the new one has reported what is in use.
         for place, rows in self._begun.items():
             self._before[place].extend(rows)
         self._begun.clear()
@@ -292,7 +295,8 @@ class DayRecorder:
     def step(self, state: State, event: Event, apply: Callable[[], None]) -> None:
         """Apply an event, and record it."""
         self.tell_time(state)
-        # Only available before the event: a departing framework or agent, and the amounts in use.
+        # Read the departing framework or agent, and the amounts in use, before the event removes
+        # them.
         if isinstance(event, RemoveFramework):
             self._note_allowed(state, [event.framework])
         agents = _agents_of(event)
@@ -309,7 +313,7 @@ class DayRecorder:
             return day
         self._note_allowed(state, range(1, len(state.frameworks.info)))
         day.settings = state.settings
-        # Resources seen before the last session are in the day only.
+        # The state names only resources of the last session; agents of the day name earlier ones.
         seen = (name for agent in day.agents.values() for name in agent.capacity)
         day.kinds = tuple(dict.fromkeys((*state.space.names, *seen)))
         for framework, known in day.frameworks.items():
@@ -331,7 +335,7 @@ class DayRecorder:
     ) -> None:
         """Record the amounts that an event used or released."""
         if isinstance(event, Release):
-            # Each row is a task, or several that ended at once.
+            # Each released row is a task, or several that ended at once.
             for place, amounts in rows_by_name(state, event.released, event.allocated):
                 self._end(place, amounts)
             for place, amounts in rows_by_name(state, event.released, ~event.allocated):
@@ -362,7 +366,7 @@ class DayRecorder:
         framework, role, _ = place
         known = self._before.get(place)
         if known:
-            # Reported again by this session, but started in an earlier one.
+            # The amount came into use in an earlier session; this one only reports it again.
             row = known.pop(0)
             row.amounts = amounts
         else:
@@ -378,7 +382,7 @@ class DayRecorder:
         """Record a release, attributed to the earliest start."""
         left = dict(amounts)
         rows = self._begun.get(place, [])
-        # Prefer a row of exactly this amount; else use the earliest rows.
+        # Prefer rows of exactly this amount, then the earliest.
         rows.sort(key=lambda row: (row.amounts != amounts, row.start_ms))
         for row in rows:
             part = {n: min(a, row.amounts.get(n, 0)) for n, a in left.items()}
@@ -403,7 +407,10 @@ class DayRecorder:
         self.day.ran.append(Ran(framework, role, need, *times_ms, row.whole, agent))
 
     def _pieces(self, place: Place, amounts: Quantities) -> list[Quantities]:
-        """Divide what still runs into tasks like its framework's last one, if they fit."""
+        """Divide an amount in use into tasks of the size that ended last there.
+
+        Returns the amount as one task if it is not a multiple of that size.
+        """
         framework, role, _ = place
         need = self._usual.get((framework, role), amounts)
         times = amounts.get(next(iter(need)), 0) // max(next(iter(need.values())), 1)
@@ -412,8 +419,8 @@ class DayRecorder:
         return [dict(amounts)]
 
     def _give_up(self, left: dict[Place, list[_Begun]]) -> int:
-        """End the rest now, as its real end is unknown; returns the number of tasks."""
-        # All are divided by tasks that ended before, not by each other.
+        """Count the remaining amounts as tasks that end now; returns their number."""
+        # Divide all amounts first, because `_ran` changes the size that `_pieces` uses.
         parts = [
             (place, row, part)
             for place, rows in left.items()
@@ -451,7 +458,7 @@ class DayRecorder:
         elif isinstance(event, SetWeights):
             day.weights.append((self._now_ms, dict(event.weights)))
         if isinstance(event, Transition | Release):
-            # Whatever this session has not reported again has ended.
+            # Amounts that this session has not reported by now have ended.
             self._give_up(self._before)
 
     def _note_agent(self, state: State, agent: int) -> None:
@@ -529,7 +536,7 @@ def watched(recorder: DayRecorder) -> Callable[..., Allocator]:
             recorder.begin(self.state)
 
         def step(self, event: Event | AdoptPlan) -> None:
-            if isinstance(event, AdoptPlan):  # specific to the policy; another one makes its own
+            if isinstance(event, AdoptPlan):  # not recorded: every policy makes its own plans
                 super().step(event)
             else:
                 recorder.step(self.state, event, lambda: Allocator.step(self, event))
@@ -560,7 +567,8 @@ def _agents_of(event: Event) -> list[int]:
 
 def _ids(state: State, event: Event) -> tuple[str, str]:
     """Ids of the agent and of the framework of an event; empty: it has none."""
-    # Events about several have arrays; an operator's rule may have a name instead of a handle.
+    # Events about several agents or frameworks have arrays instead of handles, and operators' rules
+    # may have names.
     handles = (getattr(event, kind, 0) for kind in ("agent", "framework"))
     agent, framework = (each if isinstance(each, int) else 0 for each in handles)
     return agent_id(state, agent), framework_id(state, framework)

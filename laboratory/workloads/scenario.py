@@ -17,7 +17,7 @@ class JobProgress:
     jobs: number of all jobs.
     submitted_ms, ended_ms: role and time of each job that has registered, and of each that has
         left.
-    exhausted_ms: when each source of jobs submitted its last one.
+    exhausted_ms: when each source of jobs submitted its last job.
     """
 
     jobs: int

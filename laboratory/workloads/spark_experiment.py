@@ -10,9 +10,9 @@ scripts [2]_ and from Spark's defaults:
   executors that it is offered.
 - Jobs of a queue follow each other in a shell loop, so a JVM starts in between.
 
-Durations are not published. The means below are chosen so that both groups would keep a perfectly
-packed cluster full for about the same time (WordCount a little shorter, as the paper says that it
-ends first), and that a job takes about half a minute, as is usual.
+Durations are not published. The means below are chosen so that a job takes about half a minute, and
+that both groups would keep a perfectly packed cluster full for about the same time. WordCount's is
+a little shorter, because the paper says that it ends first.
 
 References
 ----------

@@ -365,9 +365,9 @@ def _drawn(table: Sequence[tuple[Any, ...]], count: int, chance: np.random.Gener
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A framework with equal tasks.
+    """A framework with equal tasks, and when it arrives.
 
-    need: thousandths; of one task.
+    need: thousandths that one task needs.
     durations_ms: one for each task.
     allowed: values that an agent may have, for each attribute named.
     """
@@ -450,9 +450,9 @@ def openb(nodes: Sequence[Node], pods: Sequence[Pod], span_s: int = 1_800) -> Re
     Notes
     -----
     The trace covers five months in which the cluster is mostly idle. Gaps between arrivals are
-    limited to ten minutes, then scaled to fill `span_s`; lives are limited to an hour. So demand
-    for the scarcer models exceeds the supply. GPUs are one divisible amount per agent: the device
-    that a pod gets is not modelled. Pods that do not fit on any empty agent are left out.
+    limited to ten minutes, then scaled to fill `span_s`; durations are limited to an hour. So
+    demand for the scarcer models exceeds the supply. GPUs are one divisible amount per agent: the
+    device that a pod gets is not modelled. Pods that fit on no empty agent are left out.
     """
     pods = _runnable(pods, nodes)
     gaps = [min(b.create_s - a.create_s, GAP_S_MAX) for a, b in pairwise(pods)]

@@ -1,7 +1,7 @@
 """Time of advice on a recorded day of a large cluster: 1,000 agents, 75,000 tasks, 24 hours.
 
 The day is recorded once and kept: an emulated master plays it against a sidecar's session in this
-process, which writes its journal. Then the command itself runs on it as a separate process. Run by
+process, which writes a journal. Then the command runs on the journal, as a separate process. Run by
 hand: ``python -m tests.bench.bench_advise``. Prints a table in Markdown: wall time, processor time
 of all processes together, and the memory of the largest process.
 """

@@ -1,9 +1,10 @@
 """Memory over a day of churn: millions of events, in which agents, frameworks and tasks change.
 
-Offers, acceptances, refusals and ended tasks; frameworks in roles of their own that come and go;
-agents that leave and return. An event here is one row: one offer declined, one task ended, one
-framework added. Prints the resident memory after every tenth of the events; with ``--traced`` also
-the memory that Python has allocated, and at the end where it grew since the first tenth.
+The events are offers, acceptances, refusals and ends of tasks; frameworks in roles of their own
+that come and go; and agents that leave and return. Each row counts as an event: one offer declined,
+one task ended, one framework added. Prints the resident memory after every tenth of the events;
+with ``--traced`` also the memory that Python has allocated, and finally where it has grown since
+the first tenth.
 """
 
 import argparse
@@ -79,7 +80,7 @@ class Churn:
         self.allocator.step(back)
 
     def _replace_framework(self) -> None:
-        """A framework leaves with its role, and another one comes in a role of its own."""
+        """Remove a framework and its role; add another framework, in a new role."""
         framework = int(self.random.integers(1, self.frameworks + 1))
         self.allocator.step(RemoveFramework(framework))
         self.born += 1

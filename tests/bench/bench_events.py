@@ -1,8 +1,8 @@
 """Events per second of a real sidecar through a real stream, and its start-up time.
 
 Messages are made before the clock starts; the time runs from the first message to the last answer.
-A row of a column counts as an event, because each could be an event of its own. Prints a table in
-Markdown.
+Each row of an event in columns counts as an event, because it could be sent as one. Prints a table
+in Markdown.
 """
 
 import argparse
@@ -77,7 +77,7 @@ def rows(number: np.ndarray) -> Holdings:
 
 
 def release(number: np.ndarray, *, allocated: bool = True) -> Release:
-    """Release them; nothing is refused."""
+    """Release these rows, without filters."""
     none = np.full(len(number), -1)
     return Release(rows(number), none, np.full(len(number), allocated))
 
@@ -96,7 +96,7 @@ def tasks(size: int) -> Batches:
 
 
 def accepts(size: int) -> Batches:
-    """Use and release in turn; no two neighbours are alike, and none is about an offer."""
+    """Hold, use and release in turn, so that neighbours cannot be merged; none is of an offer."""
     for batch in itertools.count():
         number = np.arange(size // 3) + batch * size
         yield [
@@ -122,7 +122,7 @@ def calls(size: int) -> Batches:
 
 
 def columns(size: int) -> Batches:
-    """As many tasks, in columns."""
+    """As many tasks as `tasks`, in columns."""
     for batch in itertools.count():
         number = np.arange(size) + batch * size
         yield [Hold(rows(number))]

@@ -1,10 +1,10 @@
-"""Processor time of following records, relative to that of deciding them, in one process.
+"""Processor time of following a session's records, relative to that of making its decisions.
 
 python -m tests.bench.bench_following
 
-A recorder writes the stream of a session into memory; then a follower reads it. Both start with the
-same cluster, whose snapshot is not counted. Cycles offer everything, and all of it is released; one
-cycle in sixteen is decided again.
+A recorder writes the stream of a session into memory, from which a follower then reads it, in the
+same process. The snapshot of the cluster is not counted. Cycles offer everything, and all of it is
+released. The follower decides one of sixteen cycles again, to verify it.
 """
 
 import itertools

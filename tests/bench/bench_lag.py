@@ -2,10 +2,10 @@
 
 python -m tests.bench.bench_lag [--rate 100000] [--seconds 5]
 
-An operator asks for the policy, again and again: the answer comes once the books have every record
-that was written before the question. So its time is the lag plus the round trip, which the first
-row shows alone. Times of the processes are processor time, from /proc, of all of their threads; the
-load of the machine is printed below.
+An operator asks for the policy repeatedly. The observer answers once its books include every record
+that was written before the question, so the answer takes the lag plus the round trip. The first row
+shows the round trip alone. Times of the processes are processor times of all their threads, from
+/proc; the load of the machine is printed below.
 """
 
 import argparse
@@ -31,7 +31,7 @@ PAUSE_S = 0.01
 
 
 class Asking(threading.Thread):
-    """Asks until it should end; `took_s` are the times of the answers."""
+    """Asks repeatedly until told to end; `took_s` has the time that each answer took."""
 
     def __init__(self, stub: admin_pb2_grpc.AdminServiceStub) -> None:
         super().__init__(daemon=True)
@@ -58,7 +58,7 @@ def row(
     peer: Peer,
     every_s: float,
 ) -> str:
-    """Send messages evenly, and ask meanwhile; without messages only ask."""
+    """Send messages at a constant rate, and ask at the same time; without messages, only ask."""
     pids = sidecar.process.pid, sidecar.observer_pid
     before = [cpu_s(each) for each in pids]
     asking = Asking(stub)

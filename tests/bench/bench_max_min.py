@@ -1,9 +1,10 @@
 """Cost of constrained max-min fairness, for the sizes of Choosy's Figure 15.
 
 ``python -m tests.bench.bench_max_min [--users 100 1000 5000] [--seeds 3]`` prints a table. All
-times are processor time of one thread, in ms, with certificates; a change (median, and largest) is
-one user that joins or leaves. The baseline finds each level by bisection over SciPy's maximum flows
-on the coalesced graph, in the same run; its shares are compared.
+times are processor time of one thread, in ms, including certificates. *Change* is the median, and
+*largest* the maximum, over solutions after one user joined or left. The baseline, in the same run,
+finds each level by bisection with SciPy's maximum flows on the coalesced graph, and must give equal
+shares.
 """
 
 import argparse

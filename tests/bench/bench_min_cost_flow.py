@@ -1,4 +1,4 @@
-"""Cost of solving Quincy's network repeatedly, while tasks end and others come.
+"""Cost of solving Quincy's network repeatedly, while tasks end and others arrive.
 
 ``python -m tests.bench.bench_min_cost_flow [--computers 243 2500 12500] [--steps 50]`` prints a
 table. All times are processor time of one thread, in ms, including the certificate but not the

@@ -2,10 +2,10 @@
 
 python -m tests.bench.bench_observer [--agents 50000] [--frameworks 1000]
 
-A real sidecar has a session with a large cluster. A module has everything offered again and again,
-first alone, then while eight operators ask the most expensive questions: why a tenant that excludes
-every agent in ten roles gets nothing, fair shares, dumps, dry runs. Times of the processes are
-processor time, from /proc.
+A real sidecar has a session with a large cluster, all of which is offered and released repeatedly:
+first without questions, then while eight operators ask the most expensive ones. These are why a
+tenant that excludes every agent in ten roles gets nothing, fair shares, dumps, and dry runs. Times
+of the processes are processor times, from /proc.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def memory_mib(pid: int) -> float:
 
 
 def begun(module: GrpcModule, agents: int, frameworks: int) -> None:
-    """Send the cluster in batches, with a tenant whose constraint excludes every agent."""
+    """Send the cluster in batches; it includes a tenant whose constraint excludes every agent."""
     module.begin(())
     waiting = list(arrivals(agents, frameworks))
     for at in range(0, len(waiting), 2000):
@@ -84,7 +84,7 @@ def questions(stub: admin_pb2_grpc.AdminServiceStub) -> list[Callable[[], object
 def beside_eight(
     stub: admin_pb2_grpc.AdminServiceStub, module: GrpcModule, sidecar: SidecarProcess
 ) -> None:
-    """Ask all questions repeatedly, and measure cycles and the status meanwhile."""
+    """Ask all questions repeatedly, and at the same time measure cycles and status requests."""
     over = threading.Event()
     short_s: list[float] = []
 

@@ -2,8 +2,8 @@
 
 Also the cost of tenants with a thousand roles each.
 
-Each row is `Allocator.allocate` on a cluster with the rule beside the same cluster without it, in
-the same run. Prints a table in Markdown, in milliseconds of processor time.
+Measures `Allocator.allocate` on each cluster with the rule and without it, in the same run. Prints
+a table in Markdown, in milliseconds of processor time.
 """
 
 import argparse
@@ -31,7 +31,7 @@ FAR_MS = 2**50
 
 
 def measure(allocator: Allocator, repeats: int) -> tuple[float, float, int]:
-    """Smallest and median time of a cycle, and its decisions; all is declined in between."""
+    """Smallest and median time of a cycle, and its decisions; offers are declined in between."""
     took_ms = []
     now_ms = allocator.state.now_ms + 1000
     made = allocator.allocate(now_ms)
@@ -47,7 +47,7 @@ def measure(allocator: Allocator, repeats: int) -> tuple[float, float, int]:
 
 
 def quotas(spec: PolicySpec, size: int) -> Allocator:
-    """As many roles as frameworks and agents, each role with a guarantee and a limit."""
+    """Make a cluster of equally many roles, frameworks and agents; each role has a quota."""
     allocator = cluster(size, size, spec, roles=size)
     for role in range(1, size + 1):
         guarantee = {"cpus": 2000, "mem": 4096_000}

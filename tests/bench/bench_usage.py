@@ -2,9 +2,9 @@
 
 python -m tests.bench.bench_usage [--agents 50000] [--frameworks 1000]
 
-The records of a session with a large cluster are followed twice in this process: without an account
-and with one. First everything is offered and released again and again, then one agent at a time.
-Times are processor time of the thread that follows.
+The records of a session with a large cluster are followed twice in this process: without a usage
+account, and with one. In the session, first everything is offered and released repeatedly, then one
+agent at a time. Times are processor times of the thread that follows.
 """
 
 import argparse
@@ -53,7 +53,7 @@ class Recorded(Recorder):
 
 
 def lived(agents: int, frameworks: int) -> tuple[list[bytes], dict[str, list[bytes]]]:
-    """Return the records up to the whole cluster, and those of either part."""
+    """Return the records that add the cluster, and those of each part of the session."""
     recorded = Recorded()
     module = Module(recorded)  # type: ignore[arg-type]  # which it stands for
     # Each answer in one part.

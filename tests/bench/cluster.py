@@ -45,9 +45,9 @@ GIB = 1024
 def cluster(
     agents: int, frameworks: int, spec: PolicySpec, roles: int = 100, *, trail: bool = True
 ) -> Allocator:
-    """An allocator with these agents and frameworks, all of it free.
+    """Make an allocator with these agents and frameworks; all resources are free.
 
-    It keeps a trail of recent cycles, as a sidecar's does.
+    trail: whether it records recent cycles, as in a sidecar.
     """
     allocator = Allocator(build, Settings(policy=spec), trail=Trail() if trail else None)
     allocator.step(Options())
@@ -73,17 +73,17 @@ def arrivals(agents: int, frameworks: int, roles: int = 100) -> Iterator[Event]:
 
 
 def settle(allocator: Allocator, made: Decisions) -> None:
-    """Every decision became an offer."""
+    """Report that every decision became an offer."""
     allocator.step(settled(made))
 
 
 def decline(allocator: Allocator, made: Decisions) -> None:
-    """Every offer comes back, without a filter."""
+    """Decline every offer, without a filter."""
     allocator.step(given_back(holdings_of(made)))
 
 
 def different_policies() -> list[str]:
-    """The policies of the registry; of several with the same ranking, the first."""
+    """The policies of the registry, but only the first of those with the same ranking."""
     ranks: dict[object, str] = {}
     for name, entry in POLICIES.items():
         ranks.setdefault(entry.criterion() if entry.criterion else name, name)

@@ -1,9 +1,9 @@
 """Counts the work of the sidecar, and fails if it grew; a busy machine makes no difference.
 
-Each gauge runs in three small clusters: one, one with twice the agents, one with twice the
-frameworks. Loops run interpreted, so their steps are counted like all other Python. A gauge fails
-if a count exceeds the recorded one by more than `TOLERANCE`, or grows faster than the gauge allows
-when the cluster doubles.
+Each gauge runs in three small clusters: a basic one, one with twice the agents, and one with twice
+the frameworks. Compiled loops run interpreted here, so that their steps are counted, too. A gauge
+fails if a count exceeds the recorded one by more than `TOLERANCE`, or grows faster than the gauge
+allows when the cluster doubles.
 
 `counts.toml` has the recorded counts; `--record` writes it. `times.py` measures processor time.
 """
@@ -39,7 +39,7 @@ class Counts(NamedTuple):
     calls : int
         Calls of functions from Python, including those written in C.
     allocated : int
-        Bytes, as far as at least a KiB was allocated between two calls or returns.
+        Bytes allocated, summed over intervals between two calls or returns with at least a KiB.
     answered : int
         Decisions, or bytes of answers.
     """

@@ -74,7 +74,7 @@ def reoffer_drf(agents: int, frameworks: int, meter: Meter) -> Turns:
 
 
 def reoffer_ps_dsf(agents: int, frameworks: int, meter: Meter) -> Turns:
-    """The same in whole tasks, by a policy that ranks clients on each agent."""
+    """As `reoffer_drf`, but in whole tasks, by a policy that ranks clients on each agent."""
     return _reoffer(agents, frameworks, PolicySpec("ps-dsf", mode="characterised"), meter)
 
 
@@ -89,7 +89,7 @@ def _reoffer(agents: int, frameworks: int, spec: PolicySpec, meter: Meter) -> Tu
 
 
 def used_up(agents: int, frameworks: int, meter: Meter) -> Turns:
-    """Every role's limit is used up, and no client may have the free part of half of the agents."""
+    """Every role has used up its limit, so no client may have the free half of the cluster."""
     spec = PolicySpec("drf", selection="random")
     allocator = cluster(agents, frameworks, spec, roles=frameworks)
     half = int(allocator.state.agents.capacity[:, 0].sum()) // (2 * frameworks)
@@ -128,9 +128,10 @@ def events(agents: int, frameworks: int, meter: Meter) -> Turns:
 def launches(agents: int, frameworks: int, meter: Meter) -> Turns:
     """A module's batch of ACCEPT calls that launch a task, and of tasks that end.
 
-    For an ACCEPT the master reports the release of the rest of the offer, and then the use of the
-    task's part. If no other events wait, a module sends both as single rows: the used part first,
-    or last if it was faster than the master. Offers are made in between.
+    For an ACCEPT the master reports first the release of the rest of the offer, then the use of the
+    task's part. If no other events wait, a module sends these as two single rows: use before
+    release, or release before use if it sent the release before the master reported the use.
+    Offers are made in between.
     """
     session, client = _session(bench_events.cluster(agents, frameworks, disk=2**30))
     ended: list[Event] = []
@@ -180,7 +181,7 @@ def arrivals(agents: int, frameworks: int, meter: Meter) -> Turns:
 
 
 def agent_returns(agents: int, frameworks: int, meter: Meter) -> Turns:
-    """An agent returns with another name, while tenants name 128 hosts each."""
+    """An agent returns under another name, while constraints of tenants name 128 hosts each."""
     allocator = at_scale.cluster(agents)
     for _ in at_scale.names_hosts(allocator, agents, frameworks):
         assert allocator.state.eligibility.excluded.any()
@@ -197,7 +198,7 @@ def agent_returns(agents: int, frameworks: int, meter: Meter) -> Turns:
 
 
 def made_up_kinds(agents: int, kinds: int, meter: Meter) -> Turns:
-    """Everything is offered again, with an agent that has many kinds of its own."""
+    """Everything is offered again; one agent has many kinds of resources that no other has."""
     allocator = at_scale.cluster(agents)
     for _ in at_scale.makes_up_kinds(allocator, agents, kinds):
         made, cost = meter(allocator.allocate, allocator.state.now_ms + 1000)

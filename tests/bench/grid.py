@@ -1,11 +1,11 @@
 """Times of the core on the grid of clusters that Mesos uses to measure its own allocator.
 
-Agents by frameworks, and for each size the steps of those benchmarks: agents are added, everything
-is declined and offered again, with and without filters, half or 99 % of the frameworks suppress
-offers, some roles have guarantees and limits; and the usual steps of every second: one agent is
-freed, or nothing is. A turn is the cycle alone (`Allocator.allocate`); when agents are added it
-includes the events. Prints a table in Markdown: processor time in milliseconds, the minimum of the
-repetitions.
+The grid is agents by frameworks. For each size, the steps of those benchmarks are measured: agents
+are added; everything is declined and offered again, with and without filters; half or 99 % of the
+frameworks suppress offers; some roles have guarantees and limits. Two common steps are added: one
+agent is freed, or none is. A turn is the cycle alone (`Allocator.allocate`); when agents are added
+it includes the events. Prints a table in Markdown: processor time in milliseconds, the minimum of
+the repetitions.
 """
 
 import argparse
@@ -132,7 +132,7 @@ WORKLOADS: dict[str, Callable[[Bench, int], Turns]] = {
 
 
 def add_ms(agents: int, frameworks: int, spec: PolicySpec) -> float:
-    """All are added, and offered for the first time."""
+    """Time of adding all agents and frameworks, and of the first cycle."""
 
     return clock_ms(lambda: cluster(agents, frameworks, spec).allocate(1000))[1]
 

@@ -32,7 +32,7 @@ class Section(NamedTuple):
         The benchmark, and its arguments.
     about : str
     neighbours : int
-        Number of processes per processor that only consume time meanwhile.
+        Number of processes per processor that only consume time during the benchmark.
     """
 
     title: str
@@ -131,7 +131,7 @@ def run(section: Section, out: Path) -> Outcome:
 
 @contextmanager
 def busy(count: int) -> Iterator[None]:
-    """Run this number of processes that consume time meanwhile."""
+    """Run this number of processes that only consume processor time."""
     with ExitStack() as stack:
         for _ in range(count):
             child = subprocess.Popen([sys.executable, "-c", "while True: pass"])

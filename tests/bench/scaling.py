@@ -69,7 +69,7 @@ class Master:
         }
 
     def settle(self, made: Sequence[Decisions]) -> list[Event]:
-        """The outcomes if all decisions became offers."""
+        """The outcomes that say that all decisions became offers."""
         for each in made:
             self._module.settle(len(each))
         return [settled(each) for each in made if len(each)]

@@ -1,8 +1,8 @@
 """The current speed of this machine: processor time of a constant piece of work.
 
-A time in seconds is unreliable if neighbours share the caches and clock rates change. The ratio to
-work of the same type at the same moment shows whether the program has changed. The types of work
-are those of the sidecar: the interpreter, arrays, and compiled loops.
+Times in seconds are unreliable if other processes share the caches and clock rates change. A time
+divided by that of constant work of the same type, measured at the same moment, shows whether the
+program has changed. The types are those of the sidecar's work: interpreter, arrays, compiled loops.
 """
 
 import math

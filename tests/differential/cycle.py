@@ -57,7 +57,7 @@ class Cycle:
         return self.offers
 
     def adopt(self, offers: Offers) -> None:
-        """Book and check the offers of another policy: all permitted, nothing offerable left."""
+        """Book another policy's offers; check that all are permitted, and none more is possible."""
         live = self.model.live_clients()
         for key, offer in offers.items():
             assert key[2] in self.agents, f"{key}: the agent is not to be offered"
@@ -209,7 +209,7 @@ class Cycle:
         return result
 
     def _limits_left(self, role: str, charged: Bag) -> Quantities:
-        """Amounts of a bag, cut to what the limits of the role and its ancestors leave."""
+        """Amounts of a bag, reduced to what the limits of the role and its ancestors leave."""
         result = scalars(charged)
         for above in path_of(role):
             if above in self.model.quotas:

@@ -83,7 +83,7 @@ class History:
     def __init__(self, seed: int, *, special: bool, any_policy: bool = False) -> None:
         """Start a cluster drawn from a seed, with plain resources only or with all kinds.
 
-        Uses the policy of the built-in allocator, or a given one.
+        any_policy: draw a policy, too, instead of using that of the built-in allocator.
         """
         self.random = Random(seed)
         self.special = special
@@ -157,7 +157,7 @@ class History:
         )
 
     def a_quota(self) -> tuple[str, Quota]:
-        """Set guarantees for top-level roles only, and for divisible resources only."""
+        """Draw a role and a quota; guarantees only for top-level roles and divisible resources."""
         role = self.one(*PATHS)
         limits = {name: self.random.randint(0, 8) for name in self.some(("cpus", "mem", "disk"), 3)}
         guarantees = {name: self.random.randint(0, 6) for name in self.some(("cpus", "mem"), 2)}
@@ -237,10 +237,10 @@ class History:
             self.tell("activate_framework", number, self.chance(0.7))
 
     def drop_out_and_return(self) -> None:
-        """A framework releases most of its holdings before it leaves or while away, and returns.
+        """Let a framework drop out and return; it releases most holdings before or meanwhile.
 
         It disconnects, or leaves all of its roles. Refusals from before its return must not count,
-        even where the role still holds something on another agent.
+        even if it still holds something in the role on another agent.
         """
         clients = sorted(key[:2] for key in self.model.held if key[0] in self.model.frameworks)
         several = [each for each in clients if clients.count(each) > 1]
@@ -420,7 +420,7 @@ class History:
         self.offers += len(self.pair.cycle(wanted, fate))
 
     def _fate(self, bag: Bag) -> Bag | None:
-        """Turn a decision into an offer of all of it, of a part, or of none."""
+        """Draw which part of a decision becomes an offer: all of it, some, or none."""
         if self.chance(0.2):
             return None
         return bag if self.chance(0.7) else {each: n for each, n in bag.items() if self.chance(0.5)}

@@ -1,20 +1,20 @@
 """A model of Mesos's built-in allocator, from its documented rules: slow, simple, independent.
 
-It uses dictionaries, integers and fractions, and no code of the core: one method per event,
-`cycle`, which returns offers, and `adopt`, which checks another policy's offers. `held` is what
+It uses dictionaries, integers and fractions, and no code of the core. It has one method per event;
+`cycle`, which returns offers; and `adopt`, which checks another policy's offers. `held` is what
 each framework has in a role on an agent, `offered` the part of it that is not in use yet.
 
-Agents are visited in the order of their numbers, where the built-in shuffles them; ties are broken
-by `tie_name`, where it compares identifiers.
+To be deterministic, the model visits agents in the order of their numbers, and breaks ties by
+`tie_name`. The built-in allocator shuffles agents, and compares identifiers.
 
 Where our allocator deliberately differs from the built-in one, the model follows ours:
 
 - A quota applies along the whole path of a role: a limit bounds all descendants, and a guarantee
   also serves frameworks of descendants in the first stage. The built-in looks at the role alone.
 - Among equal shares, the client whose framework had its last turn longest ago, in any role, is
-  served first; a new framework counts as having just had one (`Sorter`). The roles of one framework
-  follow each other one turn apart. The built-in counts how often each node of the tree was served,
-  from zero, so that a framework that keeps reregistering is always first.
+  served first; a new framework counts as having just had a turn (`Sorter`). The roles of one
+  framework follow each other one turn apart. The built-in counts how often each node of the tree
+  was served, from zero, so that a framework that keeps reregistering is always first.
 - Holdings count towards a role's share as soon as they are known. The built-in waits for the
   framework to be added.
 - The order is recomputed after each offer. The built-in keeps the order from before an agent's
@@ -75,7 +75,7 @@ class Quota:
 
 @dataclass
 class Filter:
-    """A refusal by a framework, with its time and duration."""
+    """A framework's refusal, with its time and duration."""
 
     key: Key
     refused: Bag
@@ -83,14 +83,14 @@ class Filter:
     refuse_ms: int
 
     def is_in_force(self, now_ms: int, interval_ms: int) -> bool:
-        """Expires at its time, but covers the next cycle in any case (MESOS-4302)."""
+        """Whether it has not expired; it always covers the next cycle (MESOS-4302)."""
         age_ms = now_ms - self.since_ms
         return age_ms < self.refuse_ms or age_ms <= interval_ms
 
 
 @dataclass
 class Model:
-    """The state that the rules look at."""
+    """The cluster's state, to which the rules are applied."""
 
     interval_ms: int = 1000
     fairness_excluded: frozenset[str] = frozenset()
@@ -237,8 +237,8 @@ class Model:
     def release(self, key: Key, bag: Bag, refuse_ms: int | None = None, *, used: bool) -> None:
         """Take back holdings, and record the refusal.
 
-        A task that ends releases what is in use first; a decline, what is on offer. Only active
-        frameworks get filters, in the roles to which they subscribe.
+        used: take first what is in use, because a task ended; else what is on offer, because it was
+            declined. Only active frameworks get filters, in the roles to which they subscribe.
         """
         offered = self.offered.get(key, {})
         in_use = minus(self.held[key], offered)

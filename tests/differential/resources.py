@@ -13,9 +13,8 @@ class Resource(NamedTuple):
     ----------
     name : str
     reservations : tuple of str
-        The stack of reserved roles, each below the one before; the last is the role that may use
-        it.
-        Empty if unreserved.
+        The stack of reserved roles, each a descendant of the previous one; frameworks of the last
+        one may use it. Empty if unreserved.
     scalar : bool
         False: a range such as ports; its amount is a count.
     revocable, shared : bool
@@ -40,7 +39,7 @@ class Resource(NamedTuple):
 
     @property
     def counts_against_quota(self) -> bool:
-        """Whether an offer of it is charged to quotas: reservations were charged before."""
+        """Whether an offer of it is charged to quotas; reserved resources already are."""
         return self.scalar and not self.reservations and not self.revocable
 
 

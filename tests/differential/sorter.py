@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 VIRTUAL = "."
 
 Turn = tuple[int, int, int]
-"""Order among equal shares; clients served in this cycle come last, in the order of service."""
+"""Sort key among equal shares: clients served in this cycle come last, in the order of service."""
 
 Key = tuple[Fraction, Turn, str | int]
 
@@ -82,8 +82,7 @@ class Sorter:
         return max(shares, default=Fraction(0)) / weight, self._turn(below, node), name
 
     def _turn(self, below: "list[Client]", node: str) -> Turn:
-        """Say when a node had its turn: with the framework that has waited longest, or later
-        itself.
+        """Sort key of a node: when its longest waiting framework had a turn, or itself, if later.
 
         The node is a role, a role's own frameworks, or a single client.
         """

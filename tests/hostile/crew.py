@@ -1,4 +1,4 @@
-"""The crew: every manner of attack, by subject."""
+"""All manners of attack (see `words.Manner`), by subject."""
 
 import math
 from collections.abc import Iterable
@@ -41,7 +41,7 @@ GANGS = (
 
 
 def _labelled(key: str, *values: str) -> tuple[Info, ...]:
-    """A framework for each value."""
+    """Make a framework for each value, which has it in the label `key`."""
     return tuple(Info(labels=((key, value),)) for value in values)
 
 
@@ -57,7 +57,7 @@ ODD = (
     "%s%n%x", "../../etc/passwd", "a" * 300, "\N{LINE SEPARATOR}", "--help", "-", " ", "\t",
     'label="x",evil="y"} 1', "*", "?[!a]", "framework 1", "agent 1", "role 1",
 )  # fmt: skip
-"""Texts that any string of a framework may contain."""
+"""Odd texts that Mesos accepts in any string of a framework."""
 
 ODD_ROLES = (
     "$(id)", "`id`", "<b>", '">', "{{7*7}}", "\x1b[31m", "nul\x00", "\udcff", "role:1", "role%201",

@@ -1,4 +1,4 @@
-"""Measures the cost of a manner: processor time, memory, page lines; and serves pages."""
+"""Measures the cost of a manner of attack: processor time, memory, lines of pages."""
 
 import json
 import re
@@ -105,7 +105,7 @@ class Meter:
 
 
 class PlanningLoop(CoreLoop):
-    """The core as the server sets it up, except that it computes plans itself."""
+    """The server's core loop, except that it computes plans itself instead of the observer."""
 
     def _new_allocator(self, settings: Settings) -> Allocator:
         allocator = super()._new_allocator(settings)
@@ -178,7 +178,7 @@ def begin_peak() -> float:
 
 
 def peak_mib() -> float:
-    """The peak of memory since then, in MiB."""
+    """The peak of memory since `begin_peak`, in MiB."""
     return _status_mib("VmHWM")
 
 

@@ -1,7 +1,6 @@
-"""Plays a manner in the simulation of module and core.
+"""Plays one manner of attack against the module's brain, and the sidecar's session and core.
 
-The module's brain and the sidecar's session and core run in one process, without real time, threads
-or sockets.
+All of them run in this process, without real time, threads or sockets.
 """
 
 from pathlib import Path

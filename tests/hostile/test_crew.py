@@ -1,6 +1,6 @@
-"""No manner of the crew does harm: sessions stay, honest tenants are served, cost is bounded.
+"""No manner of attack does harm: sessions continue, honest tenants are served, cost is bounded.
 
-Played in the simulation of module and core, and against the sidecar alone.
+Each is played against the module's brain with the core, and against the sidecar alone.
 """
 
 import resource

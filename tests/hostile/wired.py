@@ -1,6 +1,6 @@
-"""Plays a manner by an emulated master against a sidecar, by the full protocol without a module.
+"""Plays one manner of attack by an emulated master against a sidecar, by the full protocol.
 
-So the sidecar's own bounds must suffice.
+There is no module that limits the input, so the sidecar's own bounds must suffice.
 """
 
 from allocator.core import MILLI, Decisions

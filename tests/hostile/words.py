@@ -26,11 +26,11 @@ class Info:
     """A `FrameworkInfo`.
 
     suppressed: roles that are suppressed from the beginning.
-    capabilities: in addition to MULTI_ROLE, which all frameworks have that are not `old`.
+    capabilities: in addition to MULTI_ROLE, which every framework has unless it is `old`.
     labels: a list, as in Mesos: keys may repeat.
     minimum: its `offer_filters` by role: alternative amounts, one of which an offer must reach.
-    excludes: its offer constraints exclude all of its roles from every agent.
-    old: without MULTI_ROLE, so only with the first of its roles.
+    excludes: whether its offer constraints exclude all of its roles from every agent.
+    old: subscribe without MULTI_ROLE, and so only in the first of `roles`.
     """
 
     name: str = "hostile"
@@ -47,10 +47,10 @@ class Info:
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """A disk of an agent besides its root disk, of 1 MiB, so that many fit anywhere.
+    """A disk of an agent in addition to its root disk: 1 MiB, so that many fit on any machine.
 
     source: ``PATH``, ``MOUNT``, ``BLOCK`` or ``RAW``.
-    which: the root of the first two, the id of the others.
+    which: root directory of a PATH or MOUNT disk, id of a BLOCK or RAW disk.
     """
 
     source: str
@@ -127,7 +127,7 @@ class Reregister:
 Call: TypeAlias = Join | Leave | Update | Request | Suppress | Revive | Reregister
 
 Said: TypeAlias = Sequence[tuple[int, Call]]
-"""Pairs of a call and the number of the manner's framework or agent that makes it."""
+"""Calls, each with the number of the caller among the attack's frameworks or agents."""
 
 
 def _nobody() -> tuple[()]:
@@ -142,16 +142,15 @@ def _nothing(_interval: int) -> Said:
 class Manner:
     """One manner of attack.
 
-    name, does: its name, and a description of one line.
-    frameworks, agents: those that register at the beginning.
-    turn: the calls of an interval, by its number from 0.
+    does: a description of one line.
+    frameworks, agents: make those that register at the beginning.
+    turn: gives the calls of an allocation interval, by its number from 0.
     refuse_s: durations of the filters on declined offers, used in turn.
-    reserves: reserve this many thousandths of a CPU one by one, each with another label, before
-        declining the rest.
-    volumes: make this many persistent volumes in the same way, of a thousandth of a MiB of disk
-        each.
-    guarantees: quota guarantees by role, set before they register.
-    policy, mode: of a sidecar that this attack affects.
+    reserves: number of thousandths of a CPU to reserve one by one, each with a label of its own,
+        before the rest of an offer is declined.
+    volumes: number of persistent volumes to make in the same way, each of a thousandth of a MiB.
+    guarantees: quota guarantees by role, set before frameworks and agents register.
+    policy, mode: settings of the sidecar under which the attack has an effect.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""A master's world with an honest framework, and the tenants of one manner."""
+"""A master's cluster with an honest framework, and the tenants of one manner of attack."""
 
 import re
 from collections import Counter
@@ -26,20 +26,20 @@ Offer = Held[str]
 
 
 class Tenanted(World[str]):
-    """An honest cluster, and the actions of tenants in it.
+    """A cluster of honest agents with an honest framework, and the actions of hostile tenants.
 
     Attributes
     ----------
     guarantee : bool
         Whether the honest framework has a guarantee, which is served first.
     served : int
-        Offers to the honest framework so far.
+        Number of offers to the honest framework so far.
     reserved : int
-        Those that include its reservation.
+        Number of these offers that include its reservation.
     reserves_honestly : bool
-        Whether it reserves a CPU of its next offer.
+        Whether the honest framework reserves a CPU of its next offer.
     refused : Counter of str
-        Lines that the brain refused, by verb.
+        Number of lines that the brain refused, by verb.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class Tenanted(World[str]):
                     self._tell(script.call(self._ids[number], call))
 
     def answer(self) -> None:
-        """Decline all offers; the honest framework without a filter."""
+        """Decline all offers: for the honest framework without filters."""
         offers, self.offers = self.offers, []
         for offer in offers:
             if offer.framework == "honest":

@@ -110,7 +110,7 @@ NO_ANSWER = (*CUT_OFF, grpc.StatusCode.DEADLINE_EXCEEDED)
 FREEZE_S = (0.05, 2.5)
 ABSENCE_S = (0.0, 1.0)
 PLANNING_S = (0.0, 0.5)
-"""Long enough to hit any stage of a small plan: copied, computed, delivered, adopted."""
+"""Delays to draw from, so that a fault hits any stage of a plan: copy, computation, adoption."""
 
 OBSERVER_S = 60.0
 """Limit on unanswered questions, on a busy machine with other faults active."""
@@ -327,7 +327,7 @@ def garble(scene: Scene) -> None:
 
 @fault("garbage on sockets", 3)
 def raw_garbage(scene: Scene) -> None:
-    """Clients that do not speak gRPC: some disconnect at once, some stop sending, none reads."""
+    """Connect clients that do not speak gRPC: some disconnect at once, others stop sending."""
     ports = [scene.rig.http_port, scene.rig.grpc_port]
     for number in range(CONNECTIONS):
         with suppress(OSError), dial_tcp(ports[number % len(ports)])() as connection:
@@ -340,9 +340,9 @@ def raw_garbage(scene: Scene) -> None:
 
 @fault("garbage in sessions", 4)
 def session_garbage(scene: Scene) -> None:
-    """Session streams of invalid or unexpected messages.
+    """Open session streams, and send invalid or unexpected messages.
 
-    Each must end with a named error, or without an answer.
+    Each stream must end with an error that has a code of its own, or without an answer.
     """
     wrong = []
     clock = scene.rig.sidecar.clock
@@ -354,7 +354,7 @@ def session_garbage(scene: Scene) -> None:
             try:
                 errors = [pb.SessionResponse.FromString(answer).error for answer in answers]
             except grpc.RpcError as error:
-                # Time during which the machine was suspended does not count.
+                # A deadline that passed while the machine was suspended is not the sidecar's fault.
                 late = clock.now_s - begin_s >= 0.9 * GARBAGE_S
                 stood = error.code() is grpc.StatusCode.DEADLINE_EXCEEDED and not late
                 if error.code() not in CUT_OFF and not scene.rig.short and not stood:
@@ -385,7 +385,7 @@ def _proxies(scene: Scene) -> list[Proxy]:
     return [scene.rig.plain, scene.rig.secure]
 
 
-# Duplicates: two masters for one sidecar, two sidecars in one place.
+# Duplicates: two masters for one sidecar, two sidecars with the same sockets and files.
 
 SECOND_S = 60.0
 SECOND = "second.log"
@@ -451,7 +451,7 @@ def second_sidecar(scene: Scene) -> None:
         if not rig.sidecar.wanted:
             return  # the first one was not running
         if code == CONFIG_WRONG:
-            return  # it read a file that another fault had broken
+            return  # another fault had broken the configuration file
         clear = code == 1 and "cannot start" in said and str(rig.directory) in said
         named = clear or (code == 1 and "cannot be listened on" in said)
         wrong = [] if named else [f"a second sidecar ended with {code} and said\n{said}"]
@@ -462,7 +462,7 @@ def second_sidecar(scene: Scene) -> None:
 
 
 def _of_nothing() -> Opening:
-    """Open a session for an empty cluster."""
+    """The opening of a session for an empty cluster."""
     return Opening(Options(), lambda _kinds: (Define({0: Kind("cpus")}, {}),), 0, 1)
 
 
@@ -508,7 +508,7 @@ def no_descriptors(scene: Scene) -> None:
     if not _limit_for_a_while(scene, resource.RLIMIT_NOFILE, lowest, room):
         return
     rig.short = True
-    # Further connections would wait long behind a full accept queue.
+    # Do not open more connections than this: they would wait behind a full accept queue.
     with ExitStack() as stack, suppress(OSError):
         for _ in range(KNOCKS):
             stack.enter_context(_knock(rig.http_port))
@@ -582,7 +582,7 @@ def expire(scene: Scene) -> None:
 
 
 def _call(scene: Scene, *, taken: bool) -> None:
-    """Connect by TLS as an older master, which is refused after the handshake."""
+    """Connect by TLS as a deposed master: the sidecar refuses it, but only after the handshake."""
     rig = scene.rig
     time.sleep(MARK_S)
     stream = rig.secure_stream(scene.started_us - 1)
@@ -600,7 +600,7 @@ def _call(scene: Scene, *, taken: bool) -> None:
     # No answer is acceptable, for example from a frozen process; an answer with an expired
     # certificate is not.
     wrong = ["a master was taken by an expired certificate"] if answered and not taken else []
-    # Without a free descriptor it cannot read the new file, and keeps the previous certificate.
+    # A sidecar without a free descriptor cannot read the new file, and keeps the old certificate.
     if rig.short:
         wrong = []
     rig.findings.check("only a valid certificate is believed", wrong)
@@ -730,18 +730,17 @@ def _ask(scene: Scene, method: str, request: Message) -> list[str]:
 # Hostile tenants.
 
 TURNS = 5
-"""Intervals during which they stay."""
+"""Number of intervals during which the tenants stay."""
 
 BELOW = "tenants"
 
 COUNTED_MAX = 2**43
-"""The maximum amount of an object, as in a module, so that the sidecar caps nothing further.
-"""
+"""Maximum amount of a resource object, as in a module, so that the sidecar caps no amount."""
 
 
 @fault("hostile tenants", 8)
 def hostile_tenants(scene: Scene) -> None:
-    """Frameworks and agents with one manner of the crew; no session may end because of them."""
+    """Add hostile frameworks and agents (one `Manner`): no session may end because of them."""
     master = scene.master
     manner = scene.rig.chance.choice(CREW)
     tenants = Tenants(master, manner, BELOW, COUNTED_MAX)

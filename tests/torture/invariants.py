@@ -65,9 +65,9 @@ def _offered(master: EmulatedMaster, agent: int, resource: object) -> int:
 
 
 def steady(master: EmulatedMaster, findings: TortureFindings) -> None:
-    """Report decisions against the books that no concurrent event explains.
+    """Report rejected decisions, except those that a concurrent event may have outdated.
 
-    Decisions that the gates only reduced are counted, and are not violations.
+    Decisions that the gates only reduced are counted, but are not violations.
     """
     defects = master.record.defects
     findings.counts["decisions_made_smaller"] += defects.pop(Reason.PARTIAL, 0)
@@ -96,7 +96,7 @@ def equal(scene: Scene) -> None:
     except (ConnectionError, grpc.RpcError):
         return  # stopped, frozen or out of descriptors
     master.settle()
-    # A session that ended took its books with it; the next snapshot restores them.
+    # The sidecar drops its books when a session ends; the next snapshot restores them.
     if master.session.number != session:
         return
     found = differences(ours, theirs, offered=False)
@@ -239,7 +239,7 @@ class Watch:
 # Liveness: a client that can be served must be served within a bounded number of cycles.
 
 CYCLES_MAX = 6 * PATIENCE_CYCLES
-"""Cycles over all agents in which a client gets no offer although a free one would suit it."""
+"""Limit on the consecutive full cycles that give a client no offer while an agent suits it."""
 
 Client = tuple[int, int]
 
@@ -317,10 +317,10 @@ def _plain(master: EmulatedMaster, demand: Mapping[str, int]) -> Amount:
 
 
 def _clients(master: EmulatedMaster) -> list[Client]:
-    """Clients without offers that are entitled to some.
+    """Clients without offers that should get some; hostile tenants need not.
 
-    Hostile tenants are not. A learned demand is known to the sidecar only, so a client without a
-    declared demand counts as one without a demand; the bound leaves room for this difference.
+    A learned demand is known to the sidecar only, so a client that declared none counts as one
+    without a demand; `CYCLES_MAX` leaves room for this difference.
     """
     ledger = master.ledger
     if ledger.holds_back:
@@ -350,7 +350,7 @@ Samples = Mapping[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
 class Metrics:
-    """Scrapes between two requests for the status, and compares if both agree."""
+    """Scrapes metrics between two status requests; compares them if both statuses agree."""
 
     def __init__(self, rig: Rig) -> None:
         self._rig = rig

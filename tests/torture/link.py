@@ -1,4 +1,4 @@
-"""The master's end of the stream: waits a bounded time for an answer, then decides alone."""
+"""The master's end of the stream. If an answer takes too long, the master decides by itself."""
 
 import queue
 import threading
@@ -18,11 +18,11 @@ from tests.torture.report import TortureFindings
 
 TICK_S = 0.1
 JUMP_S = 1.0
-"""A tick takes longer only if the process, or the whole machine, was suspended."""
+"""Limit on what a tick counts: one that takes longer is assumed to include a suspension."""
 
 
 class RunningClock:
-    """Counts ticks, so that time during which the machine was suspended does not count.
+    """A clock that leaves out time during which this process or the machine was suspended.
 
     Otherwise a sleeping laptop, a frozen container or a starved process would look like a sidecar
     that does not answer.
@@ -50,7 +50,7 @@ ANSWER_S = 5.0
 """Maximum wait for an answer."""
 
 AGAIN_S = 0.1
-"""Minimum pause between connection attempts; after a slower attempt, the time that it took."""
+"""Minimum pause between connection attempts; after a slower attempt, the pause is as long as it."""
 
 ALONE_S = 0.02
 """Real time of a cycle without a sidecar, so that it returns before the world ends."""
@@ -110,11 +110,11 @@ class TorturedLink:
     """A link that is never down: without a sidecar the master decides by itself.
 
     streams: opens a stream over any of the paths to the sidecar.
-    alone: what the master does in a cycle without a sidecar.
+    alone: called in each cycle without a sidecar, to decide it.
     up: whether a session is open.
-    vain: failed connection attempts since the last success.
+    vain: number of failed connection attempts since the last success.
     superseded: how often another master took the sidecar over.
-    served: cycles that the sidecar decided.
+    served: number of cycles that the sidecar decided.
     """
 
     def __init__(

@@ -22,7 +22,7 @@ TEXT_MAX = 2_000
 class Violation:
     """An invariant that did not hold.
 
-    seed: of the world in which it was seen.
+    seed: seed of the world in which it was violated.
     at_s: since the beginning of the run.
     """
 
@@ -37,7 +37,7 @@ class Sample:
     """Resource usage of the process at one moment.
 
     at_s: since the beginning of the run.
-    age_s: of the process.
+    age_s: since the process became ready.
     cycle_p50_ms, cycle_p99_ms: round trips of cycles since the previous sample; 0 if there were
         none.
     """

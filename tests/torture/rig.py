@@ -131,7 +131,7 @@ def _entry(line: str) -> dict[str, Any]:
 # The process under torture: started, stopped, killed, frozen, limited.
 
 READY_S = 300.0
-"""The first start compiles nothing before it is ready, but the machine may be busy."""
+"""Time limit for becoming ready, on a busy machine; compilation is not included."""
 
 STOP_S = 30.0
 
@@ -143,9 +143,9 @@ class SidecarGoneError(RuntimeError):
 class TorturedSidecar:
     """`mesos-allocator serve` with one configuration file, started again and again.
 
-    log: where its log is kept.
-    ahead: how far ahead its wall clock is, see `tests.torture.wall_clock`.
-    wanted: whether it should be there now.
+    log: file that keeps its log.
+    ahead: file that says how far ahead its wall clock is, see `tests.torture.wall_clock`.
+    wanted: whether it should be running now.
     """
 
     def __init__(self, config: Path, log: Path, ahead: Path) -> None:
@@ -157,8 +157,8 @@ class TorturedSidecar:
         self._words = [str(ahead), "serve", "--config", str(config)]
         self._lock = threading.RLock()
         self._process: subprocess.Popen[bytes] | None = None
-        # The kernel ends a process together with the thread that started it, so one thread starts
-        # all of them.
+        # The kernel kills a sidecar when the thread that started it ends, so one thread, which
+        # lives as long as this object, starts them all.
         self._maker = ThreadPoolExecutor(1, "maker")
 
     def start(self) -> None:
@@ -293,11 +293,11 @@ class Rig:
     directory: configuration, sockets, certificates, journal and state.
     out: files that are kept after the run.
     seed: of all random choices here.
-    unix: a target that no fault disturbs, for checks.
+    unix: address of the sidecar that no fault disturbs, for checks.
     grpc_port, http_port: on loopback, the same after each restart.
     cable: between the TLS proxy and the sidecar; None without the privilege to create one.
     wall: the sidecar's wall clock.
-    plain, secure: relays to the Unix socket, and to the TLS port.
+    plain, secure: proxies that disturb connections to the Unix socket, and to the TLS port.
     trusted: whether the sidecar's current certificate is valid.
     short: whether the process is out of descriptors.
     kept: limits (cpus, thousandths) by role that the sidecar confirmed to operators.

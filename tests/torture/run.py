@@ -1,4 +1,4 @@
-"""Play worlds until the time is over; a world is the life of one master.
+"""Play worlds until the time is over; a world is the term of one master, with its cluster.
 
     rig         what faults act on: the process, its log, its network paths, its files
     link        the master's end of the stream, which continues alone while no answer comes
@@ -7,8 +7,8 @@
     invariants  what must hold under every fault
     report      the findings, as text and JSON
 
-A seed fixes the worlds, and the faults with their world time. How fast the process restarts depends
-on the machine, so two runs with one seed are similar, not equal.
+A seed determines the worlds, the faults, and their simulated times. How fast the process restarts
+depends on the machine, so two runs with one seed are similar, not equal.
 """
 
 import random
@@ -41,7 +41,7 @@ from tests.torture.link import TorturedLink
 from tests.torture.report import TortureFindings, TortureReport
 from tests.torture.rig import Rig
 
-# One master's life: a random cluster, faults, checks.
+# One master's term: a random cluster, faults, checks.
 
 DURATION_MS = 60_000
 FAULT_MS = 1_500
@@ -55,7 +55,7 @@ CALLS_MAX = 8
 
 COMPARE_MS = 2_500
 DECISION_MS = (0, 0, 150)
-"""Delays of decisions to draw from: in one world of three they may arrive outdated."""
+"""Delays of decisions to draw from: in one of three worlds, events may outdate decisions."""
 
 
 class TortureWorld:
@@ -69,7 +69,7 @@ class TortureWorld:
         self._chance = random.Random(seed)
         self._faults = [fault for fault in faults if fault.possible(rig)]
         self._scenario = RandomScenario(seed, size=size, duration_ms=DURATION_MS, silent=True)
-        # The sidecar belongs to the newest master, and rivals are one microsecond older or newer.
+        # The sidecar serves the newest master. Rivals claim to be one microsecond older or newer.
         started_us = time.time_ns() // 1000
         link = TorturedLink(partial(rig.stream, started_us), rig.findings)
         timing = Timing(decision_ms=self._chance.choice(DECISION_MS))

@@ -1,6 +1,6 @@
 """Every feature of Mesos at once: the gates reject no decision, and the books stay equal.
 
-`MESOS_ALLOCATOR_EVERYTHING` is the number of seeds to play beside the first.
+`MESOS_ALLOCATOR_EVERYTHING` is the number of seeds to play in addition to the first.
 """
 
 import os
@@ -43,7 +43,7 @@ def run(seed, policy="drf", mode="oblivious", *, decision_ms=0, cut_every_ms=0, 
     return scenario, played.record
 
 
-# A criterion, one that is per agent, and a plan.
+# Three types of policies: a global criterion, one for each agent, and a plan.
 QUICK = {("drf", MODES[0]), ("ps-dsf", MODES[1]), ("cmmf", MODES[1])}
 
 
@@ -67,7 +67,7 @@ def test_what_crosses_an_event_may_be_refused_and_nothing_else_is(mode):
 
 @pytest.mark.parametrize("mode", [MODES[1], *long(MODES[0])])
 def test_books_agree_with_what_the_masters_fallback_offered(mode):
-    """Tests that it is booked like other resources, then accepted, declined or rescinded."""
+    """Such an offer is booked like others, then accepted, declined or rescinded."""
     scenario, record = run(FIRST, mode=mode, silent=True, duration_ms=40_000, event_ms=100)
     assert scenario.happened["silence"] > 5
     assert record.fallbacks > 3

@@ -91,7 +91,7 @@ def test_every_fault_has_a_name_of_its_own():
 
 @pytest.mark.long
 def test_altered_books_are_found(tmp_path):
-    """Report only half of what comes into use: the books diverge."""
+    """Tell the sidecar that half of what came into use was released: the books diverge."""
 
     def tamper(world):
         master = world.scene.master
@@ -199,7 +199,7 @@ def test_a_clock_is_set_for_a_process_and_for_no_other(tmp_path):
 
 @pytest.mark.long
 def test_a_sidecar_has_the_clock_that_is_set(tmp_path):
-    """The clock is ahead after the restart: gRPC must not wait for the machine's to catch up."""
+    """The clock is ahead after a restart, and gRPC does not wait for the machine's to catch up."""
     http, target = free_port(), f"unix:{tmp_path}/a.sock"
     config = tmp_path / "config.toml"
     config.write_text(f'[listen]\ntargets = ["{target}"]\n[http]\nport = {http}\n')

@@ -1,9 +1,9 @@
 """A process whose wall clock can be set independently of the machine's.
 
 ``python -m tests.torture.wall_clock FILE WORD ...`` runs ``mesos-allocator WORD ...``.
-Python's wall clock is shifted by the nanoseconds in FILE (int64), which `WallClock` writes. As
-when a machine's time is set, the monotonic clock is not affected. Neither are the clocks of gRPC
-and of native code, such as the one that checks the dates of certificates.
+Python's wall clock is shifted by the nanoseconds in FILE (int64), which `WallClock` writes. The
+monotonic clock is not affected, as when a machine's time is set. Nor are the clocks of gRPC and
+other native code, such as the clock that the dates of certificates are compared with.
 """
 
 import importlib
@@ -46,10 +46,10 @@ def follow(path: Path) -> None:
 
 
 def _leave_grpc_alone() -> None:
-    """Let gRPC's modules keep the machine's clock.
+    """Let gRPC's Python modules keep the machine's clock.
 
-    They pass deadlines to gRPC's native core: if the clocks differed by hours, it would wait that
-    long. Setting a real clock shifts both.
+    They pass deadlines to gRPC's native core, which uses the machine's clock: with another clock
+    here, a deadline would be wrong by the difference. Setting a real clock shifts both.
     """
     machine = ModuleType(time.__name__)
     vars(machine).update(vars(time))

@@ -1,4 +1,4 @@
-"""A link that speaks the real protocol to a sidecar's machine in this process."""
+"""A link that speaks the real protocol to a sidecar's state machine in this process."""
 
 from collections.abc import Callable
 

@@ -169,8 +169,8 @@ def dial_tcp(port: int) -> Dial:
 
 # A cable: this machine, and a network namespace at the other end.
 #
-# A relay can only delay data or end a connection. Pulling the cable loses packets, as a switch
-# without power does: both ends retransmit for a while without an error.
+# A relay can only delay data or end a connection. Pulling the cable loses packets, like a switch
+# that fails: both ends retransmit for a while without an error.
 
 NETWORK = ipaddress.ip_network("198.18.0.0/15")
 """Reserved for network tests (RFC 2544), so no host uses these addresses."""
@@ -204,7 +204,7 @@ class Cable:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        # If this process is killed, the namespace ends, and both interfaces with it.
+        # If this process is killed, the namespace and both interfaces are removed.
         with suppress(OSError):
             _run("link", "delete", self._near)
         if self._holder is not None:
@@ -225,8 +225,8 @@ class Cable:
 
         Raises OSError if no process listens.
         """
-        # A socket belongs to the namespace of the thread that creates it, so a thread enters the
-        # other.
+        # A socket belongs to the namespace of the thread that creates it, so a thread of its own
+        # enters the other namespace.
         with ThreadPoolExecutor(1, "cable") as there:
             return there.submit(self._dial_there, port).result()
 

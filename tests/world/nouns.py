@@ -30,7 +30,7 @@ class Framework:
         return f"framework-{self.handle}"
 
     def gets(self, agent: Agent, what: Text | None = None, role: str = "") -> "Offer":
-        """Make an offer of all or part of an agent's resources; in the first role or another."""
+        """The offer of all or part of an agent's resources, in the first role by default."""
         has = agent.resources if what is None else resources(what)
         return Offer(self, role or self.roles[0], agent, +Counter(has))
 

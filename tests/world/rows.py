@@ -19,7 +19,7 @@ def holdings_of(made: Decisions) -> Holdings:
 
 
 def settled(made: Decisions, *, offered: bool = True) -> Outcomes:
-    """Outcomes: every decision became an offer in full; or none did."""
+    """Outcomes that say that every decision became an offer in full, or that none did."""
     return Outcomes.all_or_nothing(made.first_decision, np.full(len(made), offered))
 
 

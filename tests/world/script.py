@@ -1,8 +1,8 @@
 """Scripts: commands to a world and their results, as text.
 
 A line is a verb with its arguments. Agents and frameworks are named by their handles (`agent-1`,
-`framework-2`), the lowest that is free. Resources are written as in `tests.world.amounts`. An offer
-is written as its framework, role, agent and resources, in this order.
+`framework-2`); a new one gets the lowest free handle. Resources are written as in
+`tests.world.amounts`, and an offer as its framework, role, agent and resources, in this order.
 
     policy drf selection=listed mode=oblivious flat=no parameter.unit=tasks
     subtree eng ps-dsf

@@ -1,4 +1,4 @@
-"""A master's view of the allocator: agents, frameworks, offers and their outcomes.
+"""A small master for tests of the core: it sends events to an allocator, and runs cycles.
 
 Every decision becomes an offer. The books are checked after every cycle.
 """
@@ -66,7 +66,7 @@ class World:
     ----------
     allocator : Allocator
     told : list of Event
-        Its events since the world was opened, for replay by another allocator.
+        All events that the allocator received, for replay by another one.
     now_ms : int
     agents : dict of int to Agent
     frameworks : dict of int to Framework
@@ -235,7 +235,7 @@ class World:
     def exclude(
         self, framework: Framework, role: str, agent: Agent, *, excluded: bool = True
     ) -> None:
-        """Exclude a pair by the master's offer constraints, or include it."""
+        """Exclude a framework in a role from an agent (offer constraints), or readmit it."""
         who, what, where = np.array([[framework.handle], self.roles(role), [agent.handle]])
         self.tell(Exclude(who, what, where, np.array([excluded])))
 

@@ -79,7 +79,7 @@ def elsewhere(given: CorollaryProblem, tasks: Floats, rng: np.random.Generator) 
     largest = given.need.max(axis=0)
     direction = rng.standard_normal(len(tasks)) * largest
     utility = given.worth @ tasks
-    # Slightly less, for rounding.
+    # Require slightly less utility, to allow for rounding.
     ends = [
         linprog(
             sign * direction,

@@ -42,7 +42,7 @@ class SolverWorld:
     """
 
     def __init__(self, computers: int, jobs: int, load: float, seed: int) -> None:
-        """Begin with `load` tasks per computer, none of which runs."""
+        """Begin with `load` waiting tasks per computer."""
         self.rng = np.random.default_rng(seed)
         self.computers, self.jobs = computers, jobs
         self.rack_of = np.arange(computers) // _RACK

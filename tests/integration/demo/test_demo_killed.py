@@ -54,7 +54,7 @@ def mark():
     ],
 )
 def test_nothing_is_left_of_a_demo(moment, number, group, mark, tmp_path):
-    """While sidecars and workers start; Ctrl-C reaches the terminal's whole process group."""
+    """It is ended while sidecars or workers start. Ctrl-C reaches its whole process group."""
     folder = tmp_path / "t"
     folder.mkdir()
     demo = subprocess.Popen(

@@ -203,7 +203,7 @@ def test_a_signal_whose_exception_was_lost_still_ends_it(signals):
 
 
 def test_a_signal_amid_a_lock_still_ends_it(signals):
-    """The exit interrupts a condition's wait before it has its lock again, so its release fails."""
+    """The exit interrupts `Condition.wait` before that has its lock again, so a release fails."""
 
     def play(number: int) -> None:
         condition = threading.Condition()

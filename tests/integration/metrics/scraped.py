@@ -24,7 +24,7 @@ from tests.server.sidecar_process import SidecarProcess
 DEPLOY = Path(__file__).parents[3] / "deploy" / "prometheus"
 FRAMEWORKS_MAX = 3
 FAIR_S = 120.0
-"""Fair shares and unmet demand are computed by then, on any machine."""
+"""Time within which fair shares and unmet demand are computed, even on a slow machine."""
 
 CLUSTER: tuple[Event, ...] = (
     Define({0: Kind("cpus"), 1: Kind("mem")}, {1: "eng", 2: "ops"}),

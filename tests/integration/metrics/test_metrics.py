@@ -113,7 +113,7 @@ def test_errors_and_sessions_are_counted_by_code(sidecar):
 def test_it_is_alive_and_ready_and_says_when_it_drains():
     with SidecarProcess() as process:
         assert process.page("/healthz") == (200, "ok\n")
-        # It reports whether loops are being compiled or loaded.
+        # `/readyz` says whether loops are being compiled or loaded.
         ready = process.page("/readyz")
         assert (ready[0], ready[1].strip().partition(",")[0]) == (200, "ok")
         channel = process.channel()
@@ -131,7 +131,7 @@ def test_it_is_alive_and_ready_and_says_when_it_drains():
                 said.append(process.page_now("/readyz"))
                 if said[-1] != ready:
                     watch.cancel()
-        # The observer, which answers, is updated a moment after the module.
+        # The observer answers, and learns of the shutdown a moment after the module.
         assert set(dropwhile(lambda each: each == ready, said)) == {(503, "shutting down\n")}
         channel.close()
         assert process.process.wait(60) == 0

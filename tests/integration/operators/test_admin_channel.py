@@ -111,7 +111,7 @@ def test_certificates_are_read_again_without_a_restart(pems, tmp_path):
     shutil.copytree(pems, own)
     with begun(own) as process:
         assert run(process, own, "status").exit_code == 0
-        # A new certificate alone does not match the key: the previous pair stays in use.
+        # The key does not match the new certificate, so the previous pair stays in use.
         (own / "sidecar.pem").write_bytes((pems / "operator.pem").read_bytes())
         assert run(process, own, "status").exit_code == 0
         process.await_said("changed certificates cannot be used; those from before count")

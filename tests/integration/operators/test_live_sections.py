@@ -51,7 +51,7 @@ class WatchedConfig:
 
 
 def test_live_is_what_the_core_is_told_and_nothing_else():
-    """A new option that goes into the core's settings must be declared live."""
+    """Options are declared live if and only if they go into the core's settings."""
     config: Any = WatchedConfig()
     Config.settings(config)
     told = config.seen | {("policy", "plugins")}  # files that are read again

@@ -61,8 +61,8 @@ def test_a_policy_that_never_comes_back_costs_one_deadline_and_ends_with_the_pro
         assert "did not decide within 300 ms" in told[0]["error"]
         assert len(told) <= 2, "it overran, and is not asked any more"
         assert sidecar.terminate() == 0
-    # A replay does not call the policy, which might hang or decide this time: the journal says that
-    # the substitute decided.
+    # The journal says that the substitute decided, so a replay does not call the policy, whether
+    # or not it would hang again.
     command = [sys.executable, "-m", "allocator", "replay", "--plugin", str(path), str(journal)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr

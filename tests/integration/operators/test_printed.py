@@ -277,7 +277,7 @@ class Slow(admin_pb2_grpc.AdminServiceServicer):
 
 @pytest.mark.parametrize(("pause_s", "code"), [(1.0, 0), (600.0, 3)])
 def test_each_piece_of_a_dump_has_its_time(pause_s, code):
-    """Three seconds in total are acceptable if the limit is two for each piece."""
+    """A time limit applies to each piece: two seconds each permit three seconds in total."""
     slow = Slow(pause_s)  # type: ignore[abstract]  # one call is enough
     server = grpc.server(ThreadPoolExecutor(2))
     admin_pb2_grpc.add_AdminServiceServicer_to_server(slow, server)

@@ -1,8 +1,9 @@
 """The module's brain, in this process, in session with sidecar processes over real streams.
 
-The world is the simulation's, and so is the module's clock: it advances with each step of the test,
-and never waits for a sidecar. The speed of the machine determines whether the sidecar or the
-fallback makes an offer, but not whether one is made within an interval of that clock.
+The master and its frameworks are simulated, and so is the module's clock: it advances with each
+step of the test, and never waits for a sidecar. The speed of the machine determines whether the
+sidecar or the fallback makes an offer, but not whether one is made within an interval of that
+clock.
 """
 
 import operator
@@ -71,7 +72,7 @@ class BusyMaster(Master):
 
 
 class _Call:
-    """One stream: sent messages wait for gRPC's thread, received ones for a step."""
+    """One stream. Messages to send wait for gRPC's thread, received ones for the next step."""
 
     def __init__(self, target: str) -> None:
         self._channel = grpc.insecure_channel(target, [("grpc.enable_http_proxy", 0)])

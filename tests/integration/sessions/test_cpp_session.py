@@ -167,7 +167,7 @@ def test_the_books_agree_while_everything_comes_and_goes(listen, tmp_path):
 
 
 def test_what_the_module_counts_is_in_the_scrape():
-    """Batches carry figures, every 200 ms here: it is the first session, and it is up."""
+    """The figures that the module sends with batches, every 200 ms here, are in the metrics."""
     with SidecarProcess() as sidecar, Driver(sidecar.targets[0]) as driver:
         driver.wait("connected")
         driver.decides()
@@ -262,8 +262,8 @@ def test_a_sidecar_that_is_stopped_is_left_and_taken_up_again(rounds, tmp_path):
             sidecar.process.send_signal(signal.SIGSTOP)
             stopped = time.monotonic()
             driver.wait("ended", place, cause="silent")
-            assert time.monotonic() - stopped > 0.9  # not before the answer is due
-            driver.wait("ended", place, cause="unreachable")  # Nor does it send a Hello.
+            assert time.monotonic() - stopped > 0.9  # the session ends only at the deadline
+            driver.wait("ended", place, cause="unreachable")  # a new session gets no answer
             place = len(driver.lines)
             sidecar.process.send_signal(signal.SIGCONT)
             driver.wait("connected", place)

@@ -8,7 +8,7 @@ from tests.integration.sessions.live_brain import LiveBrain
 
 @pytest.mark.long
 def test_a_fifth_of_a_hostile_sidecars_rows_become_offers(tmp_path, brain_library):
-    """Required share of rows that pass the gates, so that the code behind them is tested, too."""
+    """Enough rows must pass the gates that the code behind the gates is tested, too."""
     target = f"unix:{tmp_path}/hostile.sock"
     with HostileSidecar(target, seed=1, ended=0) as hostile, LiveBrain(brain_library, target) as it:
         it.await_served(50)

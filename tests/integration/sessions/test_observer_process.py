@@ -84,7 +84,7 @@ def test_it_ends_with_the_process_that_decides_however_that_ends(sidecar):
 
 
 def test_one_that_is_only_starting_ends_with_it_too(sidecar):
-    """Otherwise it would keep the port of the next sidecar."""
+    """An observer that outlived its sidecar would keep the port that the next one needs."""
     decider = sidecar.process.pid
     children = Path(f"/proc/{decider}/task/{decider}/children")
     killed = sidecar.observer_pid
@@ -121,7 +121,7 @@ def test_the_link_of_both_is_closed_to_others_and_goes_with_them(place):
 
 
 def test_a_place_that_cannot_be_written_or_is_too_long_is_passed_over(monkeypatch, tmp_path):
-    """Each is verified before the next."""
+    """The possible directories are tried in order, and unusable ones are skipped."""
     long_place = tmp_path / ("x" * 100)
     long_place.mkdir()
     monkeypatch.setenv("RUNTIME_DIRECTORY", str(long_place))

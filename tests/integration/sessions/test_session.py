@@ -1,8 +1,8 @@
 """A long session with a real process: no message between module and core is lost or changed.
 
 The same events go over the stream and directly into an allocator in this process. Both must make
-the same decisions in every cycle; and a replay of the process's journal must give the bytes that it
-sent.
+the same decisions in every cycle. A replay of the process's journal must give the bytes that the
+process sent.
 """
 
 import random

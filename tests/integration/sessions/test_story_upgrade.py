@@ -1,8 +1,8 @@
 """A sidecar is upgraded under load, as docs/how-to/roll-out.md says, while offers continue.
 
 The module's brain is in session with the old process and then with the new one, which uses the same
-socket and state directory. Frameworks count offers by the module's own clock, which never waits,
-so the load of the machine makes no difference.
+socket and state directory. Offers are counted by intervals of the module's own clock, which never
+waits for a sidecar, so the load of the machine makes no difference.
 """
 
 import json

@@ -35,7 +35,7 @@ _TYPES = ((8000, 16_384_000), (16_000, 32_768_000), (64_000, 131_072_000))
 
 
 def state(agents: int, frameworks: int = len(NAMES)) -> list[Event]:
-    """Agents, frameworks in all roles, and their holdings; the same each time."""
+    """Agents, frameworks in all roles, and their holdings; always the same."""
     chance = np.random.default_rng(7)
     found: list[Event] = [
         Define({0: Kind("cpus"), 1: Kind("mem")}, ROLES),
