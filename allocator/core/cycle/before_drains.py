@@ -46,8 +46,7 @@ def bar(state: State) -> None:
     lefts, group = np.unique(left, return_inverse=True)
     needed = np.searchsorted(EDGES_MS, clients.lasts_ms)
     needed[clients.lasts_ms == 0] = len(EDGES_MS)  # unknown
-    exists = clients.framework > 0
-    late = (as_set(exists & (needed >= each)) for each in lefts)
+    late = (as_set(clients.subscribed & (needed >= each)) for each in lefts)
     state.eligibility.bar(Late(agents, group, tuple(late)))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from allocator.core import Exclude, PolicySpec, SetDrain
+from allocator.core import Exclude, Hold, PolicySpec, SetDrain
 from allocator.core.cycle import before_drains
 from allocator.core.cycle.holders import Outlook, look
 from allocator.core.demand.durations import EDGES_MS, bucket_of
@@ -82,6 +82,15 @@ def test_clients_are_barred_only_shortly_before_and_only_if_their_tasks_end_too_
     cluster.session.allocator.step(SetDrain("h1", drained=False))
     assert cluster.reached(begins_ms + 2 * HOUR_MS) == both
     cluster.session.allocator.check()
+
+
+def test_frameworks_that_are_not_subscribed_yet_are_not_barred():
+    """What they hold is known, but not their names, and so nothing of their tasks."""
+    cluster = Cluster(frameworks=1)
+    cluster.session.allocator.step(Hold(cluster.session.holdings(7, 1, 1, 1, 1)))
+    cluster.drain(1, BEGIN_MS + HOUR_MS)
+    assert cluster.cycle(BEGIN_MS + 1) == {(1, 2)}
+    cluster.session.state.check()
 
 
 def test_the_look_ahead_is_a_setting_and_a_drain_by_id_or_host_counts_from_the_earliest():
