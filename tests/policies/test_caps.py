@@ -208,6 +208,18 @@ def test_without_caps_there_is_nothing_to_walk():
     assert cap_table(session.state).rule == (), "no framework is in it"
 
 
+def test_a_framework_that_waits_because_of_a_cap_is_told_apart():
+    assert not World(PolicySpec("drf")).allocator.capped().any(), "nothing is known yet"
+    session = cluster()
+    cap(session, "a", "user", 2)
+    join(session, 1, 1)
+    join(session, 2, 4)
+    assert not session.allocator.capped().any()
+    session.cycle(1000)
+    capped = session.state.clients.framework[session.allocator.capped()].tolist()
+    assert capped == [1]
+
+
 def test_bad_caps_are_refused():
     session = cluster()
     for rule, told in (

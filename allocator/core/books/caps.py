@@ -99,6 +99,8 @@ def with_caps(state: State, bounds: Bounds, caps: CapTable) -> Bounds:
 
 def capped(state: State, caps: CapTable) -> Bools:
     """Return which clients are under a cap that leaves nothing of some resource, (C,)."""
+    if not len(caps.rule):
+        return np.zeros(len(caps.of_client), np.bool_)
     reached = np.append((caps.limit <= _held(state, caps)).any(axis=1), False)
     return np.asarray(reached[caps.of_client].any(axis=1))
 
@@ -106,10 +108,8 @@ def capped(state: State, caps: CapTable) -> Bools:
 def _held(state: State, caps: CapTable) -> Ints:
     """Return what counts under each cap, (Q, R), in thousandths."""
     space = state.space
-    reserved = [kind is not None and kind.depth > 0 for kind in space.kinds]
-    counts = space.bounded_kind | (
-        space.scalar_kind & ~space.shared_kind & np.array(reserved, np.bool_)
-    )
+    reserved = np.array([kind is not None and kind.depth > 0 for kind in space.kinds], np.bool_)
+    counts = space.bounded_kind | (space.scalar_kind & ~space.shared_kind & reserved)
     held = space.by_column(state.ledger.books.client_held * counts)
     found = np.zeros_like(caps.limit)
     for row in caps.of_client.T:
