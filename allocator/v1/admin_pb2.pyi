@@ -109,8 +109,8 @@ class GetStatusResponse(_message.Message):
     state_problem: _builtins.str
     """Reason why operators' settings cannot be saved in that directory; empty if they can."""
     unmet: _builtins.str
-    """What frameworks want and no agent has room for, at least, and how many agents that would take;
-    empty: nothing, or not computed yet.
+    """A lower bound of what frameworks want and no agent has room for, and how many more agents that
+    would need; empty: nothing, or not computed yet.
     """
     @_builtins.property
     def policy(self) -> _settings_pb2.Policy: ...
@@ -136,7 +136,7 @@ class GetStatusResponse(_message.Message):
 
     @_builtins.property
     def coming(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.ComingChange]:
-        """As in ListSettingsResponse; fewer."""
+        """The first entries of ListSettingsResponse.coming."""
 
     def __init__(
         self,
@@ -1344,7 +1344,7 @@ class ListedRole(_message.Message):
     frameworks: _builtins.int
     frameworks_waiting: _builtins.int
     paused: _builtins.bool
-    """An operator paused it, or a role above it."""
+    """An operator paused the role, or one above it."""
     @_builtins.property
     def guarantee(self) -> _types_pb2.Quantities:
         """From the master's quota and from operators' limits; empty if there is none."""
@@ -1450,7 +1450,7 @@ class ListSchedulesResponse(_message.Message):
     def schedules(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.ScheduledRule]: ...
     @_builtins.property
     def rules(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.OperatorChange]:
-        """If there are any: all other rules, as they are without the calendar."""
+        """All rules as they would be without the calendar; only if there are rules by calendar."""
 
     def __init__(
         self,
@@ -1594,7 +1594,7 @@ class SettingChange(_message.Message):
     before: _builtins.str
     after: _builtins.str
     when: _builtins.str
-    """Of a rule by calendar: when it holds, and the present or next time of that."""
+    """For a rule by calendar: its schedule, and the present or next time at which it holds."""
     coming: _builtins.str
     @_builtins.property
     def match(self) -> _settings_pb2.RuleMatch:

@@ -433,7 +433,7 @@ class ClientExplanation(_message.Message):
     """Time from now to its next offer, p50 and p95, in milliseconds; -1: not known, or not computed."""
     latest_in_ms: _builtins.int
     forecast: _builtins.str
-    """What the forecast rests on, or why there is none; empty: not computed."""
+    """The basis of the forecast, or the reason why there is none; empty: not computed."""
     @_builtins.property
     def demand(self) -> _types_pb2.Quantities: ...
     @_builtins.property
@@ -573,18 +573,18 @@ class BudgetUse(_message.Message):
     """The current period."""
     end_ms: _builtins.int
     runs_out_ms: _builtins.int
-    """When the first resource is used up if the role continues to hold what it holds; 0: not within
-    this period, or it is already.
+    """When the first resource will be used up if the role continues to hold what it holds; 0: not
+    within this period, or one is used up already.
     """
     over: _builtins.bool
-    """Some resource is used up."""
+    """A resource of the budget is used up."""
     hard: _builtins.bool
-    """It is offered nothing while that is so."""
+    """While over budget, the role is offered nothing."""
     @_builtins.property
     def used(self) -> _types_pb2.Quantities: ...
     @_builtins.property
     def budget(self) -> _types_pb2.Quantities:
-        """Of this period: with what was carried over, and with a credit."""
+        """The budget of this period, including the amount carried over and a credit."""
 
     @_builtins.property
     def left(self) -> _types_pb2.Quantities: ...

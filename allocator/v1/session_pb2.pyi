@@ -79,7 +79,7 @@ class _OutcomeReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Outcome
     OUTCOME_REASON_UNSPECIFIED: _OutcomeReason.ValueType  # 0
     OUTCOME_REASON_OFFERED: _OutcomeReason.ValueType  # 1
     OUTCOME_REASON_PARTIAL: _OutcomeReason.ValueType  # 2
-    """Offered with other amounts than decided, which the outcome carries."""
+    """Offered with smaller amounts than decided; the outcome contains the amounts offered."""
     OUTCOME_REASON_PAUSED: _OutcomeReason.ValueType  # 3
     OUTCOME_REASON_UNKNOWN_FRAMEWORK: _OutcomeReason.ValueType  # 4
     OUTCOME_REASON_INACTIVE_FRAMEWORK: _OutcomeReason.ValueType  # 5
@@ -98,10 +98,10 @@ class _OutcomeReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Outcome
     OUTCOME_REASON_STALE: _OutcomeReason.ValueType  # 18
     """The decision used a handle's previous binding, or came after a newer session began."""
     OUTCOME_REASON_SHADOW: _OutcomeReason.ValueType  # 19
-    """Shadow mode: it would have been offered, but Mesos's own allocator decides."""
+    """Shadow mode: the decision would have been offered, but Mesos's own allocator decides."""
     OUTCOME_REASON_INCOMPLETE_GANG: _OutcomeReason.ValueType  # 20
-    """It belongs to a gang, and this or another decision for the gang could not be offered exactly as
-    decided.
+    """The decision belongs to a gang, and this or another decision for the gang could not be offered
+    exactly as decided.
     """
 
 class OutcomeReason(_OutcomeReason, metaclass=_OutcomeReasonEnumTypeWrapper):
@@ -110,7 +110,7 @@ class OutcomeReason(_OutcomeReason, metaclass=_OutcomeReasonEnumTypeWrapper):
 OUTCOME_REASON_UNSPECIFIED: OutcomeReason.ValueType  # 0
 OUTCOME_REASON_OFFERED: OutcomeReason.ValueType  # 1
 OUTCOME_REASON_PARTIAL: OutcomeReason.ValueType  # 2
-"""Offered with other amounts than decided, which the outcome carries."""
+"""Offered with smaller amounts than decided; the outcome contains the amounts offered."""
 OUTCOME_REASON_PAUSED: OutcomeReason.ValueType  # 3
 OUTCOME_REASON_UNKNOWN_FRAMEWORK: OutcomeReason.ValueType  # 4
 OUTCOME_REASON_INACTIVE_FRAMEWORK: OutcomeReason.ValueType  # 5
@@ -129,10 +129,10 @@ OUTCOME_REASON_MALFORMED: OutcomeReason.ValueType  # 17
 OUTCOME_REASON_STALE: OutcomeReason.ValueType  # 18
 """The decision used a handle's previous binding, or came after a newer session began."""
 OUTCOME_REASON_SHADOW: OutcomeReason.ValueType  # 19
-"""Shadow mode: it would have been offered, but Mesos's own allocator decides."""
+"""Shadow mode: the decision would have been offered, but Mesos's own allocator decides."""
 OUTCOME_REASON_INCOMPLETE_GANG: OutcomeReason.ValueType  # 20
-"""It belongs to a gang, and this or another decision for the gang could not be offered exactly as
-decided.
+"""The decision belongs to a gang, and this or another decision for the gang could not be offered
+exactly as decided.
 """
 Global___OutcomeReason: _TypeAlias = OutcomeReason  # noqa: Y015
 
@@ -1319,7 +1319,7 @@ class DecisionBatch(_message.Message):
 
     @_builtins.property
     def gangs(self) -> Global___Gangs:
-        """Decisions of this part that are offered together."""
+        """Groups of decisions in this part whose offers must be made together."""
 
     def __init__(
         self,

@@ -193,7 +193,7 @@ Global___Limit: _TypeAlias = Limit  # noqa: Y015
 
 @_typing.final
 class Pause(_message.Message):
-    """A role that is offered nothing new, like its descendants; what they hold stays."""
+    """A role to which, like its descendants, nothing new is offered; what they hold stays."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -299,7 +299,9 @@ Global___Gang: _TypeAlias = Gang  # noqa: Y015
 
 @_typing.final
 class Budget(_message.Message):
-    """What a role and its descendants may hold over a period before they are served last, or not at all."""
+    """What a role and its descendants may hold over a period. Beyond that, they are served last or not
+    at all.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -314,11 +316,11 @@ class Budget(_message.Message):
     per: _builtins.str
     """"month", "week" or "day": of the calendar, in UTC. Weeks begin on Monday."""
     carry_over: _builtins.bool
-    """What was left of a period is added to the next one, up to one period's budget."""
+    """The remainder of a period is added to the next one, up to one period's budget."""
     hard: _builtins.bool
-    """Over budget they are offered nothing; otherwise they are served after all others."""
+    """True: once over budget, they are offered nothing; false: they are served after all others."""
     credit: _builtins.str
-    """What is added in one period, as in "gpus:20h"; empty: nothing."""
+    """An amount added to one period only, as in "gpus:20h"; empty: none."""
     credit_from: _builtins.str
     """First day of that period, as in "2026-11-01"."""
     @_builtins.property
@@ -714,7 +716,7 @@ class KeptChange(_message.Message):
     def change(self) -> Global___OperatorChange: ...
     @_builtins.property
     def schedule(self) -> Global___Schedule:
-        """Set: a rule by calendar, which holds at these times instead of the rule for the same."""
+        """If set, this is a rule by calendar: at these times it replaces the rule with the same scope."""
 
     def __init__(
         self,
@@ -744,12 +746,12 @@ class Schedule(_message.Message):
     FOR_MS_FIELD_NUMBER: _builtins.int
     ZONE_FIELD_NUMBER: _builtins.int
     from_ms: _builtins.int
-    """It does not hold before; 0: no bound."""
+    """The rule does not hold before this time; 0: no bound."""
     until_ms: _builtins.int
-    """It does not hold from then on; 0: no bound."""
+    """The rule does not hold from this time on; 0: no bound."""
     every: _builtins.str
-    """In cron's syntax, in the time zone: it holds for `for_ms` from each of these times on. Empty:
-    from `from_ms` to `until_ms`.
+    """Times in cron's syntax, in the time zone: the rule holds for `for_ms` from each of them on.
+    Empty: the rule holds from `from_ms` to `until_ms`.
     """
     for_ms: _builtins.int
     zone: _builtins.str
@@ -813,7 +815,7 @@ class ScheduledRule(_message.Message):
     END_FIELD_NUMBER: _builtins.int
     OPTIONS_FIELD_NUMBER: _builtins.int
     id: _builtins.str
-    """A short name of it, which does not change."""
+    """A short name, which does not change."""
     key: _builtins.str
     """As in Setting."""
     scope: _builtins.str
@@ -825,18 +827,18 @@ class ScheduledRule(_message.Message):
     """Its schedule in words."""
     holds: _builtins.bool
     begin_ms: _builtins.int
-    """The present or the next time in which it holds; 0: never again, or without end."""
+    """The present or next period in which it holds. Both 0: never again; one 0: no such bound."""
     end_ms: _builtins.int
     begin: _builtins.str
     """Both in words, in its time zone."""
     end: _builtins.str
     @_builtins.property
     def rule(self) -> Global___KeptChange:
-        """As ApplySettings takes it."""
+        """The rule in the form that ApplySettings accepts."""
 
     @_builtins.property
     def options(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """As a configuration file names them."""
+        """Its options, as a configuration file names them."""
 
     def __init__(
         self,
@@ -867,7 +869,7 @@ Global___ScheduledRule: _TypeAlias = ScheduledRule  # noqa: Y015
 
 @_typing.final
 class ComingChange(_message.Message):
-    """A rule by calendar begins or ends to hold."""
+    """A time at which a rule by calendar begins to hold, or ceases to."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -885,7 +887,7 @@ class ComingChange(_message.Message):
     key: _builtins.str
     scope: _builtins.str
     value: _builtins.str
-    """Of the rule by calendar."""
+    """Value and id of the rule."""
     id: _builtins.str
     def __init__(
         self,

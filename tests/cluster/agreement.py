@@ -1,4 +1,4 @@
-"""How often Mesos's own allocator decides as a policy does, which runs in its shadow.
+"""How often Mesos's own allocator and a policy that runs in its shadow make the same decisions.
 
 `python -m tests.cluster.storm --shadow-s 60` prints it.
 """
@@ -19,9 +19,10 @@ class Agreement:
     Attributes
     ----------
     offers : int
-        Of Mesos's own allocator.
+        Number of offers of Mesos's own allocator.
     same, other, none : int
-        Decisions: to the same framework, to others only, to none within the interval.
+        Number of decisions whose agent Mesos's own allocator offered to the same framework, only
+        to others, or to none within the interval.
     share : float
         `same` as a fraction of all decisions compared.
     misfits : int
@@ -44,8 +45,8 @@ class Agreement:
 def agree(mesos: Mesos, policy: str, mode: str, agents: int, seconds: float) -> Agreement:
     """Run six frameworks in three roles under Mesos's own allocator, with a policy in its shadow.
 
-    Both serve agents in random order, so with several agents even the same policy gives them to
-    others. All books must agree at the end.
+    Both serve agents in random order, so with several agents even the same policy offers them to
+    different frameworks. All books must agree at the end.
     """
     with World(mesos, agents=agents, parameters={"shadow": "true"}) as world:
         world.sidecar.set_policy(policy, mode)

@@ -41,7 +41,8 @@ class CrowdFigures:
     usual_gap_s, without_sidecar_gap_s : float
         The longest time without any offer, with a sidecar and after it was killed.
     fewest, most : int
-        Final agents per framework with a single role, when all kept their offers.
+        Smallest and largest number of agents that a framework with a single role has at the end,
+        when all frameworks keep their offers.
     """
 
     agents: int

@@ -10,7 +10,7 @@ MODULE_NAME = "org_mesosallocator_SidecarAllocator"
 
 
 class NotFoundError(Exception):
-    """Names the missing file, and the variable that sets its place."""
+    """A file is missing; the message names it, and the variable that sets its directory."""
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ IMPATIENT = {"agent_ping_timeout": "1secs", "max_agent_ping_timeouts": "2"}
 
 @scenario(flags=IMPATIENT)
 def an_agent_is_lost_and_comes_back(world: World) -> Outcome:
-    """Killed, declared unreachable, started again with the same work directory."""
+    """An agent is killed, declared unreachable, and started again with the same work directory."""
     agent = world.agents[0]
     agent_id = agent.id()
     framework = world.framework("one", "eng", manner=refuse())
@@ -55,7 +55,7 @@ def an_agent_is_lost_and_comes_back(world: World) -> Outcome:
 
 @scenario()
 def an_agent_restarts_quickly(world: World) -> Outcome:
-    """Restarted before the master misses it: its task continues."""
+    """An agent restarts before the master declares it unreachable: its task continues."""
     agent = world.agents[0]
     agent_id = agent.id()
     framework = world.framework("one", "eng", manner=refuse())
@@ -219,7 +219,7 @@ def maintenance_is_scheduled_and_taken_back(world: World) -> Outcome:
 
 @scenario()
 def maintenance_begins_and_ends(world: World) -> Outcome:
-    """The machine is down: its agent is removed; up: it returns."""
+    """When the machine is set down, its agent is removed; when it is set up, the agent returns."""
     agent_id = world.agents[0].id()
     framework = world.framework("one", "eng", manner=refuse())
     task = run_on(framework, agent_id)
@@ -250,7 +250,7 @@ def maintenance_begins_and_ends(world: World) -> Outcome:
 
 @scenario()
 def an_agent_joins(world: World) -> Outcome:
-    """It is offered whole, to one of them."""
+    """A new agent is offered whole, to one of the frameworks."""
     frameworks = [world.framework("one", "eng"), world.framework("two", "ads")]
     all_out(frameworks)
     world.add_agent("agent-2", resources="cpus:3;mem:1000;disk:500;ports:[1-3]")

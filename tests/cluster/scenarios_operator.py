@@ -40,7 +40,7 @@ def _in_use(framework: Framework, cpus: float) -> float:
 
 @scenario()
 def quota_limits_a_role(world: World) -> Outcome:
-    """A role stays below its limit until the limit goes."""
+    """A role stays below its limit until the limit is removed."""
     status = set_quota(world, "eng", limits={"cpus": 1.5, "mem": 1024})
     framework = world.framework("one", "eng", manner=work(0.5, MIB_PER_TASK, 600, at_once=5))
     until(lambda: framework.states()["RUNNING"] == 3, 60, "it fills its limit")
@@ -103,7 +103,7 @@ def reserve(world: World, agent_id: str, *resources: Any, undo: bool = False) ->
 
 @scenario()
 def an_operator_reserves_and_unreserves(world: World) -> Outcome:
-    """Includes resources on offer, but never those in use; others never see them."""
+    """An operator can reserve resources on offer, not those in use; other roles never see them."""
     agent_id = world.agents[0].id()
     engineer = world.framework("engineer", "eng")
     other = world.framework("other", "ads", suppressed=["ads"])
@@ -162,7 +162,7 @@ def an_operator_makes_grows_shrinks_and_destroys_a_volume(world: World) -> Outco
     answers.append(operator.try_call("CREATE_VOLUMES", agent_id=agent, volumes=[volume(400)]))
 
     def offered(kind: str, amount: int) -> Amounts:
-        # A decision in transit may have left too little for an offer of its own.
+        # A decision in transit may have offered a part, and left less than the minimum of an offer.
         settle(2)
         framework.decline_all()
         until(lambda: out([framework], agent_id)[kind] == amount, 30, f"{amount} of {kind}")

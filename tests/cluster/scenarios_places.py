@@ -76,7 +76,7 @@ def gpus_are_for_those_who_can_use_them(world: World) -> Outcome:
 
 @scenario(agents=1, flags={"filter_gpu_resources": "false"})
 def gpus_are_for_all_where_the_master_says_so(world: World) -> Outcome:
-    """Frameworks without the capability are offered them nevertheless."""
+    """With the master's option, frameworks without the capability are offered agents with GPUs."""
     agent_id = _add(world, "agent-gpu", resources=GPUS)
     plain = world.framework("plain", "eng")
     until(lambda: out([plain], agent_id), 20, "it is offered")
@@ -85,7 +85,7 @@ def gpus_are_for_all_where_the_master_says_so(world: World) -> Outcome:
 
 @scenario(agents=1)
 def gpus_that_are_reserved_are_counted_as_such(world: World) -> Outcome:
-    """Only their role sees them; the agent's other resources go to frameworks that can use GPUs."""
+    """Reserved GPUs are offered only to their role; other GPUs of the agent to all roles."""
     mixed = "cpus:4;mem:2048;disk:1024;gpus:1;gpus(eng):2"
     agent_id = _add(world, "agent-gpu", resources=mixed)
     other = world.framework("other", "ads", capabilities=WITH_GPUS)
@@ -108,7 +108,7 @@ HERE = _domain("here", "a").replace("{", "{{").replace("}", "}}")
 
 @scenario(agents=1, flags={"domain": HERE})
 def regions_are_for_those_who_know_them(world: World) -> Outcome:
-    """Other zones are for all, other regions for region-aware frameworks."""
+    """Agents in other zones are offered to all, in other regions to region-aware frameworks."""
     near = _add(world, "agent-near", domain=_domain("here", "b"))
     far = _add(world, "agent-far", domain=_domain("there", "a"))
     none = world.agents[0].id()
@@ -196,7 +196,7 @@ def frameworks_of_several_roles_share_them(world: World) -> Outcome:
     until(lambda: _cpus_by_role(*frameworks) == limits, 60, f"{limits} in use", 0.2)
     settle(6)
     steady = _cpus_by_role(*frameworks)
-    # For a long time: it has the smaller share now, so it would be offered everything first.
+    # Refuse for a long time; otherwise it would be offered everything first, by its smaller share.
     frameworks[0].manner = refuse(600)
     for task_id in frameworks[0].running():
         frameworks[0].call("KILL", task_id={"value": task_id})
@@ -209,7 +209,7 @@ def frameworks_of_several_roles_share_them(world: World) -> Outcome:
 
 @scenario(agents=1)
 def each_role_refuses_for_itself(world: World) -> Outcome:
-    """Resources refused in one role are still offered in the other; until it revives."""
+    """Resources refused in one role are offered in the other role only, until a revive."""
     agent_id = world.agents[0].id()
     framework = world.framework("one", "eng", "ads", manner=refuse())
     until(lambda: comes(framework, role="eng") and comes(framework, role="ads"), 20, "both roles")

@@ -39,7 +39,7 @@ def what_is_too_little_for_one_is_for_another(world: World) -> Outcome:
 
 @scenario(configuration=MODE, agents=1, agent_flags={"resources": "cpus:6;mem:4096;disk:100"})
 def who_takes_only_much_is_served(world: World) -> Outcome:
-    """Beside a framework that accepts every task, and releases it at once."""
+    """A framework with a large minimum is served beside one that uses and releases every offer."""
     world.framework("hungry", "ads", labels=TASK, manner=refuse())
     picky = world.framework("picky", "eng", labels=TASK, info=at_least(4, "eng"), manner=refuse())
     served = comes(picky)
@@ -48,7 +48,7 @@ def who_takes_only_much_is_served(world: World) -> Outcome:
 
 @scenario(configuration=MODE, agents=1)
 def a_shared_volume_comes_with_a_task(world: World) -> Outcome:
-    """Although the task needs as much disk as the volume has: it is not used up."""
+    """A task that needs as much disk as a shared volume has does not use up the volume."""
     agent_id = world.agents[0].id()
     shared = {**volume(2048), "shared": {}}
     answers = (
@@ -71,7 +71,7 @@ def a_shared_volume_comes_with_a_task(world: World) -> Outcome:
     agent_flags={"resources": "cpus:4;mem:4096;disk:100;disk(eng):1000;ports(eng):[31000-31004]"},
 )
 def what_is_reserved_comes_though_it_is_no_task(world: World) -> Outcome:
-    """Together with the unreserved resources of the same agent."""
+    """Reserved resources are offered together with the unreserved ones of the same agent."""
     framework = world.framework("one", "eng", labels=TASK)
     comes(framework)
     settle()

@@ -1,6 +1,6 @@
 """The times at which a master sent offers, from its own log.
 
-Frameworks see offers later, by the time that their processes wait for a processor.
+Frameworks see offers later, because their processes may have to wait for a processor.
 """
 
 import re

@@ -23,7 +23,7 @@ def test_a_storm_of_faults_harms_nobody(mesos):
     figures = storm(mesos, rounds=6)
     assert figures.samples > 50
     assert figures.states["FINISHED"] > 10
-    # A batch that a stopped sidecar does not answer is lost; the next cycle is the module's own.
+    # A stopped sidecar does not answer a cycle, which is lost; the module decides the next one.
     assert max(each.gap_s for each in figures.faults) < 2.5
 
 
@@ -31,7 +31,7 @@ def test_a_hostile_sidecar_harms_nobody(mesos):
     figures = be_hostile(mesos, seconds=40)
     assert figures.rows > 500
     assert figures.samples > 50
-    # A tenth or more passes all gates, so that the code behind them is tested, too.
+    # A tenth or more must pass all gates, so that the code behind the gates is tested, too.
     assert figures.outcomes["offered"] + figures.outcomes["partial"] > figures.rows / 10
     assert sum(figures.ends.values()) > 1
     asked_for = {"RESERVE", "UNRESERVE", "CREATE", "DESTROY", "GROW_VOLUME", "SHRINK_VOLUME"}

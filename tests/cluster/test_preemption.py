@@ -1,7 +1,8 @@
 """Preemption on a real master: the requests to leave agents, and frameworks' answers.
 
-Red runs sixteen tasks on four agents, which leave less than a task free on each; then blue comes.
-Quincy's plan gives blue two agents: red is asked to leave two, whatever it answers.
+The framework red runs sixteen tasks on four agents, so that no further task fits on any of them.
+Then the framework blue arrives. Quincy's plan gives blue two agents, so red is asked to leave two,
+and no third one, whatever it answers.
 """
 
 import itertools
@@ -82,7 +83,7 @@ def crowded(mesos):
 
 
 def comes(world: World) -> Framework:
-    """Blue comes, and wants half of the cluster; it refuses offers below a task."""
+    """Let blue arrive, which wants half of the cluster; it refuses offers smaller than a task."""
     refuse_s = itertools.cycle((1.0, 2.5, 4.0))
     working = work(CPUS, MEM_MIB, LASTS_S, PART)
 

@@ -1,8 +1,8 @@
-"""Makes the order visible in which roles are served.
+"""Shows in which order roles are served.
 
 A client of Mesos's sorter is a role with one framework here. Its allocation is in use on an agent
-that is not offered. A second, small agent is offered to one framework after the other, and each
-declines it.
+that is not offered. To see the order, a second, small agent is offered to one framework after the
+other, and each declines it.
 """
 
 from tests.world.amounts import Amounts, Text, resources

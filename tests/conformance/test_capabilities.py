@@ -1,4 +1,4 @@
-"""Capabilities that frameworks and agents need for offers."""
+"""Capabilities that frameworks and agents need for certain offers."""
 
 import pytest
 

@@ -57,7 +57,7 @@ def test_the_largest_quotas_are_held_like_any_other(world):
 @pytest.mark.parametrize("amount", [AMOUNT_MAX + 1, 2**63 - 1, -1])
 @pytest.mark.parametrize("part", ["guarantee", "limit"])
 def test_larger_quotas_are_refused_and_change_nothing(amount, part):
-    """On the wire, where each value is checked; the next session has the previous quotas."""
+    """A session rejects a quota that is out of range, and the quotas stay as they were."""
     sidecar = new_sidecar()
     module = Module(sidecar).begin()
     module.batch(SetQuota("eng", {}, {"cpus": 1000}))
@@ -106,7 +106,7 @@ def test_reservations_beyond_a_limit_are_offered_all_the_same(world):
 
 
 def test_a_guarantee_is_met_below_the_role_by_share(world):
-    """Three agents for two children of the role, before any other role gets one."""
+    """Two children of the role get three agents by share, before any other role gets one."""
     world.quota("eng", "cpus:3;mem:1536")
     children = {world.framework("eng/a"), world.framework("eng/b")}
     world.framework("ops")

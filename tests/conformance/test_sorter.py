@@ -87,7 +87,7 @@ def test_a_new_weight_changes_the_order():
 
 @mesos("DRFSorterTest.AllocationCountTieBreak")
 def test_of_equal_shares_the_one_served_longest_ago_comes_first():
-    """Mesos counts allocations, so that one that keeps reregistering would always be first."""
+    """Mesos counts allocations instead, so a framework that keeps reregistering is always first."""
     ranking = Ranking()
     for role in "abcde":
         ranking.add(role, "cpus:3;mem:3")

@@ -89,7 +89,7 @@ class Load:
             self._forget()
 
     def _forget(self) -> None:
-        """The records of a run grow by design, for its report; here they are dropped."""
+        """Drop the records of the run, which grow by design and would count as growth."""
         record = self.master.record
         for written in (record.time_ms, record.used, record.total, record.latency_s):
             if len(written) > 1_000:

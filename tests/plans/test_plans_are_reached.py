@@ -48,7 +48,7 @@ def test_the_example_is_reached_at_once_and_from_whatever_was_there(sidecar) -> 
 
 
 def test_without_a_plan_the_first_offers_miss_it(hasty) -> None:
-    """So the wait makes the difference, and the measure detects it."""
+    """The wait for the first plan makes the difference, and the measure detects it."""
     tasks = planned(clusters.EXAMPLE, hasty, spec("cmmf"), turns=0)[0]
     assert off("cmmf", clusters.EXAMPLE, tasks) > 50
 
@@ -65,7 +65,7 @@ def test_an_empty_cluster_waits_for_its_plan(sidecar, name: str, seed: int) -> N
 @pytest.mark.parametrize("name", MEASURES)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_cluster_that_turns_over_comes_to_its_plan(sidecar, name: str, seed: int) -> None:
-    """From any previous allocation of the cluster."""
+    """A cluster reaches its plan from any previous allocation, as its tasks end."""
     measure = MEASURES[name]
     cluster = measure.draw(seed)
     tasks = mended(cluster, sidecar, spec(name), turns=measure.turns)[-1]
@@ -74,7 +74,7 @@ def test_a_cluster_that_turns_over_comes_to_its_plan(sidecar, name: str, seed: i
 
 @pytest.mark.parametrize("seed", [15, *long(16, 19, 27, 51)])
 def test_what_falls_free_in_smaller_pieces_than_a_task_is_put_together(sidecar, seed: int) -> None:
-    """Otherwise the framework that released it takes it again, forever: 2 to 17 % deviation."""
+    """Otherwise the framework that released a piece always gets it again: 2 to 17 % deviation."""
     measure = MEASURES["ps-dsf-exact"]
     cluster = measure.draw(seed)
     tasks = mended(cluster, sidecar, spec("ps-dsf-exact"))[-1]

@@ -1,7 +1,8 @@
-"""In a tree of roles a plan is reached at once from an empty cluster, with any weights and limits.
+"""In a tree of roles, the first cycle on an empty cluster reaches the plan, with any weights.
 
-A plan has a target for each client. When roles were ranked by the sums of their clients' targets, a
-client alone in its role on an agent received the targets of the whole role.
+A plan has a target for each client. An earlier version ranked roles by the sums of their clients'
+targets. A client that was alone in its role on an agent then got as much as the targets of the
+whole role.
 """
 
 import numpy as np
@@ -43,7 +44,7 @@ def test_one_role_of_little_weight_leaves_the_others_theirs() -> None:
 
 
 def off_max_min(seed: int, tasks: tuple[int, int]) -> tuple[float, int]:
-    """The deviation of a framework from the optimum in tasks, and the number with less than one.
+    """The largest deviation of a framework from the optimum in tasks, and how many have below one.
 
     The optimum is computed over all sets of frameworks, in fractions.
     """
@@ -70,7 +71,8 @@ def test_cmmf_comes_near_where_tasks_are_few(seed: int) -> None:
 def quincy_misses(seed: int) -> float:
     """The excess of the holdings' cost over the cheapest placement.
 
-    Resources outside the plan go to any client, so that the cheapest placement is of the holdings.
+    The holdings' cost is that of the cheapest placement within them, because resources outside the
+    plan go to any client.
     """
     cluster, roles = draw(seed, 1, (2, 9), limits=0.3)
     near = np.random.default_rng(seed).random(cluster.eligible.shape) < 0.3
@@ -86,7 +88,10 @@ def test_quincy_places_tasks_as_the_cheapest_flow_does(seed: int) -> None:
 
 
 def percent_off(name: str, seed: int) -> float:
-    """With weights that give every client many tasks, so that whole tasks matter little."""
+    """The deviation in percent, with weights that give every client many tasks.
+
+    So it matters little that tasks are whole.
+    """
     cluster, roles = draw(seed, 2, (2_000, 4_000), weights=(0.5, 1.0, 1.5, 2.0))
     tasks = played(name, cluster, roles, seed)
     off = {"pf-exact": percent_from_proportional, "ps-dsf-exact": percent_from_definition}

@@ -59,7 +59,7 @@ def draw_roles(
 
 
 def shares(roles: Roles) -> list[Fraction]:
-    """The exact fraction of the cluster for each framework, by the weights along its branch.
+    """The exact fraction of the cluster for each framework, by the weights of its role's ancestors.
 
     The frameworks of a role that also has child roles form one more child, of weight 1.
     """

@@ -1,7 +1,7 @@
-"""A cluster that is played on a real sidecar, through a real stream, until all has turned over.
+"""Plays a cluster on a real sidecar, through a real stream, until all of its tasks have ended once.
 
-Frameworks accept every offer, in blocks of tasks. During a turnover each existing block ends once,
-at a random moment, and the policy offers its resources again.
+Frameworks accept every offer, in blocks of tasks. During a *turnover* each existing block ends
+once, at a random moment, and the policy offers its resources again.
 """
 
 import time

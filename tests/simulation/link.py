@@ -1,6 +1,6 @@
 """The module's side of a session, between a brain and a stream that may fail.
 
-It frames messages as the session library does: events are batched, and a cycle flushes them and
+It works like the C++ session library: it batches events. A request for a cycle sends the batch, and
 waits for the answer to the previous cycle.
 """
 

@@ -1,7 +1,7 @@
-"""An honest master's world: agents, frameworks and tasks that come and go, and the true holdings.
+"""An honest cluster: agents, frameworks and tasks that come and go, and their true holdings.
 
-It reports events to the brain, and checks each offer against its own account of holdings, which
-shares nothing with the brain's or the sidecar's books.
+It reports events to the module's brain, and checks each offer against its own record of holdings,
+which shares no code with the books of the brain or the sidecar.
 """
 
 import random
@@ -37,7 +37,7 @@ class Framework:
 
 
 class Master(World[Amounts]):
-    """The world, across several lives of its master."""
+    """A cluster over the terms of several masters."""
 
     INITIALIZE = (
         "initialize minimum=cpus:0.01|mem:32 interval=300 fallback-after=500 slice-decisions=7"
@@ -137,7 +137,7 @@ class Master(World[Amounts]):
     def _allows(self, agent: str) -> bool:
         return self.allowed is None or agent in self.allowed
 
-    # Lives of the master.
+    # Terms of masters.
 
     def begin(self) -> None:
         """Start a master: running tasks are reported again, outstanding offers are lost."""
@@ -341,7 +341,7 @@ class Master(World[Amounts]):
         )
         pair = ["cpus", f"cpus({role})"]
         self._chance.shuffle(pair)
-        # The brain rejects what is not free; the random choice may ask for more.
+        # The random choice may exceed what is free; the brain must reject it then.
         free = subtract(agent.total, self.held_on(name))
         possible = contains(free, {pair[0]: 1000})
         lines = self._tell(f"convert-free {name} {pair[0]}:1->{pair[1]}:1")

@@ -1,9 +1,9 @@
-"""A master's world, the brain, a session and the sidecar's core under one seeded scheduler.
+"""A cluster, the module's brain, a session and the sidecar's core under one seeded scheduler.
 
 There are no threads, sockets or clocks: messages wait in a queue for their time, and all random
 choices come from the seed. So a seed replays exactly, and any violation can be reproduced.
 
-Faults: streams break, and each side notices at a different time, while messages in transit are
+Faults: streams break, which each side notices at a different time, and messages in transit are
 truncated or duplicated; one side reads slowly; the sidecar dies and loses its state; the master
 dies and another takes over; clocks jump; operators change the policy.
 """
@@ -54,7 +54,7 @@ class Faults:
 
 @dataclass(eq=False)
 class _Stream:
-    """A stream: its number at the sidecar, and until when each direction is delayed."""
+    """A stream: its number in the sidecar, and until when each direction is delayed."""
 
     number: int
     sidecar: Sidecar

@@ -1,7 +1,7 @@
-"""The interface of a world to the brain's script: lines go in, offers come out.
+"""A simulated cluster, connected to the brain by script lines: events go in, offers come out.
 
 Subclasses add behaviour: `Master` plays an honest, busy cluster and checks every offer against its
-own account of holdings; `tests.hostile.world` plays tenants that send harmful input. Each has its
+own record of holdings; `tests.hostile.world` plays tenants that send harmful input. Each has its
 own type of amounts, because those of tenants may be too large to count.
 """
 
