@@ -12,7 +12,7 @@ import numpy as np
 
 from allocator.core import AgentInfo, Bools, Ints, Kind, SetAside, Settings
 from allocator.plain import json_text
-from allocator.rule_kinds import LIMIT, RULES
+from allocator.rule_kinds import DRAIN, LIMIT, RULES
 from allocator.server.engine.sessions import SessionInfo
 from allocator.server.following.books import FollowedBooks
 from allocator.server.reports import report
@@ -157,7 +157,7 @@ def _plain_settings(settings: Settings) -> dict[str, Any]:
     plain["policy"] = asdict(settings.policy)
     plain["shadow"] = asdict(settings.shadow) if settings.shadow else None
     for kind in RULES:
-        if isinstance(plain[kind.plural], dict) and kind is not LIMIT:
+        if isinstance(plain[kind.plural], dict) and kind not in {LIMIT, DRAIN}:
             plain[kind.plural] = [asdict(rule) for rule in plain[kind.plural].values()]
     return plain
 

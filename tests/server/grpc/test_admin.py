@@ -4,6 +4,7 @@ import json
 import math
 import threading
 import time
+from typing import Any
 
 import grpc
 import numpy as np
@@ -33,6 +34,7 @@ from allocator.core import (
     UpdateFramework,
 )
 from allocator.core.checkpoint import to_columns
+from allocator.rule_kinds import RULES
 from allocator.server.grpc.questions import QuestionServicer
 from allocator.server.views import dump
 from allocator.v1 import admin_pb2 as pb
@@ -457,6 +459,28 @@ def test_what_is_set_aside_is_in_a_dump(loop, stub):
 def test_an_empty_sidecar_can_be_dumped(stub):
     state = json.loads(b"".join(piece.json for piece in stub.Dump(pb.DumpRequest())))
     assert state["agents"] == state["clients"] == state["holdings"] == []
+
+
+def test_a_dump_has_rules_of_every_kind(loop, stub):
+    tell(loop, *CLUSTER)
+    amounts = Quantities(name=["cpus"], amount=[1000])
+    rules: dict[str, Any] = {
+        "demand": spb.Demand(role="eng", demand=amounts),
+        "constraint": spb.Constraint(role="eng", expression="!ssd"),
+        "weight": spb.FrameworkWeight(role="eng", weight=2.0),
+        "gang": spb.Gang(role="eng", tasks=2),
+        "limit": spb.Limit(role="eng", limit=amounts),
+        "budget": spb.Budget(role="eng", budget=amounts, per="day"),
+        "claim": spb.Claim(role="eng", claim=amounts),
+        "cap": spb.Cap(role="eng", per="user", cap=amounts),
+        "drain": spb.Drain(agent="a1"),
+        "pause": spb.Pause(role="eng"),
+    }
+    assert set(rules) == {kind.name for kind in RULES}
+    for name, rule in rules.items():
+        stub.ChangeRule(rule_change(force=True, **{name: rule}))
+    settings = json.loads(b"".join(each.json for each in stub.Dump(pb.DumpRequest())))["settings"]
+    assert all(len(settings[kind.plural]) == 1 for kind in RULES)
 
 
 def test_what_was_not_begun_in_time_is_not_done(loop, stub):
