@@ -146,7 +146,7 @@ fuzz-module: ## fuzz the module's C++, guided by coverage (clang): FUZZ_S=600; `
 
 .PHONY: doctest
 doctest: warm ## the examples in docstrings
-	python -m pytest -p tests.conftest --doctest-modules allocator laboratory tests/hostile/words.py \
+	python -m pytest -p tests.conftest --doctest-modules allocator laboratory \
 	  --ignore allocator/v1 --ignore laboratory/setup.py $(ARGS)
 
 .PHONY: papers

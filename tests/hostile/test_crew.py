@@ -13,7 +13,7 @@ from tests.hostile import wired
 from tests.hostile.crew import CREW
 from tests.hostile.measuring import INTERVALS, Figures
 from tests.hostile.simulated import Stage
-from tests.hostile.words import Manner
+from tests.hostile.words import Manner, refusal_ms
 
 MORE_BYTES = 2 * 2**30
 """Address space limit, so that unbounded growth fails the test instead of the machine."""
@@ -160,3 +160,8 @@ def _hold(figures: Figures, memory_mib_max: int = MEMORY_MIB_MAX) -> None:
     assert figures.core_s <= CORE_S_MAX
     assert figures.brain_s <= CORE_S_MAX
     assert figures.page_s <= PAGES_S_MAX
+
+
+def test_odd_durations_of_refusals_are_taken_as_a_module_takes_them():
+    said = [float("nan"), -1.0, 0.5, 1e308]
+    assert list(map(refusal_ms, said)) == [5000, 5000, 500, 31_536_000_000]

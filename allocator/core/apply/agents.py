@@ -206,6 +206,8 @@ def refresh_drained(state: State, agent: int) -> None:
 def _drained_from(state: State, info: AgentInfo) -> int:
     """Return when an agent is drained; 0: now; -1: never."""
     drains = state.settings.drains
+    if not drains:
+        return -1
     found = (drains[name] for name in (info.agent_id, info.hostname) if name in drains)
     return min(found, default=-1)
 

@@ -320,8 +320,8 @@ class Eligibility:
                 painted.some |= int.from_bytes(some, "little") << BITS * start
                 bad |= self._told[rows, block.start : block.stop]
                 write(painted.excluded[:, block.start : block.stop], bad, rows)
-        at, group = self._late.on(rows)
-        if len(at):
+        if len(self._late.agent):
+            at, group = self._late.on(rows)
             painted.excluded[rows[at]] |= to_words(self._late.clients, words)[group]
             for clients in self._late.clients:
                 painted.some |= clients
