@@ -39,7 +39,7 @@ from allocator.core.cycle.gangs import (
     within_limits,
     without_collected,
 )
-from allocator.core.cycle.room import Room, tasks_in, tasks_on
+from allocator.core.cycle.room import Room, reached_by, tasks_in, tasks_on
 from allocator.core.cycle.servable import servable
 from allocator.core.snapshot import Bools, Gangs, Ints, Lines, Snapshot, Tier
 
@@ -219,10 +219,10 @@ def _room_when_empty(
     `total` (R,): zeros for resources that no task needs; these are left out.
     """
     specials, shape = snapshot.specials, (len(agents), len(total))
-    reach = specials.reach[:, client // 64] >> np.uint64(client % 64) & np.uint64(1)
+    mine = reached_by(specials, client)
     room = Room(*(np.zeros(shape, np.int64) for _ in Room._fields))
     for column in np.flatnonzero(total).tolist():
-        special = np.flatnonzero((reach != 0) & (specials.column == column))
+        special = np.flatnonzero(mine & (specials.column == column))
         tier, kind = specials.tier[special], specials.kind[special]
         plain = int(snapshot.filters.plain_kind[column])
         usual = set(kind[tier < Tier.REVOCABLE].tolist()) | ({plain} if plain >= 0 else set())

@@ -11,7 +11,15 @@ An agent that the client refused is left out until the refusal expires, whatever
 import numpy as np
 
 from allocator.core.cycle.minimums import reaches_own
-from allocator.core.cycle.room import Room, all_of, parts_on, room_in, room_on, tasks_on
+from allocator.core.cycle.room import (
+    Room,
+    all_of,
+    parts_on,
+    reached_by,
+    room_in,
+    room_on,
+    tasks_on,
+)
 from allocator.core.snapshot import Bools, Grants, Ints, Lines, Snapshot, Tier
 
 _TRIES_MAX = 4
@@ -123,7 +131,7 @@ def _grants(
     specials = snapshot.specials
     grant, part = parts_on(specials, agents)
     special = specials.row[part]
-    reach = specials.reach[special, client // 64] >> np.uint64(client % 64) & np.uint64(1)
+    mine = reached_by(specials, client)[special]
     amount = np.zeros(len(part), np.int64)
     usual, revocable = taken.usual.copy(), taken.revocable.copy()
     entries = list(zip(grant.tolist(), special.tolist(), specials.free[part].tolist(), strict=True))
@@ -131,7 +139,7 @@ def _grants(
     def take(tier: Tier, wanted: Ints) -> None:
         for at, (place, kind, free) in enumerate(entries):
             where = place, int(specials.column[kind])
-            if specials.tier[kind] != tier or not reach[at] or wanted[where] <= 0:
+            if specials.tier[kind] != tier or not mine[at] or wanted[where] <= 0:
                 continue
             amount[at] = free if specials.whole[kind] else min(free, int(wanted[where]))
             if tier != Tier.SHARED:

@@ -4,7 +4,7 @@ import numpy as np
 
 from allocator.core.cycle.first_fit import decreasing, placed_on
 from allocator.core.cycle.gangs import agents_open_to, lines_of
-from allocator.core.cycle.room import Room, room_on
+from allocator.core.cycle.room import Room, reached_by, room_on
 from allocator.core.snapshot import Bools, Ints, Lines, Snapshot, Tier
 
 
@@ -42,9 +42,8 @@ def tasks_at_most(snapshot: Snapshot, client: int, capacity: Ints, usable: Bools
     order, handle = decreasing(snapshot, lines), np.flatnonzero(usable)
     none = np.zeros((len(handle), capacity.shape[1]), np.int64)
     specials = snapshot.specials
-    mine = specials.reach[:, client // 64] >> np.uint64(client % 64) & np.uint64(1) != 0
     shared = none.copy()
-    column = specials.column[mine & (specials.tier == Tier.SHARED)]
+    column = specials.column[reached_by(specials, client) & (specials.tier == Tier.SHARED)]
     shared[:, column] = capacity[np.ix_(handle, column)]
     tasks, _ = placed_on(lines, order, Room(capacity[handle], none, shared), handle)
     most = int(tasks.sum())

@@ -17,7 +17,7 @@ import numpy as np
 
 from allocator.core.books.eligibility import bits
 from allocator.core.cycle.first_fit import holds, place
-from allocator.core.cycle.room import parts_on, room_in, tasks_on
+from allocator.core.cycle.room import parts_on, reached_by, room_in, tasks_on
 from allocator.core.filters.filter_arrays import excerpt
 from allocator.core.numba.array_structures import read_only
 from allocator.core.policy import Policy
@@ -36,9 +36,9 @@ from allocator.core.snapshot import (
 TURNS_MAX = 16
 """Maximum number of gangs that have their turn in one cycle; the policy is asked for each alone."""
 
-FILTERS_MAX = 1_000_000
-"""Maximum number of filters on agents of gangs that are looked at again. If there are more, offers
-there may be covered by them, and the master makes none of these."""
+FILTERS_MAX = 100_000
+"""Maximum number of filters that are looked at again after each gang. If its agents have more,
+offers there may be covered by them, and the module makes none of these."""
 
 LOOKED_AT_MAX = 64
 """Maximum number of gangs to find room for in one cycle, and of different tasks of all of them; of
@@ -359,13 +359,13 @@ def _special_parts(
     specials = snapshot.specials
     grant, part = parts_on(specials, agent)
     special = specials.row[part]
-    reach = specials.reach[special, client // 64] >> np.uint64(client % 64) & np.uint64(1)
+    mine = reached_by(specials, client)[special]
     amount = np.where(
         specials.whole[special],
         specials.free[part],
         np.minimum(specials.free[part], wanted[grant, specials.column[special]]),
     )
-    kept = (reach != 0) & (specials.tier[special] < Tier.SHARED) & (amount > 0)
+    kept = mine & (specials.tier[special] < Tier.SHARED) & (amount > 0)
     kept &= wanted[grant, specials.column[special]] > 0
     return grant[kept], special[kept], amount[kept]
 

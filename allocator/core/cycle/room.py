@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from allocator.core.snapshot import Grants, Ints, Snapshot, Specials, Tier
+from allocator.core.snapshot import Bools, Grants, Ints, Snapshot, Specials, Tier
 
 MANY = 2**31
 """A number of tasks larger than any gang."""
@@ -86,8 +86,7 @@ def all_of(snapshot: Snapshot, client: int, agents: Ints) -> Grants:
     """Return all that a client may have on agents (n,), in the form of grants."""
     specials = snapshot.specials
     grant, part = parts_on(specials, agents)
-    reach = specials.reach[specials.row[part], client // 64] >> np.uint64(client % 64)
-    mine = (reach & np.uint64(1) != 0) & (specials.free[part] > 0)
+    mine = reached_by(specials, client)[specials.row[part]] & (specials.free[part] > 0)
     return Grants(
         client=np.full(len(agents), client),
         agent=agents,
@@ -97,6 +96,12 @@ def all_of(snapshot: Snapshot, client: int, agents: Ints) -> Grants:
         special=specials.row[part[mine]],
         special_amount=specials.free[part[mine]],
     )
+
+
+def reached_by(specials: Specials, client: int) -> Bools:
+    """Return which special kinds a client may have, (S,)."""
+    found: Bools = specials.reach[:, client // 64] >> np.uint64(client % 64) & np.uint64(1) != 0
+    return found
 
 
 def parts_on(specials: Specials, agents: Ints) -> tuple[Ints, Ints]:

@@ -21,7 +21,7 @@ class RoleRule(Section):
 
 
 class HoldersRule(RoleRule):
-    """Each of what holders in a role a rule is for."""
+    """A rule about each framework, principal or user in a role."""
 
     per: Literal[PER] = Field(  # type: ignore[valid-type]
         PER[0],
