@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from tests.differential.history import POLICY_VERBS, SPECIAL_VERBS, VERBS, History
 from tests.differential.playing import SEEDS, Happening, agree, fresh, happenings
 
-few = settings(fresh, max_examples=12)
+few = settings(fresh, max_examples=8)
 
 
 def plain(seed: int, happening: Happening) -> None:

@@ -41,9 +41,10 @@ ONE_TENANT = [each for each in CREW if len([*each.frameworks()]) == 1 and not [*
 
 DEAR = frozenset(
     {
-        "constraints-everywhere", "decline-for-a-year", "demand-overflow", "filter-roles",
-        "revive-often", "revive-role-by-role", "roles-deep", "roles-more-than-fit",
-        "roles-reserved", "update-constraints", "update-roles",
+        "agents-enormous", "coming-and-going", "constraints-everywhere", "decline-for-a-year",
+        "demand-overflow", "filter-roles", "names-alike", "revive-often", "revive-role-by-role",
+        "roles-deep", "roles-more-than-fit", "roles-reserved", "roles-wide", "update-constraints",
+        "update-roles",
     }
 )  # fmt: skip
 """Manners that cost half a second of processor time or more; in the first tier `roles-many`

@@ -31,6 +31,7 @@ def test_figure_1a_pf_outperforms_drf_for_both_classes(load: float) -> None:
     assert pf[0] > drf[0]
 
 
+@pytest.mark.long
 def test_figure_1a_especially_at_high_load() -> None:
     gains = [
         rates(PF, paper.FIG_1, 1, load)[0] / rates(DRF, paper.FIG_1, 1, load)[0]

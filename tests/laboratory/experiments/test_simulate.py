@@ -273,7 +273,8 @@ def test_gangs_of_unlike_tasks_begin_if_they_are_stated(mode):
         ],
     }
     for stated in (False, True):
-        result = played(mode=mode, agents=agents, group=group | {"states_gang": stated})
+        stating = group | {"states_gang": stated}
+        result = played(mode=mode, agents=agents, group=stating, until_s=120.0)
         assert result.finished == stated
     (jobs,) = result.groups
     assert (jobs.never_started, result.tasks) == (0, 4 * 12)

@@ -142,12 +142,12 @@ def test_any_suffix_of_the_files_replays(tmp_path, monkeypatch, forked):
     """Also for a session that spans several files, with earlier changes of operators."""
     if forked:
         monkeypatch.setattr("allocator.server.engine.journal_files.LARGE", 0)
-    heard = long_play(tmp_path / "journal", 200)
+    heard = long_play(tmp_path / "journal", 200 if EVERYTHING else 100)
     files = [tmp_path / "journal"]
     while (older := tmp_path / f"journal.{len(files)}").exists():
         files.append(older)
     files.reverse()
-    assert len(files) > 6
+    assert len(files) > 3
     rest = len(heard)
     few = (0, len(files) // 2, len(files) - 1)
     for index in range(len(files)) if EVERYTHING else few:
@@ -163,7 +163,7 @@ def test_any_suffix_of_the_files_replays(tmp_path, monkeypatch, forked):
         # one of them mentions the other
         assert 0 < found.checked <= found.answers <= found.checked + 1
         assert found.checkpoints == len(files) - index - 1, "each that follows was compared"
-    assert rest < len(heard) / 6
+    assert rest < len(heard) / 3
 
 
 def test_a_process_begins_a_file_of_its_own(tmp_path):

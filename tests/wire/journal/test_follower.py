@@ -55,7 +55,7 @@ QUICK = {
     ("ps-dsf", "characterised", True),
     ("quincy", "oblivious", False),
 }
-LIFE_MS = 6_000 if EVERYTHING else 3_000
+LIFE_MS = 6_000 if EVERYTHING else 2_000
 BELOW = {"a": "tsf:mode=characterised", "b/z": "ps-dsf"}
 
 
@@ -110,7 +110,7 @@ def test_a_follower_knows_the_same_after_each_record(spec):
 
 def test_requests_to_leave_agents_are_followed():
     preempting = PolicySpec("quincy", mode="characterised", parameters={"preempt": "on"})
-    assert random_life(preempting, seed=23, duration_ms=6_000, gang=1).reclaims
+    assert random_life(preempting, seed=23, duration_ms=3_000, gang=1).reclaims
 
 
 @pytest.mark.long
@@ -125,7 +125,7 @@ def test_a_long_life_is_followed(seed):
 @pytest.mark.parametrize("name", ["drf", pytest.param("cmmf", marks=pytest.mark.long)])
 def test_where_the_policy_fails_the_grants_of_the_substitute_are_followed(name):
     flaky = Flaky(Random(5), 0.3)
-    followed = random_life(PolicySpec(name), 5, flaky.build, duration_ms=6_000)
+    followed = random_life(PolicySpec(name), 5, flaky.build)
     errors = {record.answered.policy_error for record in followed.records}
     assert len(errors) > 2, "it took too long, and granted too much"
 
