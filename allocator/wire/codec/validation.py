@@ -16,7 +16,7 @@ _PREFIX = "ERROR_CODE_"
 
 
 class WireError(ValueError):
-    """A message cannot be accepted; the error ends the session.
+    """A message is rejected, which ends the session.
 
     `field`: path of the field, such as ``events[3].release.released.agent[17]``.
     `message`: the value, and what would be valid.
@@ -29,7 +29,7 @@ class WireError(ValueError):
         self.message = message
 
     def below(self, field: str) -> Self:
-        """Return the same error, with its field below `field` of a larger message."""
+        """Return the same error about a larger message, with its field below `field`."""
         path = f"{field}.{self.field}" if self.field else field
         return type(self)(self.code, path, self.message)
 
@@ -39,15 +39,12 @@ class WireError(ValueError):
 
 
 def reject(field: str, message: str) -> NoReturn:
-    """Raise a `WireError` about a value."""
     raise WireError(ErrorCode.ERROR_CODE_VALUE, field, message)
 
 
 def code_name(code: "ErrorCode.ValueType") -> str:
-    """Return the name of a code, as in metrics and logs.
+    """Name of a code in metrics and logs.
 
-    Examples
-    --------
     >>> code_name(ErrorCode.ERROR_CODE_SLOW_PEER)
     'slow_peer'
     """

@@ -1,6 +1,6 @@
 """The history of settings: recent changes, with the values before them.
 
-The number of settings and of bytes is bounded; the oldest changes are dropped first.
+The number of settings and bytes is bounded; the oldest changes are dropped first.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,23 +17,24 @@ SETTINGS_MAX = 500
 """Maximum number of settings in all changes together."""
 
 BYTES_MAX = 2**19
-"""Maximum size of all changes together; a single rule may be as large as a message."""
+"""Maximum size of all changes together; one rule may be as large as a message."""
 
 
 class Replaced(NamedTuple):
-    """A setting before a change (None if it was not set), and after it."""
+    """A setting before a change (None if it was not set) and after it; a rule's schedule."""
 
     before: OperatorChange | None
     after: OperatorChange
     schedule: Schedule | None = None
-    """Of a rule by calendar."""
 
 
 class History:
-    """The latest changes, by number. Immutable: `with_change` makes a copy."""
+    """The latest changes, by number. Immutable: `with_change` makes a copy.
+
+    `last`: number of the latest change; 0: none was made yet.
+    """
 
     def __init__(self, changes: Sequence[pb.PastChange] = (), last: int = 0) -> None:
-        """Start with these changes; `last`: the number of the latest change."""
         self.changes = tuple(changes)
         self.last = last
 
@@ -49,9 +50,9 @@ class History:
         return History(_latest((*self.changes, made)), made.number)
 
     def replaced_by(self, number: int) -> list[pb.KeptChange]:
-        """Return the changes that restore what a change replaced.
+        """Return the changes that restore the settings that a change replaced.
 
-        Raises LookupError if there is no such change, or not all that it replaced is known.
+        Raises LookupError if the change does not exist, or not all that it replaced is known.
         """
         if not 0 < number <= self.last:
             known = f"the latest is {self.last}" if self.last else "nothing was changed yet"
@@ -81,7 +82,6 @@ def _written(replaced: Iterable[Replaced]) -> Iterator[pb.Replaced]:
 
 
 def _latest(changes: Sequence[pb.PastChange]) -> list[pb.PastChange]:
-    """Drop the oldest changes until the others are within the bounds."""
     settings = size = 0
     kept: list[pb.PastChange] = []
     for each in reversed(changes):
