@@ -30,16 +30,16 @@ IN_FULL = 10
 """Maximum number of clients of a role that are explained in full."""
 
 REASONS_TOLD = 4
-"""Maximum number of reasons in one sentence; the most frequent ones are named."""
+"""Maximum number of reasons in one sentence, the most frequent ones."""
 
 UNFIT_TOLD = 3
-"""Maximum number of named resources that no agent has."""
+"""Maximum number of requested resources to name that no agent has."""
 
 NAME_MAX = 40
-"""Maximum number of characters of a resource's name; longer names are shortened."""
+"""Maximum number of characters of a resource's name in a message."""
 
 RECENTLY_MS = 60_000
-"""An offer that is not older than this is mentioned first."""
+"""Offers up to this age are mentioned first."""
 
 
 def explain(
@@ -93,7 +93,7 @@ def explain(
 
 
 def _over_budget(picture: Picture, paths: set[str]) -> Iterable[str]:
-    """Note which of the roles concerned are served last."""
+    """Yield a note for each of these roles that a budget makes served last."""
     found = [text for path in paths for text, _ in budgets.over(picture.budgets, path, hard=False)]
     return (f"{text}; until then all others are served first" for text in sorted(set(found)))
 
@@ -101,7 +101,6 @@ def _over_budget(picture: Picture, paths: set[str]) -> Iterable[str]:
 def _histories(
     picture: Picture, cycles_told: int, goes_on: Callable[[], bool]
 ) -> list[list[CycleAccount]]:
-    """Report the last cycles for the first clients."""
     names, subjects = picture.names, picture.subjects[:IN_FULL] if cycles_told else ()
     rows = [subject.client for subject in subjects]
     clients = [(int(names.framework[row]), int(names.role[row])) for row in rows]
@@ -122,7 +121,7 @@ def _set_aside(picture: Picture) -> Iterable[WordsSetAside]:
 
 
 def _notes(picture: Picture) -> list[str]:
-    """Return notes that concern all clients, and requests to leave agents."""
+    """Notes that concern all clients, and requests to leave agents."""
     notes = [str(each) for each in picture.asked]
     if picture.paused:
         notes.append("the master makes no offers yet")
@@ -178,7 +177,7 @@ def _client(
 
 
 def next_offer(picture: Picture, subject: Subject) -> NextOffer:
-    """When a client is likely to be offered something, or why that is not known."""
+    """Forecast a client's next offer, or say why there is no forecast."""
     client, rows, now_ms = subject.client, picture.clients, picture.now_ms
     if picture.paused:
         return NextOffer.none("the master makes no offers yet")
@@ -211,7 +210,7 @@ def next_offer(picture: Picture, subject: Subject) -> NextOffer:
 
 
 def _demand(picture: Picture, subject: Subject) -> dict[str, int]:
-    """Return the size of one task, with the names of requested resources that no agent has."""
+    """Size of one task, with the names of requested resources that no agent has."""
     found = picture.named(picture.clients.demand[subject.client])
     if NOWHERE in found and subject.unfit:
         named = ", ".join(harmless(each, NAME_MAX) for each in sorted(subject.unfit)[:UNFIT_TOLD])
@@ -256,7 +255,6 @@ def _outranked(history: list[CycleAccount]) -> list[Blocker]:
 def _verdict(
     picture: Picture, client: int, ranked: list[Blocker], found: blockers.BlockerFindings
 ) -> str:
-    """Summarise the answer in a sentence."""
     count, is_open = int(picture.agents.bound.sum()), found.open
     last_ms = int(picture.clients.offered_ms[client])
     if not count:
@@ -296,7 +294,6 @@ def _together(clients: list[ClientExplanation], who: str) -> str:
 
 
 def _top(client: ClientExplanation) -> tuple[str, str]:
-    """Return the client's most important reason, and its cause."""
     if client.open_agents:
         return "open", "the next cycle decides"
     if not client.blockers:
@@ -404,7 +401,7 @@ def _agent(
 
 
 def _part(capacity: Ints) -> Callable[[Ints], float]:
-    """Return a function that converts amounts to the dominant share of an agent."""
+    """Return a function that converts amounts to dominant shares of an agent."""
     columns = capacity > 0
 
     def share(amounts: Ints) -> float:
@@ -416,7 +413,7 @@ def _part(capacity: Ints) -> Callable[[Ints], float]:
 
 
 def _offerable(picture: Picture, checker: PairChecker, handle: int) -> tuple[str, list[Tally]]:
-    """Return which clients an agent with free resources could serve, and what bars the others."""
+    """Name the clients that an agent's free resources could serve, and what bars the others."""
     snapshot = checker.snapshot
     row = int(np.searchsorted(snapshot.handle, handle))
     clients = snapshot.tree.client
