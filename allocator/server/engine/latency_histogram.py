@@ -27,7 +27,6 @@ class Durations:
         bounds_s: tuple[float, ...] = BOUNDS_S,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """Start empty; `clock` returns seconds."""
         self._clock = clock
         self.bounds_s = bounds_s
         self.buckets = [0] * (len(bounds_s) + 1)
@@ -56,10 +55,8 @@ class Durations:
         return list(zip(bounds, map(float, accumulate(self.buckets)), strict=True))
 
     def percentile(self, quantile: float) -> float:
-        """Return a quantile of the latest durations in seconds, by nearest rank; nan without any.
+        """Quantile of the latest durations in seconds, by nearest rank; nan without any.
 
-        Examples
-        --------
         >>> durations = Durations()
         >>> for duration_s in (0.4, 0.1, 0.2, 0.3):
         ...     durations.observe(duration_s)

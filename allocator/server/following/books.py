@@ -1,7 +1,7 @@
 """Books that follow the deciding process, record by record.
 
-One thread reads the record stream, another one owns the books: it applies records, and answers
-questions between two records. Nothing here delays a decision.
+One thread reads the record stream; another one owns the books, applies records, and answers
+questions between two records. Neither delays a decision.
 """
 
 import threading
@@ -35,7 +35,7 @@ from allocator.wire.session.sidecar import Sidecar
 from allocator.wire.session.sidecar_session import SessionCounts
 
 AGAIN_S = 0.5
-"""Pause before the stream is opened again after its end. Each failure doubles the pause, up to
+"""Pause before the stream is opened again after its end. Each failure doubles it, up to
 `again_max_s`."""
 
 MESSAGES_MAX = 64
@@ -45,7 +45,7 @@ TOLD_MAX = 20
 """Maximum number of differences that are logged one by one."""
 
 STALE_S = 5.0
-"""After this time without a message, the deciding process counts as gone."""
+"""Time without a message after which the deciding process counts as gone."""
 
 _T = TypeVar("_T")
 _log = structlog.get_logger()
@@ -61,8 +61,8 @@ class Lag:
     `restarts`: how often following restarted from a checkpoint.
     `connected`: whether the stream is open.
     `heard_s`: time of the last message, by the monotonic clock.
-    `delay_s`: time from writing the latest records until they were in the books: the longer one by
-        the clock of the deciding process and by this host's.
+    `delay_s`: time from the writing of the latest records until they were in the books; the maximum
+        of the values by the deciding process's clock and by this host's.
     `applied_s`: when the latest message was applied, by the monotonic clock.
     `busy_s`: processor time used for following.
     `verified`: number of cycles that were decided again here.
@@ -95,15 +95,15 @@ def read_counts(message: pb.Counts, counts: SessionCounts) -> None:
 class FollowedBooks:
     """The followed books, and the thread that owns them.
 
-    `figures`, `settings`: the latest figures and settings of the deciding process; empty before
-        the first message.
+    `figures`, `settings`: the latest figures and settings of the deciding process; empty before the
+        first message.
     `lag`: how far the books are behind.
     `may_work`: set when the compiled loops are loaded; until then only empty books are followed.
     `shadow`: the shadow policy.
     `planner`: makes plans; None if this process must not make any.
     `relay`: followers of these books.
     `source`: the address that is followed; empty: the deciding process on this machine.
-    `account`: counts usage over time; None: nothing does. See `account_by`.
+    `account`: counts usage over time, if set; see `account_by`.
     """
 
     def __init__(
@@ -163,7 +163,6 @@ class FollowedBooks:
     # On any thread.
 
     def start(self) -> None:
-        """Start following."""
         self._owner.start()
         self._reader.start()
 
@@ -174,14 +173,14 @@ class FollowedBooks:
         self._commands.end()
 
     def ask(self, work: Callable[[], _T], after: int = -1) -> Future[_T]:
-        """Do some work between two records, when the books have reached a position."""
+        """Do work between two records, when the books have reached a position."""
         future: Future[_T] = Future()
         self._commands.put(partial(self._ask, after, partial(fulfil, future, work)))
         return future
 
     @property
     def is_current(self) -> bool:
-        """Whether the deciding process has sent anything recently."""
+        """Whether a message of the deciding process arrived recently."""
         return time.monotonic() - self.lag.heard_s < STALE_S
 
     def problem(self) -> str:
@@ -195,7 +194,6 @@ class FollowedBooks:
 
     @property
     def position(self) -> int:
-        """Number of records in the books."""
         return self._position
 
     @property
@@ -235,9 +233,10 @@ class FollowedBooks:
         return SessionCounts() if self._sidecar is None else self._sidecar.counts
 
     def whole(self, records_before: int = 0) -> tuple[journal_pb2.JournalRecord, Detached]:
-        """Copy the state; returns the first record of a journal, and the state.
+        """Copy the state; return the first record of a journal, and the state.
 
         `records_before`: the number of earlier records that the journal should state.
+
         Raises LookupError before the first checkpoint, and while a message is half applied.
         """
         sidecar = self._sidecar
@@ -255,10 +254,7 @@ class FollowedBooks:
         return start, Detached(sidecar.kept())
 
     def branch(self) -> Branch:
-        """Start feeding a follower of these books.
-
-        Raises LookupError if these books are incomplete.
-        """
+        """Start feeding a follower of these books. Raises LookupError if they are incomplete."""
         follower = self._following
         if follower is None or follower.sidecar is None or self._position < 0:
             raise LookupError("this observer has no books yet; call again")
@@ -316,7 +312,6 @@ class FollowedBooks:
         self.lag.restarts += 1
 
     def _apply(self, message: pb.FollowResponse) -> None:
-        """Apply the records of a message, then answer the questions that waited for them."""
         begun_s = time.thread_time()
         try:
             self._take(message)

@@ -8,7 +8,7 @@ Another policy can be evaluated on the same copy. A cycle over the resources tha
 its next offers, often few. An allocation from scratch shows the shares that it would approach.
 
 A separate thread computes deviations from fair shares for metrics and alerts. A computation costs
-about as much as a full cycle, so the thread pauses in proportion to that.
+about as much as a full cycle, so the thread pauses in proportion to the cost.
 """
 
 import threading
@@ -30,15 +30,15 @@ def deal(books: FollowedBooks, policy: PolicySpec, copied: Copied) -> report.Rep
     """Allocate a copy of the cluster from scratch; on any thread.
 
     `books`: makes allocators.
-    `policy`: the policy to use.
     `copied`: the result of `Allocator.copied` on the books' thread.
+
     Returns the report of the copy, whose clients are those of the books, row by row.
     """
     return report.read(dealt_anew(books, policy, copied))
 
 
 def dealt_anew(books: FollowedBooks, policy: PolicySpec, copied: Copied) -> Allocator:
-    """Do what `deal` does; returns the allocator, whose `last_cycle` has the policy's error."""
+    """Do what `deal` does, but return the allocator; its `last_cycle` has the policy's error."""
     twin = books.new_twin(policy)
     twin.reallocate_from_scratch(copied, policy=policy)
     return twin
@@ -50,6 +50,7 @@ def newcomers_share(
     """Compute the dominant share that a hypothetical framework would get.
 
     `books`, `policy`, `copied`: as for `deal`.
+
     Raises EventError if there is no room for the framework.
     """
     twin = books.new_twin(policy)
@@ -74,7 +75,7 @@ class _Outlook(NamedTuple):
     """The effect of one policy, by client of the report.
 
     `offered` (n,): dominant share that the next cycle would offer.
-    `agents` (n,): agents that it would offer something of.
+    `agents` (n,): agents of which it would offer something.
     `fair` (n,): dominant share in an allocation from scratch.
     """
 
@@ -88,10 +89,10 @@ def compare_policies(
 ) -> tuple[list[pb.Forecast], int]:
     """Compare two policies, on any thread.
 
-    `books`: makes allocators.
-    `copied`: the result of `Allocator.copied` on the books' thread.
-    Returns `forecasts`: clients for which something differs, the largest difference of fair shares
-        first; `unaffected`: number of frameworks for which nothing differs in any role.
+    `books`, `copied`: as for `deal`.
+
+    Returns `forecasts`: clients that the policies treat differently, the largest difference of fair
+        shares first; `unaffected`: number of frameworks without a difference in any role.
     """
     now = _twin(books, copied, before)
     state = report.read(now)
@@ -127,7 +128,6 @@ def compare_policies(
 
 
 def _twin(books: FollowedBooks, copied: Copied, policy: PolicySpec) -> Allocator:
-    """Make an allocator from the copied books that decides by this policy."""
     twin = books.new_twin(policy)
     twin.suppose(copied, policy)
     return twin
@@ -152,24 +152,24 @@ def _outlook(books: FollowedBooks, copied: Copied, policy: PolicySpec) -> _Outlo
 
 
 PROCESSOR_PART = 0.01
-"""Maximum fraction of a processor that the thread uses, not counting what it loads once."""
+"""Maximum fraction of a processor that the thread uses, except for one-time loading."""
 
 FAILED_PAUSE_MAX_S = 3600.0
 """Maximum pause if the policy fails repeatedly."""
 
 ANSWER_S = 10.0
-"""Maximum time to wait for the books; then no sample is taken this time."""
+"""Maximum time to wait for the books; then this sample is omitted."""
 
 _log = structlog.get_logger()
 
 
 @dataclass(frozen=True)
 class RoleFairness:
-    """The m roles that hold something or should.
+    """The m roles with holdings or a fair share.
 
-    `share`, `fair` (m,): dominant shares that the role and its descendants hold, and should hold.
+    `share`, `fair` (m,): actual and fair dominant shares of the role and its descendants.
     `shortfall` (m,), >= 0: how much a role's share is below its fair share. 0 unless a framework in
-        the role or below it has less than its fair share, may be offered more, and refuses nothing.
+    the role or below it has less than its fair share, may be offered more, and refuses nothing.
     """
 
     path: list[str]
@@ -187,8 +187,7 @@ class RoleFairness:
 class Fairness:
     """The result of one computation.
 
-    `client_error` (n,): how much more each client holds than its fair share, for clients that hold
-        something or should.
+    `client_error` (n,): excess over the fair share, for clients with holdings or a fair share.
     `taken_s`: when the books were copied, by the monotonic clock.
     """
 
@@ -244,7 +243,7 @@ def compare_with_fair(state: report.Report, fair: report.Report, taken_s: float 
 
 
 def _at_or_below(state: report.Report, clients: Bools) -> Bools:
-    """Return for each role whether one of these clients is in it or below it."""
+    """Whether one of these clients is in each role or below it."""
     found = np.zeros(len(state.roles.path), np.bool_)
     for role in set(state.clients.role[clients].tolist()):
         while role and not found[role]:
@@ -258,8 +257,8 @@ class FairnessWatch:
     """Computes periodically how far shares are from fair.
 
     `every_s`: minimum time between computations; 0: never.
-    `latest`: the last result; None before the first computation, and if no client holds anything or
-        should.
+    `latest`: the last result; None before the first computation, and if no client has holdings or a
+        fair share.
     """
 
     books: FollowedBooks
@@ -285,7 +284,7 @@ class FairnessWatch:
 
     @property
     def pause_s(self) -> float:
-        """How long to pause, so that the processor time used is bounded."""
+        """Length of the pause, so that the processor time used is bounded."""
         rest_s = self.counts.processor_s / PROCESSOR_PART
         doubled_s = self.every_s * 2 ** min(self._failed_in_a_row, 30)
         return max(self.every_s, rest_s, min(doubled_s, FAILED_PAUSE_MAX_S))
@@ -315,7 +314,6 @@ class FairnessWatch:
         self._count(failure, time.monotonic() - begun_s)
 
     def _copy(self) -> _Books | None:
-        """Copy the books; on the thread that owns them."""
         taken_s = time.monotonic()
         allocator = self.books.allocator
         if not allocator.state.clients.framework.any():

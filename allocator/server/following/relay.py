@@ -1,8 +1,7 @@
-"""A relay of the record stream, so that followers of an observer cost the deciding process nothing.
+"""Relays the record stream, so that followers of an observer cost the deciding process nothing.
 
 Each follower gets a checkpoint of the observer's books, then the messages that these books follow,
-unchanged. If the source is silent, so is the relay; every follower thus knows how old its books
-are.
+unchanged. If the source is silent, so is the relay; thus each follower knows the age of its books.
 """
 
 from collections.abc import Iterator
@@ -34,7 +33,7 @@ class Branch(Backlog):
     def messages(self) -> Iterator[bytes]:
         """Yield the checkpoint, then messages as they arrive, serialised, until `end`.
 
-        Raises BehindError if the follower was cut off.
+        Raises BehindError if the follower was disconnected.
         """
         for piece in self._head:
             yield pb.FollowResponse(records=[piece]).SerializeToString()

@@ -25,7 +25,6 @@ class FollowedSettings:
 
     @property
     def scheduled(self) -> tuple[KeptChange, ...]:
-        """All rules by calendar."""
         return self._latest()[2]
 
     @property
@@ -40,7 +39,6 @@ class FollowedSettings:
 
     @property
     def history(self) -> Sequence[settings_pb2.PastChange]:
-        """Recent changes."""
         return self._books.settings.history.changes
 
     def _latest(self) -> tuple[Loaded, Overlay, tuple[KeptChange, ...]]:
@@ -57,7 +55,7 @@ class FollowedSettings:
 
     @property
     def directory(self) -> str:
-        """The directory where settings are saved; empty: they are not saved."""
+        """Directory where settings are saved; empty: they are not saved."""
         return self._books.figures.state.directory
 
     @property

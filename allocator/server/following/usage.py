@@ -22,7 +22,7 @@ SAMPLE_S = 15.0
 """Interval at which usage is sampled for metrics."""
 
 SAVE_S = 60.0
-"""Interval at which usage is saved; a crash loses at most this much, which becomes unknown."""
+"""Interval at which usage is saved; after a crash, at most this much becomes unknown."""
 
 BEGIN_S = 0.1
 """Interval at which to check whether the deciding process has reported its state directory."""
@@ -34,7 +34,7 @@ _log = structlog.get_logger()
 
 
 class Totals(NamedTuple):
-    """Integrals since this process began to follow, and those of the same hour before.
+    """Integrals since this process began to follow, including those of the same hour before.
 
     `parts`: by resource and part.
     `roles`: by role, resource and part.
@@ -80,9 +80,10 @@ class UsageKeeper:
     # On any thread.
 
     def answer(self, request: pb.GetUsageRequest) -> pb.GetUsageResponse:
-        """Report usage. Raises ValueError if the request names something unknown.
+        """Report usage.
 
-        Raises OSError or UsageError if saved usage cannot be read.
+        Raises ValueError if the request names something unknown, OSError or UsageError if saved
+            usage cannot be read.
         """
         response = report(self._store, self._save(), request)
         response.problem = self.problem
@@ -112,7 +113,6 @@ class UsageKeeper:
         self._save()
 
     def _begin(self, directory: str) -> None:
-        """Open the saved account, and continue it."""
         account = Account(self._closed.append)
         if directory:
             path = Path(directory) / NAME

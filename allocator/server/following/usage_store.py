@@ -1,6 +1,6 @@
 """Stores usage in a small SQLite database: hours, days, and unfinished buckets.
 
-It is written in transactions, so after a crash or a power cut it has the state after one of them.
+It is written in transactions, so that it stays consistent after a crash or a power cut.
 """
 
 import errno
@@ -39,8 +39,8 @@ class UsageStore:
     def __init__(self, path: Path | None = None) -> None:
         """Open the database, or create it; None: in memory, for this process only.
 
-        Raises UsageError if the file is damaged or of another version. Raises OSError if it cannot
-        be used now.
+        Raises UsageError if the file is damaged or of another version, OSError if it cannot be used
+            now.
         """
         self.path = path
         self._lock = threading.Lock()
@@ -114,10 +114,7 @@ class UsageStore:
             self._database.execute("DELETE FROM open")
 
     def rest(self) -> dict[str, bytes]:
-        """Return the rest as last written; empty: it was never written.
-
-        Raises OSError or UsageError.
-        """
+        """Return the rest as last written, or nothing. Raises OSError or UsageError."""
         with self._lock, _errors():
             return dict(self._database.execute("SELECT part, content FROM open"))
 

@@ -1,7 +1,7 @@
 """The operators' service of the deciding process, which makes changes.
 
 Queries and dry runs are forwarded to the observer. Before a change is made, the observer tries it,
-reports what it affects, and rejects mistakes. Without an observer, changes are made unchecked.
+reports its effects, and rejects mistakes. Without an observer, changes are made unchecked.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ from allocator.v1 import settings_pb2
 
 APPLY, REVERT = "ApplySettings", "RevertSettings"
 RESET_USAGE = "ResetUsage"
-"""A change that the observer itself makes."""
+"""The only change that the observer itself makes."""
 
 JUDGED_PART = 0.5
 """Fraction of the caller's remaining time that the observer may use to try a change."""
@@ -50,7 +50,6 @@ class AdminServicer:
         self._observer = observer
 
     def handler(self) -> grpc.GenericRpcHandler:
-        """Return the handler to add to a server."""
         made = {method.name: self._handler(method.name) for method in SERVICE.methods}
         return grpc.method_handlers_generic_handler(SERVICE.full_name, made)
 

@@ -9,10 +9,10 @@ from allocator.server.engine.commands import left_s
 from allocator.server.grpc.access import ADMIN
 
 AFTER = "after-record"
-"""Metadata key of a query: the record that the observer's books must have reached."""
+"""Metadata key: number of the record that the observer's books must have reached."""
 
 TRIAL = "trial"
-"""Metadata key of a dry run with which the deciding process tries a change."""
+"""Metadata key: marks a dry run with which the deciding process tries a change."""
 
 STREAM_S = 600.0
 """Maximum duration of a streamed answer."""
@@ -36,7 +36,7 @@ class ObserverCalls:
         """Open a channel; the observer need not be running yet.
 
         `target`: the observer's address.
-        `position`: returns the position of the latest record, which answers must include.
+        `position`: returns the number of the latest record, which answers must include.
         """
         self._channel = grpc.insecure_channel(target, OPTIONS)
         self._position = position
@@ -87,6 +87,6 @@ def status_of(error: Exception) -> tuple[grpc.StatusCode, str]:
 
 
 def _end(context: grpc.ServicerContext, error: Exception) -> NoReturn:
-    """End a call with the error with which the observer ended its own."""
+    """End a call with the observer's error."""
     code, text = status_of(error)
     context.abort(code, _UNAVAILABLE if code is grpc.StatusCode.UNAVAILABLE else text)

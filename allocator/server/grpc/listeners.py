@@ -42,7 +42,7 @@ OPTIONS = (
     ("grpc.max_allowed_incoming_connections", CONNECTIONS_MAX),
     ("grpc.max_concurrent_streams", 64),
 )
-"""Options of servers that processes outside this sidecar can reach."""
+"""Options of servers that other processes can reach."""
 
 
 def claim_addresses(targets: Iterable[str], key: str = "listen.targets") -> None:
@@ -93,6 +93,7 @@ def listen(server: grpc.Server, section: ListenSection) -> list[str]:
     """Bind a server to all targets.
 
     Returns the bound addresses; port 0 is replaced by the actual port.
+
     Raises ListenError.
     """
     bound = []
@@ -102,14 +103,14 @@ def listen(server: grpc.Server, section: ListenSection) -> list[str]:
             _listen_unix(server, path, section.unix_mode, section.unix_owner)
             bound.append(target)
         else:
-            # Separate credentials for each listener, since each must see when the files change.
+            # Separate credentials for each listener, since each must detect changes of the files.
             port = _add(server, target, _credentials(section))
             bound.append(f"{target.rpartition(':')[0]}:{port}")
     return bound
 
 
 def _credentials(section: ListenSection) -> grpc.ServerCredentials | None:
-    """Return TLS credentials from the files; None if none are configured."""
+    """Return TLS credentials from the configured files, if any."""
     if not section.tls_cert:
         return None
     try:

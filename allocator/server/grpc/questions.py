@@ -60,7 +60,7 @@ class _Questions:
     def __init__(self, views: Views, trials: Trials) -> None:
         """Answer from the books of these views.
 
-        `trials`: reports what a change affects, and rejects mistakes.
+        `trials`: reports the effects of a change, and rejects mistakes.
         """
         self._views = views
         self._trials = trials
@@ -208,7 +208,7 @@ class _Questions:
 
 
 def _is_trial(context: grpc.ServicerContext) -> bool:
-    """Whether a dry run tries a change that follows, so that no forecast is needed."""
+    """Whether this dry run precedes the actual change, so that no forecast is needed."""
     return TRIAL in dict(context.invocation_metadata())
 
 

@@ -1,4 +1,4 @@
-"""The gRPC service of the record stream, which also has figures and settings."""
+"""The gRPC service of the record stream, which also sends figures and settings."""
 
 import os
 import threading
@@ -43,7 +43,6 @@ class Decider(NamedTuple):
     """The sources of figures.
 
     `progress`: returns the progress of the compiled loops.
-    `monitor`: whether the process is healthy, and accepts sessions.
     """
 
     loop: CoreLoop
@@ -152,7 +151,6 @@ class RecordServicer:
         server.add_generic_rpc_handlers((handler,))
 
     def follow(self, _: pb.FollowRequest, context: grpc.ServicerContext) -> Iterator[bytes]:
-        """Serve one follower, until it leaves."""
         with self._turn(context):
             try:
                 stream = wait(context, self._call(self._begun))

@@ -1,4 +1,4 @@
-"""Parses and checks requests for changes, in the same way for dry runs and actual changes."""
+"""Parses and checks requests for changes, equally for dry runs and actual changes."""
 
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -32,13 +32,12 @@ SERVICE = pb.DESCRIPTOR.services_by_name["AdminService"]
 
 
 def messages_of(method: str) -> tuple[type[Any], type[Any]]:
-    """Return the classes of the request and of the response of a call."""
     found = SERVICE.methods_by_name[method]
     return found.input_type._concrete_class, found.output_type._concrete_class  # noqa: SLF001
 
 
 def field_of(kind: SettingKind) -> str:
-    """Return the field of a response that has the settings of a kind."""
+    """Field of a response with the settings of a kind."""
     return "rules" if kind.is_rule else kind.name
 
 
@@ -119,7 +118,7 @@ def is_forced(request: Request) -> bool:
 
 
 def _check_said(context: grpc.ServicerContext, change: OperatorChange) -> None:
-    """Reject an empty expression, which would hold for every agent, and what the calendar sets."""
+    """Reject an empty expression, which would match every agent, and the calendar's values."""
     kind, text = change.kind, getattr(change, change.kind.field)
     for name in kind.moments:
         if at_ms := getattr(change, name):
