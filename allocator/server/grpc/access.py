@@ -87,7 +87,7 @@ READS = frozenset(
         *("ListRules", "ListSchedules", "ListSettings", "Snapshot"),
     }
 )
-"""Operators' calls that change nothing. All other calls need the right to change; so a call that is
+"""Operators' calls that change nothing. All others need the right to write, so a call that is
 missing here is closed to read-only callers."""
 
 AGAIN_S = 10.0

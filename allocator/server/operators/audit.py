@@ -31,7 +31,7 @@ class AuditedChange(NamedTuple):
     who: str
     change: OperatorChange
     before: OperatorChange | None = None
-    """What stood in its place."""
+    """The setting that it replaces."""
 
 
 class Audit:
@@ -42,12 +42,12 @@ class Audit:
         self._counts: Counter[tuple[str, str]] = Counter()
 
     def counts(self) -> dict[tuple[str, str], int]:
-        """How many changes of each kind had each result."""
+        """Number of changes, by kind and result."""
         with self._lock:
             return dict(self._counts)
 
     def of_change(self, audited: AuditedChange, *, result: str = "done", **more: object) -> None:
-        """Write the line of a change; `more` as for `note`."""
+        """Write the line of a change; `more`: as for `note`."""
         key = audited.change.key
         more = {"old": value_of(audited.before), "new": value_of(audited.change), **more}
         self.note(audited.who, key[0], scope_of(key), result=result, **more)
@@ -55,7 +55,7 @@ class Audit:
     def note(
         self, who: str, setting: str, scope: str, *, result: str = "done", **more: object
     ) -> None:
-        """Write one line. Raises nothing if that fails: the change is in force nevertheless.
+        """Write one line. Never raises, because the change is in force in any case.
 
         `setting`: such as ``demand``.
         `scope`: scope of the rule.

@@ -47,7 +47,7 @@ class EndlessError(TimeoutError):
 
 
 def load_file(path: str) -> list[str]:
-    """Add the policies of a file to the registry; returns their names.
+    """Add the policies of a file to the registry; return their names.
 
     Raises PluginError; then nothing of the file is added.
     """
@@ -69,8 +69,7 @@ def load_file(path: str) -> list[str]:
     if not isinstance(entries, dict) or not entries:
         what = "defines no" if entries is None else "must be a dict that is not empty:"
         raise PluginError(f'{what} {DEFINES}; write {DEFINES} = {{"my-policy": Entry(...)}}')
-    # Check all entries before changing the registry. Remove what the file defined before, so that
-    # it can be loaded again.
+    # Check all entries first. Then replace the file's previous ones, so that it can be reloaded.
     checked = {name: _checked(name, entry, origin) for name, entry in entries.items()}
     others = {name: entry for name, entry in POLICIES.items() if entry.origin != origin}
     POLICIES.replace({**others, **checked})
@@ -78,7 +77,7 @@ def load_file(path: str) -> list[str]:
 
 
 def load_entry_points() -> Iterator[str]:
-    """Add the policies of installed packages to the registry; yields an error for each failure."""
+    """Add the policies of installed packages to the registry; yield an error for each failure."""
     for point in sorted(entry_points(group=GROUP)):
         origin = f"the entry point {point.name} = {point.value} of the package {_package(point)}"
         try:
@@ -100,7 +99,6 @@ def _run(origin: str) -> ModuleType:
     try:
         _in_time(f"the file {origin}", lambda: loader.exec_module(module), LOAD_S)
     except BaseException:
-        # Restore the previous module.
         del sys.modules[name]
         if before is not None:
             sys.modules[name] = before
@@ -123,7 +121,7 @@ def _package(point: EntryPoint) -> str:
 def _failed(origin: str, error: BaseException) -> str:
     """Describe an error raised by a file, with the lines of that file."""
     frames = [each for each in extract_tb(error.__traceback__) if each.filename == origin]
-    # The innermost line in the file itself, and the lines that led there.
+    # The innermost line in the file itself, and its callers.
     lines = [each.lineno or 0 for each in reversed(frames)] or [0]
     came = "".join(f", called from line {each}" for each in lines[1:CALLS])
     return f"fails at line {lines[0]}{came}: {type(error).__name__}: {error}; mend it"
@@ -152,7 +150,6 @@ class Making:
     """
 
     def __init__(self, name: str, origin: str) -> None:
-        """Prepare to build the policy of this name, from this file or package."""
         self._named = f"name: the policy {name!r} of {origin}"
         self._text = f"{self._named} does not come back from its `build`"
         self._who = f"the policy {name!r}"

@@ -68,7 +68,7 @@ overlap with the previous one, and reports on plans."""
 _OF_LINK = (("grpc.max_receive_message_length", PLAN_BYTES_MAX + 2**20),)
 
 OBSERVED_S = 10.0
-"""The process logs that it is ready when its observer runs, but no later than after this time."""
+"""Maximum time to wait for the observer before the process logs that it is ready."""
 
 LOOK_S = 1.0
 """Maximum time for which the main thread sleeps."""
@@ -77,23 +77,18 @@ _log = structlog.get_logger()
 
 
 class Server:
-    """All parts of the deciding process.
-
-    `targets`: the addresses of the gRPC services.
-    """
+    """All parts of the deciding process; `targets`: addresses of the gRPC services."""
 
     def __init__(self, loaded: Loaded, compilation: Compilation, link: Link) -> None:
         """Build all parts and listen; calls are served from `start` on.
 
-        Raises ListenError, OSError if an address cannot be listened on, or the journal cannot be
-            written.
-        Raises StateError if the state directory cannot be used.
+        Raises ListenError or OSError if an address cannot be listened on, or the journal cannot be
+            written, StateError if the state directory cannot be used.
         """
         config = loaded.config
-        # Load modules now: later there may be no file descriptor left to read them.
+        # Load modules now, because later there may be no file descriptor left.
         policies.load_ahead()
         kept = restore(config)
-        # Makes all policies, and guards users' own.
         registry = GuardedRegistry(config.policy.plugin_deadline_ms / 1000)
         clock = Clock()
         found = in_force(Base.of(config), kept.overlay, config.limits.core(), clock.now_ms())
@@ -168,7 +163,6 @@ class Server:
         return self.planning.is_linked or self.loop.allocator.planning_policy is None
 
     def health(self) -> str:
-        """Return the problem of the process; empty: it is healthy."""
         return self.monitor.health()
 
     def _build(self, config: Config) -> grpc.Server:
@@ -193,8 +187,8 @@ class Server:
     def _check_journal(self, config: Config) -> None:
         """Raise an error if the journal cannot be written.
 
-        A full disk, or another process that writes the journal, is no error here, since both may
-        be temporary. Meanwhile the process serves without a journal: deciding is more important.
+        A full disk, or another process that writes the journal, is no error, since both may be
+        temporary. Meanwhile the process serves without a journal.
         """
         journal = self.loop.journal
         if journal is None or journal.on:
@@ -215,7 +209,7 @@ class Server:
         return StateStore(kept.directory, learnt, config.state.save_s)
 
     def stop(self) -> bool:
-        """Notify all peers, give them time, then end; returns whether all threads ended in time."""
+        """Notify all peers, give them time, then end; return whether all threads ended in time."""
         self._health.draining()
         self.monitor.draining()
         try:
@@ -249,7 +243,7 @@ def _new_loop(
 
 
 def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
-    """Serve until SIGTERM or SIGINT; returns the exit code.
+    """Serve until SIGTERM or SIGINT; return the exit code.
 
     `load`: reads the configuration again, on SIGHUP.
     `loaded`: the configuration.
@@ -290,7 +284,7 @@ def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
         http_port = http.getsockname()[1]
         where = {"targets": server.targets, "http": f"{config.http.host}:{http_port}"}
         _log.info("listening", **where)
-        # Notify systemd before compiling, which takes a minute; otherwise it would end the process.
+        # Notify systemd before compiling, which takes longer than it waits.
         notify(READY)
         compilation.start()
 
@@ -310,8 +304,8 @@ def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
         notify(STOPPING)
         ended = server.stop()
     _log.info("done")
-    # Exit at once if the compiler or the core still runs in a thread: normal shutdown would unload
-    # the libraries that it uses.
+    # Exit at once if the compiler or the core still runs in a thread: a normal exit would unload
+    # libraries that it uses.
     if compilation.loads or not ended:
         loop_cache.remove_private()
         os._exit(EXIT_OK)
@@ -361,7 +355,6 @@ def _observe(loaded: Loaded, link: Link) -> int:
 
 @contextmanager
 def ending(observer: ObserverChild) -> Iterator[None]:
-    """End the observer when the block ends."""
     try:
         yield
     finally:
@@ -370,7 +363,6 @@ def ending(observer: ObserverChild) -> Iterator[None]:
 
 @contextmanager
 def closing_children(compilation: Compilation) -> Iterator[Compilation]:
-    """End the compilation when the block ends."""
     try:
         yield compilation
     finally:
@@ -383,8 +375,8 @@ class SignalInbox:
     def __init__(self) -> None:
         self.to_end = False
         self._to_reload = False
-        # `put` may be called in a signal handler. The `set` of an event would block forever if the
-        # signal comes while this thread is inside `wait` or `clear` and holds the event's lock.
+        # A signal handler may call `put`, but not `Event.set`: it would block forever if this
+        # thread is inside `wait` or `clear` and holds the event's lock.
         self._any: queue.SimpleQueue[None] = queue.SimpleQueue()
 
     def take(self, number: int, _frame: FrameType | None) -> None:
@@ -398,7 +390,7 @@ class SignalInbox:
         self._any.put(None)
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait for a signal; returns whether to reload the configuration.
+        """Wait for a signal; return whether to reload the configuration.
 
         The timeout is needed: if the system delivers a signal to another thread, this one does not
         wake up, and handles the signal after the timeout.
@@ -414,7 +406,6 @@ class SignalInbox:
 
 @contextmanager
 def taking_signals() -> Iterator[SignalInbox]:
-    """Handle signals while the block runs."""
     inbox = SignalInbox()
     numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     before = {number: signal.signal(number, inbox.take) for number in numbers}

@@ -1,6 +1,6 @@
 """Logs rules that name something no agent has, when a session has agents to compare with.
 
-The status always shows the same; but operators look at the log first after a start.
+The status always shows the same, but operators look at the log first after a start.
 """
 
 from concurrent.futures import Future
@@ -18,10 +18,9 @@ _NEVER = (-1, -1)
 
 
 class NamesWatch:
-    """Checks names once in each session, and once after the configuration was reloaded."""
+    """Checks names once in each session, and once after each reload of the configuration."""
 
     def __init__(self, books: FollowedBooks) -> None:
-        """Start watching these books; nothing is asked yet."""
         self._books = books
         self._looked = _NEVER
         self._pending: Future[Cluster | None] | None = None

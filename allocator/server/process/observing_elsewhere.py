@@ -28,7 +28,7 @@ _log = structlog.get_logger()
 
 
 def run(loaded: Loaded, note: str = "") -> int:
-    """Observe until SIGTERM or SIGINT; returns the exit code.
+    """Observe until SIGTERM or SIGINT; return the exit code.
 
     `note`: a note for the operator, to be logged.
     """

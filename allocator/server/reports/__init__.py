@@ -1,4 +1,4 @@
 """Copies of the books at one moment, for readers on other threads.
 
-Begin with `report`.
+Start with `report`.
 """

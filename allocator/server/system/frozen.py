@@ -18,10 +18,10 @@ from itertools import pairwise
 from typing import NoReturn
 
 SILENT_MS = 60_000
-"""A child that writes nothing for longer is abandoned."""
+"""Time without output after which a child is abandoned."""
 
 LARGE = 1 << 24
-"""Size in bytes from which forking is faster than copying."""
+"""Size in bytes above which forking is faster than copying."""
 
 _AT_ONCE = 1 << 16
 _FILES_MAX = 1 << 20
@@ -53,7 +53,6 @@ def frozen(make: Callable[[], Iterator[bytes]]) -> Generator[bytes]:
 
 
 def _write(make: Callable[[], Iterator[bytes]], to: int) -> NoReturn:
-    """Write all pieces, in the child."""
     status = 1
     try:
         # Do not run destructors of other threads' objects.

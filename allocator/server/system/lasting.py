@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 import structlog
 
 AGAIN_S = (1.0, 60.0)
-"""The pause after the first failure, and the longest pause."""
+"""First and longest pause after a failure."""
 
 TOLD_S = 300.0
-"""How long `status` reports a failure."""
+"""Time for which `status` reports a failure."""
 
 _log = structlog.get_logger()
 
@@ -29,7 +29,7 @@ class LastingThread(threading.Thread):
         self._failed: tuple[float, str] | None = None
 
     def end(self) -> None:
-        """End the pause, if any, and do not call the work again if it fails."""
+        """End a pause, and do not call the work again if it fails."""
         self._ending.set()
 
     @property
@@ -39,7 +39,6 @@ class LastingThread(threading.Thread):
         return failed[1] if failed and time.monotonic() - failed[0] < TOLD_S else ""
 
     def run(self) -> None:
-        """Run the work, and again if it fails."""
         pause_s, longest_s = AGAIN_S
         while True:
             begun_s, last = time.monotonic(), self._ending.is_set()

@@ -21,7 +21,7 @@ LOOK_S = 0.05
 """Interval at which the state of a thread is checked."""
 
 PATIENCE_S = 2.0
-"""After this time, the log says what is waited for; again after twice the time, and so on."""
+"""Time after which the log says what is waited for; again after twice the time, and so on."""
 
 _T = TypeVar("_T")
 
@@ -104,7 +104,7 @@ def leave(thread: threading.Thread) -> None:
 
 
 def end_with(code: int) -> None:
-    """End the process at once if an abandoned thread still runs; otherwise do nothing."""
+    """End the process at once if an abandoned thread still runs."""
     if not any(each.is_alive() for each in _left):
         return
     sys.stdout.flush()

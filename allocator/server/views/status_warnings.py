@@ -1,7 +1,7 @@
 """Current problems of the sidecar or its master, for its status.
 
 Each warning has a short name, a sentence, and the fix. The most severe comes first. Alerts watch
-the same over time; warnings need no monitoring.
+the same problems over time; warnings need no monitoring.
 """
 
 import shlex
@@ -21,10 +21,10 @@ from allocator.v1 import settings_pb2
 from allocator.v1.records_pb2 import Loops
 
 NAME_MAX = 80
-"""Characters of a framework's name in a warning."""
+"""Maximum number of characters of a framework's name in a warning."""
 
 SILENCE_S = 60.0
-"""A master that is silent for longer gets a warning."""
+"""Time without a message of the master after which a warning appears."""
 
 
 def of_config(config: Config) -> Iterator[pb.StatusWarning]:
@@ -37,9 +37,7 @@ def of_config(config: Config) -> Iterator[pb.StatusWarning]:
 def of_books(books: FollowedBooks, state: Report) -> Iterator[pb.StatusWarning]:
     """Warn of problems with the session, the policy, the loops, the journal and the books.
 
-    On the thread that owns the books.
-
-    `state`: of this moment.
+    On the thread that owns the books. `state`: of this moment.
     """
     yield from _following(books)
     yield from _loops(books.figures.loops)
@@ -103,7 +101,6 @@ def of_books(books: FollowedBooks, state: Report) -> Iterator[pb.StatusWarning]:
 
 
 def _asked(state: Report) -> Iterator[pb.StatusWarning]:
-    """Warn of frameworks that are asked to leave agents."""
     if state.asked:
         more = f"; and {len(state.asked) - 1} more are asked" if len(state.asked) > 1 else ""
         yield pb.StatusWarning(
@@ -114,7 +111,7 @@ def _asked(state: Report) -> Iterator[pb.StatusWarning]:
 
 
 def _gangs(gangs: GangCounts) -> Iterator[pb.StatusWarning]:
-    """Say how many gangs never fit."""
+    """Warn of gangs that never fit."""
     if gangs.too_large:
         yield pb.StatusWarning(
             what="gang too large",
@@ -126,7 +123,6 @@ def _gangs(gangs: GangCounts) -> Iterator[pb.StatusWarning]:
 
 
 def _set_aside(aside: AsideCounts) -> Iterator[pb.StatusWarning]:
-    """Warn of input that is set aside."""
     if not aside.example:
         return
     of = "framework" if aside.frameworks else "agent"
@@ -142,7 +138,6 @@ def _set_aside(aside: AsideCounts) -> Iterator[pb.StatusWarning]:
 
 
 def _unfit(unfit: UnfitCounts) -> Iterator[pb.StatusWarning]:
-    """Warn of frameworks that ask for resources that no agent has."""
     if not unfit.frameworks:
         return
     name = harmless(unfit.example, NAME_MAX)
@@ -162,8 +157,8 @@ def of_settings(
 ) -> Iterator[pb.StatusWarning]:
     """Warn of probable mistakes in rules, and of settings that cannot be saved.
 
-    `settings`: the rules in force. `state_problem`: why operators' settings cannot be saved; empty
-        if they can.
+    `settings`: the rules in force.
+    `state_problem`: why operators' settings cannot be saved; empty if they can.
     """
     if state_problem:
         yield pb.StatusWarning(
@@ -183,7 +178,7 @@ def of_settings(
 
 
 NAMED_MAX = 3
-"""Rules that are named in one warning; the others are counted."""
+"""Maximum number of rules named in one warning; the others are counted."""
 
 
 def of_names(cluster: Cluster) -> Iterator[pb.StatusWarning]:

@@ -1,4 +1,4 @@
-"""Read-only questions about the sidecar, answered from the observer's books.
+"""Read-only queries about the sidecar, answered from the observer's books.
 
 The operators' service and the status page share them.
 """
@@ -56,7 +56,7 @@ from allocator.wire.settings.operator_settings import write_change, write_policy
 from allocator.wire.settings.overlay import KeptChange
 
 NAMES_MAX = 500
-"""More is not readable, and an answer stays small."""
+"""Maximum number of names in an answer."""
 
 
 def _frameworks(allocator: Allocator) -> list[str]:
@@ -88,21 +88,21 @@ _OF: dict[str, Callable[[Allocator], Iterable[str]]] = {
 CYCLES_MAX = 256
 
 EXPLAIN_S = 3.0
-"""An explanation ends after this time with what was found: others wait for their turn."""
+"""Maximum time for an explanation, which then has the results so far, because other queries
+wait."""
 
 NAME_SHOWN = 200
-"""Characters of a name that does not exist, which may be as long as a message."""
+"""Maximum number of characters of an unknown name in an error; it may be as long as a message."""
 
 SUBJECTS = ("framework", "role", "agent")
 
 COMING_MAX = 20
-"""Changes by the calendar that `settings show` lists."""
+"""Maximum number of changes by the calendar that `settings show` lists."""
 
 COMING_IN_STATUS = 3
 
 
 def _asked_for(request: explain_pb2.ExplainRequest) -> tuple[str, str]:
-    """Return the kind and the name of the object to explain."""
     named = [(kind, getattr(request, kind)) for kind in SUBJECTS if getattr(request, kind)]
     if len(named) != 1:
         text = f"{' and '.join(kind for kind, _ in named) or 'nothing'} is given"
@@ -113,7 +113,7 @@ def _asked_for(request: explain_pb2.ExplainRequest) -> tuple[str, str]:
 
 
 def _unknown(error: UnknownSubjectError, *, in_session: bool) -> str:
-    """Report that the name is unknown, with similar names; on any thread."""
+    """Return the error for an unknown name, with similar names; on any thread."""
     near = "; no master has a session with this sidecar, its module decides meanwhile"
     if in_session:
         near = suggestions(error.name, error.known)
@@ -122,13 +122,13 @@ def _unknown(error: UnknownSubjectError, *, in_session: bool) -> str:
 
 
 class RejectedError(ValueError):
-    """An invalid question: the field, and valid values."""
+    """An invalid query: the field, and valid values."""
 
 
 class Views:
     """Operators' views; each method reads the books and computes its answer when it is called.
 
-    Those that take a request answer the RPC of that request, and raise a `RejectedError` if it
+    Methods that take a request answer the RPC of that request, and raise a `RejectedError` if it
     names something unknown.
     """
 
@@ -139,7 +139,6 @@ class Views:
         keeper: UsageKeeper,
         demand: DemandWatch | None = None,
     ) -> None:
-        """Use these books, operators' settings, usage, and unmet demand."""
         self.books = books
         self.operators = operators
         self.keeper = keeper
@@ -161,7 +160,7 @@ class Views:
         return status
 
     def settings(self, ask: Ask, *, every: bool) -> list[settings_pb2.Setting]:
-        """List the settings in force and their sources; or only rules and operators' settings."""
+        """List settings in force and their sources: all, or only rules and operators' settings."""
         return shown_settings(ask(self.read_settings), every=every)
 
     def read_settings(self) -> "ReadSettings":
@@ -175,10 +174,7 @@ class Views:
     def shares(
         self, ask: Ask, request: pb.GetSharesRequest, *, scored: bool = True
     ) -> pb.GetSharesResponse:
-        """Report shares.
-
-        `scored`: include the scores of the policy in force.
-        """
+        """Report shares; `scored`: include the scores of the policy in force."""
 
         def read() -> tuple[report.Report, Floats, Copied | None]:
             allocator = self.books.allocator
@@ -186,7 +182,7 @@ class Views:
             score = np.full(len(client_rows), np.nan)
             if scored:
                 score = allocator.scores()[client_rows]
-            # All from the same moment, so that the clients agree.
+            # Copy at the same moment, so that the clients are the same.
             copied = allocator.copied() if request.fair or request.newcomer_role else None
             return report.read(allocator), score, copied
 
@@ -253,7 +249,6 @@ class Views:
         return self._clock.now_ms()
 
     def snapshot(self, ask: Ask, *, pseudonyms: bool) -> Iterator[bytes]:
-        """Write the whole current state."""
         books = self.books
         try:
             start, copied = ask(books.whole)
@@ -292,7 +287,7 @@ class Views:
             return lists.frameworks.write(copied, request)
 
     def budget_uses(self) -> list[explain_pb2.BudgetUse]:
-        """What is left of each budget; on the books' thread."""
+        """Use of each budget; on the books' thread."""
         state = self.books.allocator.state
         return [write_use(row, state.now_ms) for row in budget_rows(state)]
 
@@ -303,7 +298,7 @@ class Views:
 
     @contextmanager
     def _rejecting(self) -> Iterator[None]:
-        """Reject a question about something unknown."""
+        """Convert errors about unknown names."""
         try:
             yield
         except lists.UnknownWordError as error:
@@ -327,8 +322,7 @@ class Views:
         return schedules.coming_changes(self.operators.scheduled, self.now_ms, most)
 
     def schedules(self, ask: Ask, _: pb.ListSchedulesRequest) -> pb.ListSchedulesResponse:
-        """List all rules by calendar."""
-        ask(lambda: None)  # what was set before the question is known
+        ask(lambda: None)  # so that changes before the query are included
         mine = self.operators
         found = schedules.listed(mine.loaded, mine.overlay, mine.scheduled, self.now_ms)
         response = pb.ListSchedulesResponse(schedules=found)
@@ -358,7 +352,6 @@ class Views:
         return write_shadow_report(self.books, ask, fair=request.fair)
 
     def usage(self, ask: Ask, request: pb.GetUsageRequest) -> pb.GetUsageResponse:
-        """Report usage over time."""
         ask(lambda: None)  # the requested moment is in the account
         try:
             return self.keeper.answer(request)
@@ -402,10 +395,10 @@ VIEWS: Mapping[str, Callable[[Views, Ask, Any], Message]] = {
     "ListSchedules": Views.schedules,
     "ListSettings": Views.every_setting,
 }
-"""What answers an RPC that changes nothing."""
+"""The views that answer RPCs that change nothing."""
 
 ReadSettings: TypeAlias = tuple[Cluster, list[tuple[settings_pb2.Setting, OperatorChange | None]]]
-"""The cluster, and a row for each setting; with the rule if it is one."""
+"""The cluster, and a row for each setting; for rules, also the rule."""
 
 
 def shown_settings(read: ReadSettings, *, every: bool) -> list[settings_pb2.Setting]:
@@ -453,7 +446,7 @@ def _status(books: FollowedBooks) -> pb.GetStatusResponse:
         response.followed.lag_s = lag.behind_s
     columns = zip(state.resources, state.total, state.held, state.offered, strict=True)
     for name, total, held, offered in columns:
-        if not (total or held):  # named by a rule alone, or gone with its agents
+        if not (total or held):  # only a rule names it, or its agents have left
             continue
         response.resources.add(name=name, total=int(total), held=int(held), offered=int(offered))
     session = books.session

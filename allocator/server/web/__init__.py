@@ -1,4 +1,4 @@
 """HTTP: one small listener, the probes, and the status page.
 
-Begin with `http`.
+Start with `http`.
 """

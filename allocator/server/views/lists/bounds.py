@@ -11,7 +11,7 @@ LISTED = 100
 """Default number of rows in a list."""
 
 LISTED_MAX = 10_000
-"""Maximum number of rows in a list; `dump` has all of a larger cluster."""
+"""Maximum number of rows in a list; in larger clusters, `dump` has all."""
 
 PARTS_MAX = 100
 """Maximum number of holders listed for an agent, and of roles for a framework."""
@@ -25,7 +25,7 @@ class UnknownWordError(ValueError):
 
 
 def most_of(limit: int) -> int:
-    """The number of rows to list for the limit in a request; 0: the default."""
+    """Number of rows to list for the limit in a request; 0: the default."""
     if limit > LISTED_MAX:
         mend = "`mesos-allocator dump` writes everything"
         raise UnknownWordError(f"limit = {limit}: at most {LISTED_MAX} are listed; {mend}")
@@ -33,7 +33,7 @@ def most_of(limit: int) -> int:
 
 
 def check_state(state: str, known: Collection[str]) -> None:
-    """Refuse a state that does not exist."""
+    """Reject an unknown state."""
     if state and state not in known:
         mend = f"choose from {', '.join(known)}{suggestion(state, known)}"
         raise UnknownWordError(f"state = {state!r}: there is no such state; {mend}")
@@ -50,7 +50,7 @@ def named(
 ) -> set[int]:
     """Find the handles of the objects with these names; `of` returns the names of one.
 
-    Raises UnknownSubjectError for the first name that none of them bears.
+    Raises UnknownSubjectError for the first name without an object.
     """
     known = {handle: of(info) for handle, info in enumerate(infos) if info is not None}
     wanted = set(names)
@@ -61,5 +61,5 @@ def named(
 
 
 def true_names(flags: Iterable[tuple[str, bool]]) -> list[str]:
-    """Name what holds."""
+    """Names of the flags that are set."""
     return [name for name, holds in flags if holds]
