@@ -63,5 +63,5 @@ def try_out(names: Sequence[str], modes: Sequence[str]) -> None:
 
 
 def settings_for(paths: Sequence[str]) -> dict[str, str]:
-    """The settings with which a sidecar loads these files."""
+    """Settings with which a sidecar loads these files."""
     return {"policy.plugins": ",".join(paths)} if paths else {}

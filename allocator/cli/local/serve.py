@@ -145,7 +145,7 @@ def _of_both(
 
 
 def _prepare() -> str:
-    """Choose where compiled loops are kept; returns what the log should say at the start."""
+    """Choose the directory of compiled loops; return a note for the log."""
     note = loop_cache.prepare()  # before anything imports numba
     from allocator.server.config.source import mistyped_variables
 
@@ -153,7 +153,7 @@ def _prepare() -> str:
 
 
 def _flags(assignments: list[str] | None, short: dict[str, tuple[str, str | None]]) -> list["Flag"]:
-    """All values given on the command line."""
+    """Return all values from the command line."""
     from allocator.server.config import Flag
 
     flags = [_assignment(text) for text in assignments or ()]

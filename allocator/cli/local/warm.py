@@ -1,4 +1,4 @@
-"""`warm`: compile all loops ahead of time, in parallel processes; also before playing."""
+"""`warm`: compiles all loops ahead of time, in parallel processes; other commands also use this."""
 
 import ctypes
 import gc
@@ -107,8 +107,8 @@ def _compile_part(part: str, *, aside: bool) -> None:
     from allocator.server.system.compilation import PARTS, load
 
     if not aside:
-        # Garbage collection takes a seventh of the time and saves about 100 MB. Beside a master
-        # (--aside), memory matters more.
+        # Garbage collection takes a seventh of the time and saves about 100 MB, which is only worth
+        # it beside a master (--aside).
         gc.freeze()
         gc.set_threshold(100_000, 50, 1000)
     if part not in PARTS:

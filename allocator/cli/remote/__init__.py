@@ -1,4 +1,4 @@
-"""Commands that speak to a running sidecar.
+"""Commands that call a running sidecar.
 
-Begin with `connection`.
+Start with `connection`.
 """

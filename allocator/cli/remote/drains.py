@@ -1,4 +1,4 @@
-"""`drain set`: show what is still held on the agents, and wait until nothing is."""
+"""`drain set`: shows what is still held on the agents, and waits until nothing is."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -38,7 +38,7 @@ OPTIONS: dict[str, tuple[Any, Any]] = {"wait": (Wait, False), "timeout": (Timeou
 def set_and_tell(
     set_drains: Callable[[Sidecar, Arguments], dict[str, Any]],
 ) -> Callable[[Sidecar, Arguments], dict[str, Any]]:
-    """Extend a function that drains agents: the command also shows what is held on them."""
+    """Extend a function that drains agents so that it also shows what is held on them."""
 
     def work(sidecar: Sidecar, given: Arguments) -> dict[str, Any]:
         import grpc
@@ -65,7 +65,7 @@ def set_and_tell(
 
 
 def _held(sidecar: Sidecar, names: Sequence[str]) -> list[dict[str, Any]]:
-    """Those drained agents with these names on which something is held."""
+    """Return those of these agents that are drained and on which something is held."""
     from allocator.cli.remote.output import plain
 
     found = plain(sidecar.ask("ListRules", kind=DRAIN.name))["agents"]
@@ -76,7 +76,7 @@ def _held(sidecar: Sidecar, names: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _wait(sidecar: Sidecar, names: Sequence[str], timeout_s: float | None) -> list[dict[str, Any]]:
-    """Poll until nothing is held; ends the command after `timeout_s`."""
+    """Poll until nothing is held; end the command after `timeout_s`."""
     from allocator.cli.render.terminal import progress
 
     end_s = None if timeout_s is None else time.monotonic() + timeout_s

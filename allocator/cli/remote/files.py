@@ -1,4 +1,4 @@
-"""Writing a sidecar's answers to files."""
+"""Writes a sidecar's answers to files."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -12,7 +12,7 @@ def write_whole(output: Path, parts: Iterable[bytes], mode: int | None = None) -
 
     `mode`: permissions of the file; None: the default ones.
 
-    Ends the command if it cannot be written.
+    Ends the command if the file cannot be written.
     """
     if output.exists() and not output.is_file():  # such as /dev/null, or a FIFO
         unfinished = output

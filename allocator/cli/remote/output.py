@@ -1,7 +1,4 @@
-"""Conversion of answers to plain Python data, and the output formats.
-
-The formats are a table, a table with all columns, JSON, YAML, and names alone.
-"""
+"""Conversion of answers to plain Python data, and the output formats."""
 
 from enum import StrEnum
 from math import isnan
@@ -16,7 +13,7 @@ from allocator.rule_kinds import SettingKind
 
 MILLI = 1000
 
-# Fields that are amounts, in thousandths, but not of type Quantities.
+# Fields with amounts, in thousandths, that are not of type Quantities.
 _AMOUNTS = {("ResourceUse", field) for field in ("total", "held", "offered")}
 
 
@@ -61,8 +58,6 @@ def _part(message: Message) -> dict[str, Any]:
 def units(amount: int) -> float | int:
     """Convert thousandths to a number; an int if it is whole.
 
-    Examples
-    --------
     >>> units(2000), units(1500)
     (2, 1.5)
     """

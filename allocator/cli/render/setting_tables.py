@@ -28,7 +28,6 @@ def policy_in_words(policy: dict[str, Any]) -> str:
 
 
 def policy(data: dict[str, Any]) -> None:
-    """Print the policy in force, and the result of a change."""
     if _is_dry(data):
         _forecasts(data)
         _tell(data)
@@ -72,7 +71,6 @@ def _forecasts(data: dict[str, Any]) -> None:
 
 
 def rules(data: dict[str, Any], name: str) -> None:
-    """Print the rules of a kind, and the result of a change."""
     kind = KINDS[name]
     if kind.plural not in data:  # by calendar
         differences(data)
@@ -149,7 +147,6 @@ def _would(kind: SettingKind, change: dict[str, Any]) -> None:
 
 
 def shadow(data: dict[str, Any]) -> None:
-    """Print the shadow policy, and the result of a change."""
     if _is_dry(data):
         _would(KINDS["shadow"], data["change"])
     else:
@@ -164,7 +161,7 @@ def shadow_in_words(spec: dict[str, Any]) -> str:
 
 
 def settings(data: dict[str, Any]) -> None:
-    """Print settings, and the result of a reset, the only change that this prints."""
+    """Print settings, after a reset with a note."""
     if data.get("change") and not data["change"]["dry_run"]:
         console().print("reset; the settings are now:")
     print_settings(data["settings"])
@@ -183,7 +180,6 @@ def print_coming(data: dict[str, Any]) -> None:
 
 
 def schedules(data: dict[str, Any]) -> None:
-    """Print rules by calendar."""
     print_rows(_SCHEDULES, data["schedules"], "no rule holds by the calendar", ("set by",))
 
 
@@ -218,7 +214,6 @@ def _difference(change: dict[str, Any]) -> str:
 
 
 def history(data: dict[str, Any]) -> None:
-    """Print recent changes, one line per setting."""
     rows = []
     for change in data["changes"]:
         told = list(map(_difference, change["settings"]))
@@ -270,7 +265,7 @@ _SCHEDULES: Columns = {
 
 
 def _matched(setting: dict[str, Any]) -> str:
-    """What a rule matches in the present cluster."""
+    """Describe what a rule matches in the present cluster."""
     kind = KINDS.get(setting["key"])
     if kind is None or not kind.is_rule or setting["value"] == "taken back":
         return ""

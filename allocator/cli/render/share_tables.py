@@ -1,4 +1,4 @@
-"""Tables of shares, and of what the shadow policy would have given."""
+"""Tables of shares, and of what the shadow policy would have offered."""
 
 from collections.abc import Callable
 from typing import Any
@@ -109,7 +109,7 @@ _FAIR: Columns = {">fair": figure("fair_share", ".3f"), ">off by": figure("fairn
 
 
 def _narrow(fair: bool) -> Columns:
-    """Columns that fit into 80 characters; fair shares, if wanted, replace amounts."""
+    """Columns that fit into 80 characters; fair shares, if requested, replace amounts."""
     last: Columns = _FAIR if fair else {"mostly": _dominant}
     return {"role": "role", ">share": figure("share", ".3f"), **last}
 
@@ -128,7 +128,7 @@ def _wide(fair: bool) -> Columns:
 
 
 def _dominant(share: dict[str, Any]) -> str:
-    """The amount of the dominant resource that is held."""
+    """Held amount of the dominant resource."""
     name = share["dominant_resource"]
     return in_words({name: share["held"][name]}) if name else ""
 
