@@ -107,7 +107,6 @@ def choose(unknown: Sequence[str], known: Iterable[str]) -> str:
 
 
 def expect(option: str, word: str, known: Iterable[str]) -> None:
-    """End the command unless `word` is a valid value of the option."""
     if word not in known:
         fail(Exit.USAGE, f"{option}: {word!r}; {choose([word], known)}")
 
@@ -317,7 +316,6 @@ class PlayingGroup(_Prepared, TyperGroup):
 
 
 def add_version(app: typer.Typer) -> None:
-    """Add the option `--version` of a program."""
     app.callback()(_root)
 
 

@@ -59,7 +59,6 @@ REASONS = (
 """Reasons why a client gets nothing of an agent, the most persistent first."""
 
 EXAMPLES = 3
-"""Maximum number of agents named as examples."""
 
 _REVIVE = "wait until it expires, or let the framework REVIVE; its refuse_seconds sets the duration"
 TOO_LITTLE = (
@@ -142,7 +141,6 @@ def find(picture: Picture, subject: Subject, checker: PairChecker | None) -> Blo
 
 
 def _of_the_client(work: _Work) -> None:
-    """Mark blockers that bar the client from all agents."""
     picture, client = work.picture, work.subject.client
     rows, everywhere = picture.clients, picture.agents.bound
     if picture.paused:
@@ -171,7 +169,6 @@ def _of_the_client(work: _Work) -> None:
 
 
 def _of_the_agents(work: _Work) -> None:
-    """Mark blockers that bar agents from all clients."""
     agents = work.picture.agents
     inactive = agents.bound & ~agents.active
     since = int(agents.changed_ms[inactive].min(initial=work.picture.now_ms))
@@ -203,7 +200,6 @@ def _of_coming_drains(work: _Work) -> None:
 
 
 def _of_pairs(work: _Work, checker: PairChecker) -> Barring:
-    """Mark blockers by quotas, filters, reservations and other holders."""
     picture, subject, snapshot = work.picture, work.subject, checker.snapshot
     rows = snapshot.agents
     pairs = Pairs(np.full(len(rows), subject.client), rows)
@@ -390,7 +386,6 @@ def _holder(work: _Work, per: str) -> str:
 
 
 def _of_minimum(work: _Work, where: Bools) -> None:
-    """Mark agents where the tasks that fit are below the minimum of an offer."""
     cause = "what would be offered there is less than the minimum of an offer"
     work.mark("minimum", cause, where, f"{_LOWER}, or state a larger demand")
 
@@ -518,7 +513,6 @@ def _of_size(work: _Work, checker: PairChecker, where: Bools) -> None:
 
 
 def _named_in_vain(picture: Picture, names: frozenset[str]) -> str:
-    """Name some requested resources that no agent has, with suggestions."""
     if not names:
         return ""
     known = [each for each in picture.resources if each != NOWHERE]

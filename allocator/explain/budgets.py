@@ -6,7 +6,6 @@ from allocator.core import BudgetRow, over_in_words
 
 
 def concerning(rows: Iterable[BudgetRow], paths: Iterable[str]) -> Iterator[BudgetRow]:
-    """Yield the budgets of some roles and of their ancestors."""
     inside = [f"{path}/" for path in paths]
     for row in rows:
         if any(each.startswith(f"{row.rule.role}/") for each in inside):

@@ -35,7 +35,6 @@ from allocator.v1.explain_pb2 import CycleAccount, Given, Loss, OfferFate, Stand
 from allocator.wire.codec.proto_types import write_quantities
 
 OFFERS = 8
-"""Maximum number of offers in a report."""
 
 OVER_AND_OVER = 3
 """From this number of whole agents declined in a row, the client waits for something else."""
@@ -189,10 +188,8 @@ def _rows(table: Holdings, framework: int, role: int, agent: int) -> Ints:
 SMALLER_FIRST = "the smaller score comes first"
 
 CYCLES = 10
-"""Maximum number of cycles in a report."""
 
 OTHERS = 3
-"""Maximum number of offers to others per cycle in a report."""
 
 WINNERS = 10
 """Maximum number of winners per cycle that are reported separately; others are summed."""
@@ -366,7 +363,6 @@ def _rest(
     client: int,
     agents: list[list[int]],
 ) -> Loss:
-    """Sum what went to many winners; `agents`: those of each winner."""
     all_of_them = [each for several in agents for each in several]
     return Loss(
         winner=Standing(score=float("nan")),
@@ -464,7 +460,6 @@ def rivals(
 
 
 def _dominant(snapshot: Snapshot) -> Floats:
-    """Dominant share of each client, (C,)."""
     columns = snapshot.counted & (snapshot.total > 0)
     part = snapshot.held[:, columns] / snapshot.total[columns]
     return part.max(axis=1, initial=0.0)

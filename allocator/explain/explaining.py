@@ -27,19 +27,15 @@ from allocator.wire.codec.budgets import write_use
 from allocator.wire.codec.proto_types import write_quantities
 
 IN_FULL = 10
-"""Maximum number of clients of a role that are explained in full."""
 
 REASONS_TOLD = 4
 """Maximum number of reasons in one sentence, the most frequent ones."""
 
 UNFIT_TOLD = 3
-"""Maximum number of requested resources to name that no agent has."""
 
 NAME_MAX = 40
-"""Maximum number of characters of a resource's name in a message."""
 
 RECENTLY_MS = 60_000
-"""Offers up to this age are mentioned first."""
 
 
 def explain(
@@ -93,7 +89,6 @@ def explain(
 
 
 def _over_budget(picture: Picture, paths: set[str]) -> Iterable[str]:
-    """Yield a note for each of these roles that a budget makes served last."""
     found = [text for path in paths for text, _ in budgets.over(picture.budgets, path, hard=False)]
     return (f"{text}; until then all others are served first" for text in sorted(set(found)))
 
@@ -108,7 +103,6 @@ def _histories(
 
 
 def _cut_short(picture: Picture, clients: list[ClientExplanation]) -> Iterable[str]:
-    """Yield a note if there was not enough time for all subjects."""
     told, asked = len(clients), len(picture.subjects)
     if told < asked:
         yield f"there was time to look at {told} of {asked}; ask about a single role instead"
@@ -177,7 +171,6 @@ def _client(
 
 
 def next_offer(picture: Picture, subject: Subject) -> NextOffer:
-    """Forecast a client's next offer, or say why there is no forecast."""
     client, rows, now_ms = subject.client, picture.clients, picture.now_ms
     if picture.paused:
         return NextOffer.none("the master makes no offers yet")

@@ -41,7 +41,6 @@ from allocator.explain.turns import Turns, turns_of
 from allocator.plain import counted
 
 DRAWS = 100
-"""Number of draws of the ends of tasks."""
 
 CELLS_MAX = 500_000
 """Maximum number of amounts to copy, by holding and kind; beyond it, only every nth agent is
@@ -55,7 +54,6 @@ TIMES = 32
 """Number of times, between now and the last end, at which turns are evaluated."""
 
 TASKS_MAX = 4
-"""Maximum number of tasks that a holding is divided into."""
 
 LINES_MAX = 4
 """Maximum number of sizes of a gang's unlike tasks that must have room individually, largest

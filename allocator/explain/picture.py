@@ -56,14 +56,12 @@ PAIRS_MAX = 2_000_000
 """Maximum number of pairs of these clients and agents; a large cluster allows fewer clients."""
 
 FILTERS_MAX = 1000
-"""Maximum number of filters of a client that are examined."""
 
 FILTER_CELLS_MAX = 2**22
 """Maximum number of amounts of filters to copy; beyond it, only their bits are copied."""
 
 
 ASIDE_MAX = 10
-"""Maximum number of frameworks of a role whose set-aside input is reported."""
 
 
 @dataclass(frozen=True)

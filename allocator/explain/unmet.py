@@ -32,7 +32,6 @@ from allocator.explain.picture import Picture
 from allocator.plain import counted
 
 SHAPES_MAX = 8
-"""Maximum number of shapes of agents, the commonest ones."""
 
 DIGITS = 2
 """Agents whose amounts have the same first digits have one shape."""
@@ -84,7 +83,6 @@ def shapes_of(state: State) -> list[Shape]:
 
 
 def _digits(amounts: Ints) -> Ints:
-    """Number of decimal digits of whole numbers."""
     powers = 10 ** np.arange(1, 19, dtype=np.int64)
     return np.searchsorted(powers, amounts, side="right") + 1
 
@@ -189,7 +187,6 @@ def _wants(picture: Picture, snapshot: Snapshot) -> Iterator[Want]:
 
 
 def _share(snapshot: Snapshot, amounts: Ints) -> Floats:
-    """Dominant shares, (n,), of amounts (n, R)."""
     share: Floats = (amounts / np.maximum(snapshot.total, 1)).max(axis=1, initial=0.0)
     return share
 
@@ -293,7 +290,6 @@ class _Bins:
         return int(self._agents.sum())
 
     def add(self, item: Ints, items: int) -> None:
-        """Add equal items by first fit."""
         per_agent = int(tasks_in(self._capacity[None], item)[0])
         new = -(-items // per_agent)  # enough even if no item fits on agents in use
         rest = np.vstack([self._rest, self._capacity[None]])

@@ -46,7 +46,6 @@ class Moment(NamedTuple):
 
     @classmethod
     def from_bytes(cls, kept: Mapping[str, bytes]) -> "Moment":
-        """Parse the parts. Raises BucketError if they are damaged."""
         try:
             state = json.loads(kept["state"])
             now_ms, capacity = int(state["now_ms"]), dict(state["capacity"])
@@ -100,7 +99,6 @@ class Account:
         self._holdings, self._capacity = holdings, holdings.capacity
 
     def settle(self) -> None:
-        """Update the buckets to the current time."""
         if self._holdings is not None:
             self._holdings.take_out()
         self._count_capacity()
@@ -114,7 +112,6 @@ class Account:
             self._holdings.renew()
 
     def moment(self) -> Moment:
-        """Update the account, and copy its unfinished part."""
         self.settle()
         return Moment(self.now_ms, self._capacity, self.hour.copied(), self.day.copied())
 
@@ -172,7 +169,6 @@ class Account:
         self.now_ms = self._capacity_ms = now_ms - now_ms % DAY_MS
 
     def _end_hour(self) -> None:
-        """Close the hour, and the day, if they have ended."""
         if self.now_ms % HOUR_MS:
             return
         hour, self.hour = self.hour, Bucket()

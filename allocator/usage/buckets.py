@@ -43,7 +43,6 @@ OPEN_NAMES_MAX = 16_384
 """Maximum number of names of each kind in the current hour; further ones count as `OTHERS`."""
 
 NAME_LENGTH_MAX = 256
-"""Maximum number of characters of a name; the rest is cut off."""
 
 Amounts = Counter[tuple[str, str, Part]]
 """Integrals by name, resource and part."""
@@ -147,7 +146,6 @@ class Bucket:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Bucket":
-        """Parse a bucket. Raises BucketError if the data is damaged."""
         try:
             return cls._read(json.loads(zlib.decompress(data)))
         except (zlib.error, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -166,5 +164,4 @@ class Bucket:
 
 
 def _rows(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Sort rows, and drop those that end in zero."""
     return sorted(row for row in rows if row[-1])

@@ -131,7 +131,6 @@ class Holdings:
         self._take(rows)
 
     def _subscribed(self) -> Ints:
-        """Rows of frameworks that were unknown, and are known now."""
         infos, framework = self.state.frameworks.info, self.state.clients.framework
         found = [row for row in self._not_known if infos[int(framework[row])] is not None]
         return np.array(found, np.int64)

@@ -186,7 +186,6 @@ def _add_tasks(graph: "nx.Graph[Any]", allocator: "Allocator", fairness: Fairnes
 
 
 def write(graph: "nx.Graph[Any]", out: Path) -> None:
-    """Write a graph in the format that the file's suffix names."""
     import networkx as nx
 
     if out.suffix == ".json":

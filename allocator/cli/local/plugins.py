@@ -63,5 +63,4 @@ def try_out(names: Sequence[str], modes: Sequence[str]) -> None:
 
 
 def settings_for(paths: Sequence[str]) -> dict[str, str]:
-    """Settings with which a sidecar loads these files."""
     return {"policy.plugins": ",".join(paths)} if paths else {}

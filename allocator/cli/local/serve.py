@@ -153,7 +153,6 @@ def _prepare() -> str:
 
 
 def _flags(assignments: list[str] | None, short: dict[str, tuple[str, str | None]]) -> list["Flag"]:
-    """Return all values from the command line."""
     from allocator.server.config import Flag
 
     flags = [_assignment(text) for text in assignments or ()]
@@ -163,7 +162,6 @@ def _flags(assignments: list[str] | None, short: dict[str, tuple[str, str | None
 
 
 def _load(path: Path | None, flags: list["Flag"], *, stream: bool = False) -> "Loaded":
-    """Read the configuration, or report all its errors and end."""
     from allocator.server.config import ConfigError, load_all
 
     check_there(path)

@@ -29,7 +29,6 @@ from allocator.cli.tree import Exit, fail
 from allocator.plain import json_text, printable
 
 PART_BYTES_MAX = 2**26
-"""Maximum size of one part before compression."""
 
 LOG_BYTES_MAX = 2**22
 LOG_LINES = 5000

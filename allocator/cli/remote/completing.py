@@ -38,8 +38,6 @@ class Mode(StrEnum):
 
 
 def _of_sidecar(kind: str) -> Completer:
-    """Complete the sidecar's names of one kind."""
-
     def complete(context: typer.Context, incomplete: str) -> list[str]:
         return _names(context, kind, incomplete)
 
@@ -67,7 +65,6 @@ def amounts(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def policies(context: typer.Context, incomplete: str) -> list[str]:
-    """Complete names of policies, including plugins that the sidecar loaded."""
     return _beginning(incomplete, _policies(context))
 
 
@@ -78,7 +75,6 @@ def selections(_context: typer.Context, incomplete: str) -> list[str]:
 
 
 def subtrees(context: typer.Context, incomplete: str) -> list[str]:
-    """Complete a role, and the policy after the equals sign."""
     role, equals, policy = incomplete.partition("=")
     if not equals:
         return [f"{each}=" for each in roles(context, role)]
@@ -93,8 +89,6 @@ def among(*known: str) -> Completer:
 
 
 def joined(complete: Completer) -> Completer:
-    """Complete the last of several comma-separated words."""
-
     def complete_last(context: typer.Context, incomplete: str) -> list[str]:
         before, comma, last = incomplete.rpartition(",")
         used = before.split(",")

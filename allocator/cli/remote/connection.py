@@ -28,7 +28,6 @@ TARGET_DEFAULT = "127.0.0.1:5056"
 RESPONSE_BYTES_MAX = 256 * 2**20
 
 _CHANGING = ("set", "remove", "clear", "credit", "resume", "stop", "reset", "apply", "revert")
-"""Last words of commands that change something."""
 
 _OURS = "Deadline Exceeded"
 """gRPC's own message if no answer came in time; a sidecar's message is more specific."""
@@ -133,7 +132,6 @@ class Connection:
             fail(Exit.USAGE, f"--target {self.address!r}: {error}")
 
     def _check_that_hidden(self) -> None:
-        """End if the token would be sent unencrypted over a network."""
         from allocator.server.system.addresses import is_local
 
         if not (self.tls_ca or self.tls_cert or self.tls_key or is_local(self.address)):
@@ -254,7 +252,6 @@ class Sidecar(typer.Context):
 
     @property
     def form(self) -> Form | None:
-        """The output format; None: a table."""
         return self.connection.output
 
     def ask(self, rpc: str, **fields: object) -> Any:  # noqa: ANN401
@@ -374,7 +371,6 @@ class CommandToAll(RemoteCommand):
 
 
 Arguments: TypeAlias = dict[str, Any]
-"""Arguments of a command, by name."""
 
 
 def group(
@@ -386,7 +382,6 @@ def group(
 
 
 def _end_unless_saved(change: dict[str, Any] | None) -> None:
-    """End with a warning if a change could not be saved."""
     if not change or not change["save_failed"]:
         return
     if not JSON_WANTED.get():  # JSON output contains it

@@ -133,7 +133,6 @@ def apply(
 
 
 def _read(file: Path) -> "Loaded":
-    """Read the file like a configuration, or report all its errors and end."""
     from allocator.server.config import ConfigError, load_all
 
     path = STANDARD_INPUT if file == Path("-") else file

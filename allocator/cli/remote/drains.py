@@ -14,10 +14,8 @@ from allocator.cli.tree import Exit, fail
 from allocator.rule_kinds import DRAIN
 
 LOOK_S = 2.0
-"""Interval between two requests for the agents' state."""
 
 NAMED_MAX = 5
-"""Maximum number of agents named in the error after a timeout."""
 
 Wait = Annotated[bool, typer.Option("--wait", help="Wait until nothing is held on these agents.")]
 Timeout = Annotated[

@@ -57,7 +57,6 @@ def ask_all(connections: Sequence[Connection]) -> list[Asked]:
 
 
 def rows(found: Sequence[Asked]) -> dict[str, Any]:
-    """The answers as plain data."""
     return {
         "sidecars": [
             {

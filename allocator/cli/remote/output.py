@@ -86,14 +86,12 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Same as --output json.
 
 
 def form_of(output: Form | None, *, json: bool) -> Form | None:
-    """Combine the two options; None: a table."""
     if json and output not in {None, Form.JSON}:
         raise typer.BadParameter(f"--json contradicts --output {output}; give one of them")
     return Form.JSON if json else output
 
 
 def written(form: Form | None, data: dict[str, Any]) -> str | None:
-    """Write an answer as JSON or YAML; None for any other format."""
     if form is Form.JSON:
         return json_text(data, indent=2)
     return yaml_text(data) if form is Form.YAML else None

@@ -73,7 +73,6 @@ Options: TypeAlias = dict[str, tuple[Any, Any]]
 """Options of a command by name: Typer's annotation and the default."""
 
 Work: TypeAlias = Callable[[Sidecar, Arguments], dict[str, Any]]
-"""The body of a command."""
 
 _NONE = Parameter.empty
 
@@ -226,7 +225,6 @@ def _set(kind: SettingKind, sidecar: Sidecar, given: Arguments, *, remove: bool)
 
 
 def _value(kind: SettingKind, given: Arguments) -> Arguments:
-    """Return the fields of a rule's message other than its scope."""
     value = {name: given[name] for name in kind.options if name in given}
     if kind.value is Value.NUMBER:
         value[kind.field] = _number(kind, given[kind.called])

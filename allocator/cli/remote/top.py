@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from rich.console import ConsoleDimensions, Group
 
 HEAD_LINES = 6
-"""Number of lines above the table, including its heading."""
 
 
 def register(app: typer.Typer) -> None:

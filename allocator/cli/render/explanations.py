@@ -109,7 +109,6 @@ def _client(client: dict[str, Any], now_ms: int, *, alone: bool) -> None:
 
 
 def _next_offer(client: dict[str, Any]) -> str:
-    """Format the forecast: its range and its basis."""
     first_ms, last_ms = client["expected_in_ms"], client["latest_in_ms"]
     if first_ms < 0:
         return str(client["forecast"])
@@ -183,7 +182,6 @@ def _given(cycle: dict[str, Any]) -> Iterator[str]:
 
 
 def _lost(cycle: dict[str, Any]) -> Iterator[str]:
-    """Explain why a framework got nothing in a cycle."""
     if cycle["policy_error"]:
         yield f"the substitute decided: {cycle['policy_error']}"
     for loss in cycle["losses"]:

@@ -9,7 +9,6 @@ TEXT, NUMBER, PROSE, WHOLE = "", ">", "~", "="
 may wrap between words (`~`), texts that are cut after all others (`=`), or other texts."""
 
 GAP = 2
-"""Number of spaces between two columns."""
 
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 

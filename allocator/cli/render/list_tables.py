@@ -104,7 +104,6 @@ def _role_paths(framework: dict[str, Any]) -> str:
 
 
 def _needs(framework: dict[str, Any]) -> str:
-    """Format the demands of a framework's roles, without duplicates."""
     found = (in_words(each["demand"]) or "unknown" for each in framework["roles"])
     return ", ".join(dict.fromkeys(found))
 

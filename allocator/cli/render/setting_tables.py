@@ -94,7 +94,6 @@ def _hours(field: str) -> Cell:
 
 
 def minute(at_ms: int) -> str:
-    """Format a time in ms since 1970."""
     return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M} UTC"
 
 
@@ -112,7 +111,6 @@ BUDGET_USES: Columns = {
     "runs out at this pace": _runs_out,
     "next period": lambda each: minute(each["end_ms"]),
 }
-"""What is left of budgets."""
 
 
 def _row(kind: SettingKind, rule: dict[str, Any]) -> list[str]:
@@ -137,7 +135,6 @@ def _row(kind: SettingKind, rule: dict[str, Any]) -> list[str]:
 
 
 def _would(kind: SettingKind, change: dict[str, Any]) -> None:
-    """Print what a dry run would set or remove, and the present value."""
     named = "" if kind.value is Value.NOTHING else f"{kind.name} "
     new, old = change["would_be"], change["is_now"]
     verb, told = ("set", new) if new else ("remove", old)
@@ -170,7 +167,6 @@ def settings(data: dict[str, Any]) -> None:
 
 
 def print_coming(data: dict[str, Any]) -> None:
-    """Print what rules by calendar change next."""
     if data.get("coming"):
         console().print()
     for each in data.get("coming", ()):
@@ -265,7 +261,6 @@ _SCHEDULES: Columns = {
 
 
 def _matched(setting: dict[str, Any]) -> str:
-    """Describe what a rule matches in the present cluster."""
     kind = KINDS.get(setting["key"])
     if kind is None or not kind.is_rule or setting["value"] == "taken back":
         return ""

@@ -67,7 +67,6 @@ def arranged(
 def shares(
     data: dict[str, Any], *, wide: bool = False, newcomer: str = "", **_options: object
 ) -> None:
-    """Print roles and frameworks; `wide`: all columns."""
     of_roles = (_wide if wide else _narrow)(data["fair"])
     print_rows(of_roles, data["roles"], "no roles", whole=wide)
     console().print()
@@ -128,7 +127,6 @@ def _wide(fair: bool) -> Columns:
 
 
 def _dominant(share: dict[str, Any]) -> str:
-    """Held amount of the dominant resource."""
     name = share["dominant_resource"]
     return in_words({name: share["held"][name]}) if name else ""
 

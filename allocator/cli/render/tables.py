@@ -80,7 +80,6 @@ def _judged(data: dict[str, Any]) -> tuple[Check, str]:
 
 
 def _line(code: Check, told: str, data: dict[str, Any] | None) -> str:
-    """Format a verdict, followed by a bar and the performance data of a status."""
     text = f"{code.name}: {printable(told).replace('|', '/')}"
     return text if data is None else f"{text} | {_performance(data)}"
 

@@ -36,7 +36,6 @@ NOTHING = "-"
 
 
 def piped() -> bool:
-    """Whether standard output is not a terminal but goes to a program or file."""
     return not sys.stdout.isatty()
 
 
@@ -198,7 +197,6 @@ def name_of(client: dict[str, Any]) -> str:
 
 
 EVERY_S = 10.0
-"""Seconds between lines of progress without a terminal."""
 
 Tell: TypeAlias = Callable[..., None]
 """Called with the number done so far; keywords ``what`` and ``total`` replace earlier values."""

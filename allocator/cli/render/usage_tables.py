@@ -47,7 +47,6 @@ def label(row: "pb.UsageOfName") -> str:
 
 
 def show(response: "pb.GetUsageResponse", by: str) -> None:
-    """Print hours by name, and a line for the cluster; one table per span."""
     if not response.spans:
         console().print("nothing is accounted for yet")
     for span in response.spans:

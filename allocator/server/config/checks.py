@@ -73,7 +73,6 @@ def owner(text: str) -> str:
 
 
 def host_name(text: str) -> str:
-    """Check a host name, or `ANY_NAME`."""
     if text != ANY_NAME and not _HOST_NAME.fullmatch(text):
         raise ValueError(
             "must be the name of a host, without port or path, as in 'sidecar.example.org', or '*'"
@@ -106,7 +105,6 @@ def no_directory(text: str) -> str:
 
 
 def absolute_directory(text: str) -> str:
-    """Check the path of a directory, which need not exist."""
     if text and text != NOWHERE and not text.startswith("/"):
         message = "must be an absolute path, as in '/var/lib/mesos-allocator', or '-' for none"
         raise ValueError(message)

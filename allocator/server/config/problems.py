@@ -24,7 +24,6 @@ VALUE_LINES_MAX = 1000
 line."""
 
 PROBLEMS_MAX = 100
-"""Maximum number of problems reported for one file."""
 
 TOO_DEEP = f"is nested too deeply; {DEPTH_MAX} levels are enough for every option"
 
@@ -145,7 +144,6 @@ def _with_value(key: Key, detail: ErrorDetails) -> str:
 
 
 def _message(root: type[BaseModel], key: Key, detail: ErrorDetails) -> str:
-    """Describe what would be valid."""
     names = [part for part in key if isinstance(part, str)]
     option = option_at(root, names)
     context: dict[str, Any] = detail.get("ctx", {})

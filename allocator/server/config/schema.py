@@ -39,7 +39,6 @@ def model_of(option: FieldInfo) -> type[BaseModel] | None:
 
 
 def is_rules(option: FieldInfo) -> bool:
-    """Whether this is an array of tables."""
     return get_origin(option.annotation) is tuple and model_of(option) is not None
 
 
@@ -60,7 +59,6 @@ def keys(root: type[BaseModel]) -> list[tuple[str, str]]:
 
 
 def is_live(root: type[BaseModel], key: Sequence[str | int]) -> bool:
-    """Whether an option takes effect when the configuration is reloaded."""
     section = root.model_fields.get(str(key[0]))
     model: Any = model_of(section) if section else None
     return bool(model and model.live and (len(key) == 1 or key[1] not in model.at_start))

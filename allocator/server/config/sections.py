@@ -230,7 +230,6 @@ def _type_of(kind: SettingKind) -> object:
 SECTIONS: Mapping[str, type[Section]] = MappingProxyType(
     {kind.name: _section(kind) for kind in RULES}
 )
-"""The sections of rules by the names of their kinds."""
 
 
 def kept_of(kind: SettingKind, rule: Section) -> KeptChange:
@@ -445,7 +444,6 @@ class PolicySection(Section):
 
     @model_validator(mode="after")
     def check_spec(self) -> "PolicySection":
-        """Check that the policy accepts this selection and these parameters."""
         spec_that_builds(self.spec(), self.plugin_deadline_ms / 1000)
         return self
 
@@ -715,7 +713,6 @@ class Config(RuleSections, OptionSections):
 
     @model_validator(mode="after")
     def check_shadow(self) -> "Config":
-        """Check that the shadow policy accepts its selection and parameters."""
         spec = self.shadow.spec(self.policy.mode)
         if spec is not None:
             try:
@@ -747,7 +744,6 @@ class Config(RuleSections, OptionSections):
 
     @property
     def listened(self) -> tuple[str, ...]:
-        """All gRPC addresses."""
         return *self.listen.targets, *self.observer.listen
 
     def open_to_sessions(self) -> str:
@@ -757,7 +753,6 @@ class Config(RuleSections, OptionSections):
         return next((each for each in self.listen.targets if not is_local(each)), "")
 
     def settings(self) -> Settings:
-        """The core's initial settings."""
         settings = Settings(
             policy=self.policy.spec(),
             seed=self.policy.seed,

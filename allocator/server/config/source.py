@@ -229,7 +229,6 @@ def line_numbers(text: str) -> dict[Key, int]:
 
 
 def _statements(text: str) -> Iterator[tuple[int, str]]:
-    """Split a valid TOML text into table headers and key-value pairs."""
     pending = ""
     start = 0
     for number, line in enumerate(text.split("\n"), start=1):

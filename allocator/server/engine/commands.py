@@ -67,7 +67,6 @@ def reject(context: grpc.ServicerContext, message: str) -> NoReturn:
 
 
 def fulfil(future: "Future[_T]", work: Callable[[], _T]) -> None:
-    """Run work, and pass the result to the future."""
     if not future.set_running_or_notify_cancel():
         return
     try:

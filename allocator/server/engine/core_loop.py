@@ -133,17 +133,14 @@ class CoreLoop:
 
     @property
     def active(self) -> int:
-        """Number of the session that has the allocator; 0: none."""
         return self._sidecar.active
 
     @property
     def counts(self) -> SessionCounts:
-        """Counts of events so far."""
         return self._sidecar.counts
 
     @property
     def session(self) -> SessionInfo | None:
-        """The session that has the allocator; None: none."""
         session, number = self._sidecar.session, self._sidecar.active
         # The stream is missing if the session ends while another thread reads this.
         stream = self._streams.get(number)
@@ -206,7 +203,6 @@ class CoreLoop:
         )
 
     def follow(self) -> Follower:
-        """Start feeding a follower, from a checkpoint of the current state."""
         head = head_of(*self._head(1, self.feed.position))
         follower = Follower(
             (each.SerializeToString() for each in head.records),

@@ -35,10 +35,7 @@ class BehindError(RuntimeError):
 
 
 class Backlog:
-    """A bounded queue of records for one follower.
-
-    `ended`: whether its stream should end.
-    """
+    """A bounded queue of records for one follower; `ended`: whether its stream should end."""
 
     def __init__(self) -> None:
         self.ended = False
@@ -68,7 +65,6 @@ class Backlog:
     # On any thread.
 
     def wake(self) -> None:
-        """Send a message now, with current figures."""
         with self._changed:
             self._woken = True
             self._changed.notify()

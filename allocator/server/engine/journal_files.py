@@ -88,7 +88,6 @@ _SMALL = 1 << 20
 """Maximum size of a checkpoint's arrays for which no thread is started to write it."""
 
 _COPY = 1 << 20
-"""Number of bytes copied from one file to the next at a time."""
 
 _log = structlog.get_logger()
 
@@ -184,7 +183,6 @@ class Journal:
 
     @property
     def on(self) -> bool:
-        """Whether records are being written."""
         return self._file is not None
 
     @property
@@ -216,7 +214,6 @@ class Journal:
         return not self.on and time.monotonic() - self._off_since_s >= RETRY_S
 
     def _is_full(self, more: int) -> bool:
-        """Whether the file has no room for these bytes."""
         begun = self._thread is not None and self._thread.is_alive()
         full = self._size + more > max(self._keeping.bytes_max, 2 * self._head_size)
         return self.on and full and not begun and self._size > self._head_size

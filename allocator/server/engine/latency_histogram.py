@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from itertools import accumulate
 
 BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
-"""Upper bounds of the buckets."""
 
 RECENT_MAX = 1024
 """Number of recent values from which percentiles are computed."""
@@ -42,7 +41,6 @@ class Durations:
 
     @contextmanager
     def observing(self) -> Iterator[None]:
-        """Observe the duration of the `with` block."""
         begun_s = self._clock()
         try:
             yield

@@ -132,7 +132,6 @@ SESSIONS_MAX = 16
 """Maximum number of streams at a time; one of them has the allocator."""
 
 HELLO_S = 10.0
-"""Time in which a stream must say hello."""
 
 AHEAD_US = 600_000_000
 """Maximum time by which a master's start may be ahead of this host's clock, because clocks
@@ -195,7 +194,6 @@ class SessionInfo:
 
 
 def info_of(session: SidecarSession, number: int, peer: str) -> SessionInfo | None:
-    """Return information about the session that has the allocator; None before its hello."""
     greeting = session.greeting
     if greeting is None:
         return None
@@ -260,7 +258,6 @@ class SessionLog:
             _log.error("the policy failed; the substitute decided", error=counts.policy_error)
 
     def _of_mended(self, number: int, session: SidecarSession) -> None:
-        """Log each corrected field once per session."""
         told = self._mended.get(number, 0)
         if len(session.mended) > told:
             # Fields are only added, in order, so the first `told` ones are logged already.

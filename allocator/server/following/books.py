@@ -85,7 +85,6 @@ class Lag:
 
 
 def read_counts(message: pb.Counts, counts: SessionCounts) -> None:
-    """Continue counting from these totals."""
     for each in fields(counts):
         found = getattr(message, each.name)
         value = Counter(found) if isinstance(getattr(counts, each.name), Counter) else found
@@ -221,7 +220,6 @@ class FollowedBooks:
 
     @property
     def session(self) -> SessionInfo | None:
-        """The session that has the allocator; None: none."""
         sidecar = self._sidecar
         if sidecar is None or sidecar.session is None:
             return None
@@ -229,7 +227,6 @@ class FollowedBooks:
 
     @property
     def counts(self) -> SessionCounts:
-        """Counts of events since the deciding process started."""
         return SessionCounts() if self._sidecar is None else self._sidecar.counts
 
     def whole(self, records_before: int = 0) -> tuple[journal_pb2.JournalRecord, Detached]:
@@ -275,7 +272,6 @@ class FollowedBooks:
         return branch
 
     def account_by(self, account: Account) -> None:
-        """Let an account of usage follow the books from now on."""
         self.account = account
         if self._following is not None:
             self._account_for(self._following)

@@ -22,13 +22,11 @@ LOOK_S = 1.0
 """Interval at which outcomes of forecasts are looked up."""
 
 EVERY_S = 10.0
-"""Minimum time between computations."""
 
 PROCESSOR_PART = 0.02
 """Maximum fraction of a processor that computations use."""
 
 CLIENTS = 4
-"""Number of clients that get a forecast at a time."""
 
 OPEN_MAX = 256
 """Maximum number of forecasts whose outcome is not known yet."""
@@ -106,7 +104,6 @@ class DemandWatch:
             self._asked(self._settle)
 
     def sample(self) -> None:
-        """Compute unmet demand, and forecasts for a few clients, on the caller's thread."""
         books = self._asked(self._copy)
         if books is None:
             return

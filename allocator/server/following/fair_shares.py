@@ -155,7 +155,6 @@ PROCESSOR_PART = 0.01
 """Maximum fraction of a processor that the thread uses, except for one-time loading."""
 
 FAILED_PAUSE_MAX_S = 3600.0
-"""Maximum pause if the policy fails repeatedly."""
 
 ANSWER_S = 10.0
 """Maximum time to wait for the books; then this sample is omitted."""
@@ -179,7 +178,6 @@ class RoleFairness:
 
     @property
     def error(self) -> Floats:
-        """The excess of each role over its fair share, (m,)."""
         return self.share - self.fair
 
 
@@ -243,7 +241,6 @@ def compare_with_fair(state: report.Report, fair: report.Report, taken_s: float 
 
 
 def _at_or_below(state: report.Report, clients: Bools) -> Bools:
-    """Whether one of these clients is in each role or below it."""
     found = np.zeros(len(state.roles.path), np.bool_)
     for role in set(state.clients.role[clients].tolist()):
         while role and not found[role]:
@@ -290,7 +287,6 @@ class FairnessWatch:
         return max(self.every_s, rest_s, min(doubled_s, FAILED_PAUSE_MAX_S))
 
     def sample(self) -> None:
-        """Compute fair shares once, on the caller's thread."""
         future = self.books.ask(self._copy)
         try:
             books = future.result(ANSWER_S)

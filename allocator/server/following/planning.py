@@ -139,7 +139,6 @@ class Planner:
         self._begin(run)
 
     def _is_first(self, follower: Follower, allocator: Allocator, policy: PlanningPolicy) -> bool:
-        """Whether a cycle may be waiting for its first plan."""
         state, first = allocator.state, self._first
         if not self._is_awaited or state.plan is not None or state.paused:
             return False

@@ -44,4 +44,3 @@ class Branch(Backlog):
 
 
 Relay = Backlogs[Branch]
-"""All followers of an observer."""

@@ -34,7 +34,6 @@ class FollowedSettings:
 
     @property
     def overlay(self) -> Overlay:
-        """Operators' settings that override the configuration."""
         return self._latest()[1]
 
     @property
@@ -42,7 +41,6 @@ class FollowedSettings:
         return self._books.settings.history.changes
 
     def _latest(self) -> tuple[Loaded, Overlay, tuple[KeptChange, ...]]:
-        """Parse the latest report, once."""
         if (said := self._books.settings) is not self._said:
             loaded, overlay = self._read[0], read_overlay(said.overlay)
             try:
@@ -65,5 +63,4 @@ class FollowedSettings:
 
     @property
     def reloads(self) -> Counter[str]:
-        """Number of reloads of the configuration, by result."""
         return Counter(self._books.figures.reloads)

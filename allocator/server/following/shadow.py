@@ -69,14 +69,10 @@ class Sums:
 
 
 Client = tuple[str, str]
-"""Path of the role, and id of the framework."""
 
 
 class Reading(NamedTuple):
-    """A copy of the results, for other threads.
-
-    `spec`: the shadow policy.
-    """
+    """A copy of the results, for other threads; `spec`: the shadow policy."""
 
     spec: PolicySpec | None
     counts: ShadowCounts

@@ -19,7 +19,6 @@ from allocator.usage.report import report
 from allocator.v1 import admin_pb2 as pb
 
 SAMPLE_S = 15.0
-"""Interval at which usage is sampled for metrics."""
 
 SAVE_S = 60.0
 """Interval at which usage is saved; after a crash, at most this much becomes unknown."""
@@ -28,7 +27,6 @@ BEGIN_S = 0.1
 """Interval at which to check whether the deciding process has reported its state directory."""
 
 ANSWER_S = 30.0
-"""Maximum time to wait for the books to copy the account."""
 
 _log = structlog.get_logger()
 

@@ -32,7 +32,6 @@ class Certificates:
         self._problem = ""
 
     def credentials(self) -> grpc.ServerCredentials:
-        """Return a server's credentials, which are updated when the files change."""
         return grpc.dynamic_ssl_server_credentials(
             self._first,
             self._newer,  # type: ignore[arg-type]  # None is what gRPC asks for

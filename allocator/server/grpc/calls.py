@@ -53,7 +53,6 @@ _SPARE = 16
 """Additional threads, for calls that are about to be rejected or to end."""
 
 REASONS = ("room", "right")
-"""Why a call is rejected: no free place, or no right."""
 
 CALLS_MAX = sum(each.places for each in BOUNDS.values()) + _SPARE
 """Maximum number of concurrent calls, and number of threads that serve them."""
@@ -190,7 +189,6 @@ class Calls(grpc.ServerInterceptor):
 
     @contextmanager
     def _counting(self, kind: str, reason: str) -> Iterator[None]:
-        """Count a call that is rejected in this block."""
         try:
             yield
         except Exception:  # gRPC ends a call by a plain Exception

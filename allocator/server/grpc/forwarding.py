@@ -15,7 +15,6 @@ TRIAL = "trial"
 """Metadata key: marks a dry run with which the deciding process tries a change."""
 
 STREAM_S = 600.0
-"""Maximum duration of a streamed answer."""
 
 OPTIONS = (
     ("grpc.enable_http_proxy", 0),
@@ -80,13 +79,11 @@ class ObserverCalls:
 
 
 def status_of(error: Exception) -> tuple[grpc.StatusCode, str]:
-    """Return the status code with which a call ended, and its details."""
     if not isinstance(error, grpc.Call):
         return grpc.StatusCode.CANCELLED, ""
     return error.code(), error.details() or ""
 
 
 def _end(context: grpc.ServicerContext, error: Exception) -> NoReturn:
-    """End a call with the observer's error."""
     code, text = status_of(error)
     context.abort(code, _UNAVAILABLE if code is grpc.StatusCode.UNAVAILABLE else text)

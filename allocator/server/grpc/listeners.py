@@ -110,7 +110,6 @@ def listen(server: grpc.Server, section: ListenSection) -> list[str]:
 
 
 def _credentials(section: ListenSection) -> grpc.ServerCredentials | None:
-    """Return TLS credentials from the configured files, if any."""
     if not section.tls_cert:
         return None
     try:
@@ -189,7 +188,6 @@ def _check_directory(path: Path) -> None:
 
 
 def _remove_stale(path: Path) -> None:
-    """Remove the socket file of a process that no longer runs."""
     try:
         status = path.lstat()
     except FileNotFoundError:

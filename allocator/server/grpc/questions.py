@@ -127,7 +127,6 @@ class _Questions:
     def _forecast(
         self, spec: PolicySpec, response: pb.SetPolicyResponse, context: grpc.ServicerContext
     ) -> None:
-        """Add to the response what another policy would do."""
         copied: Copied = self._ask(context, self._views.books.allocator.copied)
         now = read_policy(response.policy)
         found, unaffected = fair_shares.compare_policies(self._views.books, copied, now, spec)
@@ -150,7 +149,6 @@ class _Questions:
         return pb.ApplySettingsResponse(changes=rows, change=told)
 
     def _refuse_change(self, _: Message, context: grpc.ServicerContext) -> NoReturn:
-        """Reject a change, and say where changes can be made."""
         source = self._views.books.source()
         if not source:
             context.abort(grpc.StatusCode.FAILED_PRECONDITION, _NO_CHANGES)

@@ -40,10 +40,7 @@ EVERY_S = 0.25
 
 
 class Decider(NamedTuple):
-    """The sources of figures.
-
-    `progress`: returns the progress of the compiled loops.
-    """
+    """The sources of figures; `progress`: returns the progress of the compiled loops."""
 
     loop: CoreLoop
     operators: Operators

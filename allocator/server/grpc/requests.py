@@ -20,10 +20,8 @@ from allocator.wire.settings.operator_settings import (
 from allocator.wire.settings.overlay import KeptChange, read_overlay
 
 Request: TypeAlias = pb.SetPolicyRequest | pb.SetShadowRequest | pb.ChangeRuleRequest
-"""A request to set one thing."""
 
 CHANGES_MAX = 10_000
-"""Maximum number of settings in one call."""
 
 SETS = ("SetPolicy", "SetShadow", "ChangeRule")
 """The calls that set one thing."""
@@ -60,7 +58,6 @@ def read_kind(request: pb.ListRulesRequest, context: grpc.ServicerContext) -> Se
 
 
 def read_request(request: Request, context: grpc.ServicerContext) -> OperatorChange:
-    """Parse the change that a request asks for; if it is invalid, end the call."""
     if isinstance(request, pb.SetPolicyRequest):
         return SetPolicy(read_policy(request.policy))
     if isinstance(request, pb.SetShadowRequest):
@@ -81,7 +78,6 @@ def read_request(request: Request, context: grpc.ServicerContext) -> OperatorCha
 def read_changes(
     request: pb.ApplySettingsRequest, context: grpc.ServicerContext
 ) -> list[KeptChange]:
-    """Parse several changes; if one of them is invalid, end the call."""
     if len(request.changes) > CHANGES_MAX:
         reject(context, f"changes: {len(request.changes)} at once; send {CHANGES_MAX} at most")
     try:
@@ -113,7 +109,6 @@ def beside(change: OperatorChange, request: Request) -> list[OperatorChange]:
 
 
 def is_forced(request: Request) -> bool:
-    """Whether to apply the change even if it looks like a mistake."""
     return isinstance(request, pb.ChangeRuleRequest) and request.force
 
 

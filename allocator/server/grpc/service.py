@@ -64,7 +64,6 @@ class SessionServicer:
     def session(
         self, requests: Iterator[bytes], context: grpc.ServicerContext
     ) -> Iterator[pb.SessionResponse]:
-        """Serve one stream; this thread writes, another one reads."""
         port = SessionStream(
             context.peer(),
             queue_max=self._queue_max,

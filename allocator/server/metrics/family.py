@@ -29,7 +29,6 @@ OTHER = "other"
 """Label value for everything without its own series."""
 
 LABEL_LENGTH_MAX = 200
-"""Maximum number of characters of a label's value."""
 
 _ENDINGS = {"counter": "_total", "info": "_info"}
 _MIB = 2**20
@@ -98,7 +97,6 @@ class Family(Generic[S]):
 
 
 Families: TypeAlias = Sequence[Family[S]]
-"""Families of one part, in the order of a scrape."""
 
 
 def _rows(given: Any) -> Iterable[Series]:  # noqa: ANN401
@@ -246,7 +244,6 @@ class Part(Generic[S]):
 
 
 PartsNow: TypeAlias = Callable[[], Iterable[Part[Any]]]
-"""Returns the parts of a scrape; called for each scrape."""
 
 SCRAPE_ERRORS: Family[Counter[str]] = counter(
     "scrape_errors{part}",

@@ -252,11 +252,9 @@ class Operation(NamedTuple):
     books: FollowedBooks
     settings: FollowedSettings
     refused: Counter[tuple[str, str]]
-    """Calls that the observer itself rejected, by kind and reason."""
 
     @property
     def said(self) -> pb.Figures:
-        """The latest figures of the deciding process."""
         return self.books.figures
 
     def parts(self) -> list[Part[Any]]:
@@ -277,7 +275,6 @@ class Operation(NamedTuple):
 def _by_pair(
     found: Mapping[tuple[str, str], int], first: Iterable[str], second: Collection[str]
 ) -> list[Series]:
-    """Counts for each value of the first label with each of the second."""
     return [((one, other), found.get((one, other), 0)) for one in first for other in second]
 
 

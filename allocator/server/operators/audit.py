@@ -31,7 +31,6 @@ class AuditedChange(NamedTuple):
     who: str
     change: OperatorChange
     before: OperatorChange | None = None
-    """The setting that it replaces."""
 
 
 class Audit:
@@ -42,7 +41,6 @@ class Audit:
         self._counts: Counter[tuple[str, str]] = Counter()
 
     def counts(self) -> dict[tuple[str, str], int]:
-        """Number of changes, by kind and result."""
         with self._lock:
             return dict(self._counts)
 

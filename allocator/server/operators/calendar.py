@@ -22,7 +22,6 @@ from allocator.wire.settings.overlay import KeptChange
 from allocator.wire.settings.schedule import id_of
 
 CALENDAR = "calendar"
-"""Author of the calendar's changes."""
 
 BACK_MS = 3 * 3_600_000
 """If the clock is set back by at most this much, `Clock` stands still until it has caught up, as
@@ -98,7 +97,6 @@ class Coming(NamedTuple):
 
 
 def coming(rules: Iterable[KeptChange], at_ms: int, most: int) -> list[Coming]:
-    """Return the next beginnings and ends of rules."""
     each = (islice(_changes(rule, at_ms), most) for rule in rules)
     return list(islice(merge(*each, key=lambda one: one.at_ms), most))
 
@@ -119,7 +117,6 @@ def about_rule(rule: KeptChange) -> str:
 
 
 def window_in_words(rule: KeptChange, at_ms: int) -> str:
-    """Describe when a rule is in force, now or next."""
     assert rule.schedule is not None
     zone, found = rule.schedule.zone, window(rule, at_ms)
     if found is None:

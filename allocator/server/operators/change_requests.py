@@ -100,7 +100,6 @@ class ChangeRequests:
         return done.rows, told
 
     def note_refusal(self, context: grpc.ServicerContext, what: str, error: str) -> None:
-        """Audit several changes that were rejected in a trial."""
         kind = what if what in KINDS else "settings"
         self.operators.audit.note(self._who(context), kind, "", result="refused", error=error)
 
@@ -116,7 +115,6 @@ class ChangeRequests:
         self.operators.audit.of_change(audited, result="refused", error=error)
 
     def reset(self, context: grpc.ServicerContext, what: Iterable[str]) -> pb.Change:
-        """Remove operators' settings of these kinds."""
         kinds = list(what) or list(KINDS)
         for kind in kinds:
             if kind not in KINDS:

@@ -46,7 +46,6 @@ from allocator.wire.settings.overlay import KeptChange, Key, Overlay, configured
 _T = TypeVar("_T")
 
 CONFIGURATION = "configuration"
-"""Author of changes that come from a new configuration."""
 
 ANSWER_S = 60.0
 """Maximum time to put another configuration in force."""
@@ -64,14 +63,12 @@ class Effect(NamedTuple, Generic[_T]):
     number: int
     """The change survives a restart once this state is saved, see `StateStore.await_kept`."""
     listed: _T
-    """The result of `Requester.listed`."""
 
 
 class Requester(NamedTuple, Generic[_T]):
     """The author of a change, and the details to report."""
 
     by: str
-    """The author, for the audit log."""
     waits: Callable[[], bool]
     """Whether the author still waits; otherwise the change does not begin."""
     listed: Callable[[], _T]
@@ -160,7 +157,6 @@ class Operators:
 
     @property
     def state_errors(self) -> int:
-        """Number of failures to save settings."""
         return self._state_store.errors if self._state_store else 0
 
     # Any thread.
@@ -350,7 +346,6 @@ class Operators:
         return for_core(rules, now_ms) != self.holding or bool(self._over(now_ms))
 
     def _over(self, now_ms: int) -> list[KeptChange]:
-        """Operators' rules by calendar that will never be in force again."""
         mine = self.overlay.changes
         over = (each for each in self.scheduled if window(each, now_ms) is None)
         return [each for each in over if each.key in mine]
@@ -380,7 +375,6 @@ class Operators:
         return self.history.with_change(replaced, requester.by, int(time.time() * 1000))
 
     def _keep(self, content: pb.KeptSettings) -> int:
-        """Let the state store save the overlay and the history."""
         if self._state_store is None:
             return 0
         return self._state_store.settings_changed(content, write_history(self.history))

@@ -84,33 +84,27 @@ class Cluster:
     consumed: Mapping[str, int]
     """Consumption of the rule's role, including its descendants."""
     quotas: list[SetQuota]
-    """The master's quotas."""
     minimum: Sequence[Mapping[str, int]]
     """The master's min_allocatable_resources; an offer must reach one of them."""
 
     @cached_property
     def there(self) -> list[str]:
-        """Resources that at least one agent has."""
         return [self.resources[each] for each in np.flatnonzero(self.capacity.any(axis=0)).tolist()]
 
     @cached_property
     def frameworks(self) -> int:
-        """Number of distinct frameworks."""
         return len({each.framework for each in self.clients})
 
     @cached_property
     def below(self) -> Mapping[str, set[int]]:
-        """Frameworks of each role and its descendants."""
         return frameworks_below((each.role, each.framework) for each in self.clients)
 
     @cached_property
     def attributes(self) -> list[dict[str, str]]:
-        """Attributes of each agent, as used by clauses."""
         return [attributes_of(info) for info in self.agents]
 
     @cached_property
     def known(self) -> dict[str, set[str]]:
-        """Values of each attribute."""
         found: dict[str, set[str]] = {}
         for attributes in self.attributes:
             for name, value in attributes.items():
@@ -363,7 +357,6 @@ def _about_what_is_left(cluster: Cluster, rule: SetLimit, match: pb.RuleMatch) -
 
 
 def _about_guarantees(cluster: Cluster, rule: SetBudget) -> Iterator[Doubted]:
-    """Warn that a hard budget takes precedence over a guarantee."""
     for quota in cluster.quotas if rule.hard else ():
         if quota.guarantees and f"{quota.role}/".startswith(f"{rule.role}/"):
             text = f"over it, {quota.role!r} is not offered its guarantee either, which stays free"

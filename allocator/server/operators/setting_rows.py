@@ -86,7 +86,6 @@ def rows(
 
 
 MISTYPED_LOGGED = 20
-"""Maximum number of rules that are logged."""
 
 
 def mistyped_names(loaded: Loaded, overlay: Overlay | None = None) -> Iterator[str]:
@@ -143,7 +142,6 @@ def _value_in_force(settings: Settings, name: str, key: str) -> object:
 
 
 def _origin(origins: Origins, key: ConfigKey) -> str:
-    """Return the origin of a value, or of a part of it."""
     if key in origins:
         return origins[key]
     return next((place for each, place in origins.items() if each[: len(key)] == key), "")
@@ -158,7 +156,6 @@ def places_of_rules(config: Config, origins: Origins) -> Mapping[Key, str]:
 
 
 def say_where(row: pb.Setting, key: Key, overlay: Overlay, origin: str) -> None:
-    """Fill in the source of a setting."""
     kept = overlay.changes.get(key)
     if kept is not None:
         row.source, row.place, row.set_at_ms = "operator", kept.by, kept.at_ms

@@ -133,7 +133,6 @@ ANSWER_S = 10.0
 """Maximum time for the core to copy learnt demands; then they are saved the next time."""
 
 RETRY_S = 10.0
-"""Time after which a failed write is retried."""
 
 _M = TypeVar("_M", bound=Message)
 _T = TypeVar("_T")

@@ -119,7 +119,6 @@ def _package(point: EntryPoint) -> str:
 
 
 def _failed(origin: str, error: BaseException) -> str:
-    """Describe an error raised by a file, with the lines of that file."""
     frames = [each for each in extract_tb(error.__traceback__) if each.filename == origin]
     # The innermost line in the file itself, and its callers.
     lines = [each.lineno or 0 for each in reversed(frames)] or [0]

@@ -116,7 +116,6 @@ class ObserverChild:
             os._exit(code)
 
     def look(self, loaded: Loaded) -> None:
-        """Restart the observer if it has ended and the pause is over."""
         if self._pid:
             code = _ended(self._pid)
             if code is None:

@@ -107,7 +107,6 @@ def _add_logger_name(
 def _adopt_standard_library(
     threshold: int, stream: TextIO, shared: list[Processor], last: list[Processor]
 ) -> None:
-    """Send the standard library's records through the same processors."""
     handler = logging.StreamHandler(stream)
     remove_meta = structlog.stdlib.ProcessorFormatter.remove_processors_meta
     handler.setFormatter(

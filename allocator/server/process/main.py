@@ -148,13 +148,11 @@ class Server:
         self.monitor.serving()
 
     def welcome(self) -> None:
-        """Report that sessions can begin."""
         self._health.serving()
         self.monitor.changed()
 
     @property
     def is_observed(self) -> bool:
-        """Whether the observer, which answers queries, is running."""
         return self.loop.feed.is_followed
 
     @property
@@ -230,7 +228,6 @@ class Server:
 def _new_loop(
     config: Config, kept: RestoredState, registry: GuardedRegistry, settings: Settings
 ) -> CoreLoop:
-    """Make the core's loop, starting with the state that an earlier process saved."""
     registry.begin_with(settings.policy)
     return CoreLoop(
         config,

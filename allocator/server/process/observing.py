@@ -48,7 +48,6 @@ from allocator.server.web.page import page_routes
 from allocator.v1 import admin_pb2_grpc, records_pb2, records_pb2_grpc
 
 QUESTIONS_MAX = 16
-"""Maximum number of concurrent queries; further ones wait."""
 
 LOOK_S = 1.0
 
@@ -62,7 +61,6 @@ AGAIN_MAX_S = 15.0
 """Maximum pause before an observer on another machine calls its source again."""
 
 STOP_S = 2.0
-"""Maximum time to save usage at the end."""
 
 LOAD_AGAIN_S = 1.0
 """Pause before a failed loading of loops is retried, for example after a lack of descriptors."""
@@ -169,13 +167,11 @@ class Observer:
         self._grpc.start()
 
     def is_alive(self) -> bool:
-        """Whether the thread that owns the books answers."""
         if self._answer is None or self._answer.done():
             self._asked_s, self._answer = time.monotonic(), self.books.ask(lambda: None)
         return time.monotonic() - self._asked_s < HUNG_S
 
     def look(self, compilation: Compilation) -> None:
-        """Do what is due; called periodically."""
         if compilation.ready and not self.books.may_work.is_set():
             self.books.may_work.set()
             _log.info("observing", pid=os.getpid())

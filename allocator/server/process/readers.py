@@ -41,11 +41,9 @@ class ReadersListener:
 
     @property
     def refused(self) -> Counter[tuple[str, str]]:
-        """Rejected calls, by kind and reason."""
         return self._calls.refused
 
     def start(self) -> None:
-        """Listen. Raises ListenError."""
         server = grpc.server(
             ThreadPoolExecutor(CALLS_MAX, "grpc"),
             options=[

@@ -29,7 +29,6 @@ class Difference(NamedTuple):
     live: dict[str, tuple[object, object]]
     """Options that take effect at once, by key: old and new value."""
     restart: list[str]
-    """Keys of options that need a restart."""
 
 
 def difference(old: Config, new: Config) -> Difference:

@@ -70,7 +70,6 @@ class RememberedDemands:
 
 
 def read_remembered(state: State) -> RememberedDemands:
-    """Copy the remembered demands; on the books' thread."""
     memory, settings = state.memory, state.settings
     rows = []
     for topic, entry in memory.entries.items():
@@ -193,7 +192,6 @@ class GangCounts:
 
 
 def read_gangs(state: State) -> GangCounts:
-    """Count the gangs that wait for room; on the books' thread."""
     gangs, kept = collectors(state), np.zeros(len(state.space.names), np.int64)
     for its in gangs.values():
         # Amounts that were lent since then are no longer free.
@@ -262,7 +260,6 @@ class AgentCounts:
     active: int = 0
     inactive: int = 0
     unlisted: int = 0
-    """Not on the whitelist."""
     drained: int = 0
     """Drained by operators, and otherwise active and listed."""
 
@@ -336,7 +333,6 @@ class Report:
 
     @property
     def role_count(self) -> int:
-        """Number of roles, without the root."""
         return int(self.roles.bound.sum()) - 1
 
     @cached_property
@@ -348,7 +344,6 @@ class Report:
 
     @cached_property
     def share(self) -> Floats:
-        """Dominant share of each client, (n,)."""
         return measures.dominant_share(self.clients.held, self.total, self.counted)
 
     @cached_property
@@ -373,7 +368,6 @@ class Report:
 
     @cached_property
     def role_share(self) -> Floats:
-        """Dominant share of each role, (m,)."""
         return measures.dominant_share(self.role_held, self.total, self.counted)
 
     @cached_property
@@ -512,7 +506,6 @@ def _aside(state: State) -> AsideCounts:
 
 
 UNFIT_NAMES = 3
-"""Number of unavailable resources to name per framework."""
 
 
 def _unfit(state: State) -> UnfitCounts:

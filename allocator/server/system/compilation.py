@@ -197,7 +197,6 @@ class Compilation:
             self._begin_to_load()
 
     def follow(self) -> None:
-        """Load the loops when another process has compiled them."""
         if self.state == "failed" and time.monotonic() >= self._due_s:
             self.state = "compiling"
         if loop_cache.is_off():

@@ -82,7 +82,6 @@ def lock(path: str | Path) -> int | None:
 
 
 def reason(error: Exception) -> str:
-    """Describe why a write failed."""
     if isinstance(error, OSError):
         return _REASONS.get(error.errno or 0) or error.strerror or str(error)
     return str(error)

@@ -12,7 +12,6 @@ TAKEN_S = 2.0
 """Time to wait for an address in use, perhaps by the observer of a sidecar that was just killed."""
 
 BACKLOG = 64
-"""Maximum number of connections that wait to be accepted."""
 
 
 def http_socket(host: str, port: int) -> socket.socket:

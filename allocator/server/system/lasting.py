@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 import structlog
 
 AGAIN_S = (1.0, 60.0)
-"""First and longest pause after a failure."""
 
 TOLD_S = 300.0
 """Time for which `status` reports a failure."""
@@ -58,7 +57,6 @@ class LastingThread(threading.Thread):
 
 
 def failures() -> Iterator[tuple[str, str]]:
-    """Yield the names of threads that failed recently, with the errors."""
     for thread in threading.enumerate():
         if isinstance(thread, LastingThread) and thread.failure:
             yield thread.name, thread.failure

@@ -120,7 +120,6 @@ def remove_private() -> None:
 
 
 def directory() -> str:
-    """The directory that `prepare` chose."""
     return os.environ[_BASE]
 
 
@@ -159,7 +158,6 @@ def _is_writable(directory: Path) -> bool:
 
 @cache
 def _state() -> str:
-    """Key of everything that compiled loops depend on."""
     digest = hashlib.sha256()
     for path in sources():
         digest.update(str(path).encode() + b"\0" + path.read_bytes())
@@ -171,7 +169,6 @@ def _state() -> str:
 
 
 def sources() -> Iterator[Path]:
-    """Yield all source files that loops may depend on."""
     rooms = ("core", "explain", "policies", "solvers")
     for path in sorted(chain.from_iterable((PACKAGE / room).rglob("*.py") for room in rooms)):
         name = path.relative_to(PACKAGE).as_posix()
@@ -180,7 +177,6 @@ def sources() -> Iterator[Path]:
 
 
 def _processor() -> str:
-    """Model and features of this machine's processor."""
     try:
         lines = Path("/proc/cpuinfo").read_text().split("\n\n", maxsplit=1)[0].splitlines()
     except OSError:

@@ -18,7 +18,6 @@ COMPILERS = ("numba", "llvmlite")
 """Packages that compile, load compiled code, or wait for another thread that does."""
 
 LOOK_S = 0.05
-"""Interval at which the state of a thread is checked."""
 
 PATIENCE_S = 2.0
 """Time after which the log says what is waited for; again after twice the time, and so on."""
@@ -98,7 +97,6 @@ def compiles(thread: threading.Thread) -> bool:
 
 
 def leave(thread: threading.Thread) -> None:
-    """Abandon a thread, which may continue in the background."""
     _left[:] = [each for each in _left if each.is_alive()]
     _left.append(thread)
 

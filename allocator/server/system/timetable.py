@@ -19,7 +19,6 @@ from allocator.near import suggestion
 from allocator.wire.settings.schedule import Schedule
 
 FOR_MAX_MS = 366 * 86_400_000
-"""Maximum duration of an occurrence."""
 
 CHECKED_MAX = 60
 """Number of occurrences that are checked for overlaps; later ones that overlap count as one."""
@@ -85,7 +84,6 @@ def read(texts: Mapping[str, str], now_ms: int | None) -> Schedule | None:
 
 
 def check(schedule: Schedule) -> None:
-    """Raise a ScheduleError if a schedule is invalid."""
     begin_ms, end_ms, every, for_ms, zone = schedule
     for field, value in (("from", begin_ms), ("until", end_ms)):
         if not 0 <= value < _ms(_LAST):
@@ -133,7 +131,6 @@ def _first_times(every: str) -> tuple[datetime, ...]:
 
 
 def holds(schedule: Schedule, at_ms: int) -> bool:
-    """Whether the rule is in force at a time."""
     begin_ms, end_ms, every, for_ms, _ = schedule
     if at_ms < begin_ms or (end_ms and at_ms >= end_ms):
         return False
@@ -315,7 +312,6 @@ def _zones() -> frozenset[str]:
 
 
 def _zone(name: str) -> ZoneInfo:
-    """Find a time zone. Raises ScheduleError."""
     if name not in _zones():
         near = suggestion(name, _zones()) or "; give one such as Europe/Berlin"
         raise ScheduleError("tz", f"{name[:80]!r}: there is no such time zone{near}")

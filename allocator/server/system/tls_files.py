@@ -26,7 +26,6 @@ class TlsProblem(NamedTuple):
     part: str
     """``cert``, ``key`` or ``ca``."""
     message: str
-    """The problem, and the fix."""
 
 
 def find_problem(cert: str, key: str, ca: str) -> TlsProblem | None:

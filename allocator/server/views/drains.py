@@ -16,7 +16,6 @@ def drain_of(
 
 
 def say_why(agents: Iterable[pb.ListedAgent], drains: Sequence[settings_pb2.Setting]) -> None:
-    """Add to drained agents the rules that drain them."""
     by_scope: dict[str, list[settings_pb2.Setting]] = {}
     for each in drains:
         by_scope.setdefault(each.scope, []).append(each)

@@ -37,7 +37,6 @@ def listed(
 def coming_changes(
     rules: Iterable[KeptChange], now_ms: int, most: int
 ) -> Iterator[pb.ComingChange]:
-    """Yield what rules by calendar change next."""
     for at_ms, begins, rule in calendar.coming(rules, now_ms, most):
         assert rule.schedule is not None
         yield pb.ComingChange(

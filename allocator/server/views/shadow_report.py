@@ -54,7 +54,6 @@ def write_shadow_report(books: FollowedBooks, ask: Ask, *, fair: bool) -> pb.Get
 
 
 def _rows(books: report.Report) -> dict[int, Client]:
-    """Clients of a report, by row."""
     clients, paths = books.clients, books.roles.path
     roles = clients.role.tolist()
     return {

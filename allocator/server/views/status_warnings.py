@@ -111,7 +111,6 @@ def _asked(state: Report) -> Iterator[pb.StatusWarning]:
 
 
 def _gangs(gangs: GangCounts) -> Iterator[pb.StatusWarning]:
-    """Warn of gangs that never fit."""
     if gangs.too_large:
         yield pb.StatusWarning(
             what="gang too large",

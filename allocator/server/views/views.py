@@ -56,7 +56,6 @@ from allocator.wire.settings.operator_settings import write_change, write_policy
 from allocator.wire.settings.overlay import KeptChange
 
 NAMES_MAX = 500
-"""Maximum number of names in an answer."""
 
 
 def _frameworks(allocator: Allocator) -> list[str]:
@@ -245,7 +244,6 @@ class Views:
 
     @property
     def now_ms(self) -> int:
-        """The time of the calendar."""
         return self._clock.now_ms()
 
     def snapshot(self, ask: Ask, *, pseudonyms: bool) -> Iterator[bytes]:
@@ -269,7 +267,6 @@ class Views:
         return pb.ListNamesResponse(names=islice(fitting, NAMES_MAX))
 
     def agents(self, ask: Ask, request: pb.ListAgentsRequest) -> pb.ListAgentsResponse:
-        """List agents, and the rules that drain them."""
         allocator = self.books.allocator
         with self._rejecting():
             found = ask(lambda: lists.agents.candidates(allocator, request))
@@ -287,7 +284,6 @@ class Views:
             return lists.frameworks.write(copied, request)
 
     def budget_uses(self) -> list[explain_pb2.BudgetUse]:
-        """Use of each budget; on the books' thread."""
         state = self.books.allocator.state
         return [write_use(row, state.now_ms) for row in budget_rows(state)]
 
@@ -298,7 +294,6 @@ class Views:
 
     @contextmanager
     def _rejecting(self) -> Iterator[None]:
-        """Convert errors about unknown names."""
         try:
             yield
         except lists.UnknownWordError as error:
@@ -318,7 +313,6 @@ class Views:
         return pb.ListSettingsResponse(settings=settings, coming=self.coming(COMING_MAX))
 
     def coming(self, most: int) -> Iterator[settings_pb2.ComingChange]:
-        """List what rules by calendar change next."""
         return schedules.coming_changes(self.operators.scheduled, self.now_ms, most)
 
     def schedules(self, ask: Ask, _: pb.ListSchedulesRequest) -> pb.ListSchedulesResponse:
@@ -333,7 +327,6 @@ class Views:
         return response
 
     def history(self, ask: Ask, request: pb.ListHistoryRequest) -> pb.ListHistoryResponse:
-        """List recent changes, the latest first."""
         known = ask(lambda: self.operators.history)[::-1]
         shown = known[: request.limit or None]
         changes = (
@@ -361,14 +354,12 @@ class Views:
             return pb.GetUsageResponse(problem=reason(error))
 
     def policy(self, ask: Ask, _: pb.GetPolicyRequest) -> pb.GetPolicyResponse:
-        """Report the policy in force, and the available ones."""
         policy = ask(lambda: write_policy(self.books.allocator.settings.policy))
         return pb.GetPolicyResponse(policy=policy, policies=POLICIES, selections=SELECTIONS)
 
     def _newcomer(
         self, request: pb.GetSharesRequest, state: report.Report, copied: Copied
     ) -> float:
-        """Compute what a hypothetical framework would get."""
         try:
             demand = proto_types.read_quantities(request.newcomer_demand)
         except WireError as error:

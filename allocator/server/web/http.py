@@ -40,7 +40,6 @@ from allocator.server.config.checks import ANY_NAME
 from allocator.server.system.addresses import is_loopback
 
 SHOWN = 100
-"""Maximum number of characters of a rejected name in a message."""
 
 
 class KnownHosts:
@@ -71,7 +70,6 @@ class KnownHosts:
 
 
 def host_of(headers: Headers) -> str:
-    """Host named by a request, without the port."""
     given = headers.get("host", "")
     host, _, port = given.rpartition(":")
     return host if host and port.isdecimal() else given
@@ -148,7 +146,6 @@ ANSWER_TIMEOUT_S = 8.0
 """Time after which a request gets a 503; the rest of the lifetime is for sending."""
 
 HEAD_BYTES_MAX = 16 * 1024
-"""Maximum size of a request's first line and headers."""
 
 AGAIN_S = 60.0
 """Time after which a shortage is logged again."""
@@ -238,7 +235,6 @@ class _Server(uvicorn.Server):
     _told_s = -AGAIN_S
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Handle errors of the event loop."""
         asyncio.get_running_loop().set_exception_handler(self._failed)
         await super().startup(sockets)
 

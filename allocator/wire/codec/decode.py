@@ -285,7 +285,6 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "pause": _fields(SetPaused, paused=_as_it_is),
     "outcomes": read_outcomes,
 }
-"""Reader of each kind of event, by field name."""
 
 LIST_READERS: dict[str, Callable[[Any], Any]] = {"add_agent": _read_add_agents}
 """Readers of several events of one kind at once, where that is cheaper than one by one."""

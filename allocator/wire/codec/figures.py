@@ -17,7 +17,6 @@ ENDS: Mapping[int, str] = {
     for name, number in pb.SessionEnd.items()
     if number
 }
-"""Names of the ways in which sessions end, by number."""
 
 _OUTCOMES: Mapping[int, str] = {each.value: each.name.lower() for each in Reason}
 
@@ -80,7 +79,6 @@ _NUMBERS = tuple(
 
 
 def read_figures(message: pb.ModuleFigures) -> ModuleFigures:
-    """Read a module's figures, clamped to their bounds."""
     return ModuleFigures(
         breaker_open=message.breaker_open,
         shadow=message.shadow,

@@ -41,7 +41,6 @@ DEPTH_MAX = 2**16
 
 
 def read_kind(message: pb.Kind) -> Kind:
-    """Read a kind, without its handle."""
     if message.type not in _VALUE_TYPES:
         reject("type", f"is {message.type}; it must be one of {list(_VALUE_TYPES)}")
     if message.form not in _FORMS:
@@ -256,7 +255,6 @@ def read_attributes(messages: Iterable[pb.Attribute]) -> dict[str, str]:
 
 
 def write_attributes(attributes: Mapping[str, str]) -> list[pb.Attribute]:
-    """Write attributes, all as texts."""
     return [
         pb.Attribute(name=name, value=value, type=pb.VALUE_TYPE_TEXT)
         for name, value in attributes.items()

@@ -24,7 +24,6 @@ ROWS_FEW = 16
 """Maximum number of rows of an event to be merged; larger events are cheap enough on their own."""
 
 CELLS_MAX = 2**18
-"""Maximum number of rows times kinds of a run."""
 
 
 class Run(NamedTuple):
@@ -265,7 +264,6 @@ _LAID_TOGETHER: dict[str, type[MoveRun | _Alike]] = {
 
 
 def runs(events: Iterable[Any]) -> Iterator[Run | MoveRun]:
-    """Divide the events of a batch into runs, in order."""
     run: MoveRun | _Alike | None = None
     for index, event in enumerate(events):
         name = event.WhichOneof("event") or ""

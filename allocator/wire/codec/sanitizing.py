@@ -81,16 +81,13 @@ FIELDS = (
     "inverse_offer.status",
     "inverse_offer.refuse_ms",
 )
-"""Every field that may be repaired."""
 
 _OURS = "allocator."
-"""Prefix of the allocator's own labels."""
 
 _TOLD_AS = {"minimum": "offer_filters", "requests": "request"}
 """Mesos's names of fields that have other names here."""
 
 _SHOWN = 80
-"""Maximum number of characters of a path in a report."""
 
 
 def mend_hello(message: pb.Hello) -> Marks:

@@ -34,7 +34,6 @@ class WireError(ValueError):
         return type(self)(self.code, path, self.message)
 
     def to_message(self, sequence: int) -> Error:
-        """Convert the error to the session's last message."""
         return Error(code=self.code, field=self.field, message=self.message, sequence=sequence)
 
 
@@ -60,10 +59,7 @@ UINT32_MAX = 2**32 - 1
 
 
 def integers(column: Sequence[int], least: int, most: int, field: str) -> Ints:
-    """Read a column of integers, which must all be from `least` to `most`.
-
-    Returns (N,).
-    """
+    """Read a column of integers, which must all be from `least` to `most`. Returns (N,)."""
     if len(column) <= _FEW:
         return np.array(_integer_list(list(column[:]), least, most, field), np.int64)
     values = np.array(column, np.int64)
@@ -91,7 +87,6 @@ def integer(value: int, least: int, most: int, field: str) -> int:
 
 
 def handle(value: int, field: str) -> int:
-    """Check the handle of an agent, a framework or a role."""
     return integer(value, 1, UINT32_MAX, field)
 
 
@@ -143,14 +138,12 @@ def text(value: str, field: str, *, empty: bool = True) -> str:
 
 
 def texts(values: Iterable[str], field: str) -> frozenset[str]:
-    """Check a list of names, none of which may be empty."""
     return frozenset(
         text(value, f"{field}[{index}]", empty=False) for index, value in enumerate(values)
     )
 
 
 def text_map(values: Mapping[str, str], field: str) -> dict[str, str]:
-    """Check the keys and values of a map."""
     return {
         text(key, f"{field} (a key)"): text(value, f"{field}[{key[:80]!r}]")
         for key, value in sorted(values.items())

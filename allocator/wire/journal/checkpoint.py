@@ -284,7 +284,6 @@ def write_snapshot(
 
 
 def _renamed(renamer: Renamer, kept: KeptState) -> KeptState:
-    """Rename the core's state, and the peers of sessions."""
     core, holder, last, sessions = kept
     peers = {number: (*rest, renamer.value(who)) for number, (*rest, who) in sessions.items()}
     return renamer.value(core), holder, last, peers

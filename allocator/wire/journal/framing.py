@@ -69,7 +69,6 @@ class Framer:
 
 
 def frame(record: journal_pb2.JournalRecord) -> bytes:
-    """Frame a record for a file, uncompressed."""
     return _framed(record.SerializeToString(deterministic=True))
 
 

@@ -13,7 +13,6 @@ _AMOUNTS = ("tasks", "special_amount")
 
 
 def write_grants(grants: Grants) -> journal_pb2.JournalGrants:
-    """Convert grants to a message."""
     columns = {name: getattr(grants, name).astype("<i4").tobytes() for name in _ROWS}
     columns |= {name: getattr(grants, name).astype("<i8").tobytes() for name in _AMOUNTS}
     return journal_pb2.JournalGrants(

@@ -43,7 +43,6 @@ def start_record(
     file: int = 1,
     records_before: int = 0,
 ) -> journal_pb2.JournalRecord:
-    """Make the record of the core's setup."""
     start = _write_settings(settings)
     start.MergeFrom(
         journal_pb2.JournalStart(
@@ -107,7 +106,6 @@ def read_closed(closed: journal_pb2.JournalClosed) -> WireError | None:
 
 
 def looked_record() -> journal_pb2.JournalRecord:
-    """Record an operator's request for scores."""
     return journal_pb2.JournalRecord(looked=journal_pb2.JournalLooked())
 
 

@@ -59,7 +59,6 @@ class Found:
 
 
 DIFFERENCES_MAX = 20
-"""Maximum number of differences that are reported as text."""
 
 
 def replay(
@@ -225,7 +224,6 @@ class Replay:
         self._repeated = 0
 
     def _is_same(self, sidecar: Sidecar, end: Mark) -> bool:
-        """Compare the state with the one that a file starts with."""
         self.found.checkpoints += 1
         if mark(to_columns(sidecar.kept())) == end:
             return True
@@ -315,7 +313,6 @@ class Replay:
 
 
 def _done(answers: list[Answer]) -> Steps[list[Answer]]:
-    """Make steps that are finished already."""
     yield from ()
     return answers
 

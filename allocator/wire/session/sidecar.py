@@ -66,12 +66,10 @@ class Sidecar:
 
     @property
     def session(self) -> SidecarSession | None:
-        """The session that has the allocator; None: none."""
         return self.sessions.get(self._active)
 
     @property
     def sessions_begun(self) -> int:
-        """Number of the latest session."""
         return self._last
 
     def open(self) -> int:
@@ -207,14 +205,12 @@ class Sidecar:
         ]
 
     def _release(self, number: int) -> None:
-        """Take the allocator back from a session that ended."""
         session = self.sessions.get(number)
         if number == self._active and session and session.state is SessionState.CLOSED:
             self._active = 0
             self._renew()
 
     def _renew(self) -> None:
-        """Start with empty books, the same settings, and what was learnt."""
         fresh = self._new_allocator(self.allocator.settings)
         fresh.remember(self.allocator)
         self.allocator = fresh

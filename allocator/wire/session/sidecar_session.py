@@ -85,11 +85,9 @@ class SessionCounts:
 _T = TypeVar("_T")
 
 Steps: TypeAlias = Generator[None, None, _T]
-"""Work that may pause."""
 
 
 def finished(steps: Steps[_T]) -> _T:
-    """Do work without a pause; return its result."""
     while True:
         try:
             next(steps)
@@ -225,7 +223,6 @@ class SidecarSession:
         return [pb.SessionResponse(error=error.to_message(self.sequence))]
 
     def kept(self) -> KeptSession:
-        """Return the session's part of a checkpoint."""
         greeting = self.greeting
         who = tuple(getattr(greeting, each.name) for each in fields(Greeting)) if greeting else None
         return self.state.value, self.sequence, self.clock_ms, who

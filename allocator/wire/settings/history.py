@@ -14,7 +14,6 @@ from allocator.wire.settings.overlay import KeptChange, read_kept, write_kept
 from allocator.wire.settings.schedule import Schedule
 
 SETTINGS_MAX = 500
-"""Maximum number of settings in all changes together."""
 
 BYTES_MAX = 2**19
 """Maximum size of all changes together; one rule may be as large as a message."""
@@ -98,7 +97,6 @@ def write_history(history: History) -> pb.KeptHistory:
 
 
 def read_history(message: pb.KeptHistory) -> History:
-    """Read a history. Raises WireError if a change is invalid."""
     for index, each in enumerate(message.changes):
         proto_types.part(each, _check, f"changes[{index}]")
     return History(_latest(message.changes), message.last)
@@ -110,7 +108,6 @@ def _check(message: pb.PastChange) -> None:
 
 
 def read_replaced(message: pb.Replaced) -> Replaced:
-    """Read a setting before and after a change. Raises WireError if it is invalid."""
     before = read_kept(message.before).change if message.HasField("before") else None
     after = read_kept(message.after)
     return Replaced(before, after.change, after.schedule)

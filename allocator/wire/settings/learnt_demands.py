@@ -40,13 +40,11 @@ class Learnt(NamedTuple):
     usage: Mapping[tuple[str, str], Mapping[str, float]]
     """Average amounts in thousandths by resource, by role and framework id."""
     budgets: Mapping[str, Spent]
-    """Use of budgets, by role."""
     elapsed_ms: int
     """The memory's own clock."""
 
     @property
     def content(self) -> tuple[Mapping[Any, Any], ...]:
-        """All but the clock."""
         return self.entries, self.durations, self.usage, self.budgets
 
 

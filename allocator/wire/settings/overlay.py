@@ -33,9 +33,7 @@ class KeptChange(NamedTuple):
 
     change: OperatorChange
     by: str
-    """The operator, as text."""
     at_ms: int
-    """Time of the change, in ms since 1970."""
     schedule: Schedule | None = None
     """When a rule by calendar is in force; None: always."""
 
@@ -67,7 +65,6 @@ class Overlay:
             self.changes[key] = kept
 
     def without(self, kinds: Container[str]) -> "Overlay":
-        """Copy the overlay without some kinds of changes."""
         rest = Overlay()
         rest.changes = {key: kept for key, kept in self.changes.items() if key[0] not in kinds}
         return rest
@@ -131,7 +128,6 @@ def read_overlay(message: pb.KeptSettings) -> Overlay:
 
 
 def read_kept(message: pb.KeptChange) -> KeptChange:
-    """Read a setting. Raises WireError if the message has none."""
     change = read_change(message.change)
     if not message.HasField("schedule"):
         return KeptChange(change, message.by, message.at_ms)

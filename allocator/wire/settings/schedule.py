@@ -26,7 +26,6 @@ class Schedule(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The schedule as a part of a key."""
         return "/".join(map(str, self))
 
 

@@ -8,7 +8,6 @@ from allocator.explain import UnknownSubjectError
 from allocator.near import suggestion
 
 LISTED = 100
-"""Default number of rows in a list."""
 
 LISTED_MAX = 10_000
 """Maximum number of rows in a list; in larger clusters, `dump` has all."""
@@ -33,7 +32,6 @@ def most_of(limit: int) -> int:
 
 
 def check_state(state: str, known: Collection[str]) -> None:
-    """Reject an unknown state."""
     if state and state not in known:
         mend = f"choose from {', '.join(known)}{suggestion(state, known)}"
         raise UnknownWordError(f"state = {state!r}: there is no such state; {mend}")
@@ -61,5 +59,4 @@ def named(
 
 
 def true_names(flags: Iterable[tuple[str, bool]]) -> list[str]:
-    """Names of the flags that are set."""
     return [name for name, holds in flags if holds]

@@ -11,7 +11,6 @@ CELLS_MAX = 600
 """Maximum number of cells; with more agents, neighbours share one."""
 
 LEVELS = 10
-"""Number of shades from idle to full."""
 
 _FULL = 0.9995
 """Smallest fraction that is shown as 100.0 %."""
@@ -94,7 +93,6 @@ class AgentMap(NamedTuple):
         ]
 
     def bands(self) -> list[tuple[str, int]]:
-        """Count agents by how full they are."""
         used = self.used[self.on]
         found = [("idle", int((used <= 0).sum()))]
         below = 0.0

@@ -22,7 +22,6 @@ from allocator.server.web.page import drained
 from allocator.v1 import admin_pb2 as pb
 
 FRESH_S = 1.0
-"""Time for which data is reused."""
 
 FAIR_FRESH_S = 30.0
 """Time for which fair shares are reused; they cost about an allocation of the whole cluster."""

@@ -57,10 +57,7 @@ http.page = "all" to show it to every client of this port
 
 
 def page_routes(views: Views, allowed: Literal["local", "all", "off"]) -> list[Route]:
-    """Return the routes of the status page.
-
-    `allowed`: who may see it, as `http.page` says.
-    """
+    """Return the routes of the status page; `allowed`: who may see it, as `http.page` says."""
     if allowed == "off":
         return [Route("/", lambda _request: plain_text(200, _INDEX))]
     pages = Pages(views, local_only=allowed == "local")
@@ -152,7 +149,6 @@ class Pages:
         )
 
     def agents(self, request: Request) -> Response:
-        """Show some agents on a separate map."""
         look = self._look()
         agents = self._map(look, request)
         first = _number(request, "first", 0, len(agents.names))
@@ -185,7 +181,6 @@ class Pages:
         )
 
     def usage(self, request: Request) -> Response:
-        """Show the usage of the last days, by name."""
         by = _choice(request, "by", BY)
         found = self._usage[by].get()
         if found is None:

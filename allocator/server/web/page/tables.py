@@ -18,7 +18,6 @@ from allocator.v1 import settings_pb2
 from allocator.v1.types_pb2 import Quantities
 
 TEXT_MAX = 2000
-"""Maximum number of characters shown of any text."""
 
 _MINUTE_S = 120
 _HOUR_S = 7200
@@ -127,7 +126,6 @@ def duration(seconds: float) -> str:
 
 
 def hours(found: Quantities) -> str:
-    """Resource-hours, rounded to whole ones."""
     pairs = zip(found.name, found.amount, strict=True)
     return ", ".join(f"{name} {amount // 1000:,} h" for name, amount in pairs)
 
@@ -142,7 +140,6 @@ def moment(seconds: float) -> str:
 
 
 def state(share: pb.Share) -> str:
-    """Whether a framework wants offers, and may have some."""
     if not share.active:
         return "inactive"
     if share.paused:
@@ -159,7 +156,6 @@ def policy(spec: settings_pb2.Policy) -> str:
 
 
 def origin(setting: settings_pb2.Setting) -> str:
-    """Describe the source of a setting."""
     if not setting.set_at_ms:
         return setting.place or setting.source
     return f"operator {setting.place}, {moment(setting.set_at_ms / 1000)}"
@@ -201,7 +197,6 @@ FRAMEWORKS_MAX = 25
 OFFERS_MAX = 15
 COMPARED_MAX = 12
 LISTED_MAX = 500
-"""Maximum number of rows on the page that lists frameworks."""
 
 
 class Shown(NamedTuple):
@@ -239,7 +234,6 @@ def tree(roles: Iterable[pb.Share], most: int = ROLES_MAX) -> Shown:
 
 
 def depth(role: pb.Share) -> int:
-    """Number of ancestors of a role."""
     return role.role.count("/")
 
 

@@ -48,7 +48,6 @@ class Usage(NamedTuple):
 
 
 def request(by: str, *, daily: bool) -> pb.GetUsageRequest:
-    """Request the usage of the last days."""
     today_ms = int(1000 * time.time()) // DAY_MS * DAY_MS
     since_ms = max(today_ms - (DAYS - 1) * DAY_MS, 0)
     return pb.GetUsageRequest(by=by, since_ms=since_ms, daily=daily)
