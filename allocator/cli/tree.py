@@ -124,10 +124,7 @@ def check_there(path: Path | None) -> None:
 
 
 def directory(context: typer.Context, path: Path | None) -> Path | None:
-    """Reject a directory that cannot be written, before the work whose result goes there.
-
-    To test this, the directory is created and removed again.
-    """
+    """Reject a directory that cannot be created or written, before any work is done."""
     if path is None or context.resilient_parsing:
         return None
     try:

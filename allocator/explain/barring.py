@@ -204,10 +204,7 @@ class PairChecker:
         return Barring(is_open, excluded, ~room, reserved, room & ~enough, filtered, bounded)
 
     def short_of(self, pairs: Pairs, capacity: Ints | None = None) -> Bools:
-        """Return which resources have too little free for a task, (n, R).
-
-        `capacity`: as for `bounded_by`.
-        """
+        """Resources with too little free for a task, (n, R); `capacity`: as for `bounded_by`."""
         places, columns = self.scene.places, len(self.snapshot.total)
         short = np.zeros((len(pairs.client), columns), np.bool_)
         for column in range(columns):

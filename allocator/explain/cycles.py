@@ -53,10 +53,7 @@ class _Decided:
 def fates(
     picture: Picture, framework: int, role: int, most: int = OFFERS
 ) -> list[tuple[OfferFate, bool]]:
-    """Return the last offers to a client, by handles of framework and role, the latest first.
-
-    Each is paired with whether it was a whole agent.
-    """
+    """Last offers to a client (handles), latest first, each with whether it was a whole agent."""
     found: list[tuple[OfferFate, bool]] = []
     for record in reversed(picture.cycles):
         made = record.decisions
@@ -93,10 +90,7 @@ def fates(
 
 
 def declined_whole(picture: Picture, client: int) -> int:
-    """Count the whole agents that a client of unknown demand declined since it last accepted.
-
-    0 if they are few, or if its demand is known.
-    """
+    """Whole agents that a client of unknown demand declined since it last accepted; 0 if few."""
     if picture.clients.demand[client].any():
         return 0
     names, declined = picture.names, 0
@@ -212,7 +206,6 @@ def of_clients(
     """Report the last cycles from the clients' point of view, the latest first.
 
     `clients`: (framework, role) of each, as handles.
-    `most`: maximum number of cycles.
     `goes_on`: returns whether there is time for another cycle.
     """
     found: list[list[CycleAccount]] = [[] for _ in clients]
@@ -237,10 +230,7 @@ def of_clients(
 def of_agent(
     picture: Picture, agent: int, most: int, goes_on: Callable[[], bool] = lambda: True
 ) -> list[CycleAccount]:
-    """Report which clients were granted an agent, in the last cycles with it, the latest first.
-
-    `most`, `goes_on`: as in `of_clients`.
-    """
+    """Report which clients were granted an agent, in the last cycles with it, the latest first."""
     accounts: list[CycleAccount] = []
     for record in reversed(picture.cycles):
         if len(accounts) == most or not goes_on():

@@ -48,7 +48,6 @@ def explain(
     """Build the answer to a question.
 
     `picture`: the result of `take` for this kind and name.
-    `cycles_told`: number of recent cycles to report for the client or agent.
     `goes_on`: returns whether there is time for more; if not, the answer is cut short.
     """
     checker = (

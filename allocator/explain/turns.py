@@ -115,8 +115,7 @@ class Turns(NamedTuple):
 def turns_of(snapshot: Snapshot, agents: Ints, client: int, needed: Ints) -> Turns:
     """Find a client's rivals.
 
-    `agents` (n,): handles of agents that it may use.
-    `needed` (R,), in thousandths: one task of the client.
+    `agents` (n,): handles of agents that it may use; `needed` (R,), in thousandths: one task.
     """
     tree, leaf = snapshot.tree, int(snapshot.leaf_of_client[client])
     nodes, clients = len(tree.parent), len(snapshot.leaf_of_client)

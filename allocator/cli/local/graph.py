@@ -120,10 +120,7 @@ def _replayed(journal: Path) -> tuple["Allocator | None", list[str]]:
 
 
 def constraint_graph_of(allocator: "Allocator") -> "nx.Graph[Any]":
-    """Make the graph of an allocator's cluster in its current state.
-
-    A type of agents has the name of one of them, a user those of its framework and role.
-    """
+    """Make the graph of an allocator's cluster; a type of agents has the name of one of them."""
     from allocator.policies.plan_guided import group_agents
     from allocator.solvers.graphs import constraint_graph
 
@@ -152,10 +149,7 @@ def constraint_graph_of(allocator: "Allocator") -> "nx.Graph[Any]":
 
 
 def _add_tasks(graph: "nx.Graph[Any]", allocator: "Allocator", fairness: Fairness) -> None:
-    """Add fair task counts to frameworks with known demand, and to their edges.
-
-    Agents of one type count as a single agent with their total capacity.
-    """
+    """Add fair task counts to frameworks with known demand; agents of one type count as one."""
     import numpy as np
 
     from allocator.policies.plan_guided import group_agents

@@ -20,10 +20,7 @@ Plugins: TypeAlias = Annotated[
 
 
 def load_policies(paths: Sequence[str] | None) -> tuple[str, ...]:
-    """Load the policies of files and of installed packages; end with a usage error if one fails.
-
-    Returns absolute paths, valid in any working directory.
-    """
+    """Load policies of files and of installed packages, or end; return absolute paths."""
     from allocator.server.plugins.loading import PluginError, load_entry_points, load_file
 
     for problem in load_entry_points():

@@ -51,10 +51,7 @@ def warm(
 
 
 def compile_ahead() -> None:
-    """Compile all loops before a run unless they are compiled; reports to standard error.
-
-    Otherwise each process of the run would silently compile every loop that it calls.
-    """
+    """Compile all loops, so that the processes of a run need not; reports to standard error."""
     if not loop_cache.is_complete():
         _compile_all(partial(typer.echo, err=True))
 

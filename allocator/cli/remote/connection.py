@@ -258,10 +258,7 @@ class Sidecar(typer.Context):
         return call(self.stub, rpc, self.connection.timeout, **fields)
 
     def pieces(self, rpc: str, **fields: object) -> Iterator[Any]:
-        """Yield the pieces of a streamed answer; the timeout applies to each piece.
-
-        Raises LateError if a piece is late.
-        """
+        """Yield the pieces of a streamed answer. Raises LateError if one exceeds the timeout."""
         stream = call(self.stub, rpc, None, **fields)
         late = Event()
 

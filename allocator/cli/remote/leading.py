@@ -28,10 +28,7 @@ class Asked(NamedTuple):
 
 
 def ask_all(connections: Sequence[Connection]) -> list[Asked]:
-    """Request the status of all sidecars at once, each within its connection's timeout.
-
-    Ends the command if none answers.
-    """
+    """Request the status of all sidecars at once, each within its timeout; end if none answers."""
     import grpc
 
     from allocator.v1 import admin_pb2

@@ -111,10 +111,7 @@ def print_table(
     *,
     whole: bool = False,
 ) -> None:
-    """Print a table, or the text `empty` if it has no rows.
-
-    `whole`: omit and cut nothing; lines longer than the terminal wrap.
-    """
+    """Print a table, or the text `empty`; `whole`: omit and cut nothing, so that lines wrap."""
     table = table_of(columns, rows, drop, WIDTH_PIPED if whole else None)
     if not table.row_count:
         console().print(Text(empty, style="italic"))
@@ -204,12 +201,7 @@ Tell: TypeAlias = Callable[..., None]
 
 @contextmanager
 def progress(what: str, unit: str, total: int | None) -> Iterator[Tell]:
-    """Show progress until the context ends.
-
-    `what`: the activity, such as ``playing``.
-    `unit`: what is counted, such as ``jobs``.
-    `total`: None if it is not known yet.
-    """
+    """Show progress until the context ends: an activity, and a count of units up to `total`."""
     if not sys.stderr.isatty():
         yield Lines(what, unit, total)
         return

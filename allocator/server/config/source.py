@@ -107,11 +107,7 @@ def gather(
     *,
     stream: bool = False,
 ) -> tuple[dict[str, Any], Origins, list[ConfigProblem]]:
-    """Merge the sources, unchecked.
-
-    Returns the tree of sections, as from the TOML parser; the origin of each value; and problems
-        with values that have no place in the tree.
-    """
+    """Merge the sources, unchecked: the tree of sections, each value's origin, and problems."""
     tree: dict[str, Any] = {}
     origins: Origins = {}
     problems: list[ConfigProblem] = []
@@ -188,7 +184,7 @@ def _line_of(error: tomllib.TOMLDecodeError, last: int) -> int:
 
 
 def _mend(lines: list[str], line: int, *, known: bool) -> bool:
-    """Replace a line by something valid: the key without its value, or nothing.
+    """Replace a line by its key without a value, or by nothing. Return whether that was possible.
 
     A line that opens a table must stay, or its keys would go to another table.
     """

@@ -45,9 +45,7 @@ def wait(context: grpc.ServicerContext, future: "Future[_T]") -> _T:
 
 
 def settled(future: "Future[_T]", within_s: float) -> _T:
-    """Wait for a change; on a timeout, cancel it if it has not begun.
-
-    If the change has begun, wait until it ends.
+    """Wait for a change; after `within_s` cancel it or, if it has begun, wait until it ends.
 
     Raises TimeoutError if the change was cancelled, so nothing has changed.
     """

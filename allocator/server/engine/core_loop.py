@@ -89,9 +89,7 @@ class CoreLoop:
     ) -> None:
         """Set up the core, without starting the thread.
 
-        `substitute`: decides if the policy fails.
         `before_policy`: called on the core's thread before an operator's policy is built.
-        `sidecar_id`: random by default.
         `settings`: the initial settings; by default those of the configuration.
         `memory`: demands learnt by an earlier process.
         """

@@ -79,8 +79,8 @@ class Backlog:
     def take(self, idle_s: float | None, gather_s: float) -> list[tuple[float, bytes]]:
         """Take the records of one message, each with the time when it was queued.
 
-        `idle_s`: how long to wait for the first record; None: without limit.
-        `gather_s`: how long to wait for further records.
+        `idle_s`, `gather_s`: how long to wait for the first record (None: without limit), and for
+            more.
 
         Raises BehindError if the follower was disconnected.
         """
@@ -147,8 +147,7 @@ class Follower(Backlog):
         """Start with a checkpoint.
 
         `head`: the records of the checkpoint, serialised; read on the follower's own thread.
-        `counts`: totals at that moment.
-        `position`: number of records that the checkpoint includes.
+        `counts`, `position`: totals, and number of records, that the checkpoint includes.
         """
         super().__init__()
         self._head = head

@@ -65,10 +65,7 @@ def shift(path: Path) -> None:
 
 
 def remove_old(path: Path, keeping: Keeping, now_s: float | None = None) -> None:
-    """Remove the oldest files while there are too many, or they are too large or too old.
-
-    Raises OSError.
-    """
+    """Remove the oldest files if they are too many, too large or too old. Raises OSError."""
     now_s = time.time() if now_s is None else now_s
     room = (keeping.files - 1) * keeping.bytes_max
     for number, older in enumerate(older_files(path), start=1):
@@ -381,10 +378,7 @@ def journal_of(
     section: JournalSection,
     now: Callable[[int, int], tuple[journal_pb2.JournalRecord, Any]],
 ) -> Journal | None:
-    """Begin the configured journal, if any.
-
-    `now`: returns the first record of a file, and the state, which may change afterwards.
-    """
+    """Begin the configured journal, if any; `now`: returns a file's first record, and the state."""
     if not section.path:
         return None
 

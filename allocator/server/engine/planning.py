@@ -177,10 +177,7 @@ class Planning:
             self._note_late()
 
     def first(self, planning_policy: PlanningPolicy, agents: Ints | None) -> AdoptPlan | None:
-        """Wait for the first plan, in a cycle over some agents (None: all); None: no plan arrived.
-
-        The wait happens once per session, and once per policy in it.
-        """
+        """Wait for the first plan, once per session and policy; None: it did not arrive in time."""
         allocator = self._loop.allocator
         waited = self._waited
         if waited and waited[0] is allocator and waited[1] is planning_policy:

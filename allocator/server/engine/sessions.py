@@ -266,10 +266,7 @@ class SessionLog:
             self._mended[number] = len(session.mended)
 
     def _of_set_aside(self, number: int, session: SidecarSession) -> None:
-        """Log each change to the set-aside input of frameworks and agents, up to a maximum.
-
-        Beyond it, log the number of changes each time it doubles.
-        """
+        """Log each change to set-aside input; beyond a maximum, log their number as it doubles."""
         if not session.asides:
             return
         told = self._asides.get(number, 0)

@@ -200,10 +200,7 @@ class FollowedBooks:
         return self.figures.sidecar_id
 
     def new_twin(self, policy: PolicySpec) -> Allocator:
-        """Make an allocator for a copy of the books, which decides as the real one does.
-
-        Its policy shares nothing with that of the books.
-        """
+        """Make an allocator for a copy of the books; it shares no policy with them."""
         settings = Settings(policy=policy)
         substitute = self.substitute
         return Allocator(

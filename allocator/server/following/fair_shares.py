@@ -29,10 +29,9 @@ from allocator.v1 import settings_pb2 as pb
 def deal(books: FollowedBooks, policy: PolicySpec, copied: Copied) -> report.Report:
     """Allocate a copy of the cluster from scratch; on any thread.
 
-    `books`: makes allocators.
     `copied`: the result of `Allocator.copied` on the books' thread.
 
-    Returns the report of the copy, whose clients are those of the books, row by row.
+    Returns a report whose clients are those of the books, row by row.
     """
     return report.read(dealt_anew(books, policy, copied))
 
@@ -49,9 +48,7 @@ def newcomers_share(
 ) -> float:
     """Compute the dominant share that a hypothetical framework would get.
 
-    `books`, `policy`, `copied`: as for `deal`.
-
-    Raises EventError if there is no room for the framework.
+    Raises EventError if there is no room for it.
     """
     twin = books.new_twin(policy)
     handle = twin.reallocate_from_scratch(copied, newcomer, policy)
@@ -89,10 +86,8 @@ def compare_policies(
 ) -> tuple[list[pb.Forecast], int]:
     """Compare two policies, on any thread.
 
-    `books`, `copied`: as for `deal`.
-
-    Returns `forecasts`: clients that the policies treat differently, the largest difference of fair
-        shares first; `unaffected`: number of frameworks without a difference in any role.
+    Returns the clients that they treat differently, the largest difference of fair shares first;
+        and the number of frameworks without a difference.
     """
     now = _twin(books, copied, before)
     state = report.read(now)
@@ -221,10 +216,7 @@ class _Books:
 
 
 def compare_with_fair(state: report.Report, fair: report.Report, taken_s: float = 0.0) -> Fairness:
-    """Compare what each client holds with its fair share.
-
-    `state`: the report of the books; `fair`: the result of `deal` for the same moment.
-    """
+    """Compare what each client holds with its fair share (`fair`: `deal` for the same moment)."""
     error = state.share - fair.share
     some = (state.share > 0) | (fair.share > 0)
     wants = state.clients.live & (state.clients.filters == 0) & (error < 0)

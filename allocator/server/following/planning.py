@@ -171,7 +171,7 @@ class Planner:
         self._begin_thread(partial(self._tell_given_up, run, failure, took_s))
 
     def _take(self, run: _Run, verdict: pb.ReportResponse | None) -> None:
-        """Process the result of a run, unless the run was abandoned.
+        """Process the result of a run, unless it was abandoned.
 
         `verdict`: None if the report to the deciding process failed.
         """

@@ -16,11 +16,7 @@ class Branch(Backlog):
     def __init__(
         self, relay: "Backlogs[Branch]", head: Iterator[bytes], start: pb.FollowResponse
     ) -> None:
-        """Start with a checkpoint.
-
-        `head`: the records of the checkpoint, serialised; read on the follower's own thread.
-        `start`: the message that follows the checkpoint.
-        """
+        """Start with a checkpoint: its serialised records, and the message that follows them."""
         super().__init__()
         self._relay = relay
         self._head = head
@@ -31,10 +27,7 @@ class Branch(Backlog):
         self._relay.remove(self)
 
     def messages(self) -> Iterator[bytes]:
-        """Yield the checkpoint, then messages as they arrive, serialised, until `end`.
-
-        Raises BehindError if the follower was disconnected.
-        """
+        """Yield the checkpoint, then messages until `end`, serialised. May raise BehindError."""
         for piece in self._head:
             yield pb.FollowResponse(records=[piece]).SerializeToString()
         yield self._start.SerializeToString()

@@ -92,10 +92,7 @@ class Shadow:
     """Runs the shadow policy, and adds up its decisions."""
 
     def __init__(self, build: Callable[[PolicySpec], Policy]) -> None:
-        """Start without a thread, which begins with the first cycle.
-
-        `build`: makes a policy that shares nothing with the one in force.
-        """
+        """`build`: makes a policy that shares nothing with the one in force."""
         self._build = build
         self._changed = threading.Condition()
         self._tally = _Tally()

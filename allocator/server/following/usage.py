@@ -167,10 +167,7 @@ class UsageKeeper:
 
 
 def _open(path: Path) -> tuple[UsageStore, Moment | None]:
-    """Open the saved account; a damaged one is moved aside and logged.
-
-    Raises OSError if it cannot be used now.
-    """
+    """Open the saved account; a damaged one is moved aside and logged. May raise OSError."""
     try:
         store = UsageStore(path)
         kept = store.rest()

@@ -39,8 +39,7 @@ class UsageStore:
     def __init__(self, path: Path | None = None) -> None:
         """Open the database, or create it; None: in memory, for this process only.
 
-        Raises UsageError if the file is damaged or of another version, OSError if it cannot be used
-            now.
+        Raises UsageError if it is damaged or of another version, OSError if it cannot be used now.
         """
         self.path = path
         self._lock = threading.Lock()

@@ -97,7 +97,7 @@ class Access:
     """Rejects calls for which the caller lacks the right."""
 
     def __init__(self, section: AccessSection, *, changes: bool = True) -> None:
-        """Admit the clients that the configuration names.
+        """Admit the configured clients.
 
         `changes`: whether calls change anything. If not, the right to read is enough for all.
         """
@@ -125,10 +125,7 @@ class Access:
         }
 
     def check(self, context: grpc.ServicerContext, method: str, token: str) -> None:
-        """End a call for which the caller lacks the right.
-
-        `token`: the caller's header ``Bearer TOKEN``; empty: none.
-        """
+        """End a call for which the caller lacks the right; `token`: its header ``Bearer TOKEN``."""
         right = right_of(method)
         if right == "admin_write" and not self._changes:
             right = "admin_read"

@@ -124,10 +124,7 @@ class AdminServicer:
         refused: Callable[[str], None],
         context: grpc.ServicerContext,
     ) -> Any:  # noqa: ANN401 - the response of the call
-        """Let the observer try a change; if it rejects the change, end the call.
-
-        `refused`: called with the reason before the call ends.
-        """
+        """Let the observer try a change; if it rejects it, call `refused` and end the call."""
         _, response = messages_of(method)
         trial = type(request)()
         trial.CopyFrom(request)

@@ -48,11 +48,9 @@ OPTIONS = (
 def claim_addresses(targets: Iterable[str], key: str = "listen.targets") -> None:
     """Check that all addresses can be listened on, before anything slow begins.
 
-    Nothing stays open: `listen` reports an address that is taken in the meantime.
-
     `key`: the configuration key of the addresses, for messages.
 
-    Raises ListenError.
+    Raises ListenError; so does `listen`, if an address is taken in the meantime.
     """
     for target in targets:
         if target.startswith(UNIX):
@@ -90,12 +88,7 @@ def _claim(host: str, port: int, target: str, key: str) -> None:
 
 
 def listen(server: grpc.Server, section: ListenSection) -> list[str]:
-    """Bind a server to all targets.
-
-    Returns the bound addresses; port 0 is replaced by the actual port.
-
-    Raises ListenError.
-    """
+    """Bind a server to all targets; return the addresses with actual ports. Raises ListenError."""
     bound = []
     for target in section.targets:
         if target.startswith(UNIX):

@@ -58,10 +58,6 @@ _NO_CHANGES = "this is an observer, which changes nothing; ask the sidecar itsel
 
 class _Questions:
     def __init__(self, views: Views, trials: Trials) -> None:
-        """Answer from the books of these views.
-
-        `trials`: reports the effects of a change, and rejects mistakes.
-        """
         self._views = views
         self._trials = trials
         self._places = threading.BoundedSemaphore(LONG_MAX)

@@ -210,10 +210,7 @@ class DecidersStream(NamedTuple):
 def deciders_records(
     decider: Decider, part: float = OBSERVER_PART, left: Callable[[], None] = lambda: None
 ) -> RecordServicer:
-    """Make the service of the deciding process's records for its observer.
-
-    `left`: called when a follower has left.
-    """
+    """Serve the deciding process's records to its observer; `left`: called when it leaves."""
     loop = decider.loop
     return RecordServicer(lambda: DecidersStream(decider, loop.follow(), left), loop.call, part)
 

@@ -114,8 +114,8 @@ class MetricsServer(HttpServer):
 
         `listener`: listens already.
         `more`: metrics beside the state's.
-        `health`: returns the problem of the deciding process.
-        `readiness`: returns why no session can be accepted now.
+        `health`, `readiness`: return the problem of the deciding process, and why it takes no
+            session.
         """
         registry = CollectorRegistry()
         ProcessCollector(pid=partial(_process_id, books), registry=registry)

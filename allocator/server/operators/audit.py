@@ -55,8 +55,6 @@ class Audit:
     ) -> None:
         """Write one line. Never raises, because the change is in force in any case.
 
-        `setting`: such as ``demand``.
-        `scope`: scope of the rule.
         `result`: one of `RESULTS`.
         `more`: further fields: ``old``, ``new``, ``error``.
         """

@@ -164,25 +164,20 @@ class Operators:
     def set(self, change: OperatorChange, requester: Requester[_T]) -> Future[Effect[_T]]:
         """Put a change in force, and record it in the overlay.
 
-        The future raises an `EventError` if that is not possible, and a `GivenUpError` if the
-        caller no longer waits.
+        The future raises EventError if that is not possible, GivenUpError if the caller no longer
+        waits.
         """
         return self._loop.call(partial(self._set, change, requester))
 
     def reset(self, kinds: Iterable[str], requester: Requester[_T], within_s: float) -> Effect[_T]:
         """Remove operators' settings of these kinds, so that the configuration applies again.
 
-        Raises EventError or ValueError if the configuration is not possible, TimeoutError or
-            GivenUpError if the core is busy, or the caller no longer waits. In all cases nothing
-            has changed.
+        Raises EventError, ValueError, TimeoutError or GivenUpError; then nothing has changed.
         """
         return self._replace(lambda: self.loaded, frozenset(kinds), requester, within_s)
 
     def planned(self, changes: Sequence[KeptChange], by: str, *, prune: bool) -> Applied:
-        """Compute the settings after several changes; on the core's thread.
-
-        Raises EventError if one of them is not possible.
-        """
+        """Compute the settings after several changes; on the core's thread. Raises EventError."""
         settings, limits = self._loop.allocator.settings, self._loop.session_limits
         return applied(
             changes,
@@ -198,17 +193,11 @@ class Operators:
     def apply(
         self, changes: Sequence[KeptChange], requester: Requester[_T], *, prune: bool
     ) -> Future[tuple[Effect[_T], Applied]]:
-        """Make several changes at once, and record the differences.
-
-        The future raises as that of `set` does; then nothing has changed.
-        """
+        """Make several changes at once, and record the differences; the future is as for `set`."""
         return self._loop.call(partial(self._apply, changes, requester, prune=prune))
 
     def replace_config(self, loaded: Loaded, within_s: float = ANSWER_S) -> Effect[None]:
-        """Put another configuration in force; operators' settings still override it.
-
-        Raises EventError, ValueError or TimeoutError as `reset` does.
-        """
+        """Put another configuration in force, below operators' settings. Raises as `reset` does."""
         requester = Requester(CONFIGURATION, lambda: True, lambda: None)
         return self._replace(lambda: loaded, frozenset(), requester, within_s)
 
@@ -351,10 +340,7 @@ class Operators:
         return [each for each in over if each.key in mine]
 
     def _follow_calendar(self) -> None:
-        """Begin and end rules by calendar that are due, and remove those that are over.
-
-        When a drain ends, its next beginning is announced.
-        """
+        """Begin and end rules by calendar that are due; remove those that are over."""
         now_ms = self.clock.now_ms()
         found, over = for_core(self.scheduled, now_ms), self._over(now_ms)
         replaced: tuple[Replaced, ...] = ()

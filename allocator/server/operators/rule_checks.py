@@ -253,10 +253,7 @@ class Doubted(NamedTuple):
 def doubts_of(
     cluster: Cluster, rule: OperatorChange, after: Settings, match: pb.RuleMatch
 ) -> Iterator[Doubted]:
-    """Yield probable mistakes in a change that sets something, and parts without effect.
-
-    `after`: the settings including the change.
-    """
+    """Yield probable mistakes in a change, and parts without effect; `after`: settings with it."""
     kind = rule.kind
     value = getattr(rule, kind.field)
     if kind.scope is Scope.FRAMEWORKS:

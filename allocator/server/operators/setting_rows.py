@@ -66,8 +66,7 @@ def rows(
 ) -> Iterator[tuple[pb.Setting, OperatorChange | None]]:
     """Yield every setting in force; rules with the change that sets them.
 
-    `settings`: those in force: of the configuration, overridden by `overlay` and `holding`.
-    `holding`: the core's rules by calendar, `calendar.for_core`.
+    `settings`: those in force, including `overlay` and `holding` (the core's rules by calendar).
     """
     by_calendar: dict[Key, list[KeptChange]] = {}
     for each in holding:
@@ -89,10 +88,7 @@ MISTYPED_LOGGED = 20
 
 
 def mistyped_names(loaded: Loaded, overlay: Overlay | None = None) -> Iterator[str]:
-    """Find rules with names of resources that look mistyped, before any agent is known.
-
-    `overlay`: operators' settings from a state file.
-    """
+    """Find rules with resource names that look mistyped, before any agent is known."""
     places = places_of_rules(*loaded)
     kept = [each.change for each in overlay.changes.values()] if overlay else []
     replaced = set(overlay.changes) if overlay else set()

@@ -48,10 +48,7 @@ class StateDirectory:
     """A directory that one process at a time uses."""
 
     def __init__(self, path: Path) -> None:
-        """Create the directory if necessary, and lock it.
-
-        Raises StateError if it cannot be written, or another process has locked it.
-        """
+        """Create the directory if necessary, and lock it. Raises StateError."""
         self.path = path
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -68,8 +65,8 @@ class StateDirectory:
     def read(self, name: str) -> dict[str, Any] | None:
         """Read a file; None if there is none.
 
-        Raises StateError if it is damaged, or of another version, UnreadableError if it cannot be
-            read now.
+        Raises StateError if it is damaged or of another version, UnreadableError if it cannot be
+            read.
         """
         path = self.path / name
         try:
@@ -89,10 +86,7 @@ class StateDirectory:
         return kept["content"]
 
     def write(self, name: str, content: dict[str, Any]) -> None:
-        """Write a file, so that it is on the disk when this returns.
-
-        Raises OSError; then the file is unchanged.
-        """
+        """Write a file, synced to the disk. Raises OSError; then the file is unchanged."""
         kept = {"version": VERSION, "checksum": _checksum(content), "content": content}
         new = self.path / f"{name}.new"
         with os.fdopen(create(new), "w") as file:
@@ -109,10 +103,7 @@ class StateDirectory:
             os.close(directory)
 
     def set_aside(self, name: str) -> Path:
-        """Rename a file that cannot be used; return its new path.
-
-        Raises UnreadableError if that fails.
-        """
+        """Rename a file that cannot be used; return its new path. Raises UnreadableError."""
         path = self.path / name
         try:
             return set_aside(path)
@@ -152,10 +143,7 @@ class RestoredState(NamedTuple):
 
 
 def restore(config: Config) -> RestoredState:
-    """Lock the state directory, and read its content.
-
-    Raises StateError if the configured directory cannot be used.
-    """
+    """Lock the configured state directory, if any, and read its content. Raises StateError."""
     path, _ = directory_of(config)
     if not path:
         return RestoredState(None, Overlay(), History(), DemandMemory())
@@ -207,10 +195,7 @@ def _read(
     read: Callable[[_M], _T],
     nothing: Callable[[], _T],
 ) -> _T:
-    """Read a file; a damaged one is set aside and logged.
-
-    Raises UnreadableError if it cannot be read now.
-    """
+    """Read a file; a damaged one is set aside and logged. Raises UnreadableError."""
     try:
         content = directory.read(name)
         if content is None:
@@ -276,10 +261,7 @@ class StateStore:
             self.directory.close()
 
     def settings_changed(self, content: pb.KeptSettings, history: pb.KeptHistory) -> int:
-        """Queue the settings for writing; return their number.
-
-        Of several queued settings, only the last are written.
-        """
+        """Queue the settings for writing, in place of queued earlier ones; return their number."""
         with self._changed:
             self._number += 1
             self._pending = content, history

@@ -55,7 +55,6 @@ class Trials:
         """Do what `judge` does for several changes, all or none.
 
         `planned`: computes what would be in force; on the thread that owns the allocator.
-        `now_ms`: the time of the calendar.
         """
         told, matches = spb.Change(dry_run=True), dict[Key, spb.RuleMatch]()
         try:
@@ -123,7 +122,7 @@ def check(
     try_policy: TryPolicy,
     within_s: float,
 ) -> None:
-    """Check whether a change of settings is valid. Raises EventError.
+    """Raise an EventError if a change is invalid.
 
     Trying a user's policy may take long, so this runs on the thread of the request.
     """
@@ -169,8 +168,7 @@ def _told(
 ) -> spb.Change:
     """Report the effects of a change. Raises EventError if it is a mistake, and not forced.
 
-    `after`: the settings including the change.
-    `about`: prefix of the error.
+    `after`: the settings including the change; `about`: prefix of the error.
     """
     told = spb.Change()
     if change.takes_back:

@@ -28,10 +28,7 @@ def unknown_resources(
 def unknown_attributes(
     clauses: Collection[Clause], attributes: Mapping[str, Collection[str]]
 ) -> Iterator[str]:
-    """Describe the attributes, and their values, that no agent has.
-
-    `attributes`: the values of each attribute.
-    """
+    """Describe the attributes and values that no agent has; `attributes`: values by attribute."""
     for clause in clauses:
         values = attributes.get(clause.attribute)
         if values is None:

@@ -72,11 +72,7 @@ class GuardedPolicy:
         _checked(self._in_time(lambda: self._policy.allocate(cluster, 1), within_s, wait))
 
     def allocate(self, snapshot: Snapshot, seed: int) -> Grants:
-        """Decide one cycle.
-
-        Raises PolicyTooSlowError if the policy does not decide in time, BadAnswerError if it does
-            not return grants.
-        """
+        """Decide one cycle. Raises PolicyTooSlowError or BadAnswerError."""
         work = self._in_time(lambda: self._policy.allocate(snapshot, seed), self._deadline_s)
         return _checked(work)
 
@@ -129,7 +125,7 @@ class GuardedRegistry:
         """Build a policy; a guarded one is kept, so that its timeouts are remembered.
 
         The core builds policies on its thread, so no policy is tried here. If a policy was tried
-        before, that object is used, and its `build` is not called again.
+        before, that object is used.
 
         Raises ValueError if the specification is invalid.
         """
@@ -145,21 +141,14 @@ class GuardedRegistry:
         return policy
 
     def build_apart(self, spec: PolicySpec) -> Policy:
-        """Build a policy that shares nothing with any other; a user's policy gets its own guard.
-
-        Raises ValueError as `build` does.
-        """
+        """Build a policy that shares nothing with others, with its own guard. Raises ValueError."""
         policy = policies.build(spec)
         if not _is_of_a_user(spec):
             return policy
         return GuardedPolicy(spec.name, policy, self._deadline_s)
 
     def try_out(self, spec: PolicySpec, within_s: float = TRIAL_S) -> None:
-        """Try a policy that is about to be set; on any thread but the core's.
-
-        Raises ValueError if the specification is invalid, or a user's policy fails on a small
-            cluster.
-        """
+        """Try a policy that is about to be set; on any thread but the core's. Raises ValueError."""
         policy = self.build_apart(spec)
         if not isinstance(policy, GuardedPolicy):
             return
@@ -181,10 +170,7 @@ class GuardedRegistry:
             self.try_out(spec)
 
     def begin_with(self, spec: PolicySpec) -> None:
-        """Try the policy with which the process starts; if it fails, the substitute decides.
-
-        Its file may have changed since the policy was set.
-        """
+        """Try the first policy, because its file may have changed; log if it fails."""
         try:
             self.try_out(spec)
         except ValueError as error:

@@ -47,10 +47,7 @@ class EndlessError(TimeoutError):
 
 
 def load_file(path: str) -> list[str]:
-    """Add the policies of a file to the registry; return their names.
-
-    Raises PluginError; then nothing of the file is added.
-    """
+    """Add all policies of a file to the registry, or raise PluginError; return their names."""
     origin = os.path.realpath(path)
     try:
         read_regular(origin, BYTES_MAX)

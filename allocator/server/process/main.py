@@ -82,8 +82,7 @@ class Server:
     def __init__(self, loaded: Loaded, compilation: Compilation, link: Link) -> None:
         """Build all parts and listen; calls are served from `start` on.
 
-        Raises ListenError or OSError if an address cannot be listened on, or the journal cannot be
-            written, StateError if the state directory cannot be used.
+        Raises OSError about an address or the journal, StateError about the state directory.
         """
         config = loaded.config
         # Load modules now, because later there may be no file descriptor left.
@@ -243,7 +242,6 @@ def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
     """Serve until SIGTERM or SIGINT; return the exit code.
 
     `load`: reads the configuration again, on SIGHUP.
-    `loaded`: the configuration.
     `note`: a note for the operator, to be logged.
     """
     begun_s = time.monotonic()
@@ -389,8 +387,8 @@ class SignalInbox:
     def wait(self, timeout_s: float) -> bool:
         """Wait for a signal; return whether to reload the configuration.
 
-        The timeout is needed: if the system delivers a signal to another thread, this one does not
-        wake up, and handles the signal after the timeout.
+        If the system delivers a signal to another thread, this one handles it only after the
+        timeout.
         """
         with suppress(queue.Empty):
             self._any.get(timeout=timeout_s)

@@ -54,10 +54,7 @@ def merged(old: Loaded, new: Loaded) -> Loaded:
 
 
 def read_again(load: Callable[[], Loaded], operators: Operators) -> bool:
-    """Read the configuration, and apply it if all of it is valid; return whether it was.
-
-    One log line reports the result.
-    """
+    """Read the configuration, and apply it if all of it is valid; return whether it was applied."""
     known = dict(POLICIES)
     try:
         old = operators.loaded

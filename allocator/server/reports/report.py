@@ -591,10 +591,9 @@ def _roles(state: State) -> RoleRows:
 def write_clients(
     state: Report, score: Floats, role: str, fair: Report | None = None
 ) -> list[pb.Share]:
-    """Write the clients of a role and its descendants, the largest share first.
+    """Write the clients of a role (empty: all) and its descendants, the largest share first.
 
     `score` (n,): of each client of the report.
-    `role`: empty: all.
     `fair`: report of an allocation from scratch with the same clients; None: not computed.
     """
     fair_share = np.full(len(state.share), np.nan) if fair is None else fair.share

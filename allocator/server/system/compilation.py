@@ -84,10 +84,7 @@ def load(part: str = "") -> None:
 
 
 def load_cached() -> None:
-    """Load all loops in the calling thread if they are cached; a `Compilation` loads the rest.
-
-    This takes about a second, and does not change the progress that `Compilation` reports.
-    """
+    """Load all loops in about a second if they are cached; a `Compilation` loads the rest."""
     if loop_cache.is_off() or not loop_cache.is_complete():
         return
     tolerate_cache_errors()
@@ -170,10 +167,7 @@ class Compilation:
             self._fail(str(error))
 
     def look(self) -> None:
-        """Check on the children; when all are done, load what they compiled.
-
-        After a failure, retry when the pause is over.
-        """
+        """Check on the children; when all are done, load the loops. Retry after a failure."""
         if self.state == "failed" and time.monotonic() >= self._due_s:
             self.state, self.done, self._begun_s = "compiling", 0, time.monotonic()
             self.start()

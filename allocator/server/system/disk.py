@@ -64,10 +64,7 @@ def set_aside(path: Path) -> Path:
 
 
 def lock(path: str | Path) -> int | None:
-    """Take a lock that ends with the process, or with the descriptor; None: another has it.
-
-    Raises OSError.
-    """
+    """Lock a file until the process ends or closes it; None: another has it. Raises OSError."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     file = os.open(path, flags, 0o600)
     try:

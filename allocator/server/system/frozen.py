@@ -30,9 +30,8 @@ _FILES_MAX = 1 << 20
 def frozen(make: Callable[[], Iterator[bytes]]) -> Generator[bytes]:
     """Let a child process produce pieces from the current state; any thread may read them.
 
-    The child ends when the last reference to the iterator is dropped.
-
-    Raises OSError: at once if no child can be made, later if the child fails.
+    The child ends when the last reference to the iterator is dropped. Raises OSError, at once if no
+    child can be made, later if the child fails.
     """
     reads, writes = os.pipe()
     try:

@@ -57,10 +57,7 @@ def apart(
 
 
 def wait_for(thread: threading.Thread, who: str, what: str, within_s: float) -> None:
-    """Wait until a thread ends or has used its time; log what is waited for.
-
-    Only the thread's own time counts, without compilation or waiting for it.
-    """
+    """Wait until a thread ends or has used its own time, without compilation; log the wait."""
     own_s, begun_s, said_s = 0.0, time.monotonic(), PATIENCE_S
     while thread.is_alive() and own_s < within_s:
         before_s = time.monotonic()

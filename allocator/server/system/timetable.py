@@ -52,12 +52,10 @@ class Window(NamedTuple):
 
 
 def read(texts: Mapping[str, str], now_ms: int | None) -> Schedule | None:
-    """Read a schedule in operators' syntax; None if all texts are empty.
+    """Read a schedule in operators' syntax; None if all texts are empty. Raises ScheduleError.
 
     `texts`: by the names of the options, as `options` returns them.
     `now_ms`: the start of times such as ``+2h``; None: these are invalid.
-
-    Raises ScheduleError.
     """
     from_, until, every, for_, zone = (texts.get(name, "") for name in OPTIONS)
     if not (from_ or until or every or for_):

@@ -19,11 +19,7 @@ Dealt: TypeAlias = tuple[report.Report, report.Report]
 
 
 def write_shadow_report(books: FollowedBooks, ask: Ask, *, fair: bool) -> pb.GetShadowResponse:
-    """Write the results, on any thread.
-
-    `ask`: reads from the books.
-    `fair`: also compute what each policy would give if it allocated the cluster from scratch.
-    """
+    """Write the results, on any thread; `fair`: also compare allocations from scratch."""
 
     def read() -> tuple[report.Report, PolicySpec | None, Copied | None]:
         allocator = books.allocator

@@ -35,10 +35,7 @@ def of_config(config: Config) -> Iterator[pb.StatusWarning]:
 
 
 def of_books(books: FollowedBooks, state: Report) -> Iterator[pb.StatusWarning]:
-    """Warn of problems with the session, the policy, the loops, the journal and the books.
-
-    On the thread that owns the books. `state`: of this moment.
-    """
+    """Warn of the session, policy, loops, journal and books; on the thread that owns the books."""
     yield from _following(books)
     yield from _loops(books.figures.loops)
     yield from _session(books)
@@ -156,7 +153,6 @@ def of_settings(
 ) -> Iterator[pb.StatusWarning]:
     """Warn of probable mistakes in rules, and of settings that cannot be saved.
 
-    `settings`: the rules in force.
     `state_problem`: why operators' settings cannot be saved; empty if they can.
     """
     if state_problem:

@@ -234,10 +234,7 @@ class Views:
         return explain.explain(picture, kind, name, told, goes_on)
 
     def planned(self, changes: Sequence[KeptChange], *, prune: bool) -> Applied:
-        """Compute the settings after several changes; between two records.
-
-        Raises EventError if one of them is not possible.
-        """
+        """Compute the settings after several changes; between two records. Raises EventError."""
         mine, base = self.operators, Base.of(self.operators.loaded.config)
         now, limits, now_ms = self.books.allocator.settings, self.books.session_limits, self.now_ms
         return applied(changes, now, base, mine.overlay, limits, now_ms=now_ms, by="", prune=prune)

@@ -46,10 +46,7 @@ class KnownHosts:
     """Answers only requests for known host names."""
 
     def __init__(self, app: ASGIApp, names: Iterable[str]) -> None:
-        """Wrap an application.
-
-        `names`: known names, beside addresses, names without a dot, and this machine's name.
-        """
+        """`names`: known names, beside addresses, names without a dot, and this machine's name."""
         self._app = app
         self._names = {_plain(each) for each in (*names, socket.gethostname())}
 
@@ -174,11 +171,7 @@ class HttpServer:
         routes: Iterable[BaseRoute],
         names: Iterable[str] = (),
     ) -> None:
-        """Serve on separate threads.
-
-        `listener`: listens already.
-        `names`: accepted host names, as for `KnownHosts`.
-        """
+        """Serve a socket that listens already; `names`: as for `KnownHosts`."""
         app = Starlette(
             routes=list(routes),
             middleware=[

@@ -126,7 +126,6 @@ def mend_event(name: str, message: Any, role_depth: int) -> Marks:  # noqa: ANN4
 def bare(name: str, message: Any, error: Exception) -> bool:  # noqa: ANN401
     """Remove the sender's own statements from an event, in place; return whether it had any.
 
-    `name`: the event's field.
     `error`: why the event was rejected with them.
     """
     dropped = [field for field in _WORDS.get(name, ()) if _is_set(message, field)]

@@ -80,10 +80,7 @@ def _write_column(column: Column, message: journal_pb2.JournalColumn, arrays: li
 
 
 def head(start: journal_pb2.JournalRecord, kept: object) -> Iterator[journal_pb2.JournalRecord]:
-    """Yield the records that a file starts with, lazily.
-
-    `kept`: the core's state; it must not change until all records are made.
-    """
+    """Yield the first records of a file, lazily; until then `kept`, the state, must not change."""
     yield start
     yield from write_checkpoint(to_columns(kept))
 
@@ -173,12 +170,9 @@ def _decompress(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def read_checkpoint(pieces: Iterable[bytes], end: Mark) -> Column:
-    """Read a checkpoint.
+    """Read a checkpoint from the contents of its records.
 
-    `pieces`: the contents of its records.
-    `end`: the mark that it must have.
-
-    Raises CheckpointError if it is invalid, or of a later version.
+    Raises CheckpointError if it is invalid, of a later version, or its mark differs from `end`.
     """
     plain = _Plain(pieces)
     length = bytearray(_LENGTH.size)
@@ -250,7 +244,6 @@ def write_snapshot(
 
     `start`: the record of the core's setup.
     `copied`: a copy of `Sidecar.kept`.
-    `substitute`: decides if a policy fails.
     `pseudonyms`: whether to replace names, see `allocator.core.checkpoint.renaming`.
     """
     settings, limits = read_start(start.start)

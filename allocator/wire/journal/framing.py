@@ -83,9 +83,7 @@ def _length_checksum(length: int) -> int:
 def read_records(
     file: BinaryIO, torn: Callable[[Torn], None] | None = None
 ) -> Iterator[journal_pb2.JournalRecord]:
-    """Read the records of a file, up to where it was cut off.
-
-    `torn`: called with the record that was cut off, if any.
+    """Read the records of a file, up to where it was cut off, which is reported to `torn`.
 
     Raises JournalError if the file is not a journal of a readable version, or is damaged.
     """

@@ -66,11 +66,9 @@ def replay(
     build_policy: Callable[[PolicySpec], Policy],
     substitute: Policy | None = None,
 ) -> Iterator[Replayed]:
-    """Replay a journal with a new sidecar, and yield its answers.
+    """Replay a journal (one file, or several consecutive ones) with a new sidecar; yield answers.
 
-    `records`: those of one file, or of several consecutive ones.
-    `build_policy`: the sidecar's registry.
-    `substitute`: decides if a policy fails.
+    `build_policy`: the sidecar's registry; `substitute`: decides if a policy fails.
 
     Raises JournalError if the records do not start with the core's setup, or a checkpoint is
         invalid.
@@ -94,8 +92,6 @@ class Replay:
     ) -> None:
         """Start empty.
 
-        `build_policy`: the sidecar's registry.
-        `substitute`: decides if a policy fails.
         `check`: whether to compare answers and states with the recorded ones.
         `make`: makes allocators; called like the class.
         """
@@ -332,10 +328,7 @@ def _tell(
     answered: journal_pb2.JournalAnswered,
     begun: Steps[list[Answer]] | None,
 ) -> list[Answer]:
-    """Apply a record, or the rest of a request that was begun.
-
-    Raises EventError if an operator's change is not possible.
-    """
+    """Apply a record, or the rest of a request that was begun. Raises EventError."""
     match record.WhichOneof("record"):
         case "opened":
             number = sidecar.open()

@@ -34,7 +34,7 @@ class Greeting:
 
 
 def read_hello(message: pb.Hello) -> Greeting:
-    """Read the caller, and its master's allocator options.
+    """Read the caller and its master's allocator options.
 
     Raises WireError: VERSION if the module's protocol version differs, otherwise VALUE.
     """
@@ -42,10 +42,7 @@ def read_hello(message: pb.Hello) -> Greeting:
 
 
 def read_caller(message: pb.Hello) -> Greeting:
-    """Read only the caller's identity, so that it can be rejected before the rest is read.
-
-    Raises WireError as `read_hello` does.
-    """
+    """Read only the caller's identity, so that it can be rejected before the rest is read."""
     if message.protocol_version != PROTOCOL_VERSION:
         spoken = f"is {message.protocol_version}; this sidecar speaks {PROTOCOL_VERSION}"
         code = pb.ErrorCode.ERROR_CODE_VERSION

@@ -44,11 +44,9 @@ class Sidecar:
         *,
         sessions_before: int = 0,
     ) -> None:
-        """Start without a session.
+        """Start without a session; the first one gets the number after `sessions_before`.
 
         `new_allocator`: makes an allocator that uses, and changes, the given settings.
-        `welcome`: sent to modules.
-        `sessions_before`: number of earlier sessions; the first session gets the next number.
         """
         self.allocator = new_allocator(settings)
         self.counts = SessionCounts()

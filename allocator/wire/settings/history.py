@@ -49,10 +49,7 @@ class History:
         return History(_latest((*self.changes, made)), made.number)
 
     def replaced_by(self, number: int) -> list[pb.KeptChange]:
-        """Return the changes that restore the settings that a change replaced.
-
-        Raises LookupError if the change does not exist, or not all that it replaced is known.
-        """
+        """Return the changes that undo a change. Raises LookupError if these are not all known."""
         if not 0 < number <= self.last:
             known = f"the latest is {self.last}" if self.last else "nothing was changed yet"
             raise LookupError(f"number = {number}: there is no such change; {known}")

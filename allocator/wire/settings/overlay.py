@@ -55,10 +55,7 @@ class Overlay:
         self.changes: dict[Key, KeptChange] = {}
 
     def note(self, kept: KeptChange, configured: Container[Key]) -> None:
-        """Record a change; the removal of something that is not configured leaves no entry.
-
-        `configured`: the keys of configured rules, and of a configured shadow policy.
-        """
+        """Record a change; the removal of something that is not `configured` leaves no entry."""
         key = kept.key
         self.changes.pop(key, None)
         if not kept.change.takes_back or key in configured:

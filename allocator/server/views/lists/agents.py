@@ -71,10 +71,7 @@ def candidates(allocator: Allocator, request: pb.ListAgentsRequest) -> Candidate
 
 
 def choose(found: Candidates, request: pb.ListAgentsRequest) -> tuple[list[int], int]:
-    """Choose handles, in order of their names, and count the others; on any thread.
-
-    Raises as `candidates` does.
-    """
+    """Choose handles, in order of their names, and count the others; on any thread."""
     most, info = most_of(request.limit), found.info
     handles: list[int] = np.flatnonzero(found.wanted).tolist()
     if request.names:
@@ -136,7 +133,7 @@ class AgentsCopy(NamedTuple):
 def copy(
     allocator: Allocator, handles: Iterable[int], infos: Sequence[AgentInfo | None]
 ) -> AgentsCopy:
-    """Copy the rows of those of some agents that still exist; on the books' thread.
+    """Copy the rows of some agents, if these still exist; on the books' thread.
 
     `infos`: the agents' information from when they were chosen.
     """

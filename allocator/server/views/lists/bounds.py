@@ -46,10 +46,7 @@ def named(
     names: Collection[str],
     of: Callable[[_Info], tuple[str, str]],
 ) -> set[int]:
-    """Find the handles of the objects with these names; `of` returns the names of one.
-
-    Raises UnknownSubjectError for the first name without an object.
-    """
+    """Find the handles of objects by one of their names (`of`). Raises UnknownSubjectError."""
     known = {handle: of(info) for handle, info in enumerate(infos) if info is not None}
     wanted = set(names)
     found = {handle for handle, mine in known.items() if not wanted.isdisjoint(mine)}

@@ -71,7 +71,7 @@ class Latest(Generic[_T]):
         self._found: tuple[float, _T] | None = None
 
     def get(self) -> _T | None:
-        """Return the latest result, refreshed if it is old; None: nothing yet.
+        """Return the latest result, refreshed if it is old, or None.
 
         While another thread refreshes it, or the books are busy, return the previous result.
         """
