@@ -150,7 +150,6 @@ class Barring:
     `reserved`: as `no_room`, but with those that only others may use they would make an offer.
     `minimum`: tasks fit there, but not enough of them for an offer.
     `filtered`: a filter covers what could be offered.
-    `bounded`: quotas leave too little.
     """
 
     open: Bools

@@ -76,11 +76,8 @@ _RESUME = "wait: the master recovers from a failover, and then resumes by itself
 class BlockerFindings:
     """The findings about a client.
 
-    `blockers`: the most important first.
-    `open`: number of agents that nothing blocks.
     `largest_free` (R,), in thousandths: what is free on the agent that comes nearest to a task;
     zeros if there is none.
-    `largest_agent`: handle of that agent; 0 if there is none.
     `declined_whole`: number of whole agents that the client declined since it last accepted.
     """
 

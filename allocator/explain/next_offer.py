@@ -78,7 +78,6 @@ class Held(NamedTuple):
     `column_of_kind` (K,), `plain_kind` (R,): as in the books.
     `topic` (C,): each client's row of `ends`; -1: none.
     `ends` (T, BUCKETS): number of tasks that ended, by duration.
-    `interval_ms`: time between the last two full cycles.
     """
 
     part: int
@@ -391,7 +390,6 @@ class _Lives(NamedTuple):
 
     `surviving` (T, BUCKETS): fraction that lasts longer than the lower edge of each bucket.
     `last` (T,): the bucket of the longest known duration.
-    `topic` (C,): the topic of each client.
     """
 
     surviving: Floats

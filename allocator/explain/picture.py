@@ -90,7 +90,6 @@ class ClientRows:
     """The clients by row.
 
     `subscribed`, `suppressed` (C,): as in `ClientTable`; `active` (C,): whether the framework is.
-    `live` (C,): whether the client may be offered something.
     `changed_ms` (C,): when it was last suppressed or revived.
     `inactive_ms` (C,): when its framework was last activated or deactivated.
     `offered_ms` (C,): when a cycle last decided to offer it something; 0: never.
@@ -121,13 +120,11 @@ class ClientRows:
 class Subject:
     """A client to be explained.
 
-    `rule`: its requirements on agents.
     `excluded` (A,): agents from which it is excluded, by handle.
     `told` (A,): those of them from which the master's offer constraints exclude it.
     `late` (A,): those of them that are drained before its tasks would end.
     `lasts_ms`: p95 of the durations of its tasks that `late` is based on; 0: unknown.
     `filter_agent`, `filter_expires_ms` (n,): its filters in force.
-    `filters`: the number of its filters.
     `unfit`: resources that it requests and no agent has.
     `ends_within_ms`: p95 of the durations of tasks of its topic; None: unknown.
     """
@@ -159,19 +156,16 @@ class Picture:
     """A copy of the books.
 
     `resources`: R names; `counted` (R,); `total` (R,), in thousandths.
-    `constraints`: operators' rules.
     `policy_error`: why the substitute decided the last cycle; empty if the policy did.
     `snapshot`: the snapshot with which a full cycle would start; None if no client can be served.
     `bound_paths`: paths of the roles of the first rows of the snapshot's bounds.
     `caps`: caps inside roles; their bounds are the next rows.
     `traits`: the agents' traits that rules examine, by handle.
     `agent`: the agent in question; 0 if none.
-    `holdings`: holdings on that agent.
     `left_out`: number of clients of the role that are not among the subjects.
     `set_aside`: pairs (name, ignored input) of the first frameworks, or of the agent.
     `asked`: requests to leave agents: to the frameworks, or on the agent.
     `used` (C, R), in thousandths: average holdings; None: no averages are kept.
-    `collecting`: what each client's gang collects.
     `resting`: by client, the time in ms until which its gang must not begin to collect.
     `held`: the basis of forecasts; None: there is nothing to forecast.
     `budgets`: all budgets, and what is left of them.

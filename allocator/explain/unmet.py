@@ -92,7 +92,6 @@ class Unmet:
     """Demand that does not fit.
 
     `amounts` (dict of str to (R,)), in thousandths: by role, of its own clients.
-    `clients`: number of clients with such demand.
     `agents` (dict of str to int): number of missing agents, by the name of their shape.
     `common`: resources that agents have and that count towards shares.
     """

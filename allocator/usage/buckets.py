@@ -61,7 +61,6 @@ class Bucket:
         time.
     `held`: for each of `BY`: what is used and offered, by name.
     `names`: for each of `BY`: the names that are kept; all others count as `OTHERS`.
-    `titles`: names of frameworks by id.
     """
 
     span_ms: int = 0

@@ -44,7 +44,6 @@ class FileFound:
 
     `file`: its number among the files of the process that wrote it.
     `cut_off_at`, `cut_off_bytes`: offset and size of an incomplete last record, if any.
-    `damage`: why the rest was skipped; empty if nothing was.
     """
 
     path: str

@@ -67,8 +67,6 @@ class CoreLoop:
     """The core's thread and its queue.
 
     `started_s`: when the process began, by the monotonic clock.
-    `commands`: the queue of work for the core's thread.
-    `feed`: sends all records to followers.
     `last_batch_s`, `heard_s`: time of the latest batch of a master, since 1970 and by the monotonic
         clock; 0: none yet.
     `after_message`: called with the allocator on the core's thread, after each message is answered.

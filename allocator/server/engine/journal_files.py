@@ -34,7 +34,6 @@ FILES_MAX = 1000
 class Keeping(NamedTuple):
     """Limits on the files to keep.
 
-    `bytes_max`: maximum size of a file.
     `files`: number of files that are kept at any size; more are kept while the total size is at
         most that of this number of full files. 1: only the current file.
     `keep_s`: files last written longer ago are removed; 0: never.
@@ -139,7 +138,6 @@ class Journal:
     failure, an unnamed file takes the place of the previous one.
 
     `errors`: number of failures to write; after each, the journal is off for `RETRY_S`.
-    `failure`: the last error.
     """
 
     def __init__(

@@ -17,7 +17,6 @@ RECENT_MAX = 1024
 class Durations:
     """Durations by bucket.
 
-    `bounds_s`: upper bounds of the buckets, ascending.
     `buckets`: counts per bucket; the last one is for durations above all bounds.
     """
 

@@ -72,7 +72,6 @@ class PlanReport(NamedTuple):
 
     `session`, `policy`: those that the plan is for.
     `ago_s`: time since the problem was copied.
-    `took_s`: duration of the computation.
     `said`: a plan, or why there is none.
     """
 

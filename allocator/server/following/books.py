@@ -58,15 +58,11 @@ Connect = Callable[[], Iterator[pb.FollowResponse]]
 class Lag:
     """How far the books are behind the deciding process.
 
-    `restarts`: how often following restarted from a checkpoint.
-    `connected`: whether the stream is open.
     `heard_s`: time of the last message, by the monotonic clock.
     `delay_s`: time from the writing of the latest records until they were in the books; the maximum
         of the values by the deciding process's clock and by this host's.
     `applied_s`: when the latest message was applied, by the monotonic clock.
     `busy_s`: processor time used for following.
-    `verified`: number of cycles that were decided again here.
-    `differences`: number of these that had another result.
     """
 
     restarts: int = -1
@@ -96,11 +92,8 @@ class FollowedBooks:
 
     `figures`, `settings`: the latest figures and settings of the deciding process; empty before the
         first message.
-    `lag`: how far the books are behind.
     `may_work`: set when the compiled loops are loaded; until then only empty books are followed.
-    `shadow`: the shadow policy.
     `planner`: makes plans; None if this process must not make any.
-    `relay`: followers of these books.
     `source`: the address that is followed; empty: the deciding process on this machine.
     `account`: counts usage over time, if set; see `account_by`.
     """

@@ -193,7 +193,6 @@ class Fairness:
 class FairnessCounts:
     """The cost of computations since the process started.
 
-    `done`: number of computations; `failed`: how often the policy failed.
     `total_s`, `last_s`: time that all of them took, and the last one.
     `processor_s`: processor time of the cheaper one of the last two, because a single one may
         include one-time costs, such as loading loops.

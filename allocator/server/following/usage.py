@@ -32,11 +32,7 @@ _log = structlog.get_logger()
 
 
 class Totals(NamedTuple):
-    """Integrals since this process began to follow, including those of the same hour before.
-
-    `parts`: by resource and part.
-    `roles`: by role, resource and part.
-    """
+    """Integrals since this process began to follow, including those of the same hour before."""
 
     parts: Counter[tuple[str, Part]]
     roles: Counter[tuple[str, str, Part]]

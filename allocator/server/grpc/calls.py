@@ -24,7 +24,6 @@ REQUEST_S = 10.0
 class Bounds(NamedTuple):
     """The limits of one kind of call.
 
-    `places`: maximum number of concurrent calls.
     `whole_s`: maximum duration of a call; 0: unlimited.
     `piece_s`: time in which the caller must take each piece of an answer; 0: unlimited.
     `newest`: if no place is left, end the oldest call to make room for the new one.

@@ -60,7 +60,6 @@ class Family(Generic[S]):
 
     `name`: without `PREFIX` and Prometheus's suffixes.
     `text`: help for operators.
-    `numbers`: returns its numbers.
     """
 
     kind: str

@@ -148,8 +148,6 @@ class Scrape:
 
     `cycle_buckets`: upper bounds in seconds, each with the number of cycles that took at most as
         long.
-    `in_session`: whether a master has a session.
-    `age_s`: age of the data.
     """
 
     report: Report

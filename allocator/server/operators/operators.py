@@ -83,7 +83,6 @@ class Operators:
     On the core's thread only: `loaded`, the configuration; `base`, its settings for the core;
     `overlay`, operators' settings; `holding`, the core's rules by calendar (`calendar.for_core`).
 
-    `scheduled`: all rules by calendar.
     `history`: recent changes, except those by the calendar.
     `reloads`: number of reloads of the configuration, by result (``done``, ``refused``).
     `changes`: number of changes of any of these.

@@ -59,7 +59,6 @@ from allocator.v1 import settings_pb2 as pb
 class Client(NamedTuple):
     """A framework in a role.
 
-    `role`: its path.
     `framework`: its handle, which is the same for all its roles.
     `request`: whether its REQUEST call states a demand.
     """

@@ -16,7 +16,6 @@ from allocator.explain import agent_name
 class AgentRows(NamedTuple):
     """A copy of n agents.
 
-    `name`: host names, or ids.
     `on` (n,): whether the agent may be offered: it is active, and on the whitelist.
     `capacity`, `used`, `offered` (n, R), in thousandths; offered amounts are not used.
     `counted` (R,): resources that count towards shares.

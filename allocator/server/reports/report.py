@@ -179,10 +179,8 @@ def _overdue(allocator: Allocator, reached: Bools) -> Overdue:
 class GangCounts:
     """Gangs that wait for room.
 
-    `collecting`: those for which room is kept.
     `too_large`: those that did not fit even on empty agents when their turn came.
     `kept` (R,), in thousandths: free amounts kept for collecting gangs.
-    `starts`: a copy of the outcomes of forecasts.
     """
 
     collecting: int
@@ -210,7 +208,6 @@ COMMON_MAX = 24
 class ClientRows:
     """The n clients.
 
-    `framework`, `role` (n,): handles.
     `info`: None if the framework holds something but was not added yet.
     `held`, `offered`, `demand` (n, R), in thousandths; `active`, `suppressed` (n,).
     `used` (n, R), in thousandths: held on average; None: no averages are kept.
@@ -273,7 +270,6 @@ class AsideCounts:
     """Frameworks and agents whose input is set aside now.
 
     `frameworks`: without those whose only entry is a demand that no agent can meet.
-    `reasons`: all rows, by reason.
     `example`: name or id of one of the frameworks; else the host of an agent.
     """
 
@@ -289,7 +285,6 @@ class UnfitCounts:
 
     `example`: name or id of one of the frameworks.
     `names`: a few resources that it asks for and no agent has.
-    `resources`: those that agents have.
     """
 
     frameworks: int = 0
@@ -306,7 +301,6 @@ class Report:
     `total` (R,), in thousandths: capacity of all agents.
     `common` (R,): resources that most agents have; frameworks and roles have series of these.
     `asked`: clients asked to leave agents, the longest waiting first.
-    `now_ms`: the session's clock.
     """
 
     policy: PolicySpec

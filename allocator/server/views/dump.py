@@ -28,7 +28,6 @@ class StateCopy:
     `agents` (n,): handles; the rows of the next five.
     `active`, `whitelisted`, `drained` (n,); `capacity`, `agent_held` (n, K), in thousandths.
     `holding_client` (H,): (framework, role) as in the report.
-    `holding_agent` (H,): handles.
     `holding_since_ms` (H,): since when something is on offer.
     `holding_held`, `holding_offered` (H, K), in thousandths.
     """

@@ -29,8 +29,6 @@ class ModuleFigures:
         itself; the offers in these.
     `fallback_since_ms`, `fallback_until_ms`: the last time span in which the module decided itself,
         on its clock; since 0: never; until 0: it still does.
-    `ends`: sessions and attempts that ended, by how.
-    `outcomes`: decisions, by reason.
     `round_trip_p50_us`, `round_trip_p99_us`, `round_trip_max_us`: time from a batch to its answer.
     `set_aside`: inputs of frameworks and agents that the module ignored.
     `barren_intervals`: consecutive intervals in which a responding sidecar did not offer resources

@@ -88,7 +88,6 @@ class MoveRun:
     """Adjacent holds, transitions and releases of few rows.
 
     `start`: position of the first event in the batch.
-    `names`: the fields of the events.
     """
 
     def __init__(self, start: int) -> None:

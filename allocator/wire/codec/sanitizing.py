@@ -41,11 +41,7 @@ def set_aside_of(allocator: Allocator, name: str, message: Any) -> Told | None: 
 
 
 class Mark(NamedTuple):
-    """A repair.
-
-    `field`: one of `FIELDS`.
-    `text`: what was wrong with the value, and what replaces it.
-    """
+    """A repair; `text`: what was wrong with the value, and what replaces it."""
 
     field: str
     text: str

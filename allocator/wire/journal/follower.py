@@ -33,8 +33,6 @@ class Difference:
 
     `record`: number of the record, counted from 1 for the sidecar's first; for a checkpoint, of the
         last record before it.
-    `session`: session of the record.
-    `reason`: the difference, as text.
     `dissent`: for a cycle that the policy decides differently here; the books stay valid. None: the
         books differ, or can no longer follow.
     """
@@ -54,7 +52,6 @@ class Follower:
 
     `sidecar`: None before the first checkpoint, and when the books differ from the other sidecar's;
         then the follower needs another checkpoint.
-    `verified`: number of cycles that were decided again.
     """
 
     def __init__(

@@ -47,7 +47,6 @@ class Torn(NamedTuple):
     """A record that the file does not have completely, because the process ended while writing it.
 
     `position`: byte at which the record starts.
-    `length`: number of its bytes that the file has.
     """
 
     position: int

@@ -88,7 +88,6 @@ def _read_options(message: pb.AllocatorOptions) -> Options:
 class SnapshotPart(NamedTuple):
     """A part of a chunk that is one event.
 
-    `field`: its field in the chunk.
     `read`: makes the event from the message.
     `name`: the event's field in a batch if it contains frameworks' or agents' input; otherwise
         empty.

@@ -56,10 +56,8 @@ from allocator.wire.session.session_start import (
 class SessionCounts:
     """Totals over all sessions.
 
-    `messages`: messages from modules, of any kind.
     `reclaims`: requests to leave agents by the last cycle over all agents, per framework and agent.
     `policy_errors`: cycles that the substitute decided because the policy failed.
-    `policy_error`: the latest failure.
     `events`: by field name in `Event`, such as ``release``.
     `outcomes`: by reason, such as ``offered`` or ``filtered``.
     `errors`: errors sent, by code, such as ``value``.
@@ -148,14 +146,12 @@ class SidecarSession:
     """One module's session.
 
     `greeting`: the caller, after its hello.
-    `sequence`: number of the last applied batch.
     `clock_ms`: the module's clock, as last reported.
     `failure`: the defect of the sidecar that ended the session.
     `mended`: fields whose values were repaired, with the first fault.
     `asides`: the latest changes to set-aside input; the server removes those that it has reported.
     `asides_told`: number of all such changes.
     `defects`: defects in handling frameworks' or agents' input; removed like `asides`.
-    `figures`: the module's latest report about itself; older modules send none.
     """
 
     def __init__(

@@ -28,10 +28,7 @@ class Replaced(NamedTuple):
 
 
 class History:
-    """The latest changes, by number. Immutable: `with_change` makes a copy.
-
-    `last`: number of the latest change; 0: none was made yet.
-    """
+    """The latest changes, by number. Immutable: `with_change` makes a copy."""
 
     def __init__(self, changes: Sequence[pb.PastChange] = (), last: int = 0) -> None:
         self.changes = tuple(changes)

@@ -43,7 +43,6 @@ STATES: Mapping[str, Callable[[State], Bools]] = {
 class Candidates(NamedTuple):
     """The agents to choose from.
 
-    `info`: by handle.
     `wanted` (A,): those that match the request, apart from names and attributes.
     """
 
@@ -113,7 +112,6 @@ class AgentsCopy(NamedTuple):
     `flags`: by state, (n,); `unavailable_from_ms`, `unavailable_for_ms` (n,).
     `of_agent` (H,): index of each holding's agent.
     `framework`, `role` (H,): handles; `held`, `offered` (H, R), in thousandths.
-    `frameworks`: those with holdings, by handle; `paths`: the roles.
     """
 
     rows: agent_rows.AgentRows

@@ -20,7 +20,6 @@ STATES = ("active", "inactive", "suppressed", "paused", "waiting")
 class FrameworksCopy(NamedTuple):
     """The frameworks to choose from, and their rows.
 
-    `info`, `active`: by handle.
     `fitting`: handles of those in the requested role and on the requested agent.
     """
 

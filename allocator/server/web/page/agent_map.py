@@ -25,7 +25,6 @@ class MapCell(NamedTuple):
     `name`: of the agent, or of the first and the last one.
     `used`, `least`, `most`: fraction in use, 0 to 1: average, minimum and maximum.
     `offered`: average fraction on offer, in addition.
-    `off`: number of agents that are not offered.
     """
 
     first: int
@@ -51,7 +50,6 @@ class AgentMap(NamedTuple):
     """The n agents in natural order of their names, and how full each is.
 
     `resource`: the resource shown; empty: each agent's fullest resource.
-    `resources`: the resources that can be shown.
     `used`, `offered` (n,): fractions in use, and on offer in addition, 0 to 1.
     `on` (n,): whether the agent may be offered.
     """

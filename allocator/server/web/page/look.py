@@ -43,7 +43,6 @@ class Look:
     `taken_s`: seconds since 1970.
     `shares`: without fair shares.
     `cycle_counts`: cycles by duration, up to each bound; the last: longer.
-    `shadow`: None without a shadow policy.
     """
 
     taken_s: float

@@ -202,7 +202,6 @@ LISTED_MAX = 500
 class Shown(NamedTuple):
     """Some of many rows.
 
-    `more`: number of rows that are not shown.
     `largest`: the largest share of the rows, for bars; not 0.
     `hidden`: describes the clients that are not shown; several may be of one framework.
     """
