@@ -5,9 +5,9 @@ core adopts a plan between two commands, as an event that is recorded; until the
 previous plan. A plan that takes longer than its budget is *late*: it is counted and logged, but
 cycles do not wait for it.
 
-Only for the first plan of a session or a policy does the first cycle with something to grant wait,
-because grants by the policy's own filling cannot be undone. The core's thread waits with it: once,
-for at most `first_wait_s`, and only if there is an observer that can plan.
+The first cycle of a session or policy with something to grant waits for its plan, because grants by
+the policy's own filling could not be undone. The core's thread waits with it: once, for at most
+`first_wait_s`, and only if there is an observer that can plan.
 """
 
 import queue
