@@ -1,4 +1,1 @@
-"""Commands that call a running sidecar.
-
-Start with `connection`.
-"""
+"""Commands that call a running sidecar. Start with `connection`."""
