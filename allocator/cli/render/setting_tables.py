@@ -176,7 +176,7 @@ def print_coming(data: dict[str, Any]) -> None:
 
 
 def schedules(data: dict[str, Any]) -> None:
-    print_rows(_SCHEDULES, data["schedules"], "no rule holds by the calendar", ("set by",))
+    print_rows(_SCHEDULES, data["schedules"], "there are no rules by calendar", ("set by",))
 
 
 def _holds(rule: dict[str, Any]) -> str:

@@ -277,7 +277,7 @@ class Journal:
     def _catch_up(self, new: _New, at: int, head_size: int) -> int:
         """Copy some of the records written meanwhile; if none are left, switch to the new file."""
         if self._file is None or self.errors != new.errors:
-            raise OSError("the file before could not be written to its end")
+            raise OSError("the previous file could not be written completely")
         data = os.pread(self._file, min(_COPY, self._size - at), at)
         at += _write_all(new.fd, data)
         # While the lock is held, no record can be added.

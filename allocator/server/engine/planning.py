@@ -244,7 +244,7 @@ class Planning:
         self._is_late = True
         self.counts.late += 1
         _log.warning(
-            "a plan is late; cycles go by the one before, or by none",
+            "a plan is late; cycles use the previous one, if any",
             budget_ms=round(1000 * self._budget_s),
             has_plan=self._loop.allocator.state.plan is not None,
         )

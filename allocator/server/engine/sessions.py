@@ -173,7 +173,7 @@ def unbelieved(holder: Greeting, first: bytes) -> tuple[bool, WireError] | None:
         return None
     name = claim.instance_id if theirs else holder.instance_id
     text = f"instance {name[:100]!r} began in the future, by this sidecar's clock, and another"
-    message = f"{text} master calls; set the clocks right"
+    message = f"{text} master calls; correct the clocks"
     return theirs, WireError(pb.ERROR_CODE_SUPERSEDED, "instance_started_us", message)
 
 
@@ -281,7 +281,7 @@ class SessionLog:
             _log.warning("more words are set aside", session=number, changes=told)
         self._asides[number] = told
         for defect in session.defects:
-            _log.error("the words of a framework or an agent could not be taken", exc_info=defect)
+            _log.error("input of a framework or agent could not be processed", exc_info=defect)
         session.defects.clear()
 
     def forget(self, number: int) -> None:

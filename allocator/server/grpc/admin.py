@@ -142,7 +142,7 @@ class AdminServicer:
                 reject(context, text)
             if request.dry_run:
                 context.abort(code, text)
-            _log.warning("a change is made unjudged: no answer of the observer", call=method)
+            _log.warning("a change is made unchecked: the observer did not answer", call=method)
             return response(change=settings_pb2.Change(warnings=[UNJUDGED]))
 
     def _reset(

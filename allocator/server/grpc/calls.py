@@ -231,6 +231,6 @@ def _asked(
     try:
         request = next(requests)
     except StopIteration:
-        context.abort(grpc.StatusCode.INVALID_ARGUMENT, "no request came; send one")
+        context.abort(grpc.StatusCode.INVALID_ARGUMENT, "no request arrived; send one")
     call.within(0.0)
     return request

@@ -80,7 +80,7 @@ class _Questions:
     def _place(self, context: grpc.ServicerContext) -> Iterator[None]:
         """Take a place for long answers; if none becomes free in time, end the call."""
         if not self._places.acquire(timeout=left_s(context)):
-            text = f"{LONG_MAX} long questions are worked out at a time; ask again"
+            text = f"{LONG_MAX} long queries are answered at a time; ask again"
             context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, text)
         try:
             yield

@@ -82,7 +82,7 @@ class StateDirectory:
         if kept.get("version") != VERSION:
             raise StateError(f"{path} has version {kept.get('version')}; {VERSION} can be read")
         if kept.get("checksum") != _checksum(kept["content"]):
-            raise StateError(f"{path} is broken: its checksum is another one")
+            raise StateError(f"{path} is broken: its checksum is wrong")
         return kept["content"]
 
     def write(self, name: str, content: dict[str, Any]) -> None:

@@ -156,7 +156,7 @@ class Making:
 
         def made(*given: Any, **named: Any) -> _T:  # noqa: ANN401 - any arguments
             if self._overran:
-                raise ValueError(f"{self._text}; mend it, and have the configuration read again")
+                raise ValueError(f"{self._text}; fix it, and reload the configuration")
             try:
                 return _in_time(self._who, lambda: make(*given, **named), BUILD_S)
             except EndlessError:
@@ -178,7 +178,7 @@ def _in_time(who: str, work: Callable[[], _T], within_s: float) -> _T:
     """Run a user's code. Raises EndlessError if it does not return in time."""
 
     def wait(thread: threading.Thread) -> None:
-        threads.wait_for(thread, who, "it to be made", within_s)
+        threads.wait_for(thread, who, "its result", within_s)
 
     found = threads.apart(who, work, wait)
     if found is None:

@@ -192,7 +192,7 @@ class Server:
             return
         if is_full(journal.failure) or isinstance(journal.failure, TakenError):
             return
-        why = reason(journal.failure) if journal.failure else "it could not be begun"
+        why = reason(journal.failure) if journal.failure else "it could not be started"
         mend = "set journal.path to a file that can be, or leave it empty for no journal"
         raise OSError(f"journal {config.journal.path} cannot be written ({why}); {mend}")
 
@@ -324,7 +324,7 @@ def _serve_until_signalled(
         except Exception as error:  # noqa: BLE001 - the process continues and logs it.
             if failure != repr(error):  # log each error once, not every second
                 failure = repr(error)
-                _log.exception("the loops' compilation could not be looked at")
+                _log.exception("the state of the loops' compilation could not be checked")
         observer.look(server.operators.loaded)
         soon = not told or compilation.state in {"compiling", "loading"}
         if compilation.ready and late_s == math.inf:

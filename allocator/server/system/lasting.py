@@ -45,7 +45,7 @@ class LastingThread(threading.Thread):
                 self._work()
             except BaseException as error:  # noqa: BLE001 - no thread may die silently.
                 self._failed = time.monotonic(), f"{type(error).__name__}: {error}"
-                _log.exception("a thread failed and begins again", thread=self.name, in_s=pause_s)
+                _log.exception("a thread failed and restarts", thread=self.name, in_s=pause_s)
             else:
                 return
             if last:

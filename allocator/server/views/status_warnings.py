@@ -52,20 +52,20 @@ def of_books(books: FollowedBooks, state: Report) -> Iterator[pb.StatusWarning]:
         yield pb.StatusWarning(
             what="policy failed",
             text=f"the policy {name} failed, so DRF decided the last cycle: {last.policy_error}",
-            mend="mend the policy, or set another: mesos-allocator policy set",
+            mend="fix the policy, or set another: mesos-allocator policy set",
         )
     for name, why in (*failures(), *books.figures.failures.items()):
         yield pb.StatusWarning(
             what="thread failed",
-            text=f"what the thread {name!r} does stands still now and then: {why}",
-            mend="it begins again by itself; the log has the whole error, please report it",
+            text=f"the thread {name!r} failed, and pauses before each retry: {why}",
+            mend="it restarts by itself; the log has the complete error, please report it",
         )
     if books.figures.HasField("journal") and not books.figures.journal.on:
         why_off = books.figures.journal.failure or "the reason is in the log"
         yield pb.StatusWarning(
             what="journal off",
-            text=f"decisions go on, and are not recorded: {why_off}",
-            mend="it is tried again within a minute",
+            text=f"decisions continue, but are not recorded: {why_off}",
+            mend="it is retried within a minute",
         )
     overdue = state.overdue
     if overdue.nothing:
@@ -236,13 +236,13 @@ def _following(books: FollowedBooks) -> Iterator[pb.StatusWarning]:
         yield pb.StatusWarning(
             what="not current" if books.lag.connected else "not connected",
             text=f"{why}; all of this is older",
-            mend="see the log here, and whether a sidecar runs there; it is called again by itself",
+            mend="check the log here, and whether a sidecar runs there; the call is retried",
         )
     elif not books.is_current:
         yield pb.StatusWarning(
             what="not current",
             text=f"{why}; all of this is older",
-            mend="see its log; the books follow again by themselves",
+            mend="check its log; the books resume following by themselves",
         )
     if books.lag.differences:
         yield pb.StatusWarning(
