@@ -307,7 +307,7 @@ class FollowedBooks:
             # Wait for the next checkpoint; the reader opens the stream again.
             self._following, self._position, self._broken = None, -1, True
             defect = None if isinstance(error, JournalError) else error
-            _log.error("the books cannot follow, and restart from a checkpoint", error=str(error), exc_info=defect)
+            _log.error("the books cannot follow, and restart", error=str(error), exc_info=defect)
         finally:
             self._room.release()
         if message.HasField("figures"):
