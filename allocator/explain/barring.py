@@ -239,7 +239,6 @@ class PairChecker:
         return self._passes(room, pairs) & ~self._passes(scene, pairs)
 
     def fits_when_empty(self, pairs: Pairs, capacity: Ints) -> Bools:
-        """Return whether empty agents with these capacities (m, R) have room for each pair."""
         return self._passes(self._emptied(self._unbarred, capacity), pairs)
 
     def _passes(self, scene: Scene, pairs: Pairs) -> Bools:

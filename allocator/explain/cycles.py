@@ -248,7 +248,6 @@ def _knows(record: CycleRecord, framework: int, role: int) -> bool:
 
 
 def _row(names: Names, framework: int, role: int) -> int:
-    """Row that a client had at that time; 0: none."""
     found = np.flatnonzero((names.framework == framework) & (names.role == role))
     return int(found[0]) if len(found) else 0
 
@@ -456,7 +455,6 @@ def _dominant(snapshot: Snapshot) -> Floats:
 
 
 def _way(record: CycleRecord, scene: Scene, client: int) -> list[Competitor]:
-    """List the places on the path from below the root to a client's leaf."""
     names, places = record.names, scene.places
     place, way = int(places.of_client[client]), []
     while places.parent[place] >= 0:

@@ -29,7 +29,6 @@ from allocator.wire.codec.proto_types import write_quantities
 IN_FULL = 10
 
 REASONS_TOLD = 4
-"""Maximum number of reasons in one sentence, the most frequent ones."""
 
 UNFIT_TOLD = 3
 
@@ -114,7 +113,6 @@ def _set_aside(picture: Picture) -> Iterable[WordsSetAside]:
 
 
 def _notes(picture: Picture) -> list[str]:
-    """Notes that concern all clients, and requests to leave agents."""
     notes = [str(each) for each in picture.asked]
     if picture.paused:
         notes.append("the master makes no offers yet")
@@ -393,7 +391,6 @@ def _agent(
 
 
 def _part(capacity: Ints) -> Callable[[Ints], float]:
-    """Return a function that converts amounts to dominant shares of an agent."""
     columns = capacity > 0
 
     def share(amounts: Ints) -> float:

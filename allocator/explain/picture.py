@@ -235,7 +235,6 @@ class Picture:
         return info.framework_id if info else ""
 
     def named(self, amounts: Ints) -> dict[str, int]:
-        """Amounts (R,) by name, without zeros."""
         pairs = zip(self.resources, amounts.tolist(), strict=False)
         return {name: amount for name, amount in pairs if amount}
 

@@ -104,7 +104,6 @@ class Unmet:
 
     @property
     def text(self) -> str:
-        """One line; empty if everything fits."""
         if not self.clients:
             return ""
         total = sum(self.amounts.values(), np.zeros(len(self.resources), np.int64))

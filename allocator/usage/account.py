@@ -104,7 +104,6 @@ class Account:
         self._count_capacity()
 
     def reset(self) -> None:
-        """Forget all usage so far, and start again at this moment."""
         self.settle()
         self.total.add_roles(self.hour)
         self.hour, self.day = Bucket(), Bucket()

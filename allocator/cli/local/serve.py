@@ -145,7 +145,6 @@ def _of_both(
 
 
 def _prepare() -> str:
-    """Choose the directory of compiled loops; return a note for the log."""
     note = loop_cache.prepare()  # before anything imports numba
     from allocator.server.config.source import mistyped_variables
 

@@ -127,7 +127,6 @@ def bundle(
 
 
 def _status(sidecar: Sidecar) -> tuple[dict[str, Any], str]:
-    """Return the status; if the sidecar does not answer, an empty one and the reason."""
     import grpc
 
     try:

@@ -30,7 +30,6 @@ Timeout = Annotated[
 ]
 
 OPTIONS: dict[str, tuple[Any, Any]] = {"wait": (Wait, False), "timeout": (Timeout, None)}
-"""Options that only `drain set` has."""
 
 
 def set_and_tell(
@@ -74,7 +73,6 @@ def _held(sidecar: Sidecar, names: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _wait(sidecar: Sidecar, names: Sequence[str], timeout_s: float | None) -> list[dict[str, Any]]:
-    """Poll until nothing is held; end the command after `timeout_s`."""
     from allocator.cli.render.terminal import progress
 
     end_s = None if timeout_s is None else time.monotonic() + timeout_s

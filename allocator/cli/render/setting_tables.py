@@ -158,7 +158,6 @@ def shadow_in_words(spec: dict[str, Any]) -> str:
 
 
 def settings(data: dict[str, Any]) -> None:
-    """Print settings, after a reset with a note."""
     if data.get("change") and not data["change"]["dry_run"]:
         console().print("reset; the settings are now:")
     print_settings(data["settings"])

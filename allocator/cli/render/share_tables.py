@@ -150,7 +150,6 @@ _MORE: Columns = {
 }
 
 _LEFT_OUT = ("mostly", "one task", "state", "role")
-"""Columns that a narrow terminal omits, the least important first."""
 
 _MORE_WIDE: Columns = {
     ">score": figure("score", ".4f"),
@@ -182,7 +181,6 @@ WATCHED_LEFT_OUT = ("filters", "offered for", "on offer", "state", "needs", "rol
 
 
 def watched(shares: dict[str, Any]) -> list[dict[str, Any]]:
-    """Order frameworks for `top`: the longest wait first, ties by smaller share."""
     return sorted(
         shares["clients"],
         key=lambda each: (-each["waited_cycles"], each["weighted_share"], each["framework_id"]),

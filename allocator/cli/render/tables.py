@@ -50,7 +50,6 @@ def schedules(data: dict[str, Any]) -> Iterator[str]:
 
 
 def settings(data: dict[str, Any]) -> Iterator[str]:
-    """Yield the keys of settings; for a rule, followed by its scope."""
     yield from (f"{each['key']} {each['scope']}".rstrip() for each in data["settings"])
 
 
@@ -204,7 +203,6 @@ _RESOURCES: Columns = {
 
 
 def _settings_in_force(data: dict[str, Any]) -> None:
-    """Print the rules in force and operators' settings, and whether the latter are saved."""
     shown = [each for each in data["settings"] if not each["key"].startswith("policy.")]
     if shown:
         console().print()

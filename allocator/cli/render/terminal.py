@@ -29,7 +29,6 @@ from allocator.cli.render.fitting import (
 from allocator.plain import printable
 
 WIDTH_PIPED = 2**20
-"""Width of the output without a terminal, so that nothing is wrapped or cut."""
 
 NOTHING = "-"
 """Replaces an empty cell without a terminal, so that programs can count columns."""
@@ -189,7 +188,6 @@ def duration(seconds: float) -> str:
 
 
 def name_of(client: dict[str, Any]) -> str:
-    """Name of a framework, or its id if it has no name."""
     return client["framework_name"] or client["framework_id"]
 
 

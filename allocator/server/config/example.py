@@ -61,7 +61,6 @@ def _rules(name: str, model: type[BaseModel]) -> Iterator[str]:
 
 
 def described(option: FieldInfo) -> str:
-    """Description of an option, with the bounds of numbers."""
     return f"{option.description or ''}{_bounds(option)}"
 
 

@@ -45,7 +45,6 @@ def unlikely(tree: dict[str, Any]) -> Iterator[tuple[tuple[str | int, ...], str]
 
 
 SHOWN_MAX = 80
-"""Maximum number of characters of a wrong value in a message."""
 
 Key = tuple[str | int, ...]
 """Path of a value: names of tables and keys, and indices of arrays."""
@@ -177,7 +176,6 @@ def _not_a_literal(option: FieldInfo | None, value: object) -> str:
 
 
 def range_of(option: FieldInfo | None) -> str:
-    """Describe the bounds of a number; empty if there are none."""
     bounds = option.metadata if option else []
     low = [f"from {toml_value(each.ge, option)}" for each in bounds if isinstance(each, Ge)]
     low += [f"above {toml_value(each.gt, option)}, up" for each in bounds if isinstance(each, Gt)]

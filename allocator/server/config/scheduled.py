@@ -32,7 +32,6 @@ WHEN: Mapping[str, Any] = MappingProxyType(
         )
     }
 )
-"""Options for the schedule of a rule."""
 
 
 class ScheduledSection(Section):
@@ -68,5 +67,4 @@ class BoundedSchedules(Section):
 
 
 def schedule_of(rule: Section) -> Schedule | None:
-    """Schedule of a rule; None: it is always in force."""
     return rule.schedule if isinstance(rule, ScheduledSection) else None

@@ -432,7 +432,6 @@ class PolicySection(Section):
     )
 
     def spec(self) -> PolicySpec:
-        """The policy in the core's form."""
         return PolicySpec(
             self.name,
             self.selection,
@@ -514,7 +513,6 @@ class LimitsSection(Section):
     )
 
     def core(self) -> SessionLimits:
-        """The limits that the core enforces."""
         return SessionLimits(
             **{each.name: getattr(self, each.name) for each in fields(SessionLimits)}
         )

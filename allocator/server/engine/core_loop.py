@@ -58,7 +58,6 @@ from allocator.wire.session.sidecar import KeptState
 _T = TypeVar("_T")
 
 GRACE_S = 5.0
-"""Time in which a peer can read the last answers."""
 
 _log = structlog.get_logger()
 
@@ -144,7 +143,6 @@ class CoreLoop:
 
     @property
     def sessions(self) -> int:
-        """Number of open streams."""
         return len(self._sidecar.sessions)
 
     # On any thread.

@@ -15,7 +15,6 @@ from google.protobuf.message import Message
 from allocator.v1 import records_pb2 as pb
 
 BEHIND_BYTES_MAX = 256 * 2**20
-"""Maximum size of the records that wait for one follower."""
 
 PLAN_BYTES_MAX = BEHIND_BYTES_MAX // 2
 """Maximum size of a plan from the observer, with the identities of its rows."""

@@ -182,7 +182,6 @@ class Journal:
 
     @property
     def size(self) -> int:
-        """Size of the current file in bytes."""
         return self._size
 
     def write(self, record: journal_pb2.JournalRecord) -> None:
@@ -195,7 +194,6 @@ class Journal:
             self._records += 1
 
     def close(self) -> None:
-        """Close the file; abandon a new one in preparation."""
         self._closing = True
         if self._thread is not None:
             self._thread.join()

@@ -11,7 +11,6 @@ from itertools import accumulate
 BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 
 RECENT_MAX = 1024
-"""Number of recent values from which percentiles are computed."""
 
 
 class Durations:

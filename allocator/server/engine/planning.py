@@ -153,7 +153,6 @@ class Planning:
         self.is_linked, self._good_s = True, time.monotonic() - ago_s
 
     def report(self, report: PlanReport) -> Future[PlanVerdict]:
-        """Let the core's thread process a report on planning."""
         self._begun_s = None
         taken, future = time.monotonic() - report.ago_s, Future[PlanVerdict]()
 

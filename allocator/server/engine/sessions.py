@@ -129,7 +129,6 @@ class SessionStream:
 
 
 SESSIONS_MAX = 16
-"""Maximum number of streams at a time; one of them has the allocator."""
 
 HELLO_S = 10.0
 

@@ -42,7 +42,6 @@ MESSAGES_MAX = 64
 """Maximum number of messages that wait for the books; further ones wait at the sender."""
 
 TOLD_MAX = 20
-"""Maximum number of differences that are logged one by one."""
 
 STALE_S = 5.0
 """Time without a message after which the deciding process counts as gone."""
@@ -172,7 +171,6 @@ class FollowedBooks:
 
     @property
     def is_current(self) -> bool:
-        """Whether a message of the deciding process arrived recently."""
         return time.monotonic() - self.lag.heard_s < STALE_S
 
     def problem(self) -> str:

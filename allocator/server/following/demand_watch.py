@@ -19,17 +19,14 @@ from allocator.server.following.books import FollowedBooks
 from allocator.server.system.lasting import LastingThread
 
 LOOK_S = 1.0
-"""Interval at which outcomes of forecasts are looked up."""
 
 EVERY_S = 10.0
 
 PROCESSOR_PART = 0.02
-"""Maximum fraction of a processor that computations use."""
 
 CLIENTS = 4
 
 OPEN_MAX = 256
-"""Maximum number of forecasts whose outcome is not known yet."""
 
 ANSWER_S = 10.0
 """Maximum time to wait for the books; then they are not asked again until the next time."""
@@ -94,7 +91,6 @@ class DemandWatch:
         self._thread.start()
 
     def stop(self) -> None:
-        """End; abandon a computation in progress."""
         self._closing.set()
         self._thread.end()
 

@@ -266,13 +266,11 @@ class FairnessWatch:
             self._thread.start()
 
     def stop(self) -> None:
-        """End; abandon a computation in progress."""
         self._closing.set()
         self._thread.end()
 
     @property
     def pause_s(self) -> float:
-        """Length of the pause, so that the processor time used is bounded."""
         rest_s = self.counts.processor_s / PROCESSOR_PART
         doubled_s = self.every_s * 2 ** min(self._failed_in_a_row, 30)
         return max(self.every_s, rest_s, min(doubled_s, FAILED_PAUSE_MAX_S))

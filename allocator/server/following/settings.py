@@ -29,7 +29,6 @@ class FollowedSettings:
 
     @property
     def loaded(self) -> Loaded:
-        """The configuration in force, and the source of each of its values."""
         return self._latest()[0]
 
     @property
@@ -53,7 +52,6 @@ class FollowedSettings:
 
     @property
     def directory(self) -> str:
-        """Directory where settings are saved; empty: they are not saved."""
         return self._books.figures.state.directory
 
     @property

@@ -24,7 +24,6 @@ SAVE_S = 60.0
 """Interval at which usage is saved; after a crash, at most this much becomes unknown."""
 
 BEGIN_S = 0.1
-"""Interval at which to check whether the deciding process has reported its state directory."""
 
 ANSWER_S = 30.0
 

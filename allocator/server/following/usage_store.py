@@ -20,7 +20,6 @@ VERSION = 1
 NAME = "usage.sqlite3"
 
 BUSY_S = 5.0
-"""Maximum time to wait while another process, such as a backup, locks the file."""
 
 _TABLES = (
     "CREATE TABLE bucket (span_ms, begin_ms, content, PRIMARY KEY (span_ms, begin_ms))",

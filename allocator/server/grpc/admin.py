@@ -32,7 +32,6 @@ from allocator.v1 import settings_pb2
 
 APPLY, REVERT = "ApplySettings", "RevertSettings"
 RESET_USAGE = "ResetUsage"
-"""The only change that the observer itself makes."""
 
 JUDGED_PART = 0.5
 """Fraction of the caller's remaining time that the observer may use to try a change."""

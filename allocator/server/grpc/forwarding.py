@@ -61,7 +61,6 @@ class ObserverCalls:
     def forward_stream(
         self, method: str, request: bytes, context: grpc.ServicerContext
     ) -> Iterator[bytes]:
-        """Do the same for a streamed answer."""
         limit_s = min(context.time_remaining() or STREAM_S, STREAM_S)
         asked: Any = self._channel.unary_stream(f"{ADMIN}{method}")
         call = asked(request, limit_s, self._metadata(), wait_for_ready=True)

@@ -42,7 +42,6 @@ OPTIONS = (
     ("grpc.max_allowed_incoming_connections", CONNECTIONS_MAX),
     ("grpc.max_concurrent_streams", 64),
 )
-"""Options of servers that other processes can reach."""
 
 
 def claim_addresses(targets: Iterable[str], key: str = "listen.targets") -> None:

@@ -51,7 +51,6 @@ LONG_MAX = 2
 _LONG = frozenset({Views.usage})
 
 _ENDED_EARLY = frozenset({Views.explain})
-"""Long answers that end early if their caller no longer waits."""
 
 _NO_CHANGES = "this is an observer, which changes nothing; ask the sidecar itself, or --dry-run"
 

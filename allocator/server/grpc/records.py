@@ -179,7 +179,6 @@ class RecordServicer:
         context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, text)
 
     def _begun(self) -> Stream:
-        """Make the stream of a follower; on the thread that owns the books."""
         begun_s = time.monotonic()
         try:
             return self._begin()

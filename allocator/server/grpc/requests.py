@@ -24,7 +24,6 @@ Request: TypeAlias = pb.SetPolicyRequest | pb.SetShadowRequest | pb.ChangeRuleRe
 CHANGES_MAX = 10_000
 
 SETS = ("SetPolicy", "SetShadow", "ChangeRule")
-"""The calls that set one thing."""
 
 SERVICE = pb.DESCRIPTOR.services_by_name["AdminService"]
 
@@ -35,12 +34,10 @@ def messages_of(method: str) -> tuple[type[Any], type[Any]]:
 
 
 def field_of(kind: SettingKind) -> str:
-    """Field of a response with the settings of a kind."""
     return "rules" if kind.is_rule else kind.name
 
 
 def listed(kind: SettingKind, settings: Settings) -> Any:  # noqa: ANN401 - a policy, or rules
-    """Convert the settings in force of a kind to messages."""
     if kind is POLICY:
         return write_policy(settings.policy)
     if kind is SHADOW:

@@ -517,4 +517,3 @@ GROUPS: Mapping[str, Families[Any]] = {
     "How fair shares are worked out": LOOKS,
     "Fair shares": FAIRNESS,
 }
-"""Families by subject, in the order of a scrape."""

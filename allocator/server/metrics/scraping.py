@@ -57,7 +57,6 @@ class Scrapes:
         self._last: tuple[Scrape, float] | None = None
 
     def latest(self) -> Scrape | None:
-        """Return the state; None if none was available so far."""
         with self._lock:
             if self._pending is None or self._pending.done():
                 self._pending = self._books.ask(lambda: _take(self._books))

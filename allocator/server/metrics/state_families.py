@@ -123,7 +123,6 @@ def chosen(share: Floats, waited: Ints, limit: int) -> tuple[Ints, Ints]:
 
 
 def _frameworks(report: Report, limit: int) -> Selection:
-    """Choose at most `limit` frameworks (by role)."""
     top, rest = chosen(report.share, report.clients.waited, limit)
     values = [_client(report, row) for row in top.tolist()]
     return Selection(report, top, rest, values, ["", OTHER, ""])
@@ -610,4 +609,3 @@ GROUPS: Mapping[str, Families[Any]] = {
     "Quotas and limits": QUOTAS,
     "Frameworks": FRAMEWORKS,
 }
-"""Families by subject, in the order of a scrape."""

@@ -37,7 +37,6 @@ class Base(NamedTuple):
 
     @property
     def keys(self) -> set[Key]:
-        """Keys of all settings that an operator can remove."""
         return configured(self.settings) | {each.key for each in self.scheduled}
 
 
@@ -120,7 +119,6 @@ def applied(
 def _present(
     change: KeptChange, settings: Settings, scheduled: Mapping[Key, KeptChange]
 ) -> OperatorChange | None:
-    """Return what a change would replace."""
     if change.schedule is None:
         return settings.before(change.change)
     found = scheduled.get(change.key)

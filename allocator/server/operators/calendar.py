@@ -111,7 +111,6 @@ def _changes(rule: KeptChange, at_ms: int) -> Iterator[Coming]:
 
 
 def about_rule(rule: KeptChange) -> str:
-    """Describe a rule by calendar: its id and schedule."""
     assert rule.schedule is not None
     return f"{id_of(rule.key)}, {timetable.in_words(rule.schedule)}"
 

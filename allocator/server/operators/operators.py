@@ -146,7 +146,6 @@ class Operators:
 
     @property
     def directory(self) -> str:
-        """Directory where operators' settings are saved; empty: they are not saved."""
         return str(self._state_store.directory.path) if self._state_store else ""
 
     @property
@@ -309,7 +308,6 @@ class Operators:
         return Effect(self._keep(content), requester.listed()), found
 
     def _take(self, overlay: Overlay, holding: tuple[KeptChange, ...]) -> None:
-        """Record operators' settings from now on, and the core's rules by calendar."""
         self.overlay, self.holding = overlay, holding
         self.scheduled = self._scheduled()
         self.changes += 1

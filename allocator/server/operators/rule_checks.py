@@ -122,7 +122,6 @@ class Cluster:
         return AgentColumns([AgentTraits(each, **flags) for each in self.attributes])
 
     def agents_left(self, clauses: tuple[Clause, ...]) -> int:
-        """`holding`, cached."""
         if clauses not in self._left:
             self._left[clauses] = self.holding(clauses)
         return self._left[clauses]
@@ -320,7 +319,6 @@ def _frameworks_in(match: pb.RuleMatch) -> str:
 
 
 NAMES_TOLD = 3
-"""Number of unknown resources that are named; further ones are only counted."""
 
 
 def _about_resources(cluster: Cluster, amounts: Mapping[str, int], then: str) -> Iterator[Doubted]:

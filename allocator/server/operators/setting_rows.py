@@ -130,7 +130,6 @@ def _options(
 
 
 def _value_in_force(settings: Settings, name: str, key: str) -> object:
-    """Return the value that an operator set instead of an option."""
     if name == "policy":
         return getattr(settings.policy, key)
     spec = settings.shadow or PolicySpec("", mode="")

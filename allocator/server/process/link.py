@@ -47,12 +47,10 @@ class Link(NamedTuple):
 
     @property
     def decider(self) -> str:
-        """Address on which the deciding process listens for its observer."""
         return f"unix:{self.directory}/decider"
 
     @property
     def observer(self) -> str:
-        """Address on which the observer listens for queries from the deciding process."""
         return f"unix:{self.directory}/observer"
 
     @property

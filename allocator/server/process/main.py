@@ -71,7 +71,6 @@ OBSERVED_S = 10.0
 """Maximum time to wait for the observer before the process logs that it is ready."""
 
 LOOK_S = 1.0
-"""Maximum time for which the main thread sleeps."""
 
 _log = structlog.get_logger()
 

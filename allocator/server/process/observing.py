@@ -52,13 +52,11 @@ QUESTIONS_MAX = 16
 LOOK_S = 1.0
 
 REPORT_S = 60.0
-"""Maximum time for the deciding process to adopt a plan."""
 
 HUNG_S = 60.0
 """Time without an answer after which the thread that owns the books counts as hung."""
 
 AGAIN_MAX_S = 15.0
-"""Maximum pause before an observer on another machine calls its source again."""
 
 STOP_S = 2.0
 

@@ -27,7 +27,6 @@ class Difference(NamedTuple):
     """The differences between two configurations."""
 
     live: dict[str, tuple[object, object]]
-    """Options that take effect at once, by key: old and new value."""
     restart: list[str]
 
 

@@ -347,12 +347,10 @@ class Report:
 
     @cached_property
     def offered_share(self) -> Floats:
-        """Dominant share of each client's offers, (n,)."""
         return measures.dominant_share(self.clients.offered, self.total, self.counted)
 
     @cached_property
     def role_held(self) -> Ints:
-        """Holdings of each role and its descendants, (m, R)."""
         return self._up_the_tree(self.clients.held)
 
     @cached_property
@@ -381,7 +379,6 @@ class Report:
 
     @cached_property
     def role_offered_share(self) -> Floats:
-        """Dominant share of each role's offers, (m,)."""
         return measures.dominant_share(self.role_offered, self.total, self.counted)
 
     @cached_property

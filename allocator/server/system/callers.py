@@ -108,7 +108,6 @@ def _of_connection(address: str) -> int | None:
 
 
 def _is_address(text: str, host: str, port: int) -> bool:
-    """Whether a text of /proc/net is this address and port."""
     packed, _, number = text.partition(":")
     if int(number, 16) != port:
         return False

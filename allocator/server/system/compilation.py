@@ -31,7 +31,6 @@ PARTS = ("agent-first", "client-first", "core", "plans")
 """The parts, each compiled in a separate process, the slowest first."""
 
 AGAIN_S = (60.0, 3600.0)
-"""First and longest pause before a failed compilation is retried."""
 
 MEANWHILE = "no session begins until they are, and the master's module decides"
 
@@ -120,7 +119,6 @@ class Compilation:
 
     @property
     def ready(self) -> bool:
-        """Whether sessions can begin; never becomes False again."""
         return self.state in {"compiled", "plain"}
 
     def problem(self) -> str:

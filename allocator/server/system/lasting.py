@@ -9,7 +9,6 @@ import structlog
 AGAIN_S = (1.0, 60.0)
 
 TOLD_S = 300.0
-"""Time for which `status` reports a failure."""
 
 _log = structlog.get_logger()
 
@@ -63,8 +62,6 @@ def failures() -> Iterator[tuple[str, str]]:
 
 
 def log_what_threads_raise() -> None:
-    """Log the errors that end all other threads."""
-
     def tell(args: threading.ExceptHookArgs) -> None:
         name = args.thread.name if args.thread else ""
         _log.error("a thread ended with an error", thread=name, exc_info=args.exc_value)

@@ -140,7 +140,6 @@ def mark_complete() -> None:
 
 
 def _users_cache() -> Path:
-    """The user's cache directory; the home directory may be missing."""
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(  # noqa: PTH118 - "~" may stay
         os.environ.get("HOME", "/nonexistent"), ".cache"
     )

@@ -15,7 +15,6 @@ from allocator.wire.codec.proto_types import write_fields
 from allocator.wire.settings.operator_settings import write_policy
 
 Dealt: TypeAlias = tuple[report.Report, report.Report]
-"""Allocations from scratch: by the policy in force, and by the shadow."""
 
 
 def write_shadow_report(books: FollowedBooks, ask: Ask, *, fair: bool) -> pb.GetShadowResponse:

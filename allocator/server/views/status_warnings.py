@@ -21,7 +21,6 @@ from allocator.v1 import settings_pb2
 from allocator.v1.records_pb2 import Loops
 
 NAME_MAX = 80
-"""Maximum number of characters of a framework's name in a warning."""
 
 SILENCE_S = 60.0
 """Time without a message of the master after which a warning appears."""

@@ -159,7 +159,6 @@ class Views:
         return status
 
     def settings(self, ask: Ask, *, every: bool) -> list[settings_pb2.Setting]:
-        """List settings in force and their sources: all, or only rules and operators' settings."""
         return shown_settings(ask(self.read_settings), every=every)
 
     def read_settings(self) -> "ReadSettings":
@@ -383,7 +382,6 @@ VIEWS: Mapping[str, Callable[[Views, Ask, Any], Message]] = {
     "ListSchedules": Views.schedules,
     "ListSettings": Views.every_setting,
 }
-"""The views that answer RPCs that change nothing."""
 
 ReadSettings: TypeAlias = tuple[Cluster, list[tuple[settings_pb2.Setting, OperatorChange | None]]]
 """The cluster, and a row for each setting; for rules, also the rule."""

@@ -85,7 +85,6 @@ def _is_address(host: str) -> bool:
 
 
 Check = Callable[[], str]
-"""Returns the problem; empty if there is none."""
 
 _log = structlog.get_logger()
 
@@ -189,7 +188,6 @@ class HttpServer:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop listening; requests in progress get a moment to finish."""
         self._server.should_exit = True
         self._thread.join()
         self._socket.close()

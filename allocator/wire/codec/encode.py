@@ -20,7 +20,6 @@ BYTES_LEAST = 64 * 2**10
 """Smallest limit that a module may state: enough for a decision about thousands of kinds."""
 
 _FRAME_BYTES = 128
-"""Upper bound of the size of a part without its groups."""
 _GROUP_BYTES = 64
 """Upper bound of the size of a group without its kinds and rows: tags and lengths of six fields."""
 

@@ -154,7 +154,6 @@ class MoveRun:
         return which
 
     def closed(self) -> "Run | MoveRun":
-        """Return the run; a single row as a plain event."""
         if len(self.names) == 1 and self._rows <= 1:
             return Run(self.start, 1, self.names[0], self._first)
         return self

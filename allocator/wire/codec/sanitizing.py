@@ -21,7 +21,6 @@ from allocator.wire.codec.proto_types import (
 from allocator.wire.codec.validation import TEXT_LENGTH_MAX, TIME_MAX_MS, WireError
 
 Told: TypeAlias = tuple[str, str, Aside]
-"""``framework`` or ``agent``; its id; and its input that was set aside."""
 
 
 def set_aside_of(allocator: Allocator, name: str, message: Any) -> Told | None:  # noqa: ANN401

@@ -10,7 +10,6 @@ from allocator.core import AMOUNT_MAX, Bools, Ints, quoted
 from allocator.v1.session_pb2 import Error, ErrorCode
 
 TEXT_LENGTH_MAX = 64 * 1024
-"""Maximum length of an id, name, value or label, in characters."""
 
 _PREFIX = "ERROR_CODE_"
 

@@ -88,7 +88,6 @@ class Recorder:
         self._stream(record)
 
     def _failure(self, number: int) -> str:
-        """Class name of the defect that ended a session, or empty."""
         session = self.sidecar.sessions.get(number)
         failure = None if session is None else session.failure
         return "" if failure is None else type(failure).__name__

@@ -162,7 +162,6 @@ class Replay:
 
     @property
     def has_begun_waiting(self) -> bool:
-        """Whether the events of the waiting request are applied, but its cycle is not."""
         return self._begun is not None
 
     def begin_waiting(self) -> bool:

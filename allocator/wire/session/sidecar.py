@@ -59,7 +59,6 @@ class Sidecar:
 
     @property
     def active(self) -> int:
-        """Number of the session that has the allocator; 0: none."""
         return self._active
 
     @property

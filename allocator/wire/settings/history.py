@@ -16,7 +16,6 @@ from allocator.wire.settings.schedule import Schedule
 SETTINGS_MAX = 500
 
 BYTES_MAX = 2**19
-"""Maximum size of all changes together; one rule may be as large as a message."""
 
 
 class Replaced(NamedTuple):

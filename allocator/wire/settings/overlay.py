@@ -35,7 +35,6 @@ class KeptChange(NamedTuple):
     by: str
     at_ms: int
     schedule: Schedule | None = None
-    """When a rule by calendar is in force; None: always."""
 
     @property
     def key(self) -> Key:
@@ -44,7 +43,6 @@ class KeptChange(NamedTuple):
 
 
 def configured(settings: Settings) -> set[Key]:
-    """Return the keys of configured settings that operators can remove."""
     return {each.key for each in (*settings.rules(), *settings.standing(SHADOW))}
 
 

@@ -8,7 +8,6 @@ from allocator.core import Bools, Floats
 from allocator.server.reports.agent_rows import AgentRows, order_of, part_of
 
 CELLS_MAX = 600
-"""Maximum number of cells; with more agents, neighbours share one."""
 
 LEVELS = 10
 

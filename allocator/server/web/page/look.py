@@ -30,7 +30,6 @@ ANSWER_S = 2.0
 """Maximum time to wait for the books; then the previous data is shown again."""
 
 QUESTION_S = 5.0
-"""Maximum time to wait for the books for data that a user requested."""
 
 _T = TypeVar("_T")
 _log = structlog.get_logger()

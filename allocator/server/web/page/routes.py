@@ -121,7 +121,6 @@ class Pages:
         )
 
     def shares(self, request: Request) -> Response:
-        """List frameworks of one role or of all, with fair shares on request."""
         role = request.query_params.get("role", "")
         sort = _choice(request, "sort", SORTS)
         look, shares, problem = self._look(), None, ""

@@ -162,7 +162,6 @@ def origin(setting: settings_pb2.Setting) -> str:
 
 
 def matched(setting: settings_pb2.Setting) -> str:
-    """What a rule matches in the current cluster; empty for other settings."""
     if not setting.HasField("match"):
         return ""
     return KINDS[setting.key].match_in_words(setting.match)
@@ -237,7 +236,6 @@ def depth(role: pb.Share) -> int:
 
 
 def frameworks(clients: Iterable[pb.Share], most: int, sort: str = "waiting") -> Shown:
-    """Order frameworks; by default the longest waiting first, then the largest shares."""
     found = list(clients)
     if sort == "name":
         found.sort(key=lambda each: (each.framework_name, each.framework_id, each.role))
