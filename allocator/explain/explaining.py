@@ -209,7 +209,7 @@ def _demand(picture: Picture, subject: Subject) -> dict[str, int]:
 
 
 def _outranked(history: list[CycleAccount]) -> list[Blocker]:
-    """Return who got what the client could have had in the last cycles, one blocker per winner."""
+    """Return a blocker for each framework that was served with agents this client could use."""
     lost: Counter[str] = Counter()
     latest: dict[str, tuple[Loss, int]] = {}
     for account in history:

@@ -1,4 +1,4 @@
-"""What rules apply to: frameworks by patterns, a role or an agent."""
+"""Scopes of rules: frameworks by patterns, a role or an agent."""
 
 from typing import Annotated, Any, Literal
 

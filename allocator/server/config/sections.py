@@ -687,7 +687,7 @@ class ObserverSection(Section):
 
 
 class OptionSections(Section):
-    """What of the configuration is no rule."""
+    """The sections of the configuration that are not rules."""
 
     listen: ListenSection = Field(default_factory=ListenSection)
     access: AccessSection = Field(default_factory=AccessSection)
@@ -707,7 +707,7 @@ class OptionSections(Section):
 
 
 class Config(RuleSections, OptionSections):
-    """Everything that can be set about a sidecar."""
+    """The whole configuration of a sidecar."""
 
     @model_validator(mode="after")
     def check_shadow(self) -> "Config":

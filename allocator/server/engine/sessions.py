@@ -178,7 +178,7 @@ def unbelieved(holder: Greeting, first: bytes) -> tuple[bool, WireError] | None:
 
 @dataclass(frozen=True)
 class SessionInfo:
-    """The peer that has the allocator, its progress, and what its module reports."""
+    """The peer that has the allocator, its progress, and its module's report."""
 
     number: int
     peer: str
@@ -218,7 +218,7 @@ _ASIDES_MAX = 100
 
 
 class SessionLog:
-    """Logs once what would otherwise be logged in every cycle."""
+    """Logs findings about sessions, each only once instead of in every cycle."""
 
     def __init__(self) -> None:
         self._mended: dict[int, int] = {}

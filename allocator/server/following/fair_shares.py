@@ -215,7 +215,7 @@ class _Books:
 
 
 def compare_with_fair(state: report.Report, fair: report.Report, taken_s: float = 0.0) -> Fairness:
-    """Compare what each client holds with its fair share (`fair`: `deal` for the same moment)."""
+    """Compare each client's share with its fair share; `fair`: `deal` for the same moment."""
     error = state.share - fair.share
     some = (state.share > 0) | (fair.share > 0)
     wants = state.clients.live & (state.clients.filters == 0) & (error < 0)

@@ -89,7 +89,7 @@ class _Tally:
 
 
 class Shadow:
-    """Runs the shadow policy, and adds up its decisions."""
+    """Runs the shadow policy, and sums its decisions."""
 
     def __init__(self, build: Callable[[PolicySpec], Policy]) -> None:
         """`build`: makes a policy that shares nothing with the one in force."""

@@ -25,7 +25,7 @@ _TABLES = (
     "CREATE TABLE bucket (span_ms, begin_ms, content, PRIMARY KEY (span_ms, begin_ms))",
     "CREATE TABLE open (part PRIMARY KEY, content)",
 )
-"""`open` has the parts that `Moment.to_bytes` returns."""
+"""The table `open` has the parts that `Moment.to_bytes` returns."""
 
 
 class UsageError(RuntimeError):

@@ -41,7 +41,7 @@ BOUNDS = {
     "session": Bounds(2 * SESSIONS_MAX, 0.0),
     # Trying a policy takes long, and so does sending the state of a large cluster over a slow line.
     "operator": Bounds(12, 600.0, 30.0),
-    # Followers on other machines; the local observer has a server of its own.
+    # Followers on other machines; the local observer has a separate server.
     "follower": Bounds(8, 0.0, 30.0),
     "probe": Bounds(8, 30.0),
     "watch": Bounds(4, 3600.0, 30.0, newest=True),

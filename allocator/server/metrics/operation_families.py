@@ -1,4 +1,4 @@
-"""Metrics of the process and of what surrounds it, rather than of the books.
+"""Metrics of the process and its surroundings, as opposed to the books.
 
 Changes, rules, the journal, the queue, plans, fair shares; and the module's report about itself.
 """

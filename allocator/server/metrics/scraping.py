@@ -37,7 +37,7 @@ GROUPS: Mapping[str, Families[Any]] = {
     **demand_families.GROUPS,
     "Scrapes": (SCRAPE_ERRORS,),
 }
-"""All that a scrape may hold, in its order, by what it tells of."""
+"""All metrics of a scrape by subject, in order."""
 
 FAMILIES: Sequence[Family[Any]] = tuple(chain.from_iterable(GROUPS.values()))
 

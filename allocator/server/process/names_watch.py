@@ -48,7 +48,7 @@ class NamesWatch:
             _log.warning("a rule names what no agent has", rule=text)
 
     def _copy(self) -> Cluster | None:
-        """Copy what rules are compared with; None: not all agents have been reported yet."""
+        """Copy the cluster for the check; None: not all agents have been reported yet."""
         state = self._books.allocator.state
         return (
             None if state.paused or not len(state.agents) else copy_cluster(self._books.allocator)

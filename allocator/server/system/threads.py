@@ -73,7 +73,7 @@ def wait_for(thread: threading.Thread, who: str, what: str, within_s: float) -> 
 
 def _tell(who: str, what: str, waited_s: float) -> None:
     """Log what is waited for, or write it to stderr if logging is not set up."""
-    import structlog  # what `--help` need not load
+    import structlog  # slow to import, and not needed for `--help`
 
     if structlog.is_configured():
         structlog.get_logger().info(

@@ -176,7 +176,7 @@ def _roles(rows: report.Report) -> Iterator[dict[str, Any]]:
 
 
 def _frameworks(rows: report.Report) -> Iterator[dict[str, Any]]:
-    """Yield each framework once: its own texts may be long, and it may have many roles."""
+    """Yield each framework once, since its texts may be long, and its roles many."""
     clients = rows.clients
     infos = dict(zip(clients.framework.tolist(), clients.info, strict=True))
     for framework, info in infos.items():

@@ -168,7 +168,7 @@ class MoveRun:
             np.repeat(each, self._sizes) for each in (self._into, np.arange(len(self.names)))
         )
         count = len(event)
-        # First what all events have, then what only releases have.
+        # First the columns of all events, then those of releases.
         what, refuse_ms = np.empty(count, np.int64), np.full(count, -1, np.int64)
         allocated = np.zeros(count, np.bool_)
         who = np.empty((3, count), np.int64)
@@ -271,7 +271,7 @@ def runs(events: Iterable[Any]) -> Iterator[Run | MoveRun]:
                 continue
             yield run.closed()
             run = None
-        # The event does not fit: make it a run of its own, or the first one of another run.
+        # The event does not fit: start another run with it, or make it a separate run.
         begun = _LAID_TOGETHER[name](index) if name in _LAID_TOGETHER else None
         if begun is not None and begun.add(name, message):
             run = begun

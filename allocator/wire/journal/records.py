@@ -139,7 +139,7 @@ def answered_record(
 
 
 def for_file(record: journal_pb2.JournalRecord) -> journal_pb2.JournalRecord:
-    """Copy a stream's record without what files need not contain."""
+    """Copy a stream's record without the parts that files do not need."""
     answered = record.answered
     if not answered.failure and not answered.HasField("grants"):
         return record
