@@ -34,10 +34,10 @@ from allocator.plain import counted
 SHAPES_MAX = 8
 
 DIGITS = 2
-"""Agents whose amounts have the same first digits have one shape."""
+"""Number of first digits in which the amounts of agents of one shape agree."""
 
 EXAMPLES_MAX = 16
-"""Maximum number of agents of a shape whose exclusions stand for those of a new one."""
+"""Approximate number of agents of a shape whose exclusions stand for those of a new one."""
 
 GROUPS_MAX = 256
 """Maximum number of different wants to pack; further ones, the smallest, do not count."""
