@@ -1,4 +1,4 @@
-"""What every client of a sidecar needs: a token in its calls, and why a call has no answer."""
+"""For all clients of a sidecar: sends a token with calls, and explains why a call has no answer."""
 
 import getpass
 import os
@@ -41,11 +41,9 @@ def why_unavailable(
 ) -> str:
     """Explain an UNAVAILABLE error from its gRPC details.
 
-    start, trust, tls: remedies if no sidecar is there, if its certificate is not trusted, and if
-        it requires TLS.
+    `start`, `trust`, `tls`: remedies if no sidecar is there, if its certificate is not trusted, and
+        if it requires TLS.
 
-    Examples
-    --------
     >>> why_unavailable("[::1]:5056", "last error: Socket closed", tls="it may want TLS")
     'the sidecar at [::1]:5056 closed the connection; it may want TLS'
     """

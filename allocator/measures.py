@@ -21,7 +21,7 @@ Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 
 ENVY_PAIRS_MAX = 1_000_000
-"""Most pairs of a demand and a bundle that `envy_max` compares: about 40 ms at R = 4."""
+"""Maximum number of pairs of a demand and a bundle that `envy_max` compares: 40 ms at R = 4."""
 
 _ENVY_CHUNK = 32  # demands compared at a time; keeps temporary arrays in cache
 
@@ -29,7 +29,7 @@ _ENVY_CHUNK = 32  # demands compared at a time; keeps temporary arrays in cache
 def resource_share(held: Amounts, total: Amounts) -> Floats:
     """Each client's share of each resource, (C, R), of `held` (C, R).
 
-    `total` (R,): the cluster's capacity; the share of a resource with none is 0.
+    `total` (R,): the cluster's capacity; the share of a resource without capacity is 0.
     """
     share = np.zeros(np.shape(held))
     np.divide(held, total, out=share, where=np.broadcast_to(np.asarray(total) > 0, share.shape))
@@ -61,17 +61,15 @@ def dominant_share(
 
 
 def dominant_resource(demand: Amounts, total: Amounts) -> NDArray[np.int64]:
-    """The resource that a task needs the largest share of, (C,); the first on ties."""
+    """The resource of which a task needs the largest share, (C,); the first on ties."""
     return resource_share(demand, total).argmax(axis=1)
 
 
 def jain_index(share: Floats) -> float:
-    """How even shares (C,), >= 0, are: from 1 / C (one has all) to 1 (all are equal) [2]_.
+    """Evenness of shares (C,), >= 0, from 1 / C (one has all) to 1 (all are equal) [2]_.
 
     It is 1 if there are no clients, or none holds anything.
 
-    Examples
-    --------
     >>> jain_index(np.array([1.0, 1.0, 0.0, 0.0]))
     0.5
     """
@@ -84,12 +82,12 @@ def jain_index(share: Floats) -> float:
 
 
 def utilisation(held: Amounts, total: Amounts) -> Floats:
-    """The share of each resource that clients hold, (R,) float64."""
+    """The share of each resource that clients hold, (R,)."""
     return resource_share(np.sum(held, axis=0)[None, :], total)[0]
 
 
 def tasks_of(bundle: Amounts, demand: Amounts) -> Floats:
-    """How many tasks, fractions included, a bundle can run, (...); 0 for an empty demand.
+    """Number of tasks, including fractions, that a bundle can run, (...); 0 for an empty demand.
 
     `bundle`, `demand` (..., R), >= 0: broadcast against each other.
     """
@@ -101,12 +99,12 @@ def tasks_of(bundle: Amounts, demand: Amounts) -> Floats:
 
 
 def envy(held: Amounts, demand: Amounts, weight: Floats | None = None) -> Floats:
-    """How many more of its own tasks each client could run with another's bundle, (C,), >= 0.
+    """Number of additional tasks that each client could run with another's bundle, (C,), >= 0.
 
     `held` (C, R).
     `demand` (C, R), >= 0: all zeros if unknown; such a client has no envy.
     `weight` (C,), > 0: a client of weight 1 compares its own bundle with half of what a client of
-        weight 2 holds.
+    weight 2 holds.
 
     Bundles are summed over agents, so this is an upper bound if a task must fit on one agent.
     O(C**2 * R) in the worst case; equal demands and equal bundles are compared once.
@@ -118,7 +116,7 @@ def envy(held: Amounts, demand: Amounts, weight: Floats | None = None) -> Floats
         best[start : start + _ENVY_CHUNK] = _best_bundle(
             kinds[start : start + _ENVY_CHUNK], bundles
         )
-    # The same divisions as for other bundles, so that equal ones compare equal.
+    # Divide as for other bundles, so that equal ones compare equal.
     own = tasks_of(np.asarray(held, np.float64) / weight[:, None], demand)
     return np.maximum(best[kind_of] - own, 0.0) * weight
 
@@ -126,8 +124,8 @@ def envy(held: Amounts, demand: Amounts, weight: Floats | None = None) -> Floats
 def envy_max(held: Amounts, demand: Amounts, weight: Floats | None = None) -> float:
     """The largest `envy` of any client, in tasks.
 
-    It is NaN if distinct demands times distinct bundles exceed `ENVY_PAIRS_MAX`: this measure is
-    not worth delaying a cycle for.
+    NaN if distinct demands times distinct bundles exceed `ENVY_PAIRS_MAX`, which would delay
+    cycles.
 
     Examples
     --------
@@ -154,9 +152,9 @@ def _coalesce(
 
 
 def _best_bundle(demand: Floats, bundle: Floats) -> Floats:
-    """Most tasks of each demand (K, R) that one of the bundles (B, R) can run, (K,)."""
+    """Maximum number of tasks of each demand (K, R) that a bundle of (B, R) can run, (K,)."""
     tasks = np.full((len(demand), len(bundle)), np.inf)
-    # The scarcest needed resource limits the tasks of a bundle; take the largest over all bundles.
+    # The scarcest needed resource limits the tasks of a bundle.
     for column in range(demand.shape[1]):
         needed = demand[:, column] > 0
         ratio = np.divide.outer(bundle[:, column], demand[needed, column]).T
@@ -168,9 +166,9 @@ def _best_bundle(demand: Floats, bundle: Floats) -> Floats:
 def sharing_incentive_deficit(
     tasks: Floats, demand: Amounts, total: Amounts, weight: Floats | None = None
 ) -> Floats:
-    """How many tasks each client lacks of what its own part of the cluster could run, (C,) [1]_.
+    """Number of tasks that each client lacks compared to its own part of the cluster, (C,) [1]_.
 
-    It is 0 for a client that is not worse off in the shared cluster.
+    0 for a client that is not worse off in the shared cluster.
 
     `tasks` (C,); `demand` (C, R), >= 0; `total` (R,).
     `weight` (C,), > 0: client c's own part is ``weight[c] / sum(weight)`` of every resource.

@@ -1,4 +1,4 @@
-"""Suggest known words close to a mistyped one."""
+"""Suggests known words close to a mistyped one."""
 
 import difflib
 import heapq
@@ -6,20 +6,18 @@ from collections.abc import Collection, Iterable
 from itertools import islice
 
 FEW = 200
-"""Up to this many words, all are compared; beyond it, only likely ones."""
+"""Maximum number of words that are all compared; of more, only likely ones are."""
 
 BESIDE = 32
-"""Candidates taken on either side of the text, in each order."""
+"""Number of candidates on either side of the text, in each order."""
 
 LONGEST = 128
-"""Longest word compared, in characters: the cost grows with the product of both lengths."""
+"""Maximum length of a compared word: the cost grows with the product of both lengths."""
 
 
 def suggestion(text: str, known: Iterable[str], cutoff: float = 0.6) -> str:
-    """``; did you mean 'x'?`` for the nearest known word, empty if none is near.
+    """Return ``; did you mean 'x'?`` for the nearest known word, empty if none is near.
 
-    Examples
-    --------
     >>> suggestion("ps-dfs", ["drf", "ps-dsf"])
     "; did you mean 'ps-dsf'?"
     >>> suggestion("PS_DSF", ["drf", "ps-dsf"]), suggestion("zebra", ["drf", "ps-dsf"])
@@ -30,10 +28,8 @@ def suggestion(text: str, known: Iterable[str], cutoff: float = 0.6) -> str:
 
 
 def meant_resource(name: str, known: Collection[str]) -> str:
-    """`suggestion` for a resource name, which may carry a role, as Mesos prints it.
+    """Do what `suggestion` does for a resource name, which may include a role, as printed by Mesos.
 
-    Examples
-    --------
     >>> meant_resource("cpu", ["cpus", "mem"]), meant_resource("cpus(prod)", ["cpus", "mem"])
     ("; did you mean 'cpus'?", "; did you mean 'cpus'?")
     """
@@ -42,23 +38,23 @@ def meant_resource(name: str, known: Collection[str]) -> str:
 
 
 def nearest(text: str, known: Iterable[str], cutoff: float = 0.6) -> str:
-    """The nearest known word; empty if none is near."""
+    """Return the nearest known word; empty if none is near."""
     near = _close(text, _candidates(text, known), 1, cutoff)
     return near[0] if near else ""
 
 
 def _close(text: str, words: list[str], most: int, cutoff: float = 0.6) -> list[str]:
-    """Near words, ignoring case."""
+    """Return near words, ignoring case."""
     lower = {each.lower(): each for each in words}
     close = difflib.get_close_matches(text.lower(), list(lower), n=most, cutoff=cutoff)
     return [lower[each] for each in close]
 
 
 def _candidates(text: str, known: Iterable[str]) -> list[str]:
-    """Choose a few words that may be near; comparing all names of a large cluster takes too long.
+    """Choose words that may be near, because comparing all names of a large cluster takes too long.
 
     Of many words, take the neighbours of the text in alphabetical order, those in the order of
-    words reversed (a mistyped name usually keeps its beginning or its end), and those that contain
+    reversed words (a mistyped name usually keeps its beginning or its end), and those that contain
     the text.
     """
     if len(text) > LONGEST:
@@ -78,10 +74,8 @@ def _candidates(text: str, known: Iterable[str]) -> list[str]:
 
 
 def suggestions(text: str, known: Iterable[str], most: int = 3) -> str:
-    """Like `suggestion`, with several near words; these may also start with or contain the text.
+    """Suggest several near words, including some that start with or contain the text.
 
-    Examples
-    --------
     >>> suggestions("spark-1", ["spark-17", "kafka", "spark-11"])
     "; did you mean 'spark-11' or 'spark-17'?"
     """

@@ -1,4 +1,4 @@
-"""Text safe for any terminal, and JSON and YAML that any program can read."""
+"""Formats text that is safe for any terminal, and JSON and YAML that any program can read."""
 
 import json
 import math
@@ -10,15 +10,13 @@ _STANDS_FOR = "\N{REPLACEMENT CHARACTER}"
 
 
 def printable(text: str, also: str = "") -> str:
-    r"""Replace each character that is not printable.
+    r"""Replace characters that are not printable.
 
-    That covers control characters, which can send commands to a terminal, and marks that reverse
+    These include control characters, which can send commands to a terminal, and marks that reverse
     the direction of text.
 
     `also`: characters to keep.
 
-    Examples
-    --------
     >>> printable("a" + chr(0x202E) + "b\x1b[2J\n", also="\n").encode("ascii", "replace")
     b'a?b?[2J\n'
     """
@@ -30,8 +28,6 @@ def printable(text: str, also: str = "") -> str:
 def counted(number: int, noun: str) -> str:
     """Format a number of things.
 
-    Examples
-    --------
     >>> counted(1, "agent"), counted(1200, "agent")
     ('1 agent', '1,200 agents')
     """
@@ -41,8 +37,6 @@ def counted(number: int, noun: str) -> str:
 def how_many(frameworks: int, clients: int) -> str:
     """Format the number of frameworks, and of clients if some have several roles.
 
-    Examples
-    --------
     >>> how_many(2, 2), how_many(2, 3), how_many(1, 2)
     ('2 frameworks', '2 frameworks as 3 clients', '1 framework in 2 roles')
     """
@@ -59,8 +53,6 @@ def json_text(value: object, **form: Any) -> str:  # noqa: ANN401 - as `json.dum
     As in protobuf's JSON, infinities become the text ``Infinity`` or ``-Infinity``; NaN becomes
     null.
 
-    Examples
-    --------
     >>> json_text({"share": 0.5, "score": [math.inf, -math.inf, math.nan]})
     '{"share": 0.5, "score": ["Infinity", "-Infinity", null]}'
     """
@@ -87,8 +79,6 @@ _OTHER_MEANING = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
 def yaml_text(value: object) -> str:
     """Write `value` as block-style YAML, with the same values as `json_text`.
 
-    Examples
-    --------
     >>> print(yaml_text({"share": 1e-6, "roles": ["eng", "no"], "held": {}}))
     share: 1.0e-06
     roles:
@@ -100,7 +90,6 @@ def yaml_text(value: object) -> str:
 
 
 def _block(value: Any, indent: str) -> Iterator[str]:  # noqa: ANN401 - any JSON value
-    """Yield the lines of a value without a key."""
     if isinstance(value, dict) and value:
         for key, each in value.items():
             yield from _entry(f"{indent}{_scalar(key)}:", each, indent)

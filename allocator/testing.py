@@ -49,29 +49,17 @@ def static_snapshot(
 ) -> Snapshot:
     """Build a paper's static problem: everything is free, no client holds anything.
 
-    Parameters
-    ----------
-    capacity : (A, R), in whole units (CPUs, not thousandths)
-        The agents; agent `a` gets row ``a + 1``.
-    demand : (C, R), in whole units
-        One task's needs. A row of zeros, or None, means unknown: offered all that is free.
-    clients : int
-        Number of clients if `demand` is None.
-    weight : (C,)
-        Weights of the clients; 1 by default.
-    allowed : (C, A) bool
-        Which agents each client may use; all by default.
-    role : (C,) int
-        Role of each client; 0 is the root, and the default.
-    role_parent : (Q,) int
-        Parent of each role, lower than itself; -1 for role 0. Flat by default.
-    role_weight : (Q,)
-        Weights of the roles; 1 by default.
-    **more
-        Arrays that replace the snapshot's defaults; see `make_snapshot`.
+    `capacity` (A, R), in whole units (CPUs, not thousandths): agent `a` gets row ``a + 1``.
+    `demand` (C, R), in whole units: one task. A row of zeros, or None, means unknown: offered all
+    that is free.
+    `clients`: number of clients if `demand` is None.
+    `weight` (C,): 1 by default.
+    `allowed` (C, A) bool: the agents that each client may use; all by default.
+    `role` (C,): role of each client; 0 is the root, and the default.
+    `role_parent` (Q,): parent of each role, lower than the role; -1 for role 0. Flat by default.
+    `role_weight` (Q,): 1 by default.
+    `more`: arrays that replace the snapshot's defaults; see `make_snapshot`.
 
-    Examples
-    --------
     >>> static_snapshot(capacity=[[9, 18]], demand=[[1, 4], [3, 1]]).free.tolist()
     [[0, 0], [9000, 18000]]
     """
@@ -103,17 +91,12 @@ def make_snapshot(
 ) -> Snapshot:
     """Build a snapshot from arrays in thousandths, with defaults for those not given.
 
-    Parameters
-    ----------
-    capacity : (A, R) int64, thousandths
-        Row 0 is unused.
-    demand : (C, R) int64, thousandths
-    tree, leaf_of_client, parent_of_client
-        As from `make_tree`.
-    **more
-        Any other array of the snapshot. By default everything is free, nothing is held, excluded or
-        filtered, every resource counts, every agent is a candidate, and clients with a demand are
-        served in whole tasks.
+    `capacity` (A, R), in thousandths: row 0 is unused.
+    `demand` (C, R), in thousandths.
+    `tree`, `leaf_of_client`, `parent_of_client`: as from `make_tree`.
+    `more`: any other array of the snapshot. By default everything is free, nothing is held,
+        excluded or filtered, every resource counts, every agent is a candidate, and clients with a
+        demand are served in whole tasks.
     """
     agents, resources = capacity.shape
     count = len(demand)
@@ -213,13 +196,8 @@ def with_refusals(
 ) -> Snapshot:
     """Add refused offers as filters.
 
-    Parameters
-    ----------
-    snapshot : Snapshot
-    client, agent : (X,) int
-        Rows.
-    refused : (X, K), in whole units
-        By kind.
+    `client`, `agent` (X,): rows.
+    `refused` (X, K), in whole units, by kind.
     """
     amount = thousandths(refused)
     table = FilterTable(2 * len(amount))
@@ -262,21 +240,13 @@ def make_tree(
 ) -> dict[str, Any]:
     """Build a tree of roles and clients.
 
-    Parameters
-    ----------
-    role : (C,) int
-    role_parent : (Q,) int
-        Lower than the role itself; -1 for role 0, the root.
-    weight : (C,), role_weight : (Q,)
-    served : (C,) int
-        How often each client was served before; 0 by default.
-    live : (C,) bool
-        Which clients have a leaf; all by default.
+    `role` (C,).
+    `role_parent` (Q,): lower than the role; -1 for role 0, the root.
+    `weight` (C,), `role_weight` (Q,).
+    `served` (C,): how often each client was served before; 0 by default.
+    `live` (C,) bool: the clients that have a leaf; all by default.
 
-    Returns
-    -------
-    dict
-        ``tree``, ``leaf_of_client`` and ``parent_of_client`` of a snapshot.
+    Returns ``tree``, ``leaf_of_client`` and ``parent_of_client`` of a snapshot, as a dict.
     """
     of_role = np.asarray(role, np.int64)
     roles, count = len(role_parent), len(of_role)
@@ -315,19 +285,18 @@ def excluded_words(barred: Bools) -> BitWords:
 
 
 def thousandths(amounts: Numbers) -> Ints:
-    """Convert whole units to thousandths."""
     return np.rint(np.asarray(amounts, np.float64) * _THOUSANDTHS).astype(np.int64)
 
 
 def placement(snapshot: Snapshot, grants: Grants) -> NDArray[np.int64]:
-    """Count the tasks of each client on each agent, (C, A); column 0 is agent row 1."""
+    """Number of tasks of each client on each agent, (C, A); column 0 is agent row 1."""
     result = np.zeros((len(snapshot.demand), len(snapshot.capacity)), np.int64)
     np.add.at(result, (grants.client, grants.agent), grants.tasks)
     return result[:, 1:]
 
 
 def amounts_granted(snapshot: Snapshot, grants: Grants) -> Floats:
-    """Add up what each client is granted, (C, R), in whole units."""
+    """Sum what each client is granted, (C, R), in whole units."""
     result = np.zeros_like(snapshot.demand)
     np.add.at(result, grants.client, grants.amount)
     return result / _THOUSANDTHS

@@ -1,4 +1,4 @@
-"""All commands. Import nothing slow here: `--help` and shell completion must be quick."""
+"""Registers all commands. Imports nothing slow, so that `--help` and shell completion are quick."""
 
 import typer
 

@@ -1,4 +1,4 @@
-"""How every command ends, and how commands that run compiled loops begin.
+"""Common start and end of all commands.
 
 An error is one line on standard error, or JSON with ``--json``.
 """
@@ -32,7 +32,7 @@ class Exit(IntEnum):
 
     OK = 0
     FAILURE = 1
-    """Any error without a code of its own."""
+    """Any other error."""
     USAGE = 2
     """The command line does not parse."""
     UNREACHABLE = 3
@@ -60,7 +60,7 @@ CHECKING = ContextVar("CHECKING", default=False)
 """Whether the command is `status --check`: monitoring reads the first line of standard output."""
 
 JSON_WANTED = ContextVar("JSON_WANTED", default=False)
-"""Whether to print answers, and therefore errors, as JSON."""
+"""Whether to print answers and errors as JSON."""
 
 
 def fail(code: Exit, *lines: str) -> NoReturn:
@@ -83,7 +83,7 @@ def fail(code: Exit, *lines: str) -> NoReturn:
 
 
 def _drop(stream: TextIO) -> None:
-    """Discard buffered output; otherwise the interpreter reports an error when it flushes it."""
+    """Discard buffered output, or the interpreter would report an error when it flushes it."""
     with suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
@@ -107,7 +107,6 @@ def choose(unknown: Sequence[str], known: Iterable[str]) -> str:
 
 
 def expect(option: str, word: str, known: Iterable[str]) -> None:
-    """End the command unless `word` is a valid value of the option."""
     if word not in known:
         fail(Exit.USAGE, f"{option}: {word!r}; {choose([word], known)}")
 
@@ -125,11 +124,7 @@ def check_there(path: Path | None) -> None:
 
 
 def directory(context: typer.Context, path: Path | None) -> Path | None:
-    """Reject a directory that cannot be written, before work is done whose result goes there.
-
-    To test this, the directory is created and removed again, so that no later error leaves an
-    empty one behind.
-    """
+    """Reject a directory that cannot be created or written, before any work is done."""
     if path is None or context.resilient_parsing:
         return None
     try:
@@ -155,7 +150,6 @@ def directory(context: typer.Context, path: Path | None) -> Path | None:
 
 
 def shown_example(words: str, program: str = "mesos-allocator") -> str | None:
-    """Format the example below the help of a command."""
     return f"Example: {program} {words}" if words else None
 
 
@@ -172,7 +166,7 @@ class _CannotWriteError(Exception):
 class Root(TyperGroup):
     """The group of all commands; translates exceptions into error lines and exit codes.
 
-    `installed_by`: for libraries that may be missing, what to install.
+    `installed_by`: what to install if a library is missing.
     """
 
     installed_by: ClassVar[Mapping[str, str]] = {"matplotlib": "mesos-allocator[plots]"}
@@ -202,7 +196,7 @@ class Root(TyperGroup):
         CHECKING.set(words[:1] == ["status"] and "--check" in words)
         options["standalone_mode"] = False
         # gRPC's C core logs to standard error in its own format, for example each failed handshake.
-        # It reads this variable when it is loaded. An operator can set it to see these lines.
+        # It reads this variable when it is loaded; operators can set it to see these lines.
         os.environ.setdefault("GRPC_VERBOSITY", "NONE")
         try:
             code = super().main(words, **options)
@@ -319,7 +313,6 @@ class PlayingGroup(_Prepared, TyperGroup):
 
 
 def add_version(app: typer.Typer) -> None:
-    """Add the option `--version` of a program."""
     app.callback()(_root)
 
 
@@ -341,12 +334,11 @@ def _root(
 
 
 def run_program(app: typer.Typer) -> None:
-    """Run a program, and end its process."""
     try:
         app()
     except SystemExit as end:
-        # A user's policy may still run in a thread; the interpreter must not shut down under it.
+        # The interpreter must not shut down while a user's policy still runs in a thread.
         threads.end_with(end.code if isinstance(end.code, int) else bool(end.code))
-        # Or the interpreter looks through all objects as it ends, for longer than a command takes.
+        # Otherwise the final garbage collection takes longer than the command.
         gc.freeze()
         raise

@@ -1,10 +1,8 @@
 """Explains why a client gets no offers: blockers, recent offers, and cycles in which it lost.
 
 `take` copies what is needed on the thread that owns the core; everything else works on the copy, on
-any thread. No rule is implemented twice: `barring` uses the tests that the cycles use. Results are
-messages of `explain.proto`, with times by the host's clock.
-
-Start with `blockers`, which finds what keeps a client from offers.
+any thread. `barring` calls the tests that the cycles use, so no rule is implemented twice. Results
+are messages of `explain.proto`, with times on the server's clock. Start with `blockers`.
 """
 
 from allocator.explain.barring import warm

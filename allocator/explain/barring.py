@@ -36,7 +36,7 @@ from allocator.policies.filling.scene.scoring import OVERDUE
 from allocator.testing import static_snapshot
 
 _CLAUSE_MAX = 200
-"""Maximum number of characters of a clause in a message; a framework's own may be long."""
+"""Maximum number of characters of a clause in a message; frameworks may state longer ones."""
 
 _CAPABILITIES = {
     "gpus": (
@@ -56,7 +56,7 @@ _CAPABILITIES = {
         "upgrade the agent to Mesos 1.4 or later",
     ),
 }
-"""For each part of a rule other than its clauses: the cause to report, and the remedy."""
+"""For each part of a rule except its clauses: the cause to report, and the remedy."""
 
 
 @dataclass(frozen=True)
@@ -122,10 +122,8 @@ def _sources(picture: Picture, client: int) -> dict[Clause, tuple[str, str]]:
 
 
 def text_of(clause: Clause) -> str:
-    """Format a clause as an operator would write it.
+    """Format a clause in operators' syntax.
 
-    Examples
-    --------
     >>> [text_of(clause) for clause in parse_constraint("zone=b|a; !ssd")]
     ['zone=a|b', '!ssd']
     """
@@ -136,11 +134,7 @@ def text_of(clause: Clause) -> str:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs of clients and agents.
-
-    `client` (n,): rows; each must have a leaf.
-    `agent` (n,): rows of the snapshot.
-    """
+    """Clients (n,) (rows; each must have a leaf) and agents (n,) (rows of the snapshot)."""
 
     client: Ints
     agent: Ints
@@ -150,13 +144,12 @@ class Pairs:
 class Barring:
     """What bars pairs, (n,) each; several rules may bar one pair.
 
-    `open` (n,): nothing; the agent could serve the client now.
-    `excluded` (n,): constraints or capabilities.
-    `no_room` (n,): what is free there, and within the client's reach, makes no task or no offer.
-    `reserved` (n,): as `no_room`, but all that is free there, for any client, would be enough.
-    `minimum` (n,): tasks fit there, but not enough of them for an offer.
-    `filtered` (n,): a filter covers what could be offered.
-    `bounded` (n,): quotas leave too little.
+    `open`: nothing; the agent could serve the client now.
+    `excluded`: constraints or capabilities.
+    `no_room`: the free resources that the client may use there make no task or no offer.
+    `reserved`: as `no_room`, but with those that only others may use they would make an offer.
+    `minimum`: tasks fit there, but not enough of them for an offer.
+    `filtered`: a filter covers what could be offered.
     """
 
     open: Bools
@@ -181,7 +174,7 @@ class PairChecker:
         # No rule depends on the criterion, so any one will do.
         usual = [of_amounts(snapshot, cluster_total(snapshot))]
         self.scene = scene_of(snapshot, criteria or usual)
-        # Leave out the stage of overdue clients, which follows the same rules as the usual one.
+        # The stage of overdue clients follows the same rules as the usual one.
         self._stages = [stage for stage in stages_of(snapshot) if stage != OVERDUE]
         # Scenes with lifted rules, which have a bit per client and agent, are built only once.
         self._found: dict[tuple[bool, bool, bool], Scene] = {}
@@ -195,7 +188,6 @@ class PairChecker:
         return PairChecker(without_collected(self.snapshot))
 
     def barring(self, pairs: Pairs) -> Barring:
-        """Find what bars each pair."""
         snapshot = self.snapshot
         is_open = self._passes(self.scene, pairs)
         excluded = bits(snapshot.excluded, pairs.agent, pairs.client)
@@ -211,7 +203,7 @@ class PairChecker:
         return Barring(is_open, excluded, ~room, reserved, room & ~enough, filtered, bounded)
 
     def short_of(self, pairs: Pairs, capacity: Ints | None = None) -> Bools:
-        """Return which resources have too little free for a task, (n, R); `capacity`: see below."""
+        """Resources with too little free for a task, (n, R); `capacity`: as for `bounded_by`."""
         places, columns = self.scene.places, len(self.snapshot.total)
         short = np.zeros((len(pairs.client), columns), np.bool_)
         for column in range(columns):
@@ -232,7 +224,7 @@ class PairChecker:
 
         `bound`: row of the bound; None: test what must stay free for guarantees instead.
         `capacity` (m, R), in thousandths: test m empty agents with these capacities instead of the
-            agents of the snapshot; the pairs then have rows of this array.
+        snapshot's agents; the pairs then refer to rows of this array.
         """
         bounds = self.scene.bounds
         left = np.full_like(bounds.left, UNBOUNDED)
@@ -247,11 +239,9 @@ class PairChecker:
         return self._passes(room, pairs) & ~self._passes(scene, pairs)
 
     def fits_when_empty(self, pairs: Pairs, capacity: Ints) -> Bools:
-        """Return whether empty agents with these capacities (m, R) have room for each pair."""
         return self._passes(self._emptied(self._unbarred, capacity), pairs)
 
     def _passes(self, scene: Scene, pairs: Pairs) -> Bools:
-        """Return whether each pair passes in any stage of a cycle."""
         place = scene.places.of_client[pairs.client]
         passes = np.zeros(len(place), np.bool_)
         for stage in self._stages:
@@ -262,7 +252,7 @@ class PairChecker:
     def _lifted(
         self, *, filters: bool = False, bounds: bool = False, minimum: bool = True
     ) -> Scene:
-        """Lift all rules but the given ones; `minimum`: that of clients served in whole tasks."""
+        """The scene with only the given rules; `minimum`: of clients served in whole tasks."""
         rules = filters, bounds, minimum
         if rules not in self._found:
             self._found[rules] = self._lift(filters=filters, bounds=bounds, minimum=minimum)
@@ -282,7 +272,6 @@ class PairChecker:
         )
 
     def _none_barred(self, count: int) -> BitWords:
-        """Return bits that bar nothing, for this many agents; read-only."""
         if count not in self._none:
             words = self.scene.agents.barred.shape[1]
             self._none[count] = np.zeros((count, words), np.uint64)
@@ -305,7 +294,7 @@ class PairChecker:
 
 
 def with_smallest_tasks(snapshot: Snapshot) -> Snapshot:
-    """Return the snapshot with what each of a gang's unlike tasks needs as its client's demand.
+    """For clients whose gangs have unlike tasks, replace the demand by what each of these needs.
 
     Where this does not fit, none of the tasks does.
     """
@@ -320,7 +309,7 @@ def with_smallest_tasks(snapshot: Snapshot) -> Snapshot:
 
 
 def _without_minimum(places: Places) -> Places:
-    """Make any single task an offer."""
+    """Accept any single task as an offer."""
     end_row = np.where(places.known, places.least_row, places.end_row)
     return places._replace(
         opening=read_only(np.ones_like(places.opening), np.int64),

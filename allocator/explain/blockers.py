@@ -59,7 +59,6 @@ REASONS = (
 """Reasons why a client gets nothing of an agent, the most persistent first."""
 
 EXAMPLES = 3
-"""Maximum number of agents named as examples."""
 
 _REVIVE = "wait until it expires, or let the framework REVIVE; its refuse_seconds sets the duration"
 TOO_LITTLE = (
@@ -77,11 +76,8 @@ _RESUME = "wait: the master recovers from a failover, and then resumes by itself
 class BlockerFindings:
     """The findings about a client.
 
-    `blockers`: the most important first.
-    `open`: number of agents that nothing blocks.
     `largest_free` (R,), in thousandths: what is free on the agent that comes nearest to a task;
-        zeros if there is none.
-    `largest_agent`: handle of that agent; 0 if there is none.
+    zeros if there is none.
     `declined_whole`: number of whole agents that the client declined since it last accepted.
     """
 
@@ -94,10 +90,7 @@ class BlockerFindings:
 
 @dataclass
 class _Work:
-    """State shared by the steps.
-
-    `marks`: each blocker, with the agents that it bars, by handle (A,).
-    """
+    """State shared by the steps; `marks`: each blocker and the agents that it bars, by handle."""
 
     picture: Picture
     subject: Subject
@@ -127,10 +120,7 @@ class _Work:
 
 
 def find(picture: Picture, subject: Subject, checker: PairChecker | None) -> BlockerFindings:
-    """Find what blocks a client, agent by agent.
-
-    `checker`: that of the picture's snapshot; None if the picture has no snapshot.
-    """
+    """Find what blocks a client, agent by agent; `checker`: None if the picture has no snapshot."""
     work = _Work(picture, subject)
     work.declined_whole = cycles.declined_whole(picture, subject.client)
     _of_the_client(work)
@@ -148,7 +138,6 @@ def find(picture: Picture, subject: Subject, checker: PairChecker | None) -> Blo
 
 
 def _of_the_client(work: _Work) -> None:
-    """Mark blockers that bar the client from all agents."""
     picture, client = work.picture, work.subject.client
     rows, everywhere = picture.clients, picture.agents.bound
     if picture.paused:
@@ -177,7 +166,6 @@ def _of_the_client(work: _Work) -> None:
 
 
 def _of_the_agents(work: _Work) -> None:
-    """Mark blockers that bar agents from all clients."""
     agents = work.picture.agents
     inactive = agents.bound & ~agents.active
     since = int(agents.changed_ms[inactive].min(initial=work.picture.now_ms))
@@ -209,7 +197,6 @@ def _of_coming_drains(work: _Work) -> None:
 
 
 def _of_pairs(work: _Work, checker: PairChecker) -> Barring:
-    """Mark blockers by quotas, filters, reservations and other holders."""
     picture, subject, snapshot = work.picture, work.subject, checker.snapshot
     rows = snapshot.agents
     pairs = Pairs(np.full(len(rows), subject.client), rows)
@@ -218,8 +205,7 @@ def _of_pairs(work: _Work, checker: PairChecker) -> Barring:
     _of_reservations(work, checker, pairs, barring)
     _of_bounds(work, checker, pairs, barring)
     _of_minimum(work, work.by_handle(handles, barring.minimum))
-    # Candidates with too little, and agents that are no candidates, since they have nothing to
-    # offer.
+    # Candidates with too little, and agents that have nothing to offer and so are no candidates.
     short = picture.agents.ready & ~work.by_handle(handles, ~(barring.no_room & ~barring.reserved))
     fits = checker.fits_when_empty(_all(work), picture.agents.capacity)
     _of_size(work, checker, short & ~fits)
@@ -244,7 +230,6 @@ def _of_pairs(work: _Work, checker: PairChecker) -> Barring:
 
 
 def _all(work: _Work) -> Pairs:
-    """Return the client paired with each agent handle."""
     handles = np.arange(len(work.picture.agents.bound))
     return Pairs(np.full(len(handles), work.subject.client), handles)
 
@@ -297,10 +282,11 @@ def _of_reservations(work: _Work, checker: PairChecker, pairs: Pairs, barring: B
 def _below_minimum(work: _Work, checker: PairChecker, agents: Ints, where: Bools) -> Bools:
     """Mark agents on which a task fits, but where the client's resources are below its minimum.
 
-    If what is reserved for others would also make no offer, and only both together would, the
-    minimum is reported, not the reservation.
+    If only these and the resources reserved for others together would make an offer, the minimum is
+    reported, not the reservation.
 
     `where` (n,): which of the agents (n rows) to consider.
+
     Returns (n,): the agents that were marked.
     """
     snapshot, client = checker.snapshot, work.subject.client
@@ -322,7 +308,7 @@ def _below_minimum(work: _Work, checker: PairChecker, agents: Ints, where: Bools
 
 
 def _within_reach(snapshot: Snapshot, client: int) -> Ints:
-    """Return the free resources of each agent that a client may have, (A, R)."""
+    """Free resources of each agent that the client may have, (A, R)."""
     found, specials = snapshot.free_by_column.copy(), snapshot.specials
     agent = np.repeat(np.arange(len(found)), np.diff(specials.start))
     barred = ~bits(specials.reach, specials.row, np.full(len(specials.row), client))
@@ -332,7 +318,7 @@ def _within_reach(snapshot: Snapshot, client: int) -> Ints:
 
 
 def _of_bounds(work: _Work, checker: PairChecker, pairs: Pairs, barring: Barring) -> None:
-    """Mark which limit, cap or guarantee leaves too little, on agents as they are or if empty."""
+    """Mark which limit, cap or guarantee leaves too little, on agents as they are or when empty."""
     capacity, everywhere = work.picture.agents.capacity, _all(work)
     handles = checker.snapshot.handle[pairs.agent]
     roomy = work.by_handle(handles, ~barring.no_room)
@@ -387,7 +373,7 @@ def _mark_bound(work: _Work, checker: PairChecker, bound: int | None, where: Boo
 
 
 def _holder(work: _Work, per: str) -> str:
-    """Name what a cap holds for: the client's framework, its principal or its user."""
+    """Name what a cap applies to: the client's framework, its principal or its user."""
     if per == "framework":
         return "it"
     names = work.picture.names
@@ -397,7 +383,6 @@ def _holder(work: _Work, per: str) -> str:
 
 
 def _of_minimum(work: _Work, where: Bools) -> None:
-    """Mark agents where the tasks that fit are below the minimum of an offer."""
     cause = "what would be offered there is less than the minimum of an offer"
     work.mark("minimum", cause, where, f"{_LOWER}, or state a larger demand")
 
@@ -440,7 +425,6 @@ def _of_gang(work: _Work, checker: PairChecker, barring: Barring) -> None:
 
 
 def _sizes(picture: Picture, lines: Lines) -> str:
-    """Format the unlike tasks of a gang."""
     told = []
     for size, number, only in zip(*(column[:EXAMPLES].tolist() for column in lines), strict=True):
         amounts = picture.named(np.array(size))
@@ -526,7 +510,6 @@ def _of_size(work: _Work, checker: PairChecker, where: Bools) -> None:
 
 
 def _named_in_vain(picture: Picture, names: frozenset[str]) -> str:
-    """Name some requested resources that no agent has, with suggestions."""
     if not names:
         return ""
     known = [each for each in picture.resources if each != NOWHERE]
@@ -555,7 +538,7 @@ def _of_busy_agents(work: _Work, where: Bools) -> None:
 
 
 def told_apart(picture: Picture, clients: Sequence[int]) -> dict[int, str]:
-    """Name the frameworks of clients; equal names are distinguished by role, then by id."""
+    """Name the clients' frameworks; add the role, then the id, to equal names."""
     names = picture.names
     told = {row: picture.framework_name(row) for row in clients}
     further: tuple[Callable[[int], str], ...] = (
@@ -583,7 +566,7 @@ def _largest_free(work: _Work, checker: PairChecker, barring: Barring) -> tuple[
 
 
 def _ranked(work: _Work) -> tuple[list[Blocker], int]:
-    """Count agents. Rank what blocks all agents first, then what alone blocks the most."""
+    """Count agents, and rank blockers: first those of all agents, then by agents blocked alone."""
     picture, bound = work.picture, work.picture.agents.bound
     count = np.zeros(len(bound), np.int64)
     for _, where in work.marks:

@@ -1,4 +1,4 @@
-"""Budgets of roles: which concern a role, and which it is over."""
+"""Budgets that concern a role, and those that it exceeds."""
 
 from collections.abc import Iterable, Iterator
 
@@ -6,7 +6,6 @@ from allocator.core import BudgetRow, over_in_words
 
 
 def concerning(rows: Iterable[BudgetRow], paths: Iterable[str]) -> Iterator[BudgetRow]:
-    """The budgets of some roles and of roles above them."""
     inside = [f"{path}/" for path in paths]
     for row in rows:
         if any(each.startswith(f"{row.rule.role}/") for each in inside):
@@ -14,7 +13,7 @@ def concerning(rows: Iterable[BudgetRow], paths: Iterable[str]) -> Iterator[Budg
 
 
 def over(rows: Iterable[BudgetRow], path: str, *, hard: bool) -> Iterator[tuple[str, int]]:
-    """Why a role is over a budget, its own or one above, and until when."""
+    """Yield each budget that a role or its ancestor exceeds, as text, and when that ends."""
     for row in concerning(rows, [path]):
         rule, spent = row.rule, row.spent
         if rule.hard == hard and spent.used_up(rule):

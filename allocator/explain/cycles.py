@@ -1,4 +1,4 @@
-"""Reports what recent cycles and offers gave to which client, and why a client lost."""
+"""Reports what recent cycles and offers gave to each client, and why a client lost."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -35,10 +35,9 @@ from allocator.v1.explain_pb2 import CycleAccount, Given, Loss, OfferFate, Stand
 from allocator.wire.codec.proto_types import write_quantities
 
 OFFERS = 8
-"""Maximum number of offers in a report."""
 
 OVER_AND_OVER = 3
-"""A client that declined this many whole agents in a row waits for something else."""
+"""From this number of whole agents declined in a row, the client waits for something else."""
 
 
 @dataclass(frozen=True)
@@ -54,10 +53,7 @@ class _Decided:
 def fates(
     picture: Picture, framework: int, role: int, most: int = OFFERS
 ) -> list[tuple[OfferFate, bool]]:
-    """Return the last offers to a client, by handles of framework and role, the latest first.
-
-    Each is paired with whether it was all that the agent has.
-    """
+    """Last offers to a client (handles), latest first, each with whether it was a whole agent."""
     found: list[tuple[OfferFate, bool]] = []
     for record in reversed(picture.cycles):
         made = record.decisions
@@ -94,10 +90,7 @@ def fates(
 
 
 def declined_whole(picture: Picture, client: int) -> int:
-    """Count the whole agents that a client of unknown demand declined since it last accepted.
-
-    0 if there are few, or if its demand is known.
-    """
+    """Whole agents that a client of unknown demand declined since it last accepted; 0 if few."""
     if picture.clients.demand[client].any():
         return 0
     names, declined = picture.names, 0
@@ -109,7 +102,6 @@ def declined_whole(picture: Picture, client: int) -> int:
 
 
 def _is_whole(picture: Picture, agent: int, amounts: dict[str, int]) -> bool:
-    """Return whether amounts are all that an agent has."""
     if agent >= len(picture.agents.bound) or not picture.agents.bound[agent]:
         return False
     has = zip(picture.resources, picture.agents.capacity[agent].tolist(), strict=True)
@@ -119,7 +111,7 @@ def _is_whole(picture: Picture, agent: int, amounts: dict[str, int]) -> bool:
 def _outcome(
     picture: Picture, decided: _Decided, amounts: dict[int, int]
 ) -> tuple[str, dict[int, int]]:
-    """Return the outcome of a decision, and what was offered, by kind, as far as known."""
+    """Return the outcome of a decision and, as far as known, what was offered by kind."""
     for each in picture.events:
         event = each.event
         if isinstance(event, Outcomes) and each.stamp > decided.stamp:
@@ -138,8 +130,8 @@ def _then(
 ) -> tuple[str, int, int]:
     """Return the framework's reaction to an offer, its time, and how long it refused (ms).
 
-    The rest of an accepted offer is returned, too, usually before its use is reported. Therefore an
-    offer counts as declined only if all of it was returned.
+    An offer counts as declined only if all of it was returned: the rest of an accepted offer is
+    returned as well, usually before its use is reported.
 
     `amounts`: what was offered, in thousandths by kind.
     """
@@ -190,13 +182,11 @@ def _rows(table: Holdings, framework: int, role: int, agent: int) -> Ints:
 SMALLER_FIRST = "the smaller score comes first"
 
 CYCLES = 10
-"""Maximum number of cycles in a report."""
 
 OTHERS = 3
-"""Maximum number of offers to others per cycle in a report."""
 
 WINNERS = 10
-"""Maximum number of winners per cycle that are reported separately; others are added up."""
+"""Maximum number of winners per cycle that are reported separately; others are summed."""
 
 
 @dataclass(frozen=True)
@@ -216,7 +206,6 @@ def of_clients(
     """Report the last cycles from the clients' point of view, the latest first.
 
     `clients`: (framework, role) of each, as handles.
-    `most`: maximum number of cycles.
     `goes_on`: returns whether there is time for another cycle.
     """
     found: list[list[CycleAccount]] = [[] for _ in clients]
@@ -241,10 +230,7 @@ def of_clients(
 def of_agent(
     picture: Picture, agent: int, most: int, goes_on: Callable[[], bool] = lambda: True
 ) -> list[CycleAccount]:
-    """Report who got what of an agent, in the last cycles with this agent, the latest first.
-
-    `most`, `goes_on`: as in `of_clients`.
-    """
+    """Report which clients were granted an agent, in the last cycles with it, the latest first."""
     accounts: list[CycleAccount] = []
     for record in reversed(picture.cycles):
         if len(accounts) == most or not goes_on():
@@ -262,13 +248,11 @@ def _knows(record: CycleRecord, framework: int, role: int) -> bool:
 
 
 def _row(names: Names, framework: int, role: int) -> int:
-    """Return the row that a client had at that time; 0: none."""
     found = np.flatnonzero((names.framework == framework) & (names.role == role))
     return int(found[0]) if len(found) else 0
 
 
 def _told(record: CycleRecord, **told: Any) -> CycleAccount:  # noqa: ANN401
-    """Build the account of a cycle; `told`: further fields of the message."""
     return CycleAccount(
         number=record.number,
         at_ms=record.at_ms,
@@ -315,7 +299,7 @@ def counted(barring: Barring) -> dict[str, int]:
 
 
 def criteria_of(record: CycleRecord, snapshot: Snapshot) -> list[Criterion] | None:
-    """Return the criteria of the cycle's policy; None: not a filling policy of this package."""
+    """Return the criteria of the cycle's policy; None if it is no filling policy of ours."""
     spec = record.policy
     named = {spec.name, *(Subtree.read(text).name for text in spec.subtrees.values())}
     if record.policy_error:
@@ -334,7 +318,7 @@ def criteria_of(record: CycleRecord, snapshot: Snapshot) -> list[Criterion] | No
 def _losses(
     picture: Picture, record: CycleRecord, checker: PairChecker, client: int, agents: Ints
 ) -> list[Loss]:
-    """Return who got agents that could have served the client, the one with most agents first."""
+    """Return the clients that got agents that this client could have used, most agents first."""
     first: dict[int, int] = {}
     for winner, agent in zip(record.grants.client, record.grants.agent, strict=True):
         first.setdefault(int(agent), int(winner))
@@ -368,7 +352,6 @@ def _rest(
     client: int,
     agents: list[list[int]],
 ) -> Loss:
-    """Add up what went to many winners; `agents`: those of each winner."""
     all_of_them = [each for several in agents for each in several]
     return Loss(
         winner=Standing(score=float("nan")),
@@ -389,7 +372,7 @@ def _examples(
 
 
 def _consumer(record: CycleRecord, checker: PairChecker, client: int) -> int:
-    """Return the last client granted something under this client's bounds; else the last of all."""
+    """Return the last client granted something within this client's bounds, else the last one."""
     mine = set(checker.snapshot.bounds.rows_of(client))
     granted = record.grants.client.tolist()
     beside = [each for each in granted if mine & set(checker.snapshot.bounds.rows_of(each))]
@@ -424,7 +407,6 @@ def _loss(
 
 
 def _why(checker: PairChecker, client: int, winner: int, scores: tuple[float, float]) -> str:
-    """Explain why the winner was served before the client."""
     snapshot, (mine, its) = checker.snapshot, scores
     bounds = snapshot.bounds
     if bounds.owed[bounds.rows_of(winner)].any():
@@ -449,7 +431,7 @@ def _why(checker: PairChecker, client: int, winner: int, scores: tuple[float, fl
 def rivals(
     record: CycleRecord, checker: PairChecker, client: int, winner: int
 ) -> tuple[Standing, Standing]:
-    """Compare two clients at the start of the cycle; returns the standing of each.
+    """Return the standing of two clients at the start of the cycle.
 
     They are compared where their paths from the root diverge: as roles, or as frameworks of one
     role.
@@ -467,14 +449,12 @@ def rivals(
 
 
 def _dominant(snapshot: Snapshot) -> Floats:
-    """Return the dominant share of each client, (C,)."""
     columns = snapshot.counted & (snapshot.total > 0)
     part = snapshot.held[:, columns] / snapshot.total[columns]
     return part.max(axis=1, initial=0.0)
 
 
 def _way(record: CycleRecord, scene: Scene, client: int) -> list[Competitor]:
-    """List the places on the path from below the root to a client's leaf."""
     names, places = record.names, scene.places
     place, way = int(places.of_client[client]), []
     while places.parent[place] >= 0:
@@ -492,7 +472,7 @@ def _way(record: CycleRecord, scene: Scene, client: int) -> list[Competitor]:
 
 
 def _score(checker: PairChecker, place: int) -> float:
-    """Return the score of a place at the start of the cycle; NaN if it depends on the agent."""
+    """Score of a place at the start of the cycle; NaN if it depends on the agent."""
     places, standing = checker.scene.places, checker.scene.standing
     if len(standing.denominator) != 1 or not checker.scored:
         return float("nan")
@@ -500,7 +480,7 @@ def _score(checker: PairChecker, place: int) -> float:
 
 
 def _next_best(picture: Picture, record: CycleRecord, agent: int) -> list[Loss]:
-    """For an agent that was granted, report the next-ranked client that could have had it."""
+    """Report the next-ranked client that could have got a granted agent."""
     snapshot = record.snapshot
     assert snapshot is not None
     row = int(np.searchsorted(snapshot.handle, agent))
@@ -526,7 +506,6 @@ def _rank(record: CycleRecord, checker: PairChecker, client: int, winner: int) -
 
 
 def _given(picture: Picture, record: CycleRecord, rows: Ints) -> Iterator[Given]:
-    """Convert rows of decisions to messages."""
     made, names = record.decisions, record.names
     for row in rows.tolist():
         framework, role = int(made.framework[row]), int(made.role[row])
@@ -540,7 +519,6 @@ def _given(picture: Picture, record: CycleRecord, rows: Ints) -> Iterator[Given]
 
 
 def by_name(kinds: Sequence[Kind | None], made: Decisions, row: int) -> dict[str, int]:
-    """Add up the amounts of one decision by name."""
     total: Counter[str] = Counter()
     for handle, amount in zip(made.kind.tolist(), made.amount[row].tolist(), strict=True):
         kind = kinds[handle] if handle < len(kinds) else None
@@ -550,7 +528,6 @@ def by_name(kinds: Sequence[Kind | None], made: Decisions, row: int) -> dict[str
 
 
 def _agent_name(picture: Picture, record: CycleRecord, handle: int) -> str:
-    """Return the agent's name at that time, if known."""
     if record.snapshot is not None:
         handles = record.snapshot.handle[record.snapshot.agents[: len(record.agents)]]
         at = int(np.searchsorted(handles, handle))

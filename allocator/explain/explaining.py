@@ -27,19 +27,14 @@ from allocator.wire.codec.budgets import write_use
 from allocator.wire.codec.proto_types import write_quantities
 
 IN_FULL = 10
-"""Maximum number of clients of a role that are explained in full."""
 
 REASONS_TOLD = 4
-"""Maximum number of reasons in one sentence; the most frequent ones are named."""
 
 UNFIT_TOLD = 3
-"""Maximum number of named resources that no agent has."""
 
 NAME_MAX = 40
-"""Maximum number of characters of a resource's name; longer names are shortened."""
 
 RECENTLY_MS = 60_000
-"""An offer that is not older than this is mentioned first."""
 
 
 def explain(
@@ -52,7 +47,6 @@ def explain(
     """Build the answer to a question.
 
     `picture`: the result of `take` for this kind and name.
-    `cycles_told`: number of recent cycles to report for the client or agent.
     `goes_on`: returns whether there is time for more; if not, the answer is cut short.
     """
     checker = (
@@ -93,7 +87,6 @@ def explain(
 
 
 def _over_budget(picture: Picture, paths: set[str]) -> Iterable[str]:
-    """Note which of the roles concerned are served last."""
     found = [text for path in paths for text, _ in budgets.over(picture.budgets, path, hard=False)]
     return (f"{text}; until then all others are served first" for text in sorted(set(found)))
 
@@ -101,7 +94,6 @@ def _over_budget(picture: Picture, paths: set[str]) -> Iterable[str]:
 def _histories(
     picture: Picture, cycles_told: int, goes_on: Callable[[], bool]
 ) -> list[list[CycleAccount]]:
-    """Report the last cycles for the first clients."""
     names, subjects = picture.names, picture.subjects[:IN_FULL] if cycles_told else ()
     rows = [subject.client for subject in subjects]
     clients = [(int(names.framework[row]), int(names.role[row])) for row in rows]
@@ -109,7 +101,6 @@ def _histories(
 
 
 def _cut_short(picture: Picture, clients: list[ClientExplanation]) -> Iterable[str]:
-    """Yield a note if there was not enough time for all subjects."""
     told, asked = len(clients), len(picture.subjects)
     if told < asked:
         yield f"there was time to look at {told} of {asked}; ask about a single role instead"
@@ -122,7 +113,6 @@ def _set_aside(picture: Picture) -> Iterable[WordsSetAside]:
 
 
 def _notes(picture: Picture) -> list[str]:
-    """Return notes that concern all clients, and requests to leave agents."""
     notes = [str(each) for each in picture.asked]
     if picture.paused:
         notes.append("the master makes no offers yet")
@@ -178,7 +168,6 @@ def _client(
 
 
 def next_offer(picture: Picture, subject: Subject) -> NextOffer:
-    """When a client is likely to be offered something, or why that is not known."""
     client, rows, now_ms = subject.client, picture.clients, picture.now_ms
     if picture.paused:
         return NextOffer.none("the master makes no offers yet")
@@ -211,7 +200,7 @@ def next_offer(picture: Picture, subject: Subject) -> NextOffer:
 
 
 def _demand(picture: Picture, subject: Subject) -> dict[str, int]:
-    """Return the size of one task, with the names of requested resources that no agent has."""
+    """Size of one task, with the names of requested resources that no agent has."""
     found = picture.named(picture.clients.demand[subject.client])
     if NOWHERE in found and subject.unfit:
         named = ", ".join(harmless(each, NAME_MAX) for each in sorted(subject.unfit)[:UNFIT_TOLD])
@@ -220,7 +209,7 @@ def _demand(picture: Picture, subject: Subject) -> dict[str, int]:
 
 
 def _outranked(history: list[CycleAccount]) -> list[Blocker]:
-    """Return who got what the client could have had in the last cycles, one blocker per winner."""
+    """Return a blocker for each framework that was served with agents this client could use."""
     lost: Counter[str] = Counter()
     latest: dict[str, tuple[Loss, int]] = {}
     for account in history:
@@ -256,7 +245,6 @@ def _outranked(history: list[CycleAccount]) -> list[Blocker]:
 def _verdict(
     picture: Picture, client: int, ranked: list[Blocker], found: blockers.BlockerFindings
 ) -> str:
-    """Summarise the answer in a sentence."""
     count, is_open = int(picture.agents.bound.sum()), found.open
     last_ms = int(picture.clients.offered_ms[client])
     if not count:
@@ -296,7 +284,6 @@ def _together(clients: list[ClientExplanation], who: str) -> str:
 
 
 def _top(client: ClientExplanation) -> tuple[str, str]:
-    """Return the client's most important reason, and its cause."""
     if client.open_agents:
         return "open", "the next cycle decides"
     if not client.blockers:
@@ -404,7 +391,6 @@ def _agent(
 
 
 def _part(capacity: Ints) -> Callable[[Ints], float]:
-    """Return a function that converts amounts to the dominant share of an agent."""
     columns = capacity > 0
 
     def share(amounts: Ints) -> float:
@@ -416,7 +402,7 @@ def _part(capacity: Ints) -> Callable[[Ints], float]:
 
 
 def _offerable(picture: Picture, checker: PairChecker, handle: int) -> tuple[str, list[Tally]]:
-    """Return which clients an agent with free resources could serve, and what bars the others."""
+    """Name the clients that an agent's free resources could serve, and what bars the others."""
     snapshot = checker.snapshot
     row = int(np.searchsorted(snapshot.handle, handle))
     clients = snapshot.tree.client

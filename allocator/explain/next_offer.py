@@ -1,14 +1,15 @@
-"""When a waiting client is likely to be offered something: a range, and what it rests on.
+"""Forecasts when a waiting client gets its next offer: a range, and its basis.
 
-The client's next offer needs room for its next task on an agent that it may use, and its turn.
-Room comes back as tasks of others end. How long these run is learnt, and known only as a
-distribution, so their ends are drawn many times, each time from what remains of it given how long
-they have run; the range is the median and the p95 of the times at which there was room. Ends that
-have not happened yet count: tasks that still run have lasted at least as long (life table [1]_).
-Beyond what was ever seen, as long again is as likely as not.
+The next offer needs room for the client's next task on an agent that it may use, and its turn. Room
+becomes free as tasks of others end. Only the distribution of their durations is learnt, so their
+ends are drawn many times, given how long they have run; the range is the median and the 95th
+percentile of the times at which there was room. Tasks that still run count as lasting at least that
+long (life table [1]_). A task that exceeds every known duration is as likely as not to run as long
+again.
 
-Turns are counted in room: what clients with a smaller share take before, and what guarantees keep
-free, comes first. Everything else is as it is now: no client comes or goes, and no limit changes.
+Turns are counted in room: what clients with a smaller share take first, and what must stay free for
+guarantees, is not available to the client. Otherwise the forecast assumes that nothing changes: no
+client joins or leaves, and limits stay.
 
 References
 ----------
@@ -40,23 +41,23 @@ from allocator.explain.turns import Turns, turns_of
 from allocator.plain import counted
 
 DRAWS = 100
-"""How often ends are drawn; the 95th of the times, in order, is the p95."""
 
 CELLS_MAX = 500_000
-"""Amounts of holdings, by kind, that are copied; of more, those on every nth agent."""
+"""Maximum number of amounts to copy, by holding and kind; beyond it, only every nth agent is
+copied."""
 
 PIECES_MAX = 5_000
-"""Ends in one draw. Of more, those on agents on which something ends soonest; or if many others
-come before the client, those on every nth agent."""
+"""Maximum number of ends in one draw. Beyond it, those on agents on which something ends soonest;
+or if many others are served before the client, those on every nth agent."""
 
 TIMES = 32
-"""Times, between now and the last end, at which turns are looked at."""
+"""Number of times, between now and the last end, at which turns are evaluated."""
 
 TASKS_MAX = 4
-"""Tasks that a holding is divided into at most."""
 
 LINES_MAX = 4
-"""Sizes of a gang's unlike tasks, the largest, that must have room, beside all tasks together."""
+"""Maximum number of sizes of a gang's unlike tasks that must have room individually, largest
+first."""
 
 _NEVER_BITS = 44
 
@@ -69,15 +70,14 @@ _EDGES = np.array((0, *EDGES_MS), np.int64)
 class Held(NamedTuple):
     """What is held on agents that may be offered, and what is free there.
 
-    `part`: of such agents, every nth is here.
+    `part`: n, if only every nth of these agents is included.
     `agent` (m,): handles, ascending; `free` (m, K), in thousandths.
     `place` (n,): row of the agent of each holding, ascending; `client` (n,).
-    `began_ms` (n,): since when something is used there; -1: before the session knew it.
-    `held`, `offered` (n, K), in thousandths: offered or used; offered.
-    `column_of_kind` (K,); `plain_kind` (R,): as in the books.
-    `topic` (C,): which row of `ends` is about each client; -1: none.
-    `ends` (T, BUCKETS): how many tasks ended, by how long they had run.
-    `interval_ms`: between the last two full cycles.
+    `began_ms` (n,): since when something is used there; -1: since before the session.
+    `held`, `offered` (n, K), in thousandths: offered or used; only offered.
+    `column_of_kind` (K,), `plain_kind` (R,): as in the books.
+    `topic` (C,): each client's row of `ends`; -1: none.
+    `ends` (T, BUCKETS): number of tasks that ended, by duration.
     """
 
     part: int
@@ -98,7 +98,7 @@ class Held(NamedTuple):
 def take_held(state: State, barred: Bools, interval_ms: int) -> Held:
     """Copy what forecasts need; on the thread that owns the books.
 
-    `barred` (A,): agents that none of the clients in question may use, by handle.
+    `barred` (A,): agents, by handle, that none of the clients may use.
     """
     kinds = len(state.space)
     usable = state.agents.ready & ~barred
@@ -133,10 +133,10 @@ def take_held(state: State, barred: Bools, interval_ms: int) -> Held:
 
 @dataclass(frozen=True)
 class NextOffer:
-    """A forecast, or why there is none.
+    """A forecast.
 
-    `expected_ms`, `latest_ms`: from now, the p50 and the p95; -1: not known.
-    `text`: what it rests on, or why there is none, in words.
+    `expected_ms`, `latest_ms`: median and 95th percentile of the time from now; -1: not known.
+    `text`: the basis of the forecast, or why there is none.
     """
 
     expected_ms: int
@@ -149,9 +149,10 @@ class NextOffer:
 
 
 class _Pieces(NamedTuple):
-    """Amounts that come back together, n of them, on agents (m,) in ascending order.
+    """Amounts (n) that become free together, on agents (m,) in ascending order.
 
-    `place` (n,): row of the agent; `client` (n,); `age_ms` (n,): -1: not known.
+    `place` (n,): row of the agent; `client` (n,).
+    `age_ms` (n,): for how long they are in use; -1: not known.
     `amount` (n, R), in thousandths.
     """
 
@@ -174,11 +175,11 @@ def forecast(
     filters: tuple[Ints, Ints],
     seed: int,
 ) -> NextOffer:
-    """When a client that may be offered something will be.
+    """Forecast the next offer of a client that may be offered something.
 
-    `demand` (C, R): what one task of each client needs; zeros if that is not known.
+    `demand` (C, R): one task of each client; zeros if unknown.
     `excluded` (A,): agents that the client must not use, by handle.
-    `filters` (n,), (n,): agents that it refused, by handle, and until when.
+    `filters` (n,), (n,): handles of agents that it refused, and until when.
     """
     if _is_bounded(snapshot, client):
         return NextOffer.none("its limits leave no room for its next task")
@@ -217,7 +218,7 @@ def forecast(
     some = pieces.some(chosen)
     ends_ms = _Lives.of(held, pieces, known).ends_ms(some, known[chosen], chance)
     gain, gain_ms = _gains(_Agents(free, opens_ms, needed, opening), some, ends_ms)
-    if part > 1:  # the agents of a task for one agent may be left out
+    if part > 1:  # a line for a single agent may be about one that is left out
         lines = [each for each in lines if each[2].all()]
     gains = [
         _gains(_Agents(free, opens_ms, size, 1), some, ends_ms, here) for size, _, here in lines
@@ -230,7 +231,7 @@ def forecast(
     enough = room * part >= np.ceil(before) + wanted
     for (_, number, _), (gain, gain_ms) in zip(lines, gains, strict=True):
         enough &= _by_time(grid_ms, gain_ms, gain) * part >= number
-    if len(grid_ms) == TIMES:  # then it is between two of the times
+    if len(grid_ms) == TIMES:  # the true time lies between two of these: take the middle
         grid_ms = (grid_ms + np.append(0, grid_ms[:-1])) // 2
     when_ms = np.sort(np.where(enough.any(axis=1), grid_ms[np.argmax(enough, axis=1)], NEVER))
     return _in_words(held, when_ms, pieces, known, int(np.ceil(before[0, 0])), int(fits.sum()))
@@ -257,10 +258,10 @@ def _in_words(
 
 
 def _needed(snapshot: Snapshot, client: int) -> tuple[Ints, int]:
-    """What one task needs, (R,), and how many an offer begins with; if unknown, the minimum."""
+    """Return one task (R,) and the number of tasks of an offer; if unknown, the offer's minimum."""
     demand, gangs = snapshot.demand[client], snapshot.gangs
     if gangs is not None and client in gangs.unlike:
-        lines = gangs.unlike[client]  # their average stands for tasks of several sizes
+        lines = gangs.unlike[client]  # tasks of several sizes: use their average
         return -(-(lines.number @ lines.size) // int(lines.number.sum())), 1
     if demand.any():
         return demand, max(int(snapshot.opening[client]), 1)
@@ -291,7 +292,7 @@ def _is_bounded(snapshot: Snapshot, client: int) -> bool:
 
 
 def _kinds(snapshot: Snapshot, held: Held, client: int) -> Bools:
-    """Kinds that the client's tasks may use, (K,); none of what is revocable."""
+    """Return the kinds that the client's tasks may use, (K,), without revocable ones."""
     found = np.zeros(len(held.column_of_kind), np.bool_)
     found[held.plain_kind[held.plain_kind >= 0]] = True
     specials = snapshot.specials
@@ -302,7 +303,7 @@ def _kinds(snapshot: Snapshot, held: Held, client: int) -> Bools:
 
 
 def _by_column(amounts: Ints, column_of_kind: Ints, kinds: Bools, columns: int) -> Ints:
-    """Sum up some kinds of amounts (n, K) by column, (n, R)."""
+    """Sum amounts (n, K) of some kinds by column, (n, R)."""
     found = np.zeros((len(amounts), columns), np.int64)
     for kind in np.flatnonzero(kinds).tolist():
         found[:, column_of_kind[kind]] += amounts[:, kind]
@@ -310,7 +311,7 @@ def _by_column(amounts: Ints, column_of_kind: Ints, kinds: Bools, columns: int) 
 
 
 def _pieces(held: Held, usable: Ints, kinds: Bools, demand: Ints, now_ms: int) -> _Pieces:
-    """Divide holdings into tasks, and what is on offer, as if it were used from now on."""
+    """Divide holdings into tasks; offered amounts count as used from now on."""
     row = np.full(len(held.agent), -1)
     row[usable] = np.arange(len(usable))
     mine = np.flatnonzero(row[held.place] >= 0)
@@ -345,7 +346,7 @@ def _pieces(held: Held, usable: Ints, kinds: Bools, demand: Ints, now_ms: int) -
 
 
 def _opens_ms(agent: Ints, filters: tuple[Ints, Ints], now_ms: int) -> Ints:
-    """From when each agent is not refused, in milliseconds from now."""
+    """Time from now until each agent is no longer refused, in ms."""
     found = np.zeros(len(agent), np.int64)
     refused, expires_ms = filters
     at = np.minimum(np.searchsorted(agent, refused), max(len(agent) - 1, 0))
@@ -366,10 +367,11 @@ def _kept(snapshot: Snapshot, client: int, needed: Ints) -> int:
 
 
 class _Agents(NamedTuple):
-    """Agents, m of them, and the client that waits for them.
+    """Agents (m), as room for the tasks of one client.
 
-    `free` (m, R), in thousandths; `opens_ms` (m,): from now.
-    `needed` (R,), `opening`: one task, and how many of them an offer begins with.
+    `free` (m, R), in thousandths.
+    `opens_ms` (m,): time from now until the client no longer refuses the agent.
+    `needed` (R,), `opening`: one task, and the minimum number of tasks of an offer.
     """
 
     free: Ints
@@ -378,17 +380,16 @@ class _Agents(NamedTuple):
     opening: int
 
     def room(self, amounts: Ints) -> Ints:
-        """Tasks in amounts (n, R); 0 if an offer could not begin with these."""
+        """Number of tasks that fit in amounts (n, R); 0 if they are too few for an offer."""
         tasks = tasks_in(amounts, self.needed)
         return np.where(tasks >= self.opening, tasks, 0)
 
 
 class _Lives(NamedTuple):
-    """How long tasks of topics last.
+    """Distributions of the durations of tasks, by topic.
 
-    `surviving` (T, BUCKETS): the part that lasts longer than the lower edge of each bucket.
-    `last` (T,): the bucket of the longest duration seen.
-    `topic` (C,).
+    `surviving` (T, BUCKETS): fraction that lasts longer than the lower edge of each bucket.
+    `last` (T,): the bucket of the longest known duration.
     """
 
     surviving: Floats
@@ -397,12 +398,12 @@ class _Lives(NamedTuple):
 
     @staticmethod
     def of(held: Held, pieces: _Pieces, known: Bools) -> "_Lives":
-        """Estimate from ends, and from the ages of what runs."""
+        """Estimate from tasks that ended, and from the ages of those that run."""
         ends = held.ends.astype(np.float64)
         cell = held.topic[pieces.client[known]] * BUCKETS + bucket_of(pieces.age_ms[known])
         runs = np.bincount(cell, minlength=ends.size).reshape(ends.shape)
         reached = np.cumsum((ends + runs)[:, ::-1], axis=1)[:, ::-1]
-        at_risk = reached - runs / 2  # those that run left the bucket at any time
+        at_risk = reached - runs / 2  # a task that runs counts for half of its bucket
         lost = np.where(at_risk > 0, ends / np.maximum(at_risk, 1e-9), 0.0)
         kept = np.cumprod(1.0 - np.clip(lost, 0.0, 1.0), axis=1)
         surviving = np.hstack([np.ones((len(ends), 1)), kept[:, :-1]])
@@ -410,7 +411,7 @@ class _Lives(NamedTuple):
         return _Lives(surviving, np.minimum(last, BUCKETS - 2), held.topic)
 
     def ends_ms(self, pieces: _Pieces, known: Bools, chance: Floats) -> Ints:
-        """When pieces (n,) end, from now, for chances (D, n) from 0 to 1; `NEVER`: not known."""
+        """Time from now until pieces (n,) end, for chances (D, n); `NEVER`: not known."""
         found = np.full(chance.shape, NEVER)
         topic = self.topic[pieces.client]
         for each in np.unique(topic[known]).tolist():
@@ -423,20 +424,20 @@ class _Lives(NamedTuple):
         last = int(self.last[topic])
         edges, surviving = _EDGES[: last + 2], self.surviving[topic, : last + 2]
         falling = surviving[::-1]
-        # The part that lasts as long as each piece has, and the part that it outlasts.
+        # The fraction that lasts as long as each piece has run, and that at its drawn end.
         reached = np.interp(age_ms, edges, surviving)
         level = np.maximum(reached * chance, 1e-12)
         inside = np.interp(level, falling, edges[::-1].astype(np.float64))
         end, tail = float(edges[-1]), max(float(surviving[-1]), 1e-12)
         lasts = np.where(level >= tail, inside, end * tail / level)
-        # Beyond what was seen: as long again is as likely as not.
+        # Beyond every known duration: as likely as not to run as long again.
         beyond = age_ms >= end
         lasts = np.where(beyond, np.maximum(age_ms, 1) / np.maximum(chance, 1e-12), lasts)
         return np.maximum(lasts - age_ms, 0.0)
 
 
 def _chosen(held: Held, pieces: _Pieces, known: Bools, fits: Bools) -> Ints:
-    """Which pieces to look at, ascending: those of agents on which some end soonest."""
+    """Choose the pieces to consider, ascending: those of agents on which some end soonest."""
     some = np.flatnonzero(fits[pieces.place])
     if len(some) <= PIECES_MAX:
         return some
@@ -455,10 +456,10 @@ def _chosen(held: Held, pieces: _Pieces, known: Bools, fits: Bools) -> Ints:
 def _gains(
     agents: _Agents, pieces: _Pieces, ends_ms: Ints, usable: Bools | None = None
 ) -> tuple[Ints, Ints]:
-    """Room that there is now, and that each of n pieces leaves: how much, and when, (D, m + n).
+    """Return the room that is free now and that each piece leaves: amount and time, (D, m + n).
 
     `ends_ms` (D, n): when each piece ends.
-    `usable` (m,): which agents count; None: all.
+    `usable` (m,): the agents that count; None: all.
     """
     order = np.argsort((pieces.place << _NEVER_BITS) + np.minimum(ends_ms, NEVER - 1), axis=1)
     now = agents.room(agents.free)
@@ -477,7 +478,6 @@ def _gains(
     when_ms = np.take_along_axis(ends_ms, order, axis=1)
     when_ms = np.maximum(when_ms, agents.opens_ms[pieces.place])
     gain = np.where(when_ms < NEVER, room - before, 0)
-    # What is free already comes first.
     gain = np.hstack([np.broadcast_to(now, (draws, len(now))), gain])
     when_ms = np.hstack([np.broadcast_to(agents.opens_ms, (draws, len(now))), when_ms])
     if usable is not None:
@@ -486,7 +486,7 @@ def _gains(
 
 
 def _grid(gains: list[tuple[Ints, Ints]]) -> Ints:
-    """Times at which turns are looked at, (G,), ascending: more where more room comes back."""
+    """Times at which turns are evaluated, (G,), ascending; denser where more room becomes free."""
     when_ms = (gain_ms[(gain > 0) & (gain_ms < NEVER)] for gain, gain_ms in gains)
     every = np.unique(np.concatenate([np.zeros(1, np.int64), *when_ms]))
     if len(every) <= TIMES // 2:
@@ -496,7 +496,7 @@ def _grid(gains: list[tuple[Ints, Ints]]) -> Ints:
 
 
 def _by_time(grid_ms: Ints, when_ms: Ints, amount: Floats | Ints) -> Floats:
-    """Sums of amounts (D, n) until each time, (D, G)."""
+    """Sums of amounts (D, n) up to each time, (D, G)."""
     draws, times = len(when_ms), len(grid_ms)
     at = np.searchsorted(grid_ms, when_ms) + np.arange(draws)[:, None] * (times + 1)
     sums = np.bincount(at.ravel(), np.ravel(amount), draws * (times + 1))
@@ -504,9 +504,9 @@ def _by_time(grid_ms: Ints, when_ms: Ints, amount: Floats | Ints) -> Floats:
 
 
 def _room_before(turns: Turns, grid_ms: Ints, ends_ms: Ints, client: Ints, share: Floats) -> Floats:
-    """Room that rivals get before the client at each time, (D, G).
+    """Room that rivals get before the client by each time, (D, G).
 
-    `ends_ms` (D, n), `client`, `share` (n,): of the pieces.
+    `ends_ms` (D, n), `client` (n,), `share` (n,): of the pieces.
     """
     draws, levels = len(ends_ms), len(turns.way_weight)
     mine = np.zeros((draws, len(grid_ms), levels))

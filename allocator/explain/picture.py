@@ -1,7 +1,6 @@
 """Copies the parts of the books that explanations need, at one moment.
 
-`take` runs on the thread that owns the core and only copies; all other code works on the result, a
-`Picture`.
+`take` runs on the thread that owns the core and only copies; all other code works on the result.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -47,32 +46,28 @@ from allocator.v1.types_pb2 import Quantities
 from allocator.wire.codec.proto_types import write_quantities
 
 NEVER = -1
-"""The value of a time that does not exist, or is unknown."""
+"""Stands for a time that does not exist, or is unknown."""
 
 CLIENTS_MAX = 200
-"""Maximum number of clients explained one by one; those of a role that have waited longest."""
+"""Maximum number of clients explained one by one; of a role, those that have waited longest."""
 
 CLIENTS_MIN = 10
 PAIRS_MAX = 2_000_000
-"""Maximum number of pairs of these clients and agents: fewer clients in a large cluster."""
+"""Maximum number of pairs of these clients and agents; a large cluster allows fewer clients."""
 
 FILTERS_MAX = 1000
-"""Maximum number of filters of a client that are examined."""
 
 FILTER_CELLS_MAX = 2**22
-"""Maximum number of amounts of filters that are copied; if there are more, only bits are."""
+"""Maximum number of amounts of filters to copy; beyond it, only their bits are copied."""
 
 
 ASIDE_MAX = 10
-"""Maximum number of frameworks of a role whose set-aside input is reported."""
 
 
 @dataclass(frozen=True)
 class AgentRows:
-    """The agents by handle; row 0 is unused.
+    """The agents by handle; row 0 is unused. Fields are as in `AgentTable`.
 
-    `bound`, `active`, `whitelisted`, `drained` (A,); `drained_from_ms`, `changed_ms` (A,): as in
-        `AgentTable`.
     `capacity` (A, R), in thousandths.
     """
 
@@ -87,7 +82,6 @@ class AgentRows:
 
     @property
     def ready(self) -> Bools:
-        """Which agents may be offered, (A,)."""
         return self.bound & self.active & self.whitelisted & ~self.drained
 
 
@@ -96,14 +90,12 @@ class ClientRows:
     """The clients by row.
 
     `subscribed`, `suppressed` (C,): as in `ClientTable`; `active` (C,): whether the framework is.
-    `live` (C,): whether the client may be offered something.
     `changed_ms` (C,): when it was last suppressed or revived.
     `inactive_ms` (C,): when its framework was last activated or deactivated.
     `offered_ms` (C,): when a cycle last decided to offer it something; 0: never.
     `paused` (C,): whether operators paused the role or one of its ancestors.
-    `waited`, `declines`, `takes` (C,); `demand`, `held`, `offered` (C, R), in thousandths.
-    `wants` (C,): as `wanting` says.
-    `source`: the source of the demand.
+    `demand`, `held`, `offered` (C, R), in thousandths.
+    `wants` (C,): as returned by `wanting`.
     """
 
     subscribed: Bools
@@ -126,15 +118,13 @@ class ClientRows:
 
 @dataclass(frozen=True)
 class Subject:
-    """A client to be explained, and data about it.
+    """A client to be explained.
 
-    `rule`: what it requires of agents.
     `excluded` (A,): agents from which it is excluded, by handle.
     `told` (A,): those of them from which the master's offer constraints exclude it.
     `late` (A,): those of them that are drained before its tasks would end.
-    `lasts_ms`: the p95 of the durations of its tasks that `late` is based on; 0: unknown.
+    `lasts_ms`: p95 of the durations of its tasks that `late` is based on; 0: unknown.
     `filter_agent`, `filter_expires_ms` (n,): its filters in force.
-    `filters`: the number of its filters.
     `unfit`: resources that it requests and no agent has.
     `ends_within_ms`: p95 of the durations of tasks of its topic; None: unknown.
     """
@@ -154,7 +144,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Holding:
-    """What a client holds on the agent in question, (R,) each, in thousandths."""
+    """A client's holdings on the agent in question, (R,) each, in thousandths."""
 
     client: int
     held: Ints
@@ -166,21 +156,18 @@ class Picture:
     """A copy of the books.
 
     `resources`: R names; `counted` (R,); `total` (R,), in thousandths.
-    `constraints`: operators' rules.
     `policy_error`: why the substitute decided the last cycle; empty if the policy did.
     `snapshot`: the snapshot with which a full cycle would start; None if no client can be served.
-    `bound_paths`: paths of the roles that the first rows of the snapshot's bounds belong to.
-    `caps`: caps inside roles, whose bounds are the next rows.
+    `bound_paths`: paths of the roles of the first rows of the snapshot's bounds.
+    `caps`: caps inside roles; their bounds are the next rows.
     `traits`: the agents' traits that rules examine, by handle.
     `agent`: the agent in question; 0 if none.
-    `holdings`: holdings on that agent.
     `left_out`: number of clients of the role that are not among the subjects.
     `set_aside`: pairs (name, ignored input) of the first frameworks, or of the agent.
     `asked`: requests to leave agents: to the frameworks, or on the agent.
     `used` (C, R), in thousandths: average holdings; None: no averages are kept.
-    `collecting`: by client, what its gang collects.
     `resting`: by client, the time in ms until which its gang must not begin to collect.
-    `held`: what forecasts are based on; None: there is nothing to forecast.
+    `held`: the basis of forecasts; None: there is nothing to forecast.
     `budgets`: all budgets, and what is left of them.
     """
 
@@ -226,16 +213,14 @@ class Picture:
 
     @cached_property
     def held_share(self) -> Floats:
-        """The dominant share of each client's holdings, (C,)."""
         return self.shares(self.clients.held)
 
     @cached_property
     def offered_share(self) -> Floats:
-        """The dominant share of what each client has on offer, (C,)."""
         return self.shares(self.clients.offered)
 
     def shares(self, amounts: Ints) -> Floats:
-        """Return the dominant shares, (n,), of amounts (n, R)."""
+        """Dominant shares, (n,), of amounts (n, R)."""
         columns = self.counted & (self.total > 0)
         if not columns.any():
             return np.zeros(len(amounts))
@@ -245,13 +230,11 @@ class Picture:
         return name_of(self.names, client)
 
     def framework_id(self, client: int) -> str:
-        """Return the id of a client's framework; empty if unknown."""
         handle = int(self.names.framework[client])
         info = self.names.info[handle] if handle < len(self.names.info) else None
         return info.framework_id if info else ""
 
     def named(self, amounts: Ints) -> dict[str, int]:
-        """Return amounts (R,) by name, without zeros."""
         pairs = zip(self.resources, amounts.tolist(), strict=False)
         return {name: amount for name, amount in pairs if amount}
 
@@ -264,14 +247,14 @@ class Picture:
 
 
 def name_of(names: Names, client: int) -> str:
-    """Return the display name of a client's framework: its name, id or handle."""
+    """Return the name, id or handle of a client's framework, for display."""
     handle = int(names.framework[client])
     info = names.info[handle] if handle < len(names.info) else None
     return (info.name or info.framework_id) if info else f"framework {handle}"
 
 
 def agent_name(info: AgentInfo | None, handle: int) -> str:
-    """Return the display name of an agent: its host name, id or handle."""
+    """Return the host name, id or handle of an agent, for display."""
     return (info.hostname or info.agent_id) if info else f"agent {handle}"
 
 
@@ -279,11 +262,11 @@ def take(allocator: Allocator, kind: str, name: str) -> Picture:
     """Copy what is needed to explain one framework, role or agent.
 
     `kind`: ``framework``, ``role`` or ``agent``.
-    `name`: a framework's id or name, a role's path, an agent's id or host.
+    `name`: a framework's id or name, a role's path, an agent's id or host name.
+
     Raises UnknownSubjectError.
     """
-    # Preview before the look-up: the host has recorded a preview even if the subject does not
-    # exist.
+    # Preview first: the caller has recorded a preview, whether or not the subject exists.
     taken = allocator.preview()
     state = allocator.state
     agent, handles = 0, list[int]()
@@ -313,12 +296,10 @@ def take(allocator: Allocator, kind: str, name: str) -> Picture:
 
 
 def take_clients(allocator: Allocator, rows: Sequence[int]) -> Picture:
-    """Copy what is needed to explain these clients."""
     return _picture(allocator, allocator.preview(), rows)
 
 
 def _picture(allocator: Allocator, taken: Snapshot | None, rows: Sequence[int]) -> Picture:
-    """Copy all but what concerns an agent or names."""
     state, snapshot = allocator.state, None
     if taken is not None:
         cells = max(1, taken.filters.amount.shape[1])
@@ -361,7 +342,7 @@ def _picture(allocator: Allocator, taken: Snapshot | None, rows: Sequence[int]) 
 
 
 def _held(state: State, subjects: tuple[Subject, ...], trail: Trail) -> Held | None:
-    """What forecasts for these clients rest on, unless none of them wants offers."""
+    """Copy the basis of forecasts for these clients, unless none of them wants offers."""
     live = state.live_clients()
     barred = [each.excluded for each in subjects if live[each.client]]
     if not barred:
@@ -419,9 +400,10 @@ def _clients(state: State) -> ClientRows:
 
 
 def wanting(state: State) -> Bools:
-    """Clients, (C,), that want an offer as far as they say, and have none.
+    """Return which clients, (C,), want an offer by their own statements, and have none.
 
-    Not those that refuse something, or declined their last offer whole: these may want nothing.
+    Clients that refuse something, or declined their last offer completely, may want nothing, and
+    are not included.
     """
     clients = state.clients
     refuses = (state.filters.rows.per_client > 0) | (clients.declines > 0)
@@ -457,7 +439,7 @@ def _holdings(state: State, agent: int) -> tuple[Holding, ...]:
 
 
 class UnknownSubjectError(LookupError):
-    """There is no subject of that name.
+    """No subject has this name.
 
     `known`: existing names and ids, unordered; may contain empty texts and duplicates.
     """
@@ -473,7 +455,7 @@ class UnknownSubjectError(LookupError):
 
 
 def handles_of_framework(state: State, name: str) -> list[int]:
-    """Return the handle of the framework with this id, or those of all with this name."""
+    """Handle of the framework with this id, or handles of all with this name."""
     infos: Mapping[int, FrameworkInfo] = {
         handle: info for handle, info in enumerate(state.frameworks.info) if info is not None
     }
@@ -486,10 +468,9 @@ def handles_of_framework(state: State, name: str) -> list[int]:
 
 
 def rows_of_role(state: State, path: str) -> list[int]:
-    """Return the rows of the clients in a role or its descendants."""
     if not path or state.roles.row(path) is None:
         raise UnknownSubjectError("role", path, state.roles.path)
-    # Compare paths: `RoleTable.inside` would fill a cache, and this must not change the state.
+    # `RoleTable.inside` would fill a cache, but explanations must not change the state.
     inside = [f"{each}/".startswith(f"{path}/") for each in state.roles.path]
     clients = state.clients
     rows = np.flatnonzero(clients.framework)
@@ -497,7 +478,7 @@ def rows_of_role(state: State, path: str) -> list[int]:
 
 
 def handle_of_agent(state: State, name: str) -> int:
-    """Return the handle of the agent with this id, or otherwise on this host."""
+    """Handle of the agent with this id, or else on this host."""
     infos = {handle: info for handle, info in enumerate(state.agents.info) if info is not None}
     for what in ("agent_id", "hostname"):
         for handle, info in infos.items():

@@ -1,8 +1,8 @@
 """How much room others get before a client's turn, by weighted dominant shares.
 
-Clients compete along the tree: the client's own way from the root to its leaf, and beside each node
-of the way its rivals, which are other clients or whole roles. A rival comes first while its share
-is smaller. Shares fall as tasks end, the client's own too, so turns change with time.
+Clients compete along the tree. The client's *way* leads from the root to its leaf; its *rivals* are
+the clients and whole roles beside each node of the way. A rival is served first while its share is
+smaller. As tasks end, shares fall, the client's own too, so turns change with time.
 """
 
 from typing import NamedTuple
@@ -12,28 +12,30 @@ import numpy as np
 from allocator.core import UNBOUNDED, Bools, Floats, Ints, Snapshot, bits
 
 RIVALS_MAX = 256
-"""Rivals whose shares change; those that get the most before. Others get what they get now."""
+"""Maximum number of rivals whose shares change: those that get the most before the client. Others
+get what they would get now."""
 
 _SAMPLE = 1000
-"""Agents on which exclusions are counted."""
+"""Maximum number of agents on which exclusions are counted."""
 
 _SAME = 1e-9
 
 
 class Turns(NamedTuple):
-    """A client's rivals, U of them, and its way of L nodes, from its leaf up to below the root.
+    """A client's rivals (U), and the nodes (L) of its way, from its leaf up to below the root.
 
-    `rival` (C,): which rival counts each client's holdings; -1: none.
-    `level` (C,): the lowest node of the way that does; L: none.
-    `way` (U,): which node of the way each rival competes with.
-    `behind` (U,): by how much the rival's score is smaller now; `first` (U,): and if equal it comes
-        first.
+    `rival` (C,): the rival whose holdings include those of each client; -1: none.
+    `level` (C,): the lowest node of the way whose holdings include them; L: none.
+    `way` (U,): the node of the way that each rival competes with.
+    `behind` (U,): by how much the rival's score is smaller than the node's now.
+    `first` (U,): whether the rival is served first if scores are equal.
     `weight` (U,), `way_weight` (L,).
-    `share`, `ratio` (U,): of one task, its dominant share; and for how many of the client's there
-        would be room, at most.
-    `limit` (U,): how many tasks its limits allow.
-    `overdue` (U,): clients that waited too long, and are served first, once.
-    `is_overdue`: the client waited too long itself; then only these are served before it.
+    `share` (U,): dominant share of one task of the rival.
+    `ratio` (U,): maximum number of the client's tasks that fit in the room of one of the rival's.
+    `limit` (U,): number of tasks that the rival's limits allow.
+    `overdue` (U,): number of overdue clients, each of which is served first, once.
+    `is_overdue`: whether the client itself is overdue; then only overdue rivals are served before
+        it.
     """
 
     rival: Ints
@@ -50,7 +52,7 @@ class Turns(NamedTuple):
     is_overdue: bool
 
     def limited(self) -> tuple["Turns", float]:
-        """These with few rivals, and the room that the others get."""
+        """Reduce these to few rivals; also return the room that the others get."""
         if len(self.way) <= RIVALS_MAX:
             return self, 0.0
         still = np.zeros(len(self.way))
@@ -80,8 +82,8 @@ class Turns(NamedTuple):
     def room(self, mine: Floats, its: Floats) -> Floats:
         """Room that rivals get before the client, in tasks of the client, (...).
 
-        `mine` (..., L), `its` (..., U): by how much the shares of the nodes of the way, and of the
-            rivals, have fallen.
+        `mine` (..., L), `its` (..., U): by how much the shares of the way's nodes, and of the
+        rivals, have fallen.
         """
         found = np.zeros(mine.shape[:-1])
         gained = np.zeros(mine.shape[:-1])  # by the node of the way, from rivals below it
@@ -96,9 +98,9 @@ class Turns(NamedTuple):
         return found
 
     def _tasks(self, at: Ints, change: Floats) -> Floats:
-        """Tasks that some rivals (n,) get before the client, (..., n).
+        """Number of tasks that some rivals (n,) get before the client, (..., n).
 
-        `change` (..., n): by how much more than now their scores are smaller.
+        `change` (..., n): by how much the rivals' scores have fallen behind since now.
         """
         behind = self.behind[at] + change
         lacks = np.maximum(behind, 0.0) * self.weight[at] / np.maximum(self.share[at], _SAME)
@@ -113,8 +115,7 @@ class Turns(NamedTuple):
 def turns_of(snapshot: Snapshot, agents: Ints, client: int, needed: Ints) -> Turns:
     """Find a client's rivals.
 
-    `agents` (n,): handles of agents that it may use.
-    `needed` (R,), in thousandths: one task of the client.
+    `agents` (n,): handles of agents that it may use; `needed` (R,), in thousandths: one task.
     """
     tree, leaf = snapshot.tree, int(snapshot.leaf_of_client[client])
     nodes, clients = len(tree.parent), len(snapshot.leaf_of_client)
@@ -124,11 +125,11 @@ def turns_of(snapshot: Snapshot, agents: Ints, client: int, needed: Ints) -> Tur
     way = [leaf]
     while tree.parent[int(tree.parent[way[-1]])] >= 0:
         way.append(int(tree.parent[way[-1]]))
-    level = np.full(nodes, -1)  # of the parent: the node of the way below it
+    level = np.full(nodes, -1)  # for each parent on the way: its child on the way
     level[tree.parent[way]] = np.arange(len(way))
     on_way = np.full(nodes, -1)
     on_way[way] = np.arange(len(way))
-    beside = np.arange(nodes)  # the node beside the way that each node is below
+    beside = np.arange(nodes)  # for each node: its ancestor, or itself, beside the way
     for each in range(nodes - 2, -1, -1):
         if level[tree.parent[each]] < 0:
             beside[each] = beside[tree.parent[each]]
@@ -150,7 +151,7 @@ def turns_of(snapshot: Snapshot, agents: Ints, client: int, needed: Ints) -> Tur
     ratio = ratio.max(axis=1, initial=1) * _overlap(snapshot, agents, others)
     number = np.full(nodes, -1)
     number[rivals] = np.arange(len(rivals))
-    # The lowest node of the way that counts each node: itself, or the one above the rival.
+    # The lowest node of the way that includes each node: itself, or the one above the rival.
     above = np.where(tree.parent[beside] >= 0, on_way[tree.parent[beside]], -1)
     lowest = np.where(on_way >= 0, on_way, np.where(above >= 0, above, len(way)))
     node = np.where(
@@ -177,7 +178,7 @@ def turns_of(snapshot: Snapshot, agents: Ints, client: int, needed: Ints) -> Tur
 
 
 def _overlap(snapshot: Snapshot, agents: Ints, others: Ints) -> Floats:
-    """On which part of some agents, by handle, each of other clients may be served."""
+    """Return on which fraction of some agents (handles) each of other clients may be served."""
     row = np.minimum(np.searchsorted(snapshot.handle, agents), len(snapshot.handle) - 1)
     row = row[(snapshot.handle[row] == agents) & snapshot.excluding[row]]
     if not len(row) or not len(others):
@@ -191,7 +192,7 @@ def _overlap(snapshot: Snapshot, agents: Ints, others: Ints) -> Floats:
 
 
 def _within_limits(snapshot: Snapshot, clients: Ints) -> Floats:
-    """How many tasks of each client, (n,), its limits leave room for."""
+    """Number of tasks of each client, (n,), that its limits allow."""
     bounds, demand = snapshot.bounds, np.maximum(snapshot.demand[clients], 1)
     found = np.full(len(clients), float(UNBOUNDED))
     for row in (*bounds.further[clients].T, bounds.of_client[clients]):

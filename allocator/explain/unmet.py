@@ -1,13 +1,14 @@
-"""What clients want now and no agent has room for, and how many agents it would take.
+"""Unmet demand: what clients want and no agent has room for, and how many agents are missing.
 
-Both are lower bounds. A client that does not say how much more it wants counts with one task; a
-gang counts whole, but of a gang of unlike tasks only those that do not fit. Only what more agents
-would help counts: not clients that refuse offers, whose limits are reached, or whose tasks exceed
-every agent. Room that is free now is used up first, also if it is kept for a gang or a guarantee.
+Both are lower bounds. A client that does not state how much more it wants counts with one task; a
+gang counts completely, but of unlike tasks only those that do not fit. Only demand that more agents
+would satisfy counts, so not that of clients that refuse offers, reached their limits, or have tasks
+larger than every agent. Resources that are free now are used first, even if kept for a gang or a
+guarantee.
 
-Wants are packed by first fit, the largest first: onto what is free, and what is left onto new
-agents of the shapes that the cluster has, each want on the commonest shape on which it fits. Equal
-wants, and equal agents, are packed together, so a gang of any size costs as much as one task.
+Wants are packed by first-fit decreasing: onto free resources, then onto new agents of the cluster's
+shapes, each want on the commonest shape on which it fits. Equal wants, and equal agents, are packed
+together, so a gang of any size costs as much as one task.
 """
 
 from collections.abc import Iterator, Mapping
@@ -31,24 +32,23 @@ from allocator.explain.picture import Picture
 from allocator.plain import counted
 
 SHAPES_MAX = 8
-"""Shapes of agents, the commonest ones."""
 
 DIGITS = 2
-"""Agents whose amounts agree in the first digits, rounded down, have one shape."""
+"""Number of first digits in which the amounts of agents of one shape agree."""
 
 EXAMPLES_MAX = 16
-"""Agents of a shape whose attributes are taken for those of a new one."""
+"""Approximate number of agents of a shape whose exclusions stand for those of a new one."""
 
 GROUPS_MAX = 256
-"""Different wants that are packed; further ones, the smallest, do not count."""
+"""Maximum number of different wants to pack; further ones, the smallest, do not count."""
 
 
 class Shape(NamedTuple):
     """Agents with about the same capacity.
 
-    `name`: its amounts; `agents`: how many there are.
-    `capacity` (R,), in thousandths: the least of what they have.
-    `excluded` (E, W): the clients that may not use each of some of them, as bits.
+    `name`: the amounts, as text; `agents`: number of these agents.
+    `capacity` (R,), in thousandths: the minimum over these agents.
+    `excluded` (E, W): for some of these agents, the clients that may not use them, as bits.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Shape(NamedTuple):
 
 
 def shapes_of(state: State) -> list[Shape]:
-    """The commonest shapes of agents; on the thread that owns the books."""
+    """Return the commonest shapes of agents; on the thread that owns the books."""
     handles = np.flatnonzero(state.agents.bound)
     capacity = state.space.by_column(state.agents.capacity[handles])
     counted = state.space.counted
@@ -83,18 +83,16 @@ def shapes_of(state: State) -> list[Shape]:
 
 
 def _digits(amounts: Ints) -> Ints:
-    """How many decimal digits whole numbers have."""
     powers = 10 ** np.arange(1, 19, dtype=np.int64)
     return np.searchsorted(powers, amounts, side="right") + 1
 
 
 @dataclass(frozen=True)
 class Unmet:
-    """What is wanted and does not fit.
+    """Demand that does not fit.
 
     `amounts` (dict of str to (R,)), in thousandths: by role, of its own clients.
-    `clients`: how many clients want it.
-    `agents` (dict of str to int): by the name of a shape, how many more of it are needed.
+    `agents` (dict of str to int): number of missing agents, by the name of their shape.
     `common`: resources that agents have and that count towards shares.
     """
 
@@ -106,7 +104,6 @@ class Unmet:
 
     @property
     def text(self) -> str:
-        """In a line; empty if everything fits."""
         if not self.clients:
             return ""
         total = sum(self.amounts.values(), np.zeros(len(self.resources), np.int64))
@@ -120,8 +117,8 @@ class Unmet:
 class Want(NamedTuple):
     """Equal wants.
 
-    `clients`: whose; several only if these are single tasks.
-    `item` (R,), in thousandths; `items`: of each client.
+    `clients`: the clients; several only if the wants are single tasks.
+    `item` (R,), in thousandths; `items`: number of these per client.
     """
 
     clients: list[int]
@@ -130,10 +127,7 @@ class Want(NamedTuple):
 
 
 def unmet(picture: Picture, shapes: list[Shape]) -> Unmet:
-    """Compute what is wanted and does not fit.
-
-    `shapes`: of the same moment.
-    """
+    """Compute unmet demand; `shapes`: of the same moment as the picture."""
     snapshot, resources = picture.snapshot, picture.resources
     named = {shape.name: 0 for shape in shapes}
     common = tuple((picture.counted & (picture.total > 0)).tolist())
@@ -158,7 +152,6 @@ def unmet(picture: Picture, shapes: list[Shape]) -> Unmet:
 
 
 def _wants(picture: Picture, snapshot: Snapshot) -> Iterator[Want]:
-    """What clients want, the largest first."""
     several = snapshot.opening > 1
     one = np.where(several[:, None], snapshot.demand * snapshot.opening[:, None], 0)
     one = np.where(several[:, None], one, picture.clients.demand)
@@ -192,13 +185,12 @@ def _wants(picture: Picture, snapshot: Snapshot) -> Iterator[Want]:
 
 
 def _share(snapshot: Snapshot, amounts: Ints) -> Floats:
-    """The dominant share of amounts (n, R), (n,)."""
     share: Floats = (amounts / np.maximum(snapshot.total, 1)).max(axis=1, initial=0.0)
     return share
 
 
 def _signatures(snapshot: Snapshot, clients: Ints) -> list[bytes]:
-    """What distinguishes clients that may use different agents or resources."""
+    """For each client, bytes that are equal for clients with the same agents and resources."""
     agents = snapshot.agents[snapshot.excluding[snapshot.agents]]
     tables = snapshot.excluded[agents], snapshot.specials.reach
     found = []
@@ -210,7 +202,7 @@ def _signatures(snapshot: Snapshot, clients: Ints) -> list[bytes]:
 
 
 def _take_limit(snapshot: Snapshot, left: Ints, client: int, want: Want) -> bool:
-    """Whether limits leave room for a client's want, which is then taken from them."""
+    """Return whether limits allow a client's want; if so, subtract it from them."""
     bounds, amount = snapshot.bounds, want.item * want.items
     rows = bounds.rows_of(client)
     if ((left[rows] < amount) & (amount > 0)).any():
@@ -220,10 +212,10 @@ def _take_limit(snapshot: Snapshot, left: Ints, client: int, want: Want) -> bool
 
 
 class _Room:
-    """What is free, and not used by wants that were placed.
+    """Free resources that placed wants do not use.
 
-    Reserved resources are used before others by clients that may have them. Two clients that may
-    have different ones are never in each other's way there, so there may be less room than this.
+    Clients that may use reserved resources use these first. Clients that may use different sets of
+    reserved resources do not compete for these here, so the actual room may be smaller.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -233,7 +225,7 @@ class _Room:
         self._special = dict[bytes, Ints]()
 
     def place(self, clients: list[int], want: Want) -> int:
-        """Place wants of some clients, equal but for their owners; returns of how many."""
+        """Place wants of some clients, equal but for the client; return how many were placed."""
         if not len(self._agents):
             return 0
         snapshot, agents, client = self._snapshot, self._agents, clients[0]
@@ -252,7 +244,7 @@ class _Room:
         return placed
 
     def _special_of(self, client: int) -> Ints:
-        """Resources beside the plain ones that a client may have, (J, R)."""
+        """Resources beside the plain ones that a client may use, (J, R)."""
         specials = self._snapshot.specials
         rows = np.arange(len(specials.kind))
         mine = bits(specials.reach, rows, np.full(len(rows), client))
@@ -267,9 +259,9 @@ class _Room:
 
 
 def agents_needed(wants: list[Want], shapes: list[Shape]) -> dict[str, int]:
-    """How many new agents of each shape hold all wants, the largest first.
+    """Return the number of new agents of each shape that hold all wants, the largest first.
 
-    Each want is on the first shape on which it fits and that is open to it.
+    Each want is on the first shape on which it fits and that is open to its client.
     """
     bins = {shape.name: _Bins(shape.capacity) for shape in shapes}
     for want in wants:
@@ -281,9 +273,9 @@ def agents_needed(wants: list[Want], shapes: list[Shape]) -> dict[str, int]:
 
 
 class _Bins:
-    """New agents of one shape, those with equal rests together.
+    """New agents of one shape; those with equal rests are one row.
 
-    `rest` (n, R), in thousandths: what is left on each; `agents` (n,): how many are so.
+    `rest` (n, R), in thousandths: what is left on each; `agents` (n,): their number.
     """
 
     def __init__(self, capacity: Ints) -> None:
@@ -296,21 +288,20 @@ class _Bins:
         return int(self._agents.sum())
 
     def add(self, item: Ints, items: int) -> None:
-        """Add equal items by first fit."""
         per_agent = int(tasks_in(self._capacity[None], item)[0])
-        new = -(-items // per_agent)  # enough, if none fits beside others
+        new = -(-items // per_agent)  # enough even if no item fits on agents in use
         rest = np.vstack([self._rest, self._capacity[None]])
         agents = np.append(self._agents, new)
         room = tasks_in(rest, item)
         total = np.cumsum(room * agents)
-        at = int(np.searchsorted(total, items))  # before these all are filled up
+        at = int(np.searchsorted(total, items))  # all rows before this one are filled
         left = items - int(total[at] - room[at] * agents[at])
         full, last = divmod(left, int(room[at]))
         some = np.array([full, int(last > 0), int(agents[at]) - full - (last > 0)])
         rest[:at] -= room[:at, None] * item
         split = rest[at] - np.array([room[at], last, 0])[:, None] * item
         if at == len(agents) - 1:
-            some[2] = 0  # the other new ones are not needed
+            some[2] = 0  # the remaining new agents are not needed
         agents[-1] = 0
         rest = np.vstack([rest[:at], split, rest[at + 1 :]])
         agents = np.concatenate([agents[:at], some, agents[at + 1 :]])

@@ -1,4 +1,4 @@
-"""The sidecar as a process: sockets, threads, files, time. The first host of the core.
+"""The sidecar as a process: sockets, threads, files, time.
 
 Start with `process/main`, which assembles everything, then `engine/core_loop`.
 """

@@ -1,10 +1,9 @@
 """The account of usage: updated by each record of a sidecar.
 
 Time is the master's clock, in milliseconds of UTC, as in the records. The account's own time only
-moves forward. While a session is up, each step of the clock counts what was held at its beginning.
-All other time is unknown: time without a session, and steps of more than `GAP_MS`. Unknown time
-counts the last known capacity. Time before the account's own, as after a failover to a master whose
-clock is behind, is ignored.
+moves forward; earlier times, as after a failover to a master whose clock is behind, are ignored.
+During a session, each step of the clock counts what was held at its beginning. Time without a
+session, and steps of more than `GAP_MS`, are *unknown*: they count the last known capacity.
 """
 
 import json
@@ -41,14 +40,12 @@ class Moment(NamedTuple):
     day: Bucket
 
     def to_bytes(self) -> dict[str, bytes]:
-        """Serialise the moment, in parts by name."""
         state = {"now_ms": self.now_ms, "capacity": self.capacity}
         text = json.dumps(state, sort_keys=True).encode()
         return {"state": text, "hour": self.hour.to_bytes(), "day": self.day.to_bytes()}
 
     @classmethod
     def from_bytes(cls, kept: Mapping[str, bytes]) -> "Moment":
-        """Parse the parts. Raises BucketError if they are damaged."""
         try:
             state = json.loads(kept["state"])
             now_ms, capacity = int(state["now_ms"]), dict(state["capacity"])
@@ -66,15 +63,12 @@ class Account:
     """
 
     def __init__(self, put: Callable[[Closed], None]) -> None:
-        """Start an empty account.
-
-        `put`: receives closed hours and days.
-        """
+        """Start an empty account; `put`: receives closed hours and days."""
         self.now_ms = -1
         self.hour, self.day, self.total = Bucket(), Bucket(), Bucket()
         self._put = put
         self._capacity: dict[str, int] = {}
-        self._capacity_ms = self.now_ms  # the time up to which capacity is in the bucket
+        self._capacity_ms = self.now_ms  # up to this time, capacity is in the bucket
         self._holdings: Holdings | None = None
 
     # Following.
@@ -96,7 +90,7 @@ class Account:
                     holdings.read_capacity()
                     self._capacity = holdings.capacity
                 return
-        # The books, or the kinds of resources in them, are different ones.
+        # These are other books, or their kinds of resources have changed.
         self._leave()
         if self.now_ms < 0:
             self.now_ms = self._capacity_ms = clock_ms
@@ -105,13 +99,11 @@ class Account:
         self._holdings, self._capacity = holdings, holdings.capacity
 
     def settle(self) -> None:
-        """Update the buckets to the current time."""
         if self._holdings is not None:
             self._holdings.take_out()
         self._count_capacity()
 
     def reset(self) -> None:
-        """Forget all usage so far, and start again at this moment."""
         self.settle()
         self.total.add_roles(self.hour)
         self.hour, self.day = Bucket(), Bucket()
@@ -119,7 +111,6 @@ class Account:
             self._holdings.renew()
 
     def moment(self) -> Moment:
-        """Update the account, and copy its unfinished part."""
         self.settle()
         return Moment(self.now_ms, self._capacity, self.hour.copied(), self.day.copied())
 
@@ -138,7 +129,6 @@ class Account:
     # Time.
 
     def _pass(self, clock_ms: int) -> None:
-        """Advance to a time, if it is later."""
         if self._holdings is not None and clock_ms - self.now_ms > GAP_MS:
             self.settle()
             kept, self._holdings = self._holdings, None
@@ -163,9 +153,8 @@ class Account:
                 self._holdings.advance(now_ms)
 
     def _pass_unknown(self, clock_ms: int) -> None:
-        """Advance to a time, with unknown holdings."""
         if clock_ms - self.now_ms > DAYS_KEPT * DAY_MS:
-            # Nothing from before is kept, so begin with the last days.
+            # Buckets before this time would not be kept.
             self._drop(clock_ms - DAYS_KEPT * DAY_MS)
         while clock_ms >= (end_ms := self.now_ms - self.now_ms % HOUR_MS + HOUR_MS):
             self._move(end_ms)
@@ -179,7 +168,6 @@ class Account:
         self.now_ms = self._capacity_ms = now_ms - now_ms % DAY_MS
 
     def _end_hour(self) -> None:
-        """Close the hour, and the day, if they have ended."""
         if self.now_ms % HOUR_MS:
             return
         hour, self.hour = self.hour, Bucket()
@@ -212,7 +200,7 @@ class Account:
                     hour.held[by][name, resource, part] += amount
 
     def _count_capacity(self) -> None:
-        """Add the capacity up to now; holdings are subtracted from idle amounts."""
+        """Add the capacity up to now, as idle or unknown; idle amounts are reduced by `_add`."""
         span_ms = self.now_ms - self._capacity_ms
         self._capacity_ms = self.now_ms
         self.hour.span_ms += span_ms

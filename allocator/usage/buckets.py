@@ -28,22 +28,21 @@ HELD = (Part.USED, Part.OFFERED)
 """The parts that clients hold, in the order of their columns."""
 
 BY = ("role", "framework", "principal")
-"""The kinds of names by which usage is added up."""
+"""Kinds of names by which usage is summed."""
 
 OTHERS = "\n"
-"""The name for usage that is not kept by name; no role or framework can have this name."""
+"""Name for usage that is not kept by name; no role or framework can have this name."""
 
 NOT_KNOWN = ""
-"""The name, and the principal, of a framework that holds something but has not subscribed yet."""
+"""Name and principal of a framework that holds something but has not subscribed yet."""
 
 NAMES_MAX = 1000
-"""Maximum number of names of each kind in a closed bucket: those that held most are kept."""
+"""Maximum number of names of each kind in a closed bucket: those that held most."""
 
 OPEN_NAMES_MAX = 16_384
-"""Maximum number of names of each kind in the current hour: later ones count as `OTHERS`."""
+"""Maximum number of names of each kind in the current hour; further ones count as `OTHERS`."""
 
 NAME_LENGTH_MAX = 256
-"""Maximum number of characters of a name; the rest is cut off."""
 
 Amounts = Counter[tuple[str, str, Part]]
 """Integrals by name, resource and part."""
@@ -61,8 +60,7 @@ class Bucket:
     `parts`: integrals of the cluster by resource and part; the sum of all parts is capacity times
         time.
     `held`: for each of `BY`: what is used and offered, by name.
-    `names`: for each of `BY`: the names that are kept; all other names count as `OTHERS`.
-    `titles`: names of frameworks by id.
+    `names`: for each of `BY`: the names that are kept; all others count as `OTHERS`.
     """
 
     span_ms: int = 0
@@ -72,7 +70,7 @@ class Bucket:
     titles: dict[str, str] = field(default_factory=dict)
 
     def place(self, by: str, name: str) -> str:
-        """Return the name under which to count a name."""
+        """Return the name under which a name is counted."""
         name, known = name[:NAME_LENGTH_MAX], self.names[by]
         if name not in known:
             if len(known) >= OPEN_NAMES_MAX:
@@ -81,7 +79,6 @@ class Bucket:
         return name
 
     def add(self, other: "Bucket") -> None:
-        """Add the usage of another bucket."""
         self.span_ms += other.span_ms
         self.parts.update(other.parts)
         for by in BY:
@@ -108,7 +105,7 @@ class Bucket:
         self.titles = {each: name for each, name in self.titles.items() if each in frameworks}
 
     def shares(self, by: str) -> dict[str, int]:
-        """Compute the dominant share of each name, times 2**64."""
+        """Dominant share of each name, times 2**64."""
         held = Counter[tuple[str, str]]()
         for (name, resource, _), amount in self.held[by].items():
             held[name, resource] += amount
@@ -119,7 +116,7 @@ class Bucket:
         return share
 
     def _largest(self, by: str) -> set[str]:
-        """Return the names with the largest dominant shares; of equals, the first in name order."""
+        """Names with the largest dominant shares; of equals, the first in name order."""
         share = self.shares(by)
         share.pop(OTHERS, None)
         return set(sorted(share, key=lambda name: (-share[name], name))[:NAMES_MAX])
@@ -128,7 +125,6 @@ class Bucket:
         return sorted({resource for resource, _ in self.parts})
 
     def copied(self) -> "Bucket":
-        """Copy the bucket, for another thread."""
         held = {by: amounts.copy() for by, amounts in self.held.items()}
         names = {by: names.copy() for by, names in self.names.items()}
         return Bucket(self.span_ms, self.parts.copy(), held, names, self.titles.copy())
@@ -149,7 +145,6 @@ class Bucket:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Bucket":
-        """Parse a bucket. Raises BucketError if the data is damaged."""
         try:
             return cls._read(json.loads(zlib.decompress(data)))
         except (zlib.error, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -168,5 +163,4 @@ class Bucket:
 
 
 def _rows(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Sort rows, and drop those that end in zero."""
     return sorted(row for row in rows if row[-1])

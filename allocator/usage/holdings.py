@@ -1,6 +1,6 @@
-"""Clients' holdings, and the integrals of these over time.
+"""Clients' holdings, and their integrals over time.
 
-A change costs a few operations on the rows of its clients. Only `take_out` and `renew` visit all
+A change costs a few operations on the rows of its clients; only `take_out` and `renew` visit all
 rows.
 """
 
@@ -13,7 +13,7 @@ from allocator.core import FrameworkInfo, Ints, State
 from allocator.usage.buckets import NOT_KNOWN
 
 STEP_MS = 900_000
-"""Integrals are taken out at least once within this time, because of `_BITS`."""
+"""Maximum time between two calls of `take_out`, because of `_BITS`."""
 
 _BITS = 20
 """Amounts are split at this bit, so that both integrals of a step fit into an int64: a client holds
@@ -36,11 +36,11 @@ Names: TypeAlias = tuple[str, ...]
 """The names under which a row is counted, one for each of `BY`."""
 
 Put: TypeAlias = Callable[[Names, list[dict[str, int]]], None]
-"""Receives the integrals of one row: what was used, and what was offered, by resource."""
+"""Receives the integrals of one row: used and offered amounts, by resource."""
 
 
 class Holdings:
-    """What each client of some books holds, and the integrals since these were last taken out.
+    """What each client holds, and the integrals since the last `take_out`.
 
     `capacity`: capacity of the cluster, by resource.
     """
@@ -58,8 +58,7 @@ class Holdings:
         self._place = place
         self._put = put
         self._names: list[Names | None] = []
-        # For each row, what identifies its owner: framework and role, and the framework's
-        # information.
+        # Identifies each row's owner: framework, role, and the framework's information.
         self._marks: list[tuple[int, int, FrameworkInfo | None] | None] = []
         self._not_known = set[int]()
         self._since_ms: Ints = np.zeros(0, np.int64)
@@ -70,11 +69,10 @@ class Holdings:
         self.read_capacity()
 
     def leave(self) -> None:
-        """Stop counting."""
         self._ledger.changed = None
 
     def is_of(self, state: State) -> bool:
-        """Whether these are the holdings of some books, with all kinds that are bound there now."""
+        """Whether these are the holdings of these books, with all kinds that are bound now."""
         return (
             self.state is state
             and self._ledger is state.ledger
@@ -82,7 +80,6 @@ class Holdings:
         )
 
     def _choose(self) -> None:
-        """Choose the resources to count: scalars that are not shared."""
         space = self.state.space
         self._space_version = space.version
         self.resources: list[str] = []
@@ -123,7 +120,6 @@ class Holdings:
         self._now_ms = now_ms
 
     def follow(self) -> None:
-        """Apply changes of the books."""
         changed = self._ledger.changed
         assert changed is not None
         if not changed and not self._not_known:
@@ -135,13 +131,12 @@ class Holdings:
         self._take(rows)
 
     def _subscribed(self) -> Ints:
-        """Return the rows of frameworks that were unknown, and are known now."""
         infos, framework = self.state.frameworks.info, self.state.clients.framework
         found = [row for row in self._not_known if infos[int(framework[row])] is not None]
         return np.array(found, np.int64)
 
     def _settle(self, rows: Ints) -> None:
-        """Update the integrals of some rows (N,) to the current time."""
+        """Update the integrals of rows (N,) to the current time."""
         span_ms = (self._now_ms - self._since_ms[rows])[:, None, None]
         amount = self._amount[rows]
         self._high[rows] += (amount >> _BITS) * span_ms
@@ -171,7 +166,7 @@ class Holdings:
         self._since_ms[rows] = self._now_ms
 
     def _by_resource(self, amounts: Ints) -> Ints:
-        """Add up amounts by kind (N, K) by resource: (N, R)."""
+        """Sum amounts by kind (N, K) by resource: (N, R)."""
         chosen = amounts[:, self._kinds]
         if len(self._kinds) == len(self.resources):  # usually one kind for each, in this order
             return chosen
@@ -221,7 +216,7 @@ class Holdings:
         self._put(names, parts)
 
     def renew(self) -> None:
-        """Determine the names of all clients that hold something again, in the order of rows."""
+        """Determine the names of all clients with holdings again, in the order of rows."""
         holding = np.flatnonzero(np.any(self._amount, axis=(1, 2))).tolist()
         self._names = [None] * len(self._names)
         for row in holding:

@@ -27,9 +27,9 @@ class Span(NamedTuple):
 
 
 def days(kept: KeptBuckets, now: Moment, since_ms: int, until_ms: int) -> Iterator[Span]:
-    """Add up each day within a time span; of the first and last day, only the hours within it.
+    """Yield the usage of each day; of the first and last day only the hours within the time span.
 
-    A day whose hours are no longer kept counts as a whole.
+    A day whose hours are no longer kept counts completely.
     """
     if now.now_ms < 0:
         return
@@ -40,7 +40,7 @@ def days(kept: KeptBuckets, now: Moment, since_ms: int, until_ms: int) -> Iterat
     for begin_ms, bucket in _hours(kept, now, since_ms, until_ms):
         hours.setdefault(begin_ms - begin_ms % DAY_MS, []).append((begin_ms, bucket))
     if today_ms < until_ms and since_ms <= today_ms and until_ms > now.now_ms:
-        # Use today's sum, because its hours may be many.
+        # Use the day's sum instead of its hours, which may be many.
         today = now.day.copied()
         today.add(now.hour)
         whole[today_ms] = today
@@ -126,8 +126,6 @@ def _write_names(bucket: Bucket, by: str, message: pb.UsageSpan) -> None:
 def seconds(amount: int) -> str:
     """Format an integral as units times seconds: an exact decimal number.
 
-    Examples
-    --------
     >>> seconds(1_500_000), seconds(-1), seconds(2 * 3_600_000_000)
     ('1.5', '-0.000001', '7200')
     """

@@ -1,4 +1,4 @@
 """Commands that need no running sidecar: serve, replay, graphs.
 
-Begin with `serve`. To keep `--help` quick, a command imports what it needs only when it runs.
+Start with `serve`. To keep `--help` quick, a command imports what it needs only when it runs.
 """

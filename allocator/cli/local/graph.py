@@ -100,7 +100,7 @@ def _try_to_write(out: Path) -> None:
 
 
 def _replayed(journal: Path) -> tuple["Allocator | None", list[str]]:
-    """The last allocator of a journal with a framework to serve, and a line per damaged file."""
+    """Return a journal's last allocator with a framework to serve, and a line per damaged file."""
     from allocator import policies
     from allocator.core import Allocator
     from allocator.wire.journal.replay import Replay
@@ -120,10 +120,7 @@ def _replayed(journal: Path) -> tuple["Allocator | None", list[str]]:
 
 
 def constraint_graph_of(allocator: "Allocator") -> "nx.Graph[Any]":
-    """Make the graph of an allocator's cluster in its current state.
-
-    A type of agents is named after one of them; a user after its framework and role.
-    """
+    """Make the graph of an allocator's cluster; a type of agents has the name of one of them."""
     from allocator.policies.plan_guided import group_agents
     from allocator.solvers.graphs import constraint_graph
 
@@ -152,10 +149,7 @@ def constraint_graph_of(allocator: "Allocator") -> "nx.Graph[Any]":
 
 
 def _add_tasks(graph: "nx.Graph[Any]", allocator: "Allocator", fairness: Fairness) -> None:
-    """Add fair task counts to frameworks whose demand is known, and to their edges.
-
-    Agents of one type count as a single agent with their total capacity.
-    """
+    """Add fair task counts to frameworks with known demand; agents of one type count as one."""
     import numpy as np
 
     from allocator.policies.plan_guided import group_agents
@@ -186,7 +180,6 @@ def _add_tasks(graph: "nx.Graph[Any]", allocator: "Allocator", fairness: Fairnes
 
 
 def write(graph: "nx.Graph[Any]", out: Path) -> None:
-    """Write a graph in the format that the file's suffix names."""
     import networkx as nx
 
     if out.suffix == ".json":
@@ -210,7 +203,7 @@ def _draw(graph: "nx.Graph[Any]", out: Path) -> None:
     labels = {}
     for name, data in graph.nodes(data=True):
         found = [f"{data[key]:.3g} {key}" for key in ("machines", "tasks") if key in data]
-        # matplotlib parses text between two dollars as a formula, and fails if it is none.
+        # matplotlib would parse text between two dollars as a formula.
         shown = str(name).replace("$", r"\$")
         labels[name] = f"{shown}: {', '.join(found)}" if found else shown
     color = [data.get("cut", data["side"]) for _, data in graph.nodes(data=True)]

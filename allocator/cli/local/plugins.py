@@ -20,10 +20,7 @@ Plugins: TypeAlias = Annotated[
 
 
 def load_policies(paths: Sequence[str] | None) -> tuple[str, ...]:
-    """Load the policies of files and of installed packages; end with a usage error if one fails.
-
-    Returns absolute paths, valid in any working directory.
-    """
+    """Load policies of files and of installed packages, or end; return absolute paths."""
     from allocator.server.plugins.loading import PluginError, load_entry_points, load_file
 
     for problem in load_entry_points():
@@ -63,5 +60,4 @@ def try_out(names: Sequence[str], modes: Sequence[str]) -> None:
 
 
 def settings_for(paths: Sequence[str]) -> dict[str, str]:
-    """The settings with which a sidecar loads these files."""
     return {"policy.plugins": ",".join(paths)} if paths else {}

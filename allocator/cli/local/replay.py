@@ -44,7 +44,6 @@ class FileFound:
 
     `file`: its number among the files of the process that wrote it.
     `cut_off_at`, `cut_off_bytes`: offset and size of an incomplete last record, if any.
-    `damage`: why the rest was skipped; empty if nothing was.
     """
 
     path: str
@@ -112,10 +111,10 @@ class ReplayReport(NamedTuple):
 def read_journals(
     paths: Sequence[Path], make: "Callable[..., Allocator]", *, check: bool, quiet: bool
 ) -> ReplayReport:
-    """Replay journals, the oldest first, and print what was found unless `quiet`.
+    """Replay journals, the oldest first, and print the results unless `quiet`.
 
-    `make`: constructs the allocators that replay; `check`: whether to compare with what was
-    recorded.
+    `make`: makes the allocators.
+    `check`: whether to compare with the recorded results.
     """
     from allocator import policies
     from allocator.wire.journal.replay import Replay
@@ -142,7 +141,6 @@ def read_journals(
 
 
 def journals_in(directory: Path) -> list[Path]:
-    """List the journals of a directory, the oldest first."""
     from allocator.wire.journal.framing import MAGIC
 
     def age(path: Path) -> tuple[str, int, str]:

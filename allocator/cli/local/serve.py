@@ -145,7 +145,6 @@ def _of_both(
 
 
 def _prepare() -> str:
-    """Choose where compiled loops are kept; returns what the log should say at the start."""
     note = loop_cache.prepare()  # before anything imports numba
     from allocator.server.config.source import mistyped_variables
 
@@ -153,7 +152,6 @@ def _prepare() -> str:
 
 
 def _flags(assignments: list[str] | None, short: dict[str, tuple[str, str | None]]) -> list["Flag"]:
-    """All values given on the command line."""
     from allocator.server.config import Flag
 
     flags = [_assignment(text) for text in assignments or ()]
@@ -163,7 +161,6 @@ def _flags(assignments: list[str] | None, short: dict[str, tuple[str, str | None
 
 
 def _load(path: Path | None, flags: list["Flag"], *, stream: bool = False) -> "Loaded":
-    """Read the configuration, or report all its errors and end."""
     from allocator.server.config import ConfigError, load_all
 
     check_there(path)

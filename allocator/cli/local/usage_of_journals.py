@@ -1,4 +1,4 @@
-"""Usage worked out from journals: the account of a replay."""
+"""Computes usage from journals, by replaying them."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,7 +21,7 @@ from allocator.wire.journal.replay import Replay, Replayed
 
 
 class AccountedReplay(Replay):
-    """A replay whose account follows it."""
+    """A replay with an account of usage."""
 
     def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401 - as of `Replay`
         super().__init__(*args, check=False, **options)
@@ -52,10 +52,11 @@ def usage_of(
     plugins: Sequence[str] | None,
     request: Callable[[int], pb.GetUsageRequest],
 ) -> pb.GetUsageResponse:
-    """Replay journals, the older first, and report their usage.
+    """Replay journals, the oldest first, and report their usage.
 
-    `request`: gives the request of the journals' end, in milliseconds since 1970.
-    Ends the process if nothing was recorded; damage is a warning, and its time unknown.
+    `request`: returns the request, given the time of the journals' end in milliseconds since 1970.
+
+    Ends the process if nothing was recorded; damage is a warning, and its time counts as unknown.
     """
     if note := loop_cache.prepare():
         typer.echo(note, err=True)

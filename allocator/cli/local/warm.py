@@ -1,4 +1,4 @@
-"""`warm`: compile all loops ahead of time, in parallel processes; also before playing."""
+"""`warm`: compiles all loops ahead of time, in parallel processes; other commands also use this."""
 
 import ctypes
 import gc
@@ -51,10 +51,7 @@ def warm(
 
 
 def compile_ahead() -> None:
-    """Compile all loops before a run unless they are compiled; reports to standard error.
-
-    Otherwise each process of the run would silently compile every loop that it calls.
-    """
+    """Compile all loops, so that the processes of a run need not; reports to standard error."""
     if not loop_cache.is_complete():
         _compile_all(partial(typer.echo, err=True))
 
@@ -107,8 +104,8 @@ def _compile_part(part: str, *, aside: bool) -> None:
     from allocator.server.system.compilation import PARTS, load
 
     if not aside:
-        # Garbage collection takes a seventh of the time and saves about 100 MB. Beside a master
-        # (--aside), memory matters more.
+        # Garbage collection takes a seventh of the time and saves about 100 MB, which is only worth
+        # it beside a master (--aside).
         gc.freeze()
         gc.set_threshold(100_000, 50, 1000)
     if part not in PARTS:

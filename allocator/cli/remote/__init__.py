@@ -1,4 +1,1 @@
-"""Commands that speak to a running sidecar.
-
-Begin with `connection`.
-"""
+"""Commands that call a running sidecar. Start with `connection`."""

@@ -158,7 +158,7 @@ def dump(
 
 
 def _dump_file(file: Path | None, output: str | None) -> Path | None:
-    """The file of a dump. `--output` named it in earlier versions, and still may."""
+    """Return the file of a dump. In earlier versions `--output` named it, and still may."""
     if output is None or output == Form.JSON:
         return file
     if output in set(Form):
@@ -189,10 +189,7 @@ def snapshot(
 
 
 def quantities(text: str, *, hours: bool = False) -> "types_pb2.Quantities":
-    """Parse amounts, or resource-hours, by name.
-
-    Raises `typer.BadParameter` if they are malformed.
-    """
+    """Parse amounts, or resource-hours, by name. Raises `typer.BadParameter`."""
     from allocator.core import parse_hours, parse_quantities
     from allocator.v1 import types_pb2
 

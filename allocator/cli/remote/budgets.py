@@ -16,7 +16,6 @@ _DAY_MS = 24 * 3_600_000
 
 
 def register(commands: typer.Typer) -> None:
-    """Add the command to the group of budgets."""
     show = printed_by("allocator.cli.render.setting_tables", "rules", "budget")
     remote(commands, "credit", show)(budget_credit)
 

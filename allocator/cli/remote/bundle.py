@@ -29,7 +29,6 @@ from allocator.cli.tree import Exit, fail
 from allocator.plain import json_text, printable
 
 PART_BYTES_MAX = 2**26
-"""Maximum size of one part before compression."""
 
 LOG_BYTES_MAX = 2**22
 LOG_LINES = 5000
@@ -128,7 +127,6 @@ def bundle(
 
 
 def _status(sidecar: Sidecar) -> tuple[dict[str, Any], str]:
-    """Return the status; if the sidecar does not answer, an empty one and the reason."""
     import grpc
 
     try:
@@ -149,7 +147,7 @@ def _told(data: Mapping[str, Any]) -> Iterator[str]:
 def _add_all(
     archive: tarfile.TarFile, directory: str, found: "_Gathering"
 ) -> tuple[dict[str, int], dict[str, str]]:
-    """Add each part; returns the sizes of the added ones, and why others are left out."""
+    """Add each part; return the sizes of those added, and why others are left out."""
     held: dict[str, int] = {}
     left_out: dict[str, str] = {}
     for name, pieces in found.parts():
@@ -173,7 +171,7 @@ def _add(archive: tarfile.TarFile, name: str, content: IO[bytes]) -> int:
 
 
 def _written(content: IO[bytes], pieces: Callable[[], Iterable[bytes]], sidecar: Sidecar) -> str:
-    """Write a part; returns why it is left out, empty if it is not."""
+    """Write a part; return why it is left out, or nothing."""
     import grpc
 
     size = 0
@@ -195,7 +193,10 @@ def _written(content: IO[bytes], pieces: Callable[[], Iterable[bytes]], sidecar:
 
 
 class _Gathering:
-    """Yields the parts of one sidecar's bundle."""
+    """Yields the parts of one sidecar's bundle.
+
+    `problem`: why the sidecar does not answer; empty if it does.
+    """
 
     def __init__(
         self,
@@ -207,7 +208,6 @@ class _Gathering:
         *,
         pseudonyms: bool,
     ) -> None:
-        """`problem`: why the sidecar does not answer; empty if it does."""
         self.sidecar = sidecar
         self._http, self._log = http, log
         self._status, self._problem = status, problem
@@ -225,7 +225,7 @@ class _Gathering:
         yield Part("log.txt", lambda: self._named(self._lines()))
 
     def _named(self, pieces: Iterable[bytes]) -> Iterable[bytes]:
-        """Return a part that contains names; leave it out if names are to be replaced."""
+        """Return a part that contains names; leave it out if names must be replaced."""
         if self._pseudonyms:
             raise _LeftOutError(_NAMES)
         return pieces
@@ -277,7 +277,6 @@ class _Gathering:
                     yield line
 
     def _http_connection(self) -> HTTPConnection:
-        """Connect to the HTTP server with the metrics."""
         host, _, port = (self._http or self._configured_http()).rpartition(":")
         if not port.isdecimal():
             raise _LeftOutError(f"--http {self._http!r}: must be host:port")
@@ -298,7 +297,6 @@ class _Gathering:
         return f"{address.rpartition(':')[0]}:{port}"
 
     def _lines(self) -> Iterator[bytes]:
-        """Yield the end of the log."""
         if self._log is not None:
             with self._log.open("rb") as file:
                 size = file.seek(0, io.SEEK_END)

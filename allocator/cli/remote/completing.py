@@ -1,4 +1,4 @@
-"""Shell completion of names that are fixed, or that a running sidecar knows.
+"""Shell completion of fixed names, and of names that a running sidecar knows.
 
 A request to a sidecar takes at most one second. If it fails, nothing is completed and no error is
 printed, because the user waits at the prompt.
@@ -26,8 +26,8 @@ Completer: TypeAlias = Callable[[typer.Context, str], list[str]]
 TIMEOUT_S = 1.0
 
 _HARMLESS = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./:@%+=,-]{0,254}")
-"""Names that every shell, and our own command line, reads as one plain word: not as an option, for
-example."""
+"""Names that every shell, and our own command line, reads as one plain word, for example not as an
+option."""
 
 
 class Mode(StrEnum):
@@ -38,8 +38,6 @@ class Mode(StrEnum):
 
 
 def _of_sidecar(kind: str) -> Completer:
-    """Complete the sidecar's names of one kind."""
-
     def complete(context: typer.Context, incomplete: str) -> list[str]:
         return _names(context, kind, incomplete)
 
@@ -47,8 +45,6 @@ def _of_sidecar(kind: str) -> Completer:
 
 
 def one_of(words: Iterable[str]) -> Completer:
-    """Complete one of a few words."""
-
     def complete(_: typer.Context, incomplete: str) -> list[str]:
         return [each for each in words if each.startswith(incomplete)]
 
@@ -61,15 +57,14 @@ roles, frameworks, agents = map(_of_sidecar, ("role", "framework", "agent"))
 def amounts(context: typer.Context, incomplete: str) -> list[str]:
     """Complete the names of resources in ``cpus:2;mem:2048``."""
     before, separator, last = incomplete.rpartition(";")
-    # Bash inserts a completion unquoted. After an escaped semicolon, rather than an open quote, it
-    # would lose the backslash, and the semicolon would end the command.
+    # Bash inserts a completion unquoted: it would drop the backslash of an escaped semicolon, which
+    # would then end the command.
     if "\\;" in os.environ.get("COMP_WORDS", ""):
         return []
     return [f"{before}{separator}{each}:" for each in _names(context, "resource", last)]
 
 
 def policies(context: typer.Context, incomplete: str) -> list[str]:
-    """Complete names of policies, including plugins that the sidecar loaded."""
     return _beginning(incomplete, _policies(context))
 
 
@@ -80,7 +75,6 @@ def selections(_context: typer.Context, incomplete: str) -> list[str]:
 
 
 def subtrees(context: typer.Context, incomplete: str) -> list[str]:
-    """Complete a role, and the policy after the equals sign."""
     role, equals, policy = incomplete.partition("=")
     if not equals:
         return [f"{each}=" for each in roles(context, role)]
@@ -95,8 +89,6 @@ def among(*known: str) -> Completer:
 
 
 def joined(complete: Completer) -> Completer:
-    """Complete the last of several comma-separated words."""
-
     def complete_last(context: typer.Context, incomplete: str) -> list[str]:
         before, comma, last = incomplete.rpartition(",")
         used = before.split(",")
@@ -123,7 +115,7 @@ def _policies(context: typer.Context) -> Iterable[str]:
 
 
 def _asked(context: typer.Context, rpc: str, field: str, **request: str) -> list[str]:
-    """Ask the sidecar that the command would use; returns nothing if that fails.
+    """Ask the sidecar that the command would use; return nothing if that fails.
 
     Every name from a sidecar passes through this function, which drops unsafe ones.
     """
@@ -132,7 +124,7 @@ def _asked(context: typer.Context, rpc: str, field: str, **request: str) -> list
     from allocator.cli.remote.connection import call
     from allocator.v1.admin_pb2_grpc import AdminServiceStub
 
-    # An unreadable file ends a command with an error; here it only means no completion.
+    # An unreadable file would end a command with an error; here nothing is completed.
     silent = contextlib.redirect_stderr(io.StringIO())
     nothing = contextlib.suppress(grpc.RpcError, SystemExit)
     with silent, nothing, _connection(context).open() as channel:

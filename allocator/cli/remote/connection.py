@@ -28,10 +28,9 @@ TARGET_DEFAULT = "127.0.0.1:5056"
 RESPONSE_BYTES_MAX = 256 * 2**20
 
 _CHANGING = ("set", "remove", "clear", "credit", "resume", "stop", "reset", "apply", "revert")
-"""Last words of commands that change something."""
 
 _OURS = "Deadline Exceeded"
-"""gRPC's own message if no answer came in time; a sidecar's message says more."""
+"""gRPC's own message if no answer came in time; a sidecar's message is more specific."""
 
 _LOOK = (
     "to find out why, check its log, /healthz and /metrics on its HTTP port, and the machine's"
@@ -79,7 +78,7 @@ class Connection:
     ] = None
 
     def each(self) -> "list[Connection]":
-        """Return one connection per sidecar, in the order of the command line."""
+        """One connection per sidecar, in the order of the command line."""
         given = [part.strip() for text in self.target or () for part in text.split(",")]
         named = dict.fromkeys(filter(None, given)) or given[:1] or [TARGET_DEFAULT]
         return [replace(self, target=[each]) for each in named]
@@ -91,7 +90,6 @@ class Connection:
         return one
 
     def open(self) -> "grpc.Channel":
-        """Create a channel; nothing is sent yet."""
         token = self._read(self.token_file)
         if token is None:
             return self._open()
@@ -134,7 +132,6 @@ class Connection:
             fail(Exit.USAGE, f"--target {self.address!r}: {error}")
 
     def _check_that_hidden(self) -> None:
-        """End if the token would be sent unencrypted over a network."""
         from allocator.server.system.addresses import is_local
 
         if not (self.tls_ca or self.tls_cert or self.tls_key or is_local(self.address)):
@@ -142,7 +139,7 @@ class Connection:
             fail(Exit.USAGE, f"{self.address}: {text}")
 
     def _check_tls(self) -> None:
-        """End if TLS cannot be used with these files: gRPC would abort the process."""
+        """End if TLS cannot be used with these files, because gRPC would abort the process."""
         from allocator.server.system.tls_files import expired_at, find_problem
 
         if self.address.startswith("unix:"):
@@ -172,7 +169,7 @@ class Connection:
             fail(Exit.USAGE, f"{error.filename}: {error.strerror}")
 
     def _unavailable(self, details: str) -> str:
-        """Say whether the sidecar is not running, not trusted, or rejects this client."""
+        """Explain whether the sidecar is not running, not trusted, or rejects this client."""
         from allocator.client import why_unavailable
 
         return why_unavailable(
@@ -191,7 +188,7 @@ class Connection:
         fail(*self.reason(error, changes=changes))
 
     def reason(self, error: "grpc.RpcError", *, changes: bool = False) -> tuple[Exit, str]:
-        """Return the exit code and the message for an error of a call; `changes`: see `explain`."""
+        """Return the exit code and the message for an error; `changes`: as for `explain`."""
         import grpc
 
         assert isinstance(error, grpc.Call)
@@ -199,7 +196,7 @@ class Connection:
         if code == grpc.StatusCode.UNAVAILABLE:
             return Exit.UNREACHABLE, self._unavailable(details)
         if code == grpc.StatusCode.DEADLINE_EXCEEDED:
-            # If the sidecar itself reports the timeout, its message says what became of the call.
+            # If the sidecar itself reports the timeout, its message states the outcome of the call.
             return Exit.UNREACHABLE, self._late(
                 "" if details == _OURS else details, changes=changes
             )
@@ -213,7 +210,6 @@ class Connection:
         return Exit.FAILURE, f"{code.name}: {details}"
 
     def late(self) -> NoReturn:
-        """Report that no answer came in time, and end."""
         fail(Exit.UNREACHABLE, self._late())
 
     def _late(self, details: str = "", *, changes: bool = False) -> str:
@@ -231,7 +227,7 @@ def call(
     timeout_s: float | None,
     **fields: object,
 ) -> Any:  # noqa: ANN401 - as the RPC says
-    """Call an RPC of AdminService by its name; `fields` are those of its request."""
+    """Call an RPC of AdminService by its name; `fields`: those of its request."""
     from google.protobuf.message_factory import GetMessageClass
 
     from allocator.v1 import admin_pb2
@@ -249,26 +245,20 @@ class Sidecar(typer.Context):
     """The context of a command that calls a sidecar; the command's function receives it."""
 
     connections: list[Connection]
-    """One per sidecar that the command line names."""
+    """One per sidecar on the command line."""
     connection: Connection
-    """The one to use: of several, that of the sidecar that leads."""
+    """The one to use: if there are several, that of the leading sidecar."""
     stub: "AdminServiceStub"
-    """The stub of that connection."""
 
     @property
     def form(self) -> Form | None:
-        """The output format; None: a table."""
         return self.connection.output
 
     def ask(self, rpc: str, **fields: object) -> Any:  # noqa: ANN401
-        """Call an RPC with these fields of the request, and return the response."""
         return call(self.stub, rpc, self.connection.timeout, **fields)
 
     def pieces(self, rpc: str, **fields: object) -> Iterator[Any]:
-        """Yield the pieces of a streamed answer; the timeout applies to each piece.
-
-        Raises LateError if a piece is late.
-        """
+        """Yield the pieces of a streamed answer. Raises LateError if one exceeds the timeout."""
         stream = call(self.stub, rpc, None, **fields)
         late = Event()
 
@@ -297,7 +287,7 @@ class Sidecar(typer.Context):
 
 @cache
 def _connecting() -> Any:  # noqa: ANN401  # a command of Typer's
-    """A Typer command that derives options from the fields of `Connection` and parses them."""
+    """Typer command that derives options from the fields of `Connection` and parses them."""
     app = typer.Typer(add_completion=False)
     app.command()(Connection)
     return typer.main.get_command(app)
@@ -342,7 +332,7 @@ class RemoteCommand(TyperCommand):
         from allocator.v1.admin_pb2_grpc import AdminServiceStub
 
         _check_texts(ctx.params)
-        # Typer would fill in what is not given from its previous call in this process.
+        # For missing options Typer would use values of its previous call in this process.
         given = {each.name: each.default for each in _connecting().params}
         given |= {name: ctx.params.pop(name) for name in self._common}
         made = _connecting().callback(**given)
@@ -360,7 +350,7 @@ class RemoteCommand(TyperCommand):
 
 
 def _check_texts(given: dict[str, Any]) -> None:
-    """End if an argument is not valid UTF-8: it could not be sent in a request."""
+    """End if an argument is not valid UTF-8, because a request cannot contain it."""
     for name, value in given.items():
         for text in value if isinstance(value, list | tuple) else [value]:
             if isinstance(text, str) and not text.isascii():
@@ -378,20 +368,17 @@ class CommandToAll(RemoteCommand):
 
 
 Arguments: TypeAlias = dict[str, Any]
-"""Arguments of a command, by name."""
 
 
 def group(
     app: typer.Typer, name: str, what: str, group_class: type[TyperGroup] = TyperGroup
 ) -> typer.Typer:
-    """Add a command with subcommands; without a subcommand it prints its help."""
     commands = typer.Typer(cls=group_class, no_args_is_help=True, **PLAIN)
     app.add_typer(commands, name=name, help=what)
     return commands
 
 
 def _end_unless_saved(change: dict[str, Any] | None) -> None:
-    """End with a warning if a change could not be saved."""
     if not change or not change["save_failed"]:
         return
     if not JSON_WANTED.get():  # JSON output contains it
@@ -429,9 +416,10 @@ def remote(
     """Register a command that calls a sidecar.
 
     The function takes a `Sidecar` and its own options, and returns a response or plain data.
-    `arrange` selects and orders this data according to the options, for JSON as well. `show` prints
-    the data as a table, and receives the options if there is an `arrange`. `names` yields the lines
-    of `--output name`.
+
+    `arrange`: selects and orders this data according to the options, for JSON as well.
+    `show`: prints the data as a table; receives the options if there is an `arrange`.
+    `names`: yields the lines of `--output name`.
     """
 
     def register(function: Callable[..., Message | dict[str, Any] | None]) -> None:

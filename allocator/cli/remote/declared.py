@@ -1,4 +1,4 @@
-"""`settings export` and `apply`: write the settings to a file, and set what a file says."""
+"""`settings export` and `apply`: write the settings to a file, and apply the settings of a file."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -29,7 +29,6 @@ STANDARD_INPUT = Path("/dev/stdin")
 
 
 def register(app: typer.Typer, settings: typer.Typer) -> None:
-    """Add `apply` to `app`, and `export` to the group `settings`."""
     remote(settings, "export", None)(settings_export)
     show = printed_by("allocator.cli.render.setting_tables", "differences")
     remote(app, "apply", show)(apply)
@@ -68,7 +67,7 @@ def settings_export(
             typer.echo("\n".join([f"[{name}]", *lines, ""]))
     calendar = sidecar.ask("ListSchedules")
     for kind in RULES:
-        if calendar.schedules:  # others as without the calendar
+        if calendar.schedules:  # rules as they are without the calendar
             rules = list(calendar.rules)
         else:
             rules = sidecar.ask("ListRules", kind=kind.name).rules
@@ -134,7 +133,6 @@ def apply(
 
 
 def _read(file: Path) -> "Loaded":
-    """Read the file like a configuration, or report all its errors and end."""
     from allocator.server.config import ConfigError, load_all
 
     path = STANDARD_INPUT if file == Path("-") else file
@@ -146,7 +144,7 @@ def _read(file: Path) -> "Loaded":
 
 
 def _changes(loaded: "Loaded") -> "Iterator[OperatorChange]":
-    """The changes that the file describes; ends if it sets what operators cannot set."""
+    """Yield the changes that the file describes; end if operators cannot set one of them."""
     from allocator.core import SetPolicy, SetShadow
 
     named = {str(key[0]) for key in loaded.origins}

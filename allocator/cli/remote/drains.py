@@ -1,4 +1,4 @@
-"""`drain set`: show what is still held on the agents, and wait until nothing is."""
+"""`drain set`: shows what is still held on the agents, and waits until nothing is."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -14,10 +14,8 @@ from allocator.cli.tree import Exit, fail
 from allocator.rule_kinds import DRAIN
 
 LOOK_S = 2.0
-"""Interval between two requests for the agents' state."""
 
 NAMED_MAX = 5
-"""Maximum number of agents named in the error after a timeout."""
 
 Wait = Annotated[bool, typer.Option("--wait", help="Wait until nothing is held on these agents.")]
 Timeout = Annotated[
@@ -32,13 +30,12 @@ Timeout = Annotated[
 ]
 
 OPTIONS: dict[str, tuple[Any, Any]] = {"wait": (Wait, False), "timeout": (Timeout, None)}
-"""Options that only `drain set` has."""
 
 
 def set_and_tell(
     set_drains: Callable[[Sidecar, Arguments], dict[str, Any]],
 ) -> Callable[[Sidecar, Arguments], dict[str, Any]]:
-    """Extend a function that drains agents: the command also shows what is held on them."""
+    """Extend a function that drains agents so that it also shows what is held on them."""
 
     def work(sidecar: Sidecar, given: Arguments) -> dict[str, Any]:
         import grpc
@@ -65,7 +62,7 @@ def set_and_tell(
 
 
 def _held(sidecar: Sidecar, names: Sequence[str]) -> list[dict[str, Any]]:
-    """Those drained agents with these names on which something is held."""
+    """Return those of these agents that are drained and on which something is held."""
     from allocator.cli.remote.output import plain
 
     found = plain(sidecar.ask("ListRules", kind=DRAIN.name))["agents"]
@@ -76,7 +73,6 @@ def _held(sidecar: Sidecar, names: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _wait(sidecar: Sidecar, names: Sequence[str], timeout_s: float | None) -> list[dict[str, Any]]:
-    """Poll until nothing is held; ends the command after `timeout_s`."""
     from allocator.cli.render.terminal import progress
 
     end_s = None if timeout_s is None else time.monotonic() + timeout_s

@@ -34,4 +34,4 @@ EXAMPLES: Mapping[str, str] = {
     },
     "budget_credit": "budget credit eng/ads 'gpus:20h'",
 }
-"""Arguments by the name of the command's function."""
+"""Arguments, by the name of the command's function."""

@@ -1,4 +1,4 @@
-"""Writing a sidecar's answers to files."""
+"""Writes a sidecar's answers to files."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -8,11 +8,9 @@ from allocator.cli.tree import Exit, fail
 
 
 def write_whole(output: Path, parts: Iterable[bytes], mode: int | None = None) -> None:
-    """Write a file under a temporary name, and rename it when it is complete.
+    """Write a file under a temporary name, and rename it when complete; end if that fails.
 
     `mode`: permissions of the file; None: the default ones.
-
-    Ends the command if it cannot be written.
     """
     if output.exists() and not output.is_file():  # such as /dev/null, or a FIFO
         unfinished = output

@@ -14,7 +14,6 @@ _printed = partial(printed_by, "allocator.cli.render.setting_tables")
 
 
 def register(settings: typer.Typer) -> None:
-    """Add both to the commands of the settings."""
     remote(settings, "history", _printed("history"), names=named_by("changes"))(settings_history)
     remote(settings, "revert", _printed("differences"))(settings_revert)
 

@@ -1,4 +1,4 @@
-"""Finding which of several sidecars leads: the one with a master's session.
+"""Finds which of several sidecars leads: the one with a master's session.
 
 Each of several masters has a sidecar, and only the leading master's sidecar has a session.
 """
@@ -16,10 +16,7 @@ if TYPE_CHECKING:
 
 
 class Asked(NamedTuple):
-    """The answer of one sidecar.
-
-    `status`: None if it did not answer; then `problem` says why.
-    """
+    """The answer of one sidecar; `status`: None if it did not answer, for the reason `problem`."""
 
     connection: Connection
     status: "admin_pb2.GetStatusResponse | None"
@@ -27,15 +24,11 @@ class Asked(NamedTuple):
 
     @property
     def leads(self) -> bool:
-        """Whether a master has a session with it."""
         return self.status is not None and self.status.in_session
 
 
 def ask_all(connections: Sequence[Connection]) -> list[Asked]:
-    """Request the status of all sidecars at once, each within its connection's timeout.
-
-    Ends the command if none answers.
-    """
+    """Request the status of all sidecars at once, each within its timeout; end if none answers."""
     import grpc
 
     from allocator.v1 import admin_pb2
@@ -61,7 +54,6 @@ def ask_all(connections: Sequence[Connection]) -> list[Asked]:
 
 
 def rows(found: Sequence[Asked]) -> dict[str, Any]:
-    """The answers as plain data."""
     return {
         "sidecars": [
             {
@@ -76,7 +68,7 @@ def rows(found: Sequence[Asked]) -> dict[str, Any]:
 
 
 def leader(connections: Sequence[Connection]) -> Connection:
-    """Find the sidecar that leads; ends if none or several lead. A single one is not asked."""
+    """Find the leading sidecar; end if none or several lead. A single sidecar is not asked."""
     if len(connections) == 1:
         return connections[0]
     found = ask_all(connections)

@@ -67,7 +67,7 @@ def agents(
     wide: Wide = False,
 ) -> Message:
     """List agents: their free, offered and used resources, and the frameworks that hold them."""
-    del wide  # for what is printed of the answer
+    del wide  # only affects printing
     return sidecar.ask(
         "ListAgents",
         names=names or (),
@@ -106,7 +106,7 @@ def frameworks(
     wide: Wide = False,
 ) -> Message:
     """List frameworks: their roles, what they hold, and what one task needs."""
-    del wide  # for what is printed of the answer
+    del wide  # only affects printing
     return sidecar.ask(
         "ListFrameworks", names=names or (), role=role, agent=agent, state=state, limit=limit
     )
@@ -123,5 +123,5 @@ def roles(
     wide: Wide = False,
 ) -> Message:
     """List roles: weight, guarantee, limit, and what their frameworks hold."""
-    del wide  # for what is printed of the answer
+    del wide  # only affects printing
     return sidecar.ask("ListRoles", names=names or (), role=role, limit=limit)

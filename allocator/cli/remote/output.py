@@ -1,7 +1,4 @@
-"""Conversion of answers to plain Python data, and the output formats.
-
-The formats are a table, a table with all columns, JSON, YAML, and names alone.
-"""
+"""Conversion of answers to plain Python data, and the output formats."""
 
 from enum import StrEnum
 from math import isnan
@@ -16,7 +13,7 @@ from allocator.rule_kinds import SettingKind
 
 MILLI = 1000
 
-# Fields that are amounts, in thousandths, but not of type Quantities.
+# Fields with amounts, in thousandths, that are not of type Quantities.
 _AMOUNTS = {("ResourceUse", field) for field in ("total", "held", "offered")}
 
 
@@ -61,8 +58,6 @@ def _part(message: Message) -> dict[str, Any]:
 def units(amount: int) -> float | int:
     """Convert thousandths to a number; an int if it is whole.
 
-    Examples
-    --------
     >>> units(2000), units(1500)
     (2, 1.5)
     """
@@ -91,14 +86,12 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Same as --output json.
 
 
 def form_of(output: Form | None, *, json: bool) -> Form | None:
-    """Combine the two options; None: a table."""
     if json and output not in {None, Form.JSON}:
         raise typer.BadParameter(f"--json contradicts --output {output}; give one of them")
     return Form.JSON if json else output
 
 
 def written(form: Form | None, data: dict[str, Any]) -> str | None:
-    """Write an answer as JSON or YAML; None for any other format."""
     if form is Form.JSON:
         return json_text(data, indent=2)
     return yaml_text(data) if form is Form.YAML else None

@@ -73,7 +73,6 @@ Options: TypeAlias = dict[str, tuple[Any, Any]]
 """Options of a command by name: Typer's annotation and the default."""
 
 Work: TypeAlias = Callable[[Sidecar, Arguments], dict[str, Any]]
-"""The body of a command."""
 
 _NONE = Parameter.empty
 
@@ -111,7 +110,7 @@ def register(app: typer.Typer) -> None:
 
 
 class _SetByDefault(TyperGroup):
-    """Commands of which `set` need not be written."""
+    """Commands of which `set` is the default."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - Typer's
         named = not args or args[0] in {*self.commands, *self.get_help_option_names(ctx)}
@@ -226,7 +225,6 @@ def _set(kind: SettingKind, sidecar: Sidecar, given: Arguments, *, remove: bool)
 
 
 def _value(kind: SettingKind, given: Arguments) -> Arguments:
-    """The fields of a rule's message other than its scope."""
     value = {name: given[name] for name in kind.options if name in given}
     if kind.value is Value.NUMBER:
         value[kind.field] = _number(kind, given[kind.called])

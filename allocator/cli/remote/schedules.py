@@ -39,13 +39,12 @@ def register(app: typer.Typer) -> None:
 
 
 def take_options(given: Arguments) -> dict[str, str]:
-    """Take these options from those of a command; empty if none is given."""
+    """Remove these options from those of a command and return them; empty if none is given."""
     texts = {name: given.pop(f"when_{name}", "") for name in _TEXTS}
     return texts if any(texts.values()) else {}
 
 
 def are_given(given: Arguments) -> bool:
-    """Whether any of these options is given."""
     return any(given.get(f"when_{name}") for name in _TEXTS)
 
 
@@ -58,10 +57,7 @@ def set_scheduled(
     dry_run: bool,
     force: bool,
 ) -> Message:
-    """Set rules that hold by the calendar.
-
-    `rules`: fields of their messages.
-    """
+    """Set rules by calendar; `rules`: fields of their messages."""
     from allocator.server.system import timetable
     from allocator.wire.settings.schedule import write_schedule
 

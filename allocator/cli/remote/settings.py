@@ -40,7 +40,6 @@ _printed = partial(printed_by, "allocator.cli.render.setting_tables")
 
 
 def register_policy(app: typer.Typer) -> None:
-    """Add the commands about the policy in force."""
     policy = group(app, "policy", "The policy in force.")
     remote(policy, "show", _printed("policy"), names=named_by("policy"))(policy_show)
     remote(policy, "set", _printed("policy"))(policy_set)
@@ -105,7 +104,7 @@ def policy_set(
     """
     given = name or parameter or subtree or (selection, mode, flat) != (None, None, None)
     if not given and not dry_run:
-        # It would set the present policy, which would then override the configuration.
+        # Setting the present policy would make it override the configuration.
         raise typer.BadParameter("name a policy, or give an option to change the present one")
     policy = sidecar.ask("GetPolicy").policy
     if name and name != policy.name:
@@ -129,7 +128,7 @@ def policy_set(
 
 
 def parameters(texts: Iterable[str]) -> dict[str, str]:
-    """Parse texts of the form key=value; raises `typer.BadParameter` if one is not."""
+    """Parse texts of the form key=value. Raises `typer.BadParameter`."""
     found = {}
     for text in texts:
         key, equals, value = text.partition("=")

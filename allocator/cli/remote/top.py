@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from rich.console import ConsoleDimensions, Group
 
 HEAD_LINES = 6
-"""Lines above the table, including its heading."""
 
 
 def register(app: typer.Typer) -> None:
@@ -51,7 +50,6 @@ def _look(sidecar: Sidecar, role: str) -> tuple[Message, Message]:
 
 
 def _show(data: dict[str, Any]) -> None:
-    """Print one table of all frameworks."""
     from allocator.cli.render.share_tables import WATCHED, WATCHED_LEFT_OUT, watched
     from allocator.cli.render.terminal import print_rows
 
@@ -61,7 +59,6 @@ def _show(data: dict[str, Any]) -> None:
 def _watch(
     sidecar: Sidecar, role: str, interval_s: float, shares: Message, status: Message
 ) -> None:
-    """Refresh the view on the whole terminal until the user ends it."""
     import grpc
     from rich.live import Live
 
@@ -120,7 +117,7 @@ def _view(
 def _head(
     shares: dict[str, Any], status: dict[str, Any], rate: str, problem: str
 ) -> Iterator[list[str]]:
-    """The lines above the table, each as a list of parts, the most important first."""
+    """Yield the lines above the table, each as a list of parts, the most important first."""
     policy = status["policy"]
     waiting = len({each["framework_id"] for each in shares["clients"] if each["waited_cycles"]})
     yield [
@@ -148,7 +145,7 @@ def _head(
 
 @contextmanager
 def _keys() -> "Iterator[Any]":
-    """Read single keys without echo; yields a function that waits and says whether to end."""
+    """Read single keys without echo; yield a function that waits and returns whether to end."""
     if not sys.stdin.isatty():
         yield _sleep
         return
@@ -170,7 +167,7 @@ def _sleep(within_s: float) -> bool:
 
 
 def _pressed(within_s: float) -> bool:
-    """Wait for a key; returns whether the user pressed one that ends the view."""
+    """Wait for a key; return whether the user pressed one that ends the view."""
     until_s = time.monotonic() + within_s
     while (left_s := until_s - time.monotonic()) > 0:
         ready, _, _ = select.select([sys.stdin], [], [], left_s)

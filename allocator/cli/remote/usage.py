@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class By(StrEnum):
-    """What usage is added up by."""
+    """Kind of names by which usage is summed."""
 
     ROLE = "role"
     FRAMEWORK = "framework"
@@ -28,7 +28,7 @@ class By(StrEnum):
 
 
 class UsageForm(StrEnum):
-    """How usage is printed."""
+    """Output format of usage."""
 
     CSV = "csv"
     JSON = "json"
@@ -123,10 +123,8 @@ def _request(
 
 
 def moment_ms(option: str, text: str, now_ms: int) -> int:
-    """Read a time, or how long ago it was; in milliseconds since 1970, 0 if none is given.
+    """Read a time, or a duration before now, as milliseconds since 1970; 0 if the text is empty.
 
-    Examples
-    --------
     >>> moment_ms("--since", "2h", 10_000_000), moment_ms("--since", "1970-01-02", 0)
     (2800000, 86400000)
     """

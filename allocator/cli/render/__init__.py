@@ -1,4 +1,4 @@
-"""What commands print, as tables and words.
+"""Formats the output of commands, as tables and text.
 
-Begin with `tables`. What is printed comes as messages or records; nothing is asked for here.
+Start with `tables`. The input is messages or records; no calls are made.
 """

@@ -33,7 +33,7 @@ def drains(data: dict[str, Any]) -> None:
 
 
 def _rows(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """One row per drained agent, and one per rule that matches no agent or begins later."""
+    """Yield one row per drained agent, and one per rule that matches no agent or begins later."""
     found: dict[str, list[dict[str, Any]]] = {}
     for agent in data["agents"]:
         for name in {agent["agent_id"], agent["hostname"]}:

@@ -40,7 +40,7 @@ def show(data: dict[str, Any]) -> None:
     for client in clients[:IN_FULL]:
         _client(client, data["now_ms"], alone=len(clients) == 1)
     if clients:
-        # For the first one only: a role's frameworks took part in the same cycles.
+        # Only for the first: a role's frameworks took part in the same cycles.
         _cycles(clients[0]["cycles"], data["now_ms"], clients[0] if len(clients) > 1 else None)
     if clients[IN_FULL:]:
         console().print()
@@ -55,7 +55,6 @@ def show(data: dict[str, Any]) -> None:
 
 
 _SET_ASIDE: Columns = {"set aside of": "said_by", "in": "field", "~why": "text"}
-"""Invalid or excessive input that the sidecar ignores."""
 
 _HOLDERS: Columns = {
     "held by": "framework",
@@ -110,7 +109,6 @@ def _client(client: dict[str, Any], now_ms: int, *, alone: bool) -> None:
 
 
 def _next_offer(client: dict[str, Any]) -> str:
-    """The range, and what it rests on."""
     first_ms, last_ms = client["expected_in_ms"], client["latest_in_ms"]
     if first_ms < 0:
         return str(client["forecast"])
@@ -128,7 +126,7 @@ def _blockers(blockers: list[dict[str, Any]], now_ms: int) -> None:
         "ends in": lambda each: _in(each["until_ms"], now_ms),
         "such as": lambda each: ", ".join(each["examples"]),
     }
-    # Omit empty columns: the others need the room.
+    # Omit empty columns, to leave room for the others.
     rows = [cells(columns, each) for each in blockers]
     some = [any(cell != "" for cell in column) for column in zip(*rows, strict=True)]
     kept = {title: columns[title] for title in compress(columns, some)}
@@ -158,7 +156,7 @@ def _then(offer: dict[str, Any]) -> str:
 def _cycles(
     cycles: list[dict[str, Any]], now_ms: int, client: dict[str, Any] | None = None
 ) -> None:
-    """Print recent cycles; `client`: the client they describe, if there are several."""
+    """Print recent cycles; `client`: the one they describe, if there are several."""
     if not cycles:
         return
     console().print()
@@ -170,7 +168,7 @@ def _cycles(
         about = "all" if each["whole"] else "some"
         head = each["number"], _ago(each["at_ms"], now_ms), about, each["candidates"]
         told = [*_given(each), *_lost(each)] or [""]
-        # A cycle with several lines repeats its first cells only for programs.
+        # For programs, repeat the first cells in each line of a cycle.
         rows.append((*head, each["decisions"], told[0]))
         rest = (*head, each["decisions"]) if piped() else ("",) * 5
         rows.extend((*rest, line) for line in told[1:])
@@ -184,7 +182,6 @@ def _given(cycle: dict[str, Any]) -> Iterator[str]:
 
 
 def _lost(cycle: dict[str, Any]) -> Iterator[str]:
-    """Why a framework got nothing in a cycle."""
     if cycle["policy_error"]:
         yield f"the substitute decided: {cycle['policy_error']}"
     for loss in cycle["losses"]:

@@ -1,7 +1,4 @@
-"""Fitting a table to a terminal: which columns to omit, which values to cut, which to wrap.
-
-Only prose is wrapped. Numbers are never cut.
-"""
+"""Fits a table to a terminal: omits columns, cuts texts (never numbers), wraps sentences."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,12 +9,11 @@ TEXT, NUMBER, PROSE, WHOLE = "", ">", "~", "="
 may wrap between words (`~`), texts that are cut after all others (`=`), or other texts."""
 
 GAP = 2
-"""Spaces between two columns."""
 
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 
 _WISHED = 20
-"""A column of texts is not cut below this width as long as another column can be omitted."""
+"""Width below which a text column is not cut while another column can be omitted."""
 
 _LEAST = 8
 
@@ -52,8 +48,6 @@ def fit(
     `drop`: titles of columns that may be omitted, the least important first.
     `room`: width of the table in characters.
 
-    Examples
-    --------
     >>> fit(["name", ">share", "state"], [30, 6, 8], ["state"], 80)
     {0: 30, 1: 6, 2: 8}
     >>> fit(["name", ">share", "state"], [30, 6, 8], ["state"], 36)
@@ -75,7 +69,7 @@ def kind_of(column: str) -> str:
 
 
 def _wished(column: str) -> int:
-    """The width up to which a column's cells should be shown in full."""
+    """Width up to which a column's cells should be shown in full."""
     wished = {NUMBER: 1 << 20, PROSE: _PROSE_WISHED, WHOLE: _WHOLE_WISHED}
     return wished.get(kind_of(column), _WISHED)
 
@@ -90,7 +84,7 @@ def _narrow(kept: dict[int, int], places: Sequence[int], least: int, room: int) 
         widest = max(places, key=lambda place: kept[place], default=None)
         if widest is None or kept[widest] <= least:
             return
-        # Not character by character, but down to the next width: names can be very long.
+        # Narrow to the next smaller width at once, because names can be very long.
         others = [kept[place] for place in places if kept[place] < kept[widest]]
         step = max(kept[widest] - max(others, default=least), 1)
         kept[widest] = max(kept[widest] - min(step, missing), least)
@@ -99,8 +93,6 @@ def _narrow(kept: dict[int, int], places: Sequence[int], least: int, room: int) 
 def shortened(text: str, width: int) -> str:
     """Cut a text to a width, after one of its parts if possible.
 
-    Examples
-    --------
     >>> shortened("cpus:4;mem:16384;disk:9", 16)
     'cpus:4;\N{HORIZONTAL ELLIPSIS}'
     >>> shortened("a-long-name", 6)
@@ -111,7 +103,7 @@ def shortened(text: str, width: int) -> str:
     cut = text[: width - 1]
     while cell_len(cut) > width - 1:  # wide characters take two columns
         cut = cut[:-1]
-    # The text ends after the last separator in it, if there is one.
+    # End after the last separator, if there is one.
     ends = [cut.rfind(each) + len(each) for each in _PARTS if cut.rfind(each) > 0]
     return f"{cut[: max(ends, default=len(cut))]}{ELLIPSIS}"
 
@@ -119,8 +111,6 @@ def shortened(text: str, width: int) -> str:
 def wrapping(text: str, width: int) -> str:
     """Cut those words of a sentence that are longer than a line.
 
-    Examples
-    --------
     >>> wrapping("on rack-07.example.com now", 10)
     'on rack-07.e… now'
     """
@@ -130,8 +120,6 @@ def wrapping(text: str, width: int) -> str:
 def joined(parts: Sequence[str], room: int) -> str:
     """Join as many parts as fit on one line; cut the first one if necessary.
 
-    Examples
-    --------
     >>> joined(["drf", "2 of 2 agents", "master m"], 20)
     'drf, 2 of 2 agents'
     """

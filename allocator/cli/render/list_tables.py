@@ -1,4 +1,4 @@
-"""Tables of agents, frameworks and roles, and their names as other commands take them."""
+"""Tables of agents, frameworks and roles, and their names for use in other commands."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -17,7 +17,7 @@ from allocator.cli.render.terminal import (
 
 
 def as_it_is(data: dict[str, Any], **_options: object) -> dict[str, Any]:
-    """Show the whole answer: the sidecar has already selected and ordered it."""
+    """Return the whole answer: the sidecar has already selected and ordered it."""
     return data
 
 
@@ -78,7 +78,7 @@ def _tell_left_out(data: dict[str, Any], what: str) -> None:
 
 
 def _warn_of_left_out(data: dict[str, Any], what: str) -> None:
-    """Warn on standard error that the list of names is incomplete: a script may be reading it."""
+    """Warn on standard error that the list of names is incomplete, because a script may read it."""
     if text := _left_out(data, what):
         typer.echo(f"warning: {text}", err=True)
 
@@ -104,7 +104,6 @@ def _role_paths(framework: dict[str, Any]) -> str:
 
 
 def _needs(framework: dict[str, Any]) -> str:
-    """The demands of a framework's roles, without duplicates."""
     found = (in_words(each["demand"]) or "unknown" for each in framework["roles"])
     return ", ".join(dict.fromkeys(found))
 

@@ -28,7 +28,6 @@ def policy_in_words(policy: dict[str, Any]) -> str:
 
 
 def policy(data: dict[str, Any]) -> None:
-    """Print the policy in force, and the result of a change."""
     if _is_dry(data):
         _forecasts(data)
         _tell(data)
@@ -72,7 +71,6 @@ def _forecasts(data: dict[str, Any]) -> None:
 
 
 def rules(data: dict[str, Any], name: str) -> None:
-    """Print the rules of a kind, and the result of a change."""
     kind = KINDS[name]
     if kind.plural not in data:  # by calendar
         differences(data)
@@ -96,7 +94,6 @@ def _hours(field: str) -> Cell:
 
 
 def minute(at_ms: int) -> str:
-    """Format a time in ms since 1970."""
     return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M} UTC"
 
 
@@ -114,7 +111,6 @@ BUDGET_USES: Columns = {
     "runs out at this pace": _runs_out,
     "next period": lambda each: minute(each["end_ms"]),
 }
-"""What is left of budgets."""
 
 
 def _row(kind: SettingKind, rule: dict[str, Any]) -> list[str]:
@@ -139,7 +135,6 @@ def _row(kind: SettingKind, rule: dict[str, Any]) -> list[str]:
 
 
 def _would(kind: SettingKind, change: dict[str, Any]) -> None:
-    """Print what a dry run would set or remove, and the present value."""
     named = "" if kind.value is Value.NOTHING else f"{kind.name} "
     new, old = change["would_be"], change["is_now"]
     verb, told = ("set", new) if new else ("remove", old)
@@ -149,7 +144,6 @@ def _would(kind: SettingKind, change: dict[str, Any]) -> None:
 
 
 def shadow(data: dict[str, Any]) -> None:
-    """Print the shadow policy, and the result of a change."""
     if _is_dry(data):
         _would(KINDS["shadow"], data["change"])
     else:
@@ -164,7 +158,6 @@ def shadow_in_words(spec: dict[str, Any]) -> str:
 
 
 def settings(data: dict[str, Any]) -> None:
-    """Print settings, and the result of a reset, the only change that this prints."""
     if data.get("change") and not data["change"]["dry_run"]:
         console().print("reset; the settings are now:")
     print_settings(data["settings"])
@@ -173,7 +166,6 @@ def settings(data: dict[str, Any]) -> None:
 
 
 def print_coming(data: dict[str, Any]) -> None:
-    """Print what rules by calendar change next."""
     if data.get("coming"):
         console().print()
     for each in data.get("coming", ()):
@@ -183,8 +175,7 @@ def print_coming(data: dict[str, Any]) -> None:
 
 
 def schedules(data: dict[str, Any]) -> None:
-    """Print rules by calendar."""
-    print_rows(_SCHEDULES, data["schedules"], "no rule holds by the calendar", ("set by",))
+    print_rows(_SCHEDULES, data["schedules"], "there are no rules by calendar", ("set by",))
 
 
 def _holds(rule: dict[str, Any]) -> str:
@@ -218,7 +209,6 @@ def _difference(change: dict[str, Any]) -> str:
 
 
 def history(data: dict[str, Any]) -> None:
-    """Print recent changes, one line per setting."""
     rows = []
     for change in data["changes"]:
         told = list(map(_difference, change["settings"]))
@@ -270,7 +260,6 @@ _SCHEDULES: Columns = {
 
 
 def _matched(setting: dict[str, Any]) -> str:
-    """What a rule matches in the present cluster."""
     kind = KINDS.get(setting["key"])
     if kind is None or not kind.is_rule or setting["value"] == "taken back":
         return ""

@@ -1,4 +1,4 @@
-"""Tables of shares, and of what the shadow policy would have given."""
+"""Tables of shares, and of what the shadow policy would have offered."""
 
 from collections.abc import Callable
 from typing import Any
@@ -67,7 +67,6 @@ def arranged(
 def shares(
     data: dict[str, Any], *, wide: bool = False, newcomer: str = "", **_options: object
 ) -> None:
-    """Print roles and frameworks; `wide`: all columns."""
     of_roles = (_wide if wide else _narrow)(data["fair"])
     print_rows(of_roles, data["roles"], "no roles", whole=wide)
     console().print()
@@ -109,7 +108,7 @@ _FAIR: Columns = {">fair": figure("fair_share", ".3f"), ">off by": figure("fairn
 
 
 def _narrow(fair: bool) -> Columns:
-    """Columns that fit into 80 characters; fair shares, if wanted, replace amounts."""
+    """Columns that fit into 80 characters; fair shares, if requested, replace amounts."""
     last: Columns = _FAIR if fair else {"mostly": _dominant}
     return {"role": "role", ">share": figure("share", ".3f"), **last}
 
@@ -128,7 +127,6 @@ def _wide(fair: bool) -> Columns:
 
 
 def _dominant(share: dict[str, Any]) -> str:
-    """The amount of the dominant resource that is held."""
     name = share["dominant_resource"]
     return in_words({name: share["held"][name]}) if name else ""
 
@@ -152,7 +150,6 @@ _MORE: Columns = {
 }
 
 _LEFT_OUT = ("mostly", "one task", "state", "role")
-"""Columns that a narrow terminal omits, the least important first."""
 
 _MORE_WIDE: Columns = {
     ">score": figure("score", ".4f"),
@@ -184,7 +181,6 @@ WATCHED_LEFT_OUT = ("filters", "offered for", "on offer", "state", "needs", "rol
 
 
 def watched(shares: dict[str, Any]) -> list[dict[str, Any]]:
-    """Order frameworks for `top`: the longest wait first, ties by smaller share."""
     return sorted(
         shares["clients"],
         key=lambda each: (-each["waited_cycles"], each["weighted_share"], each["framework_id"]),

@@ -23,18 +23,17 @@ from allocator.rule_kinds import KINDS, Scope
 
 
 def frameworks(data: dict[str, Any]) -> Iterator[str]:
-    """Ids of frameworks, without duplicates for those in several roles."""
+    """Yield ids of frameworks, without duplicates for those in several roles."""
     yield from dict.fromkeys(each["framework_id"] for each in data["clients"])
 
 
 def policy(data: dict[str, Any], field: str = "policy") -> Iterator[str]:
-    """The name of a policy, if there is one."""
     if data[field]["name"]:
         yield data[field]["name"]
 
 
 def rules(data: dict[str, Any], name: str) -> Iterator[str]:
-    """The arguments of `remove` for each rule of a kind."""
+    """Yield the arguments of `remove` for each rule of a kind."""
     kind = KINDS[name]
     for rule in data[kind.plural]:
         if kind.scope is not Scope.FRAMEWORKS:
@@ -47,17 +46,14 @@ def rules(data: dict[str, Any], name: str) -> Iterator[str]:
 
 
 def schedules(data: dict[str, Any]) -> Iterator[str]:
-    """Ids of rules by calendar."""
     yield from (each["id"] for each in data["schedules"])
 
 
 def settings(data: dict[str, Any]) -> Iterator[str]:
-    """Keys of settings; for a rule, followed by its scope."""
     yield from (f"{each['key']} {each['scope']}".rstrip() for each in data["settings"])
 
 
 def changes(data: dict[str, Any]) -> Iterator[str]:
-    """Numbers of changes, the latest first."""
     yield from (str(each["number"]) for each in data["changes"])
 
 
@@ -67,7 +63,7 @@ is not served as configured."""
 
 
 def checked(data: dict[str, Any]) -> tuple[Check, str]:
-    """Judge a status for monitoring: returns the exit code and one line."""
+    """Judge a status for monitoring; return the exit code and one line."""
     code, told = _judged(data)
     return code, _line(code, told, data)
 
@@ -83,7 +79,6 @@ def _judged(data: dict[str, Any]) -> tuple[Check, str]:
 
 
 def _line(code: Check, told: str, data: dict[str, Any] | None) -> str:
-    """Format a verdict, followed by a bar and the performance data of a status."""
     text = f"{code.name}: {printable(told).replace('|', '/')}"
     return text if data is None else f"{text} | {_performance(data)}"
 
@@ -129,7 +124,7 @@ def _performance(data: dict[str, Any]) -> str:
 
 
 def status(data: dict[str, Any]) -> None:
-    """Print the status of a sidecar; of several, which one leads, and the status of that one."""
+    """Print the status of a sidecar; if there are several, which one leads, and its status."""
     if (sidecars := data.get("sidecars")) is None:
         _status(data)
         return
@@ -208,7 +203,6 @@ _RESOURCES: Columns = {
 
 
 def _settings_in_force(data: dict[str, Any]) -> None:
-    """Print the rules in force and what operators set, and whether the latter is saved."""
     shown = [each for each in data["settings"] if not each["key"].startswith("policy.")]
     if shown:
         console().print()

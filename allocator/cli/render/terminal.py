@@ -1,4 +1,4 @@
-"""Printing of tables and of progress.
+"""Prints tables and progress.
 
 Progress is a bar on a terminal, and a line every `EVERY_S` otherwise. It goes to standard error, so
 that results on standard output can be redirected.
@@ -29,14 +29,12 @@ from allocator.cli.render.fitting import (
 from allocator.plain import printable
 
 WIDTH_PIPED = 2**20
-"""Width of the output without a terminal: nothing is wrapped or cut."""
 
 NOTHING = "-"
 """Replaces an empty cell without a terminal, so that programs can count columns."""
 
 
 def piped() -> bool:
-    """Whether standard output is not a terminal but goes to a program or file."""
     return not sys.stdout.isatty()
 
 
@@ -64,7 +62,7 @@ def console() -> Printer:
 
 
 def as_text(value: object) -> Text:
-    """Convert a value to text without markup or control characters: names are untrusted."""
+    """Convert a value to text without markup or control characters, because names are untrusted."""
     return Text(printable(str(value)))
 
 
@@ -74,7 +72,7 @@ def table_of(
     drop: Sequence[str] = (),
     room: int | None = None,
 ) -> Table:
-    """Make a table; the first character of a column says what it holds, see `fitting`.
+    """Make a table; the first character of a column's title is its kind, see `fitting`.
 
     `drop`: titles of columns that may be omitted on a narrow terminal, in this order.
     `room`: width in characters; None: that of the terminal. Without a terminal, nothing is omitted
@@ -112,10 +110,7 @@ def print_table(
     *,
     whole: bool = False,
 ) -> None:
-    """Print a table, or the text `empty` if it has no rows.
-
-    `whole`: omit and cut nothing; lines longer than the terminal wrap.
-    """
+    """Print a table, or the text `empty`; `whole`: omit and cut nothing, so that lines wrap."""
     table = table_of(columns, rows, drop, WIDTH_PIPED if whole else None)
     if not table.row_count:
         console().print(Text(empty, style="italic"))
@@ -126,12 +121,10 @@ def print_table(
 
 
 def in_words(amounts: dict[str, float]) -> str:
-    """Format amounts by name, in Mesos's notation."""
     return ";".join(f"{name}:{amount:g}" for name, amount in amounts.items())
 
 
 def hours_in_words(hours: dict[str, float]) -> str:
-    """Format resource-hours by name."""
     return ";".join(f"{name}:{amount:g}h" for name, amount in hours.items())
 
 
@@ -184,8 +177,6 @@ _DAY_S = 172_800
 def duration(seconds: float) -> str:
     """Format a duration in a suitable unit.
 
-    Examples
-    --------
     >>> duration(4.25), duration(600), duration(7300), duration(259_200)
     ('4.2 s', '10 min', '2.0 h', '3.0 days')
     """
@@ -197,12 +188,10 @@ def duration(seconds: float) -> str:
 
 
 def name_of(client: dict[str, Any]) -> str:
-    """The name of a framework, or its id if it has no name."""
     return client["framework_name"] or client["framework_id"]
 
 
 EVERY_S = 10.0
-"""Seconds between lines of progress without a terminal."""
 
 Tell: TypeAlias = Callable[..., None]
 """Called with the number done so far; keywords ``what`` and ``total`` replace earlier values."""
@@ -210,12 +199,7 @@ Tell: TypeAlias = Callable[..., None]
 
 @contextmanager
 def progress(what: str, unit: str, total: int | None) -> Iterator[Tell]:
-    """Show progress until the context ends.
-
-    `what`: the activity, such as ``playing``.
-    `unit`: what is counted, such as ``jobs``.
-    `total`: None if it is not known yet.
-    """
+    """Show progress until the context ends: an activity, and a count of units up to `total`."""
     if not sys.stderr.isatty():
         yield Lines(what, unit, total)
         return

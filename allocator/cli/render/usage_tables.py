@@ -18,19 +18,19 @@ _SECONDS = ("used", "offered", "idle", "unknown", "capacity")
 CLUSTER = "(cluster)"
 OTHERS = "(others)"
 NONE = "(none)"
-"""What stands for what has no name of its own."""
+"""Stands for an empty name."""
 
 _FORMULA = ("=", "+", "-", "@")
-"""How a cell begins that a spreadsheet would compute."""
+"""Characters at which a spreadsheet recognises a formula."""
 
 
 def hours(seconds: str) -> Decimal:
-    """Turn exact units times seconds into units times hours, rounded to a millionth."""
+    """Convert exact units times seconds to units times hours, rounded to a millionth."""
     return (Decimal(seconds or 0) / 3600).quantize(Decimal("0.000001"))
 
 
 def moment(time_ms: int) -> str:
-    """Write a time.
+    """Format a time.
 
     >>> moment(1_835_308_800_000)
     '2028-02-28T00:00:00Z'
@@ -39,7 +39,7 @@ def moment(time_ms: int) -> str:
 
 
 def label(row: "pb.UsageOfName") -> str:
-    """What to call a row: its name, and what a framework calls itself."""
+    """Label of a row: its name, and a framework's own name."""
     if row.others:
         return OTHERS
     name = row.name or NONE
@@ -47,7 +47,6 @@ def label(row: "pb.UsageOfName") -> str:
 
 
 def show(response: "pb.GetUsageResponse", by: str) -> None:
-    """Print hours by name, and a line for the cluster; one table for each span."""
     if not response.spans:
         console().print("nothing is accounted for yet")
     for span in response.spans:
@@ -98,6 +97,6 @@ def _figures(seconds: list[str]) -> list[str]:
 
 
 def _cell(text: str) -> str:
-    """Keep a name that a tenant chose from being computed by a spreadsheet."""
+    """Escape a name that a spreadsheet would compute, because tenants choose names."""
     text = printable(text)
     return f"'{text}" if text.startswith(_FORMULA) else text

@@ -1,9 +1,9 @@
 """The sidecar's configuration: one frozen `Config`, read once and checked as a whole.
 
-A value comes from the first of these that gives one: a flag (``--set section.key=value``), the
+A value comes from the first of these that sets it: a flag (``--set section.key=value``), the
 environment (``MESOS_ALLOCATOR_SECTION__KEY``), the TOML file, the default.
 
-Begin with `sections`: every option with its default and what it means.
+Start with `sections`, which defines every option.
 """
 
 from allocator.server.config.example import example

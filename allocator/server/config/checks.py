@@ -19,16 +19,16 @@ from allocator.server.system.tls_files import FILE_BYTES_MAX
 ANY_NAME = "*"
 
 ELSEWHERE = ContextVar("ELSEWHERE", default=False)
-"""Whether the configuration is that of another machine: its files are not looked at here."""
+"""Whether the configuration is that of another machine, so that its files must not be opened
+here."""
 
 _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,252}[A-Za-z0-9])?")
 
 NOWHERE = "-"
-"""Value of a directory option that means that nothing is saved."""
+"""Value of a directory option: nothing is saved."""
 
 
 def one_of(text: str, known: Iterable[str]) -> str:
-    """Return the text if it is one of the known words."""
     words = list(known)
     if text not in words:
         message = f"must be one of {', '.join(map(repr, words))}{suggestion(text, words)}"
@@ -37,7 +37,7 @@ def one_of(text: str, known: Iterable[str]) -> str:
 
 
 def reject_at(key: str | int, message: str) -> NoReturn:
-    """Report a part of a section that is invalid in combination with the others."""
+    """Report an option that is invalid in combination with others of its section."""
     raise PydanticCustomError("section", "{message}", {"key": key, "message": message})
 
 
@@ -73,7 +73,6 @@ def owner(text: str) -> str:
 
 
 def host_name(text: str) -> str:
-    """Check a host name, or the value for any host."""
     if text != ANY_NAME and not _HOST_NAME.fullmatch(text):
         raise ValueError(
             "must be the name of a host, without port or path, as in 'sidecar.example.org', or '*'"
@@ -93,7 +92,7 @@ def readable_file(text: str) -> str:
 
 
 def no_directory(text: str) -> str:
-    """Check a file that is written: files are renamed to make room for it, directories must not."""
+    """Check the path of a file that is written; a directory would be renamed as an old file."""
     try:
         is_directory = bool(text) and not ELSEWHERE.get() and Path(text).is_dir()
     except OSError as error:  # such as a name that is too long
@@ -106,7 +105,6 @@ def no_directory(text: str) -> str:
 
 
 def absolute_directory(text: str) -> str:
-    """Check a directory that may not exist yet."""
     if text and text != NOWHERE and not text.startswith("/"):
         message = "must be an absolute path, as in '/var/lib/mesos-allocator', or '-' for none"
         raise ValueError(message)
@@ -114,7 +112,7 @@ def absolute_directory(text: str) -> str:
 
 
 def plugin_file(text: str) -> str:
-    """Load the policies of a file, so that they can be named."""
+    """Load the policies of a file, so that options can name them."""
     from allocator.server.plugins.loading import load_file
 
     if not ELSEWHERE.get():
@@ -151,7 +149,6 @@ def spec_that_builds(spec: PolicySpec, deadline_s: float) -> None:
 
 
 def non_empty_quantities(text: str) -> str:
-    """Check amounts by name; at least one must be positive."""
     if not any(parse_quantities(text).values()):
         message = "names no positive amount; write one task's needs, as in 'cpus:2;mem:2048'"
         raise ValueError(message)
@@ -159,14 +156,12 @@ def non_empty_quantities(text: str) -> str:
 
 
 def non_empty_hours(text: str) -> str:
-    """Check resource-hours by name; there must be one."""
     if not parse_hours(text):
         raise ValueError("names no resource; write resource-hours, as in 'gpus:500h;cpus:20000h'")
     return text
 
 
 def constraint_expression(text: str) -> str:
-    """Check an expression about agents' attributes."""
     if not parse_constraint(text):
         message = "holds for every agent; write clauses, as in 'zone=a|b; gpu_model!=K80; ssd'"
         raise ValueError(message)

@@ -1,4 +1,4 @@
-"""Write the example configuration: every option with its default and what it means."""
+"""Writes the example configuration: every option with its default and its description."""
 
 import textwrap
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ HEAD = """\
 
 
 def example() -> str:
-    """The text of ``deploy/config.example.toml``."""
+    """Return the text of ``deploy/config.example.toml``."""
     parts = [HEAD]
     for name, section in Config.model_fields.items():
         model = model_of(section)
@@ -51,7 +51,7 @@ def _section(name: str, model: type[BaseModel]) -> Iterator[str]:
 
 
 def _rules(name: str, model: type[BaseModel]) -> Iterator[str]:
-    """An array of tables is empty by default: its example stands behind ``#`` without a space."""
+    """Yield an example of an array of tables, commented out by ``#`` without a space."""
     yield from _comment(f"{model.__doc__} One block a rule; none by default.")
     yield f"#[[{name}]]"
     for key, option in model.model_fields.items():
@@ -61,7 +61,6 @@ def _rules(name: str, model: type[BaseModel]) -> Iterator[str]:
 
 
 def described(option: FieldInfo) -> str:
-    """What an option is for, with the bounds of numbers and the choices of words."""
     return f"{option.description or ''}{_bounds(option)}"
 
 

@@ -1,4 +1,4 @@
-"""A configuration as text, for another process that shows it."""
+"""A configuration as JSON, for another process that displays it."""
 
 import json
 
@@ -8,13 +8,12 @@ from allocator.server.config.source import Loaded
 
 
 def write_loaded(loaded: Loaded) -> str:
-    """Write a configuration and its origins as JSON."""
     origins = [[*key, place] for key, place in loaded.origins.items()]
     return json.dumps({"config": loaded.config.model_dump(mode="json"), "origins": origins})
 
 
 def read_loaded(text: str, *, elsewhere: bool = False) -> Loaded:
-    """Read what `write_loaded` wrote; `elsewhere`: on another machine. Raises ValueError."""
+    """Read the output of `write_loaded`; `elsewhere`: of another machine. Raises ValueError."""
     found = json.loads(text)
     before = ELSEWHERE.set(elsewhere)
     try:

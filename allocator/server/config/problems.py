@@ -14,22 +14,22 @@ from allocator.server.config.checks import one_of
 from allocator.server.config.schema import is_free, is_rules, keys, model_of, option_at, toml_value
 
 BYTES_MAX = 4 * 2**20
-"""A larger file is no configuration; a thousand rules take a fortieth of it."""
+"""Maximum size of a file; a thousand rules take a fortieth of it."""
 
 DEPTH_MAX = 16
-"""Tables in tables; the options need four. Much deeper ones exhaust the stack of who walks them."""
+"""Maximum depth of tables; options need four. Much deeper tables would exhaust the stack."""
 
 VALUE_LINES_MAX = 1000
-"""Lines of one value. What follows a longer one is reported without its line."""
+"""Maximum number of lines of a value; errors behind a longer one are reported without their
+line."""
 
 PROBLEMS_MAX = 100
-"""Maximum number of problems reported for one file."""
 
 TOO_DEEP = f"is nested too deeply; {DEPTH_MAX} levels are enough for every option"
 
 
 def unlikely(tree: dict[str, Any]) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Find parts of a tree that are too deep, and texts with NUL: yields the key, and the fix."""
+    """Find parts of a tree that are too deep, and texts with NUL; yield the key, and the fix."""
     pending: list[tuple[tuple[str | int, ...], Any]] = [((), tree)]
     while pending:
         key, value = pending.pop()
@@ -45,16 +45,15 @@ def unlikely(tree: dict[str, Any]) -> Iterator[tuple[tuple[str | int, ...], str]
 
 
 SHOWN_MAX = 80
-"""Characters of a wrong value that are shown."""
 
 Key = tuple[str | int, ...]
-"""Path of a value: names of tables and keys, and places in arrays."""
+"""Path of a value: names of tables and keys, and indices of arrays."""
 
 Origins = dict[Key, str]
 """Where each value was set, such as ``config.toml:12``."""
 
 BROKEN = ""
-"""Origin of a value whose line is reported already."""
+"""Origin of a value whose line has already been reported."""
 
 
 @dataclass(frozen=True)
@@ -64,19 +63,16 @@ class ConfigProblem:
     origin: str
     """File and line, variable of the environment, or flag."""
     key: str
-    """The error, with the value if there is one."""
+    """Dotted path of the option; empty: the problem is not about an option."""
     message: str
-    """What would be right."""
+    """The error, with the value if there is one, and what would be valid."""
 
     def __str__(self) -> str:
         return ": ".join(part for part in (self.origin, self.key, self.message) if part)
 
 
 class ConfigError(ValueError):
-    """A configuration that cannot be used.
-
-    It has all `problems`, in the order of the sources.
-    """
+    """The configuration is invalid; `problems`: in the order of the sources."""
 
     def __init__(self, problems: Sequence[ConfigProblem]) -> None:
         super().__init__("\n".join(str(problem) for problem in problems))
@@ -84,7 +80,6 @@ class ConfigError(ValueError):
 
 
 def unknown_key(root: type[BaseModel], key: Sequence[str]) -> str:
-    """Suggest a replacement for an unknown key."""
     section = root.model_fields.get(key[0])
     if section is not None and is_rules(section):
         return f"rules are given in the file, as [[{key[0]}]]"
@@ -99,7 +94,7 @@ def _first_key(section: FieldInfo) -> str:
 
 
 def _nearest(root: type[BaseModel], key: Sequence[str]) -> str:
-    """The key that was probably meant: in the same section, or else of that name in another."""
+    """Suggest the intended key: in the same section, or else with that name in another one."""
     own = nearest(key[-1], [name for section, name in keys(root) if section == key[0]])
     if own:
         return f"; did you mean '{key[0]}.{own}'?"
@@ -111,7 +106,6 @@ def _nearest(root: type[BaseModel], key: Sequence[str]) -> str:
 def from_validation(
     root: type[BaseModel], error: ValidationError, origins: Origins
 ) -> Iterator[ConfigProblem]:
-    """Translate pydantic's errors, with their origins."""
     details = error.errors(include_url=False)
     if len(details) > PROBLEMS_MAX:
         yield ConfigProblem("", "", f"{len(details) - PROBLEMS_MAX} more problems are not listed")
@@ -129,10 +123,8 @@ def from_validation(
 
 
 def dotted(key: Key) -> str:
-    """Write a key as in messages.
+    """Format a key for messages.
 
-    Examples
-    --------
     >>> dotted(("limit", 0, "role"))
     'limit[0].role'
     """
@@ -151,7 +143,6 @@ def _with_value(key: Key, detail: ErrorDetails) -> str:
 
 
 def _message(root: type[BaseModel], key: Key, detail: ErrorDetails) -> str:
-    """What would be right."""
     names = [part for part in key if isinstance(part, str)]
     option = option_at(root, names)
     context: dict[str, Any] = detail.get("ctx", {})
@@ -185,7 +176,6 @@ def _not_a_literal(option: FieldInfo | None, value: object) -> str:
 
 
 def range_of(option: FieldInfo | None) -> str:
-    """The bounds of a number in words; empty if there are none."""
     bounds = option.metadata if option else []
     low = [f"from {toml_value(each.ge, option)}" for each in bounds if isinstance(each, Ge)]
     low += [f"above {toml_value(each.gt, option)}, up" for each in bounds if isinstance(each, Gt)]
@@ -194,7 +184,7 @@ def range_of(option: FieldInfo | None) -> str:
 
 
 def _noun(root: type[BaseModel], key: Key, option: FieldInfo | None) -> str:
-    """The type of a value in words, with an example."""
+    """Describe the type of a value, with an example."""
     if option is None or isinstance(key[-1], int) or (is_free(option) and len(key) > 2):
         section = root.model_fields.get(str(key[0]))
         if section is not None and len(key) == 1:

@@ -1,4 +1,4 @@
-"""What rules apply to: frameworks by patterns, a role or an agent."""
+"""Scopes of rules: frameworks by patterns, a role or an agent."""
 
 from typing import Annotated, Any, Literal
 
@@ -35,7 +35,6 @@ class BudgetRule(RoleRule):
 
     @model_validator(mode="after")
     def check_credit(self) -> "BudgetRule":
-        """A credit is of the same resources, for a period that there is."""
         rule: Any = self
         hours, credit = parse_hours(rule.resources), (rule.credit, rule.credit_from)
         try:
@@ -64,7 +63,6 @@ class FrameworksRule(Section):
 
     @model_validator(mode="after")
     def check_patterns(self) -> "FrameworksRule":
-        """A rule without a scope needs `all`."""
         named = bool(self.role or self.framework_name)
         if named and self.all:
             reject_at("all", "does not go with role or framework_name; leave it out, or them")

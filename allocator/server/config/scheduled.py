@@ -1,4 +1,4 @@
-"""When rules of the configuration hold: the options of kinds whose rules can have a schedule."""
+"""When rules of the configuration are in force: the options of kinds that can have a schedule."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -14,7 +14,7 @@ from allocator.server.system.timetable import ScheduleError
 from allocator.wire.settings.schedule import Schedule
 
 SCHEDULES_MAX = 200
-"""Rules by calendar, of operators and of the configuration together."""
+"""Maximum number of rules by calendar, of operators and of the configuration together."""
 
 WHEN: Mapping[str, Any] = MappingProxyType(
     {
@@ -32,14 +32,13 @@ WHEN: Mapping[str, Any] = MappingProxyType(
         )
     }
 )
-"""When a rule holds, for kinds with a schedule."""
 
 
 class ScheduledSection(Section):
     """When a rule holds: always, if no time is given."""
 
     options: ClassVar[Mapping[str, Any]] = WHEN
-    """The options of this section. Some names are keywords of Python."""
+    """The options of this section; some of their names are keywords of Python."""
 
     @property
     def schedule(self) -> Schedule | None:
@@ -48,7 +47,6 @@ class ScheduledSection(Section):
 
     @model_validator(mode="after")
     def check_schedule(self) -> "ScheduledSection":
-        """The schedule makes sense."""
         try:
             _ = self.schedule
         except ScheduleError as error:
@@ -61,7 +59,6 @@ class BoundedSchedules(Section):
 
     @model_validator(mode="after")
     def check_number(self) -> "BoundedSchedules":
-        """There are not too many rules by calendar."""
         rules = (each for kind in RULES if kind.scheduled for each in getattr(self, kind.name))
         if (count := sum(schedule_of(each) is not None for each in rules)) > SCHEDULES_MAX:
             kinds = next(kind.name for kind in RULES if kind.scheduled)
@@ -70,5 +67,4 @@ class BoundedSchedules(Section):
 
 
 def schedule_of(rule: Section) -> Schedule | None:
-    """When a rule holds; None: always."""
     return rule.schedule if isinstance(rule, ScheduledSection) else None

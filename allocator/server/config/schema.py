@@ -16,7 +16,8 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     live: ClassVar[bool] = False
-    """Whether it counts at once when the configuration is read again; else after a restart."""
+    """Whether a reload applies changes of the section; otherwise they take effect after a
+    restart."""
     at_start: ClassVar[tuple[str, ...]] = ()
     """Keys of a live section that take effect only after a restart."""
 
@@ -25,12 +26,12 @@ Count = Annotated[int, Field(ge=1, le=10_000_000)]
 
 
 def is_free(option: FieldInfo) -> bool:
-    """True for a table whose keys are the user's."""
+    """Whether this is a table with keys of the user's choice."""
     return get_origin(option.annotation) is dict
 
 
 def model_of(option: FieldInfo) -> type[BaseModel] | None:
-    """The model of a section, or of one element of an array of tables."""
+    """Model of a section, or of one element of an array of tables."""
     kind: Any = option.annotation
     if get_origin(kind) is tuple:
         kind = get_args(kind)[0]
@@ -38,12 +39,11 @@ def model_of(option: FieldInfo) -> type[BaseModel] | None:
 
 
 def is_rules(option: FieldInfo) -> bool:
-    """True for an array of tables."""
     return get_origin(option.annotation) is tuple and model_of(option) is not None
 
 
 def option_at(root: type[BaseModel], key: Sequence[str]) -> FieldInfo | None:
-    """The option ``section.key``, or ``section.table.key`` if the table's keys are free."""
+    """Return the option ``section.key``, or ``section.table.key`` if the table has free keys."""
     section = root.model_fields.get(key[0])
     if section is None or is_rules(section) or len(key) == 1:
         return None
@@ -54,20 +54,17 @@ def option_at(root: type[BaseModel], key: Sequence[str]) -> FieldInfo | None:
 
 
 def keys(root: type[BaseModel]) -> list[tuple[str, str]]:
-    """All pairs of a section's name and a key in it."""
     models = {name: model_of(section) for name, section in root.model_fields.items()}
     return [(name, key) for name, model in models.items() if model for key in model.model_fields]
 
 
 def is_live(root: type[BaseModel], key: Sequence[str | int]) -> bool:
-    """Whether an option takes effect when the configuration is reloaded."""
     section = root.model_fields.get(str(key[0]))
     model: Any = model_of(section) if section else None
     return bool(model and model.live and (len(key) == 1 or key[1] not in model.at_start))
 
 
 def live_sections(root: type[BaseModel]) -> list[str]:
-    """Names of the sections that take effect on reload."""
     return [name for name in root.model_fields if is_live(root, [name])]
 
 
@@ -75,10 +72,8 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def toml_key(key: str) -> str:
-    """Write a key as TOML, quoted if it must be.
+    """Format a key as TOML, quoted if necessary.
 
-    Examples
-    --------
     >>> toml_key("unit"), toml_key("eng/ads")
     ('unit', '"eng/ads"')
     """
@@ -86,10 +81,8 @@ def toml_key(key: str) -> str:
 
 
 def toml_value(value: object, option: FieldInfo | None = None) -> str:
-    """Write a value as TOML.
+    """Format a value as TOML.
 
-    Examples
-    --------
     >>> toml_value(("a", 1, True))
     '["a", 1, true]'
     """

@@ -1,9 +1,8 @@
-"""The table of options: names, types, defaults, bounds and what they mean.
+"""The table of options: names, types, defaults, bounds and descriptions.
 
-The checks, the error messages and ``deploy/config.example.toml`` are derived from these models.
-
-A section of rules, for each kind (`allocator.rule_kinds`), is made of what its kind is for (a base
-class for each scope) and of what it says (an option of the value's type, with its check).
+The checks, the error messages and ``deploy/config.example.toml`` are derived from these models. The
+section for each kind of rule (`allocator.rule_kinds`) is a base class for the kind's scope, with an
+option for the rule's value.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -231,11 +230,10 @@ def _type_of(kind: SettingKind) -> object:
 SECTIONS: Mapping[str, type[Section]] = MappingProxyType(
     {kind.name: _section(kind) for kind in RULES}
 )
-"""The sections of rules by the names of their kinds."""
 
 
 def kept_of(kind: SettingKind, rule: Section) -> KeptChange:
-    """The rule as the core takes it, with its schedule."""
+    """Convert a rule to the core's form, with its schedule."""
     value: object = kind.value is Value.NOTHING or getattr(rule, kind.called)
     if kind.value is Value.AMOUNTS:
         value = parse_quantities(str(value))
@@ -259,7 +257,7 @@ _SAME = MappingProxyType(
 
 
 def _distinct(kind: SettingKind) -> Callable[[_Rules], _Rules]:
-    """Refuse two rules for the same: one would be lost, or is meant for another."""
+    """Reject several rules for the same subject: only one of them could apply."""
 
     def check(rules: _Rules) -> _Rules:
         seen = set()
@@ -282,7 +280,7 @@ def _array_of(kind: SettingKind) -> object:
 _ARRAYS: dict[str, Any] = {kind.name: (_array_of(kind), ()) for kind in RULES}
 
 RuleSections: Any = create_model("RuleSections", __base__=BoundedSchedules, **_ARRAYS)
-"""What of the configuration is rules: an array of sections for each kind."""
+"""The rules: an array of sections for each kind."""
 
 
 GIB = 2**30
@@ -294,7 +292,7 @@ Targets = Annotated[Addresses, AfterValidator(non_empty)]
 
 
 def check_tls_files(cert: str, key: str, ca: str, ca_key: str) -> None:
-    """Refuse files for TLS that do not do, unless they are those of another machine."""
+    """Reject invalid TLS files, unless they are those of another machine."""
     problem = None if ELSEWHERE.get() else find_problem(cert, key, ca)
     if problem:
         reject_at(ca_key if problem.part == "ca" else f"tls_{problem.part}", problem.message)
@@ -345,7 +343,6 @@ class ListenSection(Section):
 
     @model_validator(mode="after")
     def check_tls(self) -> "ListenSection":
-        """The files are what they are named as, and belong together; no open port by mistake."""
         beyond = [each for each in self.targets if not is_local(each)]
         if beyond and not self.tls_cert and not self.allow_plaintext:
             text = "reaches beyond this machine without TLS; give tls_cert and tls_key, or set"
@@ -435,7 +432,6 @@ class PolicySection(Section):
     )
 
     def spec(self) -> PolicySpec:
-        """The policy as the core takes it."""
         return PolicySpec(
             self.name,
             self.selection,
@@ -447,7 +443,6 @@ class PolicySection(Section):
 
     @model_validator(mode="after")
     def check_spec(self) -> "PolicySection":
-        """The policy takes this selection and these parameters."""
         spec_that_builds(self.spec(), self.plugin_deadline_ms / 1000)
         return self
 
@@ -474,7 +469,7 @@ class ShadowSection(Section):
     )
 
     def spec(self, mode: str) -> PolicySpec | None:
-        """The policy as the core takes it, in this mode if it has none of its own."""
+        """The policy in the core's form; `mode`: its default mode."""
         if not self.policy:
             return None
         parameters = dict(sorted(self.parameters.items()))
@@ -518,7 +513,6 @@ class LimitsSection(Section):
     )
 
     def core(self) -> SessionLimits:
-        """The part that the core enforces."""
         return SessionLimits(
             **{each.name: getattr(self, each.name) for each in fields(SessionLimits)}
         )
@@ -683,7 +677,6 @@ class ObserverSection(Section):
 
     @model_validator(mode="after")
     def check_sources(self) -> "ObserverSection":
-        """The files belong together, and no token passes in clear."""
         if (self.tls_cert or self.tls_key) and not self.tls_ca:
             reject_at("tls_ca", "is missing while tls_cert or tls_key is given; give it")
         check_tls_files(self.tls_cert, self.tls_key, self.tls_ca, ca_key="tls_ca")
@@ -694,7 +687,7 @@ class ObserverSection(Section):
 
 
 class OptionSections(Section):
-    """What of the configuration is no rule."""
+    """The sections of the configuration that are not rules."""
 
     listen: ListenSection = Field(default_factory=ListenSection)
     access: AccessSection = Field(default_factory=AccessSection)
@@ -714,11 +707,10 @@ class OptionSections(Section):
 
 
 class Config(RuleSections, OptionSections):
-    """Everything that can be set about a sidecar."""
+    """The whole configuration of a sidecar."""
 
     @model_validator(mode="after")
     def check_shadow(self) -> "Config":
-        """Check that the shadow policy accepts its selection and parameters."""
         spec = self.shadow.spec(self.policy.mode)
         if spec is not None:
             try:
@@ -731,7 +723,7 @@ class Config(RuleSections, OptionSections):
 
     @model_validator(mode="after")
     def check_access(self) -> "Config":
-        """Certificates can only be named if clients must have one."""
+        """Check that clients must have certificates if the options name some."""
         for right in ("session", "admin_read", "admin_write"):
             if getattr(self.access, right) and not self.listen.tls_client_ca:
                 text = "names certificates, but listen.tls_client_ca asks clients for none; give it"
@@ -750,17 +742,15 @@ class Config(RuleSections, OptionSections):
 
     @property
     def listened(self) -> tuple[str, ...]:
-        """All addresses of gRPC."""
         return *self.listen.targets, *self.observer.listen
 
     def open_to_sessions(self) -> str:
-        """A non-local address if any client may open a session; empty: none."""
+        """A non-local address at which any client may open a session; empty: none."""
         if self.access.session or self.access.session_token:
             return ""
         return next((each for each in self.listen.targets if not is_local(each)), "")
 
     def settings(self) -> Settings:
-        """What the core starts with."""
         settings = Settings(
             policy=self.policy.spec(),
             seed=self.policy.seed,
@@ -784,7 +774,6 @@ class Config(RuleSections, OptionSections):
         return settings
 
     def scheduled(self) -> list[KeptChange]:
-        """The rules by calendar."""
         return [rule for rule in _rules_of(self) if rule.schedule is not None]
 
 

@@ -1,4 +1,4 @@
-"""Where the values of the configuration come from, with line numbers.
+"""Reads the sources of the configuration, and the line at which the file sets each value.
 
 The TOML parser keeps no positions, so `line_numbers` finds them: it feeds the parser one statement
 at a time and notes where each began.
@@ -38,25 +38,24 @@ SYNTAX_ERRORS_MAX = 20
 
 
 class Flag(NamedTuple):
-    """One value given on the command line."""
+    """One value from the command line or the environment."""
 
     flag: str
-    """What the user wrote, for messages, such as ``--log-level``."""
+    """The user's text, for messages, such as ``--log-level``."""
     key: str
     """Dotted path, such as ``log.level``."""
     text: str
 
 
 class Loaded(NamedTuple):
-    """A configuration, and where each value of it comes from."""
+    """A configuration, and the origin of each value; values without an origin are defaults."""
 
     config: Config
     origins: Origins
-    """Options that are not in it have their defaults."""
 
 
 def load(path: Path | None, environment: Mapping[str, str], flags: Sequence[Flag] = ()) -> Config:
-    """Read the configuration, or report all its problems; see `load_all`."""
+    """Do what `load_all` does; return only the configuration."""
     return load_all(path, environment, flags).config
 
 
@@ -67,14 +66,15 @@ def load_all(
     *,
     stream: bool = False,
 ) -> Loaded:
-    """Read the configuration with its origins, or report all its problems.
+    """Read the configuration with its origins.
 
-    `path` is a TOML file; of the environment variables of the form ``MESOS_ALLOCATOR_SECTION__KEY``
-    count. Flags override everything else; of two for one key, the later one applies.
+    Flags override the environment (variables of the form ``MESOS_ALLOCATOR_SECTION__KEY``), which
+    overrides the file; of two flags for one key, the later one applies.
 
-    stream: whether `path` may be a pipe, which is read to its end.
+    `path`: a TOML file.
+    `stream`: whether `path` may be a pipe, which is read to its end.
 
-    Raises ConfigError with every problem of every source.
+    Raises ConfigError with the problems of all sources.
     """
     from allocator.server.plugins.loading import load_entry_points
 
@@ -84,7 +84,7 @@ def load_all(
         config = Config.model_validate(tree)
     except ValidationError as error:
         problems += from_validation(Config, error, origins)
-    except Exception as error:  # noqa: BLE001 - what no check thought of is a problem, too.
+    except Exception as error:  # noqa: BLE001 - report errors that no check anticipates.
         problems.append(
             ConfigProblem("", "", f"cannot be checked: {type(error).__name__}: {error}")
         )
@@ -95,7 +95,7 @@ def load_all(
 
 
 def _place_of(problem: ConfigProblem) -> tuple[str, int]:
-    """The position of a problem in the list: the file's by line, then other sources."""
+    """Sort key of a problem: the file's by line, then those of other sources."""
     file, _, line = problem.origin.rpartition(":")
     return (file, int(line)) if line.isdigit() else ("~", 0)
 
@@ -107,11 +107,7 @@ def gather(
     *,
     stream: bool = False,
 ) -> tuple[dict[str, Any], Origins, list[ConfigProblem]]:
-    """Merge the sources, unchecked.
-
-    Gives the tree of sections, as the TOML parser would give it, and where each value comes from;
-    and what could not even be placed in the tree.
-    """
+    """Merge the sources, unchecked: the tree of sections, each value's origin, and problems."""
     tree: dict[str, Any] = {}
     origins: Origins = {}
     problems: list[ConfigProblem] = []
@@ -127,14 +123,14 @@ def gather(
 
 
 def mistyped_variables(environment: Mapping[str, str]) -> Iterator[str]:
-    """Find variables that look like an option with one underscore instead of two."""
+    """Find variables that resemble an option but have one underscore instead of two."""
     known = {
         f"{section}_{key}".upper(): f"{ENVIRONMENT_PREFIX}{section}__{key}".upper()
         for section, key in keys(Config)
     }
     for name in sorted(environment):
         rest = name.removeprefix(ENVIRONMENT_PREFIX)
-        # The names of commands' own variables, such as ..._TLS_CERT, are not so near.
+        # Variables of commands, such as ..._TLS_CERT, are below the cutoff.
         if rest == name or "__" in rest or not (near := nearest(rest, known, cutoff=0.85)):
             continue
         yield f"environment {name}: is no option, and is ignored; did you mean {known[near]}?"
@@ -143,7 +139,7 @@ def mistyped_variables(environment: Mapping[str, str]) -> Iterator[str]:
 def read_file(
     path: Path, *, stream: bool = False
 ) -> tuple[dict[str, Any], Origins, list[ConfigProblem]]:
-    """Read a TOML file past its syntax errors, so that the rest of it is checked, too."""
+    """Read a TOML file past its syntax errors, so that all of it is checked."""
     try:
         text = (read_stream if stream else read_regular)(path, BYTES_MAX).decode()
     except (OSError, ValueError) as error:
@@ -151,8 +147,7 @@ def read_file(
             return {}, {}, [ConfigProblem(str(path), "", f"is not UTF-8 at byte {error.start}")]
         why = error.strerror if isinstance(error, OSError) else error
         return {}, {}, [ConfigProblem(str(path), "", f"cannot be read: {why}; name a TOML file")]
-    # Parse; if the parser stops, put something valid instead of that line, and parse
-    # again.
+    # At each syntax error, replace the line by something valid, and parse again.
     lines = text.split("\n")
     broken: dict[int, ConfigProblem] = {}
     while True:
@@ -167,17 +162,17 @@ def read_file(
             broken.setdefault(line, problem)
         except RecursionError:
             return {}, {}, [ConfigProblem(str(path), "", TOO_DEEP)]
-        except ValueError as error:  # of int(), without a place
+        except ValueError as error:  # of int(), without a position
             return {}, {}, [ConfigProblem(str(path), "", f"cannot be read: {error}")]
     odd = [ConfigProblem(str(path), dotted(key), why) for key, why in unlikely(tree)]
     if odd:
         return {}, {}, odd[:PROBLEMS_MAX]
-    # Where each value comes from. Inserted ones are marked, and not reported again.
+    # Mark the origin of inserted values, so that these are not reported again.
     origins = {
         key: BROKEN if line in broken else f"{path}:{line}"
         for key, line in line_numbers("\n".join(lines)).items()
     }
-    # What stands behind a very long value has no line.
+    # Values behind a very long one have no line.
     for key in _leaves(tree):
         origins.setdefault(key, str(path))
     return tree, origins, list(broken.values())
@@ -189,7 +184,7 @@ def _line_of(error: tomllib.TOMLDecodeError, last: int) -> int:
 
 
 def _mend(lines: list[str], line: int, *, known: bool) -> bool:
-    """Replace a line by something valid: the key without its value, or nothing.
+    """Replace a line by its key without a value, or by nothing. Return whether that was possible.
 
     A line that opens a table must stay, or its keys would go to another table.
     """
@@ -210,10 +205,8 @@ def _syntax_problem(
 
 
 def line_numbers(text: str) -> dict[Key, int]:
-    r"""Line at which each table and each value of a valid TOML text begins, from 1.
+    r"""Line, from 1, at which each table and value of a valid TOML text begins.
 
-    Examples
-    --------
     >>> line_numbers('[http]\nport = 1\n[[demand]]\nrole = "a"')
     {('http',): 1, ('http', 'port'): 2, ('demand', 0): 3, ('demand', 0, 'role'): 4}
     """
@@ -223,7 +216,6 @@ def line_numbers(text: str) -> dict[Key, int]:
     for line, statement in _statements(text):
         parsed = tomllib.loads(statement)
         if statement.lstrip().startswith("["):
-            # The values that follow stand below this header.
             table = _resolve(parsed, arrays, new=statement.lstrip().startswith("[["))
             found.setdefault(table, line)
         else:
@@ -233,7 +225,6 @@ def line_numbers(text: str) -> dict[Key, int]:
 
 
 def _statements(text: str) -> Iterator[tuple[int, str]]:
-    """Split a valid TOML text into table headers and key-value pairs."""
     pending = ""
     start = 0
     for number, line in enumerate(text.split("\n"), start=1):
@@ -253,7 +244,7 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _resolve(header: dict[str, Any], arrays: dict[Key, int], *, new: bool) -> Key:
-    """Path of a table header, with the place of each element of an array of tables."""
+    """Path of a table header, with the index of each element of an array of tables."""
     key: Key = ()
     node: Any = header
     while isinstance(node, dict) and node:
@@ -261,7 +252,7 @@ def _resolve(header: dict[str, Any], arrays: dict[Key, int], *, new: bool) -> Ke
         key = (*key, name)
         if isinstance(node, list):
             node = node[0]
-        # ``[[name]]`` begins the next element of the array; other headers mean its latest one.
+        # ``[[name]]`` begins the array's next element; other headers refer to its latest one.
         last = not node
         if last and new:
             arrays[key] = arrays.get(key, -1) + 1
@@ -271,7 +262,7 @@ def _resolve(header: dict[str, Any], arrays: dict[Key, int], *, new: bool) -> Ke
 
 
 def _leaves(tree: dict[str, Any] | list[Any]) -> Iterator[Key]:
-    """Paths of all values, those that hold others first."""
+    """Paths of all values, each after those that contain it."""
     pairs = list(tree.items()) if isinstance(tree, dict) else list(enumerate(tree))
     for name, value in pairs:
         yield (name,)
@@ -290,7 +281,7 @@ def _place(tree: dict[str, Any], origins: Origins, flag: Flag) -> Iterator[Confi
     for name in key[:-1]:
         node = node.setdefault(name, {})
         if not isinstance(node, dict):
-            return  # The file gives a value where a section belongs, and that is reported.
+            return  # The file sets a value in place of a section, which is reported.
     node[key[-1]] = _value(option, flag.text)
     origins[tuple(key)] = flag.flag
 
@@ -303,6 +294,6 @@ def _value(option: FieldInfo, text: str) -> object:
     if kind in (int, float, bool) or get_origin(kind) is tuple:
         try:
             return tomllib.loads(f"value = {text}")["value"]
-        except (ValueError, RecursionError):  # of TOML, and of int() if digits are very many
+        except (ValueError, RecursionError):  # of TOML, and of int() for too many digits
             return text
     return text

@@ -1,4 +1,4 @@
-"""A queue of work for the thread that owns books, and functions that wait for the results."""
+"""A queue of work for the thread that owns books, and functions that wait for results."""
 
 import queue
 from collections.abc import Callable, Iterator
@@ -9,10 +9,10 @@ from typing import NoReturn, Protocol, TypeVar, cast
 import grpc
 
 ANSWER_S = 30.0
-"""How long the core may take to answer a caller that set no deadline."""
+"""Maximum time of the core's answer to a caller without a deadline."""
 
 ON_THE_WAY_S = 0.25
-"""Time reserved for sending the answer: it is made this long before the caller's deadline."""
+"""Time reserved for sending the answer, before the caller's deadline."""
 
 TOLD_MAX = 600
 """Maximum number of characters of an error: gRPC allows 8 KiB, up to 12 bytes per character."""
@@ -28,7 +28,7 @@ class Ask(Protocol):
 
 
 def left_s(context: grpc.ServicerContext) -> float:
-    """Return how long an answer may take to arrive before the caller's deadline."""
+    """Time until an answer must be ready, so that it arrives before the caller's deadline."""
     left = cast("float | None", context.time_remaining())  # None without a deadline
     if left is None:
         return ANSWER_S
@@ -45,9 +45,7 @@ def wait(context: grpc.ServicerContext, future: "Future[_T]") -> _T:
 
 
 def settled(future: "Future[_T]", within_s: float) -> _T:
-    """Wait for a change; on a timeout, cancel it if it has not begun.
-
-    If the change has begun, wait for it however long it takes.
+    """Wait for a change; after `within_s` cancel it or, if it has begun, wait until it ends.
 
     Raises TimeoutError if the change was cancelled, so nothing has changed.
     """
@@ -67,7 +65,6 @@ def reject(context: grpc.ServicerContext, message: str) -> NoReturn:
 
 
 def fulfil(future: "Future[_T]", work: Callable[[], _T]) -> None:
-    """Run work, and give the result to its waiting caller."""
     if not future.set_running_or_notify_cancel():
         return
     try:
@@ -89,11 +86,9 @@ class Commands:
         return self._queue.qsize()
 
     def put(self, work: Callable[[], None]) -> None:
-        """Queue work whose result is not needed."""
         self._queue.put(work)
 
     def end(self) -> None:
-        """Close the queue."""
         self._queue.put(None)
 
     def call(self, work: Callable[[], _T]) -> Future[_T]:
@@ -103,6 +98,5 @@ class Commands:
         return future
 
     def taken(self) -> Iterator[Callable[[], None]]:
-        """Yield queued work, until the queue is closed."""
         while (work := self._queue.get()) is not None:
             yield work

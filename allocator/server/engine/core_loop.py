@@ -1,7 +1,7 @@
 """The thread that owns the core.
 
-Sessions' messages, operators' settings and plans are commands in one queue, executed one after the
-other. Every change of the core is written to the journal and to the record stream. Queries never
+Sessions' messages, operators' settings and plans are commands in one queue, which are executed in
+order. Every change of the core is written to the journal and to the record stream. Queries never
 reach this thread: an observer, which follows the stream, answers them.
 """
 
@@ -58,7 +58,6 @@ from allocator.wire.session.sidecar import KeptState
 _T = TypeVar("_T")
 
 GRACE_S = 5.0
-"""How long a peer has to read the last answers."""
 
 _log = structlog.get_logger()
 
@@ -67,8 +66,6 @@ class CoreLoop:
     """The core's thread and its queue.
 
     `started_s`: when the process began, by the monotonic clock.
-    `commands`: the queue of work for the core's thread.
-    `feed`: sends all records to followers.
     `last_batch_s`, `heard_s`: time of the latest batch of a master, since 1970 and by the monotonic
         clock; 0: none yet.
     `after_message`: called with the allocator on the core's thread, after each message is answered.
@@ -89,10 +86,7 @@ class CoreLoop:
     ) -> None:
         """Set up the core, without starting the thread.
 
-        `build_policy`: builds a policy from its specification.
-        `substitute`: decides if the policy fails.
         `before_policy`: called on the core's thread before an operator's policy is built.
-        `sidecar_id`: random by default.
         `settings`: the initial settings; by default those of the configuration.
         `memory`: demands learnt by an earlier process.
         """
@@ -134,17 +128,14 @@ class CoreLoop:
 
     @property
     def active(self) -> int:
-        """Number of the session that has the allocator; 0: none."""
         return self._sidecar.active
 
     @property
     def counts(self) -> SessionCounts:
-        """Counts of events so far."""
         return self._sidecar.counts
 
     @property
     def session(self) -> SessionInfo | None:
-        """The session that has the allocator; None: none."""
         session, number = self._sidecar.session, self._sidecar.active
         # The stream is missing if the session ends while another thread reads this.
         stream = self._streams.get(number)
@@ -152,7 +143,6 @@ class CoreLoop:
 
     @property
     def sessions(self) -> int:
-        """Number of open streams."""
         return len(self._sidecar.sessions)
 
     # On any thread.
@@ -161,7 +151,7 @@ class CoreLoop:
         self._thread.start()
 
     def stop(self, within_s: float | None = None) -> bool:
-        """Finish the queued work, then end; returns whether the thread ended in time."""
+        """Finish the queued work, then end; return whether the thread ended in time."""
         self.commands.end()
         self._thread.join(within_s)
         if self._thread.is_alive():
@@ -171,7 +161,7 @@ class CoreLoop:
         return True
 
     def call(self, work: Callable[[], _T]) -> Future[_T]:
-        """Do some work between two commands; the future gets its result or exception."""
+        """Do work between two commands; the future gets its result or exception."""
         return self.commands.call(work)
 
     def open(self, stream: SessionStream) -> None:
@@ -207,7 +197,6 @@ class CoreLoop:
         )
 
     def follow(self) -> Follower:
-        """Start feeding a follower, from a checkpoint of the current state."""
         head = head_of(*self._head(1, self.feed.position))
         follower = Follower(
             (each.SerializeToString() for each in head.records),
@@ -218,7 +207,7 @@ class CoreLoop:
         return follower
 
     def _head(self, file: int, records_before: int) -> tuple[journal_pb2.JournalRecord, KeptState]:
-        """Return the beginning of a journal file: the settings, and the current state."""
+        """Return the records with the settings, and the current state, for a new journal file."""
         start = start_record(
             self._sidecar.allocator.settings,
             self.session_limits,
@@ -247,12 +236,11 @@ class CoreLoop:
             timer.start()
 
     def _make_room(self) -> None:
-        """End the oldest stream without the allocator: modules say hello at once."""
+        """End the oldest stream without the allocator; modules say hello at once."""
         oldest = next(each for each in self._sidecar.sessions if each != self._sidecar.active)
         self._close(self._streams[oldest], sessions.no_room())
 
     def _expire(self, stream: SessionStream) -> None:
-        """End a session that did not say hello in time."""
         session = self._sidecar.sessions.get(stream.number)
         if session and session.state is SessionState.AWAITING_HELLO:
             self._close(stream, sessions.no_hello())
@@ -269,12 +257,11 @@ class CoreLoop:
                 self._telling.of_message(stream.number, self._sidecar)
                 self.after_message(self.allocator)
         finally:
-            # Do this even after an error; otherwise the stream would wait forever to send its next
-            # message.
+            # Even after an error, or the stream would wait forever to send its next message.
             stream.message_done()
 
     def _refuse_from_the_future(self, stream: SessionStream, data: bytes) -> None:
-        """End the session of a master that started in the future by this host's clock."""
+        """End the session of a master whose start is in the future by this host's clock."""
         session, holder = self._sidecar.sessions[stream.number], self._sidecar.session
         if session.state is SessionState.AWAITING_HELLO and holder and holder.greeting:
             wrong = sessions.unbelieved(holder.greeting, data)

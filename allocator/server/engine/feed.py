@@ -1,7 +1,7 @@
 """The record stream of the deciding process: queues of records for followers.
 
-The core's thread adds records and never waits: each follower has a queue of bounded size. A
-follower that falls behind further is cut off; it reconnects, and starts with a new checkpoint.
+The core's thread adds records and never waits, because each follower has a bounded queue. A
+follower whose queue is full is disconnected; it reconnects, and starts with a new checkpoint.
 """
 
 import threading
@@ -15,7 +15,6 @@ from google.protobuf.message import Message
 from allocator.v1 import records_pb2 as pb
 
 BEHIND_BYTES_MAX = 256 * 2**20
-"""Maximum size of the records that wait for one follower."""
 
 PLAN_BYTES_MAX = BEHIND_BYTES_MAX // 2
 """Maximum size of a plan from the observer, with the identities of its rows."""
@@ -24,10 +23,10 @@ MESSAGE_BYTES = 1 << 20
 """A message of at least this size is sent without waiting for further records."""
 
 GATHER_S = 0.002
-"""Records within this time are sent in one message, because sending one takes the global lock."""
+"""Records within this time are sent in one message, because sending takes the global lock."""
 
 IDLE_S = 0.25
-"""Without records, a message with figures about the process is sent after this time."""
+"""Time after which, without records, a message with figures about the process is sent."""
 
 
 class BehindError(RuntimeError):
@@ -35,10 +34,7 @@ class BehindError(RuntimeError):
 
 
 class Backlog:
-    """A queue of records for one follower, in bounded memory.
-
-    `ended`: whether its stream should end.
-    """
+    """A bounded queue of records for one follower; `ended`: whether its stream should end."""
 
     def __init__(self) -> None:
         self.ended = False
@@ -51,7 +47,7 @@ class Backlog:
     # On the thread that writes.
 
     def put(self, data: bytes) -> None:
-        """Queue records; beyond the maximum size, drop all records and cut the follower off."""
+        """Queue records; beyond the maximum size, drop all records and disconnect the follower."""
         with self._changed:
             if self._behind:
                 return
@@ -68,13 +64,11 @@ class Backlog:
     # On any thread.
 
     def wake(self) -> None:
-        """Send a message now, with current figures."""
         with self._changed:
             self._woken = True
             self._changed.notify()
 
     def end(self) -> None:
-        """End the stream."""
         with self._changed:
             self.ended = True
             self._changed.notify()
@@ -84,9 +78,10 @@ class Backlog:
     def take(self, idle_s: float | None, gather_s: float) -> list[tuple[float, bytes]]:
         """Take the records of one message, each with the time when it was queued.
 
-        `idle_s`: how long to wait for the first record; None: without limit.
-        `gather_s`: how long to wait for further records.
-        Raises BehindError if the follower was cut off.
+        `idle_s`, `gather_s`: how long to wait for the first record (None: without limit), and for
+            more.
+
+        Raises BehindError if the follower was disconnected.
         """
         with self._changed:
             self._changed.wait_for(
@@ -134,14 +129,12 @@ class Backlogs(Generic[_B]):
             self._all = tuple(each for each in self._all if each is not follower)
 
     def write(self, message: Message) -> None:
-        """Send a message to all followers; on the thread that owns the books."""
         if self._all:
             data = message.SerializeToString()
             for follower in self._all:
                 follower.put(data)
 
     def end(self) -> None:
-        """End all streams."""
         for follower in self._all:
             follower.end()
 
@@ -153,8 +146,7 @@ class Follower(Backlog):
         """Start with a checkpoint.
 
         `head`: the records of the checkpoint, serialised; read on the follower's own thread.
-        `counts`: totals at that moment.
-        `position`: position of the last record that the checkpoint includes.
+        `counts`, `position`: totals, and number of records, that the checkpoint includes.
         """
         super().__init__()
         self._head = head
@@ -165,7 +157,8 @@ class Follower(Backlog):
         """Yield the checkpoint, then records as they arrive, until `end`.
 
         `add`: adds figures about the process to a message, if they are due.
-        Raises BehindError if the follower was cut off.
+
+        Raises BehindError if the follower was disconnected.
         """
         for piece in self._head:
             yield pb.FollowResponse(records=[piece])
@@ -198,7 +191,6 @@ class Feed(Backlogs[Follower]):
         super().write(message)
 
     def wake(self) -> None:
-        """Send current figures to all followers now; on any thread."""
         for follower in self:
             follower.wake()
 

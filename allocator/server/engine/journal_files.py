@@ -1,7 +1,7 @@
 """Writes the journal to files. Allocation waits for it only briefly, and continues if it fails.
 
-The current file is PATH; earlier ones are PATH.1, PATH.2 and so on. Each start of the process
-begins a file, too. Files are removed by size and age, not by number, so that a few starts do not
+The current file is PATH; earlier ones are PATH.1, PATH.2 and so on. Each start of the process also
+begins a file. Files are removed by size and age, not by number, so that several restarts do not
 remove the records of a crash.
 """
 
@@ -28,13 +28,12 @@ from allocator.wire.journal.checkpoint import head
 from allocator.wire.journal.framing import HEADER, Framer, frame
 
 FILES_MAX = 1000
-"""Maximum number of files, however small: each is renamed when another file begins."""
+"""Maximum number of files of any size: each is renamed when another file begins."""
 
 
 class Keeping(NamedTuple):
     """Limits on the files to keep.
 
-    `bytes_max`: maximum size of a file.
     `files`: number of files that are kept at any size; more are kept while the total size is at
         most that of this number of full files. 1: only the current file.
     `keep_s`: files last written longer ago are removed; 0: never.
@@ -46,7 +45,7 @@ class Keeping(NamedTuple):
 
 
 def older_files(path: Path) -> list[Path]:
-    """Return the files before the current one, newest first."""
+    """Files before the current one, newest first."""
     found = []
     for number in count(1):
         older = Path(f"{path}.{number}")
@@ -65,10 +64,7 @@ def shift(path: Path) -> None:
 
 
 def remove_old(path: Path, keeping: Keeping, now_s: float | None = None) -> None:
-    """Remove the oldest files while there are too many, or they are too large or too old.
-
-    Raises OSError.
-    """
+    """Remove the oldest files if they are too many, too large or too old. Raises OSError."""
     now_s = time.time() if now_s is None else now_s
     room = (keeping.files - 1) * keeping.bytes_max
     for number, older in enumerate(older_files(path), start=1):
@@ -82,13 +78,12 @@ def remove_old(path: Path, keeping: Keeping, now_s: float | None = None) -> None
 
 
 RETRY_S = 60.0
-"""After a failure, the journal is begun again after this time."""
+"""Time after a failure until the journal is started again."""
 
 _SMALL = 1 << 20
-"""A checkpoint whose arrays are smaller is written at once, not by a separate thread."""
+"""Maximum size of a checkpoint's arrays for which no thread is started to write it."""
 
 _COPY = 1 << 20
-"""Number of bytes that are copied from one file to the next at a time."""
 
 _log = structlog.get_logger()
 
@@ -112,10 +107,8 @@ class HeadRecords(NamedTuple):
 
 
 MakeHead: TypeAlias = Callable[[int, int], Head]
-"""A function that copies the core's state as the beginning of a new file.
-
-Its arguments are the number of the file, and the number of records before this file.
-"""
+"""Copies the core's state as the beginning of a new file. Arguments: number of the file, and number
+of records before it."""
 
 
 class TakenError(OSError):
@@ -142,10 +135,9 @@ class Journal:
     A file begins with a checkpoint. While the checkpoint is written, to ``<path>.new``, records are
     still written to the previous file; then they are copied to the new file, and removed from the
     previous one. So at any moment every record is in a file, and none is kept in memory. After a
-    failure there is no previous file; a file without a name is used in its place.
+    failure, an unnamed file takes the place of the previous one.
 
     `errors`: number of failures to write; after each, the journal is off for `RETRY_S`.
-    `failure`: the last error.
     """
 
     def __init__(
@@ -163,8 +155,7 @@ class Journal:
         `head`: makes the beginning of a file; called on the thread that calls `write`.
         `compress`: whether each record is compressed.
         """
-        # A compressor belongs to one thread: here, to the thread that calls `write`. Beginnings of
-        # files do not use it.
+        # A compressor belongs to one thread: here, to the one that calls `write`.
         self._frame = Framer().frame if compress else frame
         self.errors = 0
         self.failure: Exception | None = None
@@ -173,8 +164,7 @@ class Journal:
         self._keeping = keeping
         self._taken: int | None = None
         self._head = head
-        # The lock protects `_file`, `_size` and related fields, because the thread that begins a
-        # file changes them, too.
+        # The thread that begins a file also changes `_file`, `_size` and related fields.
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._closing = False
@@ -188,12 +178,10 @@ class Journal:
 
     @property
     def on(self) -> bool:
-        """Whether records are being written."""
         return self._file is not None
 
     @property
     def size(self) -> int:
-        """Size of the current file in bytes."""
         return self._size
 
     def write(self, record: journal_pb2.JournalRecord) -> None:
@@ -206,7 +194,6 @@ class Journal:
             self._records += 1
 
     def close(self) -> None:
-        """Close the file; abandon a new one in preparation."""
         self._closing = True
         if self._thread is not None:
             self._thread.join()
@@ -220,7 +207,6 @@ class Journal:
         return not self.on and time.monotonic() - self._off_since_s >= RETRY_S
 
     def _is_full(self, more: int) -> bool:
-        """Whether these bytes need another file."""
         begun = self._thread is not None and self._thread.is_alive()
         full = self._size + more > max(self._keeping.bytes_max, 2 * self._head_size)
         return self.on and full and not begun and self._size > self._head_size
@@ -251,8 +237,7 @@ class Journal:
             self._take()
             # Copy the state on the caller's thread, before it changes.
             head = self._head(self._number + 1, self._records)
-            # Without a previous file, a file without a name takes the records until the next file
-            # has all of them.
+            # Without a previous file, an unnamed one takes the records for now.
             if self._file is None:
                 self._file = create(f"{self._path}.spool")
                 Path(f"{self._path}.spool").unlink()
@@ -269,7 +254,6 @@ class Journal:
             self._fail(error)
 
     def _write_new(self, new: _New, head: Head) -> None:
-        """Write the checkpoint and the records since then to the new file, then switch to it."""
         try:
             # Writing the checkpoint takes long and needs no lock.
             size = _write_all(new.fd, HEADER)
@@ -278,8 +262,7 @@ class Journal:
                     self._give_up(new)
                     return
                 size += _write_all(new.fd, piece)
-            # Then copy the records written meanwhile. The lock is released after each piece, so
-            # that the core can write in between.
+            # Then copy the records written meanwhile, in pieces, so that the core can get the lock.
             at = new.since
             while self._file != new.fd:
                 with self._lock:
@@ -292,18 +275,17 @@ class Journal:
     def _catch_up(self, new: _New, at: int, head_size: int) -> int:
         """Copy some of the records written meanwhile; if none are left, switch to the new file."""
         if self._file is None or self.errors != new.errors:
-            raise OSError("the file before could not be written to its end")
+            raise OSError("the previous file could not be written completely")
         data = os.pread(self._file, min(_COPY, self._size - at), at)
         at += _write_all(new.fd, data)
-        # If nothing is left, nothing can be added while the lock is held, so switch.
+        # While the lock is held, no record can be added.
         if at == self._size:
             self._go_on_in(new, self._file, head_size)
         return at
 
     def _go_on_in(self, new: _New, before: int, head_size: int) -> None:
         """Switch to the new file, and remove the records that it contains from the previous one."""
-        # Rename first. If the process dies before the truncation, both files have these records,
-        # which a replay detects and skips.
+        # Rename first: a replay skips records that are in both files.
         shift(self._path)
         self._new_path.replace(self._path)
         os.ftruncate(before, new.since)
@@ -350,7 +332,7 @@ class Journal:
 def _write_all(file: int, data: bytes) -> int:
     rest = memoryview(data)
     while rest:
-        # If there is room for a part only, the next write raises the error.
+        # If the disk has room for a part only, the next write raises the error.
         rest = rest[os.write(file, rest) :]
     return len(data)
 
@@ -359,7 +341,7 @@ _LENGTH = struct.Struct("<I")
 
 
 def head_of(start: journal_pb2.JournalRecord, kept: object) -> HeadRecords:
-    """Copy the core's state; large state is copied by a forked process, if that is possible."""
+    """Copy the core's state; large state is copied by a forked process, if possible."""
     nbytes = nbytes_of(kept)
     if nbytes >= LARGE:
         try:
@@ -392,10 +374,7 @@ def journal_of(
     section: JournalSection,
     now: Callable[[int, int], tuple[journal_pb2.JournalRecord, Any]],
 ) -> Journal | None:
-    """Begin the journal that the configuration asks for; None: it asks for none.
-
-    `now`: returns the first record of a file, and the state, which may change afterwards.
-    """
+    """Begin the configured journal, if any; `now`: returns a file's first record, and the state."""
     if not section.path:
         return None
 

@@ -9,16 +9,13 @@ from contextlib import contextmanager
 from itertools import accumulate
 
 BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
-"""Upper bounds of the buckets."""
 
 RECENT_MAX = 1024
-"""Number of recent values from which percentiles are computed."""
 
 
 class Durations:
     """Durations by bucket.
 
-    `bounds_s`: upper bounds of the buckets, ascending.
     `buckets`: counts per bucket; the last one is for durations above all bounds.
     """
 
@@ -27,7 +24,6 @@ class Durations:
         bounds_s: tuple[float, ...] = BOUNDS_S,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """Start empty; `clock` returns seconds."""
         self._clock = clock
         self.bounds_s = bounds_s
         self.buckets = [0] * (len(bounds_s) + 1)
@@ -43,7 +39,6 @@ class Durations:
 
     @contextmanager
     def observing(self) -> Iterator[None]:
-        """Observe the duration of the `with` block."""
         begun_s = self._clock()
         try:
             yield
@@ -56,10 +51,8 @@ class Durations:
         return list(zip(bounds, map(float, accumulate(self.buckets)), strict=True))
 
     def percentile(self, quantile: float) -> float:
-        """Return a quantile of the latest durations in seconds, by nearest rank; nan without any.
+        """Quantile of the latest durations in seconds, by nearest rank; nan without any.
 
-        Examples
-        --------
         >>> durations = Durations()
         >>> for duration_s in (0.4, 0.1, 0.2, 0.3):
         ...     durations.observe(duration_s)

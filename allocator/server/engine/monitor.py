@@ -7,10 +7,10 @@ from concurrent.futures import Future
 from allocator.server.engine.core_loop import CoreLoop
 
 BUSY_S = 2.0
-"""The core counts as busy after this time without an answer."""
+"""Time without an answer after which the core counts as busy."""
 
 SILENCE_S = 10.0
-"""The core counts as hung after this time without an answer."""
+"""Time without an answer after which the core counts as hung."""
 
 
 class Monitor:
@@ -20,7 +20,7 @@ class Monitor:
     """
 
     def __init__(self, loop: CoreLoop, problem: Callable[[], str]) -> None:
-        """Start as not ready; `problem` returns why no session is possible; empty if one is."""
+        """Start as not ready; `problem`: returns why no session is possible, or nothing."""
         self.changes = 0
         self._loop = loop
         self._problem = problem
@@ -29,12 +29,10 @@ class Monitor:
         self._not_ready = "starting"
 
     def serving(self) -> None:
-        """Accept sessions from now on."""
         self._not_ready = ""
         self.changed()
 
     def draining(self) -> None:
-        """Accept no sessions from now on."""
         self._not_ready = "shutting down"
         self.changed()
 
@@ -56,7 +54,7 @@ class Monitor:
         return self._not_ready or self._problem() or busy
 
     def _waits_s(self) -> float:
-        """Return how long the core has not answered a probe; each answer triggers a new one."""
+        """Time for which a probe of the core has had no answer; an answer triggers a new probe."""
         pending = self._pending
         if pending is None or pending.done():
             self._asked_s = time.monotonic()

@@ -1,14 +1,13 @@
 """Plans in the deciding process: the observer computes them, the core adopts them.
 
 The observer computes plans in the background (`following/planning.py`) and reports them here. The
-core adopts a plan between two commands, as an event that is recorded. Until then, cycles use the
+core adopts a plan between two commands, as an event that is recorded; until then, cycles use the
 previous plan. A plan that takes longer than its budget is *late*: it is counted and logged, but
 cycles do not wait for it.
 
-Only the first plan of a session or a policy is waited for. Without it, a cycle would grant
-everything by the policy's own filling, which cannot be undone. So the first cycle with something to
-grant waits for the plan, and with it the core's thread: once, for at most `first_wait_s`, and only
-if there is an observer that can plan.
+The first cycle of a session or policy with something to grant waits for its plan, because grants by
+the policy's own filling could not be undone. The core's thread waits with it: once, for at most
+`first_wait_s`, and only if there is an observer that can plan.
 """
 
 import queue
@@ -42,9 +41,9 @@ _log = structlog.get_logger()
 class PlanCounts:
     """Results of planning since the process started.
 
-    `adopted`: plans that were adopted. `failed`: that could not be made or adopted. `dropped`: that
-        were for another policy or session. `late`: that took longer than their budget, with any
-        result.
+    `failed`: plans that could not be made or adopted.
+    `dropped`: plans for another policy or session.
+    `late`: plans that took longer than their budget, with any result.
     `total_s`, `last_s`: time that all plans took, and that the last one took.
     """
 
@@ -73,7 +72,6 @@ class PlanReport(NamedTuple):
 
     `session`, `policy`: those that the plan is for.
     `ago_s`: time since the problem was copied.
-    `took_s`: time that the computation took.
     `said`: a plan, or why there is none.
     """
 
@@ -135,21 +133,19 @@ class Planning:
 
     @property
     def running_s(self) -> float:
-        """How long the current computation of a plan has taken so far; 0: there is none."""
+        """Duration so far of the current computation of a plan; 0: there is none."""
         begun_s = self._begun_s
         return 0.0 if begun_s is None else time.monotonic() - begun_s
 
     def linked(self) -> None:
-        """Record that an observer can plan."""
         self.is_linked = True
 
     def left(self) -> None:
-        """Record that the observer has left, and with it a plan that it was computing."""
+        """Record that the observer has left, and so abandoned any plan that it was computing."""
         self.is_linked, self._begun_s = False, None
         self._put(None)
 
     def begun(self) -> None:
-        """Record that the observer is computing a plan."""
         self.is_linked, self._is_late, self._begun_s = True, False, time.monotonic()
 
     def stands(self, ago_s: float) -> None:
@@ -157,7 +153,6 @@ class Planning:
         self.is_linked, self._good_s = True, time.monotonic() - ago_s
 
     def report(self, report: PlanReport) -> Future[PlanVerdict]:
-        """Let the core's thread process a report on planning."""
         self._begun_s = None
         taken, future = time.monotonic() - report.ago_s, Future[PlanVerdict]()
 
@@ -176,15 +171,11 @@ class Planning:
     # On the core's thread.
 
     def note_late(self, _allocator: Allocator) -> None:
-        """Check whether the plan being computed is late."""
         if self.running_s > self._budget_s and not self._is_late:
             self._note_late()
 
     def first(self, planning_policy: PlanningPolicy, agents: Ints | None) -> AdoptPlan | None:
-        """Wait for the first plan, in a cycle over some agents (None: all); None: no plan arrived.
-
-        A plan is waited for once for each session, and for each policy in it.
-        """
+        """Wait for the first plan, once per session and policy; None: it did not arrive in time."""
         allocator = self._loop.allocator
         waited = self._waited
         if waited and waited[0] is allocator and waited[1] is planning_policy:
@@ -212,10 +203,7 @@ class Planning:
                 take()
 
     def _take(self, report: PlanReport, taken_s: float, adopted: list[AdoptPlan]) -> PlanVerdict:
-        """Process a report.
-
-        `adopted`: receives the plan with which a waiting cycle will start.
-        """
+        """Process a report; `adopted` receives the plan with which a waiting cycle will start."""
         counts, allocator, said = self.counts, self._loop.allocator, report.said
         counts.total_s += report.took_s
         counts.last_s = report.took_s
@@ -255,7 +243,7 @@ class Planning:
         self._is_late = True
         self.counts.late += 1
         _log.warning(
-            "a plan is late; cycles go by the one before, or by none",
+            "a plan is late; cycles use the previous one, if any",
             budget_ms=round(1000 * self._budget_s),
             has_plan=self._loop.allocator.state.plan is not None,
         )

@@ -1,8 +1,8 @@
 """Sessions from the point of view of the core's thread: streams, errors, logs.
 
-A stream has two threads of its own: one reads the module's messages, one writes the answers. The
-core's thread waits for neither. The queues between them are bounded, because the reading thread
-waits for the core, and for a peer that does not read its answers.
+Each stream has two threads: one reads the module's messages, one writes the answers. The core's
+thread never waits for them. The queues between them are bounded, because the reading thread waits
+for the core, and for a peer that does not read its answers.
 """
 
 import threading
@@ -29,7 +29,7 @@ class SessionStream:
     """The answers that wait for the peer, and the number of messages that wait for the core.
 
     `number`: number of the session; 0 until the core assigns one.
-    `peer`: the other end, as gRPC names it.
+    `peer`: the other end, as named by gRPC.
     """
 
     def __init__(
@@ -60,8 +60,8 @@ class SessionStream:
         begun_s = time.monotonic()
         with self._changed:
             while not self._ended:
-                # A peer that does not read its answers gets no more: its messages wait, and after
-                # some time the stream is abandoned. Waiting for a busy core has no limit.
+                # Messages of a peer that does not read its answers wait, and after some time the
+                # stream is abandoned. Waiting for a busy core has no limit.
                 full = len(self._answers) >= self._queue_max
                 if not full and self._waiting < self._queue_max:
                     break
@@ -76,7 +76,6 @@ class SessionStream:
     # On the core's thread.
 
     def message_done(self) -> None:
-        """Record that the core has processed a message."""
         with self._changed:
             self._waiting -= 1
             self._changed.notify_all()
@@ -93,7 +92,6 @@ class SessionStream:
             if self._ended:
                 return
             self._ended = True
-            # Do not keep the stream open for a peer that never reads.
             self._timer = threading.Timer(grace_s, self._cut)
             self._timer.daemon = True
             self._timer.start()
@@ -102,7 +100,6 @@ class SessionStream:
     # On the thread that writes.
 
     def answers(self) -> Iterator[pb.SessionResponse]:
-        """Yield answers as they are queued, until the stream ends."""
         try:
             while (response := self._next()) is not None:
                 yield response
@@ -132,27 +129,24 @@ class SessionStream:
 
 
 SESSIONS_MAX = 16
-"""Maximum number of streams at a time; one of them has the allocator."""
 
 HELLO_S = 10.0
-"""A stream must say hello within this time."""
 
 AHEAD_US = 600_000_000
-"""Maximum time by which a master's start may be ahead of this host's clock; clocks differ."""
+"""Maximum time by which a master's start may be ahead of this host's clock, because clocks
+differ."""
 
 
 def shutdown() -> WireError:
-    """Return the error for sessions when the sidecar shuts down."""
     return WireError(pb.ERROR_CODE_SHUTDOWN, "", "the sidecar shuts down; call again later")
 
 
 def no_hello() -> WireError:
-    """Return the error for a stream that did not say hello."""
     return WireError(pb.ERROR_CODE_PROTOCOL, "", f"no hello came within {HELLO_S:g} s")
 
 
 def no_room() -> WireError:
-    """Return the error for the longest-waiting stream when there are too many."""
+    """The error for the stream that has waited for longest, when there are too many."""
     text = f"{SESSIONS_MAX} streams are open, and this one has waited for longest; say hello"
     return WireError(pb.ERROR_CODE_LIMIT, "", text)
 
@@ -160,11 +154,12 @@ def no_room() -> WireError:
 def unbelieved(holder: Greeting, first: bytes) -> tuple[bool, WireError] | None:
     """Find which of two masters claims to have started in the future, so its clock must be wrong.
 
-    It would count as the newer master, and keep all others away as long as it calls. If both or
-    neither claim this, the core decides as usual.
+    Otherwise it would count as the newer master, and exclude all others as long as it calls. If
+    both or neither claim this, the core decides as usual.
 
     `holder`: greeting of the session that has the allocator.
     `first`: the first message of the other master.
+
     Returns whether it is the other master, and the error to send; None: neither, or both.
     """
     try:
@@ -177,13 +172,13 @@ def unbelieved(holder: Greeting, first: bytes) -> tuple[bool, WireError] | None:
         return None
     name = claim.instance_id if theirs else holder.instance_id
     text = f"instance {name[:100]!r} began in the future, by this sidecar's clock, and another"
-    message = f"{text} master calls; set the clocks right"
+    message = f"{text} master calls; correct the clocks"
     return theirs, WireError(pb.ERROR_CODE_SUPERSEDED, "instance_started_us", message)
 
 
 @dataclass(frozen=True)
 class SessionInfo:
-    """The peer that has the allocator, its progress, and what its module reports."""
+    """The peer that has the allocator, its progress, and its module's report."""
 
     number: int
     peer: str
@@ -198,7 +193,6 @@ class SessionInfo:
 
 
 def info_of(session: SidecarSession, number: int, peer: str) -> SessionInfo | None:
-    """Return information about the session that has the allocator; None before its hello."""
     greeting = session.greeting
     if greeting is None:
         return None
@@ -224,7 +218,7 @@ _ASIDES_MAX = 100
 
 
 class SessionLog:
-    """Logs once what would otherwise be logged in every cycle."""
+    """Logs findings about sessions, each only once instead of in every cycle."""
 
     def __init__(self) -> None:
         self._mended: dict[int, int] = {}
@@ -233,7 +227,6 @@ class SessionLog:
         self._in_shadow: set[int] = set()
 
     def of_error(self, number: int, error: pb.Error, session: SidecarSession | None) -> None:
-        """Log why a session ended."""
         _log.warning(
             "session ended with an error",
             session=number,
@@ -244,7 +237,6 @@ class SessionLog:
         )
 
     def of_message(self, number: int, sidecar: Sidecar) -> None:
-        """Log findings about a session's latest message."""
         self._of_policy(sidecar.counts)
         session = sidecar.sessions.get(number)
         if session is not None:
@@ -253,20 +245,18 @@ class SessionLog:
             self._of_shadow(number, session)
 
     def _of_shadow(self, number: int, session: SidecarSession) -> None:
-        """Log once per session that the module only compares decisions."""
         figures = session.figures
         if figures is not None and figures.shadow and number not in self._in_shadow:
             self._in_shadow.add(number)
             _log.warning("Mesos's own allocator decides; ours is in its shadow", session=number)
 
     def _of_policy(self, counts: SessionCounts) -> None:
-        """Log that the policy failed; each error once, not in every cycle."""
+        """Log that the policy failed; each error once."""
         if counts.policy_error != self._policy_error:
             self._policy_error = counts.policy_error
             _log.error("the policy failed; the substitute decided", error=counts.policy_error)
 
     def _of_mended(self, number: int, session: SidecarSession) -> None:
-        """Log each corrected field once per session."""
         told = self._mended.get(number, 0)
         if len(session.mended) > told:
             # Fields are only added, in order, so the first `told` ones are logged already.
@@ -275,10 +265,7 @@ class SessionLog:
             self._mended[number] = len(session.mended)
 
     def _of_set_aside(self, number: int, session: SidecarSession) -> None:
-        """Log each change to the set-aside input of frameworks and agents, up to a maximum.
-
-        Beyond it, log the number of changes each time it doubles.
-        """
+        """Log each change to set-aside input; beyond a maximum, log their number as it doubles."""
         if not session.asides:
             return
         told = self._asides.get(number, 0)
@@ -293,7 +280,7 @@ class SessionLog:
             _log.warning("more words are set aside", session=number, changes=told)
         self._asides[number] = told
         for defect in session.defects:
-            _log.error("the words of a framework or an agent could not be taken", exc_info=defect)
+            _log.error("input of a framework or agent could not be processed", exc_info=defect)
         session.defects.clear()
 
     def forget(self, number: int) -> None:

@@ -1,7 +1,7 @@
 """Books that follow the deciding process, record by record.
 
-One thread reads the record stream, another one owns the books: it applies records, and answers
-questions between two records. Nothing here delays a decision.
+One thread reads the record stream; another one owns the books, applies records, and answers
+questions between two records. Neither delays a decision.
 """
 
 import threading
@@ -35,17 +35,16 @@ from allocator.wire.session.sidecar import Sidecar
 from allocator.wire.session.sidecar_session import SessionCounts
 
 AGAIN_S = 0.5
-"""Pause before the stream is opened again after its end. Each failure doubles the pause, up to
+"""Pause before the stream is opened again after its end. Each failure doubles it, up to
 `again_max_s`."""
 
 MESSAGES_MAX = 64
 """Maximum number of messages that wait for the books; further ones wait at the sender."""
 
 TOLD_MAX = 20
-"""Maximum number of differences that are logged one by one."""
 
 STALE_S = 5.0
-"""After this time without a message, the deciding process counts as gone."""
+"""Time without a message after which the deciding process counts as gone."""
 
 _T = TypeVar("_T")
 _log = structlog.get_logger()
@@ -58,15 +57,11 @@ Connect = Callable[[], Iterator[pb.FollowResponse]]
 class Lag:
     """How far the books are behind the deciding process.
 
-    `restarts`: how often following restarted from a checkpoint.
-    `connected`: whether the stream is open.
     `heard_s`: time of the last message, by the monotonic clock.
-    `delay_s`: time from writing the latest records until they were in the books: the longer one by
-        the clock of the deciding process and by this host's.
+    `delay_s`: time from the writing of the latest records until they were in the books; the maximum
+        of the values by the deciding process's clock and by this host's.
     `applied_s`: when the latest message was applied, by the monotonic clock.
     `busy_s`: processor time used for following.
-    `verified`: number of cycles that were decided again here.
-    `differences`: number of these that had another result.
     """
 
     restarts: int = -1
@@ -85,7 +80,6 @@ class Lag:
 
 
 def read_counts(message: pb.Counts, counts: SessionCounts) -> None:
-    """Continue counting from these totals."""
     for each in fields(counts):
         found = getattr(message, each.name)
         value = Counter(found) if isinstance(getattr(counts, each.name), Counter) else found
@@ -95,15 +89,12 @@ def read_counts(message: pb.Counts, counts: SessionCounts) -> None:
 class FollowedBooks:
     """The followed books, and the thread that owns them.
 
-    `figures`, `settings`: the latest figures and settings of the deciding process; empty before
-        the first message.
-    `lag`: how far the books are behind.
+    `figures`, `settings`: the latest figures and settings of the deciding process; empty before the
+        first message.
     `may_work`: set when the compiled loops are loaded; until then only empty books are followed.
-    `shadow`: the shadow policy.
     `planner`: makes plans; None if this process must not make any.
-    `relay`: followers of these books.
     `source`: the address that is followed; empty: the deciding process on this machine.
-    `account`: counts usage over time; None: nothing does. See `account_by`.
+    `account`: counts usage over time, if set; see `account_by`.
     """
 
     def __init__(
@@ -163,7 +154,6 @@ class FollowedBooks:
     # On any thread.
 
     def start(self) -> None:
-        """Start following."""
         self._owner.start()
         self._reader.start()
 
@@ -174,14 +164,13 @@ class FollowedBooks:
         self._commands.end()
 
     def ask(self, work: Callable[[], _T], after: int = -1) -> Future[_T]:
-        """Do some work between two records, when the books have reached a position."""
+        """Do work between two records, when the books have reached a position."""
         future: Future[_T] = Future()
         self._commands.put(partial(self._ask, after, partial(fulfil, future, work)))
         return future
 
     @property
     def is_current(self) -> bool:
-        """Whether the deciding process has sent anything recently."""
         return time.monotonic() - self.lag.heard_s < STALE_S
 
     def problem(self) -> str:
@@ -195,7 +184,6 @@ class FollowedBooks:
 
     @property
     def position(self) -> int:
-        """Number of records in the books."""
         return self._position
 
     @property
@@ -203,10 +191,7 @@ class FollowedBooks:
         return self.figures.sidecar_id
 
     def new_twin(self, policy: PolicySpec) -> Allocator:
-        """Make an allocator for a copy of the books, which decides as the real one does.
-
-        Its policy shares nothing with that of the books.
-        """
+        """Make an allocator for a copy of the books; it shares no policy with them."""
         settings = Settings(policy=policy)
         substitute = self.substitute
         return Allocator(
@@ -223,7 +208,6 @@ class FollowedBooks:
 
     @property
     def session(self) -> SessionInfo | None:
-        """The session that has the allocator; None: none."""
         sidecar = self._sidecar
         if sidecar is None or sidecar.session is None:
             return None
@@ -231,13 +215,13 @@ class FollowedBooks:
 
     @property
     def counts(self) -> SessionCounts:
-        """Counts of events since the deciding process started."""
         return SessionCounts() if self._sidecar is None else self._sidecar.counts
 
     def whole(self, records_before: int = 0) -> tuple[journal_pb2.JournalRecord, Detached]:
-        """Copy the state; returns the first record of a journal, and the state.
+        """Copy the state; return the first record of a journal, and the state.
 
         `records_before`: the number of earlier records that the journal should state.
+
         Raises LookupError before the first checkpoint, and while a message is half applied.
         """
         sidecar = self._sidecar
@@ -255,10 +239,7 @@ class FollowedBooks:
         return start, Detached(sidecar.kept())
 
     def branch(self) -> Branch:
-        """Start feeding a follower of these books.
-
-        Raises LookupError if these books are incomplete.
-        """
+        """Start feeding a follower of these books. Raises LookupError if they are incomplete."""
         follower = self._following
         if follower is None or follower.sidecar is None or self._position < 0:
             raise LookupError("this observer has no books yet; call again")
@@ -279,7 +260,6 @@ class FollowedBooks:
         return branch
 
     def account_by(self, account: Account) -> None:
-        """Let an account of usage follow the books from now on."""
         self.account = account
         if self._following is not None:
             self._account_for(self._following)
@@ -299,7 +279,7 @@ class FollowedBooks:
             try:
                 work()
             except BaseException:  # noqa: BLE001 - the error is logged; the thread must continue.
-                _log.exception("the books could not be worked on")
+                _log.exception("a command of the books failed")
 
     def _begin(self) -> None:
         """Expect a checkpoint; the previous books are shown until it is complete."""
@@ -316,7 +296,6 @@ class FollowedBooks:
         self.lag.restarts += 1
 
     def _apply(self, message: pb.FollowResponse) -> None:
-        """Apply the records of a message, then answer the questions that waited for them."""
         begun_s = time.thread_time()
         try:
             self._take(message)
@@ -326,7 +305,7 @@ class FollowedBooks:
             # Wait for the next checkpoint; the reader opens the stream again.
             self._following, self._position, self._broken = None, -1, True
             defect = None if isinstance(error, JournalError) else error
-            _log.error("the books cannot follow and restart", error=str(error), exc_info=defect)
+            _log.error("the books cannot follow, and restart", error=str(error), exc_info=defect)
         finally:
             self._room.release()
         if message.HasField("figures"):

@@ -1,7 +1,7 @@
-"""Unmet demand, and how well forecasts of next offers hold, for metrics; computed now and then.
+"""Computes unmet demand, and the accuracy of forecasts of next offers, for metrics.
 
-A few clients that wait are forecast each time, one after the other; what comes of it is looked up
-every second. All of it is on a thread of its own, which pauses in proportion to what it costs.
+Each time, a few waiting clients in turn get a forecast; every second, its outcome is looked up. A
+separate thread does this, and pauses in proportion to the cost.
 """
 
 import threading
@@ -19,30 +19,26 @@ from allocator.server.following.books import FollowedBooks
 from allocator.server.system.lasting import LastingThread
 
 LOOK_S = 1.0
-"""How often what came of forecasts is looked up."""
 
 EVERY_S = 10.0
-"""Minimum time between computations."""
 
 PROCESSOR_PART = 0.02
-"""Maximum part of a processor that computations take."""
 
 CLIENTS = 4
-"""Clients that are forecast at once."""
 
 OPEN_MAX = 256
-"""Forecasts whose result is not known yet."""
 
 ANSWER_S = 10.0
-"""How long the books may take before they are left alone until the next time."""
+"""Maximum time to wait for the books; then they are not asked again until the next time."""
 
 
 @dataclass(slots=True)
 class ForecastResults:
-    """What came of forecasts of next offers.
+    """Outcomes of forecasts of next offers.
 
     `early`, `held`, `late`: the offer was decided before the p50, from then to the p95, and after
-        it or not yet; `withdrawn`: the client left, or wanted no offers any more.
+        it or not yet.
+    `withdrawn`: the client left, or no longer wanted offers.
     """
 
     early: int = 0
@@ -52,7 +48,7 @@ class ForecastResults:
 
 
 class OpenForecast(NamedTuple):
-    """A forecast whose result is not known yet; times on the master's clock.
+    """A forecast whose outcome is not known yet; times on the master's clock.
 
     `row`, `framework_id`, `role`: the client.
     """
@@ -95,17 +91,15 @@ class DemandWatch:
         self._thread.start()
 
     def stop(self) -> None:
-        """End; a computation in progress is abandoned."""
         self._closing.set()
         self._thread.end()
 
     def settle(self) -> None:
-        """Look up what came of forecasts, on the caller's thread."""
+        """Look up outcomes of forecasts, on the caller's thread."""
         if self._open:
             self._asked(self._settle)
 
     def sample(self) -> None:
-        """Compute unmet demand, and forecasts for a few clients, on the caller's thread."""
         books = self._asked(self._copy)
         if books is None:
             return

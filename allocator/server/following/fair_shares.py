@@ -8,7 +8,7 @@ Another policy can be evaluated on the same copy. A cycle over the resources tha
 its next offers, often few. An allocation from scratch shows the shares that it would approach.
 
 A separate thread computes deviations from fair shares for metrics and alerts. A computation costs
-about as much as a full cycle, so the thread pauses in proportion to that.
+about as much as a full cycle, so the thread pauses in proportion to the cost.
 """
 
 import threading
@@ -29,16 +29,15 @@ from allocator.v1 import settings_pb2 as pb
 def deal(books: FollowedBooks, policy: PolicySpec, copied: Copied) -> report.Report:
     """Allocate a copy of the cluster from scratch; on any thread.
 
-    `books`: makes allocators.
-    `policy`: the policy to use.
     `copied`: the result of `Allocator.copied` on the books' thread.
-    Returns the report of the copy, whose clients are those of the books, row by row.
+
+    Returns a report whose clients are those of the books, row by row.
     """
     return report.read(dealt_anew(books, policy, copied))
 
 
 def dealt_anew(books: FollowedBooks, policy: PolicySpec, copied: Copied) -> Allocator:
-    """Do what `deal` does; returns the allocator, whose `last_cycle` has the policy's error."""
+    """Do what `deal` does, but return the allocator; its `last_cycle` has the policy's error."""
     twin = books.new_twin(policy)
     twin.reallocate_from_scratch(copied, policy=policy)
     return twin
@@ -49,8 +48,7 @@ def newcomers_share(
 ) -> float:
     """Compute the dominant share that a hypothetical framework would get.
 
-    `books`, `policy`, `copied`: as for `deal`.
-    Raises EventError if there is no room for the framework.
+    Raises EventError if there is no room for it.
     """
     twin = books.new_twin(policy)
     handle = twin.reallocate_from_scratch(copied, newcomer, policy)
@@ -74,7 +72,7 @@ class _Outlook(NamedTuple):
     """The effect of one policy, by client of the report.
 
     `offered` (n,): dominant share that the next cycle would offer.
-    `agents` (n,): agents that it would offer something of.
+    `agents` (n,): agents of which it would offer something.
     `fair` (n,): dominant share in an allocation from scratch.
     """
 
@@ -88,10 +86,8 @@ def compare_policies(
 ) -> tuple[list[pb.Forecast], int]:
     """Compare two policies, on any thread.
 
-    `books`: makes allocators.
-    `copied`: the result of `Allocator.copied` on the books' thread.
-    Returns `forecasts`: clients for which something differs, the largest difference of fair shares
-        first; `unaffected`: number of frameworks for which nothing differs in any role.
+    Returns the clients that they treat differently, the largest difference of fair shares first;
+        and the number of frameworks without a difference.
     """
     now = _twin(books, copied, before)
     state = report.read(now)
@@ -127,7 +123,6 @@ def compare_policies(
 
 
 def _twin(books: FollowedBooks, copied: Copied, policy: PolicySpec) -> Allocator:
-    """Make an allocator from the copied books that decides by this policy."""
     twin = books.new_twin(policy)
     twin.suppose(copied, policy)
     return twin
@@ -152,24 +147,23 @@ def _outlook(books: FollowedBooks, copied: Copied, policy: PolicySpec) -> _Outlo
 
 
 PROCESSOR_PART = 0.01
-"""Maximum fraction of a processor that the thread uses, not counting what it loads once."""
+"""Maximum fraction of a processor that the thread uses, except for one-time loading."""
 
 FAILED_PAUSE_MAX_S = 3600.0
-"""Maximum pause if the policy fails repeatedly."""
 
 ANSWER_S = 10.0
-"""Maximum time to wait for the books; then no sample is taken this time."""
+"""Maximum time to wait for the books; then this sample is omitted."""
 
 _log = structlog.get_logger()
 
 
 @dataclass(frozen=True)
 class RoleFairness:
-    """The m roles that hold something or should.
+    """The m roles with holdings or a fair share.
 
-    `share`, `fair` (m,): dominant shares that the role and its descendants hold, and should hold.
+    `share`, `fair` (m,): actual and fair dominant shares of the role and its descendants.
     `shortfall` (m,), >= 0: how much a role's share is below its fair share. 0 unless a framework in
-        the role or below it has less than its fair share, may be offered more, and refuses nothing.
+    the role or below it has less than its fair share, may be offered more, and refuses nothing.
     """
 
     path: list[str]
@@ -179,7 +173,6 @@ class RoleFairness:
 
     @property
     def error(self) -> Floats:
-        """The excess of each role over its fair share, (m,)."""
         return self.share - self.fair
 
 
@@ -187,8 +180,7 @@ class RoleFairness:
 class Fairness:
     """The result of one computation.
 
-    `client_error` (n,): how much more each client holds than its fair share, for clients that hold
-        something or should.
+    `client_error` (n,): excess over the fair share, for clients with holdings or a fair share.
     `taken_s`: when the books were copied, by the monotonic clock.
     """
 
@@ -201,7 +193,6 @@ class Fairness:
 class FairnessCounts:
     """The cost of computations since the process started.
 
-    `done`: number of computations; `failed`: how often the policy failed.
     `total_s`, `last_s`: time that all of them took, and the last one.
     `processor_s`: processor time of the cheaper one of the last two, because a single one may
         include one-time costs, such as loading loops.
@@ -224,10 +215,7 @@ class _Books:
 
 
 def compare_with_fair(state: report.Report, fair: report.Report, taken_s: float = 0.0) -> Fairness:
-    """Compare what each client holds with its fair share.
-
-    `state`: the report of the books; `fair`: the result of `deal` for the same moment.
-    """
+    """Compare each client's share with its fair share; `fair`: `deal` for the same moment."""
     error = state.share - fair.share
     some = (state.share > 0) | (fair.share > 0)
     wants = state.clients.live & (state.clients.filters == 0) & (error < 0)
@@ -244,7 +232,6 @@ def compare_with_fair(state: report.Report, fair: report.Report, taken_s: float 
 
 
 def _at_or_below(state: report.Report, clients: Bools) -> Bools:
-    """Return for each role whether one of these clients is in it or below it."""
     found = np.zeros(len(state.roles.path), np.bool_)
     for role in set(state.clients.role[clients].tolist()):
         while role and not found[role]:
@@ -258,8 +245,8 @@ class FairnessWatch:
     """Computes periodically how far shares are from fair.
 
     `every_s`: minimum time between computations; 0: never.
-    `latest`: the last result; None before the first computation, and if no client holds anything or
-        should.
+    `latest`: the last result; None before the first computation, and if no client has holdings or a
+        fair share.
     """
 
     books: FollowedBooks
@@ -279,19 +266,16 @@ class FairnessWatch:
             self._thread.start()
 
     def stop(self) -> None:
-        """End; abandon a computation in progress."""
         self._closing.set()
         self._thread.end()
 
     @property
     def pause_s(self) -> float:
-        """How long to pause, so that the processor time used is bounded."""
         rest_s = self.counts.processor_s / PROCESSOR_PART
         doubled_s = self.every_s * 2 ** min(self._failed_in_a_row, 30)
         return max(self.every_s, rest_s, min(doubled_s, FAILED_PAUSE_MAX_S))
 
     def sample(self) -> None:
-        """Compute fair shares once, on the caller's thread."""
         future = self.books.ask(self._copy)
         try:
             books = future.result(ANSWER_S)
@@ -315,7 +299,6 @@ class FairnessWatch:
         self._count(failure, time.monotonic() - begun_s)
 
     def _copy(self) -> _Books | None:
-        """Copy the books; on the thread that owns them."""
         taken_s = time.monotonic()
         allocator = self.books.allocator
         if not allocator.state.clients.framework.any():

@@ -2,8 +2,7 @@
 
 After a cycle the problem is copied between two records. If the last plan is not valid for it, the
 policy computes another one in a separate thread, and the deciding process is asked to adopt it
-(`engine/planning.py`). The books learn of the adoption from the record stream, as any follower
-does.
+(`engine/planning.py`). The books receive adopted plans by the record stream.
 
 If a cycle of the deciding process may wait for its first plan, the events of its message are
 applied before the answer arrives, so that the plan is for the state that the cycle sees.
@@ -30,7 +29,7 @@ from allocator.wire.journal.records import write_plan
 from allocator.wire.settings.operator_settings import write_policy
 
 GIVE_UP_S = 60.0
-"""Maximum time for a plan, or a hundred times its budget if that is more."""
+"""Minimum time after which a plan is abandoned; it may take a hundred times its budget."""
 
 GIVEN_UP_MAX = 2
 
@@ -45,7 +44,7 @@ class _Run:
     """The computation of a plan.
 
     `before`: the previous run, whose plan may be valid for this problem.
-    `stands`: whether it is, so that no other plan was computed.
+    `stands`: whether that plan is valid, so that no other one was computed.
     `failed`: whether no plan was found for this problem; the next run needs another problem.
     """
 
@@ -62,7 +61,6 @@ class _Run:
     failed: bool = False
 
     def is_for(self, allocator: Allocator) -> bool:
-        """Whether the allocator has the same session and policy."""
         return self.allocator is allocator and self.policy is allocator.planning_policy
 
 
@@ -103,10 +101,7 @@ class Planner:
         self._greeted, self._last, self._after = False, None, 0
 
     def look(self, follower: Follower, position: int) -> None:
-        """Check, after some records, whether a plan is needed.
-
-        `position`: number of records in the books.
-        """
+        """Check, after some records, whether a plan is needed; `position`: number of records."""
         try:
             self._look(follower, position)
         except Exception:  # noqa: BLE001 - the books must continue.
@@ -137,14 +132,13 @@ class Planner:
         if is_first:
             self._first = allocator, policy
         else:
-            # Copying and comparing the whole cluster takes long, so do not do it after each cycle.
+            # Copying and comparing the whole cluster takes too long to do it after each cycle.
             self._cycle, self._next_s = allocator.cycle, now_s + self._interval_s
         spec, session = allocator.settings.policy, sidecar.active
         run = _Run(allocator, policy, spec, session, position, problem, self._last, now_s)
         self._begin(run)
 
     def _is_first(self, follower: Follower, allocator: Allocator, policy: PlanningPolicy) -> bool:
-        """Whether a cycle may be waiting for its first plan."""
         state, first = allocator.state, self._first
         if not self._is_awaited or state.plan is not None or state.paused:
             return False
@@ -177,7 +171,7 @@ class Planner:
         self._begin_thread(partial(self._tell_given_up, run, failure, took_s))
 
     def _take(self, run: _Run, verdict: pb.ReportResponse | None) -> None:
-        """Process the result of a run, unless the run was abandoned.
+        """Process the result of a run, unless it was abandoned.
 
         `verdict`: None if the report to the deciding process failed.
         """
@@ -239,10 +233,7 @@ class Planner:
 
 
 def _proposal(run: _Run, plan: Plan) -> pb.PlanProposal:
-    """Convert a plan and the identities of its rows to a message.
-
-    Raises ValueError if it is too large.
-    """
+    """Convert a plan and its rows' identities to a message. Raises ValueError if too large."""
     rows = run.problem.rows()
     proposal = pb.PlanProposal(
         position=run.position,

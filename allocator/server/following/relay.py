@@ -1,8 +1,7 @@
-"""A relay of the record stream, so that followers of an observer cost the deciding process nothing.
+"""Relays the record stream, so that followers of an observer cost the deciding process nothing.
 
 Each follower gets a checkpoint of the observer's books, then the messages that these books follow,
-unchanged. If the source is silent, so is the relay; every follower thus knows how old its books
-are.
+unchanged. If the source is silent, so is the relay; thus each follower knows the age of its books.
 """
 
 from collections.abc import Iterator
@@ -17,11 +16,7 @@ class Branch(Backlog):
     def __init__(
         self, relay: "Backlogs[Branch]", head: Iterator[bytes], start: pb.FollowResponse
     ) -> None:
-        """Start with a checkpoint.
-
-        `head`: the records of the checkpoint, serialised; read on the follower's own thread.
-        `start`: the message that follows the checkpoint.
-        """
+        """Start with a checkpoint: its serialised records, and the message that follows them."""
         super().__init__()
         self._relay = relay
         self._head = head
@@ -32,10 +27,7 @@ class Branch(Backlog):
         self._relay.remove(self)
 
     def messages(self) -> Iterator[bytes]:
-        """Yield the checkpoint, then messages as they arrive, serialised, until `end`.
-
-        Raises BehindError if the follower was cut off.
-        """
+        """Yield the checkpoint, then messages until `end`, serialised. May raise BehindError."""
         for piece in self._head:
             yield pb.FollowResponse(records=[piece]).SerializeToString()
         yield self._start.SerializeToString()
@@ -45,4 +37,3 @@ class Branch(Backlog):
 
 
 Relay = Backlogs[Branch]
-"""All followers of an observer."""

@@ -25,26 +25,21 @@ class FollowedSettings:
 
     @property
     def scheduled(self) -> tuple[KeptChange, ...]:
-        """All rules by calendar."""
         return self._latest()[2]
 
     @property
     def loaded(self) -> Loaded:
-        """The configuration in force, and the source of each of its values."""
         return self._latest()[0]
 
     @property
     def overlay(self) -> Overlay:
-        """Operators' settings that override the configuration."""
         return self._latest()[1]
 
     @property
     def history(self) -> Sequence[settings_pb2.PastChange]:
-        """Recent changes."""
         return self._books.settings.history.changes
 
     def _latest(self) -> tuple[Loaded, Overlay, tuple[KeptChange, ...]]:
-        """Parse the latest report, once."""
         if (said := self._books.settings) is not self._said:
             loaded, overlay = self._read[0], read_overlay(said.overlay)
             try:
@@ -57,7 +52,6 @@ class FollowedSettings:
 
     @property
     def directory(self) -> str:
-        """The directory where settings are saved; empty: they are not saved."""
         return self._books.figures.state.directory
 
     @property
@@ -67,5 +61,4 @@ class FollowedSettings:
 
     @property
     def reloads(self) -> Counter[str]:
-        """Number of reloads of the configuration, by result."""
         return Counter(self._books.figures.reloads)

@@ -1,7 +1,7 @@
 """Runs the shadow policy in a separate thread, after answers are sent.
 
 The books' thread hands over a recorded cycle and continues. The shadow's thread makes one
-comparison at a time, and then pauses for as long as it took. Cycles in between are only counted.
+comparison at a time, and then pauses for as long as it took; cycles meanwhile are only counted.
 """
 
 import threading
@@ -29,7 +29,7 @@ BYTES_MAX = 128 * 2**20
 """Maximum size of a cycle's input; larger cycles are not compared."""
 
 CLIENTS_MAX = 10_000
-"""Maximum number of clients to add up; those that had no offers for longest are removed first."""
+"""Maximum number of clients with sums; those without offers for longest are removed first."""
 
 _log = structlog.get_logger()
 
@@ -55,10 +55,10 @@ class ShadowCounts:
 
 @dataclass
 class Sums:
-    """What one client was offered, and would have been offered by the shadow policy.
+    """What one client was offered, and what the shadow policy would have offered it.
 
-    `offered`, `offered_by_shadow`: dominant shares, added up over all compared cycles.
-    `cycles`, `cycles_by_shadow`: number of cycles in which it was offered something.
+    `offered`, `offered_by_shadow`: sums of dominant shares over all compared cycles.
+    `cycles`, `cycles_by_shadow`: number of cycles with an offer.
     """
 
     framework_name: str
@@ -69,15 +69,10 @@ class Sums:
 
 
 Client = tuple[str, str]
-"""The path of the role, and the id of the framework."""
 
 
 class Reading(NamedTuple):
-    """A copy of the results, for other threads.
-
-    `spec`: the shadow policy.
-    `clients`: sums by client.
-    """
+    """A copy of the results, for other threads; `spec`: the shadow policy."""
 
     spec: PolicySpec | None
     counts: ShadowCounts
@@ -94,13 +89,10 @@ class _Tally:
 
 
 class Shadow:
-    """Runs the shadow policy, and adds up its decisions."""
+    """Runs the shadow policy, and sums its decisions."""
 
     def __init__(self, build: Callable[[PolicySpec], Policy]) -> None:
-        """Start without a thread, which begins with the first cycle.
-
-        `build`: makes a policy that shares nothing with the one in force.
-        """
+        """`build`: makes a policy that shares nothing with the one in force."""
         self._build = build
         self._changed = threading.Condition()
         self._tally = _Tally()
@@ -130,7 +122,7 @@ class Shadow:
         trail.shadow_bytes_max = BYTES_MAX if spec is not None and free else 0
 
     def _hand_over(self, record: CycleRecord, *, free: bool) -> bool:
-        """Pass a cycle to the thread; returns whether the thread could take another one."""
+        """Pass a cycle to the thread; return whether the thread could take another one."""
         counts = self._tally.counts
         if not free:
             counts.late += 1
@@ -155,12 +147,11 @@ class Shadow:
             return Reading(tally.spec, ShadowCounts(**asdict(tally.counts)), clients)
 
     def counts(self) -> Reading:
-        """Copy only the counts, without clients."""
         with self._changed:
             return Reading(self._tally.spec, ShadowCounts(**asdict(self._tally.counts)), {})
 
     def settle(self, within_s: float) -> bool:
-        """Wait until nothing is in progress; returns whether that happened in time."""
+        """Wait until nothing is in progress; return whether that happened in time."""
         with self._changed:
             return self._changed.wait_for(
                 lambda: self._pending is None and not self._busy, within_s
@@ -210,7 +201,6 @@ class Shadow:
 
 
 def _add(tally: _Tally, found: Comparison | None, error: str) -> None:
-    """Add one cycle to the sums."""
     counts = tally.counts
     if error:
         counts.failed += 1

@@ -19,26 +19,19 @@ from allocator.usage.report import report
 from allocator.v1 import admin_pb2 as pb
 
 SAMPLE_S = 15.0
-"""Interval at which usage is sampled for metrics."""
 
 SAVE_S = 60.0
-"""Interval at which usage is saved; a crash loses at most this much, which becomes unknown."""
+"""Interval at which usage is saved; after a crash, at most this much becomes unknown."""
 
 BEGIN_S = 0.1
-"""Interval at which to check whether the deciding process has reported its state directory."""
 
 ANSWER_S = 30.0
-"""Maximum time to wait for the books to copy the account."""
 
 _log = structlog.get_logger()
 
 
 class Totals(NamedTuple):
-    """Integrals since this process began to follow, and those of the same hour before.
-
-    `parts`: by resource and part.
-    `roles`: by role, resource and part.
-    """
+    """Integrals since this process began to follow, including those of the same hour before."""
 
     parts: Counter[tuple[str, Part]]
     roles: Counter[tuple[str, str, Part]]
@@ -80,9 +73,10 @@ class UsageKeeper:
     # On any thread.
 
     def answer(self, request: pb.GetUsageRequest) -> pb.GetUsageResponse:
-        """Report usage. Raises ValueError if the request names something unknown.
+        """Report usage.
 
-        Raises OSError or UsageError if saved usage cannot be read.
+        Raises ValueError if the request names something unknown, OSError or UsageError if saved
+            usage cannot be read.
         """
         response = report(self._store, self._save(), request)
         response.problem = self.problem
@@ -112,7 +106,6 @@ class UsageKeeper:
         self._save()
 
     def _begin(self, directory: str) -> None:
-        """Open the saved account, and continue it."""
         account = Account(self._closed.append)
         if directory:
             path = Path(directory) / NAME
@@ -169,10 +162,7 @@ class UsageKeeper:
 
 
 def _open(path: Path) -> tuple[UsageStore, Moment | None]:
-    """Open the saved account; a damaged one is moved aside and logged.
-
-    Raises OSError if it cannot be used now.
-    """
+    """Open the saved account; a damaged one is moved aside and logged. May raise OSError."""
     try:
         store = UsageStore(path)
         kept = store.rest()

@@ -1,6 +1,6 @@
 """Stores usage in a small SQLite database: hours, days, and unfinished buckets.
 
-It is written in transactions, so after a crash or a power cut it has the state after one of them.
+It is written in transactions, so that it stays consistent after a crash or a power cut.
 """
 
 import errno
@@ -20,13 +20,12 @@ VERSION = 1
 NAME = "usage.sqlite3"
 
 BUSY_S = 5.0
-"""Maximum time to wait while another process, such as a backup, locks the file."""
 
 _TABLES = (
     "CREATE TABLE bucket (span_ms, begin_ms, content, PRIMARY KEY (span_ms, begin_ms))",
     "CREATE TABLE open (part PRIMARY KEY, content)",
 )
-"""`open` has the parts that `Moment.to_bytes` returns."""
+"""The table `open` has the parts that `Moment.to_bytes` returns."""
 
 
 class UsageError(RuntimeError):
@@ -39,8 +38,7 @@ class UsageStore:
     def __init__(self, path: Path | None = None) -> None:
         """Open the database, or create it; None: in memory, for this process only.
 
-        Raises UsageError if the file is damaged or of another version. Raises OSError if it cannot
-        be used now.
+        Raises UsageError if it is damaged or of another version, OSError if it cannot be used now.
         """
         self.path = path
         self._lock = threading.Lock()
@@ -114,10 +112,7 @@ class UsageStore:
             self._database.execute("DELETE FROM open")
 
     def rest(self) -> dict[str, bytes]:
-        """Return the rest as last written; empty: it was never written.
-
-        Raises OSError or UsageError.
-        """
+        """Return the rest as last written, or nothing. Raises OSError or UsageError."""
         with self._lock, _errors():
             return dict(self._database.execute("SELECT part, content FROM open"))
 

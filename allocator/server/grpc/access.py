@@ -1,7 +1,7 @@
 """Access control: three rights, granted by client certificate or by token.
 
-Callers on a Unix socket have all rights without authentication: only the mode and directory of the
-socket protect it.
+Callers on a Unix socket have all rights without authentication: only the socket's mode and
+directory protect it.
 """
 
 import hmac
@@ -32,7 +32,6 @@ class Certificates:
         self._problem = ""
 
     def credentials(self) -> grpc.ServerCredentials:
-        """Return a server's credentials, which are updated when the files change."""
         return grpc.dynamic_ssl_server_credentials(
             self._first,
             self._newer,  # type: ignore[arg-type]  # None is what gRPC asks for
@@ -40,7 +39,7 @@ class Certificates:
         )
 
     def _newer(self) -> "grpc.ServerCertificateConfiguration | None":
-        """Read the files if they have changed; None: keep using the previous content."""
+        """Read the files if they have changed; None: keep the previous content."""
         try:
             marks = self._marks()
             if marks == self._seen:
@@ -67,7 +66,7 @@ class Certificates:
         return grpc.ssl_server_certificate_configuration([pair], authority)
 
     def _marks(self) -> list[tuple[int, int, int]]:
-        """Return properties of the files that change when a file is replaced."""
+        """Properties of the files that change when a file is replaced."""
         status = [Path(path).stat() for path in self._paths if path]
         return [(each.st_ino, each.st_mtime_ns, each.st_size) for each in status]
 
@@ -87,18 +86,18 @@ READS = frozenset(
         *("ListRules", "ListSchedules", "ListSettings", "Snapshot"),
     }
 )
-"""Operators' calls that change nothing. All other calls need the right to change; so a call that is
+"""Operators' calls that change nothing. All others need the right to write, so a call that is
 missing here is closed to read-only callers."""
 
 AGAIN_S = 10.0
-"""For this long after logging a call without the right, further ones are only counted."""
+"""Time after logging a rejected call during which further ones are only counted."""
 
 
 class Access:
     """Rejects calls for which the caller lacks the right."""
 
     def __init__(self, section: AccessSection, *, changes: bool = True) -> None:
-        """Admit the clients that the configuration names.
+        """Admit the configured clients.
 
         `changes`: whether calls change anything. If not, the right to read is enough for all.
         """
@@ -118,8 +117,7 @@ class Access:
             "admin_read": (section.admin_read_token, write),
             "admin_write": (write,),
         }
-        # A right without names is open to all callers. Names in admin_write alone do not restrict
-        # reading: only names in admin_read do.
+        # A right without names is open to all callers; only names in admin_read restrict reading.
         self._restricted = {
             "session": bool(section.session or section.session_token),
             "admin_read": bool(section.admin_read or section.admin_read_token),
@@ -127,10 +125,7 @@ class Access:
         }
 
     def check(self, context: grpc.ServicerContext, method: str, token: str) -> None:
-        """End a call for which the caller lacks the right.
-
-        `token`: the caller's header ``Bearer TOKEN``; empty: none.
-        """
+        """End a call for which the caller lacks the right; `token`: its header ``Bearer TOKEN``."""
         right = right_of(method)
         if right == "admin_write" and not self._changes:
             right = "admin_read"
@@ -143,7 +138,6 @@ class Access:
         context.abort(grpc.StatusCode.PERMISSION_DENIED, self._refusal(right, names, token))
 
     def _refusal(self, right: str, names: list[str], given: str) -> str:
-        """Return the error for a caller without the right, with the fix."""
         mend = f"name it in access.{right}, or give a token that has"
         if names:
             return f"the certificate {names[0]!r} has no right {right}; {mend}"
@@ -167,7 +161,7 @@ class Access:
         return f"no master can be let in: the token in {paths[0]} cannot be read, or is empty"
 
     def _tell(self, right: str, names: list[str], peer: str) -> None:
-        """Log a rejected caller, at a limited rate, because such clients may call at any rate."""
+        """Log a rejected caller, at a limited rate, because clients may call at any rate."""
         with self._lock:
             self._untold[right] += 1
             if time.monotonic() - self._told_s.get(right, -AGAIN_S) < AGAIN_S:
@@ -214,8 +208,6 @@ def _is_readable(path: str) -> bool:
 def right_of(method: str) -> str:
     """Return the right that a method needs; empty: none.
 
-    Examples
-    --------
     >>> right_of("/allocator.v1.AdminService/SetPolicy")
     'admin_write'
     >>> right_of("/allocator.v1.AdminService/Dump")

@@ -1,7 +1,7 @@
 """The operators' service of the deciding process, which makes changes.
 
 Queries and dry runs are forwarded to the observer. Before a change is made, the observer tries it,
-reports what it affects, and rejects mistakes. Without an observer, changes are made unchecked.
+reports its effects, and rejects mistakes. Without an observer, changes are made unchecked.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,6 @@ from allocator.v1 import settings_pb2
 
 APPLY, REVERT = "ApplySettings", "RevertSettings"
 RESET_USAGE = "ResetUsage"
-"""A change that the observer itself makes."""
 
 JUDGED_PART = 0.5
 """Fraction of the caller's remaining time that the observer may use to try a change."""
@@ -50,7 +49,6 @@ class AdminServicer:
         self._observer = observer
 
     def handler(self) -> grpc.GenericRpcHandler:
-        """Return the handler to add to a server."""
         made = {method.name: self._handler(method.name) for method in SERVICE.methods}
         return grpc.method_handlers_generic_handler(SERVICE.full_name, made)
 
@@ -125,10 +123,7 @@ class AdminServicer:
         refused: Callable[[str], None],
         context: grpc.ServicerContext,
     ) -> Any:  # noqa: ANN401 - the response of the call
-        """Let the observer try a change; if it rejects the change, end the call.
-
-        `refused`: called with the reason before the call ends.
-        """
+        """Let the observer try a change; if it rejects it, call `refused` and end the call."""
         _, response = messages_of(method)
         trial = type(request)()
         trial.CopyFrom(request)
@@ -146,7 +141,7 @@ class AdminServicer:
                 reject(context, text)
             if request.dry_run:
                 context.abort(code, text)
-            _log.warning("a change is made unjudged: no answer of the observer", call=method)
+            _log.warning("a change is made unchecked: the observer did not answer", call=method)
             return response(change=settings_pb2.Change(warnings=[UNJUDGED]))
 
     def _reset(

@@ -18,15 +18,14 @@ from allocator.server.engine.sessions import SESSIONS_MAX
 from allocator.server.grpc.access import ADMIN, RECORDS, SESSION, Access
 
 REQUEST_S = 10.0
-"""Time within which a request of a single message must arrive."""
+"""Time in which a request of a single message must arrive."""
 
 
 class Bounds(NamedTuple):
     """The limits of one kind of call.
 
-    `places`: maximum number of concurrent calls.
     `whole_s`: maximum duration of a call; 0: unlimited.
-    `piece_s`: time within which the caller must take each piece of an answer; 0: unlimited.
+    `piece_s`: time in which the caller must take each piece of an answer; 0: unlimited.
     `newest`: if no place is left, end the oldest call to make room for the new one.
     """
 
@@ -37,12 +36,12 @@ class Bounds(NamedTuple):
 
 
 BOUNDS = {
-    # The core itself ends surplus or silent sessions, and streams that are read too slowly. There
-    # are twice as many places, because a stream that was ended may take a moment to close.
+    # The core ends surplus or silent sessions, and streams that are read too slowly. Closing takes
+    # a moment, so there are twice as many places.
     "session": Bounds(2 * SESSIONS_MAX, 0.0),
     # Trying a policy takes long, and so does sending the state of a large cluster over a slow line.
     "operator": Bounds(12, 600.0, 30.0),
-    # Followers on other machines; the local observer has a server of its own.
+    # Followers on other machines; the local observer has a separate server.
     "follower": Bounds(8, 0.0, 30.0),
     "probe": Bounds(8, 30.0),
     "watch": Bounds(4, 3600.0, 30.0, newest=True),
@@ -53,7 +52,6 @@ _SPARE = 16
 """Additional threads, for calls that are about to be rejected or to end."""
 
 REASONS = ("room", "right")
-"""Why a call is rejected: no free place, or no right."""
 
 CALLS_MAX = sum(each.places for each in BOUNDS.values()) + _SPARE
 """Maximum number of concurrent calls, and number of threads that serve them."""
@@ -65,8 +63,6 @@ CONNECTIONS_MAX = 256
 def kind_of(method: str) -> str:
     """Return the kind of a call, which determines its limits.
 
-    Examples
-    --------
     >>> kind_of("/allocator.v1.AdminService/Dump"), kind_of("/grpc.health.v1.Health/Watch")
     ('operator', 'watch')
     """
@@ -101,12 +97,10 @@ class _Call:
             self._timer.start()
 
     def over(self) -> None:
-        """Remove the time limit of the current step."""
         if self._timer is not None:
             self._timer.cancel()
 
     def cut(self) -> None:
-        """End the call in any state."""
         self._context.cancel()
 
     def pieces(self, answers: Iterator[Any]) -> Iterator[Any]:
@@ -128,11 +122,7 @@ class Calls(grpc.ServerInterceptor):
         access: Access,
         not_ready: Callable[[], str] = lambda: "",
     ) -> None:
-        """Admit calls.
-
-        `access`: checks rights.
-        `not_ready`: returns why no session can begin yet; empty when the loops are loaded.
-        """
+        """Admit calls; `not_ready`: returns why no session can begin yet, or nothing."""
         self._not_ready = not_ready
         self.refused: Counter[tuple[str, str]] = Counter()
         self._access = access
@@ -140,7 +130,6 @@ class Calls(grpc.ServerInterceptor):
         self._open: dict[str, dict[int, _Call]] = {kind: {} for kind in BOUNDS}
 
     def problem(self) -> str:
-        """Return why no session can begin; empty: one can."""
         if why := self._not_ready():
             return why
         streams, most = len(self._open["session"]), BOUNDS["session"].places
@@ -151,8 +140,8 @@ class Calls(grpc.ServerInterceptor):
     def intercept_service(self, continuation: Any, details: Any) -> Any:  # noqa: ANN401
         """Find the handler of a call, and add the checks.
 
-        All handlers become handlers of streams, which read requests themselves. Otherwise gRPC
-        would wait for a request without a time limit, and occupy a thread meanwhile.
+        All handlers become handlers of streams, which read requests themselves. gRPC would wait for
+        a request without a time limit, and occupy a thread meanwhile.
         """
         handler = continuation(details)
         if handler is None:
@@ -199,7 +188,6 @@ class Calls(grpc.ServerInterceptor):
 
     @contextmanager
     def _counting(self, kind: str, reason: str) -> Iterator[None]:
-        """Count a call that is rejected in this block."""
         try:
             yield
         except Exception:  # gRPC ends a call by a plain Exception
@@ -243,6 +231,6 @@ def _asked(
     try:
         request = next(requests)
     except StopIteration:
-        context.abort(grpc.StatusCode.INVALID_ARGUMENT, "no request came; send one")
+        context.abort(grpc.StatusCode.INVALID_ARGUMENT, "no request arrived; send one")
     call.within(0.0)
     return request

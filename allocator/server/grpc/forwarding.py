@@ -9,13 +9,12 @@ from allocator.server.engine.commands import left_s
 from allocator.server.grpc.access import ADMIN
 
 AFTER = "after-record"
-"""Metadata key of a query: the record that the observer's books must have reached."""
+"""Metadata key: number of the record that the observer's books must have reached."""
 
 TRIAL = "trial"
-"""Metadata key of a dry run with which the deciding process tries a change."""
+"""Metadata key: marks a dry run with which the deciding process tries a change."""
 
 STREAM_S = 600.0
-"""Maximum duration of a streamed answer."""
 
 OPTIONS = (
     ("grpc.enable_http_proxy", 0),
@@ -36,7 +35,7 @@ class ObserverCalls:
         """Open a channel; the observer need not be running yet.
 
         `target`: the observer's address.
-        `position`: returns the position of the latest record, which answers must include.
+        `position`: returns the number of the latest record, which answers must include.
         """
         self._channel = grpc.insecure_channel(target, OPTIONS)
         self._position = position
@@ -62,7 +61,6 @@ class ObserverCalls:
     def forward_stream(
         self, method: str, request: bytes, context: grpc.ServicerContext
     ) -> Iterator[bytes]:
-        """Do the same for a streamed answer."""
         limit_s = min(context.time_remaining() or STREAM_S, STREAM_S)
         asked: Any = self._channel.unary_stream(f"{ADMIN}{method}")
         call = asked(request, limit_s, self._metadata(), wait_for_ready=True)
@@ -80,13 +78,11 @@ class ObserverCalls:
 
 
 def status_of(error: Exception) -> tuple[grpc.StatusCode, str]:
-    """Return the status code with which a call ended, and its details."""
     if not isinstance(error, grpc.Call):
         return grpc.StatusCode.CANCELLED, ""
     return error.code(), error.details() or ""
 
 
 def _end(context: grpc.ServicerContext, error: Exception) -> NoReturn:
-    """End a call with the error with which the observer ended its own."""
     code, text = status_of(error)
     context.abort(code, _UNAVAILABLE if code is grpc.StatusCode.UNAVAILABLE else text)

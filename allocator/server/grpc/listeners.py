@@ -42,17 +42,14 @@ OPTIONS = (
     ("grpc.max_allowed_incoming_connections", CONNECTIONS_MAX),
     ("grpc.max_concurrent_streams", 64),
 )
-"""Options of servers that processes outside this sidecar can reach."""
 
 
 def claim_addresses(targets: Iterable[str], key: str = "listen.targets") -> None:
     """Check that all addresses can be listened on, before anything slow begins.
 
-    Nothing stays open: `listen` reports an address that is taken in the meantime.
-
     `key`: the configuration key of the addresses, for messages.
 
-    Raises ListenError.
+    Raises ListenError; so does `listen`, if an address is taken in the meantime.
     """
     for target in targets:
         if target.startswith(UNIX):
@@ -90,11 +87,7 @@ def _claim(host: str, port: int, target: str, key: str) -> None:
 
 
 def listen(server: grpc.Server, section: ListenSection) -> list[str]:
-    """Bind a server to all targets.
-
-    Returns the bound addresses; port 0 is replaced by the actual port.
-    Raises ListenError.
-    """
+    """Bind a server to all targets; return the addresses with actual ports. Raises ListenError."""
     bound = []
     for target in section.targets:
         if target.startswith(UNIX):
@@ -102,14 +95,13 @@ def listen(server: grpc.Server, section: ListenSection) -> list[str]:
             _listen_unix(server, path, section.unix_mode, section.unix_owner)
             bound.append(target)
         else:
-            # Separate credentials for each listener, since each must see when the files change.
+            # Separate credentials for each listener, since each must detect changes of the files.
             port = _add(server, target, _credentials(section))
             bound.append(f"{target.rpartition(':')[0]}:{port}")
     return bound
 
 
 def _credentials(section: ListenSection) -> grpc.ServerCredentials | None:
-    """Return TLS credentials from the files; None if none are configured."""
     if not section.tls_cert:
         return None
     try:
@@ -188,7 +180,6 @@ def _check_directory(path: Path) -> None:
 
 
 def _remove_stale(path: Path) -> None:
-    """Remove the socket file of a process that no longer runs."""
     try:
         status = path.lstat()
     except FileNotFoundError:

@@ -26,7 +26,6 @@ class PlanServicer(records_pb2_grpc.PlanServiceServicer):
     def Report(  # noqa: N802 - the name of the RPC
         self, request: pb.ReportRequest, context: grpc.ServicerContext
     ) -> pb.ReportResponse:
-        """Process a report on planning; a plan is adopted or rejected."""
         planning = self._planning
         match said := request.WhichOneof("said"):
             case None:

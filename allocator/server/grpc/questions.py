@@ -51,17 +51,12 @@ LONG_MAX = 2
 _LONG = frozenset({Views.usage})
 
 _ENDED_EARLY = frozenset({Views.explain})
-"""Long answers that end early if their caller no longer waits."""
 
 _NO_CHANGES = "this is an observer, which changes nothing; ask the sidecar itself, or --dry-run"
 
 
 class _Questions:
     def __init__(self, views: Views, trials: Trials) -> None:
-        """Answer from the books of these views.
-
-        `trials`: reports what a change affects, and rejects mistakes.
-        """
         self._views = views
         self._trials = trials
         self._places = threading.BoundedSemaphore(LONG_MAX)
@@ -84,7 +79,7 @@ class _Questions:
     def _place(self, context: grpc.ServicerContext) -> Iterator[None]:
         """Take a place for long answers; if none becomes free in time, end the call."""
         if not self._places.acquire(timeout=left_s(context)):
-            text = f"{LONG_MAX} long questions are worked out at a time; ask again"
+            text = f"{LONG_MAX} long queries are answered at a time; ask again"
             context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, text)
         try:
             yield
@@ -127,7 +122,6 @@ class _Questions:
     def _forecast(
         self, spec: PolicySpec, response: pb.SetPolicyResponse, context: grpc.ServicerContext
     ) -> None:
-        """Add to the response what another policy would do."""
         copied: Copied = self._ask(context, self._views.books.allocator.copied)
         now = read_policy(response.policy)
         found, unaffected = fair_shares.compare_policies(self._views.books, copied, now, spec)
@@ -150,7 +144,6 @@ class _Questions:
         return pb.ApplySettingsResponse(changes=rows, change=told)
 
     def _refuse_change(self, _: Message, context: grpc.ServicerContext) -> NoReturn:
-        """Reject a change, and say where changes can be made."""
         source = self._views.books.source()
         if not source:
             context.abort(grpc.StatusCode.FAILED_PRECONDITION, _NO_CHANGES)
@@ -208,7 +201,7 @@ class _Questions:
 
 
 def _is_trial(context: grpc.ServicerContext) -> bool:
-    """Whether a dry run tries a change that follows, so that no forecast is needed."""
+    """Whether this dry run precedes the actual change, so that no forecast is needed."""
     return TRIAL in dict(context.invocation_metadata())
 
 

@@ -1,4 +1,4 @@
-"""The gRPC service of the record stream, which also has figures and settings."""
+"""The gRPC service of the record stream, which also sends figures and settings."""
 
 import os
 import threading
@@ -40,11 +40,7 @@ EVERY_S = 0.25
 
 
 class Decider(NamedTuple):
-    """The sources of figures.
-
-    `progress`: returns the progress of the compiled loops.
-    `monitor`: whether the process is healthy, and accepts sessions.
-    """
+    """The sources of figures; `progress`: returns the progress of the compiled loops."""
 
     loop: CoreLoop
     operators: Operators
@@ -152,7 +148,6 @@ class RecordServicer:
         server.add_generic_rpc_handlers((handler,))
 
     def follow(self, _: pb.FollowRequest, context: grpc.ServicerContext) -> Iterator[bytes]:
-        """Serve one follower, until it leaves."""
         with self._turn(context):
             try:
                 stream = wait(context, self._call(self._begun))
@@ -184,7 +179,6 @@ class RecordServicer:
         context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, text)
 
     def _begun(self) -> Stream:
-        """Make the stream of a follower; on the thread that owns the books."""
         begun_s = time.monotonic()
         try:
             return self._begin()
@@ -215,10 +209,7 @@ class DecidersStream(NamedTuple):
 def deciders_records(
     decider: Decider, part: float = OBSERVER_PART, left: Callable[[], None] = lambda: None
 ) -> RecordServicer:
-    """Make the service of the deciding process's records for its observer.
-
-    `left`: called when a follower has left.
-    """
+    """Serve the deciding process's records to its observer; `left`: called when it leaves."""
     loop = decider.loop
     return RecordServicer(lambda: DecidersStream(decider, loop.follow(), left), loop.call, part)
 

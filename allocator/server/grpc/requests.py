@@ -1,4 +1,4 @@
-"""Parses and checks requests for changes, in the same way for dry runs and actual changes."""
+"""Parses and checks requests for changes, equally for dry runs and actual changes."""
 
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -20,30 +20,24 @@ from allocator.wire.settings.operator_settings import (
 from allocator.wire.settings.overlay import KeptChange, read_overlay
 
 Request: TypeAlias = pb.SetPolicyRequest | pb.SetShadowRequest | pb.ChangeRuleRequest
-"""A request to set one thing."""
 
 CHANGES_MAX = 10_000
-"""Maximum number of settings in one call."""
 
 SETS = ("SetPolicy", "SetShadow", "ChangeRule")
-"""The calls that set one thing."""
 
 SERVICE = pb.DESCRIPTOR.services_by_name["AdminService"]
 
 
 def messages_of(method: str) -> tuple[type[Any], type[Any]]:
-    """Return the classes of the request and of the response of a call."""
     found = SERVICE.methods_by_name[method]
     return found.input_type._concrete_class, found.output_type._concrete_class  # noqa: SLF001
 
 
 def field_of(kind: SettingKind) -> str:
-    """Return the field of a response that has the settings of a kind."""
     return "rules" if kind.is_rule else kind.name
 
 
 def listed(kind: SettingKind, settings: Settings) -> Any:  # noqa: ANN401 - a policy, or rules
-    """Convert the settings in force of a kind to messages."""
     if kind is POLICY:
         return write_policy(settings.policy)
     if kind is SHADOW:
@@ -61,7 +55,6 @@ def read_kind(request: pb.ListRulesRequest, context: grpc.ServicerContext) -> Se
 
 
 def read_request(request: Request, context: grpc.ServicerContext) -> OperatorChange:
-    """Parse the change that a request asks for; if it is invalid, end the call."""
     if isinstance(request, pb.SetPolicyRequest):
         return SetPolicy(read_policy(request.policy))
     if isinstance(request, pb.SetShadowRequest):
@@ -82,7 +75,6 @@ def read_request(request: Request, context: grpc.ServicerContext) -> OperatorCha
 def read_changes(
     request: pb.ApplySettingsRequest, context: grpc.ServicerContext
 ) -> list[KeptChange]:
-    """Parse several changes; if one of them is invalid, end the call."""
     if len(request.changes) > CHANGES_MAX:
         reject(context, f"changes: {len(request.changes)} at once; send {CHANGES_MAX} at most")
     try:
@@ -114,12 +106,11 @@ def beside(change: OperatorChange, request: Request) -> list[OperatorChange]:
 
 
 def is_forced(request: Request) -> bool:
-    """Whether to apply the change even if it looks like a mistake."""
     return isinstance(request, pb.ChangeRuleRequest) and request.force
 
 
 def _check_said(context: grpc.ServicerContext, change: OperatorChange) -> None:
-    """Reject an empty expression, which would hold for every agent, and what the calendar sets."""
+    """Reject an empty expression, which would match every agent, and the calendar's values."""
     kind, text = change.kind, getattr(change, change.kind.field)
     for name in kind.moments:
         if at_ms := getattr(change, name):

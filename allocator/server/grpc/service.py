@@ -16,10 +16,7 @@ class Health:
     """Reports one status for the process (the empty name) and for each of its services."""
 
     def __init__(self, services: tuple[str, ...]) -> None:
-        """Start as not serving.
-
-        `services`: full names.
-        """
+        """Start as not serving; `services`: full names."""
         self._services = ("", *services)
         self._servicer = health.HealthServicer(experimental_non_blocking=False)
         self._set(health_pb2.HealthCheckResponse.NOT_SERVING)
@@ -28,11 +25,9 @@ class Health:
         health_pb2_grpc.add_HealthServicer_to_server(self._servicer, server)
 
     def serving(self) -> None:
-        """Report that sessions are accepted."""
         self._set(health_pb2.HealthCheckResponse.SERVING)
 
     def draining(self) -> None:
-        """Report that no sessions are accepted."""
         self._servicer.enter_graceful_shutdown()
 
     def _set(self, status: int) -> None:
@@ -43,7 +38,7 @@ class Health:
 SERVICE = pb.DESCRIPTOR.services_by_name["SessionService"].full_name
 
 STALLED_S = 10.0
-"""Time within which a module with unread answers must read one."""
+"""Time in which a module with unread answers must read one."""
 
 
 class SessionServicer:
@@ -53,16 +48,12 @@ class SessionServicer:
     """
 
     def __init__(self, loop: CoreLoop, *, queue_max: int, stalled_s: float = STALLED_S) -> None:
-        """Serve streams.
-
-        `queue_max`: maximum number of messages of one stream that wait in each direction.
-        """
+        """Serve streams; `queue_max`: maximum number of waiting messages in each direction."""
         self._loop = loop
         self._queue_max = queue_max
         self._stalled_s = stalled_s
 
     def handler(self) -> grpc.GenericRpcHandler:
-        """Return the handler to add to a server."""
         session: grpc.RpcMethodHandler[bytes, pb.SessionResponse] = (
             grpc.stream_stream_rpc_method_handler(
                 self.session, response_serializer=pb.SessionResponse.SerializeToString
@@ -73,7 +64,6 @@ class SessionServicer:
     def session(
         self, requests: Iterator[bytes], context: grpc.ServicerContext
     ) -> Iterator[pb.SessionResponse]:
-        """Serve one stream; this thread writes, another one reads."""
         port = SessionStream(
             context.peer(),
             queue_max=self._queue_max,

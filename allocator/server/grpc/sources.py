@@ -69,7 +69,7 @@ class Sources:
         found = self._ask(sources)
         if not found:
             raise ConnectionError(f"none of {', '.join(sources)} answers")
-        # If no source leads, keep to one that answers.
+        # If no source leads, follow one that answers.
         leading = [each for each in found if found[each]]
         return next(iter(leading), self.current if self.current in found else next(iter(found)))
 
@@ -120,7 +120,6 @@ def _read(path: str) -> bytes | None:
 
 
 def _why(error: grpc.RpcError) -> str:
-    """Return why a stream ended."""
     code, text = status_of(error)
     if code is grpc.StatusCode.UNIMPLEMENTED:
         return "it serves no followers; name an address of observer.listen there"

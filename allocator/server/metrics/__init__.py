@@ -1,4 +1,4 @@
-"""What Prometheus scrapes.
+"""Metrics for Prometheus.
 
-Begin with `scraping`, which serves them; `family` says how one is declared.
+Start with `scraping`, which serves them; `family` defines how a metric is declared.
 """

@@ -1,4 +1,4 @@
-"""Metrics of unmet demand, and of how well forecasts of next offers hold."""
+"""Metrics of unmet demand, and of the accuracy of forecasts of next offers."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -76,9 +76,9 @@ class _Shown:
 
 
 def demand_parts(watch: DemandWatch, roles_max: int) -> list[Part[Any]]:
-    """Show the latest computation.
+    """Return the parts for the latest computation.
 
-    `roles_max`: at most this many roles, those that lack most, have series.
+    `roles_max`: maximum number of roles with series, those with the most unmet demand.
     """
     return [
         Part("demand", FORECASTS, lambda: watch.results),

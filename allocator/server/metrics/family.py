@@ -1,4 +1,4 @@
-"""Declaration of metrics: each is a `Family`, a row of a table; and helpers that tables share.
+"""Declares metrics: each is a `Family`, a row of a table; and helpers that tables share.
 
 A `Part` is a table with a function that returns the source of its numbers.
 """
@@ -26,35 +26,32 @@ from allocator.server.reports.report import Report
 PREFIX = "mesos_allocator_"
 
 OTHER = "other"
-"""Stands for everything that has no series of its own."""
+"""Label value for everything without its own series."""
 
 LABEL_LENGTH_MAX = 200
-"""Characters of a label's value."""
 
 _ENDINGS = {"counter": "_total", "info": "_info"}
 _MIB = 2**20
 _UNITS = {"cpus": ("core", 1.0), "mem": ("byte", _MIB), "disk": ("byte", _MIB)}
 
 Series: TypeAlias = tuple[Sequence[str], float]
-"""The values of the labels, and the number."""
+"""Label values, and the number."""
 
 Buckets: TypeAlias = tuple[Sequence[tuple[str, float]], float]
-"""Upper bounds, and how many were at most as large; and the sum of all."""
+"""Upper bounds, each with the number of values up to it; and the sum of all values."""
 
 LabelledBuckets: TypeAlias = tuple[Sequence[str], Sequence[tuple[str, float]], float]
-"""The same behind the values of the labels."""
+"""Label values, and the same as `Buckets`."""
 
 Numbers: TypeAlias = (
     "float | Mapping[str, float] | Mapping[str, str] | Iterable[Series] | Buckets"
     " | Iterable[LabelledBuckets] | None"
 )
-"""Of one metric: a number, or none now; numbers by the value of its label, or of several.
-
-Facts have texts by label, and a histogram has buckets, or some for each of its labels.
-"""
+"""Values of one metric: a number or None; or numbers by the value of its label, or of several
+labels. Facts have texts by label; a histogram has buckets, or several by label."""
 
 S = TypeVar("S")
-"""What the numbers of a part are read from."""
+"""The source of a part's numbers."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +60,6 @@ class Family(Generic[S]):
 
     `name`: without `PREFIX` and Prometheus's suffixes.
     `text`: help for operators.
-    `numbers`: gives its numbers.
     """
 
     kind: str
@@ -74,7 +70,7 @@ class Family(Generic[S]):
 
     @property
     def full_name(self) -> str:
-        """What its series are called; those of a histogram have endings of their own."""
+        """Name of its series; those of a histogram have further suffixes."""
         return f"{PREFIX}{self.name}{_ENDINGS.get(self.kind, '')}"
 
     def metric(self, source: S) -> Metric:
@@ -100,7 +96,6 @@ class Family(Generic[S]):
 
 
 Families: TypeAlias = Sequence[Family[S]]
-"""Those of one part, in the order of a scrape."""
 
 
 def _rows(given: Any) -> Iterable[Series]:  # noqa: ANN401
@@ -112,7 +107,7 @@ def _rows(given: Any) -> Iterable[Series]:  # noqa: ANN401
 
 
 class _Declare(Protocol):
-    """Declares a metric; `head` is its name, with its labels behind it as in ``agents{state}``."""
+    """Declares a metric; `head`: its name and labels, as in ``agents{state}``."""
 
     def __call__(self, head: str, text: str, numbers: Callable[[S], Numbers]) -> Family[S]: ...
 
@@ -126,10 +121,10 @@ def _declare(kind: str) -> _Declare:
 
 
 counter = _declare("counter")
-"""What only grows."""
+"""A number that only grows."""
 
 gauge = _declare("gauge")
-"""What goes up and down."""
+"""A number that may also fall."""
 
 histogram = _declare("histogram")
 info = _declare("info")
@@ -137,18 +132,18 @@ info = _declare("info")
 
 
 def amounts(head: str, text: str, numbers: Callable[[S], Iterable[Series]]) -> Family[S]:
-    """Declare amounts of resources; `amounts_of` gives their series."""
+    """Declare amounts of resources; `amounts_of` returns their series."""
     plain = gauge(head, f"{text}, in the unit of the label.", numbers)
     return replace(plain, labels=(*plain.labels, "resource", "unit"))
 
 
 def with_zeros(known: Iterable[str], counts: Mapping[str, int]) -> dict[str, float]:
-    """Counts, with zeros for known cases that did not happen."""
+    """Counts, with zeros for known cases that did not occur."""
     return {**dict.fromkeys(known, 0), **counts}
 
 
 def label(text: str) -> str:
-    r"""A text of any kind as the value of a label: short, and without control characters.
+    r"""Convert any text to the value of a label: short, and without control characters.
 
     A scrape may be read on a terminal. A text that is changed ends in a digest, so that different
     texts stay different.
@@ -163,10 +158,8 @@ def label(text: str) -> str:
 
 
 def unit_of(resource: str) -> tuple[str, float]:
-    """Unit of a resource in metrics, and how many of them Mesos's own unit is.
+    """Return the unit of a resource in metrics, and its number per unit of Mesos.
 
-    Examples
-    --------
     >>> unit_of("cpus"), unit_of("mem"), unit_of("gpus")
     (('core', 1.0), ('byte', 1048576), ('one', 1.0))
     """
@@ -176,7 +169,7 @@ def unit_of(resource: str) -> tuple[str, float]:
 def amounts_of(
     report: Report, values: Sequence[Sequence[str]], amounts: Ints, given: Bools | None = None
 ) -> Iterator[Series]:
-    """Give the series of amounts (n, R), each row with its list of label values.
+    """Yield the series of amounts (n, R); `values`: label values of each row.
 
     `given` (R,) or (n, R): which of them have series; None: resources that most agents have.
     """
@@ -189,11 +182,11 @@ def amounts_of(
 
 @dataclass(frozen=True)
 class Selection:
-    """Which of n rows of a report have series of their own; the others share one series.
+    """The rows of a report that have their own series; the others share one series.
 
     `top`, `rest`: rows, ascending.
-    `values`: of the labels, for each of `top`.
-    `other`: of the labels, for all of `rest`.
+    `values`: label values of each of `top`.
+    `other`: label values of all of `rest`.
     """
 
     report: Report
@@ -203,29 +196,29 @@ class Selection:
     other: list[str]
 
     def each(self, numbers: Floats | Ints) -> Iterable[Series]:
-        """Numbers (n,) of those with series of their own."""
+        """Numbers (n,) of the rows with their own series."""
         return zip(self.values, numbers[self.top].tolist(), strict=True)
 
     def summed(self, numbers: Ints) -> Iterable[Series]:
-        """Numbers (n,), those of the others added up."""
+        """Numbers (n,), and the sum of the others."""
         return [*self.each(numbers), (self.other, int(numbers[self.rest].sum()))]
 
     def largest(self, numbers: Floats | Ints) -> Iterable[Series]:
-        """Numbers (n,), of the others the largest."""
+        """Numbers (n,), and the maximum of the others."""
         return [*self.each(numbers), (self.other, numbers[self.rest].max(initial=0))]
 
     def own(self, amounts: Ints, given: Bools) -> Iterable[Series]:
-        """Amounts (n, R) of those with series of their own, if they are `given` (n, R)."""
+        """Amounts (n, R) of the rows with their own series, where they are `given` (n, R)."""
         return amounts_of(self.report, self.values, amounts[self.top], given[self.top])
 
     def amounts(self, amounts: Ints, given: Bools | None = None) -> Iterable[Series]:
-        """Amounts (n, R), those of the others added up; `given` (R,) as in `amounts_of`."""
+        """Amounts (n, R), and the sum of the others; `given` (R,) as in `amounts_of`."""
         both = np.vstack([amounts[self.top], amounts[self.rest].sum(axis=0)])
         return amounts_of(self.report, [*self.values, self.other], both, given)
 
 
 def largest(share: Floats, candidates: Ints, limit: int) -> tuple[Ints, Ints]:
-    """The rows with the largest shares, and the rest; lower rows first on ties."""
+    """Return the rows with the largest shares, and the rest; lower rows first on ties."""
     order = candidates[np.argsort(-share[candidates], kind="stable")]
     return np.sort(order[:limit]), order[limit:]
 
@@ -245,13 +238,11 @@ class Part(Generic[S]):
     source: Callable[[], S | None]
 
     def collect(self) -> list[Metric]:
-        """Return the families."""
         source = self.source()
         return [] if source is None else [each.metric(source) for each in self.families]
 
 
 PartsNow: TypeAlias = Callable[[], Iterable[Part[Any]]]
-"""Returns the parts of a scrape; called for each scrape."""
 
 SCRAPE_ERRORS: Family[Counter[str]] = counter(
     "scrape_errors{part}",
@@ -261,10 +252,7 @@ SCRAPE_ERRORS: Family[Counter[str]] = counter(
 
 
 class Parts(Collector):
-    """Collects part by part.
-
-    `errors`: times that a part failed, by its name.
-    """
+    """Collects part by part; `errors`: number of failures of each part, by name."""
 
     def __init__(self, sources: Iterable[PartsNow]) -> None:
         self.errors: Counter[str] = Counter()

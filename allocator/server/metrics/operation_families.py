@@ -1,6 +1,6 @@
-"""The families of metrics about the process and those beside it, rather than the books.
+"""Metrics of the process and its surroundings, as opposed to the books.
 
-Changes, rules, the journal, the queue, plans, fair shares; and what the module says of itself.
+Changes, rules, the journal, the queue, plans, fair shares; and the module's report about itself.
 """
 
 import resource
@@ -66,7 +66,7 @@ _REASONS = [each.name.lower() for each in Reason]
 
 
 class _ModuleSaid(NamedTuple):
-    """What the module of the present session said last, and the time on its clock."""
+    """The latest report of the current session's module, and the time on its clock."""
 
     figures: ModuleFigures
     clock_ms: int
@@ -127,7 +127,7 @@ MODULE: Families[_ModuleSaid] = (
 
 
 def module_parts(session: Callable[[], SessionInfo | None]) -> list[Part[Any]]:
-    """Say what the module of the present session said last; nothing if it says nothing."""
+    """Return parts for the latest report of the current session's module, if there is one."""
 
     def said() -> _ModuleSaid | None:
         now = session()
@@ -157,7 +157,7 @@ LOOKS: Families[FairnessCounts] = (
 
 @dataclass(frozen=True)
 class _Shown:
-    """The latest look, and the rows of roles with series of their own."""
+    """The latest computation, and the rows of roles with their own series."""
 
     fairness: Fairness
     roles: Ints
@@ -211,10 +211,10 @@ FAIRNESS: Families[_Shown] = (
 
 
 def fairness_parts(watch: FairnessWatch, roles_max: int) -> list[Part[Any]]:
-    """Say what came of the latest look, without waiting for the core.
+    """Return parts for the latest computation of fair shares, without waiting for the core.
 
-    `roles_max`: at most this many roles, those that hold or should hold most, have series. An
-        error of the others together would say nothing.
+    `roles_max`: maximum number of roles with series, those with the largest holdings or fair
+        shares. The sum of the others' errors would mean nothing.
     """
 
     def shown() -> _Shown | None:
@@ -247,16 +247,14 @@ COMPILATION: Families[pb.Loops] = (
 
 
 class Operation(NamedTuple):
-    """What is known without asking the books."""
+    """Data that is available without asking the books."""
 
     books: FollowedBooks
     settings: FollowedSettings
     refused: Counter[tuple[str, str]]
-    """Calls that the observer itself refused, by kind and reason."""
 
     @property
     def said(self) -> pb.Figures:
-        """What the deciding process said of itself last."""
         return self.books.figures
 
     def parts(self) -> list[Part[Any]]:
@@ -277,7 +275,6 @@ class Operation(NamedTuple):
 def _by_pair(
     found: Mapping[tuple[str, str], int], first: Iterable[str], second: Collection[str]
 ) -> list[Series]:
-    """Count for each value of the first label with each of the second."""
     return [((one, other), found.get((one, other), 0)) for one in first for other in second]
 
 
@@ -520,4 +517,3 @@ GROUPS: Mapping[str, Families[Any]] = {
     "How fair shares are worked out": LOOKS,
     "Fair shares": FAIRNESS,
 }
-"""Families by subject, in the order of a scrape."""

@@ -37,12 +37,12 @@ GROUPS: Mapping[str, Families[Any]] = {
     **demand_families.GROUPS,
     "Scrapes": (SCRAPE_ERRORS,),
 }
-"""All that a scrape may hold, in its order, by what it tells of."""
+"""All metrics of a scrape by subject, in order."""
 
 FAMILIES: Sequence[Family[Any]] = tuple(chain.from_iterable(GROUPS.values()))
 
 ANSWER_S = 2.0
-"""How long the books may take to answer before older numbers are shown."""
+"""Time to wait for the books; then older numbers are shown."""
 
 _log = structlog.get_logger()
 
@@ -57,7 +57,6 @@ class Scrapes:
         self._last: tuple[Scrape, float] | None = None
 
     def latest(self) -> Scrape | None:
-        """Return the state; None if there was none so far."""
         with self._lock:
             if self._pending is None or self._pending.done():
                 self._pending = self._books.ask(lambda: _take(self._books))
@@ -76,7 +75,6 @@ class Scrapes:
 
 
 def _take(books: FollowedBooks) -> Scrape:
-    """Copy what a scrape needs; on the thread that owns the books."""
     said = books.figures
     totals = accumulate(said.cycle_times.buckets or (0,) * (len(BOUNDS_S) + 1))
     bounds = [*map(str, BOUNDS_S), "+Inf"]
@@ -93,7 +91,7 @@ def _take(books: FollowedBooks) -> Scrape:
 
 
 def _process_id(books: FollowedBooks) -> int:
-    """Of the deciding process; if that is on another machine, our own."""
+    """Id of the deciding process; if it is on another machine, our own."""
     return (0 if books.source() else books.figures.process_id) or os.getpid()
 
 
@@ -115,8 +113,8 @@ class MetricsServer(HttpServer):
 
         `listener`: listens already.
         `more`: metrics beside the state's.
-        `health`: what is wrong with the deciding process.
-        `readiness`: why no session can be taken now.
+        `health`, `readiness`: return the problem of the deciding process, and why it takes no
+            session.
         """
         registry = CollectorRegistry()
         ProcessCollector(pid=partial(_process_id, books), registry=registry)

@@ -1,12 +1,12 @@
-"""The families of metrics about the cluster and its sessions, of one copy of what the books hold.
+"""Metrics of the cluster and its sessions, from one copy of the books.
 
 Names begin with ``mesos_allocator_`` and follow Prometheus's conventions: counters end in
-``_total``, times are in seconds, memory and disk in bytes. A resource is a label, as the agents
-choose its name; the label ``unit`` says what its numbers count (``core``, ``byte``, ``one``).
+``_total``, times are in seconds, memory and disk in bytes. A resource is a label, as agents choose
+its name; the label ``unit`` is the unit of its numbers (``core``, ``byte``, ``one``).
 
 The number of series is bounded: the frameworks and roles with the largest shares, and the
-frameworks that wait longest, have series of their own; the others are added up under the name
-`OTHER`. Series end when what they are about ends.
+frameworks that have waited longest, have their own series; the others are summed under the name
+`OTHER`. A series ends when its subject leaves.
 """
 
 from collections import Counter
@@ -42,7 +42,7 @@ from allocator.wire.session.sidecar_session import SessionCounts
 _CLIENT = "{role,framework,framework_name}"
 
 _WAITING_PART = 4
-"""One in this many places is for those that wait longest, independent of their share."""
+"""One in this many places is for those that have waited longest, independent of their share."""
 
 FRAMEWORKS: Families[Selection] = (
     gauge(
@@ -102,16 +102,14 @@ FRAMEWORKS: Families[Selection] = (
 
 
 def chosen(share: Floats, waited: Ints, limit: int) -> tuple[Ints, Ints]:
-    """Choose which rows have series of their own: the largest shares, and the longest waiting.
+    """Choose which rows have their own series: the largest shares, and the longest waiting.
 
-    A starving framework has a small share. By shares alone it would have no series and stay
-    invisible.
+    A starving framework has a small share, so by shares alone it would have no series.
 
     `share`, `waited` (n,): lower rows first on ties.
+
     Returns `top`, `rest` (ascending rows).
 
-    Examples
-    --------
     >>> chosen(np.array([0.5, 0.4, 0.3, 0.0, 0.0]), np.array([0, 0, 0, 2, 9]), 3)
     (array([0, 1, 4]), array([2, 3]))
     """
@@ -125,7 +123,6 @@ def chosen(share: Floats, waited: Ints, limit: int) -> tuple[Ints, Ints]:
 
 
 def _frameworks(report: Report, limit: int) -> Selection:
-    """Choose frameworks (by role), at most `limit` of them."""
     top, rest = chosen(report.share, report.clients.waited, limit)
     values = [_client(report, row) for row in top.tolist()]
     return Selection(report, top, rest, values, ["", OTHER, ""])
@@ -148,9 +145,8 @@ ASKED_MAX = 20
 class Scrape:
     """The data of one scrape, all of the same moment.
 
-    `cycle_buckets`: upper bounds in seconds, and how many cycles took at most as long.
-    `in_session`: a master has this sidecar.
-    `age_s`: how old all of this is.
+    `cycle_buckets`: upper bounds in seconds, each with the number of cycles that took at most as
+        long.
     """
 
     report: Report
@@ -167,7 +163,7 @@ class Scrape:
 def state_parts(
     scrape: Callable[[], Scrape | None], *, frameworks_max: int, roles_max: int
 ) -> Iterator[Part[Any]]:
-    """Say what the books hold; if it never answered so far (None) only what runs."""
+    """Yield parts for the books; if there was no scrape yet (None), only for the build."""
     yield Part("build", BUILD, lambda: __version__)
     taken = scrape()
     if taken is None:
@@ -433,7 +429,7 @@ CLUSTER: Families[Scrape] = (
 
 
 BUDGETS_MAX = 500
-"""Roles with series of their budgets, those that were set first."""
+"""Maximum number of roles with series of their budgets: those set first."""
 
 
 def _hours(report: Report, field: str) -> Iterable[Series]:
@@ -499,8 +495,8 @@ def _roles(report: Report, limit: int) -> Selection:
     rows = np.flatnonzero(roles.bound)
     named = np.array([roles.path[row] not in ("", OTHER) for row in rows.tolist()], np.bool_)
     top, _ = largest(report.role_share, rows[named], limit)
-    # A role's numbers count its descendants. So those right below the root that are not shown stand
-    # for all that are not; one below a role that is shown counts there.
+    # A role's numbers include its descendants, so all roles without series are covered by those
+    # directly below the root, except descendants of a role with series, which are included there.
     rest = np.setdiff1d(np.flatnonzero(roles.bound & (roles.depth == 1)), top)
     return Selection(report, top, rest, [[roles.path[row]] for row in top.tolist()], [OTHER])
 
@@ -594,7 +590,7 @@ def _quotas(report: Report, limit: int) -> Selection:
 
 
 def _ruled(report: Report) -> Bools:
-    """Resources to report in quotas (R,): those that most agents have, or that a quota names."""
+    """Resources (R,) to report in quotas: those that most agents have, or that a quota names."""
     quotas = report.quotas
     named = (quotas.guarantee > 0).any(axis=0) | (quotas.limit < UNBOUNDED).any(axis=0)
     return quotas.bounded & (report.common | named)
@@ -613,4 +609,3 @@ GROUPS: Mapping[str, Families[Any]] = {
     "Quotas and limits": QUOTAS,
     "Frameworks": FRAMEWORKS,
 }
-"""Families by subject, in the order of a scrape."""

@@ -11,10 +11,10 @@ from allocator.usage.report import SECOND
 
 
 class UsageSeries:
-    """Which roles have series: once a role has one it keeps it, so that counters only grow."""
+    """Chooses roles with series; a role that has one keeps it, so that counters only grow."""
 
     def __init__(self, keeper: UsageKeeper, roles_max: int) -> None:
-        """Show this account; `roles_max`: at most this many roles have series."""
+        """Show this account; `roles_max`: maximum number of roles with series."""
         self._keeper = keeper
         self._roles_max = roles_max
         self._named: dict[str, None] = {}

@@ -26,7 +26,7 @@ from allocator.wire.settings.overlay import KeptChange, Key, Overlay, configured
 
 
 class Base(NamedTuple):
-    """What the configuration says."""
+    """The settings of the configuration."""
 
     settings: Settings
     scheduled: tuple[KeptChange, ...]
@@ -37,17 +37,16 @@ class Base(NamedTuple):
 
     @property
     def keys(self) -> set[Key]:
-        """Keys of all that an operator can remove."""
         return configured(self.settings) | {each.key for each in self.scheduled}
 
 
 class Applied(NamedTuple):
     """The settings with all changes.
 
-    overlay: operators' settings from then on.
-    holding: the rules by calendar that hold, and announced drains.
-    differing: the changes that set something otherwise than it is.
-    replaced: everything that differs, also what is taken back; not what the calendar changes.
+    `overlay`: operators' settings from then on.
+    `holding`: the rules by calendar in force, and announced drains.
+    `differing`: the changes that differ from what is set.
+    `replaced`: all differences, including removals, except those by the calendar.
     """
 
     settings: Settings
@@ -58,7 +57,6 @@ class Applied(NamedTuple):
 
     @property
     def rows(self) -> list[pb.SettingChange]:
-        """The difference as text."""
         return list(map(in_words, self.replaced))
 
 
@@ -75,14 +73,15 @@ def applied(
 ) -> Applied:
     """Compute the resulting settings; nothing is changed.
 
-    now, base: the settings in force, and those of the configuration.
-    now_ms: the time of the calendar.
-    by: who makes the changes.
-    prune: take back what operators set and no change is about.
+    `now`, `base`: the settings in force, and those of the configuration.
+    `now_ms`: the time of the calendar.
+    `by`: the author of the changes.
+    `prune`: remove operators' settings that no change is about.
+
     Raises EventError for the first invalid change.
     """
     before = overlay.scheduled(base.scheduled)
-    if before:  # some of those in force may be the calendar's
+    if before:  # some settings in force may be the calendar's
         now, _ = overlay.over(base.settings, limits, policies.build)
     mine = {each.key: each for each in base.scheduled}
     differing = tuple(
@@ -106,7 +105,7 @@ def applied(
     holding = calendar.for_core(after.values(), now_ms)
     standing, refused = new.over(base.settings, limits, policies.build)
     settings, set_by_calendar = standing, [each for each in differing if each.key in after]
-    if set_by_calendar and not refused:  # each must be possible, whether it holds now or not
+    if set_by_calendar and not refused:  # each must be possible, even if not in force now
         _, refused = new.over(base.settings, limits, policies.build, set_by_calendar)
     if holding and not refused:
         settings, refused = new.over(base.settings, limits, policies.build, holding)
@@ -120,7 +119,6 @@ def applied(
 def _present(
     change: KeptChange, settings: Settings, scheduled: Mapping[Key, KeptChange]
 ) -> OperatorChange | None:
-    """What a change would replace."""
     if change.schedule is None:
         return settings.before(change.change)
     found = scheduled.get(change.key)
@@ -128,7 +126,7 @@ def _present(
 
 
 def _check(change: KeptChange, now_ms: int) -> None:
-    """Raise an EventError if a rule by calendar never holds from now on."""
+    """Raise an EventError if a rule by calendar will never be in force."""
     schedule, rule = change.schedule, change.change
     if schedule is None or rule.takes_back:
         return
@@ -142,11 +140,10 @@ def _check(change: KeptChange, now_ms: int) -> None:
 
 
 def differences(before: Settings, after: Settings) -> Iterator[Replaced]:
-    """The differences between two settings."""
     old, new = _standing(before), _standing(after)
     for key in dict.fromkeys((*old, *new)):
         was, now = old.get(key), new.get(key)
-        # BitWords cost more than a comparison, and most stays as it was.
+        # Compare first: formatting costs more, and most settings are unchanged.
         if was != now and value_of(was) != value_of(now):
             yield Replaced(was, now or taken_back(old[key]))
 
@@ -175,7 +172,7 @@ def in_words(replaced: Replaced) -> pb.SettingChange:
 def steps(now: Settings, wanted: Settings) -> Iterable[OperatorChange | Settings]:
     """Return the changes that lead from some settings to others, or the others as a whole.
 
-    Single changes cost less. But of several rules that match the latest may count, and a change
+    Single changes cost less. But of several rules that match, the latest may apply, and a change
     makes its rule the latest.
     """
     changes = [step for each in differences(now, wanted) for step in _steps(each)]
@@ -187,7 +184,7 @@ def steps(now: Settings, wanted: Settings) -> Iterable[OperatorChange | Settings
 
 
 def _steps(replaced: Replaced) -> Sequence[OperatorChange]:
-    """Return the changes to make; of two times of a drain the core keeps the earlier."""
+    """Return the changes to make. The core keeps a drain's earlier time, so remove it first."""
     match replaced.before, replaced.after:
         case SetDrain() as before, SetDrain() as after if after.from_ms > before.from_ms:
             return [taken_back(before), after]

@@ -31,7 +31,6 @@ class AuditedChange(NamedTuple):
     who: str
     change: OperatorChange
     before: OperatorChange | None = None
-    """What stood in its place."""
 
 
 class Audit:
@@ -42,12 +41,11 @@ class Audit:
         self._counts: Counter[tuple[str, str]] = Counter()
 
     def counts(self) -> dict[tuple[str, str], int]:
-        """How many changes of each kind had each result."""
         with self._lock:
             return dict(self._counts)
 
     def of_change(self, audited: AuditedChange, *, result: str = "done", **more: object) -> None:
-        """Write the line of a change; `more` as for `note`."""
+        """Write the line of a change; `more`: as for `note`."""
         key = audited.change.key
         more = {"old": value_of(audited.before), "new": value_of(audited.change), **more}
         self.note(audited.who, key[0], scope_of(key), result=result, **more)
@@ -55,10 +53,8 @@ class Audit:
     def note(
         self, who: str, setting: str, scope: str, *, result: str = "done", **more: object
     ) -> None:
-        """Write one line. Raises nothing if that fails: the change is in force nevertheless.
+        """Write one line. Never raises, because the change is in force in any case.
 
-        `setting`: such as ``demand``.
-        `scope`: scope of the rule.
         `result`: one of `RESULTS`.
         `more`: further fields: ``old``, ``new``, ``error``.
         """

@@ -1,8 +1,8 @@
-"""Rules by calendar: which of them hold, what they change next, and the thread that follows them.
+"""Rules by calendar: which are in force, what they change next, and the thread that follows them.
 
-A rule by calendar holds instead of the rule for the same; of several that hold, the one that was
-set last. The core knows no calendar: it receives changes of settings as they fall due. Only drains
-are announced to it before, since tasks should end in time.
+A rule by calendar replaces the rule for the same subject; of several in force, the one set last
+applies. The core knows no calendar: it receives changes of settings when they are due. Only drains
+are announced to it in advance, since tasks should end in time.
 """
 
 import time
@@ -22,20 +22,20 @@ from allocator.wire.settings.overlay import KeptChange
 from allocator.wire.settings.schedule import id_of
 
 CALENDAR = "calendar"
-"""The author of its changes."""
 
 BACK_MS = 3 * 3_600_000
-"""A clock that is set back by no more stands still until it has caught up, as for cron."""
+"""If the clock is set back by at most this much, `Clock` stands still until it has caught up, as
+cron does."""
 
 LOOK_S = 30.0
-"""Longest time until the clock is looked at again: it may have been set."""
+"""Maximum time until the clock is read again, because it may have been set."""
 
 ANSWER_S = 60.0
-"""How long the core may take to change settings; otherwise it is asked again."""
+"""Maximum time for the core to change settings; then it is asked again."""
 
 
 class Clock:
-    """The time in milliseconds since 1970, which is not repeated if the clock is set back a bit."""
+    """Milliseconds since 1970; stands still if the clock is set back by up to `BACK_MS`."""
 
     def __init__(self, now_s: Callable[[], float] = time.time) -> None:
         self._now_s = now_s
@@ -49,14 +49,14 @@ class Clock:
 
 
 def holding(rules: Iterable[KeptChange], at_ms: int) -> tuple[KeptChange, ...]:
-    """Choose the rules by calendar that hold at a time, in order."""
+    """Return the rules by calendar that are in force at a time, in order."""
     return tuple(each for each in rules if _holds(each, at_ms))
 
 
 def for_core(rules: Iterable[KeptChange], at_ms: int) -> tuple[KeptChange, ...]:
-    """Choose the core's rules by calendar at a time, in order: those that hold, and coming drains.
+    """Return the rules by calendar that the core has at a time, in order.
 
-    A drain that begins later is announced with its time, `SetDrain.from_ms`.
+    These are the rules in force, and drains that begin later, with their time `SetDrain.from_ms`.
     """
     return tuple(filter(None, (_for_core(each, at_ms) for each in rules)))
 
@@ -80,7 +80,7 @@ def _holds(rule: KeptChange, at_ms: int) -> bool:
 
 
 def window(rule: KeptChange, at_ms: int) -> Window | None:
-    """Return the present or next time in which a rule holds; None: never again."""
+    """Return the present or next time in which a rule is in force; None: never again."""
     assert rule.schedule is not None
     try:
         return timetable.window(rule.schedule, at_ms)
@@ -89,7 +89,7 @@ def window(rule: KeptChange, at_ms: int) -> Window | None:
 
 
 class Coming(NamedTuple):
-    """A rule begins or ends to hold."""
+    """The beginning or end of a rule."""
 
     at_ms: int
     begins: bool
@@ -97,7 +97,6 @@ class Coming(NamedTuple):
 
 
 def coming(rules: Iterable[KeptChange], at_ms: int, most: int) -> list[Coming]:
-    """List what changes next."""
     each = (islice(_changes(rule, at_ms), most) for rule in rules)
     return list(islice(merge(*each, key=lambda one: one.at_ms), most))
 
@@ -112,13 +111,11 @@ def _changes(rule: KeptChange, at_ms: int) -> Iterator[Coming]:
 
 
 def about_rule(rule: KeptChange) -> str:
-    """Name a rule by calendar, and say when it holds."""
     assert rule.schedule is not None
     return f"{id_of(rule.key)}, {timetable.in_words(rule.schedule)}"
 
 
 def window_in_words(rule: KeptChange, at_ms: int) -> str:
-    """Say when a rule holds, now or the next time."""
     assert rule.schedule is not None
     zone, found = rule.schedule.zone, window(rule, at_ms)
     if found is None:
@@ -130,7 +127,7 @@ def window_in_words(rule: KeptChange, at_ms: int) -> str:
 
 
 class CalendarThread:
-    """Tells the core when rules by calendar begin and end."""
+    """Changes the core's settings when rules by calendar begin and end."""
 
     def __init__(
         self,
@@ -141,9 +138,9 @@ class CalendarThread:
     ) -> None:
         """Prepare; nothing runs yet.
 
-        `rules`: all rules by calendar, on any thread.
+        `rules`: returns all rules by calendar, on any thread.
         `is_due`: whether a change is due at a time, on any thread.
-        `follow`: changes it, on the core's thread.
+        `follow`: makes the changes that are due, on the core's thread.
         """
         self._clock = clock
         self._rules = rules
@@ -157,7 +154,7 @@ class CalendarThread:
         self._thread.start()
 
     def look(self) -> None:
-        """Look at the rules again: they have changed."""
+        """Evaluate the rules again, because they have changed."""
         with self._changed:
             self._looks_again = True
             self._changed.notify_all()

@@ -31,10 +31,7 @@ class ChangeRequests:
     """Makes the changes that operators request; one call per request."""
 
     def __init__(self, loop: CoreLoop, operators: Operators, sockets: tuple[str, ...] = ()) -> None:
-        """Make changes to this loop's settings.
-
-        `sockets` are the paths of our Unix sockets.
-        """
+        """Make changes to this loop's settings; `sockets`: paths of our Unix sockets."""
         self.operators = operators
         self._loop = loop
         self._sockets = sockets
@@ -47,13 +44,13 @@ class ChangeRequests:
         judged: pb.Change,
         instead_of: OperatorChange | None = None,
     ) -> tuple[_T, pb.Change]:
-        """Make a change; ends the call if it is invalid.
+        """Make a change; end the call if it is invalid.
 
-        A change that was made must always be reported. So nothing more is requested from the core
+        A change that was made must always be reported. So the core is asked for nothing more
         afterwards, which could time out.
 
         `listed`: reads the rest of the answer, right after the change; on the core's thread.
-        `judged`: what came of the trial.
+        `judged`: the result of the trial.
         `instead_of`: as in `Requester`.
         """
         audit = self.operators.audit
@@ -84,7 +81,7 @@ class ChangeRequests:
         *,
         prune: bool,
     ) -> tuple[Sequence[apb.SettingChange], pb.Change]:
-        """Make several changes, all or none; as `change` does."""
+        """Make several changes, all or none, as `change` does."""
         who, told = self._who(context), pb.Change(warnings=judged.warnings)
         try_policy = self.operators.try_policy
         try:
@@ -103,12 +100,10 @@ class ChangeRequests:
         return done.rows, told
 
     def note_refusal(self, context: grpc.ServicerContext, what: str, error: str) -> None:
-        """Audit several changes that were rejected in a trial."""
         kind = what if what in KINDS else "settings"
         self.operators.audit.note(self._who(context), kind, "", result="refused", error=error)
 
     def note_trial(self, context: grpc.ServicerContext, change: OperatorChange) -> None:
-        """Audit the trial of a change."""
         before = wait(context, self._loop.call(lambda: self.operators.in_force.before(change)))
         audited = AuditedChange(self._who(context), change, before)
         self.operators.audit.of_change(audited, result="dry_run")
@@ -116,12 +111,10 @@ class ChangeRequests:
     def note_refused(
         self, context: grpc.ServicerContext, change: OperatorChange, error: str
     ) -> None:
-        """Audit a change that was rejected in a trial."""
         audited = AuditedChange(self._who(context), change)
         self.operators.audit.of_change(audited, result="refused", error=error)
 
     def reset(self, context: grpc.ServicerContext, what: Iterable[str]) -> pb.Change:
-        """Remove operators' settings of these kinds."""
         kinds = list(what) or list(KINDS)
         for kind in kinds:
             if kind not in KINDS:

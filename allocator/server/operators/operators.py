@@ -1,7 +1,7 @@
 """Operators' settings: activation, tracking, saving and reloading.
 
 The settings in force are those of the configuration, overridden by operators' settings (the
-*overlay*), see `allocator.wire.settings.overlay`, and by the rules by calendar that hold. All are
+*overlay*, see `allocator.wire.settings.overlay`) and by the rules by calendar in force. All are
 changed on the core's thread only, so they always agree.
 """
 
@@ -46,49 +46,47 @@ from allocator.wire.settings.overlay import KeptChange, Key, Overlay, configured
 _T = TypeVar("_T")
 
 CONFIGURATION = "configuration"
-"""The author of changes that come from a new configuration."""
 
 ANSWER_S = 60.0
-"""How long another configuration may take to be taken over."""
+"""Maximum time to put another configuration in force."""
 
 _log = structlog.get_logger()
 
 
 class GivenUpError(RuntimeError):
-    """The caller had stopped waiting before the change began: nothing has changed."""
+    """The caller stopped waiting before the change began, so nothing has changed."""
 
 
 class Effect(NamedTuple, Generic[_T]):
     """The outcome of a change."""
 
     number: int
-    """The change lasts once the state of this number is kept, see `StateStore.await_kept`."""
+    """The change survives a restart once this state is saved, see `StateStore.await_kept`."""
     listed: _T
-    """What `listed` read right after the change."""
 
 
 class Requester(NamedTuple, Generic[_T]):
-    """The origin of a change, and the details to report."""
+    """The author of a change, and the details to report."""
 
     by: str
-    """Who it is, for the audit log."""
     waits: Callable[[], bool]
-    """Whether they still wait: a change that has not begun when they are gone never does."""
+    """Whether the author still waits; otherwise the change does not begin."""
     listed: Callable[[], _T]
     """Reads the response right after the change; on the core's thread."""
     instead_of: OperatorChange | None = None
-    """The change is refused unless this is what has been set before; None: whatever that is."""
+    """The setting that the change must replace, or it is refused; None: any."""
 
 
 class Operators:
     """Operators' settings in one process.
 
-    `loaded` is the configuration, `base` what it says to the core, `overlay` what operators set
-    over it, `holding` the core's rules by calendar (`calendar.for_core`): all for the core's thread
-    alone. `scheduled` are all rules by calendar. `history` is what was changed lately, not by the
-    calendar. `reloads` counts how often the configuration was read again (``done``, ``refused``).
-    `changes` counts changes of any of these. `audit` is where changes are written down, by the
-    thread that makes them.
+    On the core's thread only: `loaded`, the configuration; `base`, its settings for the core;
+    `overlay`, operators' settings; `holding`, the core's rules by calendar (`calendar.for_core`).
+
+    `history`: recent changes, except those by the calendar.
+    `reloads`: number of reloads of the configuration, by result (``done``, ``refused``).
+    `changes`: number of changes of any of these.
+    `audit`: used by the thread that makes the changes.
     """
 
     def __init__(
@@ -105,15 +103,12 @@ class Operators:
         clock: Clock | None = None,
         holding: tuple[KeptChange, ...] = (),
     ) -> None:
-        """Begin.
+        """Begin; the core already has the settings of `loaded`, under `overlay` and `holding`.
 
-        The loop decides by the configuration's settings with `overlay` and `holding` over them,
-        the rules by calendar that hold by `clock`. Without a
-        `state_store` nothing outlives the process; `problem` says why there is none, if one was
-        wanted.
-
-        `try_policy`: tries out a policy that is about to be set, within a number of seconds;
-            raises ValueError. Called on the caller's thread: the core must not wait for it.
+        `state_store`: None: changes end with the process.
+        `problem`: why there is no state store, if one was configured.
+        `try_policy`: tries a policy that is about to be set, within a number of seconds; raises
+            ValueError. Called on the caller's thread, so that the core does not wait for it.
         """
         self.try_policy = try_policy
         self.loaded = loaded
@@ -138,11 +133,11 @@ class Operators:
 
     @property
     def in_force(self) -> Settings:
-        """The settings in force: the configuration's, overridden by the overlay and calendar."""
+        """The settings in force, including the overlay and the calendar's."""
         return self._loop.allocator.settings
 
     def holds_instead(self, change: OperatorChange) -> KeptChange | None:
-        """Find the rule by calendar that holds instead of a setting; on any thread."""
+        """Return the rule by calendar that is in force instead of a setting; on any thread."""
         for each in reversed(self.holding):
             announced = isinstance(each.change, SetDrain) and each.change.from_ms > 0
             if each.change.key == change.key and not announced:
@@ -151,17 +146,15 @@ class Operators:
 
     @property
     def directory(self) -> str:
-        """Where operators' settings are saved; empty: nowhere."""
         return str(self._state_store.directory.path) if self._state_store else ""
 
     @property
     def problem(self) -> str:
-        """Why they cannot be saved; empty if they can."""
+        """Why settings cannot be saved; empty if they can."""
         return self._state_store.problem if self._state_store else self._problem
 
     @property
     def state_errors(self) -> int:
-        """Number of failures to save them."""
         return self._state_store.errors if self._state_store else 0
 
     # Any thread.
@@ -169,25 +162,20 @@ class Operators:
     def set(self, change: OperatorChange, requester: Requester[_T]) -> Future[Effect[_T]]:
         """Put a change in force, and record it in the overlay.
 
-        The future raises an `EventError` if that is not possible, and a `GivenUpError` if
-        the caller waits no more.
+        The future raises EventError if that is not possible, GivenUpError if the caller no longer
+        waits.
         """
         return self._loop.call(partial(self._set, change, requester))
 
     def reset(self, kinds: Iterable[str], requester: Requester[_T], within_s: float) -> Effect[_T]:
-        """Remove operators' settings of these kinds: the configuration applies again.
+        """Remove operators' settings of these kinds, so that the configuration applies again.
 
-        Raises EventError or ValueError if the configuration is not possible, TimeoutError or
-        GivenUpError if the core is busy, or the caller waits no more. In any case nothing has
-        changed.
+        Raises EventError, ValueError, TimeoutError or GivenUpError; then nothing has changed.
         """
         return self._replace(lambda: self.loaded, frozenset(kinds), requester, within_s)
 
     def planned(self, changes: Sequence[KeptChange], by: str, *, prune: bool) -> Applied:
-        """Compute the settings after several changes; on the core's thread.
-
-        Raises EventError if one of them is not possible.
-        """
+        """Compute the settings after several changes; on the core's thread. Raises EventError."""
         settings, limits = self._loop.allocator.settings, self._loop.session_limits
         return applied(
             changes,
@@ -203,22 +191,16 @@ class Operators:
     def apply(
         self, changes: Sequence[KeptChange], requester: Requester[_T], *, prune: bool
     ) -> Future[tuple[Effect[_T], Applied]]:
-        """Make several changes at once, and record the differences.
-
-        The future raises as that of `set` does: then nothing has changed.
-        """
+        """Make several changes at once, and record the differences; the future is as for `set`."""
         return self._loop.call(partial(self._apply, changes, requester, prune=prune))
 
     def replace_config(self, loaded: Loaded, within_s: float = ANSWER_S) -> Effect[None]:
-        """Put another configuration in force; operators' settings still override it.
-
-        Raises EventError, ValueError or TimeoutError as `reset` does.
-        """
+        """Put another configuration in force, below operators' settings. Raises as `reset` does."""
         requester = Requester(CONFIGURATION, lambda: True, lambda: None)
         return self._replace(lambda: loaded, frozenset(), requester, within_s)
 
     def kept_over(self, keys: Iterable[str]) -> list[str]:
-        """Keys of the configuration that are overridden by operators."""
+        """Return those keys of the configuration that operators override."""
         changes = list(self.overlay.changes)
         kinds = {key[0] for key in changes}
         return [key for key in keys if key.partition(".")[0] in kinds]
@@ -237,7 +219,7 @@ class Operators:
 
         def replace() -> Effect[_T]:
             _check_waits(requester)
-            # Compute it again: an operator may have changed something meanwhile.
+            # An operator may have changed something meanwhile, so compute it again.
             new, overlay, base, found = after()
             content = write_overlay(overlay)
             replaced = tuple(differences(self._loop.allocator.settings, found.settings))
@@ -255,7 +237,7 @@ class Operators:
 
         begun_s = time.monotonic()
         wanted = settled(self._loop.call(after), within_s)[3].settings
-        # Try out users' policies here, so that the core does not wait for them.
+        # Try users' policies here, so that the core does not wait for them.
         for spec in filter(None, (wanted.policy, wanted.shadow)):
             self.try_policy(spec, within_s)
         left_s = max(within_s - (time.monotonic() - begun_s), 0.0)
@@ -263,11 +245,10 @@ class Operators:
 
     @property
     def keeps(self) -> bool:
-        """Whether changes are saved."""
         return self._state_store is not None
 
     def await_kept(self, number: int, within_s: float) -> str:
-        """Wait until an `Effect` is saved; returns why it is not, empty if it is."""
+        """Wait until an `Effect` is saved; return why it is not, or nothing."""
         if self._state_store is None:
             return "no state directory is configured (state.directory)"
         return self._state_store.await_kept(number, within_s)
@@ -275,11 +256,11 @@ class Operators:
     # The core's thread.
 
     def copied(self) -> Settings:
-        """Copy the settings in force, but for the calendar: what operators change."""
+        """Copy the settings in force without the calendar's, as operators change them."""
         return self._standing().copied()
 
     def _standing(self) -> Settings:
-        """The settings in force, but for the calendar."""
+        """The settings in force without the calendar's."""
         if not self.holding:
             return self.in_force
         limits = self._loop.session_limits
@@ -298,7 +279,7 @@ class Operators:
         content = write_overlay(overlay)
         differs = value_of(before) != value_of(change)
         history = self._with_change([Replaced(before, change)] if differs else [], requester)
-        if self.holding:  # the calendar's rules stay over it
+        if self.holding:  # the calendar's rules still override it
             limits = self._loop.session_limits
             Allocator(policies.build, standing.copied(), limits).step(change)
             self._reach(overlay, self.holding)
@@ -327,7 +308,6 @@ class Operators:
         return Effect(self._keep(content), requester.listed()), found
 
     def _take(self, overlay: Overlay, holding: tuple[KeptChange, ...]) -> None:
-        """Note what operators set from now on, and which rules by calendar hold."""
         self.overlay, self.holding = overlay, holding
         self.scheduled = self._scheduled()
         self.changes += 1
@@ -337,7 +317,7 @@ class Operators:
         return tuple(self.overlay.scheduled(self.base.scheduled).values())
 
     def _reach(self, overlay: Overlay, holding: Iterable[KeptChange]) -> tuple[Replaced, ...]:
-        """Put in force what operators set and the calendar says; returns the differences."""
+        """Put these settings of operators and the calendar in force; return the differences."""
         limits, now = self._loop.session_limits, self.in_force
         wanted, refused = overlay.over(self.base.settings, limits, policies.build, holding)
         _tell_of_refused(refused)
@@ -347,21 +327,17 @@ class Operators:
         return replaced
 
     def _is_due(self, now_ms: int) -> bool:
-        """Whether the calendar changes something; on any thread."""
+        """Whether the calendar requires a change; on any thread."""
         rules = self.scheduled
         return for_core(rules, now_ms) != self.holding or bool(self._over(now_ms))
 
     def _over(self, now_ms: int) -> list[KeptChange]:
-        """Rules by calendar of operators that never hold again."""
         mine = self.overlay.changes
         over = (each for each in self.scheduled if window(each, now_ms) is None)
         return [each for each in over if each.key in mine]
 
     def _follow_calendar(self) -> None:
-        """Let rules by calendar begin and end as is due now, and forget those that are over.
-
-        Where a drain ends, its next beginning is announced.
-        """
+        """Begin and end rules by calendar that are due; remove those that are over."""
         now_ms = self.clock.now_ms()
         found, over = for_core(self.scheduled, now_ms), self._over(now_ms)
         replaced: tuple[Replaced, ...] = ()
@@ -382,7 +358,6 @@ class Operators:
         return self.history.with_change(replaced, requester.by, int(time.time() * 1000))
 
     def _keep(self, content: pb.KeptSettings) -> int:
-        """Let the state store save this and the history."""
         if self._state_store is None:
             return 0
         return self._state_store.settings_changed(content, write_history(self.history))

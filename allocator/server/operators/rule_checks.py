@@ -1,4 +1,4 @@
-"""What a rule matches in the present cluster, and checks for probable mistakes.
+"""Checks rules against the present cluster: what they match, and probable mistakes.
 
 The core's thread only copies lists; the rest is computed on the caller's thread.
 """
@@ -59,7 +59,6 @@ from allocator.v1 import settings_pb2 as pb
 class Client(NamedTuple):
     """A framework in a role.
 
-    `role`: its path.
     `framework`: its handle, which is the same for all its roles.
     `request`: whether its REQUEST call states a demand.
     """
@@ -76,41 +75,35 @@ class Cluster:
 
     agents: list[AgentInfo]
     capacity: Ints
-    """(A, R) int64, in thousandths, of these agents."""
+    """(A, R) int64, in thousandths."""
     resources: tuple[str, ...]
     clients: list[Client]
     roles: list[str]
     settings: Settings
     consumed: Mapping[str, int]
-    """Consumption of the role of the rule, including its descendants."""
+    """Consumption of the rule's role, including its descendants."""
     quotas: list[SetQuota]
-    """The master's quotas."""
     minimum: Sequence[Mapping[str, int]]
     """The master's min_allocatable_resources; an offer must reach one of them."""
 
     @cached_property
     def there(self) -> list[str]:
-        """Names of resources that at least one agent has."""
         return [self.resources[each] for each in np.flatnonzero(self.capacity.any(axis=0)).tolist()]
 
     @cached_property
     def frameworks(self) -> int:
-        """Number of frameworks, each counted once."""
         return len({each.framework for each in self.clients})
 
     @cached_property
     def below(self) -> Mapping[str, set[int]]:
-        """The frameworks of each role and its descendants."""
         return frameworks_below((each.role, each.framework) for each in self.clients)
 
     @cached_property
     def attributes(self) -> list[dict[str, str]]:
-        """Attributes of each agent, as used by clauses."""
         return [attributes_of(info) for info in self.agents]
 
     @cached_property
     def known(self) -> dict[str, set[str]]:
-        """The values of each attribute."""
         found: dict[str, set[str]] = {}
         for attributes in self.attributes:
             for name, value in attributes.items():
@@ -129,7 +122,6 @@ class Cluster:
         return AgentColumns([AgentTraits(each, **flags) for each in self.attributes])
 
     def agents_left(self, clauses: tuple[Clause, ...]) -> int:
-        """`holding` with a cache."""
         if clauses not in self._left:
             self._left[clauses] = self.holding(clauses)
         return self._left[clauses]
@@ -140,7 +132,7 @@ class Cluster:
 
 
 def copy_cluster(allocator: Allocator, change: OperatorChange | None = None) -> Cluster:
-    """Copy the state that rules, and this change, are checked against; on the core's thread."""
+    """Copy the state against which rules, and this change, are checked; on the core's thread."""
     state = allocator.state
     agents = np.flatnonzero(state.agents.bound)
     clients = np.flatnonzero(state.clients.subscribed)
@@ -169,10 +161,7 @@ def copy_cluster(allocator: Allocator, change: OperatorChange | None = None) -> 
 
 
 def match_of(cluster: Cluster, rule: OperatorChange, after: Settings) -> pb.RuleMatch:
-    """Compute what a rule matches.
-
-    `after`: the settings including the rule.
-    """
+    """Compute what a rule matches; `after`: the settings including the rule."""
     found = pb.RuleMatch(agents_total=len(cluster.agents), frameworks_total=cluster.frameworks)
     match rule.kind.scope:
         case Scope.FRAMEWORKS:
@@ -206,10 +195,10 @@ def _match_frameworks(
 
 
 def named_in_vain(cluster: Cluster) -> Iterator[str]:
-    """List rules in force, and quotas of the master, that name something no agent has."""
+    """Yield rules in force, and quotas of the master, that name something no agent has."""
     if not cluster.agents:
         return
-    # To gather attributes takes a while, and only constraints name any.
+    # Gathering attributes takes a while, and only constraints name any.
     attributes = cluster.known if cluster.settings.constraints else {}
     for rule in cluster.settings.rules():
         for text in unknown_names(rule, cluster.there, attributes):
@@ -231,7 +220,6 @@ def _matched(cluster: Cluster, role_pattern: str, name_pattern: str) -> Iterator
 
 
 def _agents_left(cluster: Cluster, settings: Settings, client: Client) -> int:
-    """Number of agents that a client may use."""
     return cluster.agents_left(_all_clauses(settings, client.role, client.info))
 
 
@@ -243,7 +231,7 @@ def _counts(rule: SetDemand, settings: Settings, client: Client) -> bool:
 
 
 def _all_clauses(settings: Settings, role: str, info: FrameworkInfo) -> tuple[Clause, ...]:
-    """All clauses that an agent must satisfy to be offered to a framework."""
+    """Return all clauses that an agent must satisfy to be offered to a framework."""
     clauses = read_words(info).clauses
     for expression in settings.constraint_rules(role, info.name):
         clauses += parse_constraint(expression)
@@ -263,10 +251,7 @@ class Doubted(NamedTuple):
 def doubts_of(
     cluster: Cluster, rule: OperatorChange, after: Settings, match: pb.RuleMatch
 ) -> Iterator[Doubted]:
-    """Yield probable mistakes in a change that sets something, and parts without effect.
-
-    `after`: the settings including the change.
-    """
+    """Yield probable mistakes in a change, and parts without effect; `after`: settings with it."""
     kind = rule.kind
     value = getattr(rule, kind.field)
     if kind.scope is Scope.FRAMEWORKS:
@@ -329,13 +314,11 @@ def _about_agents(
 
 
 def _frameworks_in(match: pb.RuleMatch) -> str:
-    """Describe the frameworks of a rule."""
     count = match.frameworks
     return how_many(count, count) if count else "its frameworks"
 
 
 NAMES_TOLD = 3
-"""Number of unknown resources that are named; further ones are only counted."""
 
 
 def _about_resources(cluster: Cluster, amounts: Mapping[str, int], then: str) -> Iterator[Doubted]:
@@ -368,7 +351,6 @@ def _about_what_is_left(cluster: Cluster, rule: SetLimit, match: pb.RuleMatch) -
 
 
 def _about_guarantees(cluster: Cluster, rule: SetBudget) -> Iterator[Doubted]:
-    """A hard budget comes before a guarantee."""
     for quota in cluster.quotas if rule.hard else ():
         if quota.guarantees and f"{quota.role}/".startswith(f"{rule.role}/"):
             text = f"over it, {quota.role!r} is not offered its guarantee either, which stays free"

@@ -26,13 +26,13 @@ _POLICY = ("name", "selection", "mode", "flat", "parameters", "subtrees")
 
 
 def scope_of(key: Key) -> str:
-    """The scope of a rule as text; the key of a rule by calendar has one part more."""
+    """Scope of a rule as text; keys of rules by calendar have one more part."""
     kind = KINDS[key[0]]
     return kind.scope_in_words(key[1 : 1 + len(kind.scope.fields)])
 
 
 def value_of(change: OperatorChange | None) -> str:
-    """The value of a change as text; empty if it removes something, or there is none."""
+    """Value of a change as text; empty if it removes something, or there is none."""
     if change is None or change.takes_back:
         return ""
     kind = change.kind
@@ -64,10 +64,9 @@ def _in_words(kind: SettingKind, value: Any) -> str:  # noqa: ANN401 - as the ki
 def rows(
     loaded: Loaded, overlay: Overlay, settings: Settings, holding: Iterable[KeptChange] = ()
 ) -> Iterator[tuple[pb.Setting, OperatorChange | None]]:
-    """Return every setting in force; rules with the change that sets them.
+    """Yield every setting in force; rules with the change that sets them.
 
-    `settings` are those in force: of the configuration, with `overlay` and `holding` over them.
-    `holding`: the core's rules by calendar, `calendar.for_core`.
+    `settings`: those in force, including `overlay` and `holding` (the core's rules by calendar).
     """
     by_calendar: dict[Key, list[KeptChange]] = {}
     for each in holding:
@@ -86,14 +85,10 @@ def rows(
 
 
 MISTYPED_LOGGED = 20
-"""At most this many rules are logged."""
 
 
 def mistyped_names(loaded: Loaded, overlay: Overlay | None = None) -> Iterator[str]:
-    """Find rules with names of resources that look mistyped, before any agent is known.
-
-    `overlay`: what operators set, as a state file keeps it.
-    """
+    """Find rules with resource names that look mistyped, before any agent is known."""
     places = places_of_rules(*loaded)
     kept = [each.change for each in overlay.changes.values()] if overlay else []
     replaced = set(overlay.changes) if overlay else set()
@@ -106,7 +101,7 @@ def mistyped_names(loaded: Loaded, overlay: Overlay | None = None) -> Iterator[s
 
 
 def taken_back(overlay: Overlay) -> Iterator[pb.Setting]:
-    """Return the rules of the configuration that an operator removed."""
+    """Yield the rules of the configuration that an operator removed."""
     for key, kept in overlay.changes.items():
         by_calendar = kept.schedule is not None
         if kept.change.kind.is_rule and kept.change.takes_back and not by_calendar:
@@ -135,7 +130,6 @@ def _options(
 
 
 def _value_in_force(settings: Settings, name: str, key: str) -> object:
-    """The value that an operator set instead of an option."""
     if name == "policy":
         return getattr(settings.policy, key)
     spec = settings.shadow or PolicySpec("", mode="")
@@ -143,7 +137,6 @@ def _value_in_force(settings: Settings, name: str, key: str) -> object:
 
 
 def _origin(origins: Origins, key: ConfigKey) -> str:
-    """Where a value, or a part of it, comes from."""
     if key in origins:
         return origins[key]
     return next((place for each, place in origins.items() if each[: len(key)] == key), "")
@@ -158,7 +151,6 @@ def places_of_rules(config: Config, origins: Origins) -> Mapping[Key, str]:
 
 
 def say_where(row: pb.Setting, key: Key, overlay: Overlay, origin: str) -> None:
-    """Fill in where a setting comes from."""
     kept = overlay.changes.get(key)
     if kept is not None:
         row.source, row.place, row.set_at_ms = "operator", kept.by, kept.at_ms

@@ -1,4 +1,4 @@
-"""The thread that saves state beyond the process's lifetime, and reading it at the start.
+"""Saves state that outlives the process, in a separate thread, and reads it at the start.
 
 A file of the state directory is JSON: a version, a checksum, and the content. A new file is written
 beside the old one, synced to the disk, and renamed over it. So after a crash or a power cut there
@@ -33,7 +33,7 @@ from allocator.wire.settings.overlay import Overlay, read_overlay
 VERSION = 2
 
 BYTES_MAX = 2**30
-"""A larger file was not written by this package."""
+"""Maximum size of a file; a larger one was not written by this package."""
 
 
 class StateError(RuntimeError):
@@ -41,17 +41,14 @@ class StateError(RuntimeError):
 
 
 class UnreadableError(StateError):
-    """A file that cannot be read now: it may be whole, and is left alone."""
+    """A file cannot be read now; it may be intact, so it is not touched."""
 
 
 class StateDirectory:
     """A directory that one process at a time uses."""
 
     def __init__(self, path: Path) -> None:
-        """Create it if necessary, and lock it.
-
-        Raises StateError if it cannot be written, or another process has it.
-        """
+        """Create the directory if necessary, and lock it. Raises StateError."""
         self.path = path
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -63,14 +60,13 @@ class StateDirectory:
         self._lock = taken
 
     def close(self) -> None:
-        """Release the lock."""
         os.close(self._lock)
 
     def read(self, name: str) -> dict[str, Any] | None:
         """Read a file; None if there is none.
 
-        Raises StateError if it is broken, or of another version. Raises UnreadableError if it
-        cannot be read now.
+        Raises StateError if it is damaged or of another version, UnreadableError if it cannot be
+            read.
         """
         path = self.path / name
         try:
@@ -86,14 +82,11 @@ class StateDirectory:
         if kept.get("version") != VERSION:
             raise StateError(f"{path} has version {kept.get('version')}; {VERSION} can be read")
         if kept.get("checksum") != _checksum(kept["content"]):
-            raise StateError(f"{path} is broken: its checksum is another one")
+            raise StateError(f"{path} is broken: its checksum is wrong")
         return kept["content"]
 
     def write(self, name: str, content: dict[str, Any]) -> None:
-        """Write a file, so that it is on the disk when this returns.
-
-        Raises OSError; then the file is as it was.
-        """
+        """Write a file, synced to the disk. Raises OSError; then the file is unchanged."""
         kept = {"version": VERSION, "checksum": _checksum(content), "content": content}
         new = self.path / f"{name}.new"
         with os.fdopen(create(new), "w") as file:
@@ -102,7 +95,7 @@ class StateDirectory:
             file.flush()
             os.fsync(file.fileno())
         new.replace(self.path / name)
-        # The name is on disk once the directory is.
+        # Sync the directory, too, so that the name is on the disk.
         directory = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(directory)
@@ -110,10 +103,7 @@ class StateDirectory:
             os.close(directory)
 
     def set_aside(self, name: str) -> Path:
-        """Keep a file that cannot be used under another name; returns that.
-
-        Raises UnreadableError if it stays where it is.
-        """
+        """Rename a file that cannot be used; return its new path. Raises UnreadableError."""
         path = self.path / name
         try:
             return set_aside(path)
@@ -131,10 +121,9 @@ HISTORY = "history.json"
 LEARNT = "learnt.json"
 
 ANSWER_S = 10.0
-"""How long the core may take to copy learnt demands; otherwise retry the next time."""
+"""Maximum time for the core to copy learnt demands; then they are saved the next time."""
 
 RETRY_S = 10.0
-"""What could not be written is tried again after this time."""
 
 _M = TypeVar("_M", bound=Message)
 _T = TypeVar("_T")
@@ -145,19 +134,16 @@ class RestoredState(NamedTuple):
     """The state saved by an earlier process."""
 
     directory: StateDirectory | None
-    """None: nothing is kept."""
+    """None: nothing is saved."""
     overlay: Overlay
     history: History
     memory: DemandMemory
     problem: str = ""
-    """Why nothing is kept, although that was wanted."""
+    """Why nothing is saved, although a directory was configured."""
 
 
 def restore(config: Config) -> RestoredState:
-    """Lock the state directory, and read its content.
-
-    Raises StateError if the directory that is configured cannot be used.
-    """
+    """Lock the configured state directory, if any, and read its content. Raises StateError."""
     path, _ = directory_of(config)
     if not path:
         return RestoredState(None, Overlay(), History(), DemandMemory())
@@ -181,7 +167,7 @@ def restore(config: Config) -> RestoredState:
 
 
 def directory_of(config: Config) -> tuple[str, str]:
-    """The directory in use, and what named it; empty: none."""
+    """Return the directory in use, and what names it; empty: none."""
     if config.state.directory:
         named = config.state.directory
         return ("", "") if named == NOWHERE else (named, "state.directory")
@@ -193,7 +179,7 @@ def directory_of(config: Config) -> tuple[str, str]:
 
 
 def _do_without(config: Config, error: StateError) -> RestoredState:
-    """Continue without a directory, and log what is lost; fail if the configuration names one."""
+    """Continue without a directory, and log what is lost; raise if the configuration names one."""
     path, named_by = directory_of(config)
     if named_by == "state.directory":
         raise StateError(f"{error}; mend it, set {named_by} to another, or to '{NOWHERE}'")
@@ -209,10 +195,7 @@ def _read(
     read: Callable[[_M], _T],
     nothing: Callable[[], _T],
 ) -> _T:
-    """Read a file; a damaged one is set aside and logged.
-
-    Raises UnreadableError if it cannot be read now.
-    """
+    """Read a file; a damaged one is set aside and logged. Raises UnreadableError."""
     try:
         content = directory.read(name)
         if content is None:
@@ -236,9 +219,10 @@ def _now_ms() -> int:
 
 
 class StateStore:
-    """Writes operators' settings when they change, and learned demands periodically.
+    """Writes operators' settings when they change, and learnt demands periodically.
 
-    `problem` says why the last write failed, and is empty if it did not; `errors` how many did.
+    `problem`: why the last write failed; empty if it did not.
+    `errors`: number of failed writes.
     """
 
     def __init__(
@@ -246,7 +230,7 @@ class StateStore:
     ) -> None:
         """Prepare; nothing runs yet.
 
-        `learnt` asks the core's thread for a copy of what was learnt; it is saved every `save_s`.
+        `learnt`: asks the core's thread for a copy of what was learnt; it is saved every `save_s`.
         """
         self.directory = directory
         self.problem = ""
@@ -277,10 +261,7 @@ class StateStore:
             self.directory.close()
 
     def settings_changed(self, content: pb.KeptSettings, history: pb.KeptHistory) -> int:
-        """Queue this for writing; returns its number.
-
-        Of several in a row, only the last is written.
-        """
+        """Queue the settings for writing, in place of queued earlier ones; return their number."""
         with self._changed:
             self._number += 1
             self._pending = content, history
@@ -288,7 +269,7 @@ class StateStore:
             return self._number
 
     def await_kept(self, number: int, within_s: float) -> str:
-        """Wait until it is saved; returns why it is not, empty if it is."""
+        """Wait until settings are saved; return why they are not, or nothing."""
         with self._changed:
             tried = self._changed.wait_for(lambda: self._tried >= number, within_s)
             if self._kept >= number:
@@ -317,7 +298,7 @@ class StateStore:
     def _write_settings(
         self, number: int, content: pb.KeptSettings, history: pb.KeptHistory
     ) -> None:
-        # The history first, so that the previous value of every change in force is known.
+        # History first, so that it has the previous value of every change in force.
         written = self._write(HISTORY, history) and self._write(SETTINGS, content)
         with self._changed:
             self._tried = number

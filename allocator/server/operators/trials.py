@@ -29,11 +29,11 @@ NOT_JUDGED = "no agents are known yet, so whether this makes sense could not be 
 TOO_LONG = "the changes cannot be judged in time; make fewer at once, or raise --timeout"
 
 TryPolicy = Callable[[PolicySpec, float], None]
-"""Tries out a policy within a number of seconds. Raises ValueError."""
+"""Tries a policy within a number of seconds. Raises ValueError."""
 
 
 class Trials:
-    """Reports what changes affect, and rejects those that are probably mistakes."""
+    """Reports the effects of changes, and rejects those that are probably mistakes."""
 
     def __init__(
         self, allocator: Callable[[], Allocator], limits: SessionLimits, try_policy: TryPolicy
@@ -52,10 +52,9 @@ class Trials:
         force: bool,
         now_ms: int,
     ) -> tuple[Sequence[pb.SettingChange], spb.Change]:
-        """The same of several changes, all or none.
+        """Do what `judge` does for several changes, all or none.
 
         `planned`: computes what would be in force; on the thread that owns the allocator.
-        `now_ms`: the time of the calendar.
         """
         told, matches = spb.Change(dry_run=True), dict[Key, spb.RuleMatch]()
         try:
@@ -66,7 +65,7 @@ class Trials:
                 check_policy(each.change, self._try_policy, within_s)
                 about = f"{each.change.kind.name} {scope_of(each.key)}".rstrip()
                 after = applied.settings
-                if each.schedule is not None:  # as if it held now
+                if each.schedule is not None:  # as if it were in force now
                     after = after.copied()
                     after.put(each.change)
                 found = _told(cluster, each.change, after, force=force, about=f"{about}: ")
@@ -85,10 +84,10 @@ class Trials:
         force: bool,
         beside: Sequence[OperatorChange] = (),
     ) -> spb.Change:
-        """Report what a change would affect; ends the call if it is invalid.
+        """Report the effects of a change; end the call if it is invalid.
 
         `force`: apply the change even if it looks like a mistake.
-        `beside`: further changes that are about to be made with it.
+        `beside`: further changes that will be made with it.
         """
         cluster = ask(lambda: copy_cluster(self._allocator(), change))
         try:
@@ -106,7 +105,7 @@ class Trials:
 def _described(
     applied: Applied, matches: Mapping[Key, spb.RuleMatch], now_ms: int
 ) -> Iterator[pb.SettingChange]:
-    """The differences, with what rules by calendar match now, and when they hold."""
+    """Yield the differences, with what rules by calendar match now, and when they are in force."""
     for replaced, row in zip(applied.replaced, applied.rows, strict=True):
         kept = KeptChange(replaced.after, "", 0, replaced.schedule)
         if kept.schedule is not None and not kept.change.takes_back:
@@ -123,11 +122,9 @@ def check(
     try_policy: TryPolicy,
     within_s: float,
 ) -> None:
-    """Check whether a change of settings is valid.
+    """Raise an EventError if a change is invalid.
 
-    Trying out a user's policy may take long, so this runs on the thread of the request.
-
-    Raises EventError if it is not.
+    Trying a user's policy may take long, so this runs on the thread of the request.
     """
     if not isinstance(change, SetPolicy):
         Allocator(policies.build, settings.copied(), limits).step(change)
@@ -135,7 +132,7 @@ def check(
 
 
 def check_policy(change: OperatorChange, try_policy: TryPolicy, within_s: float) -> None:
-    """Try out the policy that a change names, if it names one. Raises EventError."""
+    """Try the policy that a change names, if any. Raises EventError."""
     if (spec := _policy_in(change)) is not None:
         try:
             try_policy(spec, within_s)
@@ -144,18 +141,16 @@ def check_policy(change: OperatorChange, try_policy: TryPolicy, within_s: float)
 
 
 def refusal(change: OperatorChange, error: EventError) -> str:
-    """Return why a change is invalid."""
     kind = change.kind.name
     return f"{kind}.{error.message}" if _policy_in(change) else f"{kind}: {error.message}"
 
 
 def _policy_in(change: OperatorChange) -> PolicySpec | None:
-    """The policy that a change names."""
     return change.spec if isinstance(change, SetPolicy | SetShadow) else None
 
 
 def _after(cluster: Cluster, change: OperatorChange, beside: Sequence[OperatorChange]) -> Settings:
-    """The settings with a change, and with others that are about to be made."""
+    """Return the settings with a change, and with others that will be made with it."""
     after = cluster.settings.copied()
     if not isinstance(change, SetPolicy):
         for each in (*beside, change):
@@ -171,10 +166,9 @@ def _told(
     force: bool,
     about: str = "",
 ) -> spb.Change:
-    """Report what a change affects; raises EventError if it is a mistake, and not forced.
+    """Report the effects of a change. Raises EventError if it is a mistake, and not forced.
 
-    `after`: the settings with it.
-    `about`: stands before what is wrong with it.
+    `after`: the settings including the change; `about`: prefix of the error.
     """
     told = spb.Change()
     if change.takes_back:

@@ -1,4 +1,4 @@
-"""Resources and attributes that a rule names and no agent has: probably mistyped.
+"""Finds resources and attributes that a rule names and no agent has: they are probably mistyped.
 
 Reported for operators' changes, for rules of the configuration and the state file, and in the
 status.
@@ -11,16 +11,13 @@ from allocator.near import meant_resource, suggestion
 from allocator.rule_kinds import Value
 
 OWN_RESOURCES = ("cpus", "mem", "disk", "gpus", "ports")
-"""Resources that Mesos finds on agents by itself. Operators of a cluster may add others."""
+"""Resources that Mesos itself finds on agents; operators of a cluster may add others."""
 
 
 def unknown_resources(
     amounts: Mapping[str, int], resources: Collection[str], then: str = ""
 ) -> list[str]:
-    """List the resources that no agent has, with those that were probably meant.
-
-    `then`: the consequence.
-    """
+    """Describe the resources that no agent has, with suggestions; `then`: the consequence."""
     return [
         f"no agent has any {quoted(name)}{then and ', ' + then}{meant_resource(name, resources)}"
         for name, amount in amounts.items()
@@ -31,10 +28,7 @@ def unknown_resources(
 def unknown_attributes(
     clauses: Collection[Clause], attributes: Mapping[str, Collection[str]]
 ) -> Iterator[str]:
-    """List the attributes, and the values of attributes, that no agent has.
-
-    `attributes`: the values that each has.
-    """
+    """Describe the attributes and values that no agent has; `attributes`: values by attribute."""
     for clause in clauses:
         values = attributes.get(clause.attribute)
         if values is None:
@@ -48,9 +42,9 @@ def unknown_attributes(
 def unknown_names(
     rule: OperatorChange, resources: Collection[str], attributes: Mapping[str, Collection[str]]
 ) -> list[str]:
-    """Report resources and attributes that a rule requires and no agent has.
+    """Describe resources and attributes that a rule requires and no agent has.
 
-    A clause that excludes agents may name anything, and values may come and go.
+    Clauses that exclude agents are not checked, as they may name anything.
     """
     if rule.takes_back:
         return []
@@ -65,7 +59,7 @@ def unknown_names(
 
 
 def probably_mistyped(rule: OperatorChange) -> Iterator[str]:
-    """Report resources of a rule that look mistyped, when no agent is known yet."""
+    """Describe resources of a rule that look mistyped, when no agent is known yet."""
     if rule.kind.value not in {Value.AMOUNTS, Value.HOURS} or rule.takes_back:
         return
     for name in getattr(rule, rule.kind.field):

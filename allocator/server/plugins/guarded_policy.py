@@ -3,7 +3,7 @@
 A user's policy runs in a separate thread, with a deadline, on read-only arrays. The isolation has
 limits. A thread cannot be ended from outside, so one that never returns continues until the process
 ends, and competes for the interpreter. Code that never releases the interpreter (an endless loop in
-C) stops the whole process. Do not use code that you do not trust to that extent.
+C) stops the whole process.
 """
 
 import threading
@@ -51,11 +51,7 @@ class GuardedPolicy:
     """A user's policy with a deadline; after one timeout it is no longer called."""
 
     def __init__(self, name: str, policy: Policy, deadline_s: float) -> None:
-        """Guard a policy.
-
-        `name`: its name, for messages.
-        `deadline_s`: maximum time per cycle.
-        """
+        """Guard a policy; `name`: for messages; `deadline_s`: maximum time per cycle."""
         self._name = name
         self._policy = policy
         self._deadline_s = deadline_s
@@ -76,11 +72,7 @@ class GuardedPolicy:
         _checked(self._in_time(lambda: self._policy.allocate(cluster, 1), within_s, wait))
 
     def allocate(self, snapshot: Snapshot, seed: int) -> Grants:
-        """Decide one cycle.
-
-        Raises PolicyTooSlowError if the policy does not decide in time. Raises BadAnswerError if it
-        does not return grants.
-        """
+        """Decide one cycle. Raises PolicyTooSlowError or BadAnswerError."""
         work = self._in_time(lambda: self._policy.allocate(snapshot, seed), self._deadline_s)
         return _checked(work)
 
@@ -133,7 +125,7 @@ class GuardedRegistry:
         """Build a policy; a guarded one is kept, so that its timeouts are remembered.
 
         The core builds policies on its thread, so no policy is tried here. If a policy was tried
-        before, that object is used, and its `build` is not called again.
+        before, that object is used.
 
         Raises ValueError if the specification is invalid.
         """
@@ -149,21 +141,14 @@ class GuardedRegistry:
         return policy
 
     def build_apart(self, spec: PolicySpec) -> Policy:
-        """Build a policy that shares nothing with any other; a user's policy gets its own guard.
-
-        Raises ValueError as `build` does.
-        """
+        """Build a policy that shares nothing with others, with its own guard. Raises ValueError."""
         policy = policies.build(spec)
         if not _is_of_a_user(spec):
             return policy
         return GuardedPolicy(spec.name, policy, self._deadline_s)
 
     def try_out(self, spec: PolicySpec, within_s: float = TRIAL_S) -> None:
-        """Try a policy that is about to be set; on any thread but the core's.
-
-        Raises ValueError if the specification is invalid, or a user's policy fails on a small
-        cluster.
-        """
+        """Try a policy that is about to be set; on any thread but the core's. Raises ValueError."""
         policy = self.build_apart(spec)
         if not isinstance(policy, GuardedPolicy):
             return
@@ -179,19 +164,13 @@ class GuardedRegistry:
         self._tried[repr(spec)] = policy
 
     def check(self, spec: PolicySpec) -> None:
-        """Check quickly whether a policy can be set.
-
-        Raises ValueError as `try_out` does.
-        """
-        # Run loops as plain Python: for so small a cluster, loading or compiling them takes longer.
+        """Check quickly whether a policy can be set. Raises ValueError as `try_out` does."""
+        # Run loops as plain Python, which is faster for a small cluster than loading them.
         with interpreted_here():
             self.try_out(spec)
 
     def begin_with(self, spec: PolicySpec) -> None:
-        """Try the policy with which the process starts; if it fails, the substitute decides.
-
-        Its file may have changed since the policy was set.
-        """
+        """Try the first policy, because its file may have changed; log if it fails."""
         try:
             self.try_out(spec)
         except ValueError as error:
@@ -203,7 +182,6 @@ class GuardedRegistry:
 
 
 def _is_of_a_user(spec: PolicySpec) -> bool:
-    """Whether a user's policy is among the policies of a specification, including subtrees."""
     names = {spec.name, *(Subtree.read(text).name for text in spec.subtrees.values())}
     entries = map(policies.POLICIES.get, names)  # one may have been removed since it was built
     return any(entry is None or entry.origin for entry in entries)

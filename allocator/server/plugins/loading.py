@@ -47,10 +47,7 @@ class EndlessError(TimeoutError):
 
 
 def load_file(path: str) -> list[str]:
-    """Add the policies of a file to the registry; returns their names.
-
-    Raises PluginError; then nothing of the file is added.
-    """
+    """Add all policies of a file to the registry, or raise PluginError; return their names."""
     origin = os.path.realpath(path)
     try:
         read_regular(origin, BYTES_MAX)
@@ -69,8 +66,7 @@ def load_file(path: str) -> list[str]:
     if not isinstance(entries, dict) or not entries:
         what = "defines no" if entries is None else "must be a dict that is not empty:"
         raise PluginError(f'{what} {DEFINES}; write {DEFINES} = {{"my-policy": Entry(...)}}')
-    # Check all entries before changing the registry. Remove what the file defined before, so that
-    # it can be loaded again.
+    # Check all entries first. Then replace the file's previous ones, so that it can be reloaded.
     checked = {name: _checked(name, entry, origin) for name, entry in entries.items()}
     others = {name: entry for name, entry in POLICIES.items() if entry.origin != origin}
     POLICIES.replace({**others, **checked})
@@ -78,7 +74,7 @@ def load_file(path: str) -> list[str]:
 
 
 def load_entry_points() -> Iterator[str]:
-    """Add the policies of installed packages to the registry; yields an error for each failure."""
+    """Add the policies of installed packages to the registry; yield an error for each failure."""
     for point in sorted(entry_points(group=GROUP)):
         origin = f"the entry point {point.name} = {point.value} of the package {_package(point)}"
         try:
@@ -100,7 +96,6 @@ def _run(origin: str) -> ModuleType:
     try:
         _in_time(f"the file {origin}", lambda: loader.exec_module(module), LOAD_S)
     except BaseException:
-        # Restore the previous module.
         del sys.modules[name]
         if before is not None:
             sys.modules[name] = before
@@ -121,9 +116,8 @@ def _package(point: EntryPoint) -> str:
 
 
 def _failed(origin: str, error: BaseException) -> str:
-    """Describe an error raised by a file, with the lines of that file."""
     frames = [each for each in extract_tb(error.__traceback__) if each.filename == origin]
-    # The innermost line in the file itself, and the lines that led there.
+    # The innermost line in the file itself, and its callers.
     lines = [each.lineno or 0 for each in reversed(frames)] or [0]
     came = "".join(f", called from line {each}" for each in lines[1:CALLS])
     return f"fails at line {lines[0]}{came}: {type(error).__name__}: {error}; mend it"
@@ -152,7 +146,6 @@ class Making:
     """
 
     def __init__(self, name: str, origin: str) -> None:
-        """Prepare to build the policy of this name, from this file or package."""
         self._named = f"name: the policy {name!r} of {origin}"
         self._text = f"{self._named} does not come back from its `build`"
         self._who = f"the policy {name!r}"
@@ -163,7 +156,7 @@ class Making:
 
         def made(*given: Any, **named: Any) -> _T:  # noqa: ANN401 - any arguments
             if self._overran:
-                raise ValueError(f"{self._text}; mend it, and have the configuration read again")
+                raise ValueError(f"{self._text}; fix it, and reload the configuration")
             try:
                 return _in_time(self._who, lambda: make(*given, **named), BUILD_S)
             except EndlessError:
@@ -185,7 +178,7 @@ def _in_time(who: str, work: Callable[[], _T], within_s: float) -> _T:
     """Run a user's code. Raises EndlessError if it does not return in time."""
 
     def wait(thread: threading.Thread) -> None:
-        threads.wait_for(thread, who, "it to be made", within_s)
+        threads.wait_for(thread, who, "its result", within_s)
 
     found = threads.apart(who, work, wait)
     if found is None:

@@ -24,10 +24,10 @@ from allocator.server.config.exchange import write_loaded
 from allocator.server.system import loop_cache
 
 AGAIN_S = (1.0, 30.0)
-"""The first and the longest pause before an observer that ended is restarted."""
+"""First and longest pause before an observer that ended is restarted."""
 
 END_S = 3.0
-"""An observer that has not ended this long after SIGTERM is killed."""
+"""Time after SIGTERM at which an observer that has not ended is killed."""
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_NAME = 15
@@ -36,8 +36,9 @@ _log = structlog.get_logger()
 
 
 class Link(NamedTuple):
-    """The directory for the two processes' sockets, which only this user can enter, and HTTP.
+    """The connection of the two processes.
 
+    `directory`: has their sockets; only this user can enter it.
     `http`: file descriptor of the listening HTTP socket.
     """
 
@@ -46,12 +47,10 @@ class Link(NamedTuple):
 
     @property
     def decider(self) -> str:
-        """The address on which the deciding process listens for its observer."""
         return f"unix:{self.directory}/decider"
 
     @property
     def observer(self) -> str:
-        """The address on which the observer listens for queries from the deciding process."""
         return f"unix:{self.directory}/observer"
 
     @property
@@ -115,7 +114,6 @@ class ObserverChild:
             os._exit(code)
 
     def look(self, loaded: Loaded) -> None:
-        """Restart the observer if it has ended and the pause is over."""
         if self._pid:
             code = _ended(self._pid)
             if code is None:
@@ -127,7 +125,6 @@ class ObserverChild:
             self._start(loaded)
 
     def stop(self) -> None:
-        """End the observer, and remove the link's directory."""
         if self._pid:
             os.kill(self._pid, signal.SIGTERM)
             until_s = time.monotonic() + END_S

@@ -51,21 +51,19 @@ class _Lenient:
         self.isatty = stream.isatty
 
     def write(self, text: str) -> None:
-        """Write the text, or drop it."""
         try:
             self._stream.write(text)
         except OSError as error:
             self._lose(error)
 
     def flush(self) -> None:
-        """Flush buffered text, or drop it."""
         try:
             self._stream.flush()
         except OSError as error:
             self._lose(error)
 
     def _lose(self, error: OSError) -> None:
-        """Drop buffered text, too, which would raise again at the end."""
+        """If the reader is gone, drop buffered text, too, which would raise again at the end."""
         if error.errno == errno.EPIPE:
             with Path(os.devnull).open("wb") as nothing:
                 os.dup2(nothing.fileno(), self._stream.fileno())
@@ -100,7 +98,6 @@ def _traceback(stream: TextIO, error: structlog.typing.ExcInfo) -> None:
 def _add_logger_name(
     _logger: logging.Logger | None, _method: str, event: structlog.typing.EventDict
 ) -> structlog.typing.EventDict:
-    """Add the name of the library that logged."""
     record = event.get("_record")
     if record is not None:
         event["logger"] = record.name
@@ -110,7 +107,6 @@ def _add_logger_name(
 def _adopt_standard_library(
     threshold: int, stream: TextIO, shared: list[Processor], last: list[Processor]
 ) -> None:
-    """Send the standard library's records through the same processors."""
     handler = logging.StreamHandler(stream)
     remove_meta = structlog.stdlib.ProcessorFormatter.remove_processors_meta
     handler.setFormatter(

@@ -68,32 +68,25 @@ overlap with the previous one, and reports on plans."""
 _OF_LINK = (("grpc.max_receive_message_length", PLAN_BYTES_MAX + 2**20),)
 
 OBSERVED_S = 10.0
-"""The process logs that it is ready when its observer runs, but no later than after this time."""
+"""Maximum time to wait for the observer before the process logs that it is ready."""
 
 LOOK_S = 1.0
-"""Maximum time for which the main thread sleeps."""
 
 _log = structlog.get_logger()
 
 
 class Server:
-    """All parts of the deciding process.
-
-    `targets`: the addresses of the gRPC services.
-    """
+    """All parts of the deciding process; `targets`: addresses of the gRPC services."""
 
     def __init__(self, loaded: Loaded, compilation: Compilation, link: Link) -> None:
         """Build all parts and listen; calls are served from `start` on.
 
-        Raises ListenError, OSError if an address cannot be listened on, or the journal cannot be
-            written.
-        Raises StateError if the state directory cannot be used.
+        Raises OSError about an address or the journal, StateError about the state directory.
         """
         config = loaded.config
-        # Load modules now: later there may be no file descriptor left to read them.
+        # Load modules now, because later there may be no file descriptor left.
         policies.load_ahead()
         kept = restore(config)
-        # Makes all policies, and guards users' own.
         registry = GuardedRegistry(config.policy.plugin_deadline_ms / 1000)
         clock = Clock()
         found = in_force(Base.of(config), kept.overlay, config.limits.core(), clock.now_ms())
@@ -153,13 +146,11 @@ class Server:
         self.monitor.serving()
 
     def welcome(self) -> None:
-        """Report that sessions can begin."""
         self._health.serving()
         self.monitor.changed()
 
     @property
     def is_observed(self) -> bool:
-        """Whether the observer, which answers queries, is running."""
         return self.loop.feed.is_followed
 
     @property
@@ -168,7 +159,6 @@ class Server:
         return self.planning.is_linked or self.loop.allocator.planning_policy is None
 
     def health(self) -> str:
-        """Return the problem of the process; empty: it is healthy."""
         return self.monitor.health()
 
     def _build(self, config: Config) -> grpc.Server:
@@ -193,15 +183,15 @@ class Server:
     def _check_journal(self, config: Config) -> None:
         """Raise an error if the journal cannot be written.
 
-        A full disk, or another process that writes the journal, is no error here, since both may
-        be temporary. Meanwhile the process serves without a journal: deciding is more important.
+        A full disk, or another process that writes the journal, is no error, since both may be
+        temporary. Meanwhile the process serves without a journal.
         """
         journal = self.loop.journal
         if journal is None or journal.on:
             return
         if is_full(journal.failure) or isinstance(journal.failure, TakenError):
             return
-        why = reason(journal.failure) if journal.failure else "it could not be begun"
+        why = reason(journal.failure) if journal.failure else "it could not be started"
         mend = "set journal.path to a file that can be, or leave it empty for no journal"
         raise OSError(f"journal {config.journal.path} cannot be written ({why}); {mend}")
 
@@ -215,7 +205,7 @@ class Server:
         return StateStore(kept.directory, learnt, config.state.save_s)
 
     def stop(self) -> bool:
-        """Notify all peers, give them time, then end; returns whether all threads ended in time."""
+        """Notify all peers, give them time, then end; return whether all threads ended in time."""
         self._health.draining()
         self.monitor.draining()
         try:
@@ -236,7 +226,6 @@ class Server:
 def _new_loop(
     config: Config, kept: RestoredState, registry: GuardedRegistry, settings: Settings
 ) -> CoreLoop:
-    """Make the core's loop, starting with the state that an earlier process saved."""
     registry.begin_with(settings.policy)
     return CoreLoop(
         config,
@@ -249,10 +238,9 @@ def _new_loop(
 
 
 def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
-    """Serve until SIGTERM or SIGINT; returns the exit code.
+    """Serve until SIGTERM or SIGINT; return the exit code.
 
     `load`: reads the configuration again, on SIGHUP.
-    `loaded`: the configuration.
     `note`: a note for the operator, to be logged.
     """
     begun_s = time.monotonic()
@@ -290,7 +278,7 @@ def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
         http_port = http.getsockname()[1]
         where = {"targets": server.targets, "http": f"{config.http.host}:{http_port}"}
         _log.info("listening", **where)
-        # Notify systemd before compiling, which takes a minute; otherwise it would end the process.
+        # Notify systemd before compiling, which takes longer than it waits.
         notify(READY)
         compilation.start()
 
@@ -310,8 +298,8 @@ def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
         notify(STOPPING)
         ended = server.stop()
     _log.info("done")
-    # Exit at once if the compiler or the core still runs in a thread: normal shutdown would unload
-    # the libraries that it uses.
+    # Exit at once if the compiler or the core still runs in a thread: a normal exit would unload
+    # libraries that it uses.
     if compilation.loads or not ended:
         loop_cache.remove_private()
         os._exit(EXIT_OK)
@@ -335,7 +323,7 @@ def _serve_until_signalled(
         except Exception as error:  # noqa: BLE001 - the process continues and logs it.
             if failure != repr(error):  # log each error once, not every second
                 failure = repr(error)
-                _log.exception("the loops' compilation could not be looked at")
+                _log.exception("the state of the loops' compilation could not be checked")
         observer.look(server.operators.loaded)
         soon = not told or compilation.state in {"compiling", "loading"}
         if compilation.ready and late_s == math.inf:
@@ -361,7 +349,6 @@ def _observe(loaded: Loaded, link: Link) -> int:
 
 @contextmanager
 def ending(observer: ObserverChild) -> Iterator[None]:
-    """End the observer when the block ends."""
     try:
         yield
     finally:
@@ -370,7 +357,6 @@ def ending(observer: ObserverChild) -> Iterator[None]:
 
 @contextmanager
 def closing_children(compilation: Compilation) -> Iterator[Compilation]:
-    """End the compilation when the block ends."""
     try:
         yield compilation
     finally:
@@ -383,8 +369,8 @@ class SignalInbox:
     def __init__(self) -> None:
         self.to_end = False
         self._to_reload = False
-        # `put` may be called in a signal handler. The `set` of an event would block forever if the
-        # signal comes while this thread is inside `wait` or `clear` and holds the event's lock.
+        # A signal handler may call `put`, but not `Event.set`: it would block forever if this
+        # thread is inside `wait` or `clear` and holds the event's lock.
         self._any: queue.SimpleQueue[None] = queue.SimpleQueue()
 
     def take(self, number: int, _frame: FrameType | None) -> None:
@@ -398,10 +384,10 @@ class SignalInbox:
         self._any.put(None)
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait for a signal; returns whether to reload the configuration.
+        """Wait for a signal; return whether to reload the configuration.
 
-        The timeout is needed: if the system delivers a signal to another thread, this one does not
-        wake up, and handles the signal after the timeout.
+        If the system delivers a signal to another thread, this one handles it only after the
+        timeout.
         """
         with suppress(queue.Empty):
             self._any.get(timeout=timeout_s)
@@ -414,7 +400,6 @@ class SignalInbox:
 
 @contextmanager
 def taking_signals() -> Iterator[SignalInbox]:
-    """Handle signals while the block runs."""
     inbox = SignalInbox()
     numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     before = {number: signal.signal(number, inbox.take) for number in numbers}

@@ -1,6 +1,6 @@
 """Logs rules that name something no agent has, when a session has agents to compare with.
 
-The status always shows the same; but operators look at the log first after a start.
+The status always shows the same, but operators look at the log first after a start.
 """
 
 from concurrent.futures import Future
@@ -18,10 +18,9 @@ _NEVER = (-1, -1)
 
 
 class NamesWatch:
-    """Checks names once in each session, and once after the configuration was reloaded."""
+    """Checks names once in each session, and once after each reload of the configuration."""
 
     def __init__(self, books: FollowedBooks) -> None:
-        """Start watching these books; nothing is asked yet."""
         self._books = books
         self._looked = _NEVER
         self._pending: Future[Cluster | None] | None = None
@@ -49,7 +48,7 @@ class NamesWatch:
             _log.warning("a rule names what no agent has", rule=text)
 
     def _copy(self) -> Cluster | None:
-        """Copy what rules are compared with; None: not all agents have been reported yet."""
+        """Copy the cluster for the check; None: not all agents have been reported yet."""
         state = self._books.allocator.state
         return (
             None if state.paused or not len(state.agents) else copy_cluster(self._books.allocator)

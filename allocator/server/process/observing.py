@@ -48,30 +48,26 @@ from allocator.server.web.page import page_routes
 from allocator.v1 import admin_pb2_grpc, records_pb2, records_pb2_grpc
 
 QUESTIONS_MAX = 16
-"""Maximum number of concurrent queries; further ones wait."""
 
 LOOK_S = 1.0
 
 REPORT_S = 60.0
-"""Maximum time for the deciding process to adopt a plan."""
 
 HUNG_S = 60.0
-"""After this time without an answer, the thread that owns the books counts as hung."""
+"""Time without an answer after which the thread that owns the books counts as hung."""
 
 AGAIN_MAX_S = 15.0
-"""Maximum pause before an observer on another machine calls its source again."""
 
 STOP_S = 2.0
-"""Maximum time to save usage at the end."""
 
 LOAD_AGAIN_S = 1.0
-"""Pause before loading loops again that could not be loaded, for example without descriptors."""
+"""Pause before a failed loading of loops is retried, for example after a lack of descriptors."""
 
 _log = structlog.get_logger()
 
 
 def follow(target: str) -> Iterator[records_pb2.FollowResponse]:
-    """Open the stream of the deciding process. Raises ConnectionError if it ends."""
+    """Yield the stream of the deciding process. Raises ConnectionError if it ends."""
     with grpc.insecure_channel(target, OPTIONS) as channel:
         stub = records_pb2_grpc.RecordServiceStub(channel)
         try:
@@ -84,12 +80,11 @@ class PlanReports:
     """Sends reports on planning to the deciding process."""
 
     def __init__(self, target: str) -> None:
-        """Open a channel; `target`: the address of the deciding process."""
+        """Open a channel; `target`: address of the deciding process."""
         self._channel = grpc.insecure_channel(target, OPTIONS)
         self._stub = records_pb2_grpc.PlanServiceStub(self._channel)
 
     def __call__(self, report: records_pb2.ReportRequest) -> records_pb2.ReportResponse:
-        """Send a report; returns the response. Raises ConnectionError."""
         try:
             return self._stub.Report(report, timeout=REPORT_S, wait_for_ready=True)
         except grpc.RpcError as error:
@@ -170,13 +165,11 @@ class Observer:
         self._grpc.start()
 
     def is_alive(self) -> bool:
-        """Whether the thread that owns the books answers."""
         if self._answer is None or self._answer.done():
             self._asked_s, self._answer = time.monotonic(), self.books.ask(lambda: None)
         return time.monotonic() - self._asked_s < HUNG_S
 
     def look(self, compilation: Compilation) -> None:
-        """Do what is due; called periodically."""
         if compilation.ready and not self.books.may_work.is_set():
             self.books.may_work.set()
             _log.info("observing", pid=os.getpid())
@@ -200,7 +193,7 @@ class Observer:
         return self.books.session is not None
 
     def _state_directory(self) -> str | None:
-        """Return where usage is saved: in the state directory of the deciding process, our parent.
+        """Return where usage is saved: the state directory of the deciding process, our parent.
 
         Empty: nowhere. None: the deciding process has not reported it yet.
         """
@@ -237,7 +230,7 @@ def _new_planner(config: Config, link: Link, books: FollowedBooks) -> Planner:
 
 
 def observe(loaded: Loaded, link: Link) -> int:
-    """Observe until SIGTERM; returns the exit code."""
+    """Observe until SIGTERM; return the exit code."""
     ended = threading.Event()
 
     def end(_number: int, _frame: FrameType | None) -> None:
@@ -263,7 +256,7 @@ def observe(loaded: Loaded, link: Link) -> int:
 
 
 def _listen_for_readers(readers: ReadersListener, told: str) -> str:
-    """Listen, or log once why that is impossible; returns the logged message."""
+    """Listen, or log once why that is impossible; return the logged message."""
     try:
         readers.start()
         _log.info("serving followers", targets=readers.targets)

@@ -28,10 +28,7 @@ _log = structlog.get_logger()
 
 
 def run(loaded: Loaded, note: str = "") -> int:
-    """Observe until SIGTERM or SIGINT; returns the exit code.
-
-    `note`: a note for the operator, to be logged.
-    """
+    """Observe until SIGTERM or SIGINT; return the exit code. `note`: for the log."""
     begun_s = time.monotonic()
     config = loaded.config
     logs.configure(config.log.level, config.log.format)

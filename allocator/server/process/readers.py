@@ -21,10 +21,7 @@ from allocator.v1 import admin_pb2_grpc
 
 
 class ReadersListener:
-    """Serves queries and the record stream.
-
-    `targets`: the bound addresses, once it listens.
-    """
+    """Serves queries and the record stream; `targets`: the bound addresses, once it listens."""
 
     def __init__(
         self,
@@ -44,11 +41,9 @@ class ReadersListener:
 
     @property
     def refused(self) -> Counter[tuple[str, str]]:
-        """Number of rejected calls, by kind and reason."""
         return self._calls.refused
 
     def start(self) -> None:
-        """Listen. Raises ListenError."""
         server = grpc.server(
             ThreadPoolExecutor(CALLS_MAX, "grpc"),
             options=[
@@ -70,6 +65,5 @@ class ReadersListener:
         self._server = server
 
     def stop(self) -> None:
-        """End all calls."""
         if self._server is not None:
             self._server.stop(GRACE_S)

@@ -1,7 +1,7 @@
 """Reloads the configuration while the sidecar runs.
 
 The whole configuration is checked first. Then all options that can change at run time are changed
-together. The log names the other changed options, which need a restart. Operators' settings still
+together; the log names the other changed options, which need a restart. Operators' settings still
 take precedence.
 """
 
@@ -27,9 +27,7 @@ class Difference(NamedTuple):
     """The differences between two configurations."""
 
     live: dict[str, tuple[object, object]]
-    """Options that take effect at once, by key: old and new value."""
     restart: list[str]
-    """Keys of options that need a restart."""
 
 
 def difference(old: Config, new: Config) -> Difference:
@@ -41,7 +39,7 @@ def difference(old: Config, new: Config) -> Difference:
 
 
 def merged(old: Loaded, new: Loaded) -> Loaded:
-    """Take options that can change at run time from the new configuration, others from the old."""
+    """Combine the new configuration's options that can change at run time with the old others."""
     sections: dict[str, Any] = {}
     for name in live_sections(Config):
         section, before = getattr(new.config, name), getattr(old.config, name)
@@ -55,10 +53,7 @@ def merged(old: Loaded, new: Loaded) -> Loaded:
 
 
 def read_again(load: Callable[[], Loaded], operators: Operators) -> bool:
-    """Read the configuration, and apply it if all of it is valid; returns whether it was.
-
-    One log line reports the result.
-    """
+    """Read the configuration, and apply it if all of it is valid; return whether it was applied."""
     known = dict(POLICIES)
     try:
         old = operators.loaded
@@ -89,7 +84,7 @@ def read_again(load: Callable[[], Loaded], operators: Operators) -> bool:
         )
         return True
     operators.reloads["refused"] += 1
-    # Users' policies were loaded with the configuration: restore the previous ones.
+    # Users' policies were loaded with the configuration; restore the previous ones.
     POLICIES.replace(known)
     _log.error("configuration not taken over, nothing has changed", problems=problems)
     return False
@@ -98,11 +93,11 @@ def read_again(load: Callable[[], Loaded], operators: Operators) -> bool:
 class Reloader:
     """Reloads the configuration on request, in a separate thread.
 
-    So a file that is slow to read, or a policy that is slow to load, does not delay signals.
+    So a file or a policy that is slow to load does not delay signals.
     """
 
     def __init__(self, load: Callable[[], Loaded], operators: Operators) -> None:
-        """Start the thread; `load` and `operators` as for `read_again`."""
+        """Start the thread; `load`, `operators`: as for `read_again`."""
         self._asked: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._load, self._operators = load, operators
         LastingThread("reload", self._run).start()

@@ -26,7 +26,7 @@ def notify(state: bytes) -> None:
 
 
 def watchdog_s() -> float:
-    """Return the watchdog interval of systemd; 0: no watchdog."""
+    """Watchdog interval of systemd; 0: no watchdog."""
     usec, pid = os.environ.get("WATCHDOG_USEC", ""), os.environ.get("WATCHDOG_PID", "")
     if not usec.isdecimal() or pid not in ("", str(os.getpid())):
         return 0.0
@@ -37,7 +37,7 @@ def watchdog_s() -> float:
 def watched(healthy: Callable[[], bool]) -> Iterator[None]:
     """Notify systemd's watchdog, if enabled, while the process is healthy.
 
-    `healthy`: returns whether it is; called three times per interval.
+    `healthy`: called three times per interval.
     """
     within_s = watchdog_s()
     if not within_s:

@@ -1,4 +1,1 @@
-"""Copies of the books at one moment, for readers on other threads.
-
-Begin with `report`.
-"""
+"""Copies of the books at one moment, for readers on other threads. Start with `report`."""

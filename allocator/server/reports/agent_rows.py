@@ -1,6 +1,6 @@
-"""A copy of the agents and what is held on them, for display.
+"""A copy of the agents and of their allocation, for display.
 
-`take` copies on the books' thread; the rest works on the copy, on any thread.
+`take` copies on the books' thread; everything else works on the copy, on any thread.
 """
 
 import re
@@ -14,13 +14,11 @@ from allocator.explain import agent_name
 
 
 class AgentRows(NamedTuple):
-    """A copy of the agents, n of them.
+    """A copy of n agents.
 
-    `name`: hosts, or ids.
-    `on` (n,): may be offered: active, and on the whitelist.
-    `capacity`, `used`, `offered` (n, R), in thousandths: what is on offer is not in use.
-    `resources`, R names.
-    `counted` (R,): which count towards shares.
+    `on` (n,): whether the agent may be offered: it is active, and on the whitelist.
+    `capacity`, `used`, `offered` (n, R), in thousandths; offered amounts are not used.
+    `counted` (R,): resources that count towards shares.
     """
 
     name: tuple[str, ...]
@@ -33,7 +31,7 @@ class AgentRows(NamedTuple):
 
 
 def take(allocator: Allocator, handles: Ints | None = None) -> AgentRows:
-    """Copy some of the agents, or all of them; on the books' thread."""
+    """Copy some or all agents; on the books' thread."""
     state = allocator.state
     agents, space, ledger = state.agents, state.space, state.ledger
     rows = np.flatnonzero(agents.bound) if handles is None else handles
@@ -50,21 +48,19 @@ def take(allocator: Allocator, handles: Ints | None = None) -> AgentRows:
 
 
 def part_of(amounts: Ints, capacity: Ints) -> Floats:
-    """Amounts (n, R) as parts of capacity; 0 of what an agent has not."""
+    """Return amounts (n, R) as fractions of capacity; 0 for resources that an agent lacks."""
     return np.divide(amounts, capacity, out=np.zeros(amounts.shape), where=capacity > 0)
 
 
 @lru_cache(maxsize=1)
 def order_of(names: tuple[str, ...]) -> Ints:
-    """Put names in order, (n,); agents change seldom, and the page is looked at often."""
+    """Order of names, (n,); cached, because agents change rarely and the page is loaded often."""
     return np.array(sorted(range(len(names)), key=lambda row: natural(names[row])), np.int64)
 
 
 def natural(name: str) -> tuple[str, tuple[int, ...], str]:
-    """Sort by this, so that numbers in names count as numbers.
+    """Sort key by which numbers in names compare as numbers.
 
-    Examples
-    --------
     >>> sorted(["rack-10", "gpu-2", "rack-9"], key=natural)
     ['gpu-2', 'rack-9', 'rack-10']
     """

@@ -1,4 +1,4 @@
-"""A copy of the books at one moment, small enough to be taken between two records.
+"""A copy of the books at one moment, small enough to be made between two records.
 
 The books' thread makes the copy; the thread of the request computes shares from it.
 """
@@ -43,8 +43,8 @@ class RememberedRow:
     `kind`: ``name``, ``principal`` or ``user``.
     `who`: pattern of the name, or the principal or user.
     `demand`, in thousandths.
-    `weight`: lessons that agree; halved by those that do not, and with time.
-    `counts`: whether that is enough to begin with it.
+    `weight`: number of lessons that agree; halved by those that do not, and with time.
+    `counts`: whether the weight is enough to start with this demand.
     """
 
     role: str
@@ -57,9 +57,9 @@ class RememberedRow:
 
 @dataclass(frozen=True)
 class RememberedDemands:
-    """A copy of the memory: the demands, and the record of priors so far.
+    """A copy of the memory: the demands, and the results of priors so far.
 
-    `durations`: for how many names durations are known, and for how many there are too few ends.
+    `durations`: number of names with known durations, and of those with too few ends.
     """
 
     rows: tuple[RememberedRow, ...]
@@ -70,7 +70,6 @@ class RememberedDemands:
 
 
 def read_remembered(state: State) -> RememberedDemands:
-    """Copy the remembered demands; on the books' thread."""
     memory, settings = state.memory, state.settings
     rows = []
     for topic, entry in memory.entries.items():
@@ -90,7 +89,6 @@ def read_remembered(state: State) -> RememberedDemands:
 
 
 def dumped_demands(remembered: RememberedDemands) -> Iterator[dict[str, Any]]:
-    """Return the rows of a dump."""
     for row in remembered.rows:
         yield {
             "role": row.role,
@@ -103,13 +101,13 @@ def dumped_demands(remembered: RememberedDemands) -> Iterator[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class QuotaRows:
-    """The roles with a quota or a limit, q of them.
+    """The q roles with a quota or a limit.
 
-    `outermost` (q,): not below another of these roles.
-    `guarantee`, `limit`, `consumed` (q, R), in thousandths; a limit is `UNBOUNDED` if none is set.
+    `outermost` (q,): whether the role is not below another of these roles.
+    `guarantee`, `limit`, `consumed` (q, R), in thousandths; `UNBOUNDED`: no limit.
     `bounded` (R,): whether quotas apply to the resource (scalars only).
-    `required`, `available` (R,), in thousandths: the headroom that guarantees need, and what is
-        free and counts against quota.
+    `required`, `available` (R,), in thousandths: the headroom that guarantees need, and free
+    amounts that count against quota.
     """
 
     path: list[str]
@@ -124,11 +122,11 @@ class QuotaRows:
 
 @dataclass(frozen=True)
 class Overdue:
-    """Clients that may be offered something and have waited longer than patience allows.
+    """Numbers of clients that may be offered something and have waited longer than patience allows.
 
-    `filters`: those with filters on some agents at least.
+    `filters`: those with filters.
     `limit`: of the others, those in a role that has reached a limit.
-    `nothing`: all others; `frameworks`: how many frameworks these are.
+    `nothing`: all others; `frameworks`: number of their frameworks.
     """
 
     filters: int = 0
@@ -138,7 +136,7 @@ class Overdue:
 
 
 def read_quotas(allocator: Allocator) -> tuple[QuotaRows, Overdue]:
-    """Copy what the books hold; on the books' thread."""
+    """Copy quotas, and count overdue clients; on the books' thread."""
     use = allocator.quota_use()
     rows = QuotaRows(
         path=use.path,
@@ -151,7 +149,7 @@ def read_quotas(allocator: Allocator) -> tuple[QuotaRows, Overdue]:
         available=use.available,
     )
     reached: Bools = np.asarray((use.left <= 0).any(axis=1))
-    # Deepest first: a parent has its flag when its children look it up.
+    # Rows are ordered deepest first, so in reverse each finds the final flag of its ancestor.
     for index in range(len(reached) - 1, -1, -1):
         reached[index] |= use.above[index] >= 0 and reached[use.above[index]]
     of_role = np.append(reached, False)[use.of_role]
@@ -159,13 +157,13 @@ def read_quotas(allocator: Allocator) -> tuple[QuotaRows, Overdue]:
 
 
 def _overdue(allocator: Allocator, reached: Bools) -> Overdue:
-    """Count waiting clients; `reached` (C,): those that have reached a limit or a cap."""
+    """Count overdue clients; `reached` (C,): those that have reached a limit or a cap."""
     state = allocator.state
     patience, clients = state.settings.patience_cycles, state.clients
     if not patience:
         return Overdue()
     late = np.flatnonzero(state.live_clients() & (clients.waited >= patience))
-    late = late[~np.isin(late, list(collectors(state)))]  # these have their turn
+    late = late[~np.isin(late, list(collectors(state)))]  # their gangs already collect
     refuses = state.filters.rows.per_client[late] > 0
     limited = reached[late] & ~refuses
     nothing = late[~refuses & ~limited]
@@ -181,10 +179,8 @@ def _overdue(allocator: Allocator, reached: Bools) -> Overdue:
 class GangCounts:
     """Gangs that wait for room.
 
-    `collecting`: those for which room is kept; `too_large`: those that did not fit even on empty
-        agents when their turn came.
-    `kept` (R,), in thousandths: what is free and kept for the former.
-    `starts`: a copy of what came of forecasts.
+    `too_large`: those that did not fit even on empty agents when their turn came.
+    `kept` (R,), in thousandths: free amounts kept for collecting gangs.
     """
 
     collecting: int
@@ -194,10 +190,9 @@ class GangCounts:
 
 
 def read_gangs(state: State) -> GangCounts:
-    """Count the gangs that wait for room; on the books' thread."""
     gangs, kept = collectors(state), np.zeros(len(state.space.names), np.int64)
     for its in gangs.values():
-        # What was lent since is not free any more.
+        # Amounts that were lent since then are no longer free.
         free = state.space.by_column(state.free_on(np.array(its.agent, np.int64))).sum(axis=0)
         noted = np.array(its.kept, np.int64)  # columns may have been added
         kept[: len(noted)] += np.minimum(noted, free[: len(noted)])
@@ -206,23 +201,20 @@ def read_gangs(state: State) -> GangCounts:
 
 
 COMMON_MAX = 24
-"""Resources with series per framework and role; few clusters have ten."""
+"""Maximum number of resources with series per framework and role; few clusters have ten."""
 
 
 @dataclass(frozen=True)
 class ClientRows:
-    """The clients (one framework in one role each), n of them.
+    """The n clients.
 
-    `framework`, `role` (n,): handles.
     `info`: None if the framework holds something but was not added yet.
     `held`, `offered`, `demand` (n, R), in thousandths; `active`, `suppressed` (n,).
     `used` (n, R), in thousandths: held on average; None: no averages are kept.
-    `live` (n,): may be offered something.
-    `agents`, `filters` (n,).
-    `offer_age_s` (n,): how long something has been on offer to it without a break; 0 if nothing
-        is.
+    `live` (n,): whether it may be offered something.
+    `offer_age_s` (n,): for how long it has had offers without a break; 0 if it has none.
     `waited` (n,): full cycles in a row in which it could have been served, and was not.
-    `weight` (n,): beside that of its role.
+    `weight` (n,): without that of its role.
     """
 
     framework: Ints
@@ -245,10 +237,9 @@ class ClientRows:
 
 @dataclass(frozen=True)
 class RoleRows:
-    """The roles by handle; row 0 is the root.
+    """The m roles by handle; row 0 is the root.
 
-    `parent`, `depth` (m,); `weight` (m,); `bound` (m,).
-    `paused` (m,): paused by operators, itself or a role above it.
+    `paused` (m,): whether operators paused the role or an ancestor.
     """
 
     path: list[str]
@@ -261,12 +252,11 @@ class RoleRows:
 
 @dataclass(frozen=True)
 class AgentCounts:
-    """Agents by the reason, if any, that they are not offered."""
+    """Numbers of agents, by the reason, if any, that they are not offered."""
 
     active: int = 0
     inactive: int = 0
     unlisted: int = 0
-    """Not on the whitelist."""
     drained: int = 0
     """Drained by operators, and otherwise active and listed."""
 
@@ -280,7 +270,6 @@ class AsideCounts:
     """Frameworks and agents whose input is set aside now.
 
     `frameworks`: without those whose only entry is a demand that no agent can meet.
-    `reasons`: all rows, by reason.
     `example`: name or id of one of the frameworks; else the host of an agent.
     """
 
@@ -296,7 +285,6 @@ class UnfitCounts:
 
     `example`: name or id of one of the frameworks.
     `names`: a few resources that it asks for and no agent has.
-    `resources`: those that agents have.
     """
 
     frameworks: int = 0
@@ -309,12 +297,10 @@ class UnfitCounts:
 class Report:
     """The copy, and values computed from it.
 
-    `resources`, R names.
-    `counted` (R,): which resources count towards shares.
+    `counted` (R,): resources that count towards shares.
     `total` (R,), in thousandths: capacity of all agents.
-    `common` (R,): the resources that most agents have; frameworks and roles have series of these.
+    `common` (R,): resources that most agents have; frameworks and roles have series of these.
     `asked`: clients asked to leave agents, the longest waiting first.
-    `now_ms`: the session's clock.
     """
 
     policy: PolicySpec
@@ -341,34 +327,30 @@ class Report:
 
     @property
     def role_count(self) -> int:
-        """How many roles there are, without the root."""
         return int(self.roles.bound.sum()) - 1
 
     @cached_property
     def weight(self) -> Floats:
-        """What each client's share is divided by, (n,): times its role's when all compete."""
+        """Weight that divides each client's share, (n,): times its role's if all compete."""
         if self.policy.flat:
             return self.clients.weight * self.roles.weight[self.clients.role]
         return self.clients.weight
 
     @cached_property
     def share(self) -> Floats:
-        """Dominant share of each client, (n,)."""
         return measures.dominant_share(self.clients.held, self.total, self.counted)
 
     @cached_property
     def weighted_share(self) -> Floats:
-        """Dominant share of each client by its weight, (n,)."""
+        """Dominant share of each client, divided by its weight, (n,)."""
         return self.share / self.weight
 
     @cached_property
     def offered_share(self) -> Floats:
-        """Dominant share of what each client is offered and does not use, (n,)."""
         return measures.dominant_share(self.clients.offered, self.total, self.counted)
 
     @cached_property
     def role_held(self) -> Ints:
-        """What the clients of each role and of its descendants hold, (m, R)."""
         return self._up_the_tree(self.clients.held)
 
     @cached_property
@@ -378,12 +360,11 @@ class Report:
 
     @cached_property
     def role_share(self) -> Floats:
-        """Dominant share of each role, (m,)."""
         return measures.dominant_share(self.role_held, self.total, self.counted)
 
     @cached_property
     def role_used_share(self) -> Floats | None:
-        """Dominant share of what each role held on average, (m,); None: no averages are kept."""
+        """Dominant share of each role's average holdings, (m,); None: no averages are kept."""
         if self.clients.used is None:
             return None
         return measures.dominant_share(
@@ -392,18 +373,17 @@ class Report:
 
     @cached_property
     def role_weighted_share(self) -> Floats:
-        """Dominant share of each role by its weight, (m,); 0 of rows that are free."""
+        """Dominant share of each role, divided by its weight, (m,); 0 for unbound rows."""
         weight = self.roles.weight
         return np.divide(self.role_share, weight, np.zeros(len(weight)), where=weight > 0)
 
     @cached_property
     def role_offered_share(self) -> Floats:
-        """Dominant share of what each role is offered and does not use, (m,)."""
         return measures.dominant_share(self.role_offered, self.total, self.counted)
 
     @cached_property
     def role_filters(self) -> Ints:
-        """Refusals in force of the clients of each role and of its descendants, (m,)."""
+        """Number of filters in force of clients of each role and its descendants, (m,)."""
         return self._up_the_tree(self.clients.filters[:, None])[:, 0]
 
     @cached_property
@@ -415,35 +395,34 @@ class Report:
 
     @cached_property
     def held(self) -> Ints:
-        """What all clients hold, (R,)."""
         return self.clients.held.sum(axis=0)
 
     @cached_property
     def offered(self) -> Ints:
-        """What is offered to all clients and not in use yet, (R,)."""
+        """Offered amounts that are not in use yet, (R,)."""
         return self.clients.offered.sum(axis=0)
 
     @cached_property
     def jain_frameworks(self) -> float:
-        """Jain's index of the weighted shares of the clients that may be offered something."""
+        """Jain's index of the weighted shares of clients that may be offered something."""
         return measures.jain_index(self.weighted_share[self.clients.live])
 
     @cached_property
     def jain_roles(self) -> float:
-        """The same for the roles below the root, those with such a client in them."""
+        """Jain's index for the roles directly below the root that have such clients."""
         rows = self.role_live & (self.roles.depth == 1)
         return measures.jain_index(self.role_weighted_share[rows])
 
     @cached_property
     def envy_max(self) -> float:
-        """Largest gain in tasks of a client from holding another's bundle; nan: not computed."""
+        """Maximum gain of a client, in tasks, from holding another's bundle; nan: not computed."""
         live = self.clients.live
         return measures.envy_max(
             self.clients.held[live], self.clients.demand[live], self.weight[live]
         )
 
     def dominant_resource(self, held: Ints) -> list[str]:
-        """Name of the resource with the largest share in each row of (n, R); empty if none."""
+        """Resource with the largest share in each row of (n, R); empty if none."""
         share = measures.resource_share(held, self.total) * self.counted
         if not share.size:
             return [""] * len(share)
@@ -465,7 +444,7 @@ class Report:
 
 
 def read(allocator: Allocator) -> Report:
-    """Copy what the books hold; on the books' thread."""
+    """Copy the books; on the books' thread."""
     state = allocator.state
     space = state.space
     quota_rows, overdue = read_quotas(allocator)
@@ -498,7 +477,7 @@ def _aside(state: State) -> AsideCounts:
     frameworks, agents = state.frameworks.aside, state.agents.aside
     every = chain(chain.from_iterable(frameworks.values()), chain.from_iterable(agents.values()))
     reasons = Counter(row.reason for row in every)
-    # What asks for a resource that no agent has is taken, see `_unfit`.
+    # Demands for resources that no agent has are not ignored, but counted by `_unfit`.
     unfit = set(_frameworks_of(state, state.clients.unfit))
     frameworks = {
         handle: rows
@@ -518,7 +497,6 @@ def _aside(state: State) -> AsideCounts:
 
 
 UNFIT_NAMES = 3
-"""Resources that are named of a framework that asks for what no agent has."""
 
 
 def _unfit(state: State) -> UnfitCounts:
@@ -536,13 +514,13 @@ def _unfit(state: State) -> UnfitCounts:
 
 
 def _frameworks_of(state: State, clients: Iterable[int]) -> list[int]:
-    """The frameworks of clients; one in several roles occurs several times."""
+    """Frameworks of clients; one in several roles occurs several times."""
     found: list[int] = state.clients.framework[list(clients)].tolist()
     return found
 
 
 def _common(state: State) -> Bools:
-    """The resources that most agents have; any agent may invent others."""
+    """Resources that most agents have; any agent may invent others."""
     count = state.agents_by_column()
     common = np.zeros(len(count), np.bool_)
     common[np.argsort(-count, kind="stable")[:COMMON_MAX]] = True
@@ -604,10 +582,9 @@ def _roles(state: State) -> RoleRows:
 def write_clients(
     state: Report, score: Floats, role: str, fair: Report | None = None
 ) -> list[pb.Share]:
-    """Write the clients of a role and its descendants, the largest share first.
+    """Write the clients of a role (empty: all) and its descendants, the largest share first.
 
     `score` (n,): of each client of the report.
-    `role`: empty: all.
     `fair`: report of an allocation from scratch with the same clients; None: not computed.
     """
     fair_share = np.full(len(state.share), np.nan) if fair is None else fair.share
@@ -661,7 +638,7 @@ def write_client(
 
 
 def write_roles(state: Report, role: str, fair: Report | None = None) -> list[pb.Share]:
-    """Write a role and its descendants by path; an empty one: all."""
+    """Write a role and its descendants, by path; an empty role: all."""
     roles = state.roles
     fair_share = np.full(len(roles.path), np.nan) if fair is None else fair.role_share
     rows = np.flatnonzero(below(state, role) & (roles.depth > 0)).tolist()
@@ -687,12 +664,8 @@ def write_roles(state: Report, role: str, fair: Report | None = None) -> list[pb
 
 
 def frameworks_below(clients: Iterable[tuple[str, int]]) -> Mapping[str, set[int]]:
-    """The frameworks of each role and of the roles below it.
+    """Frameworks of each role and its descendants; `clients`: role path and framework handle.
 
-    `clients`: path of the role, and the framework's handle.
-
-    Examples
-    --------
     >>> frameworks_below([("eng/ads", 1), ("eng", 2)])
     {'eng/ads': {1}, 'eng': {1, 2}}
     """
@@ -705,7 +678,7 @@ def frameworks_below(clients: Iterable[tuple[str, int]]) -> Mapping[str, set[int
 
 
 def below(state: Report, role: str) -> np.ndarray:
-    """Which roles are this one or one of its descendants, (m,) bool."""
+    """Whether each role is this one or one of its descendants, (m,)."""
     bound = state.roles.bound
     if not role:
         return bound

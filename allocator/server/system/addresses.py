@@ -1,6 +1,6 @@
-"""Parses addresses: what gRPC can listen on, and whether only this machine reaches them.
+"""Parses addresses: whether gRPC can listen on them, and whether only this machine reaches them.
 
-Command-line tools use this, too, so it imports nothing slow.
+Command-line tools also use this, so it imports nothing slow.
 """
 
 import ipaddress
@@ -30,8 +30,6 @@ def target(text: str) -> str:
 def is_local(text: str) -> bool:
     """Whether only this machine reaches an address: a Unix socket, or a port of loopback.
 
-    Examples
-    --------
     >>> is_local("127.0.0.1:5056"), is_local("127.elsewhere.org:5056"), is_local("[::1]:5056")
     (True, False, True)
     """
@@ -39,7 +37,7 @@ def is_local(text: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host name or address means this machine, seen from itself."""
+    """Whether a host name or address refers to the machine that resolves it."""
     if host.lower() == "localhost":
         return True
     try:
@@ -50,10 +48,8 @@ def is_loopback(host: str) -> bool:
 
 
 def seen_from_afar(text: str, host: str) -> str:
-    """Return the address by which clients elsewhere reach a process that listens on `host`.
+    """Return the address by which other machines reach a process that listens on `host`.
 
-    Examples
-    --------
     >>> seen_from_afar("0.0.0.0:5056", "a"), seen_from_afar("10.0.0.1:5056", "a")
     ('a:5056', '10.0.0.1:5056')
     >>> seen_from_afar("127.0.0.1:5056", "a")

@@ -1,7 +1,7 @@
 """Identifies callers, by what gRPC and the kernel know of the process at the other end.
 
 A client certificate names its owner. For a peer on this machine, the kernel knows the user: for a
-TCP connection by its row in /proc/net, for a Unix socket by the socket itself. gRPC does not tell
+TCP connection by its row in /proc/net, for a Unix socket by the socket itself. gRPC does not reveal
 which connection of a Unix socket a call used, so if several users are connected, all are named.
 """
 
@@ -44,10 +44,7 @@ class Caller(NamedTuple):
 
 
 def caller_of(context: grpc.ServicerContext, sockets: tuple[str, ...] = ()) -> Caller:
-    """Identify the caller.
-
-    `sockets`: paths of this process's Unix sockets.
-    """
+    """Identify the caller; `sockets`: paths of this process's Unix sockets."""
     address = unquote(context.peer())
     family, _, rest = address.partition(":")
     if family == "unix":
@@ -61,7 +58,7 @@ def _certificate(context: grpc.ServicerContext) -> str:
 
 
 def certificate_names(context: grpc.ServicerContext) -> list[str]:
-    """Return the names in the client's certificate, the common name first; none without one."""
+    """Names in the client's certificate, the common name first; none without a certificate."""
     known: Mapping[str, Iterable[bytes]] = context.auth_context()  # type: ignore[assignment]
     found = [value.decode("utf-8", "replace") for key in _NAMES for value in known.get(key, ())]
     return list(dict.fromkeys(filter(None, found)))
@@ -111,7 +108,6 @@ def _of_connection(address: str) -> int | None:
 
 
 def _is_address(text: str, host: str, port: int) -> bool:
-    """Whether a text of /proc/net is this address and port."""
     packed, _, number = text.partition(":")
     if int(number, 16) != port:
         return False

@@ -31,7 +31,6 @@ PARTS = ("agent-first", "client-first", "core", "plans")
 """The parts, each compiled in a separate process, the slowest first."""
 
 AGAIN_S = (60.0, 3600.0)
-"""The first and the longest pause before a failed compilation is retried."""
 
 MEANWHILE = "no session begins until they are, and the master's module decides"
 
@@ -53,20 +52,18 @@ class CompileProgress(NamedTuple):
 
 
 COMPILED = CompileProgress("compiled", len(PARTS))
-"""The progress when all loops are compiled."""
 
 
 def command(part: str) -> list[str]:
-    """Return the command that compiles one part."""
     return [sys.executable, "-m", "allocator", "warm", "--part", part]
 
 
 RUN_IN = loop_cache.PACKAGE.parent
-"""Where the command runs: `-m` searches the working directory first, which may have sources."""
+"""Working directory of the command: `-m` searches it first, so it should have these sources."""
 
 
 def command_aside(part: str) -> list[str]:
-    """Return the same command with a lower priority, so that it does not slow down the master."""
+    """Return the command with a lower priority, so that it does not slow down the master."""
     return [*command(part), "--aside"]
 
 
@@ -86,10 +83,7 @@ def load(part: str = "") -> None:
 
 
 def load_cached() -> None:
-    """Load all loops in the calling thread if they are cached; a `Compilation` loads the rest.
-
-    This takes about a second, and does not change the progress that `Compilation` reports.
-    """
+    """Load all loops in about a second if they are cached; a `Compilation` loads the rest."""
     if loop_cache.is_off() or not loop_cache.is_complete():
         return
     tolerate_cache_errors()
@@ -100,15 +94,13 @@ def load_cached() -> None:
 
 
 class Compilation:
-    """The compilation and loading of this process's loops.
-
-    `state`, `done`: as in `CompileProgress`.
-    """
+    """The compilation and loading of this process's loops; fields as in `CompileProgress`."""
 
     def __init__(self, again_s: float = AGAIN_S[0], meanwhile: str = MEANWHILE) -> None:
-        """Start without loading; failures are retried after `again_s`, then twice as long, etc.
+        """Start without loading.
 
-        `meanwhile`: what a failure means, for the log.
+        `again_s`: pause after a failure; doubled each time.
+        `meanwhile`: consequence of a failure, for the log.
         """
         self._meanwhile = meanwhile
         self.state = "compiling"
@@ -123,12 +115,10 @@ class Compilation:
 
     @property
     def progress(self) -> CompileProgress:
-        """The current progress."""
         return CompileProgress(self.state, self.done, self.problem())
 
     @property
     def ready(self) -> bool:
-        """Whether sessions can begin; never becomes False again."""
         return self.state in {"compiled", "plain"}
 
     def problem(self) -> str:
@@ -175,10 +165,7 @@ class Compilation:
             self._fail(str(error))
 
     def look(self) -> None:
-        """Check on the children; when all are done, load what they compiled.
-
-        After a failure, retry when it is time.
-        """
+        """Check on the children; when all are done, load the loops. Retry after a failure."""
         if self.state == "failed" and time.monotonic() >= self._due_s:
             self.state, self.done, self._begun_s = "compiling", 0, time.monotonic()
             self.start()
@@ -202,7 +189,6 @@ class Compilation:
             self._begin_to_load()
 
     def follow(self) -> None:
-        """Load the loops when another process has compiled them."""
         if self.state == "failed" and time.monotonic() >= self._due_s:
             self.state = "compiling"
         if loop_cache.is_off():
@@ -211,7 +197,6 @@ class Compilation:
             self._begin_to_load()
 
     def stop(self) -> None:
-        """End the children."""
         for child in self._children.values():
             with suppress(ProcessLookupError):
                 child.kill()
@@ -230,15 +215,14 @@ class Compilation:
         self._loader = loader
 
     def _load(self) -> None:
-        """Load the loops; runs in a separate thread."""
         try:
             with compiled_here():
                 load()
         except BaseException as error:  # noqa: BLE001 - the process continues, and tries again.
             self._fail(f"{type(error).__name__}: {error}")
             return
-        # Loaded loops are hundreds of thousands of objects that stay until the end. Exclude them
-        # from garbage collections, each of which would stop the core for a tenth of a second.
+        # Exclude the loops' hundreds of thousands of objects from garbage collection, which would
+        # stop the core for a tenth of a second each time.
         gc.freeze()
         interpret(False)
         self.state = "compiled"

@@ -21,6 +21,7 @@ def read_regular(path: str | Path, bytes_max: int, *, links: bool = True) -> byt
     """Read a whole regular file; other types, which may block or never end, are rejected.
 
     `links`: whether the path may be a symbolic link.
+
     Raises OSError.
     """
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if links else os.O_NOFOLLOW)
@@ -39,7 +40,7 @@ def read_regular(path: str | Path, bytes_max: int, *, links: bool = True) -> byt
 
 
 def read_stream(path: str | Path, bytes_max: int) -> bytes:
-    """Read a stream, such as a pipe, until it ends; raises OSError."""
+    """Read a stream, such as a pipe, to its end. Raises OSError."""
     with Path(path).open("rb") as file:
         data = file.read(bytes_max + 1)
     if len(data) > bytes_max:
@@ -48,10 +49,7 @@ def read_stream(path: str | Path, bytes_max: int) -> bytes:
 
 
 def create(path: str | Path) -> int:
-    """Create a new file for reading and writing, and replace any other.
-
-    Raises OSError.
-    """
+    """Create a new file for reading and writing, and replace any other. Raises OSError."""
     with suppress(FileNotFoundError):
         Path(path).unlink()
     # Do not follow a link that another process may create here meanwhile.
@@ -60,16 +58,13 @@ def create(path: str | Path) -> int:
 
 
 def set_aside(path: Path) -> Path:
-    """Rename a file that cannot be used; returns the new name. Raises OSError."""
+    """Rename a file that cannot be used; return the new name. Raises OSError."""
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     return path.replace(path.with_name(f"{path.name}.broken-{stamp}"))
 
 
 def lock(path: str | Path) -> int | None:
-    """Take a lock that ends with the process, or with the descriptor; None: another has it.
-
-    Raises OSError.
-    """
+    """Lock a file until the process ends or closes it; None: another has it. Raises OSError."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     file = os.open(path, flags, 0o600)
     try:
@@ -84,12 +79,11 @@ def lock(path: str | Path) -> int | None:
 
 
 def reason(error: Exception) -> str:
-    """Describe why something could not be written."""
     if isinstance(error, OSError):
         return _REASONS.get(error.errno or 0) or error.strerror or str(error)
     return str(error)
 
 
 def is_full(error: Exception | None) -> bool:
-    """Whether the disk was full, which may pass, unlike other errors."""
+    """Whether the disk was full, which may be temporary, unlike other errors."""
     return isinstance(error, OSError) and error.errno in _FULL

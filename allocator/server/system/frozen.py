@@ -18,10 +18,10 @@ from itertools import pairwise
 from typing import NoReturn
 
 SILENT_MS = 60_000
-"""A child that writes nothing for longer is abandoned."""
+"""Time without output after which a child is abandoned."""
 
 LARGE = 1 << 24
-"""Size in bytes from which forking is faster than copying."""
+"""Size in bytes above which forking is faster than copying."""
 
 _AT_ONCE = 1 << 16
 _FILES_MAX = 1 << 20
@@ -30,9 +30,8 @@ _FILES_MAX = 1 << 20
 def frozen(make: Callable[[], Iterator[bytes]]) -> Generator[bytes]:
     """Let a child process produce pieces from the current state; any thread may read them.
 
-    The child ends when the last reference to the iterator is dropped.
-
-    Raises OSError: at once if no child can be made, later if the child fails.
+    The child ends when the last reference to the iterator is dropped. Raises OSError, at once if no
+    child can be made, later if the child fails.
     """
     reads, writes = os.pipe()
     try:
@@ -53,7 +52,6 @@ def frozen(make: Callable[[], Iterator[bytes]]) -> Generator[bytes]:
 
 
 def _write(make: Callable[[], Iterator[bytes]], to: int) -> NoReturn:
-    """Write all pieces, in the child."""
     status = 1
     try:
         # Do not run destructors of other threads' objects.

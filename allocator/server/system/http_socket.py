@@ -1,6 +1,6 @@
 """The HTTP socket, opened by the deciding process and served by its observer.
 
-So a wrong address makes the start fail, and requests wait while the observer restarts.
+So the start fails if the address is wrong, and requests wait while the observer restarts.
 """
 
 import errno
@@ -9,14 +9,13 @@ import socket
 import time
 
 TAKEN_S = 2.0
-"""How long to wait for an address in use, maybe by the observer of a sidecar just killed."""
+"""Time to wait for an address in use, perhaps by the observer of a sidecar that was just killed."""
 
 BACKLOG = 64
-"""Maximum number of connections that wait to be accepted."""
 
 
 def http_socket(host: str, port: int) -> socket.socket:
-    """Return a listening socket; port 0 means any free port. Raises OSError if it cannot listen."""
+    """Return a listening socket; port 0: any free port. Raises OSError if it cannot listen."""
     until_s = time.monotonic() + TAKEN_S
     while True:
         try:

@@ -7,10 +7,8 @@ from collections.abc import Callable, Iterator
 import structlog
 
 AGAIN_S = (1.0, 60.0)
-"""The pause after the first failure, and the longest pause."""
 
 TOLD_S = 300.0
-"""How long `status` reports a failure."""
 
 _log = structlog.get_logger()
 
@@ -29,7 +27,7 @@ class LastingThread(threading.Thread):
         self._failed: tuple[float, str] | None = None
 
     def end(self) -> None:
-        """End the pause, if any, and do not call the work again if it fails."""
+        """End a pause, and do not call the work again if it fails."""
         self._ending.set()
 
     @property
@@ -39,7 +37,6 @@ class LastingThread(threading.Thread):
         return failed[1] if failed and time.monotonic() - failed[0] < TOLD_S else ""
 
     def run(self) -> None:
-        """Run the work, and again if it fails."""
         pause_s, longest_s = AGAIN_S
         while True:
             begun_s, last = time.monotonic(), self._ending.is_set()
@@ -47,7 +44,7 @@ class LastingThread(threading.Thread):
                 self._work()
             except BaseException as error:  # noqa: BLE001 - no thread may die silently.
                 self._failed = time.monotonic(), f"{type(error).__name__}: {error}"
-                _log.exception("a thread failed and begins again", thread=self.name, in_s=pause_s)
+                _log.exception("a thread failed and restarts", thread=self.name, in_s=pause_s)
             else:
                 return
             if last:
@@ -59,15 +56,12 @@ class LastingThread(threading.Thread):
 
 
 def failures() -> Iterator[tuple[str, str]]:
-    """Yield the names of threads that failed recently, with the errors."""
     for thread in threading.enumerate():
         if isinstance(thread, LastingThread) and thread.failure:
             yield thread.name, thread.failure
 
 
 def log_what_threads_raise() -> None:
-    """Log the errors that end all other threads."""
-
     def tell(args: threading.ExceptHookArgs) -> None:
         name = args.thread.name if args.thread else ""
         _log.error("a thread ended with an error", thread=name, exc_info=args.exc_value)

@@ -21,7 +21,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[2]
 COMPLETE = "complete"
-"""The name of a file that marks a directory as containing all loops."""
+"""Name of a file that marks a directory as containing all loops."""
 
 _BASE = "NUMBA_CACHE_DIR"
 _PREFIX = "loops-"
@@ -63,13 +63,13 @@ def prepare() -> str:
 
 
 def _places() -> list[Path]:
-    """Return where directories of loops may be, in order of preference."""
+    """Directories that may contain those of loops, in order of preference."""
     if given := os.environ.get(_BASE):
         # A parent process passes its directory of loops: use one beside it.
         base = Path(given).absolute()  # child processes run elsewhere
         return [base.parent if base.name.startswith(_PREFIX) else base]
-    # A checkout has its own cache. An installed package stores loops where Python stores its
-    # bytecode, or in the user's cache if it must not write there.
+    # A checkout has its own cache. An installed package stores loops beside Python's bytecode, or
+    # in the user's cache if it must not write there.
     checkout = PACKAGE.parent
     if (checkout / "pyproject.toml").is_file():
         return [checkout / ".cache" / "numba", _users_cache()]
@@ -97,7 +97,7 @@ def _copy_writable(complete: Path, directory: Path) -> None:
 
 
 def _private_copy(name: str, complete: Path | None) -> Path | None:
-    """Make a private directory of this process, as a copy of a complete one if there is one."""
+    """Make a directory of this process, as a copy of a complete one if there is one."""
     for place in (None, "/dev/shm"):  # noqa: S108 - the directory is made for us alone
         try:
             private = Path(tempfile.mkdtemp(prefix="mesos-allocator-", dir=place)) / name
@@ -115,37 +115,31 @@ def _private_copy(name: str, complete: Path | None) -> Path | None:
 
 @atexit.register
 def remove_private() -> None:
-    """Remove the private directory, if there is one."""
     while _private:
         shutil.rmtree(_private.pop(), ignore_errors=True)
 
 
 def directory() -> str:
-    """Return the directory that `prepare` chose."""
     return os.environ[_BASE]
 
 
 def is_complete() -> bool:
-    """Return whether the directory that `prepare` chose has all loops, or none is compiled."""
+    """Whether the directory that `prepare` chose has all loops, or none is compiled."""
     return is_off() or (Path(os.environ[_BASE]) / COMPLETE).exists()
 
 
 def is_off() -> bool:
-    """Return whether nothing is compiled in this process, so that loops run as plain Python."""
+    """Whether nothing is compiled in this process, so that loops run as plain Python."""
     return os.environ.get("NUMBA_DISABLE_JIT", "0") not in {"", "0"}
 
 
 def mark_complete() -> None:
-    """Mark the directory as complete.
-
-    Raises OSError if it was removed, or cannot be written.
-    """
+    """Mark the directory as complete. Raises OSError if it was removed, or cannot be written."""
     if not is_complete():  # a complete directory may belong to another user
         (Path(os.environ[_BASE]) / COMPLETE).touch()
 
 
 def _users_cache() -> Path:
-    """Return the user's cache directory; the home directory may be missing."""
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(  # noqa: PTH118 - "~" may stay
         os.environ.get("HOME", "/nonexistent"), ".cache"
     )
@@ -163,11 +157,9 @@ def _is_writable(directory: Path) -> bool:
 
 @cache
 def _state() -> str:
-    """Return a key of all that compiled loops depend on."""
     digest = hashlib.sha256()
     for path in sources():
         digest.update(str(path).encode() + b"\0" + path.read_bytes())
-    # What turns them into machine code: versions, the type of machine, its processor.
     versions = [version(name) for name in ("numba", "llvmlite", "numpy")]
     chosen = [os.environ.get(name, "") for name in ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")]
     processor = chosen if any(chosen) else [_processor()]
@@ -176,7 +168,6 @@ def _state() -> str:
 
 
 def sources() -> Iterator[Path]:
-    """Yield all source files that loops may depend on."""
     rooms = ("core", "explain", "policies", "solvers")
     for path in sorted(chain.from_iterable((PACKAGE / room).rglob("*.py") for room in rooms)):
         name = path.relative_to(PACKAGE).as_posix()
@@ -185,7 +176,6 @@ def sources() -> Iterator[Path]:
 
 
 def _processor() -> str:
-    """Return the model and features of this machine's processor."""
     try:
         lines = Path("/proc/cpuinfo").read_text().split("\n\n", maxsplit=1)[0].splitlines()
     except OSError:

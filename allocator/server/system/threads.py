@@ -18,10 +18,9 @@ COMPILERS = ("numba", "llvmlite")
 """Packages that compile, load compiled code, or wait for another thread that does."""
 
 LOOK_S = 0.05
-"""Interval at which the state of a thread is checked."""
 
 PATIENCE_S = 2.0
-"""After this time, the log says what is waited for; again after twice the time, and so on."""
+"""Time after which the log says what is waited for; again after twice the time, and so on."""
 
 _T = TypeVar("_T")
 
@@ -58,10 +57,7 @@ def apart(
 
 
 def wait_for(thread: threading.Thread, who: str, what: str, within_s: float) -> None:
-    """Wait until a thread ends or has used its time; log what is waited for.
-
-    Only the thread's own time counts, without compilation or waiting for it.
-    """
+    """Wait until a thread ends or has used its own time, without compilation; log the wait."""
     own_s, begun_s, said_s = 0.0, time.monotonic(), PATIENCE_S
     while thread.is_alive() and own_s < within_s:
         before_s = time.monotonic()
@@ -77,7 +73,7 @@ def wait_for(thread: threading.Thread, who: str, what: str, within_s: float) -> 
 
 def _tell(who: str, what: str, waited_s: float) -> None:
     """Log what is waited for, or write it to stderr if logging is not set up."""
-    import structlog  # what `--help` need not load
+    import structlog  # slow to import, and not needed for `--help`
 
     if structlog.is_configured():
         structlog.get_logger().info(
@@ -98,13 +94,12 @@ def compiles(thread: threading.Thread) -> bool:
 
 
 def leave(thread: threading.Thread) -> None:
-    """Abandon a thread, which may continue in the background."""
     _left[:] = [each for each in _left if each.is_alive()]
     _left.append(thread)
 
 
 def end_with(code: int) -> None:
-    """End the process at once if an abandoned thread still runs; otherwise do nothing."""
+    """End the process at once if an abandoned thread still runs."""
     if not any(each.is_alive() for each in _left):
         return
     sys.stdout.flush()

@@ -1,8 +1,8 @@
-"""Schedules in time: when a rule by calendar holds, and when that changes next.
+"""Evaluates schedules: when a rule by calendar is in force, and when that changes next.
 
-Times of `every` are local times, in cron's syntax. Each local time occurs once a day: where clocks
-are set forward and it is skipped, right after; where they are set back and it comes twice, the
-first time. An occurrence lasts for its elapsed time, whatever clocks show at its end.
+Times of `every` are local times, in cron's syntax. Each local time occurs once a day: if clocks are
+set forward and skip it, right after the gap; if they are set back and repeat it, the first time. An
+occurrence lasts for its elapsed time, whatever clocks show at its end.
 """
 
 import re
@@ -19,13 +19,12 @@ from allocator.near import suggestion
 from allocator.wire.settings.schedule import Schedule
 
 FOR_MAX_MS = 366 * 86_400_000
-"""The longest occurrence."""
 
 CHECKED_MAX = 60
-"""Occurrences whose distances are looked at; should later ones overlap, they count as one."""
+"""Number of occurrences that are checked for overlaps; later ones that overlap count as one."""
 
 CHAINED_MAX = 400
-"""Occurrences without a break whose end is looked for; then it is looked for again."""
+"""Maximum number of occurrences without a break that `window` joins."""
 
 OPTIONS = ("from", "until", "every", "for", "tz")
 
@@ -37,7 +36,7 @@ _UNITS_MS = {"w": 604_800_000, "d": 86_400_000, "h": 3_600_000, "m": 60_000, "s"
 
 
 class ScheduleError(ValueError):
-    """A schedule makes no sense. `field`: ``from``, ``until``, ``every``, ``for`` or ``tz``."""
+    """A schedule is invalid. `field`: ``from``, ``until``, ``every``, ``for`` or ``tz``."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
@@ -45,7 +44,7 @@ class ScheduleError(ValueError):
 
 
 class Window(NamedTuple):
-    """A time in which a rule holds, in milliseconds since 1970: from `begin_ms` to `end_ms`."""
+    """A time in which a rule is in force, in milliseconds since 1970."""
 
     begin_ms: int
     end_ms: int
@@ -53,11 +52,10 @@ class Window(NamedTuple):
 
 
 def read(texts: Mapping[str, str], now_ms: int | None) -> Schedule | None:
-    """Read a schedule as operators write it; None if they write none.
+    """Read a schedule in operators' syntax; None if all texts are empty. Raises ScheduleError.
 
     `texts`: by the names of the options, as `options` returns them.
-    `now_ms`: what times such as ``+2h`` count from; None: there are none.
-    Raises ScheduleError.
+    `now_ms`: the start of times such as ``+2h``; None: these are invalid.
     """
     from_, until, every, for_, zone = (texts.get(name, "") for name in OPTIONS)
     if not (from_ or until or every or for_):
@@ -84,7 +82,6 @@ def read(texts: Mapping[str, str], now_ms: int | None) -> Schedule | None:
 
 
 def check(schedule: Schedule) -> None:
-    """Raise a ScheduleError if a schedule makes no sense."""
     begin_ms, end_ms, every, for_ms, zone = schedule
     for field, value in (("from", begin_ms), ("until", end_ms)):
         if not 0 <= value < _ms(_LAST):
@@ -107,7 +104,7 @@ def check(schedule: Schedule) -> None:
 
 
 def _check_distances(every: str, for_ms: int) -> None:
-    """Refuse occurrences that begin before the previous one is over, by local time."""
+    """Reject occurrences that begin before the previous one is over, by local time."""
     if len(every.split()) != 5:
         text = "give minute, hour, day of month, month and day of week, as in '0 8 * * 1-5'"
         raise ScheduleError("every", f"{every!r}: {text}")
@@ -120,7 +117,7 @@ def _check_distances(every: str, for_ms: int) -> None:
 
 @lru_cache(maxsize=256)
 def _first_times(every: str) -> tuple[datetime, ...]:
-    """Some consecutive local times. Raises ScheduleError."""
+    """Return some consecutive local times. Raises ScheduleError."""
     try:
         found = tuple(islice(CronSim(every, _SOME_DAY), CHECKED_MAX))
     except CronSimError as error:
@@ -132,7 +129,6 @@ def _first_times(every: str) -> tuple[datetime, ...]:
 
 
 def holds(schedule: Schedule, at_ms: int) -> bool:
-    """Whether the rule holds at a time."""
     begin_ms, end_ms, every, for_ms, _ = schedule
     if at_ms < begin_ms or (end_ms and at_ms >= end_ms):
         return False
@@ -143,7 +139,7 @@ def holds(schedule: Schedule, at_ms: int) -> bool:
 
 
 def window(schedule: Schedule, at_ms: int) -> Window | None:
-    """Return when the rule holds, the first time that is not over at `at_ms`; None: never again.
+    """Return the first time in force that is not over at `at_ms`; None: never again.
 
     Occurrences without a break count as one.
     """
@@ -166,7 +162,7 @@ def window(schedule: Schedule, at_ms: int) -> Window | None:
 
 
 def changes(schedule: Schedule, at_ms: int) -> Iterator[tuple[int, bool]]:
-    """Yield each later time at which the rule begins (True) or ends to hold, in order."""
+    """Yield each later time at which the rule begins (True) or ends, in order."""
     found = window(schedule, at_ms)
     while found is not None:
         if found.begin_ms > at_ms:
@@ -182,7 +178,7 @@ def _occurrences(schedule: Schedule, after_ms: int) -> Iterator[int]:
     """Yield the times later than `after_ms` at which an occurrence begins, not before `from`."""
     after_ms = max(after_ms, schedule.from_ms - 1, 0)
     zone, last_ms = _zone(schedule.zone), -1
-    # From the local time of that moment: what is earlier by local time occurred before it.
+    # Start at the local time of that moment: earlier local times occurred before it.
     local = _at(after_ms, zone).replace(tzinfo=None)
     try:
         for each in CronSim(schedule.every, local):
@@ -197,11 +193,11 @@ def _occurrences(schedule: Schedule, after_ms: int) -> Iterator[int]:
 
 
 def _local_ms(local: datetime, zone: ZoneInfo) -> int:
-    """When a local time occurs: of two times the first, and right after if it is skipped."""
+    """When a local time occurs: the first of two times; right after the gap if it is skipped."""
     at_ms = _ms(local.replace(tzinfo=zone, fold=0))
     if _at(at_ms, zone).replace(tzinfo=None) == local:
         return at_ms
-    # Where clocks are set forward by d, `fold=0` is d late, by their new time: go back to it.
+    # In a gap, `fold=0` is late by the length of the gap: search back for the gap's end.
     before = local.replace(tzinfo=zone, fold=0).utcoffset()
     after = local.replace(tzinfo=zone, fold=1).utcoffset()
     assert before is not None
@@ -215,7 +211,7 @@ def _local_ms(local: datetime, zone: ZoneInfo) -> int:
 
 
 def written(at_ms: int, zone: str) -> str:
-    """Write a time.
+    """Format a time.
 
     >>> written(0, "Europe/Berlin")
     '1970-01-01T01:00:00+01:00'
@@ -224,7 +220,7 @@ def written(at_ms: int, zone: str) -> str:
 
 
 def in_words(schedule: Schedule) -> str:
-    """Write a schedule in one line.
+    """Format a schedule in one line.
 
     >>> in_words(Schedule(every="0 8 * * 1-5", for_ms=36_000_000, zone="Europe/Berlin"))
     "every '0 8 * * 1-5' for 10h (Europe/Berlin)"
@@ -242,7 +238,7 @@ def _short(at_ms: int, zone: str) -> str:
 
 
 def shown(at_ms: int, zone: str) -> str:
-    """Write a time for reading, with the zone's abbreviation.
+    """Format a time for reading, with the zone's abbreviation.
 
     >>> shown(0, "Europe/Berlin")
     '1970-01-01 01:00 CET'
@@ -251,7 +247,7 @@ def shown(at_ms: int, zone: str) -> str:
 
 
 def options(schedule: Schedule) -> dict[str, str]:
-    """Write a schedule as operators do, by the names of the options; `read` is the inverse."""
+    """Format a schedule in operators' syntax, by the names of the options; inverse of `read`."""
     begin_ms, end_ms, every, for_ms, zone = schedule
     found = {
         "from": written(begin_ms, zone) if begin_ms else "",
@@ -264,7 +260,7 @@ def options(schedule: Schedule) -> dict[str, str]:
 
 
 def spelled(duration: int) -> str:
-    """Write a duration in milliseconds; `duration_ms` is the inverse.
+    """Format a duration in milliseconds; inverse of `duration_ms`.
 
     >>> spelled(36_000_000), spelled(5_400_000)
     ('10h', '1h30m')
@@ -291,7 +287,7 @@ def duration_ms(field: str, text: str) -> int:
 
 
 def _moment_ms(field: str, text: str, zone: str, now_ms: int | None) -> int:
-    """Read a time; 0 if none is given."""
+    """Read a time; 0 if the text is empty."""
     text = text.strip()
     if not text:
         return 0
@@ -314,7 +310,6 @@ def _zones() -> frozenset[str]:
 
 
 def _zone(name: str) -> ZoneInfo:
-    """Find a time zone. Raises ScheduleError."""
     if name not in _zones():
         near = suggestion(name, _zones()) or "; give one such as Europe/Berlin"
         raise ScheduleError("tz", f"{name[:80]!r}: there is no such time zone{near}")

@@ -26,14 +26,13 @@ class TlsProblem(NamedTuple):
     part: str
     """``cert``, ``key`` or ``ca``."""
     message: str
-    """The problem, and the fix."""
 
 
 def find_problem(cert: str, key: str, ca: str) -> TlsProblem | None:
-    """Return the problem of readable PEM files; None: no problem. An empty path means no file.
+    """Return the problem of readable PEM files, if any. An empty path means no file.
 
-    `cert` has the certificate, followed by those of the intermediate authorities; `ca` has the
-    trusted authorities.
+    `cert`: the certificate, followed by those of the intermediate authorities.
+    `ca`: the trusted authorities.
 
     Raises OSError if one of them cannot be read, or is not a regular file.
     """
@@ -88,7 +87,7 @@ def _problem_of_authorities(ca: str) -> TlsProblem | None:
 
 def _certificates(path: str) -> "list[x509.Certificate]":
     """Return the certificates of a PEM file; empty if one of them cannot be read."""
-    from cryptography import x509  # only who uses TLS waits for the library
+    from cryptography import x509  # slow to import, and only needed with TLS
 
     try:
         return x509.load_pem_x509_certificates(read_regular(path, FILE_BYTES_MAX))
@@ -97,9 +96,6 @@ def _certificates(path: str) -> "list[x509.Certificate]":
 
 
 def expired_at(cert: str) -> str:
-    """Return when the first certificate of a PEM file expired; empty: it has not.
-
-    The form is ``YYYYMMDDHHMMSSZ``, in UTC.
-    """
+    """When the first certificate of a PEM file expired, as ``YYYYMMDDHHMMSSZ`` in UTC, or empty."""
     ends = _certificates(cert)[0].not_valid_after_utc
     return f"{ends:%Y%m%d%H%M%SZ}" if ends < datetime.now(UTC) else ""

@@ -1,4 +1,1 @@
-"""What can be asked without changing anything.
-
-Begin with `views`.
-"""
+"""Answers to all queries. Start with `views`."""

@@ -1,4 +1,4 @@
-"""What drains an agent: whose rule, and since when."""
+"""The rules that drain agents."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,14 +9,13 @@ from allocator.v1 import settings_pb2
 def drain_of(
     names: Iterable[str], settings: Iterable[settings_pb2.Setting]
 ) -> settings_pb2.Setting | None:
-    """Find the rule that drains an agent of these names; of several the one that was set first."""
+    """Find the rule that drains an agent with these names; of several, the one set first."""
     wanted = {f"agent {name}" for name in names}
     of_agent = [each for each in settings if each.key == "drain" and each.scope in wanted]
     return min(of_agent, key=lambda each: each.set_at_ms, default=None)
 
 
 def say_why(agents: Iterable[pb.ListedAgent], drains: Sequence[settings_pb2.Setting]) -> None:
-    """Write beside drained agents what drains them."""
     by_scope: dict[str, list[settings_pb2.Setting]] = {}
     for each in drains:
         by_scope.setdefault(each.scope, []).append(each)

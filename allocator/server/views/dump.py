@@ -18,7 +18,7 @@ from allocator.server.following.books import FollowedBooks
 from allocator.server.reports import report
 
 PIECE_CHARACTERS = 256 * 1024
-"""A piece is sent when it is at least this long."""
+"""Minimum length at which a piece is sent."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class StateCopy:
 
     `agents` (n,): handles; the rows of the next five.
     `active`, `whitelisted`, `drained` (n,); `capacity`, `agent_held` (n, K), in thousandths.
-    `holding_client`, `holding_agent`, `holding_since_ms` (H,): client as (framework, role) in the
-        report; agent as a handle; since when some is on offer.
+    `holding_client` (H,): (framework, role) as in the report.
+    `holding_since_ms` (H,): since when something is on offer.
     `holding_held`, `holding_offered` (H, K), in thousandths.
     """
 
@@ -55,7 +55,6 @@ class StateCopy:
 
 
 def read(books: FollowedBooks) -> StateCopy:
-    """Copy everything; on the thread that owns the books."""
     allocator = books.allocator
     state, ledger = allocator.state, allocator.state.ledger.books
     agents = np.flatnonzero(state.agents.bound)
@@ -86,7 +85,6 @@ def read(books: FollowedBooks) -> StateCopy:
 
 
 def pieces(state: StateCopy) -> Iterator[bytes]:
-    """Write the copy as JSON."""
     text: list[str] = []
     length = 0
     for part in _parts(state):
@@ -99,7 +97,7 @@ def pieces(state: StateCopy) -> Iterator[bytes]:
 
 
 def in_pieces(parts: Iterable[bytes]) -> Iterator[bytes]:
-    """Put parts together to pieces of some size, and cut those that are much larger."""
+    """Combine parts to pieces of about equal size, and cut parts that are much larger."""
     waiting = bytearray()
     for part in parts:
         waiting += part
@@ -119,7 +117,7 @@ def _parts(state: StateCopy) -> Iterator[str]:
         "kinds": [_kind(kind) for kind in state.kinds],
         "quotas": [asdict(quota) for quota in state.quotas],
     }
-    # Without the closing brace: the long lists follow piece by piece.
+    # Omit the closing brace: the long lists follow piece by piece.
     yield _dumps(head)[:-1]
     yield from _array("roles", _roles(state.report))
     yield from _array("frameworks", _frameworks(state.report))
@@ -140,12 +138,12 @@ def _array(name: str, rows: Iterable[dict[str, Any]]) -> Iterator[str]:
 
 
 def _dumps(value: object) -> str:
-    # Only ASCII: it may be shown on a terminal, and names are untrusted.
+    # Only ASCII, because names are untrusted, and the text may be shown on a terminal.
     return json_text(value, default=_as_json, separators=(",", ":"))
 
 
 def _as_json(value: object) -> list[Any] | dict[str, Any]:
-    """What JSON has no form for: sets, which have no order of their own, and words set aside."""
+    """Convert values that JSON does not have: sets, which are unordered, and set-aside input."""
     if isinstance(value, SetAside):
         return asdict(value)
     assert isinstance(value, frozenset)
@@ -178,7 +176,7 @@ def _roles(rows: report.Report) -> Iterator[dict[str, Any]]:
 
 
 def _frameworks(rows: report.Report) -> Iterator[dict[str, Any]]:
-    """Once each: what a framework says of itself may be long, and it may have many roles."""
+    """Yield each framework once, since its texts may be long, and its roles many."""
     clients = rows.clients
     infos = dict(zip(clients.framework.tolist(), clients.info, strict=True))
     for framework, info in infos.items():

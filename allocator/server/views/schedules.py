@@ -1,4 +1,4 @@
-"""Rules by calendar, listed: when they hold, and what they change next."""
+"""Lists rules by calendar: when they are in force, and what they change next."""
 
 from collections.abc import Iterable, Iterator
 
@@ -14,7 +14,6 @@ from allocator.wire.settings.schedule import id_of
 def listed(
     loaded: Loaded, overlay: Overlay, rules: Iterable[KeptChange], now_ms: int
 ) -> Iterator[pb.ScheduledRule]:
-    """Write all rules by calendar."""
     places, rules = places_of_rules(*loaded), list(rules)
     held = {each.key for each in calendar.holding(rules, now_ms)}
     for rule in rules:
@@ -38,7 +37,6 @@ def listed(
 def coming_changes(
     rules: Iterable[KeptChange], now_ms: int, most: int
 ) -> Iterator[pb.ComingChange]:
-    """Write what rules by calendar change next."""
     for at_ms, begins, rule in calendar.coming(rules, now_ms, most):
         assert rule.schedule is not None
         yield pb.ComingChange(

@@ -15,15 +15,10 @@ from allocator.wire.codec.proto_types import write_fields
 from allocator.wire.settings.operator_settings import write_policy
 
 Dealt: TypeAlias = tuple[report.Report, report.Report]
-"""What each policy would give from scratch: the policy in force, and the shadow."""
 
 
 def write_shadow_report(books: FollowedBooks, ask: Ask, *, fair: bool) -> pb.GetShadowResponse:
-    """Write what is known, on any thread.
-
-    `ask`: reads from the books.
-    `fair`: also compute what each policy would give if it allocated the cluster from scratch.
-    """
+    """Write the results, on any thread; `fair`: also compare allocations from scratch."""
 
     def read() -> tuple[report.Report, PolicySpec | None, Copied | None]:
         allocator = books.allocator
@@ -33,7 +28,7 @@ def write_shadow_report(books: FollowedBooks, ask: Ask, *, fair: bool) -> pb.Get
 
     state, spec, copied = ask(read)
     reading = books.shadow.read()
-    if reading.spec != spec:  # set a moment ago: no cycle came since
+    if reading.spec != spec:  # no cycle since this shadow was set
         reading = Reading(spec, ShadowCounts(), {})
     response = pb.GetShadowResponse(
         policy=write_policy(state.policy),
@@ -54,7 +49,6 @@ def write_shadow_report(books: FollowedBooks, ask: Ask, *, fair: bool) -> pb.Get
 
 
 def _rows(books: report.Report) -> dict[int, Client]:
-    """The clients of a report by row."""
     clients, paths = books.clients, books.roles.path
     roles = clients.role.tolist()
     return {
@@ -65,7 +59,7 @@ def _rows(books: report.Report) -> dict[int, Client]:
 def _write_clients(
     response: pb.GetShadowResponse, reading: Reading, books: report.Report, dealt: Dealt | None
 ) -> None:
-    """Add the clients, also those that left, with their sums; the largest difference first."""
+    """Add the clients with their sums, including those that left; the largest difference first."""
     row_of = {client: row for row, client in _rows(books).items()}
     nothing = [(client, Sums("")) for client in row_of if client not in reading.clients]
     found = [*reading.clients.items(), *nothing]

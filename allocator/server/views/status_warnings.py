@@ -1,7 +1,7 @@
 """Current problems of the sidecar or its master, for its status.
 
 Each warning has a short name, a sentence, and the fix. The most severe comes first. Alerts watch
-the same over time; warnings need no monitoring.
+the same problems over time; warnings need no monitoring.
 """
 
 import shlex
@@ -21,10 +21,9 @@ from allocator.v1 import settings_pb2
 from allocator.v1.records_pb2 import Loops
 
 NAME_MAX = 80
-"""Characters of a framework's name in a warning."""
 
 SILENCE_S = 60.0
-"""A master that is silent for longer gets a warning."""
+"""Time without a message of the master after which a warning appears."""
 
 
 def of_config(config: Config) -> Iterator[pb.StatusWarning]:
@@ -35,12 +34,7 @@ def of_config(config: Config) -> Iterator[pb.StatusWarning]:
 
 
 def of_books(books: FollowedBooks, state: Report) -> Iterator[pb.StatusWarning]:
-    """Warn of problems with the session, the policy, the loops, the journal and the books.
-
-    On the thread that owns the books.
-
-    `state`: of this moment.
-    """
+    """Warn of the session, policy, loops, journal and books; on the thread that owns the books."""
     yield from _following(books)
     yield from _loops(books.figures.loops)
     yield from _session(books)
@@ -57,20 +51,20 @@ def of_books(books: FollowedBooks, state: Report) -> Iterator[pb.StatusWarning]:
         yield pb.StatusWarning(
             what="policy failed",
             text=f"the policy {name} failed, so DRF decided the last cycle: {last.policy_error}",
-            mend="mend the policy, or set another: mesos-allocator policy set",
+            mend="fix the policy, or set another: mesos-allocator policy set",
         )
     for name, why in (*failures(), *books.figures.failures.items()):
         yield pb.StatusWarning(
             what="thread failed",
-            text=f"what the thread {name!r} does stands still now and then: {why}",
-            mend="it begins again by itself; the log has the whole error, please report it",
+            text=f"the thread {name!r} failed, and pauses before each retry: {why}",
+            mend="it restarts by itself; the log has the complete error, please report it",
         )
     if books.figures.HasField("journal") and not books.figures.journal.on:
         why_off = books.figures.journal.failure or "the reason is in the log"
         yield pb.StatusWarning(
             what="journal off",
-            text=f"decisions go on, and are not recorded: {why_off}",
-            mend="it is tried again within a minute",
+            text=f"decisions continue, but are not recorded: {why_off}",
+            mend="it is retried within a minute",
         )
     overdue = state.overdue
     if overdue.nothing:
@@ -103,7 +97,6 @@ def of_books(books: FollowedBooks, state: Report) -> Iterator[pb.StatusWarning]:
 
 
 def _asked(state: Report) -> Iterator[pb.StatusWarning]:
-    """Warn of frameworks that are asked to leave agents."""
     if state.asked:
         more = f"; and {len(state.asked) - 1} more are asked" if len(state.asked) > 1 else ""
         yield pb.StatusWarning(
@@ -114,7 +107,6 @@ def _asked(state: Report) -> Iterator[pb.StatusWarning]:
 
 
 def _gangs(gangs: GangCounts) -> Iterator[pb.StatusWarning]:
-    """Say how many gangs never fit."""
     if gangs.too_large:
         yield pb.StatusWarning(
             what="gang too large",
@@ -126,7 +118,6 @@ def _gangs(gangs: GangCounts) -> Iterator[pb.StatusWarning]:
 
 
 def _set_aside(aside: AsideCounts) -> Iterator[pb.StatusWarning]:
-    """Warn of input that is set aside."""
     if not aside.example:
         return
     of = "framework" if aside.frameworks else "agent"
@@ -142,7 +133,6 @@ def _set_aside(aside: AsideCounts) -> Iterator[pb.StatusWarning]:
 
 
 def _unfit(unfit: UnfitCounts) -> Iterator[pb.StatusWarning]:
-    """Warn of frameworks that ask for resources that no agent has."""
     if not unfit.frameworks:
         return
     name = harmless(unfit.example, NAME_MAX)
@@ -162,8 +152,7 @@ def of_settings(
 ) -> Iterator[pb.StatusWarning]:
     """Warn of probable mistakes in rules, and of settings that cannot be saved.
 
-    `settings`: the rules in force. `state_problem`: why operators' settings cannot be saved; empty
-        if they can.
+    `state_problem`: why operators' settings cannot be saved; empty if they can.
     """
     if state_problem:
         yield pb.StatusWarning(
@@ -183,7 +172,7 @@ def of_settings(
 
 
 NAMED_MAX = 3
-"""Rules that are named in one warning; the others are counted."""
+"""Maximum number of rules named in one warning; the others are counted."""
 
 
 def of_names(cluster: Cluster) -> Iterator[pb.StatusWarning]:
@@ -246,13 +235,13 @@ def _following(books: FollowedBooks) -> Iterator[pb.StatusWarning]:
         yield pb.StatusWarning(
             what="not current" if books.lag.connected else "not connected",
             text=f"{why}; all of this is older",
-            mend="see the log here, and whether a sidecar runs there; it is called again by itself",
+            mend="check the log here, and whether a sidecar runs there; the call is retried",
         )
     elif not books.is_current:
         yield pb.StatusWarning(
             what="not current",
             text=f"{why}; all of this is older",
-            mend="see its log; the books follow again by themselves",
+            mend="check its log; the books resume following by themselves",
         )
     if books.lag.differences:
         yield pb.StatusWarning(

@@ -1,4 +1,4 @@
-"""Read-only questions about the sidecar, answered from the observer's books.
+"""Read-only queries about the sidecar, answered from the observer's books.
 
 The operators' service and the status page share them.
 """
@@ -56,7 +56,6 @@ from allocator.wire.settings.operator_settings import write_change, write_policy
 from allocator.wire.settings.overlay import KeptChange
 
 NAMES_MAX = 500
-"""More is not readable, and an answer stays small."""
 
 
 def _frameworks(allocator: Allocator) -> list[str]:
@@ -88,21 +87,21 @@ _OF: dict[str, Callable[[Allocator], Iterable[str]]] = {
 CYCLES_MAX = 256
 
 EXPLAIN_S = 3.0
-"""An explanation ends after this time with what was found: others wait for their turn."""
+"""Maximum time for an explanation, which then has the results so far, because other queries
+wait."""
 
 NAME_SHOWN = 200
-"""Characters of a name that does not exist, which may be as long as a message."""
+"""Maximum number of characters of an unknown name in an error; it may be as long as a message."""
 
 SUBJECTS = ("framework", "role", "agent")
 
 COMING_MAX = 20
-"""Changes by the calendar that `settings show` lists."""
+"""Maximum number of changes by the calendar that `settings show` lists."""
 
 COMING_IN_STATUS = 3
 
 
 def _asked_for(request: explain_pb2.ExplainRequest) -> tuple[str, str]:
-    """Return the kind and the name of the object to explain."""
     named = [(kind, getattr(request, kind)) for kind in SUBJECTS if getattr(request, kind)]
     if len(named) != 1:
         text = f"{' and '.join(kind for kind, _ in named) or 'nothing'} is given"
@@ -113,7 +112,7 @@ def _asked_for(request: explain_pb2.ExplainRequest) -> tuple[str, str]:
 
 
 def _unknown(error: UnknownSubjectError, *, in_session: bool) -> str:
-    """Report that the name is unknown, with similar names; on any thread."""
+    """Return the error for an unknown name, with similar names; on any thread."""
     near = "; no master has a session with this sidecar, its module decides meanwhile"
     if in_session:
         near = suggestions(error.name, error.known)
@@ -122,13 +121,13 @@ def _unknown(error: UnknownSubjectError, *, in_session: bool) -> str:
 
 
 class RejectedError(ValueError):
-    """An invalid question: the field, and valid values."""
+    """An invalid query: the field, and valid values."""
 
 
 class Views:
     """Operators' views; each method reads the books and computes its answer when it is called.
 
-    Those that take a request answer the RPC of that request, and raise a `RejectedError` if it
+    Methods that take a request answer the RPC of that request, and raise a `RejectedError` if it
     names something unknown.
     """
 
@@ -139,7 +138,6 @@ class Views:
         keeper: UsageKeeper,
         demand: DemandWatch | None = None,
     ) -> None:
-        """Use these books, operators' settings, usage, and unmet demand."""
         self.books = books
         self.operators = operators
         self.keeper = keeper
@@ -161,7 +159,6 @@ class Views:
         return status
 
     def settings(self, ask: Ask, *, every: bool) -> list[settings_pb2.Setting]:
-        """List the settings in force and their sources; or only rules and operators' settings."""
         return shown_settings(ask(self.read_settings), every=every)
 
     def read_settings(self) -> "ReadSettings":
@@ -175,10 +172,7 @@ class Views:
     def shares(
         self, ask: Ask, request: pb.GetSharesRequest, *, scored: bool = True
     ) -> pb.GetSharesResponse:
-        """Report shares.
-
-        `scored`: include the scores of the policy in force.
-        """
+        """Report shares; `scored`: include the scores of the policy in force."""
 
         def read() -> tuple[report.Report, Floats, Copied | None]:
             allocator = self.books.allocator
@@ -186,7 +180,7 @@ class Views:
             score = np.full(len(client_rows), np.nan)
             if scored:
                 score = allocator.scores()[client_rows]
-            # All from the same moment, so that the clients agree.
+            # Copy at the same moment, so that the clients are the same.
             copied = allocator.copied() if request.fair or request.newcomer_role else None
             return report.read(allocator), score, copied
 
@@ -239,21 +233,16 @@ class Views:
         return explain.explain(picture, kind, name, told, goes_on)
 
     def planned(self, changes: Sequence[KeptChange], *, prune: bool) -> Applied:
-        """Compute the settings after several changes; between two records.
-
-        Raises EventError if one of them is not possible.
-        """
+        """Compute the settings after several changes; between two records. Raises EventError."""
         mine, base = self.operators, Base.of(self.operators.loaded.config)
         now, limits, now_ms = self.books.allocator.settings, self.books.session_limits, self.now_ms
         return applied(changes, now, base, mine.overlay, limits, now_ms=now_ms, by="", prune=prune)
 
     @property
     def now_ms(self) -> int:
-        """The time of the calendar."""
         return self._clock.now_ms()
 
     def snapshot(self, ask: Ask, *, pseudonyms: bool) -> Iterator[bytes]:
-        """Write the whole current state."""
         books = self.books
         try:
             start, copied = ask(books.whole)
@@ -274,7 +263,6 @@ class Views:
         return pb.ListNamesResponse(names=islice(fitting, NAMES_MAX))
 
     def agents(self, ask: Ask, request: pb.ListAgentsRequest) -> pb.ListAgentsResponse:
-        """List agents, and the rules that drain them."""
         allocator = self.books.allocator
         with self._rejecting():
             found = ask(lambda: lists.agents.candidates(allocator, request))
@@ -292,7 +280,6 @@ class Views:
             return lists.frameworks.write(copied, request)
 
     def budget_uses(self) -> list[explain_pb2.BudgetUse]:
-        """What is left of each budget; on the books' thread."""
         state = self.books.allocator.state
         return [write_use(row, state.now_ms) for row in budget_rows(state)]
 
@@ -303,7 +290,6 @@ class Views:
 
     @contextmanager
     def _rejecting(self) -> Iterator[None]:
-        """Reject a question about something unknown."""
         try:
             yield
         except lists.UnknownWordError as error:
@@ -323,12 +309,10 @@ class Views:
         return pb.ListSettingsResponse(settings=settings, coming=self.coming(COMING_MAX))
 
     def coming(self, most: int) -> Iterator[settings_pb2.ComingChange]:
-        """List what rules by calendar change next."""
         return schedules.coming_changes(self.operators.scheduled, self.now_ms, most)
 
     def schedules(self, ask: Ask, _: pb.ListSchedulesRequest) -> pb.ListSchedulesResponse:
-        """List all rules by calendar."""
-        ask(lambda: None)  # what was set before the question is known
+        ask(lambda: None)  # so that changes before the query are included
         mine = self.operators
         found = schedules.listed(mine.loaded, mine.overlay, mine.scheduled, self.now_ms)
         response = pb.ListSchedulesResponse(schedules=found)
@@ -339,7 +323,6 @@ class Views:
         return response
 
     def history(self, ask: Ask, request: pb.ListHistoryRequest) -> pb.ListHistoryResponse:
-        """List recent changes, the latest first."""
         known = ask(lambda: self.operators.history)[::-1]
         shown = known[: request.limit or None]
         changes = (
@@ -358,7 +341,6 @@ class Views:
         return write_shadow_report(self.books, ask, fair=request.fair)
 
     def usage(self, ask: Ask, request: pb.GetUsageRequest) -> pb.GetUsageResponse:
-        """Report usage over time."""
         ask(lambda: None)  # the requested moment is in the account
         try:
             return self.keeper.answer(request)
@@ -368,14 +350,12 @@ class Views:
             return pb.GetUsageResponse(problem=reason(error))
 
     def policy(self, ask: Ask, _: pb.GetPolicyRequest) -> pb.GetPolicyResponse:
-        """Report the policy in force, and the available ones."""
         policy = ask(lambda: write_policy(self.books.allocator.settings.policy))
         return pb.GetPolicyResponse(policy=policy, policies=POLICIES, selections=SELECTIONS)
 
     def _newcomer(
         self, request: pb.GetSharesRequest, state: report.Report, copied: Copied
     ) -> float:
-        """Compute what a hypothetical framework would get."""
         try:
             demand = proto_types.read_quantities(request.newcomer_demand)
         except WireError as error:
@@ -402,10 +382,9 @@ VIEWS: Mapping[str, Callable[[Views, Ask, Any], Message]] = {
     "ListSchedules": Views.schedules,
     "ListSettings": Views.every_setting,
 }
-"""What answers an RPC that changes nothing."""
 
 ReadSettings: TypeAlias = tuple[Cluster, list[tuple[settings_pb2.Setting, OperatorChange | None]]]
-"""The cluster, and a row for each setting; with the rule if it is one."""
+"""The cluster, and a row for each setting; for rules, also the rule."""
 
 
 def shown_settings(read: ReadSettings, *, every: bool) -> list[settings_pb2.Setting]:
@@ -453,7 +432,7 @@ def _status(books: FollowedBooks) -> pb.GetStatusResponse:
         response.followed.lag_s = lag.behind_s
     columns = zip(state.resources, state.total, state.held, state.offered, strict=True)
     for name, total, held, offered in columns:
-        if not (total or held):  # named by a rule alone, or gone with its agents
+        if not (total or held):  # only a rule names it, or its agents have left
             continue
         response.resources.add(name=name, total=int(total), held=int(held), offered=int(offered))
     session = books.session

@@ -1,4 +1,1 @@
-"""HTTP: one small listener, the probes, and the status page.
-
-Begin with `http`.
-"""
+"""HTTP: one small listener, the probes, and the status page. Start with `http`."""

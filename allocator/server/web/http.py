@@ -1,12 +1,12 @@
-"""One small HTTP listener: uvicorn serves, Starlette finds who answers.
+"""A small HTTP listener; uvicorn serves, Starlette routes.
 
-It is read-only. It holds few requests at a time, and none for long: a client that drips bytes or
-sends too many is cut off, and idle connections do not keep others away. A request that is not
-answered in time gets a 503.
+It is read-only. The number and the duration of requests are bounded: connections that send slowly,
+or too much, are closed; idle connections do not block others. A request that is not answered in
+time gets a 503.
 
-It accepts known Host headers only (DNS rebinding): a page on the internet can resolve its own name
-to this machine once a browser has loaded it, and then request anything; its name stands in `Host`.
-Addresses, and names that cannot be registered there, are accepted, so scrapers that use one work.
+Only known Host headers are accepted, against DNS rebinding: a web page could resolve its own name
+to this machine and then send requests, with its name in `Host`. Addresses, and names that cannot be
+registered on the internet, are always accepted, so scrapers that use these work.
 """
 
 import asyncio
@@ -40,17 +40,13 @@ from allocator.server.config.checks import ANY_NAME
 from allocator.server.system.addresses import is_loopback
 
 SHOWN = 100
-"""Characters of a name that is refused."""
 
 
 class KnownHosts:
-    """Answers only requests for our own names."""
+    """Answers only requests for known host names."""
 
     def __init__(self, app: ASGIApp, names: Iterable[str]) -> None:
-        """Wrap an application.
-
-        `names`: names of ours, beside addresses, names without a dot, and that of this machine.
-        """
+        """`names`: known names, beside addresses, names without a dot, and this machine's name."""
         self._app = app
         self._names = {_plain(each) for each in (*names, socket.gethostname())}
 
@@ -64,14 +60,13 @@ class KnownHosts:
         await PlainTextResponse(text, 403)(scope, receive, send)
 
     def knows(self, host: str) -> bool:
-        """Whether a request for this host is for us; browsers always name a host."""
+        """Whether a request for this host is accepted; browsers always name a host."""
         name = _plain(host)
         known = ANY_NAME in self._names or name in self._names
         return known or "." not in name.strip("[]") or is_loopback(host) or _is_address(host)
 
 
 def host_of(headers: Headers) -> str:
-    """The host named by a request, without the port."""
     given = headers.get("host", "")
     host, _, port = given.rpartition(":")
     return host if host and port.isdecimal() else given
@@ -90,19 +85,17 @@ def _is_address(host: str) -> bool:
 
 
 Check = Callable[[], str]
-"""Returns the problem; empty if there is none."""
 
 _log = structlog.get_logger()
 
 
 def nothing_wrong() -> str:
-    """Report no problem."""
     return ""
 
 
 def probe_routes(registry: CollectorRegistry, healthy: Check, ready: Check) -> list[Route]:
-    """Give who answers; `healthy` and `ready` say what is wrong."""
-    turn = threading.Lock()  # one at a time: so that many scrapes hold nothing up
+    """Return the routes for probes and metrics; `healthy`, `ready`: return the problem."""
+    turn = threading.Lock()  # one at a time, so that many scrapes block nothing else
 
     def metrics(request: Request) -> Response:
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
@@ -127,41 +120,38 @@ def _checked(check: Check) -> Response:
 
 
 PROBES = ("/healthz", "/readyz")
-"""Paths that have room of their own: who asks for them ends the process if it hears nothing."""
+"""Paths with their own places: the process is ended if probes get no answer."""
 
 SCRAPED = "/metrics"
-"""This one has, too: alerts come from it."""
+"""A path with its own places, because alerts depend on it."""
 
 PROBES_MAX = 16
 SCRAPES_MAX = 4
 OTHERS_MAX = 16
-"""Requests at a time for these paths, for /metrics, and for all others; further ones get a 503.
-
-But a scrape first evicts the oldest one whose peer does not read its answer: a slow reader must not
-blind the alerts.
-"""
+"""Maximum number of concurrent requests for probes, for metrics, and for all other paths; further
+ones get a 503. A scrape, however, replaces the oldest one whose answer is not being read, so that
+slow readers do not block alerts."""
 
 SILENT_MAX = 32
-"""Connections without a whole request; a further one evicts the oldest."""
+"""Maximum number of connections without a complete request; a further one replaces the oldest."""
 
 REQUEST_TIMEOUT_S = 10.0
 """Maximum lifetime of a connection, which serves one request."""
 
 ANSWER_TIMEOUT_S = 8.0
-"""A request that has no answer after this time gets a 503; the rest of the time is for sending."""
+"""Time after which a request gets a 503; the rest of the lifetime is for sending."""
 
 HEAD_BYTES_MAX = 16 * 1024
-"""A request's first line and headers."""
 
 AGAIN_S = 60.0
-"""A shortage is logged again after this time."""
+"""Time after which a shortage is logged again."""
 
 _SHORT = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 _GZIP_BYTES_MIN = 1024
 
 _HEADERS = (
-    # One request each: so the time of a connection bounds that of a request.
+    # One request per connection, so that the connection's lifetime bounds the request's.
     ("Connection", "close"),
     ("Cache-Control", "no-store"),
     ("X-Content-Type-Options", "nosniff"),
@@ -180,12 +170,7 @@ class HttpServer:
         routes: Iterable[BaseRoute],
         names: Iterable[str] = (),
     ) -> None:
-        """Serve on threads of its own.
-
-        `listener`: listens already.
-        `routes`: who answers which path.
-        `names`: accepted Host names, beside those that cannot be registered.
-        """
+        """Serve a socket that listens already; `names`: as for `KnownHosts`."""
         app = Starlette(
             routes=list(routes),
             middleware=[
@@ -203,14 +188,13 @@ class HttpServer:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop listening; requests in progress get a moment to finish."""
         self._server.should_exit = True
         self._thread.join()
         self._socket.close()
 
 
 def _load_ahead() -> None:
-    """Import what anyio would import with the first request, when no descriptor may be left."""
+    """Import now what anyio would import with the first request, when no descriptor may be left."""
     for name in dir(anyio):
         getattr(anyio, name)
     import_module("anyio._backends._asyncio")
@@ -224,7 +208,7 @@ def _settings(app: Starlette) -> uvicorn.Config:
         loop="asyncio",
         lifespan="off",
         interface="asgi3",
-        # Its own records take the form of all others; what peers do wrong is none of them.
+        # Use our log format, and do not log peers' errors.
         log_config=None,
         log_level="error",
         access_log=False,
@@ -242,7 +226,6 @@ class _Server(uvicorn.Server):
     _told_s = -AGAIN_S
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Take care of what the event loop cannot do."""
         asyncio.get_running_loop().set_exception_handler(self._failed)
         await super().startup(sockets)
 
@@ -262,9 +245,9 @@ class _Server(uvicorn.Server):
 class _Crowd:
     """The connections of one listener.
 
-    `silent`: those without a whole request, the oldest first.
-    `probes`, `scrapes`, `others`: those with one, until their peer has taken the last byte; the
-        oldest first. Of each, whether its answer has begun.
+    `silent`: those without a complete request, the oldest first.
+    `probes`, `scrapes`, `others`: those with a request, until their peer has received the last
+        byte, the oldest first; with whether their answer has begun.
     """
 
     def __init__(self) -> None:
@@ -274,7 +257,7 @@ class _Crowd:
         self.others: dict[asyncio.Transport, bool] = {}
 
     def place_for(self, path: str) -> dict[asyncio.Transport, bool] | None:
-        """The group of requests with room for one more for this path; None if it is full."""
+        """Return the group of requests with room for one more for this path; None if it is full."""
         if path in PROBES:
             return self.probes if len(self.probes) < PROBES_MAX else None
         if path != SCRAPED:
@@ -290,7 +273,7 @@ class _Crowd:
 
 
 class _Brief(H11Protocol):
-    """A connection that ends when its time is up."""
+    """A connection with a limited lifetime."""
 
     _crowd: ClassVar[_Crowd]
     _deadline: asyncio.TimerHandle
@@ -323,7 +306,7 @@ class _Brief(H11Protocol):
         super().connection_lost(exc)
 
     def _leave_place(self, _: object = None) -> None:
-        """Make room for another request once neither the connection nor the work is left."""
+        """Release the place once both the connection and the work have ended."""
         self._users -= 1
         if self._place is not None and not self._users:
             self._place.pop(self.transport, None)
@@ -349,7 +332,7 @@ class _Brief(H11Protocol):
         await asyncio.wait({work}, timeout=ANSWER_TIMEOUT_S)
         if not work.done() and place.get(self.transport) is False:
             late = True
-            # From now on its peer does not wait for it: a failure is logged.
+            # The peer gets no answer from it any more, so log a failure.
             work.add_done_callback(_log_failure)
             await busy(f"no answer within {ANSWER_TIMEOUT_S:g} s")(scope, receive, send)
             return
@@ -362,7 +345,7 @@ def _log_failure(work: asyncio.Future[None]) -> None:
 
 
 def busy(why: str) -> Response:
-    """A 503: the request is not answered now, and may be retried."""
+    """Return a 503: the request is not answered now, and may be retried."""
     response = plain_text(503, f"{why}; ask again in a moment\n")
     response.headers["Retry-After"] = "1"
     return response
@@ -376,5 +359,4 @@ def is_from_here(request: Request) -> bool:
 
 
 def plain_text(status: int, text: str) -> Response:
-    """An answer for people and programs alike."""
     return PlainTextResponse(text, status)

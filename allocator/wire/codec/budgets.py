@@ -1,4 +1,4 @@
-"""What is left of budgets, as messages have it."""
+"""Writes the use of a budget as a message."""
 
 from allocator.core import HOUR_MS, BudgetRow
 from allocator.v1.explain_pb2 import BudgetUse
@@ -7,7 +7,7 @@ from allocator.wire.codec.proto_types import write_quantities
 
 
 def write_use(row: BudgetRow, now_ms: int) -> BudgetUse:
-    """Write what is left of a budget; `now_ms` is on the session's clock."""
+    """`now_ms` is on the session's clock."""
     rule, spent = row.rule, row.spent
     granted, over = spent.granted(rule), bool(spent.used_up(rule))
     used = {name: spent.used.get(name, 0) for name in granted}

@@ -1,8 +1,8 @@
 """Converts protobuf messages to the core's events.
 
 Every invalid value raises a `WireError` that names the field, the value and what would be valid.
-Lengths of columns, ranges and duplicates are checked here and nowhere else. Only the core can check
-whether a handle is bound, and whether the books are consistent.
+Lengths of columns, ranges and duplicates are checked only here. Only the core can check whether a
+handle is bound, and whether the books stay consistent.
 """
 
 from collections.abc import Callable, Sequence
@@ -69,7 +69,7 @@ def _read_role(message: types.Role) -> tuple[int, str]:
 def _fields(
     event: Callable[..., Any], **readers: Callable[[Any, str], Any]
 ) -> Callable[[Any], Any]:
-    """Make a reader of events with the message's field names; `readers` get value and name."""
+    """Make a reader of events with the message's field names; `readers` take value and name."""
 
     def read(message: Any) -> Any:  # noqa: ANN401
         return event(**{name: of(getattr(message, name), name) for name, of in readers.items()})
@@ -198,7 +198,6 @@ def _read_exclusions(message: pb.Exclusions) -> Exclude:
 
 
 def read_filters(message: pb.OfferFilters) -> AddFilters:
-    """Read filters in force."""
     refused = part(message.refused, proto_types.read_holdings, "refused")
     rows = len(refused.framework)
     validation.same_length(len(message.expires_ms), rows, "expires_ms", "refused.framework")
@@ -244,7 +243,6 @@ def _read_inverse_offer(message: pb.InverseOfferUpdate) -> InverseOffer:
 
 
 def read_outcomes(message: pb.Outcomes) -> Outcomes:
-    """Read the outcomes of consecutive decisions."""
     reason = validation.integers(message.reason, 1, len(Reason), "reason")
     validation.integer(message.first_decision, 1, NUMBER_MAX, "first_decision")
     validation.distinct(message.kind, "kind")
@@ -287,7 +285,6 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "pause": _fields(SetPaused, paused=_as_it_is),
     "outcomes": read_outcomes,
 }
-"""The reader of each kind of event, by field name."""
 
 LIST_READERS: dict[str, Callable[[Any], Any]] = {"add_agent": _read_add_agents}
-"""Readers of lists of events of one kind, if that is cheaper than reading each event."""
+"""Readers of several events of one kind at once, where that is cheaper than one by one."""

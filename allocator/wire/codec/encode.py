@@ -1,7 +1,7 @@
 """Converts the core's decisions to the answer.
 
-An answer larger than the module accepts is split into parts. The size of each row is computed in
-advance, so that no part has to be written twice.
+An answer larger than the module accepts is split into parts. Row sizes are computed in advance, so
+that each part is written once.
 """
 
 from bisect import bisect_right
@@ -17,15 +17,14 @@ BYTES_MAX = 4 * 2**20
 """Maximum message size for a module that does not state one: gRPC's default."""
 
 BYTES_LEAST = 64 * 2**10
-"""Smallest maximum that a module may state: enough for a decision about thousands of kinds."""
+"""Smallest limit that a module may state: enough for a decision about thousands of kinds."""
 
 _FRAME_BYTES = 128
-"""Size of a part without its groups."""
 _GROUP_BYTES = 64
-"""Size of a group without its kinds and rows: tags and lengths of six fields."""
+"""Upper bound of the size of a group without its kinds and rows: tags and lengths of six fields."""
 
 GANG_DECISIONS_MAX = 8192
-"""Most decisions that the module offers together, see `Gangs` in the protocol."""
+"""Maximum number of decisions that the module offers together, see `Gangs` in the protocol."""
 
 
 def write_decisions(
@@ -53,7 +52,6 @@ def write_decisions(
         # Reclaims are few, so they fit in the spare eighth.
         parts[-1].reclaims.framework.extend(reclaims.framework.tolist())
         parts[-1].reclaims.agent.extend(reclaims.agent.tolist())
-    # All parts answer one batch; all but the last say that more parts follow.
     parts[-1].first_decision = first
     parts[-1].holds_back = decisions.holds_back
     for part in parts:
@@ -63,9 +61,10 @@ def write_decisions(
 
 
 def _write_gangs(decisions: Decisions, parts: list[pb.DecisionBatch]) -> None:
-    """Say which decisions are offered together.
+    """Write which decisions are offered together.
 
-    A gang whose decisions are in two parts, or too many, is left out: they are offered one by one.
+    A gang with too many decisions, or with decisions in two parts, is left out: the module then
+    offers its decisions separately.
     """
     begins = [part.first_decision - decisions.first_decision for part in parts]
     for first, count in decisions.gangs:
@@ -77,7 +76,7 @@ def _write_gangs(decisions: Decisions, parts: list[pb.DecisionBatch]) -> None:
 
 
 def _pieces(group: Holdings, room: int) -> Iterator[tuple[Holdings, int]]:
-    """Cut a group into pieces that fit; yields each with an upper bound of its size in bytes."""
+    """Cut a group into pieces that fit; yield each with an upper bound of its size in bytes."""
     head = _GROUP_BYTES + int(_bytes_of(group.kind).sum())
     # The size of each row: its amounts and its three handles.
     size = _bytes_of(group.amount).sum(axis=1)
@@ -94,7 +93,7 @@ def _pieces(group: Holdings, room: int) -> Iterator[tuple[Holdings, int]]:
 
 
 def _bytes_of(values: Ints) -> Ints:
-    """Return the size of each number (>= 0) as a varint, in bytes."""
+    """Size of each number (>= 0) as a varint, in bytes."""
     size = np.ones(values.shape, np.int64)
     for bits in range(7, 63, 7):
         size += values >= 1 << bits

@@ -17,7 +17,6 @@ ENDS: Mapping[int, str] = {
     for name, number in pb.SessionEnd.items()
     if number
 }
-"""Names of the ways in which sessions end, by number."""
 
 _OUTCOMES: Mapping[int, str] = {each.value: each.name.lower() for each in Reason}
 
@@ -26,23 +25,19 @@ _OUTCOMES: Mapping[int, str] = {each.value: each.name.lower() for each in Reason
 class ModuleFigures:
     """A module's state; totals count from when its master began to lead.
 
-    `cycles`, `fallback_cycles`, `fallback_offers`: number of cycles; of cycles that the module
-        decided itself; and of offers in these.
+    `cycles`, `fallback_cycles`, `fallback_offers`: all cycles; those that the module decided
+        itself; the offers in these.
     `fallback_since_ms`, `fallback_until_ms`: the last time span in which the module decided itself,
-        by its clock; 0: never; or it still does.
-    `ends`: number of sessions and attempts that ended, by how.
-    `outcomes`: number of decisions, by reason.
-    `round_trip_p50_us`, `round_trip_p99_us`, `round_trip_max_us`: time from a batch to its answer,
-        in microseconds.
-    `set_aside`: number of inputs of frameworks and agents that the module ignored.
-    `barren_intervals`: number of consecutive intervals in which a responding sidecar did not offer
-        resources that a framework would take. `barren_turns`: number of cycles that the module
-        decided itself because of that.
+        on its clock; since 0: never; until 0: it still does.
+    `round_trip_p50_us`, `round_trip_p99_us`, `round_trip_max_us`: time from a batch to its answer.
+    `set_aside`: inputs of frameworks and agents that the module ignored.
+    `barren_intervals`: consecutive intervals in which a responding sidecar did not offer resources
+        that a framework would take. `barren_turns`: cycles that the module decided itself because
+        of that.
     `shadow`: whether Mesos's own allocator decides and the module only compares.
-    `shadow_offers`: number of offers that Mesos's allocator made during sessions, one per framework
-        and agent.
-    `shadow_same`, `shadow_other`, `shadow_none`: number of the sidecar's decisions that Mesos's
-        allocator made as well; whose agent it offered only to others; and that it did not make.
+    `shadow_offers`: offers of Mesos's allocator during sessions, one per framework and agent.
+    `shadow_same`, `shadow_other`, `shadow_none`: the sidecar's decisions that Mesos's allocator
+        made as well; those whose agent it offered only to others; those that it did not make.
     """
 
     cycles: int = 0
@@ -82,7 +77,6 @@ _NUMBERS = tuple(
 
 
 def read_figures(message: pb.ModuleFigures) -> ModuleFigures:
-    """Read a module's figures, each clamped to its bounds."""
     return ModuleFigures(
         breaker_open=message.breaker_open,
         shadow=message.shadow,
@@ -107,7 +101,7 @@ def _bounded(number: int) -> int:
 
 
 def _named(counts: Sequence[int], names: Mapping[int, str]) -> dict[str, int]:
-    """Name the counts that this version knows; a shorter list omits the others."""
+    """Name the counts that this version knows; those missing from a short list are left out."""
     return {
         names[number]: _bounded(count)
         for number, count in enumerate(counts[: max(names) + 1])

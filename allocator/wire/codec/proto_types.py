@@ -41,7 +41,6 @@ DEPTH_MAX = 2**16
 
 
 def read_kind(message: pb.Kind) -> Kind:
-    """Read a kind, without its handle."""
     if message.type not in _VALUE_TYPES:
         reject("type", f"is {message.type}; it must be one of {list(_VALUE_TYPES)}")
     if message.form not in _FORMS:
@@ -91,7 +90,7 @@ _Read = TypeVar("_Read")
 
 
 def _names(enum: Any, prefix: str) -> dict[int, str]:  # noqa: ANN401
-    """Return the names of an enum's values without their prefix; omit "unspecified"."""
+    """Names of an enum's values without their prefix, except "unspecified"."""
     return {value: name.removeprefix(prefix) for name, value in enum.items() if value}
 
 
@@ -102,7 +101,7 @@ FRAMEWORK_CAPABILITIES = _names(pb.FrameworkCapability, "FRAMEWORK_CAPABILITY_")
 def each(
     messages: Iterable[_Message], read: Callable[[_Message], _Read], field: str
 ) -> Iterator[_Read]:
-    """Read all messages of a list; an error names the index."""
+    """Read all messages of a list; errors name the index."""
     for index, message in enumerate(messages):
         try:
             yield read(message)
@@ -111,7 +110,7 @@ def each(
 
 
 def part(message: _Message, read: Callable[[_Message], _Read], field: str) -> _Read:
-    """Read a part of a message; an error names the part."""
+    """Read a part of a message; errors name the part."""
     try:
         return read(message)
     except WireError as error:
@@ -122,7 +121,6 @@ def part(message: _Message, read: Callable[[_Message], _Read], field: str) -> _R
 
 
 def read_amounts(message: pb.Amounts) -> dict[int, int]:
-    """Read amounts by kind."""
     kinds, amounts = message.kind[:], message.amount[:]
     validation.same_length(len(amounts), len(kinds), "amount", "kind")
     validation.distinct(kinds, "kind")
@@ -238,7 +236,7 @@ def _read_agent_capabilities(values: tuple[int, ...]) -> frozenset[str]:
 
 
 def read_agent_capabilities(values: Sequence[int]) -> frozenset[str]:
-    """Read an agent's capabilities, by Mesos's names; cached, because most agents have the same."""
+    """Mesos's names of an agent's capabilities; cached, because most agents have the same."""
     return _read_agent_capabilities(tuple(values[:]))
 
 
@@ -257,7 +255,6 @@ def read_attributes(messages: Iterable[pb.Attribute]) -> dict[str, str]:
 
 
 def write_attributes(attributes: Mapping[str, str]) -> list[pb.Attribute]:
-    """Write attributes, all as texts."""
     return [
         pb.Attribute(name=name, value=value, type=pb.VALUE_TYPE_TEXT)
         for name, value in attributes.items()
@@ -334,13 +331,12 @@ def write_framework(
 
 
 def read_roles(column: Sequence[int], field: str) -> tuple[int, ...]:
-    """Read a list of distinct roles."""
     validation.distinct(column, field)
     return tuple(validation.handle_list(list(column), field))
 
 
 def read_weights(messages: Iterable[pb.Weight]) -> dict[str, float]:
-    """Read weights of roles; if a role occurs several times, its last weight counts."""
+    """Read weights of roles; the last one of a role counts."""
 
     def read(message: pb.Weight) -> tuple[str, float]:
         role = validation.text(message.role, "role", empty=False)

@@ -1,11 +1,10 @@
 """Merges adjacent events of a batch before they are read.
 
-A module may report each row as an event, which costs much more to read than one event with many
-rows. Adjacent holds, transitions and releases of few rows, in any order, are therefore read
-together as `Moves`: rows of one type and the same kinds are merged by protobuf's merge of repeated
-fields, and their order is stored separately. Exclusions are merged only with each other. Adjacent
-agents with the same kinds are read together as a list. Such a *run* has the same effect on the core
-as its events one after the other.
+A module may report each row as a separate event, which costs much more to read than one event with
+many rows. Adjacent holds, transitions and releases of few rows, in any order, are therefore read
+together as `Moves`: protobuf merges the rows of one type and the same kinds, and their order is
+stored separately. Exclusions are merged only with each other. Adjacent agents with the same kinds
+are read together as a list. Such a *run* has the same effect on the core as its events one by one.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -25,13 +24,12 @@ ROWS_FEW = 16
 """Maximum number of rows of an event to be merged; larger events are cheap enough on their own."""
 
 CELLS_MAX = 2**18
-"""Maximum number of rows times kinds of a run."""
 
 
 class Run(NamedTuple):
     """Events that are read together.
 
-    `start`, `length`: their position in the batch, and their number.
+    `start`, `length`: position in the batch of the first one, and their number.
     `name`: their field; empty if none is set.
     `message`: the message of a single event, or all of them merged.
     """
@@ -50,11 +48,7 @@ _EMPTY: dict[str, Callable[[], Any]] = {
 
 
 class _Merged:
-    """Merged events of one type with the same kinds.
-
-    `kinds`: their kinds.
-    `message`: all of them, in which the kinds are repeated for each event.
-    """
+    """Merged events of one type with the same kinds; `message` repeats the kinds for each event."""
 
     def __init__(self, name: str, kinds: list[int]) -> None:
         self.name = name
@@ -74,7 +68,6 @@ class _Merged:
         self._rows = 0
 
     def table(self) -> types.Holdings:
-        """Return the holdings of all merged events."""
         table: types.Holdings = self.message.released if self.name == "release" else self.message
         return table
 
@@ -95,11 +88,9 @@ class MoveRun:
     """Adjacent holds, transitions and releases of few rows.
 
     `start`: position of the first event in the batch.
-    `names`: the fields of the events.
     """
 
     def __init__(self, start: int) -> None:
-        """Start an empty run."""
         self.start = start
         self.names: list[str] = []
         self._first: Any = None
@@ -115,7 +106,6 @@ class MoveRun:
 
     @classmethod
     def of(cls, start: int, event: pb.Event) -> "MoveRun":
-        """Make a run of one event."""
         run, name = cls(start), event.WhichOneof("event") or ""
         run.add(name, getattr(event, name))
         return run
@@ -124,7 +114,7 @@ class MoveRun:
         return len(self.names)
 
     def add(self, name: str, message: Any) -> bool:  # noqa: ANN401
-        """Add an event; False: it does not belong to this run, or there is no room."""
+        """Add an event; False if it does not belong to this run, or there is no room."""
         which = self._latest.get(name)
         if which is None:
             return False
@@ -151,7 +141,7 @@ class MoveRun:
         return True
 
     def _of_kinds(self, name: str, kinds: list[int], rows: int) -> int:
-        """Return the message to merge an event into; -1: the run would become too large."""
+        """Return the message to merge an event into; -1 if the run would become too large."""
         key = name, tuple(kinds)
         which = self._which.get(key)
         if which is None:
@@ -164,7 +154,6 @@ class MoveRun:
         return which
 
     def closed(self) -> "Run | MoveRun":
-        """Return the run; a single row as a plain event."""
         if len(self.names) == 1 and self._rows <= 1:
             return Run(self.start, 1, self.names[0], self._first)
         return self
@@ -179,7 +168,7 @@ class MoveRun:
             np.repeat(each, self._sizes) for each in (self._into, np.arange(len(self.names)))
         )
         count = len(event)
-        # First what all events have, then what only releases have.
+        # First the columns of all events, then those of releases.
         what, refuse_ms = np.empty(count, np.int64), np.full(count, -1, np.int64)
         allocated = np.zeros(count, np.bool_)
         who = np.empty((3, count), np.int64)
@@ -273,7 +262,6 @@ _LAID_TOGETHER: dict[str, type[MoveRun | _Alike]] = {
 
 
 def runs(events: Iterable[Any]) -> Iterator[Run | MoveRun]:
-    """Divide the events of a batch into runs, in order."""
     run: MoveRun | _Alike | None = None
     for index, event in enumerate(events):
         name = event.WhichOneof("event") or ""
@@ -283,7 +271,7 @@ def runs(events: Iterable[Any]) -> Iterator[Run | MoveRun]:
                 continue
             yield run.closed()
             run = None
-        # The event does not fit: make it a run of its own, or the first one of another run.
+        # The event does not fit: start another run with it, or make it a separate run.
         begun = _LAID_TOGETHER[name](index) if name in _LAID_TOGETHER else None
         if begun is not None and begun.add(name, message):
             run = begun

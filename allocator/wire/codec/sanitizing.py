@@ -1,10 +1,9 @@
-"""Repairs invalid values that only inform, so that they never end a session.
+"""Repairs invalid values that no decision depends on, so that they never end a session.
 
-If a decision or the books depend on a value, an invalid one is an error: guessing would be worse
-than a new session. Values that are only shown, or not used yet, and a framework's own texts, which
-the master cannot correct, are replaced by the nearest valid value. `DESIGN.md` says which fields
-are which. The readers stay strict: an event that they or the core reject is repaired and read
-again; a snapshot is repaired before it is read.
+An invalid value that a decision or the books depend on is an error: a new session is better than a
+guess. Values that are only shown, or not used yet, and a framework's own texts, which the master
+cannot correct, are replaced by the nearest valid value. Readers stay strict: an event that a reader
+or the core rejects is repaired and read again; a snapshot is repaired before it is read.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,11 +21,10 @@ from allocator.wire.codec.proto_types import (
 from allocator.wire.codec.validation import TEXT_LENGTH_MAX, TIME_MAX_MS, WireError
 
 Told: TypeAlias = tuple[str, str, Aside]
-"""``framework`` or ``agent``; its id; and its input that was set aside."""
 
 
 def set_aside_of(allocator: Allocator, name: str, message: Any) -> Told | None:  # noqa: ANN401
-    """Return the set-aside input of the event's framework or agent; None if there is none."""
+    """Return the set-aside input of the event's framework or agent, if any."""
     state = allocator.state
     if not (state.frameworks.aside or state.agents.aside):
         return None
@@ -42,12 +40,7 @@ def set_aside_of(allocator: Allocator, name: str, message: Any) -> Told | None: 
 
 
 class Mark(NamedTuple):
-    """A repair.
-
-    `field`: one of `FIELDS`.
-    `text`: what was wrong with the value, and what replaces it.
-    `reason`: why the value is set aside, as in the protocol.
-    """
+    """A repair; `text`: what was wrong with the value, and what replaces it."""
 
     field: str
     text: str
@@ -83,20 +76,16 @@ FIELDS = (
     "inverse_offer.status",
     "inverse_offer.refuse_ms",
 )
-"""Every field that may be repaired."""
 
 _OURS = "allocator."
-"""Prefix of labels that are for the allocator."""
 
 _TOLD_AS = {"minimum": "offer_filters", "requests": "request"}
 """Mesos's names of fields that have other names here."""
 
 _SHOWN = 80
-"""Maximum number of characters of a path in a report."""
 
 
 def mend_hello(message: pb.Hello) -> Marks:
-    """Repair a caller's texts, in place."""
     marks: Marks = []
     for name in ("mesos_version", "master_id", "module_version"):
         _cut(message, name, "hello", marks)
@@ -118,7 +107,7 @@ def mend_snapshot(message: pb.SnapshotChunk, role_depth: int) -> Marks:
 
 
 def mend_event(name: str, message: Any, role_depth: int) -> Marks:  # noqa: ANN401
-    """Repair one event, given its field name, in place; roles as in a snapshot."""
+    """Repair one event in place; `name`: its field; `role_depth`: as for a snapshot."""
     marks: Marks = []
     if name == "define":
         _mend_bindings(message, role_depth, marks)
@@ -130,10 +119,9 @@ def mend_event(name: str, message: Any, role_depth: int) -> Marks:  # noqa: ANN4
 
 
 def bare(name: str, message: Any, error: Exception) -> bool:  # noqa: ANN401
-    """Remove the sender's own statements from an event, in place; returns whether it had any.
+    """Remove the sender's own statements from an event, in place; return whether it had any.
 
-    `name`: the event's field.
-    `error`: why the event could not be accepted with them.
+    `error`: why the event was rejected with them.
     """
     dropped = [field for field in _WORDS.get(name, ()) if _is_set(message, field)]
     for field in dropped:
@@ -172,10 +160,10 @@ def _mend_bindings(
 
 
 def _mend_role(message: types.Role, depth_max: int, marks: Marks) -> None:
-    """Replace the path of a role that is too deep or too long by a valid one.
+    """Replace the path of a role that is too deep or too long.
 
     The new path is directly below the deepest ancestor for which it is valid. The role keeps its
-    handle. Invalid paths must be expected, because any framework may subscribe to any role.
+    handle. Any framework may subscribe to any role, so such paths must be expected.
     """
     path, depth = message.path, message.path.count("/") + 1
     if depth <= depth_max and len(path) <= TEXT_LENGTH_MAX:
@@ -220,10 +208,7 @@ def _mend_update_agent(message: pb.UpdateAgent, marks: Marks) -> None:
 
 
 def _mend_attributes(messages: Any, marks: Marks) -> None:  # noqa: ANN401
-    """Drop attributes without a name, which no rule can refer to; repair unknown types.
-
-    No decision depends on the type.
-    """
+    """Drop attributes without a name, which no rule can refer to; repair unknown types."""
     # Start at the end, so that removals do not shift entries that are still to be checked.
     for index in range(len(messages) - 1, -1, -1):
         message = messages[index]
@@ -267,9 +252,9 @@ def _mend_framework(message: types.Framework, marks: Marks) -> None:
 
 
 def _mend_labels(message: types.Framework, marks: Marks) -> None:
-    """Drop labels that are too long (if cut, they might mean something else) or too many.
+    """Drop labels that are too long (a cut one might mean something else) or too many.
 
-    Labels for the allocator are kept first, then others in alphabetical order.
+    The allocator's own labels are kept first, then others in alphabetical order.
     """
     for key, value in list(message.labels.items()):
         length = max(len(key), len(value))
@@ -297,7 +282,6 @@ def _mend_request(message: pb.ResourceRequest, marks: Marks) -> None:
 
 
 def _keep_readable(messages: Any, field: str, marks: Marks) -> None:  # noqa: ANN401
-    """Drop quantities that cannot be read."""
     kept, wrong = [], ""
     for message in messages:
         try:
@@ -352,7 +336,6 @@ _MENDERS: Mapping[str, _Mender] = MappingProxyType(
 
 
 def _cut(message: Any, name: str, place: str, marks: Marks) -> None:  # noqa: ANN401
-    """Cut a text that is too long."""
     value = getattr(message, name)
     if (length := len(value)) > TEXT_LENGTH_MAX:
         setattr(message, name, value[:TEXT_LENGTH_MAX])
@@ -361,7 +344,6 @@ def _cut(message: Any, name: str, place: str, marks: Marks) -> None:  # noqa: AN
 
 
 def _clamp(message: Any, name: str, least: int, place: str, marks: Marks) -> None:  # noqa: ANN401
-    """Limit a time to its range."""
     value = getattr(message, name)
     if not least <= value <= TIME_MAX_MS:
         taken = min(max(value, least), TIME_MAX_MS)

@@ -10,13 +10,12 @@ from allocator.core import AMOUNT_MAX, Bools, Ints, quoted
 from allocator.v1.session_pb2 import Error, ErrorCode
 
 TEXT_LENGTH_MAX = 64 * 1024
-"""Maximum length of an id, name, value or label, in characters."""
 
 _PREFIX = "ERROR_CODE_"
 
 
 class WireError(ValueError):
-    """A message cannot be accepted; the error ends the session.
+    """A message is rejected, which ends the session.
 
     `field`: path of the field, such as ``events[3].release.released.agent[17]``.
     `message`: the value, and what would be valid.
@@ -29,25 +28,21 @@ class WireError(ValueError):
         self.message = message
 
     def below(self, field: str) -> Self:
-        """Return the same error, with its field below `field` of a larger message."""
+        """Return the same error about a larger message, with its field below `field`."""
         path = f"{field}.{self.field}" if self.field else field
         return type(self)(self.code, path, self.message)
 
     def to_message(self, sequence: int) -> Error:
-        """Convert the error to the session's last message."""
         return Error(code=self.code, field=self.field, message=self.message, sequence=sequence)
 
 
 def reject(field: str, message: str) -> NoReturn:
-    """Raise a `WireError` about a value."""
     raise WireError(ErrorCode.ERROR_CODE_VALUE, field, message)
 
 
 def code_name(code: "ErrorCode.ValueType") -> str:
-    """Return the name of a code, as in metrics and logs.
+    """Name of a code in metrics and logs.
 
-    Examples
-    --------
     >>> code_name(ErrorCode.ERROR_CODE_SLOW_PEER)
     'slow_peer'
     """
@@ -63,10 +58,7 @@ UINT32_MAX = 2**32 - 1
 
 
 def integers(column: Sequence[int], least: int, most: int, field: str) -> Ints:
-    """Read a column of integers, which must all be from `least` to `most`.
-
-    Returns (N,).
-    """
+    """Read a column of integers, which must all be from `least` to `most`. Returns (N,)."""
     if len(column) <= _FEW:
         return np.array(_integer_list(list(column[:]), least, most, field), np.int64)
     values = np.array(column, np.int64)
@@ -94,7 +86,6 @@ def integer(value: int, least: int, most: int, field: str) -> int:
 
 
 def handle(value: int, field: str) -> int:
-    """Check the handle of an agent, a framework or a role."""
     return integer(value, 1, UINT32_MAX, field)
 
 
@@ -146,14 +137,12 @@ def text(value: str, field: str, *, empty: bool = True) -> str:
 
 
 def texts(values: Iterable[str], field: str) -> frozenset[str]:
-    """Check a list of names, none of which may be empty."""
     return frozenset(
         text(value, f"{field}[{index}]", empty=False) for index, value in enumerate(values)
     )
 
 
 def text_map(values: Mapping[str, str], field: str) -> dict[str, str]:
-    """Check the keys and values of a map."""
     return {
         text(key, f"{field} (a key)"): text(value, f"{field}[{key[:80]!r}]")
         for key, value in sorted(values.items())

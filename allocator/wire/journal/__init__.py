@@ -1,4 +1,1 @@
-"""The journal: its records, their framing in a file, and their replay.
-
-Start with `records`.
-"""
+"""The journal: its records, their framing in a file, and their replay. Start with `records`."""

@@ -1,9 +1,8 @@
 """Writes and reads a checkpoint as records of a journal.
 
-A sidecar's state can also be written to a separate file, a *snapshot*: a journal of one moment plus
-one cycle. It starts like every journal. Then comes a batch that requests a cycle over all agents,
-and a digest of the answer, so that a replay of the file verifies that the decisions are the same.
-The sidecar itself does not process that batch.
+A sidecar's state can also be written to a file of its own, a *snapshot*: the start of a journal,
+then a batch that requests a cycle over all agents, and a digest of the answer. A replay of the file
+thus verifies that the decisions are the same. The sidecar itself does not process that batch.
 """
 
 import hashlib
@@ -38,14 +37,11 @@ _LENGTH = struct.Struct("<Q")
 _PIECE = 1 << 20
 _STRETCH = 1 << 16
 _COMPRESSION = 1
-"""Low, because most bytes are zeros: a higher level takes longer and gains little."""
+"""Low, because most bytes are zeros, so that a higher level gains little."""
 
 
 class Mark(NamedTuple):
-    """Size and digest of a checkpoint; equal for equal checkpoints.
-
-    `size`: number of bytes before compression.
-    """
+    """Size (bytes before compression) and digest of a checkpoint; equal for equal checkpoints."""
 
     size: int
     digest: bytes
@@ -84,16 +80,12 @@ def _write_column(column: Column, message: journal_pb2.JournalColumn, arrays: li
 
 
 def head(start: journal_pb2.JournalRecord, kept: object) -> Iterator[journal_pb2.JournalRecord]:
-    """Yield the records that a file starts with, lazily.
-
-    `kept`: the core's state; it must not change until all records are made.
-    """
+    """Yield the first records of a file, lazily; until then `kept`, the state, must not change."""
     yield start
     yield from write_checkpoint(to_columns(kept))
 
 
 def mark(root: Column) -> Mark:
-    """Compute the mark of a checkpoint without writing it."""
     size, digest = 0, hashlib.blake2b(digest_size=16)
     for piece in _plain(root):
         size += len(piece)
@@ -102,7 +94,7 @@ def mark(root: Column) -> Mark:
 
 
 def write_checkpoint(root: Column) -> Iterator[journal_pb2.JournalRecord]:
-    """Write a checkpoint as records, lazily."""
+    """Yield a checkpoint as records, lazily."""
     size, digest = 0, hashlib.blake2b(digest_size=16)
     compressor = zlib.compressobj(_COMPRESSION)
     waiting = bytearray()
@@ -137,7 +129,6 @@ class _Plain:
         self.size = 0
 
     def fill(self, into: memoryview) -> None:
-        """Fill a buffer with the next bytes."""
         at = 0
         while at < len(into):
             if not len(self._chunk):
@@ -153,7 +144,7 @@ class _Plain:
         self.size += at
 
     def mark(self) -> Mark:
-        """Return the mark of the checkpoint, which must have been read completely."""
+        """Mark of the checkpoint, which must have been read completely."""
         if len(self._chunk) or next(self._chunks, b""):
             raise CheckpointError("the checkpoint has trailing data")
         return Mark(self.size, self._digest.digest())
@@ -179,11 +170,9 @@ def _decompress(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def read_checkpoint(pieces: Iterable[bytes], end: Mark) -> Column:
-    """Read a checkpoint.
+    """Read a checkpoint from the contents of its records.
 
-    `pieces`: the contents of its records.
-    `end`: the mark that it must have.
-    Raises CheckpointError if it is invalid, or of a later version.
+    Raises CheckpointError if it is invalid, of a later version, or its mark differs from `end`.
     """
     plain = _Plain(pieces)
     length = bytearray(_LENGTH.size)
@@ -202,7 +191,6 @@ def read_checkpoint(pieces: Iterable[bytes], end: Mark) -> Column:
             f"the checkpoint has version {message.version}; {VERSION} can be read"
         )
     root = _read_column(message.root, plain, end)
-    # Finally compare size and digest with those that were written.
     if plain.mark() != end:
         raise CheckpointError("the checkpoint is not what was written")
     return root
@@ -256,8 +244,7 @@ def write_snapshot(
 
     `start`: the record of the core's setup.
     `copied`: a copy of `Sidecar.kept`.
-    `substitute`: decides if a policy fails.
-    `pseudonyms`: whether to replace names by pseudonyms, see `allocator.core.checkpoint.renaming`.
+    `pseudonyms`: whether to replace names, see `allocator.core.checkpoint.renaming`.
     """
     settings, limits = read_start(start.start)
 
@@ -290,7 +277,6 @@ def write_snapshot(
 
 
 def _renamed(renamer: Renamer, kept: KeptState) -> KeptState:
-    """Rename the core's state, and the peers of sessions."""
     core, holder, last, sessions = kept
     peers = {number: (*rest, renamer.value(who)) for number, (*rest, who) in sessions.items()}
     return renamer.value(core), holder, last, peers

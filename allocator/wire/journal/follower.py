@@ -1,8 +1,8 @@
-"""A second sidecar that applies the records of a first one, and decides nothing itself.
+"""A second sidecar, which applies the records of a first one and decides nothing itself.
 
-In each cycle it uses the grants that the first sidecar recorded; everything else it does in the
-same way. So both have equal state after each record, byte for byte, and each answer has the
-recorded digest.
+In each cycle it uses the recorded grants instead of calling the policy; everything else is done as
+in the first sidecar. So both have equal state after each record, byte for byte, and each answer has
+the recorded digest.
 """
 
 from collections.abc import Callable
@@ -29,12 +29,10 @@ from allocator.wire.session.sidecar import Sidecar
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A difference between what was recorded and what results here.
+    """A difference between the recording and the follower's result.
 
     `record`: number of the record, counted from 1 for the sidecar's first; for a checkpoint, of the
         last record before it.
-    `session`: session of the record.
-    `reason`: the difference, as text.
     `dissent`: for a cycle that the policy decides differently here; the books stay valid. None: the
         books differ, or can no longer follow.
     """
@@ -52,9 +50,8 @@ class UndecidedError(Exception):
 class Follower:
     """A sidecar that follows the record stream of another one.
 
-    `sidecar`: None before the first checkpoint, and when the books differ from the other one's:
+    `sidecar`: None before the first checkpoint, and when the books differ from the other sidecar's;
         then the follower needs another checkpoint.
-    `verified`: number of cycles that were decided again.
     """
 
     def __init__(
@@ -67,10 +64,10 @@ class Follower:
     ) -> None:
         """Start empty.
 
-        `build_policy`: the other sidecar's registry. Policies are always built, but only asked in
+        `build_policy`: the other sidecar's registry. Policies are always built, but only decide
             cycles that are verified.
         `substitute`: decides such a cycle if its policy fails.
-        `verify_every`: 1: decide every cycle again; n: every nth, by number; 0: none.
+        `verify_every`: decide every nth cycle again, by number; 0: none.
         `make`: makes allocators; called like the class.
         """
         self.verified = 0
@@ -83,7 +80,6 @@ class Follower:
 
     @property
     def sidecar(self) -> Sidecar | None:
-        """The sidecar, in the state of the other one after the records so far."""
         return self._player.sidecar
 
     @property
@@ -92,12 +88,12 @@ class Follower:
         return self._player.waiting
 
     def take(self, record: journal_pb2.JournalRecord) -> tuple[Difference, ...]:
-        """Apply a record; returns the differences from it.
+        """Apply a record; return the differences from it.
 
         A request is applied when the record of its answer arrives.
 
-        Raises JournalError if the record does not fit; then following can only continue from a
-            checkpoint.
+        Raises JournalError if the record does not fit; then only a checkpoint can be continued
+            from.
         """
         player, found = self._player, self._player.found
         before = found.differing, found.refused, found.checkpoints_differing
@@ -125,10 +121,7 @@ class Follower:
         return self._player.has_begun_waiting
 
     def begin_waiting(self) -> bool:
-        """Apply the events of the waiting request, if there is one, without its cycle.
-
-        Returns whether the request has a cycle to decide.
-        """
+        """Apply the events of the waiting request; return whether it has a cycle to decide."""
         return self._player.begin_waiting()
 
     def _decide(self, question: Question) -> Decided:
@@ -140,18 +133,13 @@ class Follower:
 
 
 class _Told:
-    """The recorded answer to a request.
-
-    `answered`: the record.
-    `wrong`: why it cannot be followed; empty: it can.
-    """
+    """The recorded answer to a request; `wrong`: why it cannot be followed, or empty."""
 
     def __init__(self) -> None:
         self.answered = journal_pb2.JournalAnswered()
         self.wrong = ""
 
     def decide(self, question: Question) -> Decided:
-        """Return the recorded grants."""
         answered = self.answered
         if not answered.HasField("grants"):
             self.wrong = "no grants are recorded"

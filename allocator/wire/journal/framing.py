@@ -27,13 +27,13 @@ VERSION = 4
 HEADER = MAGIC + bytes([VERSION])
 
 RECORD_BYTES_MAX = 2**31 - 1
-"""Maximum size of a record, which is that of protobuf messages."""
+"""Maximum size of a record, as of all protobuf messages."""
 
 _ZSTD = b"\x28\xb5\x2f\xfd"
 """zstd's magic bytes. At the start of a record they would be an unknown field."""
 
 _LEVEL = 1
-"""Low, because the core waits while a record is compressed; a higher level gains little."""
+"""Low, because the core waits while a record is compressed, and a higher level gains little."""
 
 _LENGTH = struct.Struct("<I")
 _FRAME = struct.Struct("<III")
@@ -44,10 +44,9 @@ class JournalError(ValueError):
 
 
 class Torn(NamedTuple):
-    """A file ends within a record, because the process ended while it wrote the record.
+    """A record that the file does not have completely, because the process ended while writing it.
 
     `position`: byte at which the record starts.
-    `length`: number of its bytes that the file has.
     """
 
     position: int
@@ -61,7 +60,6 @@ class Framer:
         self._compressor = ZstdCompressor(level=_LEVEL)
 
     def frame(self, record: journal_pb2.JournalRecord) -> bytes:
-        """Frame a record for a file."""
         plain = record.SerializeToString(deterministic=True)
         if record.HasField("checkpoint_piece"):  # compressed already
             return _framed(plain)
@@ -70,7 +68,6 @@ class Framer:
 
 
 def frame(record: journal_pb2.JournalRecord) -> bytes:
-    """Frame a record for a file, uncompressed."""
     return _framed(record.SerializeToString(deterministic=True))
 
 
@@ -85,10 +82,8 @@ def _length_checksum(length: int) -> int:
 def read_records(
     file: BinaryIO, torn: Callable[[Torn], None] | None = None
 ) -> Iterator[journal_pb2.JournalRecord]:
-    """Read the records of a file, up to where it was cut off.
+    """Read the records of a file, up to where it was cut off, which is reported to `torn`.
 
-    `file`: a binary file.
-    `torn`: called with the position and length of a record that was cut off.
     Raises JournalError if the file is not a journal of a readable version, or is damaged.
     """
     header = file.read(len(HEADER))

@@ -13,7 +13,6 @@ _AMOUNTS = ("tasks", "special_amount")
 
 
 def write_grants(grants: Grants) -> journal_pb2.JournalGrants:
-    """Convert grants to a message; O(grants), vectorised."""
     columns = {name: getattr(grants, name).astype("<i4").tobytes() for name in _ROWS}
     columns |= {name: getattr(grants, name).astype("<i8").tobytes() for name in _AMOUNTS}
     return journal_pb2.JournalGrants(
@@ -22,10 +21,7 @@ def write_grants(grants: Grants) -> journal_pb2.JournalGrants:
 
 
 def read_grants(message: journal_pb2.JournalGrants) -> Grants:
-    """Convert a message to grants, without checking that they fit a cycle.
-
-    Raises JournalError if the bytes are not arrays of these sizes.
-    """
+    """Convert a message to grants. Raises JournalError if the bytes are not arrays of its sizes."""
     try:
         columns = {name: _numbers(getattr(message, name), "<i4") for name in _ROWS}
         columns |= {name: _numbers(getattr(message, name), "<i8") for name in _AMOUNTS}

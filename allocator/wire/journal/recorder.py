@@ -22,8 +22,8 @@ class Recorder:
     """Passes calls to the sidecar, and writes them as records to a stream and to files.
 
     In the stream, each request is followed by its answer, even an empty one, so that a follower
-    need not wait for the next record. Operators' changes that are rejected have no effect; they are
-    written to files, but not to the stream.
+    need not wait for the next record. Rejected changes of operators, which have no effect, are
+    written only to files.
     """
 
     def __init__(
@@ -43,14 +43,12 @@ class Recorder:
         self._file = file
 
     def open(self) -> int:
-        """Open a session; returns its number."""
         self._write(opened_record(self.sidecar.sessions_begun + 1))
         return self.sidecar.open()
 
     def receive(
         self, number: int, data: bytes, policy_error: str = "", first_plan: AdoptPlan | None = None
     ) -> list[Answer]:
-        """Handle a message as `Sidecar.receive` does."""
         self._write(request_record(number, data))
         counts = self.sidecar.counts
         failed, cycles = counts.policy_errors, counts.cycles
@@ -67,7 +65,6 @@ class Recorder:
         return answers
 
     def close(self, number: int, error: WireError | None = None) -> list[Answer]:
-        """End a session as `Sidecar.close` does."""
         self._write(closed_record(number, error))
         answers = self.sidecar.close(number, error)
         if answers:
@@ -75,7 +72,7 @@ class Recorder:
         return answers
 
     def step(self, event: OperatorEvent) -> None:
-        """Apply an operator's change or a plan like `Sidecar.step`; raises EventError likewise."""
+        """Apply an operator's change or a plan, as `Sidecar.step` does."""
         record = operator_record(event)
         self._file(record)
         self.sidecar.step(event)
@@ -91,7 +88,6 @@ class Recorder:
         self._stream(record)
 
     def _failure(self, number: int) -> str:
-        """Return the class name of the defect that ended a session; empty: none did."""
         session = self.sidecar.sessions.get(number)
         failure = None if session is None else session.failure
         return "" if failure is None else type(failure).__name__

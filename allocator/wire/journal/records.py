@@ -43,7 +43,6 @@ def start_record(
     file: int = 1,
     records_before: int = 0,
 ) -> journal_pb2.JournalRecord:
-    """Make the record of the core's setup."""
     start = _write_settings(settings)
     start.MergeFrom(
         journal_pb2.JournalStart(
@@ -85,17 +84,14 @@ def read_start(start: journal_pb2.JournalStart) -> tuple[Settings, SessionLimits
 
 
 def opened_record(session: int) -> journal_pb2.JournalRecord:
-    """Make the record of the begin of a session."""
     return journal_pb2.JournalRecord(session=session, opened=journal_pb2.JournalOpened())
 
 
 def request_record(session: int, data: bytes) -> journal_pb2.JournalRecord:
-    """Make the record of a message, with its bytes as received."""
     return journal_pb2.JournalRecord(session=session, request=data)
 
 
 def closed_record(session: int, error: WireError | None = None) -> journal_pb2.JournalRecord:
-    """Make the record of the end of a session, with the error sent to its peer."""
     closed = journal_pb2.JournalClosed()
     if error is not None:
         closed = journal_pb2.JournalClosed(
@@ -105,12 +101,11 @@ def closed_record(session: int, error: WireError | None = None) -> journal_pb2.J
 
 
 def read_closed(closed: journal_pb2.JournalClosed) -> WireError | None:
-    """Read the error sent to the peer when a session ended; None: the peer ended it."""
+    """Read the error that was sent to the peer when a session ended; None: the peer ended it."""
     return WireError(closed.code, closed.field, closed.message) if closed.code else None
 
 
 def looked_record() -> journal_pb2.JournalRecord:
-    """Make the record of an operator's request for scores."""
     return journal_pb2.JournalRecord(looked=journal_pb2.JournalLooked())
 
 
@@ -123,10 +118,10 @@ def answered_record(
 ) -> journal_pb2.JournalRecord:
     """Make the record of the answers to the previous record: a digest, for a replay to compare.
 
-    It also says why the policy did not decide one of their cycles, and which plan arrived while
-    that cycle waited.
+    It also has what a replay cannot compute: why the policy did not decide a cycle, and which plan
+    arrived while the cycle waited.
 
-    `grants`, `failure`: only needed by followers, see `JournalAnswered`.
+    `grants`, `failure`: only for followers, see `JournalAnswered`.
     """
     digest = hashlib.blake2b(digest_size=8)
     for session, response in answers:
@@ -144,7 +139,7 @@ def answered_record(
 
 
 def for_file(record: journal_pb2.JournalRecord) -> journal_pb2.JournalRecord:
-    """Remove from a stream's record what files need not contain; the record itself is unchanged."""
+    """Copy a stream's record without the parts that files do not need."""
     answered = record.answered
     if not answered.failure and not answered.HasField("grants"):
         return record
@@ -155,7 +150,6 @@ def for_file(record: journal_pb2.JournalRecord) -> journal_pb2.JournalRecord:
 
 
 def operator_record(event: OperatorEvent) -> journal_pb2.JournalRecord:
-    """Make the record of an operator's change, or of a plan."""
     record = journal_pb2.JournalRecord()
     match event:
         case Settings():

@@ -32,14 +32,14 @@ class Replayed(NamedTuple):
 class Found:
     """The results of a replay.
 
-    `records`, `sessions`, `answers`, `cycles`, `decisions`: number of records that were replayed,
-        of sessions that began in them, and of what resulted.
-    `checked`, `differing`: number of records whose answers were compared with the recorded ones,
-        and of those that differed.
-    `checkpoints`, `checkpoints_differing`: number of checkpoints of continuing files that were
-        compared with the replayed state, and of those that differed.
-    `repeated`, `missing`: number of records that were in two files, and that are in none.
-    `refused`: number of operators' changes that were rejected, as they were when recorded.
+    `records`, `sessions`, `answers`, `cycles`, `decisions`: records that were replayed, sessions
+        that began in them, and what resulted.
+    `checked`, `differing`: records whose answers were compared with the recorded ones, and those
+        that differed.
+    `checkpoints`, `checkpoints_differing`: checkpoints of continuing files that were compared with
+        the replayed state, and those that differed.
+    `repeated`, `missing`: records that were in two files, and that are in none.
+    `refused`: operators' changes that were rejected, as they were when recorded.
     `differences`: the first differences, as text.
     """
 
@@ -59,7 +59,6 @@ class Found:
 
 
 DIFFERENCES_MAX = 20
-"""Maximum number of differences that are reported as text."""
 
 
 def replay(
@@ -67,11 +66,10 @@ def replay(
     build_policy: Callable[[PolicySpec], Policy],
     substitute: Policy | None = None,
 ) -> Iterator[Replayed]:
-    """Replay a journal with a new sidecar, and yield its answers.
+    """Replay a journal (one file, or several consecutive ones) with a new sidecar; yield answers.
 
-    `records`: those of one file, or of several consecutive ones.
-    `build_policy`: the sidecar's registry.
-    `substitute`: decides if a policy fails.
+    `build_policy`: the sidecar's registry; `substitute`: decides if a policy fails.
+
     Raises JournalError if the records do not start with the core's setup, or a checkpoint is
         invalid.
     """
@@ -94,8 +92,6 @@ class Replay:
     ) -> None:
         """Start empty.
 
-        `build_policy`: the sidecar's registry.
-        `substitute`: decides if a policy fails.
         `check`: whether to compare answers and states with the recorded ones.
         `make`: makes allocators; called like the class.
         """
@@ -107,7 +103,7 @@ class Replay:
         self._sidecar: Sidecar | None = None
         self._sidecar_id = ""
         self._file = 0
-        # While the beginning of a file is read, `_start` and `_pieces` have the part read so far.
+        # The beginning of a file, as far as it has been read, is in `_start` and `_pieces`.
         self._done = 0  # number of this sidecar's records that were replayed, or are lost
         self._repeated = 0
         self._start: journal_pb2.JournalStart | None = None
@@ -129,7 +125,7 @@ class Replay:
 
     @property
     def waiting(self) -> journal_pb2.JournalRecord | None:
-        """The last request that was read, if its answer has not been read yet."""
+        """The last request, if its answer has not been read yet."""
         return self._request
 
     def forget(self) -> None:
@@ -137,13 +133,13 @@ class Replay:
         self._sidecar, self._request, self._begun, self._unchecked = None, None, None, []
 
     def take(self, record: journal_pb2.JournalRecord) -> list[Replayed]:
-        """Apply a record; returns the answers.
+        """Apply a record; return the answers.
 
         A request waits for the next record, which may contain what cannot be recomputed. Call
         `finish` after the last record.
 
         Raises JournalError if the record does not fit; then continue with the next file, which has
-        a checkpoint.
+            a checkpoint.
         """
         what = record.WhichOneof("record")
         answered = self.finish(record.answered)
@@ -166,11 +162,10 @@ class Replay:
 
     @property
     def has_begun_waiting(self) -> bool:
-        """Whether the events of the waiting request are applied, but its cycle is not."""
         return self._begun is not None
 
     def begin_waiting(self) -> bool:
-        """Apply the events of the waiting request; returns whether it has a cycle to decide."""
+        """Apply the events of the waiting request; return whether it has a cycle to decide."""
         record, sidecar = self._request, self._sidecar
         if record is not None and sidecar is not None and self._begun is None:
             steps = sidecar.receiving(record.session, record.request)
@@ -183,7 +178,7 @@ class Replay:
         return self._begun is not None and self._is_deciding
 
     def finish(self, answered: journal_pb2.JournalAnswered | None = None) -> list[Replayed]:
-        """Apply the waiting request, if any; returns the answers.
+        """Apply the waiting request, if any; return the answers.
 
         The recorded answer has what cannot be recomputed: why the substitute decided, and which
         plan arrived while the request waited.
@@ -216,7 +211,7 @@ class Replay:
         elif sidecar is not None:
             # There is a gap, so only the checkpoint can be continued from.
             self.found.missing += start.records_before - self._done
-        # If anything fails from here on, there is no state to continue from.
+        # Until the checkpoint is restored, there is no state to continue from.
         self._sidecar, self._unchecked = None, []
         self._sidecar = self._restore(start, pieces, end)
         self._sidecar_id = start.sidecar_id
@@ -224,7 +219,6 @@ class Replay:
         self._repeated = 0
 
     def _is_same(self, sidecar: Sidecar, end: Mark) -> bool:
-        """Compare the state with the one that a file starts with."""
         self.found.checkpoints += 1
         if mark(to_columns(sidecar.kept())) == end:
             return True
@@ -252,7 +246,6 @@ class Replay:
     # Applying records.
 
     def _replay(self, sidecar: Sidecar, record: journal_pb2.JournalRecord) -> list[Replayed]:
-        """Apply a record, or compare the last answers with it."""
         self._done += 1
         self.found.records += 1
         if record.HasField("answered"):
@@ -315,13 +308,11 @@ class Replay:
 
 
 def _done(answers: list[Answer]) -> Steps[list[Answer]]:
-    """Make steps that are finished already."""
     yield from ()
     return answers
 
 
 def _in_words(answers: list[Answer]) -> str:
-    """Describe answers as text."""
     said = []
     for session, response in answers:
         what = response.WhichOneof("message") or "nothing"
@@ -336,10 +327,7 @@ def _tell(
     answered: journal_pb2.JournalAnswered,
     begun: Steps[list[Answer]] | None,
 ) -> list[Answer]:
-    """Apply a record, or the rest of a request that was begun.
-
-    Raises EventError if it is an operator's change that is not possible.
-    """
+    """Apply a record, or the rest of a request that was begun. Raises EventError."""
     match record.WhichOneof("record"):
         case "opened":
             number = sidecar.open()

@@ -28,14 +28,13 @@ class Greeting:
     mesos_version: str = ""
     module_version: str = ""
     message_bytes_max: int = BYTES_MAX
-    """The largest message that the module accepts."""
 
 
 # The start of a session.
 
 
 def read_hello(message: pb.Hello) -> Greeting:
-    """Read the caller, and its master's allocator options.
+    """Read the caller and its master's allocator options.
 
     Raises WireError: VERSION if the module's protocol version differs, otherwise VALUE.
     """
@@ -43,10 +42,7 @@ def read_hello(message: pb.Hello) -> Greeting:
 
 
 def read_caller(message: pb.Hello) -> Greeting:
-    """Read only the identity of the caller, which may be rejected before the rest is read.
-
-    Raises WireError as `read_hello` does.
-    """
+    """Read only the caller's identity, so that it can be rejected before the rest is read."""
     if message.protocol_version != PROTOCOL_VERSION:
         spoken = f"is {message.protocol_version}; this sidecar speaks {PROTOCOL_VERSION}"
         code = pb.ErrorCode.ERROR_CODE_VERSION
@@ -92,10 +88,8 @@ def _read_options(message: pb.AllocatorOptions) -> Options:
 class SnapshotPart(NamedTuple):
     """A part of a chunk that is one event.
 
-    `field`: its field in the chunk.
-    `message`: its message.
-    `read`: makes the event.
-    `name`: the event's field in a batch, if it contains frameworks' or agents' input; otherwise
+    `read`: makes the event from the message.
+    `name`: the event's field in a batch if it contains frameworks' or agents' input; otherwise
         empty.
     """
 
@@ -123,7 +117,7 @@ def parts_of(message: pb.SnapshotChunk) -> Iterator[SnapshotPart]:
 
 
 def grouped(parts: Iterable[SnapshotPart]) -> Iterator[list[SnapshotPart]]:
-    """Group adjacent agents with the same kinds; all other parts stay single."""
+    """Group adjacent agents with the same kinds; other parts stay single."""
 
     def alike(part: SnapshotPart) -> object:
         return agent_kinds(part.message) if part.name == "add_agent" else part
@@ -132,7 +126,7 @@ def grouped(parts: Iterable[SnapshotPart]) -> Iterator[list[SnapshotPart]]:
 
 
 def read_snapshot(message: pb.SnapshotChunk) -> Iterator[tuple[str, Event]]:
-    """Read a chunk as events, each with its field, in the order in which to apply them."""
+    """Yield the events of a chunk, each with its field, in the order in which to apply them."""
     for place, said, read, _ in parts_of(message):
         yield place, part(said, read, place) if place else read(said)
 

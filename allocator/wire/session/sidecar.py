@@ -1,7 +1,7 @@
 """The whole sidecar without sockets, threads or clock: sessions, and one allocator.
 
-Its behaviour depends only on the calls and their order. The server makes these calls and writes
-them to the journal; a replay repeats them.
+Its behaviour depends only on the sequence of calls. The server makes these calls and writes them to
+the journal; a replay repeats them.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,6 @@ from allocator.wire.session.sidecar_session import (
 from allocator.wire.settings.operator_settings import OperatorEvent
 
 Answer: TypeAlias = tuple[int, pb.SessionResponse]
-"""The session's number, and the response."""
 
 
 KeptState: TypeAlias = tuple[Any, int, int, dict[int, KeptSession]]
@@ -35,7 +34,6 @@ class Sidecar:
     """Sessions by number, of which at most one has the allocator.
 
     `allocator`: the session's; without a session, an empty one with operators' settings.
-    `welcome`: sent to modules.
     """
 
     def __init__(
@@ -46,11 +44,9 @@ class Sidecar:
         *,
         sessions_before: int = 0,
     ) -> None:
-        """Start without a session.
+        """Start without a session; the first one gets the number after `sessions_before`.
 
         `new_allocator`: makes an allocator that uses, and changes, the given settings.
-        `welcome`: sent to modules.
-        `sessions_before`: number of earlier sessions; the first session gets the next number.
         """
         self.allocator = new_allocator(settings)
         self.counts = SessionCounts()
@@ -63,17 +59,14 @@ class Sidecar:
 
     @property
     def active(self) -> int:
-        """Number of the session that has the allocator; 0: none."""
         return self._active
 
     @property
     def session(self) -> SidecarSession | None:
-        """The session that has the allocator; None: none."""
         return self.sessions.get(self._active)
 
     @property
     def sessions_begun(self) -> int:
-        """Number of the latest session."""
         return self._last
 
     def open(self) -> int:
@@ -95,7 +88,7 @@ class Sidecar:
 
         A session that takes over the sidecar ends the previous one.
 
-        `policy_error`: if not empty, the substitute decides the message's cycle, with this reason.
+        `policy_error`: if not empty, the substitute decides the message's cycle, for this reason.
         `first_plan`: the plan that the cycle waited for.
         """
         if number not in self.sessions:
@@ -133,11 +126,9 @@ class Sidecar:
         return [(number, response) for response in said]
 
     def step(self, event: OperatorEvent) -> None:
-        """Apply an event between messages: an operator's change, or a plan.
+        """Apply an operator's change, which outlasts the session, or a plan, between messages.
 
-        Operators' changes outlast the session.
-
-        Raises EventError if the event is not possible; then nothing has changed.
+        Raises EventError if it is not possible; then nothing has changed.
         """
         if isinstance(event, Settings):
             self.allocator.reconfigure(event)
@@ -145,7 +136,7 @@ class Sidecar:
             self.allocator.step(event)
 
     def learn(self, demands: DemandMemory) -> None:
-        """Start with what an earlier process learnt; only before the first session."""
+        """Start with the demands that an earlier process learnt; only before the first session."""
         self.allocator.state.memory = demands
 
     def kept(self) -> KeptState:
@@ -200,7 +191,6 @@ class Sidecar:
         return self.allocator
 
     def _supersede(self, holder: SidecarSession, newcomer: Greeting) -> None:
-        """End the session that has the allocator."""
         code = pb.ERROR_CODE_SUPERSEDED
         message = (
             f"instance {newcomer.instance_id!r} of master {newcomer.master_id!r} took this sidecar "
@@ -212,14 +202,12 @@ class Sidecar:
         ]
 
     def _release(self, number: int) -> None:
-        """Take the allocator back from a session that ended."""
         session = self.sessions.get(number)
         if number == self._active and session and session.state is SessionState.CLOSED:
             self._active = 0
             self._renew()
 
     def _renew(self) -> None:
-        """Start with empty books, the same settings, and what was learnt."""
         fresh = self._new_allocator(self.allocator.settings)
         fresh.remember(self.allocator)
         self.allocator = fresh

@@ -54,12 +54,10 @@ from allocator.wire.session.session_start import (
 
 @dataclass(slots=True)
 class SessionCounts:
-    """Totals over all sessions; they only grow.
+    """Totals over all sessions.
 
-    `messages`: messages from modules, of any kind.
     `reclaims`: requests to leave agents by the last cycle over all agents, per framework and agent.
     `policy_errors`: cycles that the substitute decided because the policy failed.
-    `policy_error`: the latest failure.
     `events`: by field name in `Event`, such as ``release``.
     `outcomes`: by reason, such as ``offered`` or ``filtered``.
     `errors`: errors sent, by code, such as ``value``.
@@ -85,11 +83,9 @@ class SessionCounts:
 _T = TypeVar("_T")
 
 Steps: TypeAlias = Generator[None, None, _T]
-"""Work that may pause."""
 
 
 def finished(steps: Steps[_T]) -> _T:
-    """Do work without a pause; returns its result."""
     while True:
         try:
             next(steps)
@@ -138,9 +134,9 @@ KeptSession: TypeAlias = tuple[str, int, int, tuple[Any, ...] | None]
 def supersedes(newcomer: Greeting, holder: Greeting) -> bool:
     """Whether a caller takes over the sidecar from the session that has it.
 
-    The instance that began to lead later wins, and so does the same instance calling again. Ties of
-    start times (in microseconds) are broken by instance id, so that one of two instances that keep
-    calling prevails.
+    The instance that began to lead later takes it over, as does the same instance calling again.
+    Equal start times (in microseconds) are ordered by instance id, so that two instances cannot
+    replace each other forever.
     """
     mine = (newcomer.instance_started_us, newcomer.instance_id)
     return mine >= (holder.instance_started_us, holder.instance_id)
@@ -150,14 +146,12 @@ class SidecarSession:
     """One module's session.
 
     `greeting`: the caller, after its hello.
-    `sequence`: number of the last applied batch.
     `clock_ms`: the module's clock, as last reported.
     `failure`: the defect of the sidecar that ended the session.
     `mended`: fields whose values were repaired, with the first fault.
-    `asides`: the latest changes to set-aside input; the host removes those that it has reported.
+    `asides`: the latest changes to set-aside input; the server removes those that it has reported.
     `asides_told`: number of all such changes.
     `defects`: defects in handling frameworks' or agents' input; removed like `asides`.
-    `figures`: the module's latest report about itself; older modules send none.
     """
 
     def __init__(
@@ -169,10 +163,9 @@ class SidecarSession:
     ) -> None:
         """Wait for a module's hello.
 
-        `admit`: returns the session's allocator, or raises a `WireError` if the caller must not
-            have the sidecar.
-        `counts`: counts messages, events, outcomes and errors.
-        `check`: raises a `WireError` if `admit` would, and changes nothing.
+        `admit`: returns the session's allocator, or raises a `WireError` if another session has
+            precedence.
+        `check`: raises the error that `admit` would raise, and changes nothing.
         """
         self.state = SessionState.AWAITING_HELLO
         self.greeting: Greeting | None = None
@@ -213,7 +206,6 @@ class SidecarSession:
             return self.close(WireError(pb.ERROR_CODE_INTERNAL, "", message))
 
     def close(self, error: WireError | None = None) -> list[pb.SessionResponse]:
-        """End the session; an error is sent to the module."""
         if self.state is SessionState.CLOSED:
             return []
         self.state = SessionState.CLOSED
@@ -227,13 +219,12 @@ class SidecarSession:
         return [pb.SessionResponse(error=error.to_message(self.sequence))]
 
     def kept(self) -> KeptSession:
-        """Return the session's part of a checkpoint."""
         greeting = self.greeting
         who = tuple(getattr(greeting, each.name) for each in fields(Greeting)) if greeting else None
         return self.state.value, self.sequence, self.clock_ms, who
 
     def resume(self, kept: KeptSession, allocator: Allocator | None) -> None:
-        """Continue from a checkpoint; the allocator is given to the session that has it.
+        """Continue from a checkpoint; `allocator`: only for the session that has it.
 
         Raises TypeError or ValueError if the checkpoint is invalid.
         """
@@ -262,7 +253,7 @@ class SidecarSession:
         return answer
 
     def _take_hello(self, hello: pb.Hello) -> list[pb.SessionResponse]:
-        # Check first whether the caller may have the sidecar: the rest may take long to read.
+        # The rest may take long to read, so check first whether the caller may have the sidecar.
         self._note(mend_hello(hello))
         caller = read_caller(hello)
         self._check(caller)
@@ -342,7 +333,7 @@ class SidecarSession:
         self._allocator.advance(clock_ms)
 
     def _move(self, allocator: Allocator, run: MoveRun, batch: pb.EventBatch) -> None:
-        """Apply moves together, except events that must be applied separately, or are invalid."""
+        """Apply moves together; events that must be separate, or are invalid, one by one."""
         moves = _read_moves(allocator, run)
         if moves is None:
             # One of them is invalid: apply them one by one to find out which.
@@ -371,7 +362,7 @@ class SidecarSession:
         self._counts.events[name] += 1
 
     def _apply(self, allocator: Allocator, run: Run, batch: pb.EventBatch) -> None:
-        """Apply a run as one event; if that is not possible, apply its events one by one.
+        """Apply a run as one event; if that fails, apply its events one by one.
 
         The error then names the invalid event, and the events before it have been applied.
         """
@@ -384,7 +375,7 @@ class SidecarSession:
         self._counts.events[run.name] += run.length
 
     def _apply_together(self, allocator: Allocator, name: str, message: object) -> bool:
-        """Apply events as one; False: it is not possible, and nothing has changed."""
+        """Apply events as one; return False, with nothing changed, if that is not possible."""
         try:
             self._apply_one(allocator, name, message)
         except Exception:  # noqa: BLE001 - applied one by one, they show which one is invalid.
@@ -411,13 +402,12 @@ class SidecarSession:
             self.asides.append(now)
             self.asides_told += 1
         if isinstance(event, Outcomes):
-            # Count outcomes by reason, for metrics.
             for reason, count in enumerate(np.bincount(event.reason).tolist()):
                 if count:
                     self._counts.outcomes[Reason(reason).name.lower()] += count
 
     def _take_words(self, allocator: Allocator, name: str, message: object) -> Event:
-        """Apply an event unchanged; if it is rejected, repaired; if rejected again, its bare facts.
+        """Apply an event; if rejected, repair it; if rejected again, apply only its bare facts.
 
         A rejected event has changed nothing, so it can be tried again.
         """
@@ -439,7 +429,7 @@ class SidecarSession:
         return event
 
     def _mend(self, allocator: Allocator, name: str, message: object) -> bool:
-        """Repair messages, in place; returns whether there was anything to repair."""
+        """Repair messages, in place; return whether anything was repaired."""
         depth = allocator.state.session_limits.role_depth
         each = message if isinstance(message, list) else [message]
         marks = [mark for one in each for mark in mend_event(name, one, depth)]
@@ -447,7 +437,6 @@ class SidecarSession:
         return bool(marks)
 
     def _note(self, marks: list[Mark]) -> None:
-        """Count repairs."""
         for mark in marks:
             self._counts.mended[mark.field] += 1
             self.mended.setdefault(mark.field, mark.text)
@@ -471,7 +460,6 @@ def _read_moves(allocator: Allocator, run: MoveRun) -> Moves | None:
 
 
 def _read_and_step(allocator: Allocator, name: str, message: object) -> Event:
-    """Apply a message; a rejected one has changed nothing."""
     readers = LIST_READERS if isinstance(message, list) else READERS
     event: Event = readers[name](message)
     _step(allocator, event)

@@ -1,4 +1,1 @@
-"""Converts operators' settings to messages and back.
-
-Start with `operator_settings`.
-"""
+"""Converts operators' settings to messages and back. Start with `operator_settings`."""

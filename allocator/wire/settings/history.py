@@ -1,6 +1,6 @@
 """The history of settings: recent changes, with the values before them.
 
-The number of settings and of bytes is bounded; the oldest changes are dropped first.
+The number of settings and bytes is bounded; the oldest changes are dropped first.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,26 +14,22 @@ from allocator.wire.settings.overlay import KeptChange, read_kept, write_kept
 from allocator.wire.settings.schedule import Schedule
 
 SETTINGS_MAX = 500
-"""Maximum number of settings in all changes together."""
 
 BYTES_MAX = 2**19
-"""Maximum size of all changes together; a single rule may be as large as a message."""
 
 
 class Replaced(NamedTuple):
-    """A setting before a change (None if it was not set), and after it."""
+    """A setting before a change (None if it was not set) and after it; a rule's schedule."""
 
     before: OperatorChange | None
     after: OperatorChange
     schedule: Schedule | None = None
-    """Of a rule by calendar."""
 
 
 class History:
     """The latest changes, by number. Immutable: `with_change` makes a copy."""
 
     def __init__(self, changes: Sequence[pb.PastChange] = (), last: int = 0) -> None:
-        """Start with these changes; `last`: the number of the latest change."""
         self.changes = tuple(changes)
         self.last = last
 
@@ -49,10 +45,7 @@ class History:
         return History(_latest((*self.changes, made)), made.number)
 
     def replaced_by(self, number: int) -> list[pb.KeptChange]:
-        """Return the changes that restore what a change replaced.
-
-        Raises LookupError if there is no such change, or not all that it replaced is known.
-        """
+        """Return the changes that undo a change. Raises LookupError if these are not all known."""
         if not 0 < number <= self.last:
             known = f"the latest is {self.last}" if self.last else "nothing was changed yet"
             raise LookupError(f"number = {number}: there is no such change; {known}")
@@ -81,7 +74,6 @@ def _written(replaced: Iterable[Replaced]) -> Iterator[pb.Replaced]:
 
 
 def _latest(changes: Sequence[pb.PastChange]) -> list[pb.PastChange]:
-    """Drop the oldest changes until the others are within the bounds."""
     settings = size = 0
     kept: list[pb.PastChange] = []
     for each in reversed(changes):
@@ -98,7 +90,6 @@ def write_history(history: History) -> pb.KeptHistory:
 
 
 def read_history(message: pb.KeptHistory) -> History:
-    """Read a history. Raises WireError if a change is invalid."""
     for index, each in enumerate(message.changes):
         proto_types.part(each, _check, f"changes[{index}]")
     return History(_latest(message.changes), message.last)
@@ -110,7 +101,6 @@ def _check(message: pb.PastChange) -> None:
 
 
 def read_replaced(message: pb.Replaced) -> Replaced:
-    """Read a setting before and after a change. Raises WireError if it is invalid."""
     before = read_kept(message.before).change if message.HasField("before") else None
     after = read_kept(message.after)
     return Replaced(before, after.change, after.schedule)

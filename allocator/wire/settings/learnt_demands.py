@@ -1,4 +1,4 @@
-"""Reads and writes what was learnt of frameworks, and what they used, to outlive the process."""
+"""Reads and writes demands, durations, averages and use of budgets that outlive the process."""
 
 from collections.abc import Iterator, Mapping
 from math import inf
@@ -24,7 +24,7 @@ from allocator.wire.codec import proto_types
 from allocator.wire.codec.validation import reject
 
 TOPICS = ("name", "principal", "user")
-"""Kinds of topics under which demands are remembered."""
+"""Kinds of topics for which demands are remembered."""
 
 
 _EDGES_MS = (*EDGES_MS, 0)
@@ -38,20 +38,17 @@ class Learnt(NamedTuple):
     entries: Mapping[tuple[str, str, str], Remembered]
     durations: Mapping[tuple[str, str, str], Lasted]
     usage: Mapping[tuple[str, str], Mapping[str, float]]
-    """Averages, by role and framework id, in thousandths by name."""
+    """Average amounts in thousandths by resource, by role and framework id."""
     budgets: Mapping[str, Spent]
-    """What is used of budgets, by role."""
     elapsed_ms: int
     """The memory's own clock."""
 
     @property
     def content(self) -> tuple[Mapping[Any, Any], ...]:
-        """All but the clock."""
         return self.entries, self.durations, self.usage, self.budgets
 
 
 NOTHING_LEARNT: tuple[Mapping[Any, Any], ...] = ({}, {}, {}, {})
-"""The content if nothing is remembered."""
 
 
 def copy_learnt(state: State) -> Learnt:
@@ -67,7 +64,7 @@ def copy_learnt(state: State) -> Learnt:
 
 
 def write_learnt(learnt: Learnt, now_ms: int) -> pb.KeptDemands:
-    """Write what is remembered; `now_ms`: current time since 1970."""
+    """`now_ms`: current time since 1970."""
     return pb.KeptDemands(
         saved_at_ms=now_ms,
         demands=(
@@ -126,8 +123,8 @@ def _write_hours(amounts: Mapping[str, int]) -> Iterator[pb.KeptHours]:
 def read_learnt(message: pb.KeptDemands, now_ms: int, most: int) -> DemandMemory:
     """Read what is remembered; demands and durations are aged by the time since they were saved.
 
-    `now_ms`: current time since 1970. If there are more than `most` demands or durations, those
-    learnt last are kept.
+    `now_ms`: current time since 1970.
+    `most`: maximum number of demands, and of durations; those learnt last are kept.
 
     Raises WireError if one of them is invalid.
     """
@@ -161,7 +158,6 @@ def read_learnt(message: pb.KeptDemands, now_ms: int, most: int) -> DemandMemory
 
 
 def _read_budget(message: pb.KeptBudget, place: str) -> Spent:
-    """Read what a role used of its budget."""
     if message.per not in PERIODS or abs(message.begin_ms) > _TIME_MS_MAX:
         reject(place, "is not a period")
     begin_ms, end_ms = period_of(message.per, message.begin_ms)
@@ -178,7 +174,7 @@ def _read_budget(message: pb.KeptBudget, place: str) -> Spent:
 
 
 def _read_ends(message: pb.KeptDuration, place: str) -> tuple[int, ...]:
-    """Read how many tasks ended within which time, (BUCKETS,)."""
+    """Read the number of tasks that ended within each time, (BUCKETS,)."""
     counts = [0] * BUCKETS
     for each in message.ends:
         if each.within_ms not in _EDGES_MS or not 0 < each.count <= _COUNT_MAX:

@@ -1,4 +1,4 @@
-"""Reads and writes operators' policies, rules and changes: the types of settings.proto."""
+"""Reads and writes operators' policies, rules and changes, the types of settings.proto."""
 
 from typing import Any, TypeAlias, assert_never
 
@@ -50,10 +50,7 @@ def write_change(change: OperatorChange) -> settings_pb2.OperatorChange:
 
 
 def read_change(message: settings_pb2.OperatorChange) -> OperatorChange:
-    """Read a change: the inverse of `write_change`.
-
-    Raises WireError if there is none, or if an amount is invalid.
-    """
+    """Read a change. Raises WireError if there is none, or if an amount is invalid."""
     name = message.WhichOneof("change")
     if name is None:
         reject("change", "is missing; name what to set")

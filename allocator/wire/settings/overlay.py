@@ -1,8 +1,8 @@
 """The overlay: operators' changes on top of the configuration. It outlives the process.
 
-The sidecar starts with the configuration. Operators' changes override it one by one: the policy,
-and each rule by its patterns. The removal of a configured rule is also an entry of the overlay. So
-a change of the configuration takes effect wherever no operator has overridden it.
+Operators' changes override the configuration one by one: the policy, and each rule by its patterns.
+The removal of a configured rule is also an entry of the overlay. So a change of the configuration
+takes effect wherever no operator has overridden it.
 """
 
 from collections.abc import Callable, Container, Iterable
@@ -25,8 +25,7 @@ from allocator.wire.settings.operator_settings import read_change, write_change
 from allocator.wire.settings.schedule import Schedule, read_schedule, write_schedule
 
 Key: TypeAlias = tuple[str, ...]
-"""The subject of a change: `OperatorChange.key`; for a rule by calendar also its schedule as text.
-"""
+"""Identifies what is changed: `OperatorChange.key`, and the schedule of a rule by calendar."""
 
 
 class KeptChange(NamedTuple):
@@ -34,20 +33,16 @@ class KeptChange(NamedTuple):
 
     change: OperatorChange
     by: str
-    """The operator who made it, as text."""
     at_ms: int
-    """When it was made, in ms since 1970."""
     schedule: Schedule | None = None
-    """When a rule by calendar holds; None: always."""
 
     @property
     def key(self) -> Key:
-        """The subject: of two changes with one key the later one applies."""
+        """Of several changes with one key, the latest applies."""
         return self.change.key if self.schedule is None else (*self.change.key, self.schedule.text)
 
 
 def configured(settings: Settings) -> set[Key]:
-    """Return the keys of those of these settings that an operator can remove."""
     return {each.key for each in (*settings.rules(), *settings.standing(SHADOW))}
 
 
@@ -58,26 +53,19 @@ class Overlay:
         self.changes: dict[Key, KeptChange] = {}
 
     def note(self, kept: KeptChange, configured: Container[Key]) -> None:
-        """Record a change; the removal of something that is not configured leaves no entry.
-
-        `configured`: the keys of configured rules, and of a configured shadow policy.
-        """
+        """Record a change; the removal of something that is not `configured` leaves no entry."""
         key = kept.key
         self.changes.pop(key, None)
         if not kept.change.takes_back or key in configured:
             self.changes[key] = kept
 
     def without(self, kinds: Container[str]) -> "Overlay":
-        """Copy the overlay without some kinds of changes."""
         rest = Overlay()
         rest.changes = {key: kept for key, kept in self.changes.items() if key[0] not in kinds}
         return rest
 
     def scheduled(self, base: Iterable[KeptChange] = ()) -> dict[Key, KeptChange]:
-        """All rules by calendar by key, the latest last.
-
-        `base`: those of the configuration.
-        """
+        """All rules by calendar, by key, the latest last; `base`: those of the configuration."""
         found = {each.key: each for each in base}
         for key, kept in self.changes.items():
             if kept.schedule is not None:
@@ -96,9 +84,10 @@ class Overlay:
         """Apply the overlay to the settings of the configuration.
 
         `build`: makes a policy from its specification, or raises ValueError.
-        `holding`: the rules by calendar that hold.
-        Returns the settings, and the changes that are no longer possible, each with the
-            reason; these are left out.
+        `holding`: the rules by calendar in force.
+
+        Returns the settings, and the changes that are no longer possible and left out, with
+            reasons.
         """
         trial = Allocator(build, base.copied(), limits)
         refused, known = {}, configured(base)
@@ -125,10 +114,7 @@ def write_kept(kept: KeptChange) -> pb.KeptChange:
 
 
 def read_overlay(message: pb.KeptSettings) -> Overlay:
-    """Read operators' changes.
-
-    Raises WireError if one is invalid.
-    """
+    """Read operators' changes. Raises WireError if one is invalid."""
     overlay = Overlay()
     for index, each in enumerate(message.changes):
         kept = proto_types.part(each, read_kept, f"changes[{index}]")
@@ -137,7 +123,6 @@ def read_overlay(message: pb.KeptSettings) -> Overlay:
 
 
 def read_kept(message: pb.KeptChange) -> KeptChange:
-    """Read a setting. Raises WireError if the message has none."""
     change = read_change(message.change)
     if not message.HasField("schedule"):
         return KeptChange(change, message.by, message.at_ms)

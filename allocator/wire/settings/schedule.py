@@ -1,6 +1,6 @@
-"""When a rule holds by the calendar, as files and messages say it.
+"""When a rule by calendar is in force, as files and messages state it.
 
-What it means is in `allocator.server.system.timetable`: it needs a clock and time zones.
+`allocator.server.system.timetable`, which has clock and time zones, evaluates it.
 """
 
 import zlib
@@ -10,23 +10,22 @@ from allocator.v1 import settings_pb2 as pb
 
 
 class Schedule(NamedTuple):
-    """The times at which a rule holds; times are in milliseconds since 1970.
+    """The times at which a rule is in force; times are in milliseconds since 1970.
 
-    `every`: cron syntax, in `zone`: an occurrence begins at each of these times and lasts `for_ms`.
-        Empty: there is one, from `from_ms` to `until_ms`.
+    `every`: cron syntax, in `zone`; the rule is in force for `for_ms` from each of these times.
+        Empty: it is in force once, from `from_ms` to `until_ms`.
     """
 
     from_ms: int = 0
-    """Nothing holds before; 0: no bound."""
+    """Not in force before; 0: no bound."""
     until_ms: int = 0
-    """Nothing holds from then on; 0: no bound."""
+    """Not in force from then on; 0: no bound."""
     every: str = ""
     for_ms: int = 0
     zone: str = "UTC"
 
     @property
     def text(self) -> str:
-        """It as a part of a key."""
         return "/".join(map(str, self))
 
 

@@ -1,6 +1,6 @@
-"""Agents, frameworks and roles as operators list them: a bounded number of each.
+"""Lists agents, frameworks and roles for operators: a bounded number of each.
 
-The books' thread only copies; the thread of the request chooses and writes.
+The books' thread only copies; the thread of the request selects and writes.
 """
 
 from allocator.server.views.lists import agents, frameworks, roles

@@ -1,4 +1,4 @@
-"""Agents, with what is free on them and who holds something there."""
+"""Lists agents, with what is free on them, and the frameworks that hold something there."""
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -37,13 +37,13 @@ STATES: Mapping[str, Callable[[State], Bools]] = {
     "drained": lambda state: state.agents.drained,
     "maintenance": lambda state: state.agents.unavailable_from_ms >= 0,
 }
-"""The agents in each state, (A,), by the state's name."""
+"""Which agents are in each state, (A,), by the state's name."""
 
 
 class Candidates(NamedTuple):
-    """What agents are chosen from.
+    """The agents to choose from.
 
-    `info`, by handle; `wanted` (A,): those that fit as far as their names and attributes go.
+    `wanted` (A,): those that match the request, apart from names and attributes.
     """
 
     info: list[AgentInfo | None]
@@ -70,10 +70,7 @@ def candidates(allocator: Allocator, request: pb.ListAgentsRequest) -> Candidate
 
 
 def choose(found: Candidates, request: pb.ListAgentsRequest) -> tuple[list[int], int]:
-    """Choose handles, in order of their names, and count the others; on any thread.
-
-    Raises as `candidates` does.
-    """
+    """Choose handles, in order of their names, and count the others; on any thread."""
     most, info = most_of(request.limit), found.info
     handles: list[int] = np.flatnonzero(found.wanted).tolist()
     if request.names:
@@ -88,7 +85,7 @@ def choose(found: Candidates, request: pb.ListAgentsRequest) -> tuple[list[int],
 
 
 def _holding(state: State, clients: list[int]) -> Bools:
-    """On which agents some of these clients hold something, (A,)."""
+    """Whether some of these clients hold something on each agent, (A,)."""
     ledger = state.ledger
     holding = np.zeros(len(state.agents.bound), np.bool_)
     for client in clients:
@@ -97,7 +94,6 @@ def _holding(state: State, clients: list[int]) -> Bools:
 
 
 def _fitting(infos: Sequence[AgentInfo | None], handles: list[int], expression: str) -> list[int]:
-    """Keep the agents for which all clauses hold."""
     try:
         clauses = parse_constraint(expression)
     except ValueError as error:
@@ -113,10 +109,9 @@ def _fitting(infos: Sequence[AgentInfo | None], handles: list[int], expression: 
 class AgentsCopy(NamedTuple):
     """The rows of n agents.
 
-    `flags` by state, (n,); `unavailable_from_ms`, `unavailable_for_ms` (n,).
-    `of_agent` (H,): the place among them that a holding is on; of each holding `framework`, `role`
-        (H,), handles, and `held`, `offered` (H, R), in thousandths.
-    `frameworks`: by handle, those that hold something; `paths`: the roles.
+    `flags`: by state, (n,); `unavailable_from_ms`, `unavailable_for_ms` (n,).
+    `of_agent` (H,): index of each holding's agent.
+    `framework`, `role` (H,): handles; `held`, `offered` (H, R), in thousandths.
     """
 
     rows: agent_rows.AgentRows
@@ -136,9 +131,9 @@ class AgentsCopy(NamedTuple):
 def copy(
     allocator: Allocator, handles: Iterable[int], infos: Sequence[AgentInfo | None]
 ) -> AgentsCopy:
-    """Copy the rows of some agents, of those that still exist; on the books' thread.
+    """Copy the rows of some agents, if these still exist; on the books' thread.
 
-    `infos`: what was known of the agents when they were chosen.
+    `infos`: the agents' information from when they were chosen.
     """
     state, agents, ledger = allocator.state, allocator.state.agents, allocator.state.ledger
     there = [each for each in handles if agents.is_bound(each) and agents.info[each] is infos[each]]
@@ -164,12 +159,12 @@ def copy(
 
 
 def write(copied: AgentsCopy) -> Iterator[pb.ListedAgent]:
-    """Write agents; what drains them is not told yet; on any thread."""
+    """Write agents, without the rules that drain them; on any thread."""
     rows = copied.rows
     held = rows.used + rows.offered
     share = agent_rows.part_of(held, rows.capacity).max(axis=1, initial=0.0)
     free = np.maximum(rows.capacity - held, 0)
-    # Where the holdings of each agent begin, and end.
+    # Bounds of each agent's holdings.
     bounds = np.searchsorted(copied.of_agent, np.arange(len(copied.info) + 1)).tolist()
     for place, info in enumerate(copied.info):
         inside = slice(bounds[place], bounds[place + 1])
@@ -193,7 +188,7 @@ def write(copied: AgentsCopy) -> Iterator[pb.ListedAgent]:
 
 
 def _holders(copied: AgentsCopy, place: int, inside: slice) -> list[Holder]:
-    """Who holds something on an agent, the largest part first."""
+    """Frameworks that hold something on an agent, the largest share first."""
     rows, found = copied.rows, []
     capacity = rows.capacity[place][None]
     share = agent_rows.part_of(copied.held[inside], capacity).max(axis=1, initial=0.0)

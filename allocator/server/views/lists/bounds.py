@@ -8,10 +8,9 @@ from allocator.explain import UnknownSubjectError
 from allocator.near import suggestion
 
 LISTED = 100
-"""Default number of rows in a list."""
 
 LISTED_MAX = 10_000
-"""Maximum number of rows in a list; `dump` has all of a larger cluster."""
+"""Maximum number of rows in a list; in larger clusters, `dump` has all."""
 
 PARTS_MAX = 100
 """Maximum number of holders listed for an agent, and of roles for a framework."""
@@ -25,7 +24,7 @@ class UnknownWordError(ValueError):
 
 
 def most_of(limit: int) -> int:
-    """The number of rows to list for the limit in a request; 0: the default."""
+    """Number of rows to list for the limit in a request; 0: the default."""
     if limit > LISTED_MAX:
         mend = "`mesos-allocator dump` writes everything"
         raise UnknownWordError(f"limit = {limit}: at most {LISTED_MAX} are listed; {mend}")
@@ -33,7 +32,6 @@ def most_of(limit: int) -> int:
 
 
 def check_state(state: str, known: Collection[str]) -> None:
-    """Refuse a state that does not exist."""
     if state and state not in known:
         mend = f"choose from {', '.join(known)}{suggestion(state, known)}"
         raise UnknownWordError(f"state = {state!r}: there is no such state; {mend}")
@@ -48,10 +46,7 @@ def named(
     names: Collection[str],
     of: Callable[[_Info], tuple[str, str]],
 ) -> set[int]:
-    """Find the handles of the objects with these names; `of` returns the names of one.
-
-    Raises UnknownSubjectError for the first name that none of them bears.
-    """
+    """Find the handles of objects by one of their names (`of`). Raises UnknownSubjectError."""
     known = {handle: of(info) for handle, info in enumerate(infos) if info is not None}
     wanted = set(names)
     found = {handle for handle, mine in known.items() if not wanted.isdisjoint(mine)}
@@ -61,5 +56,4 @@ def named(
 
 
 def true_names(flags: Iterable[tuple[str, bool]]) -> list[str]:
-    """Name what holds."""
     return [name for name, holds in flags if holds]

@@ -1,4 +1,4 @@
-"""Frameworks, with what they hold and need in each of their roles."""
+"""Lists frameworks, with their holdings and demands in each of their roles."""
 
 import heapq
 from collections.abc import Mapping
@@ -20,8 +20,7 @@ STATES = ("active", "inactive", "suppressed", "paused", "waiting")
 class FrameworksCopy(NamedTuple):
     """The frameworks to choose from, and their rows.
 
-    `info`, `active`: by handle.
-    `fitting`: handles of those in the role and on the agent that are asked for.
+    `fitting`: handles of those in the requested role and on the requested agent.
     """
 
     books: Report
@@ -74,7 +73,7 @@ def write(copied: FrameworksCopy, request: pb.ListFrameworksRequest) -> pb.ListF
 
 
 def _rows_by_framework(copied: FrameworksCopy) -> Mapping[int, list[int]]:
-    """Rows of the report by the framework's handle; one without roles has none."""
+    """Rows of the report, by the framework's handle; empty for frameworks without roles."""
     found: dict[int, list[int]] = {
         handle: [] for handle, info in enumerate(copied.info) if info is not None
     }

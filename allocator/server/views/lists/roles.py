@@ -1,4 +1,4 @@
-"""Roles, with their weights, quotas, and what their frameworks hold."""
+"""Lists roles, with their weights, quotas, and their frameworks' holdings."""
 
 from collections.abc import Iterator, Mapping
 
@@ -60,6 +60,5 @@ def _write_quota(role: pb.ListedRole, books: Report, index: int) -> None:
 
 
 def _frameworks_below(books: Report, which: Bools) -> Mapping[str, set[int]]:
-    """The frameworks of some of the clients, by role."""
     roles, frameworks = books.clients.role[which].tolist(), books.clients.framework[which].tolist()
     return frameworks_below(zip(map(books.roles.path.__getitem__, roles), frameworks, strict=True))

@@ -1,4 +1,4 @@
-"""How full the agents are: a map of a bounded number of cells, however many agents there are."""
+"""The map of agents by how full they are: a bounded number of cells for any number of agents."""
 
 from typing import NamedTuple
 
@@ -8,25 +8,22 @@ from allocator.core import Bools, Floats
 from allocator.server.reports.agent_rows import AgentRows, order_of, part_of
 
 CELLS_MAX = 600
-"""Cells of a map: with more agents, neighbours share one."""
 
 LEVELS = 10
-"""Shades between idle and full."""
 
 _FULL = 0.9995
-"""What is shown as 100.0 %."""
+"""Smallest fraction that is shown as 100.0 %."""
 
 _BANDS = ((0.25, "up to 25 %"), (0.5, "25 to 50 %"), (0.75, "50 to 75 %"), (_FULL, "75 to 100 %"))
 
 
 class MapCell(NamedTuple):
-    """Neighbours on the map.
+    """A cell: one agent, or several that are neighbours in the map's order.
 
-    `first`, `size`: its place in the order of the map, and how many agents it is of.
-    `name`: of the agent, or of the first and the last of them.
-    `used`, `least`, `most`: part in use, 0 to 1: on average, and of the emptiest and the fullest.
-    `offered`: part on offer beside that, on average.
-    `off`: how many of them are not offered.
+    `first`, `size`: index of the first agent in the map's order, and number of agents.
+    `name`: of the agent, or of the first and the last one.
+    `used`, `least`, `most`: fraction in use, 0 to 1: average, minimum and maximum.
+    `offered`: average fraction on offer, in addition.
     """
 
     first: int
@@ -49,13 +46,11 @@ class MapCell(NamedTuple):
 
 
 class AgentMap(NamedTuple):
-    """The agents by name, and how full each is.
+    """The n agents in natural order of their names, and how full each is.
 
     `resource`: the resource shown; empty: each agent's fullest resource.
-    `resources`: the resources that can be shown.
-    `names`, n names: in natural order.
-    `used`, `offered` (n,): part in use, and on offer beside that, 0 to 1.
-    `on` (n,).
+    `used`, `offered` (n,): fractions in use, and on offer in addition, 0 to 1.
+    `on` (n,): whether the agent may be offered.
     """
 
     resource: str
@@ -66,7 +61,7 @@ class AgentMap(NamedTuple):
     on: Bools
 
     def cells(self, first: int = 0, count: int | None = None) -> list[MapCell]:
-        """Give the cells of some of the agents, or of all; `CELLS_MAX` at most."""
+        """Return the cells of some or all agents; at most `CELLS_MAX`."""
         names = self.names[first:][:count]
         if not names:
             return []
@@ -95,7 +90,6 @@ class AgentMap(NamedTuple):
         ]
 
     def bands(self) -> list[tuple[str, int]]:
-        """Count agents by how full they are."""
         used = self.used[self.on]
         found = [("idle", int((used <= 0).sum()))]
         below = 0.0
@@ -108,9 +102,9 @@ class AgentMap(NamedTuple):
 
 
 def draw(rows: AgentRows, resource: str = "") -> AgentMap:
-    """Put the agents in order, and say how full each is; on any thread.
+    """Order the agents, and compute how full each is; on any thread.
 
-    Raises LookupError if no agent has such a resource.
+    Raises LookupError if no agent has the resource.
     """
     if resource and resource not in rows.resources:
         known = ", ".join(rows.resources)

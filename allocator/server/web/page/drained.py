@@ -1,4 +1,4 @@
-"""Agents that operators drain: who still holds something there, and since when it is so."""
+"""Agents that operators drain: the frameworks with holdings there, and since when."""
 
 from typing import NamedTuple
 
@@ -11,12 +11,12 @@ SHOWN_MAX = 25
 
 
 class DrainedAgent(NamedTuple):
-    """One of them.
+    """A drained agent.
 
     `name`: host, or id.
     `names`: by which a drain may name it.
-    `frameworks`: how many still hold something on it.
-    `used`: part of its fullest resource that is held, 0 to 1.
+    `frameworks`: number of those that still hold something on it.
+    `used`: fraction of its fullest resource that is held, 0 to 1.
     """
 
     name: str
@@ -26,7 +26,7 @@ class DrainedAgent(NamedTuple):
 
 
 class DrainedAgents(NamedTuple):
-    """Those with most held on them, and how many more there are; `empty` hold nothing."""
+    """Agents with the largest holdings, and the number of others; `empty`: without holdings."""
 
     rows: tuple[DrainedAgent, ...]
     more: int
@@ -34,7 +34,6 @@ class DrainedAgents(NamedTuple):
 
 
 def take(allocator: Allocator) -> DrainedAgents:
-    """Look at the drained agents; on the books' thread."""
     state = allocator.state
     agents, ledger = state.agents, state.ledger
     rows = np.flatnonzero(agents.bound & agents.drained)

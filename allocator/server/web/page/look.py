@@ -1,4 +1,4 @@
-"""The page's data at one moment, read at most once a second however many clients watch.
+"""The page's data at one moment, read at most once a second for any number of clients.
 
 On a narrow screen each row of a table is a paragraph, and each cell shows its column's name, which
 the style sheet reads from the cell.
@@ -22,16 +22,14 @@ from allocator.server.web.page import drained
 from allocator.v1 import admin_pb2 as pb
 
 FRESH_S = 1.0
-"""How long a look is shown again."""
 
 FAIR_FRESH_S = 30.0
-"""The same of fair shares, which cost about an allocation of the whole cluster."""
+"""Time for which fair shares are reused; they cost about an allocation of the whole cluster."""
 
 ANSWER_S = 2.0
-"""How long the books may take before the previous data is shown again."""
+"""Maximum time to wait for the books; then the previous data is shown again."""
 
 QUESTION_S = 5.0
-"""The same for what a user requested and waits for."""
 
 _T = TypeVar("_T")
 _log = structlog.get_logger()
@@ -44,7 +42,6 @@ class Look:
     `taken_s`: seconds since 1970.
     `shares`: without fair shares.
     `cycle_counts`: cycles by duration, up to each bound; the last: longer.
-    `shadow`: None without a shadow policy.
     """
 
     taken_s: float
@@ -72,14 +69,14 @@ class Latest(Generic[_T]):
         self._found: tuple[float, _T] | None = None
 
     def get(self) -> _T | None:
-        """Return the latest result, refreshed if it is old; None: nothing yet.
+        """Return the latest result, refreshed if it is old, or None.
 
         While another thread refreshes it, or the books are busy, return the previous result.
         """
         found = self._found
         if found and time.monotonic() - found[0] < self._fresh_s:
             return found[1]
-        # The first caller computes it; a caller without any previous result waits.
+        # The first caller computes it; others wait only if there is no previous result.
         if self._lock.acquire(timeout=0.0 if found else ANSWER_S):
             try:
                 if self._found is found:
@@ -92,10 +89,7 @@ class Latest(Generic[_T]):
 
 
 def asking(books: FollowedBooks, within_s: float, work: Callable[[], _T]) -> _T:
-    """Read something from the books; cancelled if it has not begun in time.
-
-    Raises TimeoutError.
-    """
+    """Read from the books; cancel if the read has not begun in time. Raises TimeoutError."""
     future: Future[_T] = books.ask(work)
     try:
         return future.result(within_s)
@@ -105,7 +99,7 @@ def asking(books: FollowedBooks, within_s: float, work: Callable[[], _T]) -> _T:
 
 
 def take(views: Views) -> Look:
-    """Read the sidecar's current data. Raises TimeoutError if the books are busy."""
+    """Read the current data. Raises TimeoutError if the books are busy."""
     books = views.books
 
     def ask(work: Callable[[], _T]) -> _T:
@@ -137,7 +131,7 @@ _CELL = re.compile(r"<t[dh]\b(?![^>]*colspan)")
 
 
 def labelled(page: str) -> str:
-    """Write beside each cell of a page's tables what its column is called.
+    """Add to each cell of a page's tables the name of its column.
 
     >>> labelled("<thead><tr><th>role</th></tr></thead><tbody><tr><td>eng</td></tr></tbody>")
     '<thead><tr><th>role</th></tr></thead><tbody><tr><td data-column="role">eng</td></tr></tbody>'

@@ -31,12 +31,12 @@ from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import explain_pb2
 
 PAGES_MAX = 4
-"""Pages that are made, or wait to be: so there is always room for probes and scrapes."""
+"""Maximum number of pages that are being made or wait, so that probes and scrapes have room."""
 
 FAIR_AGENTS_MAX = 5000
 FAIR_CLIENTS_MAX = 2000
-"""Of larger clusters the page works no fair shares out: a copy of the books would hold up
-decisions each time."""
+"""Maximum number of clients for which the page computes fair shares: copies of larger books would
+delay decisions."""
 
 REFRESH_S = 5
 REFRESH_MAX_S = 3600
@@ -57,10 +57,7 @@ http.page = "all" to show it to every client of this port
 
 
 def page_routes(views: Views, allowed: Literal["local", "all", "off"]) -> list[Route]:
-    """Give who answers for the status page.
-
-    `allowed`: who may see it, as `http.page` says.
-    """
+    """Return the routes of the status page; `allowed`: who may see it, as `http.page` says."""
     if allowed == "off":
         return [Route("/", lambda _request: plain_text(200, _INDEX))]
     pages = Pages(views, local_only=allowed == "local")
@@ -77,10 +74,7 @@ class Pages:
     """Makes the pages."""
 
     def __init__(self, views: Views, *, local_only: bool) -> None:
-        """Show what these views say.
-
-        `local_only`: only to clients on this machine.
-        """
+        """Show these views; `local_only`: only to clients on this machine."""
         self._views = views
         self._local_only = local_only
         self._places = threading.BoundedSemaphore(PAGES_MAX)
@@ -105,7 +99,6 @@ class Pages:
             self._places.release()
 
     def status(self, request: Request) -> Response:
-        """Show everything important on one page."""
         look, refresh_s = self._look(), _refresh_s(request, REFRESH_S)
         agents = self._map(look, request)
         clients = look.shares.clients
@@ -128,7 +121,6 @@ class Pages:
         )
 
     def shares(self, request: Request) -> Response:
-        """List frameworks, of one role or of all, with fair shares if they are asked for."""
         role = request.query_params.get("role", "")
         sort = _choice(request, "sort", SORTS)
         look, shares, problem = self._look(), None, ""
@@ -156,7 +148,6 @@ class Pages:
         )
 
     def agents(self, request: Request) -> Response:
-        """Show some of the agents on a map of their own."""
         look = self._look()
         agents = self._map(look, request)
         first = _number(request, "first", 0, len(agents.names))
@@ -172,7 +163,6 @@ class Pages:
         )
 
     def explain(self, request: Request) -> Response:
-        """Explain why a framework, those of a role, or those that want an agent get nothing."""
         kind = _choice(request, "kind", KINDS)
         name = request.query_params.get("name", "")
         if not name:
@@ -190,7 +180,6 @@ class Pages:
         )
 
     def usage(self, request: Request) -> Response:
-        """Show what was used in the last days, and by whom."""
         by = _choice(request, "by", BY)
         found = self._usage[by].get()
         if found is None:
@@ -216,9 +205,8 @@ class Pages:
         return daily, whole
 
     def _explained(self, kind: str, name: str) -> tuple[explain_pb2.ExplainResponse | None, str]:
-        """Explain, or report why that is impossible."""
         problem = ""
-        # First the name as it is, as links have it, then without the blanks that people type.
+        # Links have exact names; users may type blanks around them.
         for each in dict.fromkeys((name, name.strip())):
             try:
                 question = explain_pb2.ExplainRequest()
@@ -244,7 +232,7 @@ class Pages:
             raise RejectedError(str(error.args[0])) from None
 
     def _fair_shares(self, look: Look) -> tuple[pb.GetSharesResponse | None, str]:
-        """Give the shares with the fair ones, or why there are none."""
+        """Return the shares with fair shares, or why there are none."""
         many = look.status.agents > FAIR_AGENTS_MAX or len(look.shares.clients) > FAIR_CLIENTS_MAX
         if many:
             return None, "the cluster is large: `mesos-allocator shares --fair` works them out"
@@ -261,7 +249,7 @@ def _is_below(path: str, role: str) -> bool:
 
 
 def _choice(request: Request, key: str, choices: tuple[str, ...]) -> str:
-    """One of the choices; by default the first."""
+    """Return the parameter, one of the choices; by default the first."""
     given = request.query_params.get(key, choices[0])
     if given not in choices:
         raise RejectedError(f"{key} = {given!r}: must be one of {', '.join(choices)}")
@@ -288,7 +276,6 @@ def _render(template: str, status: int = 200, **values: Any) -> Response:  # noq
 
 @cache
 def _environment() -> Environment:
-    """Templates; all values are escaped."""
     environment = Environment(
         loader=PackageLoader(__package__),
         autoescape=True,
@@ -309,7 +296,7 @@ def _style() -> str:
 
 @cache
 def _policy() -> str:
-    """Only the page itself and its style sheet are loaded."""
+    """Return a policy by which only the page itself and its style sheet are loaded."""
     digest = base64.b64encode(hashlib.sha256(_style().encode()).digest()).decode()
     return (
         f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; form-action 'self';"

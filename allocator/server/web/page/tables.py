@@ -18,7 +18,6 @@ from allocator.v1 import settings_pb2
 from allocator.v1.types_pb2 import Quantities
 
 TEXT_MAX = 2000
-"""Maximum number of characters shown of any text."""
 
 _MINUTE_S = 120
 _HOUR_S = 7200
@@ -26,9 +25,7 @@ _DAY_S = 172_800
 
 
 def printable(value: object) -> object:
-    """What is put into a page: no control character gets there, and no text without an end.
-
-    Marks that turn the direction of text round are control characters, too.
+    """Replace control characters, including those for text direction, and shorten long texts.
 
     >>> printable("a" + chr(0x202E) + "b")
     'a\N{REPLACEMENT CHARACTER}b'
@@ -40,7 +37,7 @@ def printable(value: object) -> object:
 
 
 def url(text: str) -> Markup:
-    """A text as a part of an address.
+    """Quote a text as a part of an address.
 
     >>> url("a/b&c")
     Markup('a%2Fb%26c')
@@ -49,7 +46,7 @@ def url(text: str) -> Markup:
 
 
 def amounts(quantities: Quantities) -> str:
-    """Amounts by name.
+    """Format amounts by name.
 
     >>> amounts(Quantities(name=["cpus", "mem"], amount=[1500, 2048000]))
     'cpus:1.5;mem:2048'
@@ -58,7 +55,7 @@ def amounts(quantities: Quantities) -> str:
 
 
 def percent(part: float) -> str:
-    """A part of 1 in percent; empty if there is none.
+    """Format a fraction in percent; empty for nan.
 
     >>> percent(0.6666), percent(math.nan)
     ('66.7 %', '')
@@ -67,7 +64,7 @@ def percent(part: float) -> str:
 
 
 def share(part: float) -> str:
-    """A share of the cluster, 0 to 1, as the command line writes it; empty if there is none.
+    """Format a share of the cluster, 0 to 1, as the command line does; empty for nan.
 
     >>> share(0.6666), share(math.nan)
     ('0.6666', '')
@@ -76,7 +73,7 @@ def share(part: float) -> str:
 
 
 def whole_percent(part: float) -> str:
-    """A part of 1 in few characters; only what is full is 100 %.
+    """Format a fraction in whole percent; only 1 is 100 %.
 
     >>> whole_percent(0.666), whole_percent(0.997), whole_percent(1.0)
     ('67 %', '99 %', '100 %')
@@ -85,7 +82,7 @@ def whole_percent(part: float) -> str:
 
 
 def signed_share(part: float) -> str:
-    """A difference of shares.
+    """Format a difference of shares.
 
     >>> signed_share(-0.0213)
     '-0.0213'
@@ -94,7 +91,7 @@ def signed_share(part: float) -> str:
 
 
 def count(number: float) -> str:
-    """A number of things.
+    """Format a number.
 
     >>> count(1234567)
     '1,234,567'
@@ -103,7 +100,7 @@ def count(number: float) -> str:
 
 
 def milliseconds(value: float) -> str:
-    """A time in ms, in the unit that suits it.
+    """Format a time in ms, in a suitable unit.
 
     >>> milliseconds(0.25), milliseconds(12.34), milliseconds(2500), milliseconds(math.nan)
     ('0.25 ms', '12.3 ms', '2.5 s', '')
@@ -116,7 +113,7 @@ def milliseconds(value: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time as people say it.
+    """Format a duration for reading.
 
     >>> duration(4.2), duration(600), duration(7300), duration(864000)
     ('4 s', '10 min', '2.0 h', '10.0 days')
@@ -129,13 +126,12 @@ def duration(seconds: float) -> str:
 
 
 def hours(found: Quantities) -> str:
-    """Resource-hours, rounded to whole ones."""
     pairs = zip(found.name, found.amount, strict=True)
     return ", ".join(f"{name} {amount // 1000:,} h" for name, amount in pairs)
 
 
 def moment(seconds: float) -> str:
-    """A time of day, with its zone.
+    """Format a date and time of day.
 
     >>> moment(0)
     '1970-01-01 00:00:00 UTC'
@@ -144,7 +140,6 @@ def moment(seconds: float) -> str:
 
 
 def state(share: pb.Share) -> str:
-    """Whether a framework wants offers, and may have some."""
     if not share.active:
         return "inactive"
     if share.paused:
@@ -153,7 +148,7 @@ def state(share: pb.Share) -> str:
 
 
 def policy(spec: settings_pb2.Policy) -> str:
-    """A policy in one line: how agents are chosen, and what else was set."""
+    """Describe the selection and the parameters of a policy in one line."""
     parts = [spec.selection or "its own selection", "flat" if spec.flat else "hierarchical"]
     parts += [f"{key} = {value}" for key, value in sorted(spec.parameters.items())]
     parts += [f"{name} below {role}" for role, name in sorted(spec.subtrees.items())]
@@ -161,21 +156,18 @@ def policy(spec: settings_pb2.Policy) -> str:
 
 
 def origin(setting: settings_pb2.Setting) -> str:
-    """Where a setting comes from."""
     if not setting.set_at_ms:
         return setting.place or setting.source
     return f"operator {setting.place}, {moment(setting.set_at_ms / 1000)}"
 
 
 def matched(setting: settings_pb2.Setting) -> str:
-    """What a rule matches in the current cluster; empty for other settings."""
     if not setting.HasField("match"):
         return ""
     return KINDS[setting.key].match_in_words(setting.match)
 
 
 def known(value: float) -> bool:
-    """Whether there is a number."""
     return not math.isnan(value)
 
 
@@ -204,15 +196,13 @@ FRAMEWORKS_MAX = 25
 OFFERS_MAX = 15
 COMPARED_MAX = 12
 LISTED_MAX = 500
-"""Maximum number of rows on the page that lists frameworks."""
 
 
 class Shown(NamedTuple):
     """Some of many rows.
 
-    `more`: how many are not shown.
     `largest`: the largest share of the rows, for bars; not 0.
-    `hidden`: the same as `more` in words, of clients: those may be several of one framework.
+    `hidden`: describes the clients that are not shown; several may be of one framework.
     """
 
     rows: Sequence[pb.Share]
@@ -222,9 +212,9 @@ class Shown(NamedTuple):
 
 
 def tree(roles: Iterable[pb.Share], most: int = ROLES_MAX) -> Shown:
-    """Order roles as a tree, in depth as far as there is room.
+    """Order roles as a tree, down to a depth for which there is room.
 
-    If not even the roles at the top have room, those with the largest shares are shown.
+    If even the top level has too many roles, those with the largest shares are shown.
     """
     found = sorted(roles, key=lambda each: each.role.split("/"))
     of_depth = Counter(depth(each) for each in found)
@@ -242,19 +232,17 @@ def tree(roles: Iterable[pb.Share], most: int = ROLES_MAX) -> Shown:
 
 
 def depth(role: pb.Share) -> int:
-    """How many roles are above it."""
     return role.role.count("/")
 
 
 def frameworks(clients: Iterable[pb.Share], most: int, sort: str = "waiting") -> Shown:
-    """Order frameworks; by default the longest waiting first, then the largest shares."""
     found = list(clients)
     if sort == "name":
         found.sort(key=lambda each: (each.framework_name, each.framework_id, each.role))
     elif sort == "share":
         found.sort(key=lambda each: -each.weighted_share)
     else:
-        # Among those that wait equally long, the smallest share first.
+        # Of those that have waited equally long, the smallest share first.
         found.sort(
             key=lambda each: (
                 -each.waited_cycles,
@@ -283,10 +271,7 @@ def _shown(rows: Sequence[pb.Share], of: int) -> Shown:
 
 
 class Bar(NamedTuple):
-    """One bar of a histogram.
-
-    `part`: of the tallest, 0 to 1.
-    """
+    """One bar of a histogram; `part`: fraction of the tallest, 0 to 1."""
 
     text: str
     number: int
@@ -294,14 +279,13 @@ class Bar(NamedTuple):
 
 
 def bars(counted: Iterable[tuple[str, int]]) -> list[Bar]:
-    """Make bars of counts."""
     found = list(counted)
     tallest = max((number for _, number in found), default=0) or 1
     return [Bar(text, number, number / tallest) for text, number in found]
 
 
 def cycle_bars(look: Look) -> list[Bar]:
-    """How long cycles took, from the quickest to the slowest that there was."""
+    """Bars of cycles by duration, from the shortest to the longest that occurred."""
     names = [f"up to {_bound(bound_s)}" for bound_s in look.cycle_bounds_s]
     found = bars(zip([*names, "longer"], look.cycle_counts, strict=True))
     some = [place for place, each in enumerate(found) if each.number]

@@ -1,4 +1,4 @@
-"""What the usage page shows: a bar for each of the last days, and who used what in them."""
+"""Data of the usage page: a bar for each of the last days, and the usage of each name."""
 
 import time
 from collections.abc import Sequence
@@ -15,14 +15,14 @@ PARTS = tuple(part.name.lower() for part in Part)
 
 
 class Amount(NamedTuple):
-    """Units times hours, and which part of a whole that is, 0 to 1."""
+    """Units times hours, and the fraction of a whole, 0 to 1."""
 
     hours: float
     part: float
 
 
 class Row(NamedTuple):
-    """A day, or a name: how much of a resource went where."""
+    """A day, or a name: how an amount of a resource was used."""
 
     name: str
     used: Amount
@@ -34,9 +34,9 @@ class Row(NamedTuple):
 class Usage(NamedTuple):
     """The page.
 
-    `resource`: what it is about; empty: nothing is accounted for.
-    `days`: parts are of the largest capacity of a day.
-    `names`: parts are of all capacity; `more` names are not shown.
+    `resource`: the resource shown; empty: nothing is accounted for.
+    `days`: as fractions of the largest capacity of a day.
+    `names`: as fractions of all capacity; `more` names are not shown.
     """
 
     resource: str
@@ -48,7 +48,6 @@ class Usage(NamedTuple):
 
 
 def request(by: str, *, daily: bool) -> pb.GetUsageRequest:
-    """Ask for the last days."""
     today_ms = int(1000 * time.time()) // DAY_MS * DAY_MS
     since_ms = max(today_ms - (DAYS - 1) * DAY_MS, 0)
     return pb.GetUsageRequest(by=by, since_ms=since_ms, daily=daily)
