@@ -41,7 +41,6 @@ class Allocator:
     """Keeps the books of one session, and decides what to offer to which client.
 
     `state`: the books. Read-only: only methods of the allocator change them.
-    `cycle`: the number of cycles so far.
     `decided`: the grants of the last cycle; None if it had nothing to decide.
     """
 
@@ -62,10 +61,9 @@ class Allocator:
 
         `build_policy`: builds a policy from its specification; raises ValueError if it is invalid.
         `settings`: operators' settings; the allocator keeps the object, and events change it.
-        `substitute`: decides if the policy fails or makes invalid grants.
-            None: such a cycle grants nothing.
+        `substitute`: decides if the policy fails or makes invalid grants; None: grants nothing.
         `around_cycle`: returns a context manager around each cycle, for hosts that measure time.
-        `trail`: records the last cycles and the events about offers. None: no records.
+        `trail`: records the last cycles and the events about offers.
         `plans`: for a policy that plans. True: plans are computed synchronously, before full cycles
             that need one. False: plans arrive as events (`AdoptPlan`).
         `first_plan`: waits for the first plan; the host limits the time.
@@ -86,7 +84,6 @@ class Allocator:
         self.plan_source = PlanSource(first_plan, plans_here=plans)
 
     def _use(self, policy: Policy) -> None:
-        """Use this policy in all later cycles."""
         self._policy = policy
         # Checking against a protocol is slow, so it is not done in each cycle.
         self._planning_policy = policy if isinstance(policy, PlanningPolicy) else None
@@ -98,7 +95,7 @@ class Allocator:
 
     @property
     def planning_policy(self) -> PlanningPolicy | None:
-        """The policy, if it plans."""
+        """The policy if it plans, else None."""
         return self._planning_policy
 
     @property
@@ -204,8 +201,8 @@ class Allocator:
         question = Question(state, snapshot, self._policy, self.cycle, seed, overruled)
         self.decided = self._decide(question)
         grants, error = self.decided
-        # In a full cycle, a client that got no offer although some agent could have served it has
-        # waited for one more cycle. A partial cycle does not count.
+        # In a full cycle, a client that gets no offer although some agent could serve it waits for
+        # one more cycle. Partial cycles do not count.
         served = state.clients.served[snapshot.tree.client]
         seen = None if self.trail is None else self.trail.see(state, snapshot)
         doubted = None if state.settings.shadow is None else probed(state)
@@ -277,7 +274,7 @@ class Allocator:
 
     def resume(self, kept: tuple[int, cycles.CycleReport, State]) -> None:
         """Continue from a checkpoint. Raises ValueError if its settings name no policy."""
-        # Building the policy may fail, so do it before any change.
+        # Building the policy may fail, so do it first.
         policy = self._build(kept[2].settings.policy)
         self.cycle, self.last_cycle, self.state = kept
         self._use(policy)
@@ -296,16 +293,14 @@ class Allocator:
     def copied(self, *, still: bool = False) -> Detached:
         """Copy the whole state, for hypothetical questions to another allocator.
 
-        `still`: True: this allocator no longer changes, so its state is used without copying.
+        `still`: this allocator no longer changes, so its state is used without copying.
         """
         return Detached(self.kept(), still=still)
 
     def suppose(self, copied: Copied, policy: PolicySpec | None = None) -> None:
         """Load a copy of another allocator's state, to answer hypothetical questions.
 
-        `copied`: the copy; it is not changed.
-        `policy`: replaces the policy in the copy.
-        Raises EventError if `policy` names no policy.
+        `policy`: replaces the policy in the copy; raises EventError if it names none.
         """
         self.resume(restore(copied.columns(), self.kept()))
         if policy is not None:
@@ -322,7 +317,6 @@ class Allocator:
         Only for hypothetical questions, see `allocator.core.diagnostics.reallocation`.
 
         `newcomer`: a further framework that takes part.
-        `policy`: as for `suppose`.
         Returns the newcomer's handle; 0 without a newcomer.
         Raises EventError if there is no room for the newcomer.
         """
@@ -335,8 +329,7 @@ class Allocator:
     def preview(self) -> Snapshot | None:
         """Take the snapshot that a full cycle would begin with; None if no client can be served.
 
-        Decisions are unaffected. The only change of state is a cached one: which filters cover all
-        that is free.
+        Changes only a cache, so later decisions are unaffected.
         """
         if not self.state.live_clients().any():
             return None
