@@ -90,7 +90,6 @@ class Allocator:
 
     @property
     def policy(self) -> Policy:
-        """The policy in use."""
         return self._policy
 
     @property
@@ -100,7 +99,6 @@ class Allocator:
 
     @property
     def settings(self) -> Settings:
-        """Operators' settings in force."""
         return self.state.settings
 
     def step(self, event: events.Event | AdoptPlan) -> None:
@@ -343,7 +341,6 @@ class Allocator:
         return usage_over_time.used(self.state) if self.state.memory.usage.half_life_ms else None
 
     def check(self) -> None:
-        """Verify every invariant of the books. Raises AssertionError."""
         self.state.check()
 
     def quota_use(self) -> QuotaUse:
@@ -355,7 +352,6 @@ class Allocator:
         return self._snapshots.caps(self.state)
 
     def capped(self) -> Bools:
-        """Return which clients have reached a cap, (C,)."""
         return capped(self.state, self.caps())
 
     def consumed_in(self, path: str) -> Mapping[str, int]:

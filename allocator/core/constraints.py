@@ -33,7 +33,6 @@ class Clause(NamedTuple):
     negated: bool
 
     def holds(self, attributes: Mapping[str, str]) -> bool:
-        """Whether an agent with these attributes satisfies the clause."""
         value = attributes.get(self.attribute)
         found = value is not None and (not self.values or value in self.values)
         return found != self.negated
@@ -54,7 +53,6 @@ class Condition:
     must_lack: bool = False
 
     def add(self, clause: Clause) -> None:
-        """Add a clause."""
         if clause.negated:
             self.must_lack |= not clause.values
             # Share the set of a single clause; copy it only to add the values of another one.

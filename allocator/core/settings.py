@@ -32,7 +32,6 @@ class _Change:
 
     @property
     def takes_back(self) -> bool:
-        """Whether the change removes a setting."""
         value = getattr(self, self.kind.field)
         return value is None or value is False
 
@@ -362,7 +361,6 @@ class Settings:
         return None if rule is None else rule.tasks
 
     def constraint_rules(self, role: str, framework_name: str) -> list[str]:
-        """Return the expressions of all constraint rules for a client."""
         found = _matching(self.constraints, role, framework_name)
         return [rule.expression for rule in found if rule.expression is not None]
 

@@ -409,7 +409,6 @@ class Grants:
         return len(self.client)
 
     def some(self, mask: Bools) -> "Grants":
-        """Keep the grants of a mask (G,)."""
         special = mask[self.special_grant]
         number = np.cumsum(mask) - 1
         return Grants(

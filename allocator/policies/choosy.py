@@ -50,7 +50,6 @@ def choosy(unit: str = "agents") -> CriterionFunction:
 
 
 def _agents(snapshot: Snapshot) -> Criterion:
-    """Count agents on which a client holds something."""
     clients = len(snapshot.held)
     return mixed(
         snapshot,
@@ -84,5 +83,4 @@ def _counted_in(known: Bools) -> tuple[Floats, Floats]:
 
 
 def _dominant_share(snapshot: Snapshot) -> Criterion:
-    """Measure dominant shares."""
     return of_amounts(snapshot, cluster_total(snapshot))

@@ -182,7 +182,6 @@ def _by_clients(problem: PlanProblem) -> Groups:
 
 
 def _held(problem: PlanProblem, groups: Groups) -> _Held:
-    """Sum up holdings by client and group."""
     row = np.full(len(problem.demand), -1)
     row[groups.clients] = np.arange(len(groups.clients))
     agent, client = problem.holder >> 32, row[problem.holder & (2**32 - 1)]
@@ -271,7 +270,6 @@ def _fine(agents: Floats) -> Ints:
 
 
 def _tasks(amounts: Ints, demand: Ints) -> Ints:
-    """Return how many tasks fit into amounts (..., R)."""
     needed = demand > 0
     return (amounts[..., needed] // demand[needed]).min(axis=-1)
 

@@ -102,7 +102,6 @@ def _weights(tree: Tree) -> Floats:
 
 @memoize()
 def _weight_of_leaves(parent: Ints, weight: Floats, leaves: int) -> Floats:
-    """Return the fraction of the whole that weights give each leaf, (L,)."""
     # Multiply each node's fraction among its siblings down from the root. Divide by the largest
     # weight first, so that sums do not overflow.
     weight = weight / weight.max()

@@ -30,20 +30,17 @@ from allocator.core.snapshot import Ints
 
 
 def check_agent(state: State, agent: int, field: str = "agent") -> None:
-    """Raise an `EventError` if the handle does not name an agent."""
     if not state.agents.is_bound(agent):
         message = f"agent {agent} is not bound; add it before it is used"
         raise EventError("handle", field, message)
 
 
 def add_agent(state: State, event: AddAgent) -> None:
-    """Bind an agent; all of its resources are free."""
     # `max` of a dictionary is faster than `max` of an array with one element.
     _add_agents(state, AddAgents.of(event), max(event.capacity.values(), default=0))
 
 
 def add_agents(state: State, event: AddAgents) -> None:
-    """Bind agents; all of their resources are free."""
     _add_agents(state, event, int(event.capacity.max(initial=0)))
 
 
@@ -136,7 +133,6 @@ def remove_agent(state: State, event: RemoveAgent) -> None:
 
 
 def activate_agent(state: State, event: ActivateAgent) -> None:
-    """Allow or forbid offers of an agent."""
     check_agent(state, event.agent)
     if state.agents.active[event.agent] != event.active:
         state.agents.changed_ms[event.agent] = state.now_ms

@@ -109,7 +109,6 @@ def _gang(
 
 
 def take(state: State, derived: Mapping[int, Derived]) -> None:
-    """Store the derived values of each client (row)."""
     clients = state.clients
     for client, its in derived.items():
         if clients.takes[client] != its.takes:
@@ -147,7 +146,6 @@ def refresh_weights(state: State, clients: Sequence[int]) -> None:
 
 
 def refresh_gangs(state: State, clients: Sequence[int]) -> None:
-    """Recompute the gangs of clients (rows), except of unknown frameworks."""
     table, settings = state.frameworks, state.settings
     for client, framework, info, path in _known(state, clients):
         words, request = table.words[framework], table.request.get(framework, ())
@@ -214,7 +212,6 @@ def _note_unfit(state: State, client: int, unknown: frozenset[str]) -> None:
 
 
 def _take_minimum(state: State, client: int, minimum: Minimum | None) -> None:
-    """Store the minimum of a client's offers; None: the default."""
     if minimum == state.clients.minimum.get(client):
         return
     state.clients.minimum_version += 1
@@ -225,7 +222,6 @@ def _take_minimum(state: State, client: int, minimum: Minimum | None) -> None:
 
 
 def _take_gang(state: State, client: int, tasks: int, unlike: Requested) -> None:
-    """Store a client's gang, as in `Derived`."""
     clients = state.clients
     if not tasks:
         clients.forget_gang(client)

@@ -54,7 +54,6 @@ def define(state: State, event: Define) -> None:
 
 
 def check_framework(state: State, framework: int, field: str = "framework") -> None:
-    """Raise an `EventError` if no framework with this handle was added."""
     if not state.frameworks.is_bound(framework):
         message = f"framework {framework} is not bound; add it before it is used"
         raise EventError("handle", field, message)
@@ -69,7 +68,6 @@ def check_roles(state: State, roles: Iterable[int], field: str = "roles") -> Non
 
 
 def check_framework_handle(state: State, framework: int, field: str = "framework") -> None:
-    """Raise an `EventError` if the handle is out of range."""
     limit = state.session_limits.frameworks
     if not 1 <= framework <= limit:
         message = f"framework {framework} is out of range; handles of frameworks are 1 to {limit}"
@@ -242,7 +240,6 @@ def remove_framework(state: State, event: RemoveFramework) -> None:
 
 
 def activate_framework(state: State, event: ActivateFramework) -> None:
-    """Activate or deactivate a framework; deactivation drops its filters."""
     check_framework(state, event.framework)
     if state.frameworks.active[event.framework] != event.active:
         state.frameworks.changed_ms[event.framework] = state.now_ms
@@ -325,7 +322,6 @@ def set_quota(state: State, event: SetQuota) -> None:
 
 
 def check_quota(event: SetQuota, depth_max: int) -> None:
-    """Raise an `EventError` if a quota is invalid."""
     check_depth(event.role, depth_max, "role")
     if any(event.guarantees.values()) and "/" in event.role:
         message = f"{event.role!r} is below another role; guarantee to {event.role.split('/')[0]!r}"

@@ -156,7 +156,6 @@ def keep_filters(
 
 
 def add_filters(state: State, event: AddFilters) -> None:
-    """Add the filters of a snapshot of the module."""
     state.space.check_bound(event.refused.kind.tolist(), "refused.kind")
     client, agent = known_rows(state, event.refused)
     unserved = _unserved(state, event.refused.framework, event.refused.role, client == 0)
@@ -246,7 +245,6 @@ def _named(amounts: Amounts) -> str:
 
 
 def exclude(state: State, event: Exclude) -> None:
-    """Record exclusions that begin or end."""
     # Check every row before changing anything.
     client = state.clients.rows(event.framework, event.role)
     subscribed = state.clients.subscribed[client]

@@ -42,7 +42,6 @@ def _move_some(state: State, moves: Moves) -> int:
 
 
 def _rows(state: State, moves: Moves) -> Rows:
-    """Look up the clients and agents of moves."""
     holdings, what = moves.holdings, moves.what
     client, agent = known_rows(state, holdings)
     inside = (holdings.agent > 0) & (holdings.agent < len(state.agents.bound))
@@ -99,7 +98,6 @@ def _keep_filters(state: State, moves: Moves, rows: Rows) -> None:
 
 
 def _learn(state: State, moves: Moves, rows: Rows, declined: Bools) -> None:
-    """Learn from acceptances, declines and ended tasks."""
     taken = Taken.of(state, moves.holdings)
     used = (rows.what == Move.USE) & taken.something
     ended = (rows.what == Move.RELEASE) & rows.allocated

@@ -51,14 +51,12 @@ def set_options(state: State, event: Options) -> None:
 
 
 def set_paused(state: State, event: SetPaused) -> None:
-    """Pause or resume decisions."""
     if state.paused != event.paused:
         state.paused_ms = state.now_ms
     state.paused = event.paused
 
 
 def set_policy(state: State, event: SetPolicy, build: BuildPolicy) -> Policy:
-    """Build the policy, then store its specification."""
     try:
         policy = build(event.spec)
     except ValueError as error:
@@ -93,7 +91,6 @@ def check_shadow(spec: PolicySpec | None, build: BuildPolicy) -> None:
 
 
 def set_rule(state: State, event: OperatorChange) -> None:
-    """Set, replace or remove a rule."""
     check_rule(state, event)
     if event.takes_back and state.settings.before(event) is None:
         raise EventError("value", *_nothing_there(event))

@@ -44,7 +44,6 @@ class Rule:
     nested_role: bool = False
 
     def allows(self, agent: "AgentTraits") -> bool:
-        """Whether the agent satisfies the rule."""
         return self.is_capable(agent) and all(
             clause.holds(agent.attributes) for clause in self.clauses
         )
@@ -84,7 +83,6 @@ class SortedRule:
 
     @classmethod
     def of(cls, rule: Rule) -> "SortedRule":
-        """Sort a rule's clauses."""
         must, may = dict[str, Condition](), dict[str, Condition]()
         for name, condition in conditions(rule.clauses).items():
             (must if condition.must_be else may)[name] = condition
@@ -156,7 +154,6 @@ class AgentColumns:
         self._shed()
 
     def _note(self, agent: int, attributes: Mapping[str, str]) -> None:
-        """Record an agent's attributes, and index them by name."""
         before = self._said[agent].keys()
         self._said[agent] = attributes
         having = self._having

@@ -52,7 +52,6 @@ class AttributeColumn:
         return self.of.nbytes + values + self._added_bytes
 
     def __len__(self) -> int:
-        """The number of codes."""
         return len(self._texts)
 
     def reserve(self, count: int) -> None:

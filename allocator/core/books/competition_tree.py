@@ -67,7 +67,6 @@ class Shape:
 
 @memoize(size=2)
 def _chosen(of_role: np.ndarray, role: Ints) -> np.ndarray:
-    """The value of each node's role."""
     return fixed(of_role[role])
 
 
@@ -162,7 +161,6 @@ def _hierarchy(
 
 
 def _link(client: Ints, parent: Ints, role: Ints, below: Ints, parent_of_client: Ints) -> Shape:
-    """Add the lists of children."""
     # Sorted by parent, the children of a node stand side by side, in ascending order. Their
     # counts, added up, say where each family starts.
     child = np.argsort(parent[:-1], kind="stable")

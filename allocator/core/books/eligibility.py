@@ -108,7 +108,6 @@ class Eligibility:
     # Inputs.
 
     def set_agents(self, agents: Ints, traits: Sequence[AgentTraits]) -> None:
-        """Set the traits of agents (N,)."""
         rows = agents.tolist()
         for agent, its in zip(rows, traits, strict=True):
             self._traits[agent] = its
@@ -216,14 +215,12 @@ class Eligibility:
 
     @property
     def traits(self) -> Sequence[AgentTraits | None]:
-        """The properties of agents, by handle."""
         return self._traits
 
     def rule_of(self, client: int) -> Rule:
         return self._rule.get(client, Rule())
 
     def excluded_of(self, client: int) -> Bools:
-        """Return the agents (A,) from which a client is barred."""
         return _column(self.excluded, client)
 
     def late_of(self, client: int) -> Bools:
@@ -234,7 +231,6 @@ class Eligibility:
         return late
 
     def told_of(self, client: int) -> Bools:
-        """Return the agents (A,) from which the host excluded a client."""
         return _column(self._told, client)
 
     def _now(self) -> _Painted:
@@ -256,7 +252,6 @@ class Eligibility:
         return painted
 
     def _fit(self, painted: _Painted) -> None:
-        """Give the relation the size of the inputs."""
         agents, words = self._told.shape
         painted.excluded = grow(painted.excluded, agents, words)[:agents, :words]
         painted.excluding = grow(painted.excluding, agents)[:agents]
@@ -303,7 +298,6 @@ class Eligibility:
         painted.some = painted.some & ~changed | found
 
     def _paint_agents(self, painted: _Painted, agents: list[int]) -> None:
-        """Recompute all clients on some agents."""
         rows, words, index = np.array(agents), self._told.shape[1], painted.index
         if len(agents) <= _FEW:
             its = (self._traits[agent] for agent in agents)

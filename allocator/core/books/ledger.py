@@ -43,7 +43,6 @@ class Ledger:
         return self._rows.get(pair(agent, client))
 
     def uses_something(self, client: Ints, agent: Ints) -> Bools:
-        """Whether a client has something in use on an agent."""
         rows = self.find(client, agent)
         uses = rows >= 0
         held, offered = self.books.held[rows[uses]], self.books.offered[rows[uses]]
@@ -107,7 +106,6 @@ class Ledger:
         return failed, began_ms
 
     def use(self, client: Ints, agent: Ints, kind: Ints, amount: Ints, *, now_ms: int) -> None:
-        """Move amounts (N, K) from offered to used, as far as they are offered."""
         self._note(client)
         rows, amount = self.find(client, agent), np.ascontiguousarray(amount)
         loops.use(self.books, rows, kind, amount, now_ms)
@@ -148,7 +146,6 @@ class Ledger:
         return rows
 
     def rows_of_client(self, client: int) -> Ints:
-        """Return the rows of all holdings of a client, ascending."""
         rows: Ints = loops.listed(self.books.of_client, self.books.next_of_client, client)
         rows.sort()
         return rows

@@ -90,7 +90,6 @@ def _add_cell(books: Books, row: int, kind: int, held: int, offered: int) -> Non
 
 @part()
 def _on_offer(books: Books, row: int) -> bool:
-    """Return whether anything of a holding is on offer."""
     for k in range(books.offered.shape[1]):
         if books.offered[row, k] != 0:
             return True
@@ -108,7 +107,6 @@ def _is_used(books: Books, row: int) -> bool:
 
 @loop
 def charge(books: Books, rows: Ints, kind: Ints, amount: Ints, as_offer: bool, now_ms: int) -> None:
-    """Add amounts (N, K) to rows (N,)."""
     for i in range(len(rows)):
         # An offer begins when something comes on offer while nothing was.
         if as_offer and not _on_offer(books, rows[i]):
@@ -122,7 +120,6 @@ def charge(books: Books, rows: Ints, kind: Ints, amount: Ints, as_offer: bool, n
 
 @loop
 def offer(books: Books, rows: Ints, amounts: SparseRows, now_ms: int) -> None:
-    """Add offered amounts to rows (N,)."""
     for i in range(len(rows)):
         if not _on_offer(books, rows[i]):
             books.since_ms[rows[i]] = now_ms
@@ -207,7 +204,6 @@ def _used_since(books: Books, row: int) -> int:
 
 @part()
 def _use_row(books: Books, row: int, kind: Ints, amount: Ints, now_ms: int) -> None:
-    """Move an amount from offered to used, as far as it is offered."""
     if not _is_used(books, row):
         books.used_ms[row] = now_ms
     for k in range(len(kind)):
@@ -243,7 +239,6 @@ def emptied(held: Ints, rows: Ints) -> Bools:
 
 @loop
 def oldest_offer(books: Books, end: int) -> Ints:
-    """Return since when each client has had something on offer, (C,); -1: nothing on offer."""
     oldest = np.full(len(books.agents_held), -1, np.int64)
     for row in range(end):
         client = books.client[row]
@@ -256,7 +251,6 @@ def oldest_offer(books: Books, end: int) -> Ints:
 
 @loop
 def offered_by_agent(books: Books, end: int) -> Ints:
-    """Add up what is on offer on each agent, (A, K)."""
     offered = np.zeros(books.agent_held.shape, np.int64)
     for row in range(end):
         agent = books.agent[row]
@@ -270,7 +264,6 @@ def offered_by_agent(books: Books, end: int) -> Ints:
 
 @loop
 def enlist(books: Books, rows: Ints) -> None:
-    """Add new rows to the lists of their agents and clients."""
     for row in rows:
         agent, client = books.agent[row], books.client[row]
         push(books.of_agent, books.next_of_agent, books.previous_of_agent, agent, row)
@@ -279,7 +272,6 @@ def enlist(books: Books, rows: Ints) -> None:
 
 @loop
 def unlist(books: Books, rows: Ints) -> None:
-    """Remove rows from the lists of their agents and clients."""
     for row in rows:
         agent, client = books.agent[row], books.client[row]
         unlink(books.of_agent, books.next_of_agent, books.previous_of_agent, agent, row)
@@ -354,7 +346,6 @@ def _find_offer(
 def find_offers(
     books: Books, role_of_client: Ints, role: Ints, agent: Ints, kind: Ints, amount: Ints
 ) -> Ints:
-    """Find the clients that were offered these amounts; 0: none. See `Ledger.find_offers`."""
     found = np.zeros(len(role), np.int64)
     for i in range(len(role)):
         found[i] = _find_offer(books, role_of_client, role[i], agent[i], kind, amount[i])
@@ -405,7 +396,6 @@ class Rows(NamedTuple):
     began_ms: Ints
 
     def first(self, count: int) -> "Rows":
-        """Return the first `count` rows."""
         kind = self.kind
         return Rows._make(column[:count] for column in self)._replace(kind=kind)
 
@@ -517,7 +507,6 @@ def _open_row(books: Books, spare: Spare, client: int, agent: int, now_ms: int) 
 
 @part()
 def _close_row(books: Books, spare: Spare, row: int) -> None:
-    """Free the row of an empty holding."""
     agent, client = books.agent[row], books.client[row]
     delete_key(spare.keys, spare.rows, (agent << 32) | client)
     spare.tally[2] -= 1

@@ -73,12 +73,10 @@ class OpenDecisions:
             count -= min(size, count)
 
     def void_agent(self, agent: int) -> None:
-        """Void all open decisions on an agent."""
         for piece in self._pieces:
             piece.client[piece.agent == agent] = 0
 
     def void_client(self, client: int) -> None:
-        """Void all open decisions for a client."""
         for piece in self._pieces:
             piece.client[piece.client == client] = 0
 

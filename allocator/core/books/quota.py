@@ -190,7 +190,6 @@ def claimed(state: State, tree: QuotaTree) -> Ints | None:
 
 
 def is_owed(bounds: Bounds, client: Ints) -> Bools:
-    """Return whether clients (n,) have an unmet guarantee of their role or of an ancestor."""
     owed = np.append(bounds.owed.any(axis=1), False)
     if not owed.any():
         return np.zeros(len(client), np.bool_)

@@ -63,7 +63,6 @@ class ResourceSpace:
         return self._column[name]
 
     def check_kind(self, handle: int, kind: Kind, field: str) -> None:
-        """Raise an `EventError` if the kind cannot be bound."""
         if not 0 <= handle < self._limit:
             message = f"kind {handle} is out of range; handles of kinds are 0 to {self._limit - 1}"
             raise EventError("limit", field, message)
@@ -118,7 +117,6 @@ class ResourceSpace:
         return frozenset(found)
 
     def make_nowhere(self) -> None:
-        """Create the column for resources that no agent has."""
         if self._nowhere < 0:
             self._nowhere = len(self.names)
             self.names.append(NOWHERE)
@@ -149,13 +147,11 @@ class ResourceSpace:
 
     @property
     def counted(self) -> Bools:
-        """Which columns count towards shares, (R,)."""
         skipped = self._excluded | self._not_scalar
         return np.array([name not in skipped for name in self.names], np.bool_)
 
     @property
     def scalar(self) -> Bools:
-        """Which columns are scalars, (R,)."""
         return np.array([name not in self._not_scalar for name in self.names], np.bool_)
 
     @property
@@ -173,7 +169,7 @@ class ResourceSpace:
         return plain
 
     def names_all(self, amounts: Ints) -> bool:
-        """Whether amounts by kind (n, K) are also amounts by name, so that no conversion is needed."""
+        """Whether amounts by kind (n, K) equal amounts by name, so that none are converted."""
         return self._is_plain and amounts.shape[1] == len(self.names) == len(self.kinds)
 
     def by_column(self, amounts: Ints) -> Ints:

@@ -100,7 +100,6 @@ class RoleTable(Table):
         return 0 < handle < len(self.path) and bool(self.bound[handle])
 
     def row(self, path: str) -> int | None:
-        """Return the handle of a role by its path."""
         return self._row.get(path)
 
     def set_weights(self, weights: Mapping[str, float]) -> None:
@@ -141,7 +140,7 @@ class RoleTable(Table):
         return number
 
     def inside(self, path: str) -> Bools:
-        """Return which rows are this role or its descendants, (n,); all False if it is not bound."""
+        """Return which rows are this role or its descendants, (n,); none if it is not bound."""
         enter, leave = self._numbering()
         top = self._row.get(path)
         if top is None:

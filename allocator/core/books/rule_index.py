@@ -104,7 +104,6 @@ class _Asked:
         self._unread.clear()
 
     def remove(self, entry: RuleClass) -> None:
-        """Remove a class that has no clients any more."""
         opinion = self.opinions.pop(entry)
         if entry in self._unread:
             del self._unread[entry]
@@ -161,7 +160,6 @@ class _Asked:
             self._kept[value] = clients
 
     def check(self) -> None:
-        """Verify the index and its cache; slow."""
         self._read()
         pairs = sum(len(opinion.exceptions) for opinion in self.opinions.values())
         named = [its if isinstance(its, set) else {its} for its in self._naming.values()]
@@ -222,7 +220,6 @@ def _kept_bytes(clients: int) -> int:
 
 
 def union(classes: Iterable[RuleClass]) -> int:
-    """Return the set of clients of several classes."""
     clients = 0
     for entry in classes:
         clients |= entry.clients
@@ -236,7 +233,6 @@ def to_words(rows: Sequence[int], words: int) -> BitWords:
 
 
 def clients_in(clients: int) -> list[int]:
-    """List the clients in a set, ascending."""
     text = clients.to_bytes(-(-clients.bit_length() // 8), "little")
     return np.flatnonzero(np.unpackbits(np.frombuffer(text, np.uint8), bitorder="little")).tolist()
 
@@ -340,7 +336,6 @@ class RuleIndex:
         return (rule.must.keys() & known) | (rule.may.keys() & known)
 
     def class_of(self, client: int) -> RuleClass | None:
-        """Return the class of a client."""
         return self._of_client.get(client)
 
     def may_bar(self, entry: RuleClass) -> bool:
@@ -382,7 +377,6 @@ class RuleIndex:
                 self._lost &= ~entry.clients
 
     def _end(self, name: str) -> None:
-        """Remove an attribute that no agent has any more."""
         asked = self._asked.pop(name, None)
         if asked is None:
             return

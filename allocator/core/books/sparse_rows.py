@@ -21,7 +21,6 @@ class SparseRows(NamedTuple):
     amount: Ints
 
     def take(self, rows: Ints) -> "SparseRows":
-        """Return some of the rows, in the order of `rows`."""
         count = np.diff(self.start)[rows]
         start = np.zeros(len(rows) + 1, np.int64)
         np.cumsum(count, out=start[1:])

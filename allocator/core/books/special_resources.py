@@ -172,7 +172,6 @@ def _depth(kind: Kind) -> int:
 
 
 def _needs(kind: Kind) -> int:
-    """Return the capabilities that a framework needs for a kind, as bits."""
     return REVOCABLE * kind.revocable + SHARED * kind.shared + REFINED * (kind.depth > 1)
 
 

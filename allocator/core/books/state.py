@@ -140,7 +140,6 @@ class State:
         return free
 
     def total_by_kind(self) -> Ints:
-        """Return the cluster's capacity by kind, (K,)."""
         kinds = self.agents.capacity.shape[1]
         if self._total_version != self.agents.version or len(self._total) != kinds:
             self._total = self.agents.capacity.sum(axis=0)
@@ -155,7 +154,6 @@ class State:
         return found
 
     def total_by_column(self) -> Ints:
-        """Return the cluster's capacity by name, (R,)."""
         return self.space.by_column(self.total_by_kind()[None])[0]
 
     def held_by_column(self) -> Ints:

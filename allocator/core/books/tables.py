@@ -147,7 +147,6 @@ class FrameworkTable(Table):
         self.request_aside: dict[int, Aside] = {}
 
     def forget(self, framework: int) -> None:
-        """Clear the row, but keep the framework's clients."""
         self.info[framework] = None
         self.bound[framework] = False
         self.active[framework] = False
@@ -161,7 +160,6 @@ class FrameworkTable(Table):
             of_framework.pop(framework, None)
 
     def is_bound(self, framework: int) -> bool:
-        """Whether the handle names a framework that was added."""
         return 0 < framework < len(self.bound) and bool(self.bound[framework])
 
     def __len__(self) -> int:
@@ -275,7 +273,6 @@ class ClientTable(Table):
         return np.array([row.get(each, 0) for each in pairs], np.int64)
 
     def open(self, framework: int, role: int) -> int:
-        """Take a row for a new client."""
         row = self._free.take()
         self.reserve(row + 1)
         self._row[framework, role] = row

@@ -52,7 +52,6 @@ def last_turn(state: State) -> int:
 
 
 def turns_of(state: State) -> Turns:
-    """Copy the turns from the tables."""
     clients, roles = state.clients, state.roles
     of_framework = state.frameworks.served[clients.framework]
     belongs_to, in_role = clients.framework, clients.role
@@ -60,7 +59,7 @@ def turns_of(state: State) -> Turns:
 
 
 def behind(belongs_to: Ints, top: Ints, own: Ints, role: Ints) -> Ints:
-    """Return how many turns later each leaf (L,) counts as served, because of its framework's others.
+    """Return how many turns later each leaf (L,) counts as served, due to its framework's others.
 
     The count is 0 for the longest-waiting leaf of a framework, 1 for the next, and so on. It is at
     most the number of frameworks, since that many turns serve all of them.

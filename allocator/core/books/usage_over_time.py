@@ -89,7 +89,6 @@ def counted(state: State, held: Ints, inherited: Floats) -> tuple[Ints, Floats]:
 
 
 def come(state: State, client: int) -> None:
-    """Restore the average of a client that subscribes again."""
     path, framework_id = _names(state, client)
     if (path, framework_id) not in state.memory.usage.absent:
         return

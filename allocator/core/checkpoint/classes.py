@@ -27,7 +27,6 @@ def is_ours(kind: type) -> bool:
 
 
 def is_named_tuple(kind: type) -> bool:
-    """Whether the objects of a class are named tuples."""
     return issubclass(kind, tuple) and hasattr(kind, "_fields")
 
 

@@ -157,7 +157,6 @@ def note_lent(state: State, snapshot: Snapshot, grants: Grants) -> None:
 
 
 def _pairs(grants: Grants) -> Ints:
-    """Return a number for the pair (agent, client) of each grant, (G,)."""
     return (grants.agent << np.int64(32)) | grants.client
 
 

@@ -93,7 +93,6 @@ def _may_collect(snapshot: Snapshot) -> Ints:
 
 
 def _note_kept(state: State, snapshot: Snapshot) -> None:
-    """Record the amounts that each gang keeps."""
     assert snapshot.gangs is not None
     for client in snapshot.gangs.collects.tolist():
         grants = collected(snapshot, client)

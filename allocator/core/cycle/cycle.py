@@ -170,7 +170,6 @@ def _check_specials(snapshot: Snapshot, grants: Grants) -> None:
 
 
 def _check_bounds(snapshot: Snapshot, grants: Grants) -> None:
-    """Verify that no limit, cap or bound of a framework is exceeded."""
     bounds = snapshot.bounds
     if not len(bounds.above):
         return
@@ -219,7 +218,6 @@ def coalesce(grants: Grants) -> Grants:
 
 @loop
 def _added_up(count: int, number: Ints, amount: Ints, tasks: Ints) -> tuple[Ints, Ints]:
-    """Add up the amounts (G, R) and tasks (G,) of all grants with the same number."""
     amounts = np.zeros((count, amount.shape[1]), np.int64)
     several = np.zeros(count, np.int64)
     for grant in range(len(number)):
@@ -366,7 +364,6 @@ def _charges(snapshot: Snapshot, grants: Grants) -> _Charges:
 
 
 def _decisions(state: State, charges: _Charges, cycle: int) -> Decisions:
-    """Convert charges to decisions, and number them."""
     client, agent, amounts, ends, gangs = charges
     framework, role = state.clients.framework[client], state.clients.role[client]
     # Cut the rows at the ends of groups.

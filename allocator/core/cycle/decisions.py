@@ -47,17 +47,14 @@ class Decisions:
 
     @property
     def framework(self) -> Ints:
-        """The framework of each decision, (N,)."""
         return self.together.framework
 
     @property
     def role(self) -> Ints:
-        """The role of each decision, (N,)."""
         return self.together.role
 
     @property
     def agent(self) -> Ints:
-        """The agent of each decision, (N,)."""
         return self.together.agent
 
     @property

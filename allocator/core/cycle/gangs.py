@@ -91,7 +91,6 @@ def _to_others(policy: Policy, snapshot: Snapshot, seed: int) -> list[Grants]:
 
 
 def ask(policy: Policy, snapshot: Snapshot, seed: int) -> Grants:
-    """Ask the policy for grants, unless there are no clients to serve."""
     if not len(snapshot.tree.client):
         return Grants.none(len(snapshot.resources))
     return policy.allocate(snapshot, seed)
@@ -189,14 +188,12 @@ def lines_of(snapshot: Snapshot, client: int) -> Lines:
 
 
 def total_of(snapshot: Snapshot, client: int) -> Ints:
-    """Return what all tasks of a client's gang need, (R,)."""
     lines = lines_of(snapshot, client)
     total: Ints = lines.number @ lines.size
     return total
 
 
 def need_of(snapshot: Snapshot, client: int) -> int:
-    """Return the number of tasks of a client's gang, see `Gangs.tasks`."""
     assert snapshot.gangs is not None
     at = np.searchsorted(snapshot.gangs.client, client)
     return int(snapshot.gangs.tasks[at])
@@ -386,7 +383,6 @@ def _beside_guarantees(snapshot: Snapshot, grants: Grants) -> Bools:
 
 
 def _behind(snapshot: Snapshot, clients: Ints) -> Ints:
-    """Return the last turns of all nodes after a turn of these clients, (N,)."""
     tree = snapshot.tree
     served = tree.served.copy()
     turn, node = served[-1] + 1, snapshot.leaf_of_client[clients]
@@ -398,7 +394,6 @@ def _behind(snapshot: Snapshot, clients: Ints) -> Ints:
 
 
 def _charged(snapshot: Snapshot, grants: Grants) -> Bounds:
-    """Return what quotas leave after these grants."""
     bounds = snapshot.bounds
     if not len(bounds.above):
         return bounds
@@ -489,14 +484,12 @@ def among(snapshot: Snapshot, taking_part: Bools) -> Snapshot:
 
 
 def mask(clients: Ints, snapshot: Snapshot) -> Bools:
-    """Return (C,): True for these clients."""
     found = np.zeros(len(snapshot.leaf_of_client), np.bool_)
     found[clients] = True
     return found
 
 
 def joined(snapshot: Snapshot, several: Sequence[Grants]) -> Grants:
-    """Concatenate grants."""
     if not several:
         return Grants.none(len(snapshot.resources))
     columns = {

@@ -17,7 +17,6 @@ class MinimumRows:
     """
 
     def __init__(self) -> None:
-        """Start without any minimums."""
         self._columns: tuple[object, int] = (None, 0)
         self._read: dict[int, tuple[Minimum, bytes]] = {}
 

@@ -42,7 +42,6 @@ class Room(NamedTuple):
 
 
 def room_in(snapshot: Snapshot, grants: Grants) -> Room:
-    """Return the room in each grant."""
     specials = snapshot.specials
     usual, revocable = grants.amount.copy(), np.zeros_like(grants.amount)
     shared = np.zeros_like(grants.amount)

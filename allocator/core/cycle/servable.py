@@ -191,7 +191,6 @@ def _alike(specials: Specials, agent: int, word: int, has: Bools, bits: np.uint6
 
 @part()
 def _note_has(specials: Specials, agent: int, client: int, has: Bools) -> None:
-    """Record which of an agent's specials a client may get."""
     first = specials.start[agent]
     for e in range(first, specials.start[agent + 1]):
         has[e - first] = _bit(specials.reach, specials.row[e], client)

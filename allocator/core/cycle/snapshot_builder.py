@@ -57,7 +57,6 @@ class SnapshotBuilder:
     """Takes snapshots, and reuses unchanged parts of the previous one."""
 
     def __init__(self) -> None:
-        """Start with an empty cache."""
         self._kept: dict[str, tuple[Hashable, Any]] = {}
         self._steady = StableArrays()
         self._minimums = MinimumRows()
@@ -155,7 +154,6 @@ class SnapshotBuilder:
         )
 
     def _tree(self, state: State, tree_shape: Shape) -> Tree:
-        """Return the competition tree with its weights and turns."""
         clients, steady = state.clients, self._steady
         own = steady("own weights", clients.weight) if state.settings.weights else None
         weights = steady("weights", _weights(state))
@@ -219,7 +217,6 @@ class SnapshotBuilder:
         return self._keep("minimum", key, lambda: self._minimums.gather(state))
 
     def _capacity(self, state: State) -> Ints:
-        """Return the capacity of all agents by column, (A, R)."""
         space, agents = state.space, state.agents
 
         def make() -> Ints:
@@ -242,7 +239,6 @@ class SnapshotBuilder:
         )
 
     def _total(self, state: State) -> Ints:
-        """Return the capacity of the whole cluster by column, (R,)."""
         key = (state.agents.version, state.space.version, len(state.space), len(state.space.names))
         return self._keep("total", key, lambda: fixed(state.total_by_column()))
 

@@ -42,7 +42,6 @@ class Spent:
         }
 
     def used_up(self, rule: SetBudget) -> list[str]:
-        """The resources that are used up."""
         granted = self.granted(rule).items()
         return [name for name, amount in granted if self.used.get(name, 0) >= amount]
 

@@ -153,7 +153,6 @@ class DemandMemory:
 
 
 def _unit(one: Mapping[str, int], other: Mapping[str, int]) -> Mapping[str, int] | None:
-    """Return `common_unit` of amounts by name."""
     if one.keys() != other.keys():
         return None
     found = common_unit(tuple(one.values()), tuple(other[name] for name in one))

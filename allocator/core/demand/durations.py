@@ -114,7 +114,6 @@ class Durations:
 
 
 def bucket_of(lasted_ms: Ints) -> Ints:
-    """Return the buckets of durations (N,) in milliseconds."""
     found: Ints = np.searchsorted(_EDGES, lasted_ms).astype(np.int64)
     return found
 

@@ -29,7 +29,6 @@ class DecisionRow(NamedTuple):
     amounts: tuple[tuple[int, int], ...]
 
     def __str__(self) -> str:
-        """Format the decision as text."""
         given = ", ".join(f"{amount} of kind {kind}" for kind, amount in self.amounts)
         return f"{given} of agent {self.agent} to framework {self.framework} in role {self.role}"
 

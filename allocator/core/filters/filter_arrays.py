@@ -131,7 +131,6 @@ COLUMNS = {
 
 @part()
 def bit_of(client: int) -> Any:  # noqa: ANN401
-    """Return a word with only the client's bit set."""
     return np.uint64(1) << np.uint64(client & 63)
 
 

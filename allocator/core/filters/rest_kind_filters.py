@@ -83,7 +83,6 @@ class RestKindFilters:
         self._trim()
 
     def drop_client(self, client: int) -> list[int]:
-        """Drop a client's refusals; returns their agents."""
         pairs = self._index.of_client.pop(client, set())
         for agent, kind in pairs:
             self._drop(client, agent, kind)
@@ -91,7 +90,6 @@ class RestKindFilters:
         return sorted({agent for agent, _ in pairs})
 
     def _drop(self, client: int, agent: int, kind: int) -> None:
-        """Remove a refusal from its agent."""
         refusals = self._of_agent[agent]
         del refusals[client, kind]
         self._count -= 1

@@ -105,7 +105,6 @@ class FilterTable:
         self.rows.stale[agent] = True
 
     def expire(self, now_ms: int) -> None:
-        """Drop expired filters."""
         self.rows.stale[self.rest_kinds.expire(now_ms)] = True
         self._spare = filter_arrays.expire(self.rows, self._since_ms, now_ms, self._spare)
         self._since_ms = now_ms
@@ -170,7 +169,6 @@ class FilterTable:
         )
 
     def _make_rows(self, more: int) -> None:
-        """Make rows until `more` are spare."""
         old = len(self.rows.agent)
         if self._spare >= more and old:
             return

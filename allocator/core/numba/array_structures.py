@@ -186,7 +186,6 @@ def _slot(keys: Ints, key: int) -> Any:  # noqa: ANN401
 
 @part()
 def find_key(keys: Ints, rows: Ints, key: int) -> int:
-    """Return the row of a key; -1 if it is absent."""
     slot = _slot(keys, key)
     return rows[slot] if keys[slot] != -1 else -1
 
@@ -201,7 +200,6 @@ def put_key(keys: Ints, rows: Ints, key: int, row: int) -> None:
 
 @part()
 def delete_key(keys: Ints, rows: Ints, key: int) -> None:
-    """Remove a key, if it is present."""
     mask = len(keys) - 1
     hole = _slot(keys, key)
     if keys[hole] == -1:
@@ -259,7 +257,6 @@ class KeyMap:
         return self._count
 
     def get(self, keys: Ints) -> Ints:
-        """Return the rows of keys; -1 if a key is absent."""
         return _get_many(self._keys, self._rows, keys)
 
     def claim(self, keys: Ints, rows: Ints) -> tuple[Ints, Ints]:
@@ -275,7 +272,6 @@ class KeyMap:
         return found, first
 
     def delete(self, keys: Ints) -> None:
-        """Remove keys that are present."""
         _delete_many(self._keys, self._rows, keys)
         self._count -= len(keys)
 
@@ -303,7 +299,6 @@ class KeyMap:
 
 @part()
 def push(head: Indices, following: Indices, previous: Indices, owner: int, item: int) -> None:
-    """Insert an item at the head of its owner's doubly linked list."""
     # Insert the item before the present head.
     first = head[owner]
     following[item] = first
@@ -315,7 +310,6 @@ def push(head: Indices, following: Indices, previous: Indices, owner: int, item:
 
 @part()
 def unlink(head: Indices, following: Indices, previous: Indices, owner: int, item: int) -> None:
-    """Remove an item from its owner's doubly linked list."""
     before, after = previous[item], following[item]
     # Link the neighbours; if the item was the head, its successor becomes the head.
     if before >= 0:

@@ -24,7 +24,6 @@ class PlanSource:
     """
 
     def __init__(self, first_plan: FirstPlan | None, *, plans_here: bool) -> None:
-        """Start without a plan; for the arguments see `Allocator`."""
         self.began_with: AdoptPlan | None = None
         self._first_plan = first_plan
         self.plans_here = plans_here

@@ -79,7 +79,6 @@ class AskedRow(NamedTuple):
     answer: str
 
     def __str__(self) -> str:
-        """Format the request as text."""
         whom = f" for {', '.join(self.for_whom)}" if self.for_whom else ""
         said = f"; it answered {self.answer}" if self.answer else "; it has not answered"
         asked = f"{self.framework_id} is asked to leave {self.agent_id}{whom}"
@@ -140,7 +139,6 @@ def reclaims(state: State, cycle: int) -> Reclaims:
 
 
 def _refuses(asked: Asked, now_ms: int) -> bool:
-    """Whether a refusal is in force."""
     return asked.answer == _REFUSED and now_ms <= asked.until_ms
 
 

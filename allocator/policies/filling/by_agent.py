@@ -30,7 +30,6 @@ _UNDECIDED = -2
 
 @compiled
 def _stand_back(scene: Scene, visit: Visit, leaf: int) -> None:
-    """Remove a leaf from this stage."""
     places, client = scene.places, scene.places.client[leaf]
     # The leaf, and each place without another live leaf below, is no longer alive.
     visit.alive[leaf] = False
@@ -138,7 +137,6 @@ def _look_for(scene: Scene, effort: Effort, visit: Visit, agent: int) -> int:
 
 @hot
 def _serve(scene: Scene, effort: Effort, visit: Visit, log: Log, agent: int) -> bool:
-    """Make one grant on an agent; return whether it may have something left to give."""
     leaf = _choose(scene, effort, visit, agent)
     if leaf < 0:
         return False

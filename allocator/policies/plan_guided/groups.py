@@ -166,14 +166,12 @@ def alike(numbers: Ints, bits: Bools) -> tuple[Ints, Ints]:
 
 
 def bits_of(words: np.ndarray, clients: Ints) -> Bools:
-    """Look up the bits of some clients (n,) in words (A, W); returns (A, n)."""
     missing = clients // _BITS >= words.shape[1]
     found = words[:, np.where(missing, 0, clients // _BITS)] >> (clients % _BITS).astype(np.uint64)
     return (found & np.uint64(1)).astype(np.bool_) & ~missing
 
 
 def words_of(bits: Bools, clients: Ints, width: int) -> np.ndarray:
-    """Pack bits (G, n) of some clients into words, (G, width)."""
     words = np.zeros((len(bits), width), np.uint64)
     for row, client in enumerate(clients.tolist()):
         words[bits[:, row], client // _BITS] |= np.uint64(1 << client % _BITS)

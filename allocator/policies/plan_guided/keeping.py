@@ -101,7 +101,6 @@ def _take_little(
 
 
 def words_of(clients: Ints, width: int) -> BitWords:
-    """Return words (width,) with the bits of these clients."""
     bits: Bools = np.zeros(width * _BITS, np.bool_)
     bits[clients] = True
     return np.packbits(bits, bitorder="little").view(np.uint64)

@@ -167,7 +167,6 @@ def _update_prices(net: Residual, price: Ints, excess: Ints, error: int, lists: 
 
 @part()
 def _is_stuck(net: Residual, excess: Ints, queue: Ints) -> bool:
-    """Whether some node with excess cannot reach a node with a deficit."""
     start, arc, head, _, room = net
     nodes = len(excess)
     seen, size, at = np.zeros(nodes, np.bool_), 0, 0

@@ -165,7 +165,6 @@ def _sums(nodes: int, at: Ints, flow: Ints) -> Ints:
 
 
 def _total(network: Network, flow: Ints) -> int:
-    """Compute the cost of a flow, without overflow."""
     if np.abs(flow.astype(np.float64) * network.cost).sum() < _LARGEST:
         return int((flow * network.cost).sum())
     used = np.flatnonzero((flow != 0) & (network.cost != 0))
@@ -173,7 +172,6 @@ def _total(network: Network, flow: Ints) -> int:
 
 
 def _checked(network: Network) -> Network:
-    """Validate the network and convert it to int64."""
     arrays = [network.tail, network.head, network.capacity, network.cost, network.supply]
     tail, head, capacity, cost, supply = (np.asarray(each, np.int64) for each in arrays)
     if len({each.shape for each in (tail, head, capacity, cost)}) != 1 or tail.ndim != 1:

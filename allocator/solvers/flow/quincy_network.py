@@ -83,7 +83,6 @@ class QuincyNetwork:
 
     @property
     def first_task(self) -> int:
-        """The node of the first task."""
         return len(self.network.supply) - len(self.tasks.number)
 
     def place(self, flow: Ints) -> Ints:
@@ -145,7 +144,6 @@ class QuincyNetwork:
         return flow, potential
 
     def _racks(self) -> Ints:
-        """Return the numbers of all racks."""
         return np.arange(_racks(self.cluster))
 
 

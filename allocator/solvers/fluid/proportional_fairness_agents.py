@@ -165,7 +165,6 @@ def moved(values: tuple[Floats, ...], steps: tuple[Floats, ...]) -> Iterator[Flo
 
 
 def _room(value: Floats, step: Floats) -> float:
-    """Return how many times the step can be taken before a positive value reaches zero."""
     falling = step < 0
     return float((value[falling] / -step[falling]).min(initial=np.inf))
 

@@ -81,7 +81,6 @@ class MaxMinSolution:
 
     @cached_property
     def machines(self) -> Floats:
-        """Machines of each user."""
         return self.classes.machines[self.classes.graph.class_of_user]
 
     @cached_property
@@ -91,7 +90,6 @@ class MaxMinSolution:
 
     @property
     def residual(self) -> float:
-        """Largest violation of the certificate's conditions."""
         return self.classes.residual
 
 

@@ -73,7 +73,6 @@ class OnlineMaxMin:
 
     @property
     def users(self) -> Ints:
-        """Numbers of the current users, ascending."""
         return np.flatnonzero(self._class_of != _GONE)
 
     def join(self, eligible: Bools, weight: float = 1.0, limit: float = UNLIMITED) -> int:
@@ -128,7 +127,6 @@ class OnlineMaxMin:
         self._solve()
 
     def _graph(self) -> Graph:
-        """Build the graph of the current users."""
         class_of_user = self._class_of[self._class_of != _GONE]
         sizes = self._size.copy(), self._weight, self._limit
         return of_classes(self._eligible, self._count, *sizes, class_of_user)

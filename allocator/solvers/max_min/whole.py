@@ -183,7 +183,6 @@ class WholeTaskSolution:
 
     @cached_property
     def machines(self) -> Ints:
-        """Machines of each user."""
         # If a class's machines cannot be divided equally, users in lower rows get one more.
         graph, of_class = self.graph, self.graph.class_of_user
         order = np.argsort(of_class, kind="stable")

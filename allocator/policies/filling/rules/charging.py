@@ -10,7 +10,6 @@ from allocator.policies.filling.scene.scoring import LEFT_OVER
 
 @compiled
 def _holds_already(agents: Agents, log: Log, client: int, place: int, agent: int) -> bool:
-    """Whether the client held something on the agent before the grant."""
     # From before the cycle: look up the sorted keys.
     key = (agent << 32) + client
     at = np.searchsorted(agents.holder, key)
@@ -38,7 +37,6 @@ def _offer_simply(places: Places, agents: Agents, offer: Offer, place: int, agen
 
 @hot
 def _note(agents: Agents, offer: Offer, log: Log, place: int, agent: int) -> None:
-    """Append the grant to the log."""
     number = log.length[0]
     # Grants on one agent are chained: `last_on_agent` is the latest, `previous` the one before.
     log.place[number] = place
@@ -62,7 +60,6 @@ def _note(agents: Agents, offer: Offer, log: Log, place: int, agent: int) -> Non
 
 @hot
 def _take_away(agents: Agents, offer: Offer, simple: bool, place: int, agent: int) -> bool:
-    """Subtract the offer from what is free; return whether anything is left."""
     left = False
     for r in range(len(offer.plain)):
         agents.free[agent, r] -= offer.plain[r]
@@ -101,7 +98,6 @@ def _add_up(scene: Scene, new: bool, place: int, agent: int) -> None:
 def _add_up_one(
     scene: Scene, first: int, gain: float, count: float, place: int, agent: int
 ) -> None:
-    """Add the offer to the measures of one criterion."""
     places, standing, offer = scene.places, scene.standing, scene.offer
     resources = len(offer.whole)
     for r in range(resources):
@@ -165,13 +161,11 @@ tasks can cause that.
 
 @hot
 def may_go_on(log: Log) -> bool:
-    """Whether this cycle may make more grants."""
     return log.length[0] < GRANTS_MAX
 
 
 @hot
 def has_room(log: Log, offer: Offer) -> bool:
-    """Whether the log has room for another grant."""
     return log.length[0] < len(log.place) and log.length[1] + len(offer.special) <= len(log.part)
 
 

@@ -24,7 +24,6 @@ _SHARED = int(Tier.SHARED)
 
 @hot
 def fits(places: Places, agents: Agents, place: int, agent: int) -> bool:
-    """Whether the demand of a leaf is free on an agent, in plain resources."""
     for r in range(agents.free.shape[1]):
         if agents.free[agent, r] < places.demand[place, r]:
             return False
@@ -40,7 +39,6 @@ def is_offerable(places: Places, agents: Agents, agent: int) -> bool:
 
 @hot
 def has_any(agents: Agents, agent: int) -> bool:
-    """Whether anything is free on an agent."""
     for r in range(agents.free.shape[1]):
         if agents.free[agent, r] > 0:
             return True
@@ -87,7 +85,6 @@ def _stands(scene: Scene, place: int, agent: int) -> bool:
 
 @hot
 def is_barred(agents: Agents, agent: int, client: int) -> bool:
-    """Whether exclusions or filters bar a client from an agent."""
     if not agents.barring[agent]:
         return False
     word = agents.barred[agent, client >> 6]
@@ -360,7 +357,6 @@ def _covers(agents: Agents, kinds: Kinds, offer: Offer, agent: int, refusal: int
 
 @compiled
 def is_refused(agents: Agents, kinds: Kinds, offer: Offer, client: int, agent: int) -> bool:
-    """Whether one of the client's filters covers the offer."""
     # Quick test: more than the largest filter amount on the agent is covered by no filter.
     for r in range(len(offer.plain)):
         kind = agents.plain_kind[r]

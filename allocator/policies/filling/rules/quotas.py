@@ -62,7 +62,6 @@ def makes_progress(bounds: Bounds, offer: Offer, client: int) -> bool:
 
 @compiled
 def is_owed(bounds: Bounds, client: int) -> bool:
-    """Whether a guarantee of the client's role, or of an ancestor, is unmet."""
     bound = bounds.of_client[client]
     while bound >= 0:
         for r in range(bounds.owed.shape[1]):

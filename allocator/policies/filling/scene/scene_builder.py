@@ -295,7 +295,6 @@ def _copied(free: Ints, end: int) -> Ints:
 
 
 def _kinds_of(snapshot: Snapshot) -> Kinds:
-    """Build the arrays of special kinds."""
     specials = snapshot.specials
     return Kinds(
         kind=read_only(specials.kind, np.int64),
@@ -374,7 +373,6 @@ def _empty_offer(snapshot: Snapshot) -> Offer:
 
 
 def empty_log(snapshot: Snapshot) -> Log:
-    """Make a log with room for as many grants as a cycle in oblivious mode makes at most."""
     size, parts = len(snapshot.agents) + 1, len(snapshot.specials.row) + 1
     return Log(
         length=np.zeros(2, np.int64),
@@ -391,7 +389,6 @@ def empty_log(snapshot: Snapshot) -> Log:
 
 
 def grants_of(log: Log, scene: Scene) -> Grants:
-    """Convert the log to grants."""
     places, agents = scene.places, scene.agents
     # Map places back to clients, and indices in the agents' lists to special kinds.
     count, parts = log.length.tolist()
@@ -412,5 +409,4 @@ def read_only(array: np.ndarray, dtype: type) -> np.ndarray:
 
 
 def own(array: np.ndarray, dtype: type) -> np.ndarray:
-    """Copy an array, for the loops to write."""
     return np.array(array, dtype, order="C", copy=True)

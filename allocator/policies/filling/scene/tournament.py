@@ -30,7 +30,6 @@ def _beats(standing: Standing, one: int, other: int) -> bool:
 
 @compiled
 def begin(places: Places, standing: Standing) -> None:
-    """Play all matches."""
     for place in range(len(places.parent)):
         first, last = places.first[place], places.last[place]
         count = last - first

@@ -158,7 +158,6 @@ def _look_into(agents: Agents, empty: Bools, fit: FitIndex, unit: int, block: in
 
 @hot
 def _sum_up(fit: FitIndex, unit: int, node: int) -> bool:
-    """Compute a node's bounds from its children; return whether any changed."""
     one, other = 2 * node, 2 * node + 1
     lowest = min(fit.lowest[unit, one], fit.lowest[unit, other])
     changed = lowest != fit.lowest[unit, node]

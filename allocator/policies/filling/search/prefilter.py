@@ -36,7 +36,6 @@ class Hopes(NamedTuple):
 
 @allocating
 def begin(scene: Scene) -> Hopes:
-    """Allocate the arrays."""
     resources, thresholds = scene.agents.free.shape[1], len(scene.thresholds.column)
     return Hopes(
         np.zeros((2, resources), np.int64),

@@ -84,7 +84,6 @@ def begin(scene: Scene) -> Visit:
 
 @compiled
 def is_barred_to_all(agents: Agents, visit: Visit, agent: int) -> bool:
-    """Whether exclusions and filters bar all clients."""
     if not agents.barring[agent]:
         return False
     # One client that has a leaf and is not barred is enough.
@@ -113,7 +112,6 @@ def best_of_all(scene: Scene, visit: Visit, agent: int) -> int:
 
 @compiled
 def _list_hopeful(scene: Scene, visit: Visit, agent: int) -> int:
-    """List the leaves that pass the quick test for the agent; return their number."""
     agents, precheck = scene.agents, visit.precheck
     if not prefilter.look_at(scene, visit.hopes, agent):
         return 0
