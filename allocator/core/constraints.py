@@ -1,7 +1,7 @@
 """Constraint expressions: conditions on the attributes of agents that a framework may use.
 
 An expression is a list of clauses joined by ``;``; all must hold. Names and values are compared as
-texts. Unknown operators are rejected: misread, they might exclude every agent.
+texts. Unknown operators are rejected, because a misread one might exclude every agent.
 
 - ``zone=a|b``: the attribute has one of these values,
 - ``model!=K80``: it has none of them, or the agent lacks the attribute,
@@ -96,7 +96,7 @@ _BARE = {
 
 
 def conditions(clauses: Iterable[Clause]) -> dict[str, Condition]:
-    """Group clauses by attribute. The conditions may be shared: do not change them."""
+    """Group clauses by attribute. Conditions may be shared: do not change them."""
     found: dict[str, Condition] = {}
     for clause in clauses:
         before = found.get(clause.attribute, _BARE[False, False])

@@ -1,7 +1,4 @@
-"""Applies events about agents to the state.
-
-Each function validates the whole event before it changes anything.
-"""
+"""Applies events about agents to the state."""
 
 from dataclasses import replace
 
@@ -45,7 +42,7 @@ def add_agents(state: State, event: AddAgents) -> None:
 
 
 def _add_agents(state: State, event: AddAgents, most: int) -> None:
-    """Bind agents. `most`: the largest amount of each kind on any of them."""
+    """Bind agents; `most`: the largest amount of each kind on any of them."""
     handles, table = event.agent.tolist(), state.agents
     _check_new(state, handles)
     state.space.check_bound(event.kind.tolist(), "capacity")
@@ -65,7 +62,6 @@ def _add_agents(state: State, event: AddAgents, most: int) -> None:
 
 
 def _check_new(state: State, handles: list[int]) -> None:
-    """Raise an `EventError` if one of these agents cannot be added."""
     limit, seen = state.session_limits.agents, set[int]()
     for agent in handles:
         if not 1 <= agent <= limit:
@@ -82,7 +78,6 @@ def update_agent(state: State, event: UpdateAgent) -> None:
     check_agent(state, agent)
     info = state.agents.info[agent]
     assert info is not None
-    # Read everything that may be invalid before changing anything.
     capacity = None
     if event.capacity is not None:
         capacity = state.space.vector(event.capacity, "capacity")
@@ -114,7 +109,6 @@ def _updated(info: AgentInfo, event: UpdateAgent) -> AgentInfo:
 
 
 def remove_agent(state: State, event: RemoveAgent) -> None:
-    """Unbind an agent, and remove everything held on it."""
     agent = event.agent
     check_agent(state, agent)
     rows = state.ledger.rows_of_agent(agent)
@@ -154,13 +148,12 @@ def set_unavailability(state: State, event: SetUnavailability) -> None:
 
 
 def holds_nothing(state: State, client: int) -> bool:
-    """Whether a client holds nothing and has no open decision."""
     held = state.ledger.books.agents_held[client]
     return not held and not state.open_decisions.has_client(client)
 
 
 def close_client_if_idle(state: State, client: int) -> None:
-    """Free a client's row if it is not subscribed, holds nothing and has no open decision."""
+    """Free a client's row, unless it is subscribed, holds something or has an open decision."""
     clients = state.clients
     if (
         clients.framework[client] == 0

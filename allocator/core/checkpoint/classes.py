@@ -22,7 +22,7 @@ def is_ours(kind: type) -> bool:
     module = kind.__module__
     if module != _PACKAGE and not module.startswith(f"{_PACKAGE}."):
         return False
-    # A checkpoint stores the name of the class, so this name must lead to the class.
+    # A checkpoint stores only the name of the class.
     return getattr(sys.modules[module], kind.__qualname__, None) is kind
 
 
@@ -61,7 +61,7 @@ def names_of(value: object) -> tuple[str, ...]:
 
 @cache
 def never_changes(kind: Any) -> bool:  # noqa: ANN401 - a type, or a part of a type hint
-    """Whether values of a type are immutable, by its declaration, so that copies can share them."""
+    """Whether values of a type are immutable by its declaration, so that copies can share them."""
     if kind in _ATOMS or kind is Ellipsis:
         return True
     # A frozen object is immutable only if all of its fields are.

@@ -40,7 +40,6 @@ def restore(column: Column, like: _Value) -> _Value:
         it.
     Raises CheckpointError if the columns are damaged, or of another version.
     """
-    # Find one example of each class in the fresh value.
     examples: dict[type, object] = {}
     _collect(like, examples)
     try:
@@ -54,7 +53,6 @@ def restore(column: Column, like: _Value) -> _Value:
 
 
 def _check_shape(value: Any, like: Any) -> None:  # noqa: ANN401
-    """Raise a `CheckpointError` if a value has another type or structure than a fresh one."""
     if type(value) is not type(like) or (type(like) is tuple and len(value) != len(like)):
         raise CheckpointError(f"a {type(value).__name__} stands where {type(like).__name__} should")
     if type(like) is tuple:
@@ -63,7 +61,6 @@ def _check_shape(value: Any, like: Any) -> None:  # noqa: ANN401
 
 
 def _collect(value: Any, examples: dict[type, object]) -> None:  # noqa: ANN401
-    """Find an example of each class among the attributes of a value, recursively."""
     kind: Any = type(value)
     if kind is tuple:
         for each in value:
@@ -145,7 +142,7 @@ class _Reader:
         for name, part in zip(names, parts, strict=True):
             if example is not None and not is_dataclass(kind):
                 _check_like(getattr(example, name), part, f"{kind.__qualname__}.{name}")
-        # Make an object of each row of attributes; copy derived attributes from the fresh object.
+        # Derived attributes come from the fresh object.
         rows = zip(*parts, strict=True) if parts else iter([()] * column.count)
         made = [assemble(kind, names, row) for row in rows]
         for name in derived(kind):
@@ -168,7 +165,7 @@ class _Reader:
                 raise CheckpointError(f"{title!r} has no place in a checkpoint")
             expected = names_of(self._examples[kind])
         known = [name for name in expected if name in names or name not in later(kind)]
-        # Older checkpoints may contain attributes that are derived now.
+        # Older checkpoints may contain attributes that are now derived.
         found = [name for name in names if name in expected or name not in derived(kind)]
         if known != found:
             differing = ", ".join(sorted(set(expected) ^ set(found))) or "the order of its fields"
@@ -206,7 +203,7 @@ def _cut(items: list[Any], lengths: list[int]) -> list[list[Any]]:
 
 
 def _check_like(example: object, values: list[Any], place: str) -> None:
-    """Raise a `CheckpointError` if the values of a field differ in type from an example."""
+    """Raise a `CheckpointError` if a field's values differ in type from an example."""
     if example is None:
         return
     for value in values:
