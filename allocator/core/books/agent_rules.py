@@ -1,8 +1,8 @@
 """Rules: what a client requires of agents, evaluated per agent or per value of an attribute.
 
 `SortedRule.allows` evaluates a rule on one agent. For many agents, `AgentColumns` keeps each
-attribute that rules name in a column. A rule is then evaluated once per *value* of the attribute,
-however many agents have it. An attribute that no agent has costs one lookup.
+attribute that rules name in a column, and evaluates a rule once per *value* of the attribute. An
+attribute that no agent has costs one lookup.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,22 +17,21 @@ from allocator.core.numba.array_structures import grow
 from allocator.core.snapshot import Bools, Ints
 
 COLUMNS_BYTES_MAX = 2**26
-"""Maximum size of the columns that are kept, in bytes. A column of 50,000 agents takes 260 KB, or
-1.5 MB if every agent has another value; labels of frameworks may name any number of attributes."""
+"""Maximum size of all columns, in bytes. A column of 50,000 agents takes 260 KB, or 1.5 MB if every
+agent has another value; labels of frameworks may name any number of attributes."""
 
 _FLAGS = ("gpus", "remote", "many_roles", "nested_roles")
 
 RARE = 64
-"""If at most this many agents have an attribute, each is evaluated on its own: that is cheaper than
-a column."""
+"""Up to this many agents with an attribute are evaluated one by one, which is cheaper than a
+column."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
     """What a client requires of agents, apart from enough resources.
 
-    `gpus`: the framework can use agents with GPUs.
-    `any_region`: the framework can use agents outside the master's region.
+    `gpus`, `any_region`: the framework can use agents with GPUs; outside the master's region.
     `many_roles`: the framework needs agents with the capability MULTI_ROLE.
     `nested_role`: the role is below another role, so agents need the capability HIERARCHICAL_ROLE.
     """
@@ -107,12 +106,10 @@ class SortedRule:
 class AgentColumns:
     """The properties of agents (N,), and the evaluation of rules on all of them at once.
 
-    None in place of an agent's traits means that there is no such agent; no rule bars it.
+    None in place of an agent's traits: the agent does not exist, and no rule bars it.
 
-    A column is made when a rule first names an attribute that some agent has, and is then updated
-    with the agents. Beyond `COLUMNS_BYTES_MAX`, the least recently used columns are dropped.
-
-    `attributes`: the columns, by attribute; the most recently used one is last.
+    `attributes`: columns by attribute, the most recently used one last. A column is made when a
+        rule first names an attribute that some agent has.
     """
 
     def __init__(self, traits: Sequence[AgentTraits | None]) -> None:
@@ -126,7 +123,7 @@ class AgentColumns:
         self.put(np.arange(count), traits)
 
     def reserve(self, agents: int) -> None:
-        """Make room for more rows; there are no agents in them yet."""
+        """Make room for more rows, without agents."""
         more = agents - len(self._said)
         if more <= 0:
             return
@@ -148,7 +145,7 @@ class AgentColumns:
         self._incapable.clear()
         for name, column in list(self.attributes.items()):
             column.put(agents, [attributes.get(name) for attributes in said])
-            # A column with many unused values is deleted, and made again when it is needed.
+            # A column with many unused values is deleted, and made again when needed.
             if column.has_idle_values(len(self.having.get(name, ()))):
                 del self.attributes[name]
         self._shed()
@@ -168,7 +165,6 @@ class AgentColumns:
 
     @property
     def having(self) -> dict[str, AgentSet]:
-        """The agents that have each attribute, by name."""
         if self._having is None:
             self._having = {}
             # Usually all agents have the same attributes, so group agents by their names.
@@ -181,7 +177,7 @@ class AgentColumns:
         return self._having
 
     def said(self, agent: int) -> Mapping[str, str]:
-        """Return an agent's attributes; empty if there is no such agent."""
+        """Return an agent's attributes; empty if it does not exist."""
         return self._said[agent]
 
     @property
@@ -250,7 +246,7 @@ class AgentColumns:
         return column
 
     def _shed(self) -> None:
-        """Drop the least recently used columns until the rest fit into the limit; keep one."""
+        """Drop the least recently used columns, all but one, until the limit is met."""
         total = sum(column.nbytes for column in self.attributes.values())
         while total > COLUMNS_BYTES_MAX and len(self.attributes) > 1:
             total -= self.attributes.pop(next(iter(self.attributes))).nbytes

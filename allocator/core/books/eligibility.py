@@ -6,8 +6,7 @@ agent is drained (`Late`). Exclusions are stored bit by bit. Rules and capabilit
 client's *rule* and the agent's properties, see `rule_index`.
 
 The bits are recomputed when they are read, and only where something has changed since the last
-read: if a constraint changes a thousand times between two cycles, only its last version is
-evaluated.
+read, so that of a thousand changes of a constraint only the last version is evaluated.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -67,7 +66,7 @@ class Late(NamedTuple):
         return self.clients == other.clients and all(map(np.array_equal, mine, its))
 
     def on(self, agents: Ints) -> tuple[Ints, Ints]:
-        """Return the indices of those agents (n,) where clients are barred, and their groups."""
+        """Return the indices of the agents (n,) where clients are barred, and their groups."""
         at = np.flatnonzero(np.isin(agents, self.agent))
         return at, self.group[np.searchsorted(self.agent, agents[at])]
 
@@ -122,11 +121,10 @@ class Eligibility:
             self._painted.agents.add(agent)
 
     def set_rule(self, client: int, rule: Rule | None) -> None:
-        """Set a client's rule; None: the client is gone, with its exclusions."""
+        """Set a client's rule; None: the client is gone, and so are its exclusions."""
         self.set_rules({client: rule})
 
     def set_rules(self, rules: Mapping[int, Rule | None]) -> None:
-        """Set the rules of many clients at once, which costs little more than for one."""
         for client, rule in rules.items():
             if rule is None:
                 self._rule.pop(client, None)
@@ -140,7 +138,7 @@ class Eligibility:
             self._forget_late(set_of(gone))
 
     def bar(self, late: Late) -> None:
-        """Set which clients' tasks may not end in time, in place of what was set before."""
+        """Replace the set of clients whose tasks may not end in time."""
         before, painted = self._late, self._painted
         if late is before or late.same(before):
             return
@@ -168,12 +166,11 @@ class Eligibility:
             self._painted.clients |= mask
 
     def tell(self, client: Ints, agent: Ints, excluded: Bools) -> None:
-        """Record exclusions (N,) that begin or end, in order.
+        """Record exclusions (N,) that begin or end, in order; N may be large.
 
-        One change of offer constraints reports each role of the framework on each agent, so there
-        may be many rows.
+        One change of offer constraints reports each role of the framework on each agent.
         """
-        # If a pair occurs several times, its last row counts.
+        # Of equal pairs, the last row counts.
         pairs = client * len(self._told) + agent
         last = len(pairs) - 1 - np.unique(pairs[::-1], return_index=True)[1]
         client, agent, excluded = client[last], agent[last], excluded[last]
@@ -234,7 +231,7 @@ class Eligibility:
         return _column(self._told, client)
 
     def _now(self) -> _Painted:
-        """Return the relation after recomputing what has changed."""
+        """Recompute what has changed, and return all bits."""
         painted = self._painted
         if painted is None:
             painted = self._painted = _Painted(
@@ -264,7 +261,7 @@ class Eligibility:
         changed, entries = index.set_rules(
             {client: self._rule.get(client) for client in painted.rules}
         )
-        # Skip clients that were not and are not barred anywhere, such as most new ones.
+        # Skip clients that were and are barred nowhere, such as most new ones.
         wanted = painted.some | painted.clients
         for entry in entries:
             if index.may_bar(entry):
@@ -322,7 +319,6 @@ class Eligibility:
         painted.excluding[rows] = painted.excluded[rows].any(axis=1)
 
     def check(self) -> None:
-        """Verify each pair against the rules and the host's exclusions; slow."""
         excluded, excluding = self.excluded, self.excluding
         assert not excluded[~excluding].any()
         assert self._painted is not None
@@ -354,7 +350,7 @@ def set_of(clients: Iterable[int]) -> int:
 
 
 def as_set(flags: Bools) -> int:
-    """Return the clients whose flag (C,) is set as an integer with a bit for each client."""
+    """Return the clients whose flag (C,) is set, as `set_of` does."""
     return int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
 
 

@@ -1,9 +1,8 @@
 """An index of rules: which clients each value of an attribute bars.
 
-For a new agent, the clients barred by each of its attributes are looked up once, however many rules
-there are, because rules that treat a value alike are stored together. For a new rule, each *value*
-of an attribute is evaluated once, however many agents have it. Only the result, one bit for each
-pair, grows with rules times agents.
+For a new agent, the clients barred by each of its attributes are looked up once, because rules that
+treat a value alike are stored together. For a new rule, each *value* of an attribute is evaluated
+once. Only the result, one bit for each pair, grows with rules times agents.
 
 A set of clients is an integer with a bit for each client.
 """
@@ -23,8 +22,8 @@ from allocator.core.snapshot import BitWords, Ints
 
 BITS = 64
 NAMING_BYTES = 256
-"""Memory allowed for the cached set of clients of a value, in bytes per rule that names the value:
-about the size of the rule itself."""
+"""Memory for the cached set of clients of a value, in bytes per rule that names the value: about
+the size of the rule itself."""
 
 _KEPT_BYTES = 80
 """Memory of a cached value without its set of clients, in bytes."""
@@ -76,18 +75,17 @@ class _Asked:
         self.opinions: dict[RuleClass, _Opinion] = {}
         self.lacking = self.other = 0
         # The rules that name each value, usually one. Values of new rules are indexed only when an
-        # agent's value is looked up, because many rules change before any agent does.
+        # agent's value is looked up.
         self._naming: dict[str, RuleClass | set[RuleClass]] = {}
         self._unread: dict[RuleClass, None] = {}
         self._kept: dict[str, int] = {}  # by value: cached bits of clients whose rules name it
 
     def add(self, entry: RuleClass, condition: Condition) -> None:
-        """Add a class that has no clients yet."""
         self.opinions[entry] = _Opinion.of(condition)
         self._unread[entry] = None
 
     def _read(self) -> None:
-        """Index the values named by rules that were added since the last look-up."""
+        """Index the values in rules that were added since the last look-up."""
         naming = self._naming
         for entry in self._unread:
             values = self.opinions[entry].exceptions
@@ -147,7 +145,6 @@ class _Asked:
         return self.other ^ (self._named_by(value, its) if isinstance(its, set) else its.clients)
 
     def _named_by(self, value: str, its: set[RuleClass]) -> int:
-        """Return the clients of all rules that name a value, if there are several."""
         clients = self._kept.get(value)
         if clients is None:
             clients = union(its)
@@ -265,7 +262,7 @@ class RuleIndex:
         """Set the rules of clients; None: the client has left."""
         gone: dict[RuleClass, int] = {}
         came: dict[RuleClass, int] = {}
-        # All roles of a framework share its labels, so hash and compare its clauses only once.
+        # All roles of a framework share its labels, so compare its clauses only once.
         met: dict[tuple[object, ...], RuleClass] = {}
         for client, rule in rules.items():
             before, after = self._of_client.get(client), None
@@ -280,7 +277,6 @@ class RuleIndex:
                 continue
             came[after] = came.get(after, 0) | 1 << client
             self._of_client[client] = after
-        # Remove before adding: a client may leave one class and join another.
         changed = 0
         for entry, clients in gone.items():
             self._change(entry, clients, 0)
@@ -288,7 +284,7 @@ class RuleIndex:
         for entry, clients in came.items():
             self._change(entry, 0, clients)
             changed |= clients
-        # Delete rules that have no clients now: all left, or none joined.
+        # All clients of a rule may have left, or none joined.
         for entry in [*gone, *met.values()]:
             if not entry.clients and self._classes.get(entry.rule.rule) is entry:
                 self._remove(entry)
@@ -363,7 +359,6 @@ class RuleIndex:
                 self._begin(name)
 
     def _begin(self, name: str) -> None:
-        """Add an attribute that no agent had before."""
         asked = self._asked[name] = _Asked()
         for entry in self._classes.values():
             must = entry.rule.must.get(name)
@@ -409,8 +404,7 @@ class RuleIndex:
 
         `rows` (n,): the agents; None: all.
         `words`: the range of words of the clients to compute, each with `BITS` clients.
-        `entries`: the classes of interest; the result is undefined for clients of other classes.
-            None: all classes.
+        `entries`: the classes of interest; None: all. The result is undefined for other clients.
         `named`: a cache by attribute, to be shared by calls that differ only in `words`.
         """
         columns, shift, mask = self.columns, BITS * words.start, (1 << BITS * len(words)) - 1
@@ -440,7 +434,6 @@ class RuleIndex:
                     table = to_words(clients, len(words))
                     bad |= table[which[_at(column.of, rows)]]
                 continue
-            # Few agents have the attribute, so evaluate each one on its own.
             if place is None:
                 place = _places(rows, len(columns.there))
             its = [agent for agent in having if place[agent] >= 0]
@@ -454,7 +447,6 @@ class RuleIndex:
         return bad
 
     def check(self) -> None:
-        """Verify the sets of each class; slow."""
         classes = self._classes
         for client, entry in self._of_client.items():
             assert entry.clients >> client & 1
@@ -475,7 +467,7 @@ def _at(array: np.ndarray, rows: Ints | None) -> np.ndarray:
 
 
 def _places(rows: Ints | None, count: int) -> Ints:
-    """Return the index of each of `count` agents in `rows` (n,); -1: not in it."""
+    """Return the index of each of `count` agents in `rows` (n,); -1: absent."""
     if rows is None:
         return np.arange(count)
     place = np.full(count, -1)
@@ -484,6 +476,6 @@ def _places(rows: Ints | None, count: int) -> Ints:
 
 
 def _words(rule: Rule) -> tuple[object, ...]:
-    """Return a key that is equal for rules made from the same clauses, valid while these exist."""
+    """Return a key, equal for rules made from the same clauses, and valid while these exist."""
     flags = rule.gpus, rule.any_region, rule.many_roles, rule.nested_role
     return *flags, *map(id, rule.clauses)

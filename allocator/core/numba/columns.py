@@ -1,4 +1,4 @@
-"""Declares arrays that belong together once, so that they grow and are cleared together."""
+"""Declares arrays that belong together, so that they grow and are cleared together."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -49,10 +49,7 @@ def new_arrays(kind: type[_Arrays], columns: Mapping[str, Column]) -> _Arrays:
 
 
 def grown(arrays: _Arrays, columns: Mapping[str, Column], **sizes: int) -> _Arrays:
-    """Enlarge the arrays of a named tuple; `sizes`: new sizes by name of the dimension.
-
-    Arrays with another row dimension stay unchanged.
-    """
+    """Enlarge the arrays of a named tuple; `sizes`: new sizes by name of the dimension."""
     changed = {}
     for name, column in columns.items():
         if column.by in sizes:
