@@ -78,7 +78,7 @@ def _tasks(snapshot: Snapshot) -> Criterion:
 
 @memoize()
 def _counted_in(known: Bools) -> tuple[Floats, Floats]:
-    """Return what a grant adds to the count, in tasks and in agents, (C,) each."""
+    """Return what a grant adds to the count: in tasks and in agents, (C,) each."""
     return fixed(known.astype(np.float64)), fixed((~known).astype(np.float64))
 
 

@@ -26,7 +26,6 @@ def _holds_already(agents: Agents, log: Log, client: int, place: int, agent: int
 
 @hot
 def _offer_simply(places: Places, agents: Agents, offer: Offer, place: int, agent: int) -> None:
-    """Make an offer of one task, or of all that is free."""
     known = places.known[place]
     for r in range(len(offer.plain)):
         amount = places.demand[place, r] if known else agents.free[agent, r]
@@ -47,7 +46,7 @@ def _note(agents: Agents, offer: Offer, log: Log, place: int, agent: int) -> Non
     log.length[0] = number + 1
     for r in range(len(offer.plain)):
         log.amount[number, r] = offer.plain[r]
-    # Special resources are rare, so they are in a separate list, with the grant's number.
+    # Special resources are rare, so a separate list has them.
     start = agents.start[agent]
     for i in range(agents.start[agent + 1] - start):
         if offer.special[i] > 0:
@@ -127,17 +126,15 @@ def grant(scene: Scene, log: Log, place: int, agent: int) -> bool:
     # Leftovers are granted as a whole, even to clients whose demand is known.
     known = places.known[place] and rule.stage != LEFT_OVER
     client = places.client[place]
-    # Evaluate this before the grant is logged; afterwards it would always be False.
+    # Evaluate this before the grant is logged.
     new = rule.counts_agents and not _holds_already(agents, log, client, place, agent)
     simple = offers.is_simple(places, agents, rule, place, agent)
-    # Compute the offer; charge quotas if there are any.
     if simple:
         _offer_simply(places, agents, offer, place, agent)
     else:
         offers.work_out(scene, place, agent)
         if rule.bounded:
             quotas.charge(scene.bounds, offer, rule.stage, client)
-    # Log it, subtract it from the agent, add it to the measures.
     _note(agents, offer, log, place, agent)
     left = _take_away(agents, offer, simple, place, agent)
     _add_up(scene, new, place, agent)
@@ -146,16 +143,14 @@ def grant(scene: Scene, log: Log, place: int, agent: int) -> bool:
     # Bar clients whose filters cover all that is left, so that they are not tried again.
     if left:
         offers.bar_refused(scene, agent)
-    # After a task, the next search finds out whether the agent can serve others. After any other
-    # grant it can only if something is left.
+    # After a task, the next search finds out whether the agent can serve others.
     return known or left
 
 
 GRANTS_MAX = 2**18
 """Maximum number of grants per cycle; the next cycle continues.
 
-If each grant is a separate decision, this number takes about a second and 100 MB. Tenants with tiny
-tasks can cause that.
+As separate decisions, as from tenants with tiny tasks, they take about a second and 100 MB.
 """
 
 
