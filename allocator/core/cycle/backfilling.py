@@ -27,17 +27,16 @@ from allocator.core.policy import Policy
 from allocator.core.snapshot import BitWords, Bools, Grants, Ints, Snapshot
 
 FORECASTS_MAX = 4
-"""Maximum number of gangs with guests in one cycle; the earliest collections are chosen."""
+"""Maximum number of gangs with guests in one cycle: those whose collections are the oldest."""
 
 REST_MS = 0.01
-"""Pause after making forecasts, in ms per holding of the cluster. A forecast with a million
-holdings takes half a second of processor time, so forecasts use at most a twentieth of the time."""
+"""Pause after making forecasts, in ms per holding of the cluster, so that forecasts use at most a
+twentieth of the time: with a million holdings, one takes half a second of processor time."""
 
 
 class Forecasts(NamedTuple):
-    """The expected starts of gangs, where known.
+    """The expected starts of gangs, where known, by client.
 
-    `of_client`: by the gang's client.
     `outlook`: the data behind the forecasts; None: no forecasts were made.
     """
 
@@ -77,10 +76,7 @@ def keep_forecasts(state: State, found: Forecasts) -> None:
 
 
 def with_guests(state: State, snapshot: Snapshot, found: Forecasts) -> Snapshot:
-    """Return the snapshot with the guests of each gang.
-
-    `found`: the forecasts of this cycle; a gang without a forecast has no guests.
-    """
+    """Return the snapshot with the guests of each gang that has a forecast."""
     gangs, outlook, collecting = snapshot.gangs, found.outlook, state.clients.collecting
     left_ms = {client: _left_ms(state, collecting[client]) for client in found.of_client}
     if outlook is None or gangs is None or max(left_ms.values(), default=0) < EDGES_MS[0]:
@@ -163,8 +159,8 @@ def _pairs(grants: Grants) -> Ints:
 def kept_lent(state: State, client: int, its: Collecting) -> dict[tuple[int, int], int]:
     """Return what a gang keeps on agents that it lent: tasks by agent (handle) and line.
 
-    After the gang's expected start there are none, even if guests still run: the gang chooses again
-    from all agents.
+    Nothing after the gang's expected start, even if guests still run: the gang chooses again from
+    all agents.
     """
     if state.now_ms > its.expected_ms:
         return {}

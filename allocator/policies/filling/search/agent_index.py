@@ -322,6 +322,7 @@ def _can_serve_leaf(scene: Scene, index: AgentIndex, place: int, slot: int) -> b
 
 @hot
 def is_spent(scene: Scene, place: int) -> bool:
+    """Whether quotas leave the clients below a place nothing more, on any agent."""
     return scene.standing.spent[place] and not len(scene.agents.special)
 
 
