@@ -259,7 +259,7 @@ def note_aside(state: State, framework: int) -> None:
     rows: list[SetAside] = []
     if unserved := table.unserved.get(framework):
         count = len(unserved)
-        text = f"{count} roles are more than there is room for; it is not served in them"
+        text = f"there is no room for {count} of its roles; it is not served in them"
         rows.append(SetAside("roles", TOO_MANY, text))
     if words is not None:
         rows += words.aside

@@ -85,7 +85,7 @@ class AgentTable(Table):
     def note_too_large(self, agent: int) -> None:
         """Record that an agent has more of a resource than can be counted."""
         most = format_amount(CAPACITY_MAX)
-        row = SetAside("resources", TOO_MANY, f"has more of one than is counted; {most} of it are")
+        row = SetAside("resources", TOO_MANY, f"an amount exceeds the maximum and counts as {most}")
         self.aside[agent] = bounded([row, *self.aside.get(agent, ())])
 
     def set_capacity(self, agent: int | Ints, capacity: Ints) -> None:

@@ -52,7 +52,9 @@ def names_of(value: object) -> tuple[str, ...]:
     """Return the attributes of an object that are saved."""
     kind: Any = type(value)
     if not is_ours(kind) or not (declared(kind) or hasattr(value, "__dict__")):
-        raise CheckpointError(f"{kind.__module__}.{kind.__qualname__} is nothing that can be kept")
+        raise CheckpointError(
+            f"{kind.__module__}.{kind.__qualname__} cannot be saved in a checkpoint"
+        )
     own = declared(kind)
     if own is not None:
         return own

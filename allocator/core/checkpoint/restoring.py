@@ -47,14 +47,14 @@ def restore(column: Column, like: _Value) -> _Value:
     except CheckpointError:
         raise
     except _MISFITS as error:
-        raise CheckpointError(f"the checkpoint does not fit together: {error}") from None
+        raise CheckpointError(f"the checkpoint is inconsistent: {error}") from None
     _check_shape(value, like)
     return value
 
 
 def _check_shape(value: Any, like: Any) -> None:  # noqa: ANN401
     if type(value) is not type(like) or (type(like) is tuple and len(value) != len(like)):
-        raise CheckpointError(f"a {type(value).__name__} stands where {type(like).__name__} should")
+        raise CheckpointError(f"expected {type(like).__name__}, found {type(value).__name__}")
     if type(like) is tuple:
         for one, other in zip(value, like, strict=True):
             _check_shape(one, other)
@@ -80,10 +80,12 @@ class _Reader:
     def read(self, column: Column) -> list[Any]:
         reader = getattr(self, f"_read_{column.kind}", None)
         if reader is None:
-            raise CheckpointError(f"there is no kind {column.kind!r}; it is of another version")
+            raise CheckpointError(
+                f"unknown kind of column {column.kind!r}; is it of another version?"
+            )
         values: list[Any] = reader(column)
         if len(values) != column.count:
-            raise CheckpointError(f"{len(values)} values stand where {column.count} should")
+            raise CheckpointError(f"expected {column.count} values, found {len(values)}")
         return values
 
     def _read_none(self, column: Column) -> list[Any]:
@@ -158,18 +160,18 @@ class _Reader:
         module, _, name = title.partition(":")
         kind = getattr(sys.modules.get(module), name, None)
         if not isinstance(kind, type) or kind.__module__ != module or not is_ours(kind):
-            raise CheckpointError(f"there is no class {title!r}; it is of another version")
+            raise CheckpointError(f"unknown class {title!r}; is it of another version?")
         expected = declared(kind)
         if expected is None:
             if kind not in self._examples:
-                raise CheckpointError(f"{title!r} has no place in a checkpoint")
+                raise CheckpointError(f"a checkpoint must not contain {title!r}")
             expected = names_of(self._examples[kind])
         known = [name for name in expected if name in names or name not in later(kind)]
         # Older checkpoints may contain attributes that are now derived.
         found = [name for name in names if name in expected or name not in derived(kind)]
         if known != found:
             differing = ", ".join(sorted(set(expected) ^ set(found))) or "the order of its fields"
-            raise CheckpointError(f"{title!r} differs in {differing}; it is of another version")
+            raise CheckpointError(f"{title!r} differs in {differing}; is it of another version?")
         return kind
 
 
@@ -187,14 +189,14 @@ def _places(column: Column, size: int) -> list[int]:
     if array.dtype.kind not in "iu" or array.ndim != 1:
         raise CheckpointError(f"a column of {column.kind} holds {array.dtype}")
     if len(array) and not (array.min() >= 0 and array.max() < size):
-        raise CheckpointError(f"a column of {column.kind} names what it does not hold")
+        raise CheckpointError(f"a column of {column.kind} has an index out of range")
     return array.tolist()
 
 
 def _cut(items: list[Any], lengths: list[int]) -> list[list[Any]]:
     """Cut items into lists of the given lengths, whose sum must be the number of items."""
     if min(lengths, default=0) < 0 or sum(lengths) != len(items):
-        raise CheckpointError(f"{len(items)} items stand where {sum(lengths)} should")
+        raise CheckpointError(f"expected {sum(lengths)} items, found {len(items)}")
     end, cut = 0, []
     for length in lengths:
         cut.append(items[end : end + length])

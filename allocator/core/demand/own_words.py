@@ -133,7 +133,7 @@ def read_request(event: Request) -> tuple[Requested, tuple[SetAside, ...]]:
     agents = event.agents or ("",) * count
     for stated, agent in zip(event.requests[:REQUESTS_MAX], agents, strict=False):
         if len(stated) > DEMAND_NAMES_MAX:
-            text = f"names {len(stated)} resources, over {DEMAND_NAMES_MAX}; it is passed over"
+            text = f"names {len(stated)} resources, over {DEMAND_NAMES_MAX}; it is ignored"
             aside.append(SetAside("request", TOO_MANY, text))
         elif any(stated.values()):
             key = agent, frozenset((name, amount) for name, amount in stated.items() if amount)

@@ -70,13 +70,13 @@ def check(plan: Plan) -> None:
         or len(plan.price) not in (0, groups)
         or len(plan.part) > groups
     ):
-        raise EventError("value", "plan", "its arrays do not fit together")
+        raise EventError("value", "plan", "its arrays have inconsistent shapes")
     if len(plan.part) and plan.part.shape[1] != len(plan.target):
-        raise EventError("value", "plan.part", "is of other clients than the target")
+        raise EventError("value", "plan.part", "has another number of clients than the target")
     if plan.leave.ndim != 1 or (plan.leave < 0).any():
         raise EventError("value", "plan.leave", "must be keys of 0 or more")
     if plan.group.max(initial=-1) >= len(plan.allowed) or plan.group.min(initial=0) < -1:
-        raise EventError("value", "plan.group", "names a group that there is not")
+        raise EventError("value", "plan.group", "names a group that does not exist")
     if not ((plan.target >= 0) & (plan.target < np.inf)).all():
         raise EventError("value", "plan.target", "must be 0 or more, and finite")
 

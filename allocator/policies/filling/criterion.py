@@ -81,7 +81,7 @@ def check(snapshot: Snapshot, criterion: Criterion) -> None:
     for name, gain in gains.items():
         _check_shape(name, gain, (clients,))
         if not _is_finite_and_positive(gain):
-            raise CriterionError(f"{name}: a grant would lessen a score; it must be 0 or more")
+            raise CriterionError(f"{name}: a grant would reduce a score; it must be 0 or more")
     measure = criterion.measure
     if measure.size and not (measure.min() >= 0 and measure.max() < np.inf):
         raise CriterionError("measure: must be finite, and 0 or more")
@@ -114,10 +114,10 @@ def _check_shape(name: str, array: Floats, shape: tuple[int, ...]) -> None:
 
 def _check_residual(snapshot: Snapshot, criterion: Criterion, rows: int) -> None:
     if rows != len(snapshot.capacity):
-        raise CriterionError("residual: what is free differs by agent; give one row an agent")
+        raise CriterionError("residual: free amounts differ by agent; give one row per agent")
     if criterion.preference is not None:
         raise CriterionError(
-            "preference: what is free is lessened by whole amounts; leave residual out"
+            "preference: grants reduce free amounts regardless of preferences; leave residual out"
         )
     at = snapshot.agents
     if (criterion.denominator[at, :-1] < snapshot.free_by_column[at]).any():

@@ -236,7 +236,7 @@ def solve_classes(
     sizes = (graph.weight, graph.limit, graph.size)
     better = improvement(by_class, graph.eligible, graph.count, *sizes)
     if better is not None:
-        problem = f"constrained max-min fairness: class {better} could stand higher"
+        problem = f"constrained max-min fairness: class {better} could have a higher level"
         raise NotOptimal(problem, 1.0, 0.0)
     return WholeTaskSolution(graph, by_class)
 
