@@ -244,8 +244,7 @@ def _of_parts(problem: PlanProblem, groups: Groups, held: _Held, known: Bools) -
 def _limit(problem: PlanProblem, size: Floats) -> Floats | None:
     """Return the units that limits allow each client, (n,), infinite without a limit.
 
-    None if no client is limited. Only clients with a known demand are limited: an offer to others
-    may have any size.
+    None if no client is limited. Without a known demand, a client is not limited.
 
     `size` (n,): units of a task.
     """
@@ -350,8 +349,6 @@ def _owners(problem: PlanProblem, groups: Groups, given: Ints) -> Ints:
     """Choose each agent's owner, (A,), as a row of the groups' clients; -1: none.
 
     Clients first get agents on which they already run, so that few agents change hands.
-
-    `given` (n, G): number of agents of each group for each client.
     """
     owner, left = np.full(len(groups.group), -1), given.copy()
     row_of = np.full(len(problem.demand), -1)

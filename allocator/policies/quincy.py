@@ -261,8 +261,7 @@ def _there(problem: PlanProblem, groups: Groups, keys: Ints) -> Bools:
 def _entered(problem: PlanProblem, groups: Groups, home: Bools) -> Ints:
     """Return a cost of new places on each agent, which only breaks ties, (A,).
 
-    The cheapest agents are those where no client runs; then those where a client has been asked to
-    leave, then other agents, and last those where a client has refused to leave.
+    Lowest where no client runs; then where a client was asked to leave; highest where one refused.
     """
     asked = _there(problem, groups, problem.leave).any(axis=0)
     refused = _there(problem, groups, problem.refused).any(axis=0)

@@ -186,7 +186,6 @@ def refresh_agents(state: State, agents: Ints) -> None:
 
 
 def refresh_drained(state: State, agent: int) -> None:
-    """Recompute whether and when an operator drains an agent."""
     info, table = state.agents.info[agent], state.agents
     from_ms = -1 if info is None else _drained_from(state, info)
     table.drained[agent], table.drained_from_ms[agent] = from_ms == 0, max(from_ms, 0)

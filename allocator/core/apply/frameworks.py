@@ -196,10 +196,7 @@ def _subscribe(state: State, event: AddFramework | UpdateFramework, *, active: b
 
 
 def _leave_roles(state: State, framework: int, served: Collection[int]) -> None:
-    """Unsubscribe a framework from all other roles: stop its offers, and drop its filters.
-
-    A client that still holds something keeps its row.
-    """
+    """Unsubscribe a framework from all roles but `served`; keep rows of clients with holdings."""
     clients = state.clients
     left = [
         client

@@ -123,7 +123,6 @@ class AgentColumns:
         self.put(np.arange(count), traits)
 
     def reserve(self, agents: int) -> None:
-        """Make room for more rows, without agents."""
         more = agents - len(self._said)
         if more <= 0:
             return
@@ -182,11 +181,9 @@ class AgentColumns:
 
     @property
     def there(self) -> Bools:
-        """Which agents (N,) exist."""
         return self._there
 
     def flag(self, name: str) -> Bools:
-        """Return one of the other traits of all agents (N,), such as `gpus`."""
         return self._flags[name]
 
     def barred_by(self, rule: SortedRule) -> Bools | None:

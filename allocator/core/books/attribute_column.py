@@ -55,7 +55,6 @@ class AttributeColumn:
         return len(self._texts)
 
     def reserve(self, count: int) -> None:
-        """Make room for more agents; they lack the attribute."""
         self.of = grow(self.of, count)[:count]
 
     def put(self, agents: Ints, values: Sequence[str | None]) -> None:

@@ -115,10 +115,7 @@ def shape(live: Bools, role_of_client: Ints, roles: RoleTable, *, flat: bool) ->
 def _hierarchy(
     client: Ints, role_of_client: Ints, roles: RoleTable, inner: Ints, virtual: Ints
 ) -> Shape:
-    """Number the nodes: leaves, then roles and virtual leaves, deepest first, the root last.
-
-    A virtual leaf comes before its siblings, as in Mesos, which names it ".".
-    """
+    """Number the nodes: leaves, then roles, deepest first; virtual leaves before their siblings."""
     leaves = len(client)
     role = np.concatenate([inner, virtual])
     depth = np.concatenate([roles.depth[inner], roles.depth[virtual] + 1])

@@ -75,7 +75,6 @@ NONE_LATE = Late()
 
 
 def _column(words: BitWords, client: int) -> Bools:
-    """Return the bit of one client on each agent."""
     word = words[:, client // BITS] >> np.uint64(client % BITS)
     return (word & np.uint64(1)).astype(np.bool_)
 
@@ -114,7 +113,6 @@ class Eligibility:
             self._painted.agents.update(rows)
 
     def drop_agent(self, agent: int) -> None:
-        """Forget an agent and the exclusions on it."""
         self._traits[agent] = None
         self._told[agent, np.flatnonzero(self._told[agent])] = 0
         if self._painted is not None:
@@ -207,7 +205,6 @@ class Eligibility:
         return self._now().excluding
 
     def barred(self, client: Ints, agent: Ints) -> Bools:
-        """Which pairs (N,) are excluded."""
         return bits(self.excluded, agent, client)
 
     @property

@@ -96,7 +96,6 @@ def _on_offer(books: Books, row: int) -> bool:
 
 @part()
 def _is_used(books: Books, row: int) -> bool:
-    """Return whether anything of a holding is in use."""
     for k in range(books.held.shape[1]):
         if books.held[row, k] != books.offered[row, k]:
             return True
@@ -126,7 +125,6 @@ def offer(books: Books, rows: Ints, amounts: SparseRows, now_ms: int) -> None:
 
 @loop
 def withdraw(books: Books, rows: Ints, amounts: SparseRows) -> bool:
-    """Release offers; if one is not held any more, change nothing and return False."""
     offered = np.zeros(len(amounts.amount), np.int64)  # the part of each amount not in use
     for i in range(len(rows)):
         for x in range(amounts.start[i], amounts.start[i + 1]):
@@ -208,7 +206,6 @@ def _use_row(books: Books, row: int, kind: Ints, amount: Ints, now_ms: int) -> N
 
 @loop
 def use(books: Books, rows: Ints, kind: Ints, amount: Ints, now_ms: int) -> None:
-    """Move amounts (N, K) from offered to used, as far as they are offered."""
     for i in range(len(rows)):
         if rows[i] >= 0:
             _use_row(books, rows[i], kind, amount[i], now_ms)
@@ -274,7 +271,6 @@ def unlist(books: Books, rows: Ints) -> None:
 
 @loop
 def listed(heads: Indices, following: Indices, owner: int) -> Ints:
-    """Return the items of an owner's list, in order."""
     count = 0
     item = heads[owner]
     while item >= 0:
@@ -290,7 +286,6 @@ def listed(heads: Indices, following: Indices, owner: int) -> Ints:
 
 @loop
 def keys_of_agents(books: Books, agents: Ints) -> Ints:
-    """List the holders on some agents, as sorted keys ``index in agents * 2**32 + client``."""
     count = 0
     for agent in agents:
         row = books.of_agent[agent]
@@ -478,7 +473,6 @@ def _hold_row(
 
 @part()
 def _open_row(books: Books, spare: Spare, client: int, agent: int, now_ms: int) -> int:
-    """Create a holding; there must be room for it."""
     if spare.tally[0] > 0:
         spare.tally[0] -= 1
         row = spare.stack[spare.tally[0]]

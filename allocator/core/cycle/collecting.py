@@ -259,7 +259,7 @@ def _chosen(
 def _places(
     state: State, snapshot: Snapshot, client: int, taken: Bools, lines: Lines
 ) -> dict[tuple[int, int], int]:
-    """Choose where a gang collects for its missing tasks: how many, by agent (handle) and line.
+    """Choose where to collect for missing tasks: how many, by agent (handle) and line.
 
     `taken` (A,): agents that this or another gang has already; the new ones are added.
     """

@@ -151,9 +151,8 @@ def _readmit_reserved(
 ) -> None:
     """Examine clients again that may use the reserved resources which the latest grant used up.
 
-    Tasks take such resources first, and these do not count towards guarantees. When they are gone,
-    a task is made of resources that do count, or of a whole disk that lets an offer reach the
-    minimum.
+    Without them, a task is made of resources that count towards guarantees, or of a whole disk that
+    lets an offer reach the minimum.
     """
     places, agents, kinds, offer = scene.places, scene.agents, scene.kinds, scene.offer
     first, end = agents.start[agents.row[slot]], agents.start[agents.row[slot] + 1]
@@ -196,10 +195,7 @@ def _readmit_leaf(
 def _heed_quotas(
     scene: Scene, index: AgentIndex, fit: FitIndex, findings: SearchFindings, recheck: QuotaRecheck
 ) -> None:
-    """Examine leaves again whose quota a grant has reduced: a filter may no longer bar them.
-
-    See `QuotaRecheck` for the reason.
-    """
+    """Examine leaves again whose quota a grant has reduced, see `QuotaRecheck`."""
     for i in range(len(recheck.leaf)):
         if quota_recheck.has_less(scene, recheck, i):
             for n in range(recheck.start[i], recheck.start[i + 1]):

@@ -87,8 +87,6 @@ def _take_little(
 ) -> Ints:
     """Return clients (n,) that need a resource, but could use little of the others with it.
 
-    The resource they could get is less than a task of the waiting client.
-
     `free`, `little` (J, R), in thousandths: on the agents where the waiting client lacks a task.
     """
     known = np.flatnonzero(characterised(snapshot) & (snapshot.demand[:, resource] > 0))

@@ -45,8 +45,8 @@ class _Found(NamedTuple):
 def _ease(net: Residual, price: Ints) -> None:
     """Change potentials as little as possible so that the arcs satisfy the optimality conditions.
 
-    Nodes are processed one by one. If no potential satisfies all arcs of a node, or the node is
-    new, it gets the lowest potential at which no arc that leaves it gains.
+    If no potential satisfies all arcs of a node, or the node is new, it gets the lowest potential
+    at which no arc that leaves it gains.
     """
     start, arc, head, cost, room = net
     for v in range(len(price)):

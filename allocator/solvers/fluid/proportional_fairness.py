@@ -107,10 +107,7 @@ def solve(demand: Floats, capacity: Floats, weight: Floats) -> ProportionalSolut
 
 
 def _interior_point(need: Floats, part: Floats) -> Floats:
-    """Find prices close to the optimum, all positive, (R,).
-
-    `need` (F, R) and `part` (F,): needs and weights, normalised as in `solve`.
-    """
+    """Find prices (R,), all positive, close to the optimum; arguments normalised as in `solve`."""
     resources = need.shape[1]
     price = np.full(resources, 1 / resources)
     slack = np.full(resources, 1.0)  # the multiplier of price >= 0

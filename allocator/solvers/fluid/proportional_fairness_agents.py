@@ -126,10 +126,7 @@ def relative_path(
 
 
 def _system(matrix: Floats, of: Ints, alpha: float, now: tuple[Floats, ...]) -> Floats:
-    """Build the matrix of derivatives of the normalised optimality conditions.
-
-    The variables are relative changes of volumes and prices.
-    """
+    """Build the derivatives of the optimality conditions by relative changes of the variables."""
     volume, price, bar, slack, utility, total = now
     pairs = len(of)
     system = np.zeros((pairs + len(price), pairs + len(price)))

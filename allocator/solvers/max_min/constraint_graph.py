@@ -281,10 +281,7 @@ def check(
 
 
 def _number(rows: NDArray[np.uint8]) -> tuple[Ints, Ints]:
-    """Number distinct rows in the order of their first occurrence.
-
-    Returns the number of each row, and for each number the first row that has it.
-    """
+    """Number distinct rows by first occurrence; return each row's number, and the first rows."""
     numbers: dict[bytes, int] = {}
     width = rows.shape[1]
     text = rows.tobytes()

@@ -193,8 +193,7 @@ class Decomposition:
     def _fill(self, rows: Ints, columns: Ints, level: float) -> Bools:
         """Place what classes claim at a level.
 
-        Returns (G,): the overloaded groups and those that their holders could use instead; all
-        false if every class of `rows` has its claim.
+        Returns (G,): as `class_flow.repair`; all false if every class of `rows` has its claim.
         """
         self.blocks += 1
         self.block_of_class[rows] = self.blocks

@@ -125,10 +125,7 @@ class OnlineMaxMin:
         return of_classes(self._eligible, self._count, *sizes, class_of_user)
 
     def _solve(self, gone: int | None = None) -> None:
-        """Update the solution, starting from the optimum before the change.
-
-        `gone`: the previous row of a class that the change has removed.
-        """
+        """Solve from the previous optimum; `gone`: the previous row of a class that was removed."""
         graph, before = self._graph(), self.solution.classes
         cuts = before.cuts if gone is None else tuple(_without(cut, gone) for cut in before.cuts)
         flow = _same_groups(before, graph, gone)
@@ -140,8 +137,7 @@ class OnlineMaxMin:
 def _same_groups(before: ClassSolution, graph: Graph, gone: int | None) -> Floats | None:
     """Convert the previous flow to the edges of the current graph; None if groups have changed.
 
-    A class may have been removed (`gone` is its previous row) or added; the flow of a new class is
-    0.
+    The row `gone` of a class may have been removed; a new class has no flow.
     """
     if not np.array_equal(before.graph.group_of_type, graph.group_of_type):
         return None

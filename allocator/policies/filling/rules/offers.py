@@ -201,10 +201,9 @@ def _take_of_tier(
 def _share(
     places: Places, agents: Agents, kinds: Kinds, offer: Offer, place: int, agent: int, r: int
 ) -> int:
-    """Add shared volumes of a column to the offer; return the amount that a task may use.
+    """Add shared volumes of a column to the offer, unless the leaf has them from this cycle.
 
-    Tasks do not use them up. A volume granted to the leaf earlier in this cycle is in its offer
-    already.
+    Returns the amount that a task may use, without using it up.
     """
     client, start = places.client[place], agents.start[agent]
     found = 0

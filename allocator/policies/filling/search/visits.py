@@ -128,10 +128,7 @@ def _list_hopeful(scene: Scene, visit: Visit, agent: int) -> int:
 
 @compiled
 def _first(scene: Scene, visit: Visit, count: int, agent: int) -> int:
-    """Return the first in order of the listed leaves; -1: none is listed.
-
-    The order applies from the root down, so each place stores its best child with a listed leaf.
-    """
+    """Return the first of the listed leaves in order, from the root down; -1: none is listed."""
     places, standing, best, seen = scene.places, scene.standing, visit.best, visit.seen
     scores = standing.score if scene.rule.shared else visit.score
     visit.looks[0] += 1
@@ -160,10 +157,9 @@ def _first(scene: Scene, visit: Visit, count: int, agent: int) -> int:
 def _best_child(
     places: Places, standing: Standing, scores: Floats, among: Bools, parent: int
 ) -> int:
-    """Return the child with the smallest key among the marked ones; -1: none is marked.
+    """Return the marked child with the smallest key; -1: none is marked.
 
-    Scores are compared as integers, whose order is the same for non-negative floats, and whose
-    minimum over a slice the compiler vectorises.
+    Scores are compared as integers, in the same order: the compiler vectorises their minimum.
     """
     first, last = places.first[parent], places.last[parent]
     bits, marked = scores.view(np.int64)[first:last], among[first:last]
