@@ -134,7 +134,6 @@ class AgentColumns:
             column.reserve(agents)
 
     def put(self, agents: Ints, traits: Sequence[AgentTraits | None]) -> None:
-        """Replace the properties of some agents (n,)."""
         said = [{} if its is None else its.attributes for its in traits]
         for agent, attributes in zip(agents.tolist(), said, strict=True):
             self._note(agent, attributes)
@@ -230,7 +229,6 @@ class AgentColumns:
         return self._incapable[key]
 
     def column(self, name: str) -> AttributeColumn:
-        """Return the column of an attribute that some agent has."""
         column = self.attributes.pop(name, None)
         if column is None:
             agents = self.having[name].rows()

@@ -79,7 +79,7 @@ def declined(state: State, client: int) -> int:
 
 
 def patience_of(state: State, client: int) -> int:
-    """Return after how many full cycles a gang collects; each consecutive decline doubles them."""
+    """Return the number of full cycles before a gang collects; each decline in a row doubles it."""
     return state.settings.patience_cycles << min(declined(state, client), _DOUBLINGS_MAX)
 
 

@@ -37,7 +37,6 @@ class OpenDecisions:
 
     @property
     def next(self) -> int:
-        """The number of the next decision."""
         return self.first + len(self)
 
     def append(self, client: Ints, agent: Ints, amounts: SparseRows) -> None:
@@ -46,7 +45,6 @@ class OpenDecisions:
             self._count += len(client)
 
     def oldest(self, count: int) -> DecisionRows:
-        """Return a copy of the oldest `count` decisions."""
         taken, left = [], count
         for client, agent, amounts in self._pieces:
             if not left:

@@ -93,7 +93,6 @@ def quota_tree(state: State) -> QuotaTree:
 
 
 def with_roles_of(state: State, tree: QuotaTree) -> QuotaTree:
-    """Update the tree after roles may have been added."""
     row = {each: index for index, each in enumerate(tree.path)}
     return replace(tree, of_role=_of_role(state, row))
 
@@ -182,7 +181,7 @@ def bounds_of(state: State, tree: QuotaTree) -> Bounds:
 
 
 def claimed(state: State, tree: QuotaTree) -> Ints | None:
-    """Return what roles are entitled to beyond what they consume, as in a snapshot."""
+    """Compute `Snapshot.claimed`."""
     if not state.settings.claims:
         return None
     left = np.maximum(tree.guarantee + tree.claim - consumed(state, tree), 0)

@@ -149,7 +149,7 @@ class RoleTable(Table):
         return inside
 
     def added_up(self, amounts: Ints, paths: Iterable[str]) -> Iterator[tuple[str, Ints]]:
-        """Add up amounts (rows, R) over each bound role of `paths` and its descendants."""
+        """Yield sums of amounts (rows, R) over each bound role of `paths` and its descendants."""
         enter, leave = self._numbering()
         here = np.flatnonzero(enter >= 0)
         sums = np.zeros((len(enter) + 1, amounts.shape[1]), np.int64)

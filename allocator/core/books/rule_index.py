@@ -335,14 +335,12 @@ class RuleIndex:
         return self._of_client.get(client)
 
     def may_bar(self, entry: RuleClass) -> bool:
-        """Whether a rule can bar any agent."""
         incapable = self.columns.incapable_of(entry.rule.rule) is not None
         return incapable or entry.lost or bool(self._names_of(entry))
 
     # Agents.
 
     def put(self, agents: Ints, traits: Sequence[AgentTraits | None]) -> None:
-        """Set the traits of some agents (n,); None: the agent has left."""
         columns, asking = self.columns, self._asking
         rows, names = agents.tolist(), set[str]()
         if asking:
@@ -383,7 +381,6 @@ class RuleIndex:
     # Pairs.
 
     def barred(self, agent: AgentTraits) -> int:
-        """Return the clients barred from an agent."""
         clients = self._lost
         for (name, bars, _), incapable in zip(_FLAGS, self._incapable, strict=True):
             if getattr(agent, name) is bars:

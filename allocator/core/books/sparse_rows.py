@@ -29,7 +29,6 @@ class SparseRows(NamedTuple):
         return SparseRows(start, self.kind[at], self.amount[at])
 
     def cut(self, first: int, end: int) -> "SparseRows":
-        """Return the rows from `first` to before `end`."""
         begin, stop = self.start[first], self.start[end]
         start = self.start[first : end + 1] - begin
         return SparseRows(start, self.kind[begin:stop], self.amount[begin:stop])

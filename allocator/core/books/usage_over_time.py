@@ -71,7 +71,6 @@ def inherited(state: State) -> Floats:
 
 
 def used(state: State) -> Ints:
-    """Return the amounts of `averages`, rounded down."""
     return np.floor(averages(state, inherited(state))[0]).astype(np.int64)
 
 

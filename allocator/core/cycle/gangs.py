@@ -46,7 +46,6 @@ there are more, some are drawn at random."""
 
 
 def allocate(policy: Policy, snapshot: Snapshot, seed: int) -> Grants:
-    """Let a policy decide, and grant each gang as a whole."""
     if snapshot.gangs is None:
         return ask(policy, snapshot, seed)
     given, left = _to_collectors(policy, snapshot, seed)

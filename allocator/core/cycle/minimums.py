@@ -60,7 +60,7 @@ def reaches(amount: Ints, minimum: Ints) -> Bools:
 
 
 def reaches_own(amount: Ints, minimum: Ints, rows: Ints) -> Bools:
-    """Do the same as `reaches`, with a range of rows for each amount: first and end, (n, 2)."""
+    """Return which amounts (n, R) reach a row in their ranges (n, 2) of rows of the minimum."""
     enough: Bools = _reached(loop_view(amount), loop_view(minimum), loop_view(rows))
     return enough
 
