@@ -102,10 +102,7 @@ class Allocator:
         return self.state.settings
 
     def step(self, event: events.Event | AdoptPlan) -> None:
-        """Apply one event.
-
-        Raises EventError if the event is not possible; then nothing has changed.
-        """
+        """Apply one event. Raises EventError if it is not possible; then nothing has changed."""
         if isinstance(event, events.SetPolicy):
             self._use(set_policy(self.state, event, self._build))
             self.plan_source.renew()
@@ -163,10 +160,7 @@ class Allocator:
         self._overruled = policy_error
 
     def allocate(self, now_ms: int, agents: Ints | None = None) -> Decisions:
-        """Run a cycle.
-
-        `agents` (n,): the handles of the only agents to offer; None: all agents.
-        """
+        """Run a cycle; `agents` (n,): the handles of the only agents to offer; None: all."""
         self.advance(now_ms)
         wanted = self.state.plan is None and not self.state.paused
         self._take_over(self.plan_source.first(self.planning_policy, agents, wanted=wanted))
@@ -246,10 +240,7 @@ class Allocator:
         return self._snapshots.problem(self.state, about_holders=about_holders)
 
     def plan_for(self, problem: PlanProblem) -> AdoptPlan:
-        """Compute a plan. Any thread may call this while the books change.
-
-        Raises whatever exception the policy raises.
-        """
+        """Compute a plan, on any thread. Raises whatever exception the policy raises."""
         assert self.planning_policy is not None
         return AdoptPlan(self.planning_policy.plan(problem))
 

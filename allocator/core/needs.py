@@ -74,11 +74,7 @@ class ThresholdIndex(NamedTuple):
 
 
 def needs_of(known: Bools, demand: Ints, minimum: Ints, minimum_rows: Ints) -> Needs:
-    """Collect the needs of all clients.
-
-    `known` (C,): clients that are served in whole tasks.
-    `demand`, `minimum`, `minimum_rows`: as in the snapshot.
-    """
+    """Collect the needs of all clients; `known` (C,): those that are served in whole tasks."""
     anything = np.zeros((1, demand.shape[1]), np.int64)
     first, end = 1 + minimum_rows.T
     free_choice = first == end

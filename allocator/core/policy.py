@@ -74,8 +74,5 @@ class ScoringPolicy(Policy, Protocol):
     """A policy that can report its scores, for display."""
 
     def scores(self, snapshot: Snapshot) -> Floats:
-        """Score every client.
-
-        Returns (C,): comparable among siblings; the smallest is served first. nan: no score.
-        """
+        """Score every client, (C,): comparable among siblings, smallest first; nan: no score."""
         ...

@@ -201,10 +201,7 @@ def _check_amounts(kind: SettingKind, amounts: Mapping[str, int]) -> None:
 
 
 def replace_settings(state: State, new: Settings, build: BuildPolicy) -> Policy:
-    """Replace all settings at once; returns the policy.
-
-    Raises EventError if one of them is invalid; then none has changed.
-    """
+    """Replace all settings, or none if this raises EventError; return the policy."""
     for rule in new.rules():
         check_rule(state, rule)
     check_shadow(new.shadow, build)

@@ -167,10 +167,7 @@ class _Asked:
         assert sum(map(_kept_bytes, self._kept.values())) <= NAMING_BYTES * pairs
 
     def named(self, column: AttributeColumn, entries: Iterable[RuleClass]) -> "Named":
-        """Return the values that rules name and some agent has, as codes, by rule.
-
-        `entries`: the classes to look at.
-        """
+        """Return the values that rules of `entries` name and some agent has, as codes."""
         opinions = self.opinions
         naming = [each for each in entries if each in opinions and opinions[each].exceptions]
         values = [value for each in naming for value in opinions[each].exceptions]

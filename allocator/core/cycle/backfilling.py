@@ -98,10 +98,7 @@ def _left_ms(state: State, its: Collecting) -> int:
 
 
 def with_backfill(policy: Policy, snapshot: Snapshot, grants: Grants, seed: int) -> Grants:
-    """Let the policy grant the resources that gangs keep to the gangs' guests, too.
-
-    `grants`: all other grants of the cycle.
-    """
+    """Let the policy also grant what gangs keep to their guests, after all other `grants`."""
     gangs = snapshot.gangs
     if gangs is None or gangs.guests is None:
         return grants

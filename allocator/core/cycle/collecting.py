@@ -53,10 +53,7 @@ RESTS_MAX = 1000
 
 
 def renew(state: State, snapshot: Snapshot, limit: Ints) -> Snapshot:
-    """Decide, at the start of a cycle over all agents, which gangs collect, and where.
-
-    `limit` (Q, R), in thousandths: the limit of each role with a quota, numbered as in `Bounds`.
-    """
+    """Decide, in a full cycle, which gangs collect, and where; `limit` (Q, R): as in `Bounds`."""
     clients, gangs = state.clients, snapshot.gangs
     if gangs is None:
         clients.collecting.clear()

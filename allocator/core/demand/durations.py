@@ -79,10 +79,7 @@ class Durations:
         self.rests_until_ms = 0
 
     def counts(self, settings: Settings, topic: Topic, elapsed_ms: int) -> Ints | None:
-        """Return ended tasks by bucket, (BUCKETS,), halved over time; None: too few.
-
-        `elapsed_ms`: the current time, by the memory's own clock.
-        """
+        """Return ended tasks by bucket, (BUCKETS,), halved over time; None: too few."""
         entry = self.entries.get(topic)
         if entry is None:
             return None

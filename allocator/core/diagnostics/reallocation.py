@@ -70,10 +70,7 @@ def _role_of(state: State, path: str) -> int:
 
 
 def forget_holdings(state: State) -> None:
-    """Release everything that clients hold, and forget refusals, declines and waiting times.
-
-    The state must be a copy that no session uses.
-    """
+    """Release all holdings of a copied state, and forget refusals, declines and waiting times."""
     state.ledger.drop(state.ledger.rows())
     state.open_decisions = OpenDecisions()
     clients = state.clients

@@ -26,10 +26,7 @@ _Item = TypeVar("_Item", bound=np.generic)
 
 
 def grow(array: NDArray[_Item], rows: int, columns: int | None = None) -> NDArray[_Item]:
-    """Enlarge an array to at least these rows (and columns) by doubling, filled with zeros.
-
-    Returns the array itself if it is large enough.
-    """
+    """Enlarge an array by doubling to at least these rows (and columns); new cells are zeros."""
     shape = [_doubled(array.shape[0], rows), *array.shape[1:]]
     if columns is not None:
         shape[1] = max(array.shape[1], columns)

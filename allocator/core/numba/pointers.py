@@ -14,10 +14,7 @@ _Tuple = TypeVar("_Tuple", bound=tuple[Any, ...])
 
 
 def as_pointer(fields: _Tuple) -> _Tuple:
-    """Make a pointer to a named tuple.
-
-    Compiled functions may write to its arrays, but not replace them.
-    """
+    """Make a pointer to a named tuple, whose arrays may be written but not replaced."""
     return fields
 
 

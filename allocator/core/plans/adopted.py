@@ -82,10 +82,7 @@ def check(plan: Plan) -> None:
 
 
 def adopt(state: State, event: AdoptPlan) -> None:
-    """Adopt a plan.
-
-    Raises EventError if its parts are inconsistent; then nothing has changed.
-    """
+    """Adopt a plan. Raises EventError if it is inconsistent; then nothing has changed."""
     check(event.plan)
     state.plan = _as_recorded(event.plan)
 
