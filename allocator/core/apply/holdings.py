@@ -46,7 +46,7 @@ def refuse_rest(state: State, event: Outcomes, decided: DecisionRows) -> None:
     columns = {kind: column for column, kind in enumerate(event.kind.tolist())}
     for kind in state.space.rest:
         part = np.flatnonzero(amounts.kind == kind)
-        # The decisions of which none of this kind was offered.
+        # The decisions that offered nothing of this kind.
         nothing = ~event.offered
         if kind in columns:
             nothing[event.partial] = event.amount[:, columns[kind]] == 0

@@ -37,7 +37,7 @@ class PlanProblem:
     `excluded` (A, W): bit ``c % 64`` of word ``c // 64``: client c may not be served on this agent.
     `holder` (H,): sorted keys ``agent * 2**32 + client`` of all holdings.
     `holding` (H, R), in thousandths: their amounts.
-    `on_offer` (O,): keys of the holdings of which nothing is in use.
+    `on_offer` (O,): keys of the holdings with nothing in use.
     `leave`, `refused` (P,): unfulfilled requests to clients to leave agents, keys as in `Plan`;
         those that were refused are in `refused`, the others in `leave`.
     `demand`, `held` (C, R), in thousandths.
