@@ -41,7 +41,6 @@ class Allocator:
     """Keeps the books of one session, and decides what to offer to which client.
 
     `state`: the books. Read-only: only methods of the allocator change them.
-    `cycle`: the number of cycles so far.
     `decided`: the grants of the last cycle; None if it had nothing to decide.
     """
 
@@ -62,10 +61,9 @@ class Allocator:
 
         `build_policy`: builds a policy from its specification; raises ValueError if it is invalid.
         `settings`: operators' settings; the allocator keeps the object, and events change it.
-        `substitute`: decides if the policy fails or makes invalid grants.
-            None: such a cycle grants nothing.
+        `substitute`: decides if the policy fails or makes invalid grants; None: grants nothing.
         `around_cycle`: returns a context manager around each cycle, for hosts that measure time.
-        `trail`: records the last cycles and the events about offers. None: no records.
+        `trail`: records the last cycles and the events about offers.
         `plans`: for a policy that plans. True: plans are computed synchronously, before full cycles
             that need one. False: plans arrive as events (`AdoptPlan`).
         `first_plan`: waits for the first plan; the host limits the time.
@@ -86,31 +84,25 @@ class Allocator:
         self.plan_source = PlanSource(first_plan, plans_here=plans)
 
     def _use(self, policy: Policy) -> None:
-        """Use this policy in all later cycles."""
         self._policy = policy
         # Checking against a protocol is slow, so it is not done in each cycle.
         self._planning_policy = policy if isinstance(policy, PlanningPolicy) else None
 
     @property
     def policy(self) -> Policy:
-        """The policy in use."""
         return self._policy
 
     @property
     def planning_policy(self) -> PlanningPolicy | None:
-        """The policy, if it plans."""
+        """The policy if it plans, else None."""
         return self._planning_policy
 
     @property
     def settings(self) -> Settings:
-        """Operators' settings in force."""
         return self.state.settings
 
     def step(self, event: events.Event | AdoptPlan) -> None:
-        """Apply one event.
-
-        Raises EventError if the event is not possible; then nothing has changed.
-        """
+        """Apply one event. Raises EventError if it is not possible; then nothing has changed."""
         if isinstance(event, events.SetPolicy):
             self._use(set_policy(self.state, event, self._build))
             self.plan_source.renew()
@@ -168,10 +160,7 @@ class Allocator:
         self._overruled = policy_error
 
     def allocate(self, now_ms: int, agents: Ints | None = None) -> Decisions:
-        """Run a cycle.
-
-        `agents` (n,): the handles of the only agents to offer; None: all agents.
-        """
+        """Run a cycle; `agents` (n,): the handles of the only agents to offer; None: all."""
         self.advance(now_ms)
         wanted = self.state.plan is None and not self.state.paused
         self._take_over(self.plan_source.first(self.planning_policy, agents, wanted=wanted))
@@ -204,8 +193,8 @@ class Allocator:
         question = Question(state, snapshot, self._policy, self.cycle, seed, overruled)
         self.decided = self._decide(question)
         grants, error = self.decided
-        # In a full cycle, a client that got no offer although some agent could have served it has
-        # waited for one more cycle. A partial cycle does not count.
+        # In a full cycle, a client that gets no offer although some agent could serve it waits for
+        # one more cycle. Partial cycles do not count.
         served = state.clients.served[snapshot.tree.client]
         seen = None if self.trail is None else self.trail.see(state, snapshot)
         doubted = None if state.settings.shadow is None else probed(state)
@@ -251,10 +240,7 @@ class Allocator:
         return self._snapshots.problem(self.state, about_holders=about_holders)
 
     def plan_for(self, problem: PlanProblem) -> AdoptPlan:
-        """Compute a plan. Any thread may call this while the books change.
-
-        Raises whatever exception the policy raises.
-        """
+        """Compute a plan, on any thread. Raises whatever exception the policy raises."""
         assert self.planning_policy is not None
         return AdoptPlan(self.planning_policy.plan(problem))
 
@@ -277,7 +263,7 @@ class Allocator:
 
     def resume(self, kept: tuple[int, cycles.CycleReport, State]) -> None:
         """Continue from a checkpoint. Raises ValueError if its settings name no policy."""
-        # Building the policy may fail, so do it before any change.
+        # Building the policy may fail, so do it first.
         policy = self._build(kept[2].settings.policy)
         self.cycle, self.last_cycle, self.state = kept
         self._use(policy)
@@ -296,16 +282,14 @@ class Allocator:
     def copied(self, *, still: bool = False) -> Detached:
         """Copy the whole state, for hypothetical questions to another allocator.
 
-        `still`: True: this allocator no longer changes, so its state is used without copying.
+        `still`: this allocator no longer changes, so its state is used without copying.
         """
         return Detached(self.kept(), still=still)
 
     def suppose(self, copied: Copied, policy: PolicySpec | None = None) -> None:
         """Load a copy of another allocator's state, to answer hypothetical questions.
 
-        `copied`: the copy; it is not changed.
-        `policy`: replaces the policy in the copy.
-        Raises EventError if `policy` names no policy.
+        `policy`: replaces the policy in the copy; raises EventError if it names none.
         """
         self.resume(restore(copied.columns(), self.kept()))
         if policy is not None:
@@ -322,7 +306,6 @@ class Allocator:
         Only for hypothetical questions, see `allocator.core.diagnostics.reallocation`.
 
         `newcomer`: a further framework that takes part.
-        `policy`: as for `suppose`.
         Returns the newcomer's handle; 0 without a newcomer.
         Raises EventError if there is no room for the newcomer.
         """
@@ -335,8 +318,7 @@ class Allocator:
     def preview(self) -> Snapshot | None:
         """Take the snapshot that a full cycle would begin with; None if no client can be served.
 
-        Decisions are unaffected. The only change of state is a cached one: which filters cover all
-        that is free.
+        Changes only a cache, so later decisions are unaffected.
         """
         if not self.state.live_clients().any():
             return None
@@ -350,7 +332,6 @@ class Allocator:
         return usage_over_time.used(self.state) if self.state.memory.usage.half_life_ms else None
 
     def check(self) -> None:
-        """Verify every invariant of the books. Raises AssertionError."""
         self.state.check()
 
     def quota_use(self) -> QuotaUse:
@@ -362,7 +343,6 @@ class Allocator:
         return self._snapshots.caps(self.state)
 
     def capped(self) -> Bools:
-        """Return which clients have reached a cap, (C,)."""
         return capped(self.state, self.caps())
 
     def consumed_in(self, path: str) -> Mapping[str, int]:

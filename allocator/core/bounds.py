@@ -2,18 +2,16 @@
 
 Frameworks and agents may send anything that Mesos accepts; these bounds limit its cost. Input
 beyond a bound is ignored and reported, see `SetAside`, which affects only its sender. Ordinary
-frameworks stay far below all bounds. `limits` in the configuration bounds the number of agents,
-frameworks, roles, clients and kinds of a session. The module's own bounds
+frameworks stay far below all bounds. The module's own bounds
 (`mesos-module/brain/user_input/bounds.hpp`) are smaller or equal, so the sidecar accepts what the
-module sends.
-`wire.codec.validation.TEXT_LENGTH_MAX` bounds the length of any text.
+module sends. `wire.codec.validation.TEXT_LENGTH_MAX` bounds the length of any text, and `limits` in
+the configuration the number of agents, frameworks, roles, clients and kinds.
 """
 
 CAPACITY_MAX = 2**43 + 1
 """Maximum capacity of one kind on one agent, in thousandths, so that sums over all agents fit an
-int64. Larger capacities are reduced to this value. An operation on a part of such a capacity leaves
-it at this value, because the true amount is unknown. Real capacities are never reduced: the module
-reports at most 8 PB of disk.
+int64. Larger capacities, which are never real, are reduced to this value; they stay there after an
+operation on a part of them. The module reports at most 8 PB of disk.
 """
 
 LABELS_MAX = 256
@@ -53,13 +51,10 @@ ROLES_OF_FRAMEWORK_MAX = 4096
 """Maximum number of roles in which a framework is served; `limits.clients` bounds the total."""
 
 FILTER_BYTES_MAX = 2**32
-"""Maximum size of all filters, each of which has an amount per kind; kinds come from callers."""
+"""Maximum size of all filters, each of which has an amount for each of the callers' kinds."""
 
 RULE_NAME_BYTES_MAX = 4096
-"""Maximum size of a role, pattern or agent in an operator's rule.
-
-The module accepts roles of the same size.
-"""
+"""Maximum size of a role, pattern or agent in an operator's rule; the same as in the module."""
 
 ROWS_MAX = 16
 """Maximum number of reports of ignored input per framework or agent."""
@@ -85,7 +80,6 @@ def harmless(text: str, length_max: int) -> str:
 
 
 def refuse_long(text: str) -> None:
-    """Raise a ValueError if a name in a rule is too long."""
     if (length := len(text.encode())) > RULE_NAME_BYTES_MAX:
         raise ValueError(f"has {length} bytes; at most {RULE_NAME_BYTES_MAX} are taken, shorten it")
 

@@ -1,7 +1,7 @@
 """Constraint expressions: conditions on the attributes of agents that a framework may use.
 
 An expression is a list of clauses joined by ``;``; all must hold. Names and values are compared as
-texts. Unknown operators are rejected: misread, they might exclude every agent.
+texts. Unknown operators are rejected, because a misread one might exclude every agent.
 
 - ``zone=a|b``: the attribute has one of these values,
 - ``model!=K80``: it has none of them, or the agent lacks the attribute,
@@ -33,7 +33,6 @@ class Clause(NamedTuple):
     negated: bool
 
     def holds(self, attributes: Mapping[str, str]) -> bool:
-        """Whether an agent with these attributes satisfies the clause."""
         value = attributes.get(self.attribute)
         found = value is not None and (not self.values or value in self.values)
         return found != self.negated
@@ -54,7 +53,6 @@ class Condition:
     must_lack: bool = False
 
     def add(self, clause: Clause) -> None:
-        """Add a clause."""
         if clause.negated:
             self.must_lack |= not clause.values
             # Share the set of a single clause; copy it only to add the values of another one.
@@ -98,7 +96,7 @@ _BARE = {
 
 
 def conditions(clauses: Iterable[Clause]) -> dict[str, Condition]:
-    """Group clauses by attribute. The conditions may be shared: do not change them."""
+    """Group clauses by attribute. Conditions may be shared: do not change them."""
     found: dict[str, Condition] = {}
     for clause in clauses:
         before = found.get(clause.attribute, _BARE[False, False])

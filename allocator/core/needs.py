@@ -1,8 +1,8 @@
 """Determines for many clients at once, as bits, whether amounts on an agent are enough for them.
 
 A client needs one task or, if its demand is unknown, anything that reaches a row of its minimum. A
-client whose task is below its minimum needs several tasks. A framework has a client per role, so
-there are many clients, and ruling out many of them together must be cheap.
+client whose task is below its minimum needs several tasks. There are many clients, one per role of
+each framework.
 """
 
 from typing import NamedTuple
@@ -23,8 +23,8 @@ TASKS, ALL = 0, 1
 """Row indices of available amounts: amounts that tasks can use, and all amounts."""
 OPEN, REVOCABLE, SHARED, RESERVED, BESIDE = 2, 3, 4, 5, 6
 """Further row indices, for clients whose offers must hold several tasks. In this order: amounts
-neither revocable nor shared (so reserved ones, too); revocable; shared, which tasks do not use up;
-reserved; those that an offer contains in any case."""
+neither revocable nor shared (including reserved ones); revocable; shared, which tasks do not use
+up; reserved; those that an offer contains in any case."""
 ROWS = 7
 
 
@@ -35,8 +35,8 @@ class Needs(NamedTuple):
     `first`, `end` (C,): the range of each client's rows; at least one row.
     `known` (C,): whether the row is one task. If not, any non-empty amount that reaches a row is
         enough.
-    `several` (C,): whether the row must be reached by several tasks together with the rest of the
-        offer; no such row is less than a task.
+    `several` (C,): whether several tasks, together with the rest of the offer, must reach the row;
+        no such row is less than a task.
     `demand` (C, R), in thousandths: the size of one task.
     """
 
@@ -74,12 +74,7 @@ class ThresholdIndex(NamedTuple):
 
 
 def needs_of(known: Bools, demand: Ints, minimum: Ints, minimum_rows: Ints) -> Needs:
-    """Collect the needs of all clients.
-
-    `known` (C,): clients that are served in whole tasks.
-    `demand`, `minimum`, `minimum_rows`: as in the snapshot.
-    """
-    # First a row of zeros, for clients that accept anything; then minimums, then tasks.
+    """Collect the needs of all clients; `known` (C,): those that are served in whole tasks."""
     anything = np.zeros((1, demand.shape[1]), np.int64)
     first, end = 1 + minimum_rows.T
     free_choice = first == end
@@ -119,7 +114,7 @@ def _both(rows: list[Ints], first: Ints, end: Ints, clients: Ints, demand: Ints)
 def suffices(needs: Needs, client: int, amount: Ints) -> bool:
     """Return whether amounts (2, R), rows `TASKS` and `ALL`, are enough for a client.
 
-    For clients of `Needs.several`, `opens` must be checked, too.
+    For clients of `Needs.several`, `opens` must be True as well.
     """
     have = amount[TASKS] if needs.known[client] else amount[ALL]
     some = False
@@ -140,10 +135,8 @@ def suffices(needs: Needs, client: int, amount: Ints) -> bool:
 def opens(needs: Needs, client: int, amount: Ints, tasks: int) -> bool:
     """Return whether amounts (ROWS, R) are enough for an offer to a client of `Needs.several`.
 
-    They are if all tasks that fit, together with the rest of the offer, reach a row. If resources
-    are indivisible, the answer may be True in error.
-
-    `tasks`: maximum number of tasks.
+    They are if all tasks that fit, at most `tasks`, reach a row together with the rest of the
+    offer. If resources are indivisible, the answer may be True in error.
     """
     columns = amount.shape[1]
     for r in range(columns):
@@ -166,7 +159,7 @@ def opens(needs: Needs, client: int, amount: Ints, tasks: int) -> bool:
 
 
 def threshold_index(needs: Needs, clients: Ints, words: Ints) -> ThresholdIndex:
-    """Sort clients (n,) into scales; `words` (W,): indices of the words that have their bits."""
+    """Sort clients (n,) into scales; `words` (W,): indices of the words that contain their bits."""
     word, bit = np.searchsorted(words, clients >> 6), _bit(clients)
     rows = (needs.end - needs.first)[clients]
     layers = [np.flatnonzero(rows > layer) for layer in range(int(rows.max(initial=0)))]
@@ -202,7 +195,6 @@ def _bit(clients: Ints) -> BitWords:
 
 
 def _bits(row: Ints | int, word: Ints, bit: BitWords, shape: tuple[int, int]) -> BitWords:
-    """Return words with these bits set."""
     table = np.zeros(shape, np.uint64)
     np.bitwise_or.at(table.reshape(-1), row * shape[1] + word, bit)
     return table
@@ -215,7 +207,7 @@ def _steps(wanted: Ints, count: int) -> Ints:
     """
     ordered = np.sort(wanted)
     picked = ordered[:: -(-len(ordered) // count)]
-    # An amount that many clients need gets a step of its own, for exactly that amount.
+    # An amount that many clients need gets a step of its own.
     common = picked[1:][picked[1:] == picked[:-1]]
     after = np.searchsorted(ordered, common, "right")
     return np.unique(np.concatenate([picked, ordered[after[after < len(ordered)]]]))

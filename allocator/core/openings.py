@@ -1,7 +1,7 @@
 """Computes the *opening*: the number of tasks with which an offer begins.
 
-An offer must reach the client's minimum. If one task is less, the first grant on an agent has as
-many tasks as reach it together; later grants add one task each.
+An offer must reach the client's minimum. If one task does not, the first grant on an agent has as
+many tasks as do; later grants add one task each.
 """
 
 import numpy as np
@@ -21,16 +21,14 @@ which more tasks are needed for an offer is no useful estimate of what the clien
 def opening_tasks(demand: Ints, minimum: Ints, minimum_rows: Ints) -> Ints:
     """Return the smallest number of tasks that reaches each client's minimum, (C,).
 
-    0: more than `OPENING_MAX`, or the demand is unknown.
-
-    `demand` (C, R), `minimum` (M, R), `minimum_rows` (C, 2): as in a snapshot.
+    0: more than `OPENING_MAX`, or the demand is unknown. Arguments are as in a snapshot.
     """
     return fixed(_opening_tasks(*map(loop_view, (demand, minimum, minimum_rows))))
 
 
 @memoize(size=2)
 def opens_with_several(known: Bools, opening: Ints) -> Bools:
-    """Return which clients (C,) that are offered whole tasks do not begin with exactly one."""
+    """Return which clients (C,) that are offered whole tasks begin with another number than one."""
     return fixed(known & (opening != 1))
 
 

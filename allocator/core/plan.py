@@ -1,4 +1,4 @@
-"""The data of a plan; see `allocator.core.plans.problems` for how one is made."""
+"""The data of a plan."""
 
 from dataclasses import dataclass, field
 
@@ -20,11 +20,11 @@ class Plan:
         first P groups. In the other groups it may have any part.
     `leave` (P,): sorted keys ``agent * 2**32 + client``, by handle: clients that should leave an
         agent, because the plan gives all of it to others. Empty in a snapshot.
-    `seen_ms`: time of the cluster state that the plan is for, by the master's clock. A client that
-        came to an agent later is not asked to leave it.
-    `held` (P, C, R), in thousandths: only in a snapshot: what each client holds on all agents of
-        each of the P groups, if the group has agents in the cycle.
-    `agents_held` (P, C): the number of agents on which it holds that.
+    `seen_ms`: time of the cluster state that the plan is for, by the master's clock. Clients that
+        came to an agent later are not asked to leave it.
+    `held` (P, C, R), in thousandths, only in a snapshot: the holdings of each client on all agents
+        of each of the P groups, if the group has agents in the cycle.
+    `agents_held` (P, C): the number of agents with these holdings.
     """
 
     target: NDArray[np.float64]

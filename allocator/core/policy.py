@@ -10,14 +10,12 @@ from allocator.core.snapshot import Floats, Grants, Snapshot
 class PolicySpec:
     """A policy by name, as in the configuration, the protocol and the journal.
 
-    - `name`: its name in the host's registry.
     - `selection`: how the agent is chosen; empty: the policy's default.
     - `mode`: ``oblivious``: all that is free is offered. ``characterised``: whole tasks, if the
       client's demand is known.
     - `flat`: True: all clients compete directly. False: roles compete, then the clients in them.
     - `parameters`: other options of the policy; unknown keys are an error.
-    - `subtrees`: by role (path): the policy of the registry that chooses among the clients below
-      the role, see `Subtree`.
+    - `subtrees`: by role (path): the policy among the clients below the role, see `Subtree`.
     """
 
     name: str = "drf"
@@ -29,12 +27,7 @@ class PolicySpec:
 
 
 class Subtree(NamedTuple):
-    """The policy below a role.
-
-    `name`: name of the policy.
-    `mode`: as in `PolicySpec`; empty: the mode above the role.
-    `parameters`: other options of the policy.
-    """
+    """The policy below a role; `mode`: as in `PolicySpec`; empty: the mode above the role."""
 
     name: str
     mode: str
@@ -81,8 +74,5 @@ class ScoringPolicy(Policy, Protocol):
     """A policy that can report its scores, for display."""
 
     def scores(self, snapshot: Snapshot) -> Floats:
-        """Score every client.
-
-        Returns (C,): comparable among siblings; the smallest is served first. nan: no score.
-        """
+        """Score every client, (C,): comparable among siblings, smallest first; nan: no score."""
         ...

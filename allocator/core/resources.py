@@ -1,8 +1,8 @@
 """Kinds and amounts of resources.
 
 A *kind* is the set of a resource's properties that decisions depend on: only amounts of one kind
-can be added. A *column* is a resource by name. The books are kept by kind; shares and policies use
-columns.
+can be added. A *column* is a resource by name. The books are by kind, shares and policies by
+column.
 """
 
 import re
@@ -17,7 +17,7 @@ MILLI = 1000
 """Amounts are integers in thousandths, which is the precision of Mesos's scalars."""
 
 GPUS = "gpus"
-"""The name of GPUs, which Mesos takes only in whole units, and only gives to capable frameworks."""
+"""The name of GPUs, which Mesos gives only in whole units, and only to capable frameworks."""
 
 AMOUNT_MAX = 2**53
 """Maximum amount, so that amounts are exact in a float64."""
@@ -48,15 +48,15 @@ FORMS = ("", "path", "mount", "block", "raw", "volume")
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """The properties of a resource that decisions depend on; only amounts of one kind can be added.
+    """The properties of a resource that decisions depend on.
 
     `scalar`: False: ranges and sets, stored as the number of their items.
     `reserved_role`: role of the effective reservation; empty: unreserved.
     `depth`: number of stacked reservations; 0: unreserved.
     `form`: one of `FORMS`.
     `indivisible`: all that is free of the kind on an agent is offered, or none of it.
-    `rest`: all resources of a name beyond the maximum number of kinds, together. Which client may
-        have which part is unknown, so all of it is offered, and the outcome says what was given.
+    `rest`: all resources of a name beyond the maximum number of kinds, together. The core does not
+        know which client may have which part, so it offers all; the outcome says what was given.
     """
 
     name: str
@@ -120,7 +120,7 @@ def parse_amount(text: str, name: str = "") -> int:
 
 
 def _bytes_of(text: str, suffix: str, name: str) -> int:
-    """Return the bytes of a suffix; raise ValueError if the resource must not have it."""
+    """Return the bytes of a suffix. Raises ValueError if the resource must not have one."""
     if name not in IN_MIB:
         form = "a number: only mem and disk take a suffix; write it as in 'cpus:1.5'"
         raise ValueError(f"{quoted(text)} is not {form}")

@@ -1,7 +1,7 @@
 """Operators' settings: the settings in force, and the events that change them.
 
 Operators' events outlive a session, so they use names, not handles. Each has a kind, see
-`allocator.rule_kinds`; code that applies to all kinds is written once.
+`allocator.rule_kinds`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -32,7 +32,6 @@ class _Change:
 
     @property
     def takes_back(self) -> bool:
-        """Whether the change removes a setting."""
         value = getattr(self, self.kind.field)
         return value is None or value is False
 
@@ -49,9 +48,9 @@ class SetPolicy(_Change):
 class SetDemand(_Change):
     """The demand of frameworks whose role and name match shell patterns (empty: all match).
 
-    A demand of None removes the rule; an empty mapping means that the demand is unknown. With
-    `override`, the rule takes precedence over what frameworks state; otherwise it applies only to
-    frameworks that state nothing.
+    A demand of None removes the rule; an empty mapping makes the demand unknown. With `override`,
+    the rule takes precedence over what frameworks state; otherwise it applies only to frameworks
+    that state nothing.
     """
 
     kind = rule_kinds.DEMAND
@@ -84,8 +83,7 @@ class SetLimit(_Change):
 class SetDrain(_Change):
     """Stop or resume offers of an agent, given by its id or host name.
 
-    `from_ms`: when the drain begins, in ms since 1970, see `cycle.before_drains`; 0: now. Only the
-        calendar sets it.
+    `from_ms`: when the drain begins, in ms since 1970; 0: now. Only the calendar sets it.
     """
 
     kind = rule_kinds.DRAIN
@@ -116,14 +114,14 @@ class SetGang(_Change):
 
 @dataclass(frozen=True, slots=True)
 class SetBudget(_Change):
-    """What a role and those below it may hold over a period; None removes the budget.
+    """What a role and its descendants may hold over a period; None removes the budget.
 
     `budget`, in thousandths of resource-hours.
     `per`: the period, one of `periods.PERIODS`.
     `carry_over`: whether what is left is added to the next period.
     `hard`: whether the role is offered nothing once a resource is used up.
-    `credit`, `credit_from`: resource-hours that are added, as a text, in the period that begins on
-        this day.
+    `credit`, `credit_from`: resource-hours to add, as a text, in the period that begins on this
+        day.
     """
 
     kind = rule_kinds.BUDGET
@@ -147,7 +145,7 @@ class SetPause(_Change):
 
 @dataclass(frozen=True, slots=True)
 class SetClaim(_Change):
-    """What a role and its descendants are served first with, beyond the guarantee; None: nothing.
+    """What a role and its descendants get first, beyond the guarantee; None: nothing.
 
     Nothing is kept free for it.
     """
@@ -161,7 +159,7 @@ class SetClaim(_Change):
 class SetCap(_Change):
     """The most that each holder has in a role and its descendants; None removes the cap.
 
-    `per`: what a holder is, one of `rule_kinds.PER`.
+    `per`: what counts as a holder, one of `rule_kinds.PER`.
     """
 
     kind = rule_kinds.CAP
@@ -258,15 +256,14 @@ class Settings:
     constraints: dict[tuple[str, str], SetConstraint] = field(default_factory=dict)
     """All matching rules apply."""
     weights: dict[tuple[str, str], SetWeight] = field(default_factory=dict)
-    """Of several matching rules, the one that was set last applies."""
     gangs: dict[tuple[str, str], SetGang] = field(default_factory=dict)
-    """Of several matching rules, the one that was set last applies; it overrides the label."""
+    """Overrides the label."""
     budgets: dict[tuple[str], SetBudget] = field(default_factory=dict)
     """By path of the role."""
     claims: dict[tuple[str], SetClaim] = field(default_factory=dict)
     """By path of the role."""
     caps: dict[tuple[str, str], SetCap] = field(default_factory=dict)
-    """By path of the role, and what each of them is for; all that apply to a client hold."""
+    """By path of the role, and what each cap is for; all that apply to a client hold."""
     drains: dict[str, int] = field(default_factory=dict)
     """By id or host name of the agent: `SetDrain.from_ms`."""
     pauses: frozenset[str] = frozenset()
@@ -275,7 +272,6 @@ class Settings:
     """The shadow policy, see `allocator.core.diagnostics.shadow_comparison`."""
 
     def copied(self) -> "Settings":
-        """Copy the settings; later changes do not affect the copy."""
         held: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
         rules: dict[str, Any] = {
             name: dict(value) for name, value in held.items() if isinstance(value, dict)
@@ -335,7 +331,7 @@ class Settings:
         kind, (_, *parts) = change.kind, change.key
         if not kind.is_rule:
             return next(iter(self.standing(kind)), None)
-        # Look it up by its key: scanning thousands of rules for each change would be quadratic.
+        # Look it up by its key: thousands of changes must not scan thousands of rules each.
         if kind is rule_kinds.LIMIT:
             limit = self.limits.get(parts[0])
             return None if limit is None else SetLimit(parts[0], limit)
@@ -362,7 +358,6 @@ class Settings:
         return None if rule is None else rule.tasks
 
     def constraint_rules(self, role: str, framework_name: str) -> list[str]:
-        """Return the expressions of all constraint rules for a client."""
         found = _matching(self.constraints, role, framework_name)
         return [rule.expression for rule in found if rule.expression is not None]
 

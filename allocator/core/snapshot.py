@@ -1,8 +1,6 @@
-"""The input of a policy (`Snapshot`) and its output (`Grants`), which consist of arrays.
+"""The input of a policy (`Snapshot`) and its output (`Grants`), as arrays.
 
-The core takes a `Snapshot` at the start of a cycle and passes it to the policy, which returns
-`Grants`. All arrays of a snapshot are read-only.
-
+All arrays of a snapshot are read-only.
 Index spaces
 ------------
 agent
@@ -50,10 +48,9 @@ class Tree(NamedTuple):
     `child_start` (N + 1,): the children of node n are ``child[child_start[n]:child_start[n + 1]]``.
     `child` (N - 1,): children, ascending within a parent.
     `weight` (N,): weight among siblings, > 0.
-    `served` (N,): breaks ties: of siblings with equal scores the one with the smallest value is
+    `served` (N,): breaks ties: of siblings with equal scores, the one with the smallest value is
         served first (see `turns`), then the one with the lowest number. The root has the largest
-        value. Each grant of the cycle sets the leaf and all nodes above it to the root's value plus
-        one.
+        value. A grant sets the leaf and all nodes above it to the root's value plus one.
     `scheme` (N,): index of the policy's criterion that orders the node's children: 0, or that of a
         subtree.
     """
@@ -72,10 +69,8 @@ class Filters(NamedTuple):
 
     Filter f bars a grant to ``client[f]`` on the list's agent if ``amount[f]`` covers all amounts
     of the resulting offer, kind by kind.
-
     `head` (A,): first filter of each agent; -1: none.
     `next` (X,): next filter of the same agent; -1: the last one.
-    `client` (X,).
     `amount` (X, K), in thousandths: by kind.
     `plain_kind` (R,): the kind of the snapshot's ``free`` in each column; -1: none.
     `largest` (A, K), in thousandths: the largest amount of any filter on the agent, or more.
@@ -97,14 +92,11 @@ class Specials(NamedTuple):
 
     Agent a has the entries ``range(start[a], start[a + 1])``, in the order in which a task takes
     from them; each is an amount of one special kind.
-
-    `start` (A + 1,).
     `row` (E,): the special kind of each entry, 0 to S-1.
     `free` (E,), in thousandths.
     `kind` (S,): handle.
-    `column` (S,).
     `tier` (S,): how a task may use it, see `Tier`.
-    `bounded` (S,): whether it counts against quota, as plain resources do.
+    `bounded` (S,): whether it counts against quota.
     `whole` (S,): whether it is granted as a whole or not at all.
     `reach` (S, W): bit ``c % 64`` of word ``c // 64``: client c may have it.
     """
@@ -137,7 +129,7 @@ class Specials(NamedTuple):
         )
 
     def by_column(self, columns: int) -> Ints:
-        """Add up all special resources by column, (A, R), whether or not a client may have them."""
+        """Add up all special resources by column, (A, R), also those that no client may have."""
         result = np.zeros((len(self.start) - 1, columns), np.int64)
         agent = np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
         np.add.at(result, (agent, self.column[self.row]), self.free)
@@ -149,7 +141,7 @@ class Tier(IntEnum):
 
     Reserved resources come before plain ones (`OPEN`). A task takes all of a resource from
     revocable amounts or none, because Mesos does not let tasks mix them. Shared volumes add no room
-    for tasks. The contents of a rest are unknown, so no task is made of it.
+    for tasks. Only the module knows what a rest (`Kind.rest`) contains, so tasks get nothing of it.
     """
 
     RESERVED = 0
@@ -166,14 +158,14 @@ class Bounds(NamedTuple):
     (`outstanding_max`).
 
     `of_client` (C,): the innermost bound of a role that applies to each client; -1: none.
-    `further` (C, n): further bounds that apply as well, none of which has a bound above: caps, and
-        the bound of its framework; -1: none.
+    `further` (C, n): further bounds of each client, which have no bound above: caps, and that of
+        its framework; -1: none.
     `above` (Q,): the next bound outwards that applies as well; -1: none.
     `left` (Q, R), in thousandths: how much more may be granted under the bound; `UNBOUNDED`: no
         limit.
     `owed` (Q, R), in thousandths: the unmet part of the guarantee.
     `available` (R,), in thousandths: what is free on all agents and counts against quota.
-    `required` (R,), in thousandths: the part of it that must stay free for guarantees.
+    `required` (R,), in thousandths: the part of `available` that must stay free for guarantees.
     """
 
     of_client: Ints
@@ -186,7 +178,6 @@ class Bounds(NamedTuple):
 
     @staticmethod
     def none(clients: int, columns: int) -> "Bounds":
-        """Return the value without quotas."""
         nothing = np.empty((0, columns), np.int64)
         return Bounds(
             of_client=np.full(clients, -1),
@@ -222,12 +213,12 @@ class Bounds(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """The tasks of a gang: equal ones are a line, l lines.
+    """The tasks of a gang, as l lines of equal tasks.
 
-    `size` (l, R), in thousandths: what one task needs.
-    `number` (l,): how many tasks.
-    `agent` (l,): handle of the only agent on which they may run; 0: any; -1: there is no such
-        agent.
+    `size` (l, R), in thousandths: the need of one task.
+    `number` (l,): number of tasks.
+    `agent` (l,): handle of the only agent on which they may run; 0: any; -1: that agent does not
+        exist.
     """
 
     size: Ints
@@ -242,13 +233,13 @@ class Gangs(NamedTuple):
     `tasks` (n,): the size of each gang, in tasks (or lots) of the snapshot's demand.
     `unlike`: by client, the tasks of gangs whose tasks differ. All tasks of other gangs are of the
         client's demand.
-    `refuser`, `refused` (q,): for each filter of a client with such a gang: the client, ascending,
-        and the handle of the agent.
+    `refuser`, `refused` (q,): for each filter of a client in `unlike`: the client, ascending, and
+        the handle of the agent.
     `collects` (k,): the clients whose gangs collect; the earliest collection comes first.
     `collector`, `collects_on`, `collects_line`, `collects_for` (m,): for each agent and line for
         which a gang collects: the client, the agent, the line, and the number of tasks.
-    `guests` (k, C): which clients may be offered what each of `collects` keeps, because their tasks
-        end in time; None: no gang has guests.
+    `guests` (k, C): the clients that may be offered what each gang of `collects` keeps, because
+        their tasks end in time; None: no gang has guests.
     """
 
     client: Ints
@@ -265,10 +256,7 @@ class Gangs(NamedTuple):
 
     @staticmethod
     def of(client: Ints, tasks: Ints) -> "Gangs":
-        """Return gangs of equal tasks that do not collect.
-
-        `client`, `tasks`: as in the class.
-        """
+        """Return gangs of equal tasks that do not collect."""
         none = _nothing()
         return Gangs(client, tasks, {}, none, none, none, none, none, none, none)
 
@@ -305,7 +293,7 @@ class Snapshot:
     - `bounds`: quotas.
     - `held` (C, R), in thousandths: what each client holds, offered or used; mixed with its average
       over time if averages count.
-    - `agents_held` (C,): the number of agents on which each client holds something; mixed likewise.
+    - `agents_held` (C,): the number of agents on which each client holds something; mixed as above.
     - `demand` (C, R), in thousandths: the size of one task; zeros if unknown. If thousands of tasks
       fit into an agent, the size of a lot of them.
     - `characterised` (C,): True: the client is offered whole tasks of its demand. False: all that
@@ -324,9 +312,9 @@ class Snapshot:
     - `gangs`: None if there are none. Policies can ignore it.
     - `over_budget` (C,): clients that are served after all others; None if there are none. Policies
       can ignore it.
-    - `claimed` (q, R), in thousandths: what each of the first rows of `bounds`, a role, is entitled
-      to beyond what it consumes; -1: it claims nothing of it. None if there are no claims. Policies
-      can ignore it.
+    - `claimed` (q, R), in thousandths: how much more each role, one of the first rows of `bounds`,
+      is entitled to beyond what it consumes; -1: it makes no claim. None if there are no claims.
+      Policies can ignore it.
     """
 
     resources: tuple[str, ...]
@@ -421,7 +409,6 @@ class Grants:
         return len(self.client)
 
     def some(self, mask: Bools) -> "Grants":
-        """Keep the grants of a mask (G,)."""
         special = mask[self.special_grant]
         number = np.cumsum(mask) - 1
         return Grants(
@@ -436,6 +423,5 @@ class Grants:
 
     @staticmethod
     def none(resources: int) -> "Grants":
-        """Make the value without grants; `resources`: number of columns."""
         empty = np.empty(0, np.int64)
         return Grants(empty, empty, empty, np.empty((0, resources), np.int64))

@@ -3,7 +3,7 @@
 A policy is any object with `allocate(snapshot, seed)`. The policies of this package fill
 progressively, by a criterion (which client), a selection (which agent) and a mode (how much; part
 of the snapshot). To add a policy, add a file, an entry here and a row in the tests' tables. Hosts
-add users' own policies to the registry, see `Entry` and ``examples/``.
+add users' own policies to the registry, see ``examples/``.
 """
 
 from collections.abc import Callable, ItemsView, Iterator, Mapping
@@ -59,9 +59,8 @@ def filled_by(
 ) -> Entry:
     """Make the entry of a policy that fills by a criterion.
 
-    - `criterion`: takes the specification's parameters and returns the criterion.
-    - `selection`: the default selection.
-    - `parameters`: as in `Entry`.
+    `criterion`: takes the specification's parameters and returns the criterion.
+    `selection`: the default selection.
     """
 
     def build_filling(spec: PolicySpec) -> Policy:
@@ -76,7 +75,6 @@ def filled_by(
 
 
 def _fixed(criterion: CriterionFunction, selection: str = "random") -> Entry:
-    """Make the entry of a policy that fills by a criterion without parameters."""
     return filled_by(lambda: criterion, selection)
 
 
@@ -95,9 +93,7 @@ def planned_by(
         computes plans.
     `progress`: measures what clients have, in the unit of the plan's targets.
     `criterion`: ranks clients where the plan does not decide, and if there is no plan.
-    `parameters`: as in `Entry`.
-    `stands`: takes two problems; returns whether the plan for the first is valid for the second.
-    `about_holders`: whether plans also cover clients that hold something but take no offers.
+    `stands`, `about_holders`: as in `PlanningPolicy`.
     """
 
     def build_planned(spec: PolicySpec) -> Policy:
@@ -165,8 +161,7 @@ def substitute() -> Policy:
 def build(spec: PolicySpec) -> Policy:
     """Make the policy that a specification names.
 
-    Raises ValueError if the specification is invalid; the message says what is wrong and what is
-    possible.
+    Raises ValueError if the specification is invalid; the message says what is possible.
 
     Examples
     --------
@@ -174,7 +169,6 @@ def build(spec: PolicySpec) -> Policy:
     Traceback (most recent call last):
     ValueError: name: there is no policy 'drff'; choose from drf, tsf, ps-dsf, rps-dsf, bf-drf, ...
     """
-    # Check field by field, so that the error names the invalid one.
     entry = POLICIES.get(spec.name)
     if entry is None:
         choice = _choose_from(POLICIES, spec.name)
@@ -201,7 +195,6 @@ def build(spec: PolicySpec) -> Policy:
 
 
 def _criterion_below(spec: PolicySpec, role: str) -> CriterionFunction:
-    """Return the criterion that decides below `role`."""
     if not role or not all(role.split("/")):
         raise ValueError(f"subtrees: {role!r} is not a role; write it as 'eng' or 'eng/ads'")
     if spec.flat:
@@ -240,10 +233,7 @@ def _choose_from(names: Mapping[str, object] | tuple[str, ...], text: str) -> st
 
 
 def load_ahead() -> None:
-    """Import the loops' modules now, so that no cycle has to read them from disk.
-
-    This neither compiles the loops nor loads them from the cache; numba is not imported.
-    """
+    """Import the loops' modules, so that no cycle has to read them from disk; not numba."""
     import_module("allocator.policies.filling.by_agent")
     import_module("allocator.policies.filling.by_client")
     import_module("numpy.ma")  # `np.unique` imports it on first use
@@ -253,7 +243,6 @@ def warm_plans() -> None:
     """Load the compiled loops of the solvers for plans from the cache, or compile them."""
     cluster = problem_of(static_snapshot(capacity=[[4, 8], [2, 16]], demand=[[1, 1], [0, 0]]))
     for name, entry in POLICIES.items():
-        # Try every value of each parameter, because each may use other solvers.
         choices = [{key: value} for key, some in entry.parameters.items() for value in some] or [{}]
         for parameters in [] if entry.origin else choices:
             policy = entry.build(PolicySpec(name, parameters=parameters))

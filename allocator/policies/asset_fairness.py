@@ -1,7 +1,7 @@
 """Asset fairness: serve the client with the smallest weighted sum of shares.
 
-All resources are weighted equally. The policy is simple, but violates the sharing incentive: a
-client may get less than its equal part of the cluster would give it. It is here for comparison.
+All resources are weighted equally. The policy is here for comparison: it violates the sharing
+incentive, since a client may get less than an equal part of the cluster would give it.
 
 References
 ----------

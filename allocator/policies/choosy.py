@@ -50,7 +50,6 @@ def choosy(unit: str = "agents") -> CriterionFunction:
 
 
 def _agents(snapshot: Snapshot) -> Criterion:
-    """Count agents on which a client holds something."""
     clients = len(snapshot.held)
     return mixed(
         snapshot,
@@ -79,10 +78,9 @@ def _tasks(snapshot: Snapshot) -> Criterion:
 
 @memoize()
 def _counted_in(known: Bools) -> tuple[Floats, Floats]:
-    """Return what a grant adds to the count, in tasks and in agents, (C,) each."""
+    """Return what a grant adds to the count: in tasks and in agents, (C,) each."""
     return fixed(known.astype(np.float64)), fixed((~known).astype(np.float64))
 
 
 def _dominant_share(snapshot: Snapshot) -> Criterion:
-    """Measure dominant shares."""
     return of_amounts(snapshot, cluster_total(snapshot))

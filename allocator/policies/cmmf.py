@@ -1,8 +1,7 @@
 """Constrained max-min fairness (CMMF): the offline optimum of the current constraint graph.
 
-Choosy serves the client with the fewest machines and comes within a bounded number of the optimum.
-Here the optimum is computed as a plan, outside the cycles, and offers are steered towards it in one
-of two ways.
+Choosy comes within a bounded number of machines of the optimum. Here the optimum is computed as a
+plan, outside the cycles, and offers are steered towards it in one of two ways.
 
 ``flow``: of all optimal allocations, use the one nearest to the current holdings, over groups of
 agents that the same clients may use, and recompute it as holdings change. So offers do not wait for
@@ -11,10 +10,10 @@ it could use others. If there are too few machines for all clients and every sha
 alternate instead: the client furthest below its share is served next, within the saturated sets of
 clients and machines that prove optimality (every optimum assigns them to each other).
 
-``machines``: the hybrid of [1]_, sec. 7.2. One allocation of whole machines is chosen; each agent
-has a single owner, which gets all of it when it becomes free. This is for clusters with many
-agents. If tasks are smaller than agents, and whole agents deviate too far from the shares, there is
-no plan, and Choosy's filling decides.
+``machines``: the hybrid of [1]_, sec. 7.2, for clusters with many agents. One allocation of whole
+machines is chosen; each agent has a single owner, which gets all of it when it becomes free. If
+tasks are smaller than agents, and whole agents deviate too far from the shares, there is no plan,
+and Choosy's filling decides.
 
 The unit is tasks if all clients have the same demand, agents if whole agents are offered, and
 otherwise fractions of agents.
@@ -58,10 +57,7 @@ _FINE = 2**20  # number of parts of an agent, if neither tasks nor agents are co
 
 
 def cmmf(steer: str = "flow") -> PlanFunction:
-    """Make the function that plans.
-
-    `steer`: ``flow`` or ``machines``.
-    """
+    """Make the function that plans; `steer`: ``flow`` or ``machines``."""
     return {"flow": plan_by_flow, "machines": plan_by_machines}[steer]
 
 
@@ -75,7 +71,7 @@ def as_it_stands(before: PlanProblem, now: PlanProblem) -> bool:
 class _Rooms:
     """The capacity to divide, in units: tasks, agents, or small fractions of agents.
 
-    `groups`: groups of agents that the same clients may use, whatever their capacity.
+    `groups`: as `_by_clients` makes them.
     `room` (G,): units of each group, minus holdings of clients that do not take part.
     `held` (n, G): units that each client holds.
     `size` (n,): units per grant to a client: the size of its task, or 1.
@@ -182,7 +178,6 @@ def _by_clients(problem: PlanProblem) -> Groups:
 
 
 def _held(problem: PlanProblem, groups: Groups) -> _Held:
-    """Sum up holdings by client and group."""
     row = np.full(len(problem.demand), -1)
     row[groups.clients] = np.arange(len(groups.clients))
     agent, client = problem.holder >> 32, row[problem.holder & (2**32 - 1)]
@@ -200,7 +195,6 @@ def _held(problem: PlanProblem, groups: Groups) -> _Held:
 
 
 def _sum_of_groups(groups: Groups, units: Ints) -> Ints:
-    """Add up units of agents, (A,), by group, (G,)."""
     result = np.zeros(len(groups.count), np.int64)
     known = groups.group >= 0
     np.add.at(result, groups.group[known], units[known])
@@ -250,8 +244,7 @@ def _of_parts(problem: PlanProblem, groups: Groups, held: _Held, known: Bools) -
 def _limit(problem: PlanProblem, size: Floats) -> Floats | None:
     """Return the units that limits allow each client, (n,), infinite without a limit.
 
-    None if no client is limited. Only clients with a known demand are limited: an offer to others
-    may have any size.
+    None if no client is limited. Without a known demand, a client is not limited.
 
     `size` (n,): units of a task.
     """
@@ -266,12 +259,10 @@ def _limit(problem: PlanProblem, size: Floats) -> Floats | None:
 
 
 def _fine(agents: Floats) -> Ints:
-    """Convert agents to small fractions."""
     return np.floor(_FINE * agents).astype(np.int64)
 
 
 def _tasks(amounts: Ints, demand: Ints) -> Ints:
-    """Return how many tasks fit into amounts (..., R)."""
     needed = demand > 0
     return (amounts[..., needed] // demand[needed]).min(axis=-1)
 
@@ -313,8 +304,8 @@ def _before(problem: PlanProblem, rooms: _Rooms) -> Ints | None:
 def _is_as_near(before: Ints, given: Ints, share: Floats, rooms: _Rooms) -> bool:
     """Whether the previous plan gives the same shares, with a similar number of changes.
 
-    Past changes of holdings followed that plan, and would have to be undone for another one, so a
-    small improvement is no reason to switch.
+    Holdings have changed towards that plan, and another plan would undo these changes, so a small
+    improvement is no reason to switch.
     """
     off, now_off = (np.abs(each.sum(axis=1) - share) for each in (before, given))
     if (off >= np.maximum(rooms.size, now_off + rooms.size / 2)).any():
@@ -345,7 +336,6 @@ def plan_by_machines(problem: PlanProblem) -> Plan:
 
 
 def _check_enough(share: Floats, machines: Ints, agents: int) -> None:
-    """Raise a ValueError if whole agents deviate too far from the shares."""
     off = np.divide(np.abs(machines - share), share, out=np.zeros(len(share)), where=share > 0)
     if off.max(initial=0) > OFF_MAX:
         raise ValueError(
@@ -359,8 +349,6 @@ def _owners(problem: PlanProblem, groups: Groups, given: Ints) -> Ints:
     """Choose each agent's owner, (A,), as a row of the groups' clients; -1: none.
 
     Clients first get agents on which they already run, so that few agents change hands.
-
-    `given` (n, G): number of agents of each group for each client.
     """
     owner, left = np.full(len(groups.group), -1), given.copy()
     row_of = np.full(len(problem.demand), -1)

@@ -1,10 +1,9 @@
 """Exact proportional fairness over agents and constraints: plans for the fluid optimum.
 
 `pf` has one price per resource, that of the pooled cluster, and ignores which clients may use an
-agent. The optimum of [1]_, eq. 8, has prices per agent: a client gets resources only on the agents
-where its task is cheapest, and spends its weight. The optimum is computed outside the cycles. An
-agent is offered to clients for which it is one of the cheapest; the client furthest below its
-target comes first.
+agent. The optimum of [1]_, eq. 8, has prices per agent: a client spends its weight only on the
+agents where its task is cheapest. The optimum is computed outside the cycles. An agent is offered
+to clients for which it is one of the cheapest, the client furthest below its target first.
 
 References
 ----------
@@ -26,8 +25,7 @@ _PART = 0.2  # fraction of the permitted work that the first of several methods 
 def plan_proportional_fairness(problem: PlanProblem) -> Plan:
     """Compute the optimum; targets are dominant shares, with prices.
 
-    Raises NotOptimal if the solver found no optimum that it can prove.
-    Raises GivenUp if the computation takes too much work.
+    Raises NotOptimal if the solver cannot prove an optimum, GivenUp if it takes too much work.
     """
     from allocator.solvers import WORK_MAX
     from allocator.solvers.fluid.proportional_fairness_agents import (
@@ -63,15 +61,15 @@ def plan_proportional_fairness(problem: PlanProblem) -> Plan:
 def spending(snapshot: Snapshot) -> Criterion:
     """Measure holdings at each agent's prices; without prices, as a share of the cluster.
 
-    It ranks clients where the plan does not decide. A client whose task is dearer on this agent
-    than elsewhere comes first only if it is behind by a larger factor.
+    Ranks clients where the plan does not decide. A client whose task is dearer on this agent than
+    elsewhere comes first only if it is behind by a larger factor.
     """
     plan, total = snapshot.plan, cluster_total(snapshot)
     if plan is None or not len(plan.price):
         return of_amounts(snapshot, total, additive=True)
     largest = plan.price.max(initial=0)
     price = np.where(plan.group[:, None] >= 0, plan.price[plan.group], 0.0)
-    # Resources without a price do not count; nor do agents outside the plan.
+    # Neither resources without a price nor agents outside the plan count.
     with np.errstate(divide="ignore", invalid="ignore"):
         rate = np.where(np.isfinite(total) & (price > 0), largest / np.maximum(price, 0), np.inf)
     return of_amounts(snapshot, fixed(rate), additive=True)

@@ -2,7 +2,7 @@
 
 At the fluid optimum every client spends its weight: tasks times the price of one task. The client
 with the smallest spending per weight is served next. CEEI (competitive equilibrium from equal
-incomes) has the same optimum: the logarithm of a product of utilities is a sum of logarithms.
+incomes) has the same optimum.
 
 References
 ----------
@@ -48,8 +48,7 @@ def prices(snapshot: Snapshot) -> Floats:
     resource which the cluster lacks is left out. If no demand is known, all prices are equal.
     """
     tree, demand = snapshot.tree, snapshot.demand
-    # Usually all demands are known; then holdings do not matter, and the memoized prices of the
-    # last cycle can be reused.
+    # Usually all demands are known; then the memoized prices of the last cycle can be reused.
     held = None if _all_of(snapshot.has_demand, tree.client) else snapshot.held
     return _prices(demand, held, snapshot.counted, snapshot.total, tree.client, _weights(tree))
 
@@ -62,8 +61,7 @@ def _prices(
     from allocator.solvers.fluid.proportional_fairness import solve
 
     counts = counted & (total > 0)
-    # Compute each client's demand as fractions of the cluster. If a demand is unknown, use the
-    # client's holdings instead.
+    # As fractions of the cluster; holdings stand for unknown demands.
     wanted = demand[client]
     if held is not None:
         wanted = np.where((wanted > 0).any(axis=1, keepdims=True), wanted, held[client])
@@ -102,9 +100,8 @@ def _weights(tree: Tree) -> Floats:
 
 @memoize()
 def _weight_of_leaves(parent: Ints, weight: Floats, leaves: int) -> Floats:
-    """Return the fraction of the whole that weights give each leaf, (L,)."""
-    # Multiply each node's fraction among its siblings down from the root. Divide by the largest
-    # weight first, so that sums do not overflow.
+    # Multiply each node's fraction among its siblings down from the root, relative to the largest
+    # weight, so that sums do not overflow.
     weight = weight / weight.max()
     below = np.bincount(parent[:-1], weight[:-1], minlength=len(parent))
     part = np.ones(len(parent))

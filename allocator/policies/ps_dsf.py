@@ -1,8 +1,8 @@
 """Per-Server Dominant-Share Fairness (PS-DSF): rank clients by dominant shares of the agent.
 
 A client's total holdings are measured against the capacity of the agent that is being filled. So a
-client whose task takes a small share of this kind of agent comes first there, and tasks gather on
-agents that suit them.
+client whose task takes a small share of this kind of agent comes first, and tasks gather on agents
+that suit them.
 
 References
 ----------
@@ -21,8 +21,8 @@ from allocator.policies.filling import Criterion, of_amounts
 def ps_dsf(snapshot: Snapshot) -> Criterion:
     """Measure what clients hold against the capacity of each agent.
 
-    A resource that the agent lacks does not count there: a task that needs it does not fit anyway,
-    and in oblivious mode, holding it elsewhere must not delay a client on this agent.
+    A resource that the agent lacks does not count: a task that needs it does not fit anyway, and in
+    oblivious mode, holding it elsewhere must not delay a client on this agent.
 
     Examples
     --------

@@ -1,9 +1,9 @@
 """PS-DSF by its definition: plans for a fluid allocation that meets the definition.
 
-`ps-dsf` ranks clients on each agent by their level there. This approximates the definition, but
-rarely meets it: the policy does not take back an early grant when another agent would have been
-better. Here the allocation is computed outside the cycles. An agent is offered to the clients to
-which the allocation gives some of its group; the client furthest below its target comes first.
+`ps-dsf` only approximates the definition, because it never takes back an early grant when another
+agent would have been better. Here the allocation is computed outside the cycles. An agent is
+offered to the clients to which the allocation gives some of its group, the client furthest below
+its target first.
 
 References
 ----------
@@ -25,8 +25,8 @@ _PART = 0.2  # fraction of the permitted work that the usual number of sweeps ma
 def plan_per_server_fairness(problem: PlanProblem) -> Plan:
     """Compute the allocation; targets are dominant shares.
 
-    Raises NotOptimal if no allocation was found that meets the definition.
-    Raises GivenUp if the computation takes too much work.
+    Raises NotOptimal if no allocation was found that meets the definition, GivenUp if the
+    computation takes too much work.
     """
     from allocator.solvers import WORK_MAX
     from allocator.solvers.fluid.per_server_fairness import SWEEPS_USUAL, solve, work_of_sweep
@@ -48,8 +48,8 @@ def plan_per_server_fairness(problem: PlanProblem) -> Plan:
     ).tasks
     total = tasks.sum(axis=1)
     allowed = tasks > _SOME * total[:, None]
-    # Divide what equal clients have together by their weights. Their tasks have the same ratios of
-    # resources but different sizes, so divide shares, not tasks.
+    # Divide what equal clients have together by their weights: shares, not tasks, because their
+    # tasks have the same ratios of resources but different sizes.
     size = dominant_shares(problem, groups)[first] / weight
     part = (tasks * size[:, None])[of_client] * groups.weight[:, None]
     return plan_of(problem, groups, part.sum(axis=1), allowed[of_client], part=part)

@@ -5,23 +5,22 @@ A unit of flow is one task's place. It goes from its client to an agent that has
 to any other agent (across the core switch), or stays without a place, which costs more the longer
 the client has waited for an offer. Each client has bounds (E and F in [1]_). It gets at most
 ``most`` times its fair share of places, and none beyond its part of its roles' limits. While it has
-less than
-``least`` times its fair share, or than its part of its role's guarantee, staying without a place is
-expensive.
+less than ``least`` times its fair share, or than its part of its role's guarantee, staying without
+a place is expensive.
 
 Differences from [1]_:
 
-- Mesos kills no task for another. What is the cost of a preemption there is here a discount for
-  keeping a place, and the plan takes effect as tasks end. With `preempt`, clients are asked to
-  leave agents all of whose places go to others. If a client has been asked, the next plan asks it
-  before others, until it has left or refused, or its place is no longer needed; so there are never
-  more requests than the plan needs. - Mesos does not know how many tasks a framework has. Each
-  client counts with as many as its bound or, if it wants no offers, with as many as it holds. -
-  Tasks have different sizes: an agent has as many places as tasks of the average size fit.
+- Mesos kills no task for another. The cost of a preemption is here a discount for keeping a place,
+  and the plan takes effect as tasks end. With `preempt`, clients are asked to leave agents all of
+  whose places go to others. The next plan asks the same clients first, until they have left or
+  refused, or their places are no longer needed; so there are never more requests than needed.
+- Mesos does not know how many tasks a framework has. Each client counts with as many as its bound
+  or, if it wants no offers, with as many as it holds.
+- Tasks have different sizes: an agent has as many places as tasks of the average size fit.
 
 A framework states where its data is in the label ``allocator.preference`` of its FrameworkInfo: an
-expression as for constraints, such as ``hostname=a|b``, that matches the agents it prefers. Racks
-are given by the agents' attribute ``rack``.
+expression as for constraints, such as ``hostname=a|b``, that matches the agents it prefers. The
+agents' attribute ``rack`` gives the racks.
 
 References
 ----------
@@ -145,8 +144,7 @@ def plan_by_flow(problem: PlanProblem, costs: Costs) -> Plan:
     alone = (waited + _UNIT * (1 + costs.transfer)).astype(np.int64)
     network.waits(most - least, alone)
     network.waits(least, alone + _BELOW_LEAST)
-    # Tasks with a place: on any eligible agent; in the racks and on the agents of their data; and
-    # where they run already.
+    # Tasks with a place: on any eligible agent; near their data; and where they run already.
     near, in_rack = _near(problem, groups)
     far = np.where(near.any(axis=1), int(_UNIT * costs.transfer), 0)
     within = np.minimum(far, int(_UNIT * _WITHIN_RACK))
@@ -162,7 +160,7 @@ def plan_by_flow(problem: PlanProblem, costs: Costs) -> Plan:
     network.on_agents(home, most, cost - (_UNIT * _TO_LEAVE * stays).astype(np.int64))
     network.agents(groups.group, places, _entered(problem, groups, home))
     given = network.places_of(solve(network.network(most)).flow)
-    # If there are very many groups, their agents may differ: remove places on excluded agents.
+    # The agents of very large groups may differ: remove places on excluded agents.
     given[bits_of(problem.excluded[: given.shape[1]], groups.clients).T] = 0
     plan = plan_by_agent(problem, groups, given, dominant_shares(problem, groups))
     if not costs.preempt:
@@ -175,7 +173,6 @@ def _bounds(problem: PlanProblem, groups: Groups, costs: Costs, places: int) -> 
     """Return the maximum and minimum number of places of each client, (n,) each: E and F."""
     task = _tasks(problem, groups)
     with np.errstate(divide="ignore", invalid="ignore"):
-        # Resources that a task does not need impose no bound.
         fits = np.where(task > 0, problem.limit / task, np.inf).min(axis=1, initial=np.inf)
         owed = np.where(task > 0, problem.guarantee / task, 0).max(axis=1, initial=0)
     fair = groups.weight / groups.weight.sum() * places
@@ -211,7 +208,7 @@ def _places(problem: PlanProblem, groups: Groups) -> Ints:
 
 
 def _near(problem: PlanProblem, groups: Groups) -> tuple[Bools, Bools]:
-    """Return the agents that each client prefers, and the agents in their racks, (n, A) each."""
+    """Return the agents that each client prefers, and those in the same racks, (n, A) each."""
     count = len(groups.clients), len(problem.capacity)
     near, in_rack = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
     racks = np.array([_rack(info) for info in problem.agents])
@@ -238,7 +235,7 @@ def _preference(info: FrameworkInfo | None) -> str:
 
 
 def _preferred(label: str, agents: tuple[AgentInfo | None, ...]) -> Bools:
-    """Return which agents a label prefers; none if it is malformed, since frameworks write it."""
+    """Return which agents a label prefers; none if it is malformed, because frameworks write it."""
     try:
         asked = conditions(clauses_of_label(label))
     except ValueError:
@@ -264,8 +261,7 @@ def _there(problem: PlanProblem, groups: Groups, keys: Ints) -> Bools:
 def _entered(problem: PlanProblem, groups: Groups, home: Bools) -> Ints:
     """Return a cost of new places on each agent, which only breaks ties, (A,).
 
-    The cheapest agents are those where no client runs; then those where a client has been asked to
-    leave, then other agents, and last those where a client has refused to leave.
+    Lowest where no client runs; then where a client was asked to leave; highest where one refused.
     """
     asked = _there(problem, groups, problem.leave).any(axis=0)
     refused = _there(problem, groups, problem.refused).any(axis=0)
@@ -273,7 +269,7 @@ def _entered(problem: PlanProblem, groups: Groups, home: Bools) -> Ints:
 
 
 def _leaving(groups: Groups, home: Bools, given: Ints, places: Ints) -> Ints:
-    """Return keys of clients that run on agents all of whose places go to others, also new ones."""
+    """Return keys of clients that run on agents all of whose places go to others."""
     home, places = home[:, : given.shape[1]], places[: given.shape[1]]
     wanted = (given.sum(axis=0) >= places) & ((given > 0) & ~home).any(axis=0)
     agent, row = np.nonzero((home & (given == 0) & wanted).T)
@@ -335,7 +331,6 @@ class _Arcs:
         direct = (tail >= self._first_client) & (head >= self._first_agent) & (flow > 0)
         at = self._usable[head[direct] - self._first_agent]
         np.add.at(given, (tail[direct] - self._first_client, at), flow[direct])
-        # Flow through a group: match its clients with its agents in order.
         for group in range(1, self._first_agent):
             to, of = (head == group) & (flow > 0), (tail == group) & (flow > 0)
             clients = np.repeat(tail[to] - self._first_client, flow[to])

@@ -1,7 +1,7 @@
 """Residual PS-DSF (rPS-DSF): rank clients by their dominant share of what is free on the agent.
 
 The scarcer a resource becomes on an agent, the later clients that need much of it are served there;
-when it is used up, their score there is infinite.
+once it is used up, their score there is infinite.
 
 References
 ----------

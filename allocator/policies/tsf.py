@@ -23,8 +23,7 @@ _EXACT = 2**40  # a common denominator below this keeps counts of tasks exact in
 def tsf(snapshot: Snapshot) -> Criterion:
     """Measure tasks against the tasks that would fit if the client were alone.
 
-    A client with unknown demand is measured by its dominant share, which is also a share of the
-    whole cluster.
+    A client with unknown demand is measured by its dominant share.
 
     Examples
     --------
@@ -76,7 +75,7 @@ def _alone(known: Bools, demand_of: Ints, capacity: Ints, agents: Ints) -> Float
     result = np.zeros(len(demand_of))
     if not known.any():
         return fixed(result)
-    # For each distinct demand and class of agents, the scarcest resource determines the tasks.
+    # The scarcest resource of each class of agents determines the tasks.
     demands = distinct_rows(demand_of[known])
     alone = np.empty(len(demands.rows))
     for row, demand in enumerate(demands.rows):

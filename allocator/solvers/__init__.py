@@ -1,9 +1,8 @@
 """Solvers: functions from arrays to a solution and its certificate of optimality.
 
 A solver is a module with one `solve`. If its own certificate rejects the result, it raises
-`NotOptimal` instead of returning it. A solver that may take long accepts a limit of work and raises
-`GivenUp` beyond it. Work is counted in operations, not in time, so that the outcome does not depend
-on the machine.
+`NotOptimal`. A solver that may take long accepts a limit of work and raises `GivenUp` beyond it.
+Work is counted in operations, not in time, so that the outcome does not depend on the machine.
 
 Start with the `__init__` of a package: `flow`, `fluid` or `max_min`.
 """
@@ -37,20 +36,16 @@ class GivenUp(RuntimeError):  # noqa: N818  (it is a verdict on a problem, not a
 
 
 class Work:
-    """Counts the work of a solver against a limit.
+    """Counts the work of a solver against a limit of `most` operations.
 
-    `problem`: named in the error if the limit is exceeded.
-    `most`: maximum number of operations.
+    `problem`: named in the error.
     """
 
     def __init__(self, problem: str, most: float) -> None:
         self._problem, self._most, self._done = problem, most, 0.0
 
     def spend(self, operations: float) -> None:
-        """Count operations about to be done.
-
-        Raises GivenUp if they would exceed the limit.
-        """
+        """Count operations about to be done. Raises GivenUp if they would exceed the limit."""
         self._done += operations
         if self._done > self._most:
             raise GivenUp(self._problem, self._most)

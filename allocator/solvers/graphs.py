@@ -1,16 +1,15 @@
 """Conversion of allocation problems between the solvers' arrays and networkx graphs.
 
 Operators can export and draw these graphs. `max_min_shares`, `fair_tasks` and `per_server_tasks`
-take a graph, and return a copy with the solution in attributes of its nodes and edges.
+take a graph, and return a copy with the solution in attributes of its nodes and edges. The two
+kinds of nodes of a graph are distinguished by the attribute ``side``.
 
-A *constraint graph* has two kinds of nodes, distinguished by the attribute ``side``: users (0),
-with ``weight`` and ``limit``, and machine types (1), with ``count``, the number of machines of the
-type. An edge means that the user can use machines of the type.
+A *constraint graph* has users (0), with ``weight`` and ``limit``, and machine types (1), with
+``count``, the number of machines of the type. An edge means that the user can use the type.
 
-A *resource graph* has two kinds of nodes, distinguished by the attribute ``side``: frameworks (0),
-with the ``need`` of one task and a ``weight``, and agents (1), with a ``capacity``. Needs and
-capacities are amounts by resource name; resources that are not named have the amount 0. An edge
-means that the framework can use the agent.
+A *resource graph* has frameworks (0), with the ``need`` of one task and a ``weight``, and agents
+(1), with a ``capacity``. Needs and capacities are amounts by resource name; missing names have the
+amount 0. An edge means that the framework can use the agent.
 
 References
 ----------
@@ -82,8 +81,8 @@ def max_min_shares(graph: "nx.Graph[Any]") -> "nx.Graph[Any]":
         edge, the user's machines of the type; and ``cut`` of each user and type, the number of its
         cut in the certificate (see `max_min`), from the lowest level. The cut is -1 for users that
         can use no machine, and for types without users or machines.
-    Raises ValueError on a node without a side, an edge within a side, or what `max_min.solve`
-        refuses.
+    Raises ValueError on a node without a side, an edge within a side, or input that
+        `max_min.solve` refuses.
     Raises NotOptimal.
     """
     found = max_min.solve(*_arrays(graph))
@@ -108,7 +107,6 @@ def _arrays(graph: "nx.Graph[Any]") -> tuple[Bools, Ints, Floats, Floats]:
 
 
 def _write_given(graph: "nx.Graph[Any]", machines: Floats, given: Floats) -> None:
-    """Write the machines of users to the attributes of users and edges."""
     users, types = sides(graph)
     column_of = {name: column for column, name in enumerate(types)}
     for row, name in enumerate(users):
@@ -167,11 +165,9 @@ def resource_graph(
 ) -> "nx.Graph[Any]":
     """Build a resource graph from arrays of F frameworks, A agents and R resources.
 
-    `demand` (F, R): needs of one task.
-    `capacity` (A, R): of each agent.
+    `demand` (F, R): needs of one task; `capacity` (A, R): of each agent.
     `eligible` (F, A): whether the framework can use the agent.
     `weight` (F,): 1 by default.
-    `resources`: names of the R resources.
     `frameworks`, `agents`: distinct names; ``framework 0``, ``agent 0`` and so on by default.
 
     Examples
@@ -231,7 +227,6 @@ _Names = tuple[list[Any], list[Any], list[str]]
 
 
 def _names(graph: "nx.Graph[Any]") -> _Names:
-    """Return the names of frameworks, agents and resources in a resource graph."""
     frameworks, agents = sides(graph)
     amounts = [graph.nodes[name].get("need", {}) for name in frameworks]
     amounts += [graph.nodes[name].get("capacity", {}) for name in agents]

@@ -143,7 +143,7 @@ def test_scores_are_shown_with_priorities_and_powers():
 REFUSED = {
     "a gain below nothing: the score falls with a grant": (
         lambda c: replace(c, amount_gain=-c.amount_gain),
-        "amount_gain: a grant would lessen a score",
+        "amount_gain: a grant would reduce a score",
     ),
     "task gain": (
         lambda c: replace(c, task_gain=np.array([-1.0, 0.0])),
@@ -182,7 +182,7 @@ REFUSED = {
         lambda c: replace(
             c, residual=True, denominator=np.full((3, 2), np.inf), preference=np.ones((2, 3))
         ),
-        "preference: what is free is lessened by whole amounts; leave residual out",
+        "preference: grants reduce free amounts regardless of preferences; leave residual out",
     ),
 }
 

@@ -1,8 +1,7 @@
 """Applies events to the state.
 
-Each event has a function that validates the whole event before it changes anything.
-
-Start with `holdings`: launches, declines and outcomes.
+Each event has a function that validates the whole event before it changes anything. Start with
+`holdings`: launches, declines and outcomes.
 """
 
 from collections.abc import Callable, Mapping

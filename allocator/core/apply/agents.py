@@ -1,7 +1,4 @@
-"""Applies events about agents to the state.
-
-Each function validates the whole event before it changes anything.
-"""
+"""Applies events about agents to the state."""
 
 from dataclasses import replace
 
@@ -30,25 +27,22 @@ from allocator.core.snapshot import Ints
 
 
 def check_agent(state: State, agent: int, field: str = "agent") -> None:
-    """Raise an `EventError` if the handle does not name an agent."""
     if not state.agents.is_bound(agent):
         message = f"agent {agent} is not bound; add it before it is used"
         raise EventError("handle", field, message)
 
 
 def add_agent(state: State, event: AddAgent) -> None:
-    """Bind an agent; all of its resources are free."""
     # `max` of a dictionary is faster than `max` of an array with one element.
     _add_agents(state, AddAgents.of(event), max(event.capacity.values(), default=0))
 
 
 def add_agents(state: State, event: AddAgents) -> None:
-    """Bind agents; all of their resources are free."""
     _add_agents(state, event, int(event.capacity.max(initial=0)))
 
 
 def _add_agents(state: State, event: AddAgents, most: int) -> None:
-    """Bind agents. `most`: the largest amount of each kind on any of them."""
+    """Bind agents; `most`: the largest amount of each kind on any of them."""
     handles, table = event.agent.tolist(), state.agents
     _check_new(state, handles)
     state.space.check_bound(event.kind.tolist(), "capacity")
@@ -68,7 +62,6 @@ def _add_agents(state: State, event: AddAgents, most: int) -> None:
 
 
 def _check_new(state: State, handles: list[int]) -> None:
-    """Raise an `EventError` if one of these agents cannot be added."""
     limit, seen = state.session_limits.agents, set[int]()
     for agent in handles:
         if not 1 <= agent <= limit:
@@ -85,7 +78,6 @@ def update_agent(state: State, event: UpdateAgent) -> None:
     check_agent(state, agent)
     info = state.agents.info[agent]
     assert info is not None
-    # Read everything that may be invalid before changing anything.
     capacity = None
     if event.capacity is not None:
         capacity = state.space.vector(event.capacity, "capacity")
@@ -117,7 +109,6 @@ def _updated(info: AgentInfo, event: UpdateAgent) -> AgentInfo:
 
 
 def remove_agent(state: State, event: RemoveAgent) -> None:
-    """Unbind an agent, and remove everything held on it."""
     agent = event.agent
     check_agent(state, agent)
     rows = state.ledger.rows_of_agent(agent)
@@ -136,7 +127,6 @@ def remove_agent(state: State, event: RemoveAgent) -> None:
 
 
 def activate_agent(state: State, event: ActivateAgent) -> None:
-    """Allow or forbid offers of an agent."""
     check_agent(state, event.agent)
     if state.agents.active[event.agent] != event.active:
         state.agents.changed_ms[event.agent] = state.now_ms
@@ -158,13 +148,12 @@ def set_unavailability(state: State, event: SetUnavailability) -> None:
 
 
 def holds_nothing(state: State, client: int) -> bool:
-    """Whether a client holds nothing and has no open decision."""
     held = state.ledger.books.agents_held[client]
     return not held and not state.open_decisions.has_client(client)
 
 
 def close_client_if_idle(state: State, client: int) -> None:
-    """Free a client's row if it is not subscribed, holds nothing and has no open decision."""
+    """Free a client's row, unless it is subscribed, holds something or has an open decision."""
     clients = state.clients
     if (
         clients.framework[client] == 0
@@ -197,7 +186,6 @@ def refresh_agents(state: State, agents: Ints) -> None:
 
 
 def refresh_drained(state: State, agent: int) -> None:
-    """Recompute whether and when an operator drains an agent."""
     info, table = state.agents.info[agent], state.agents
     from_ms = -1 if info is None else _drained_from(state, info)
     table.drained[agent], table.drained_from_ms[agent] = from_ms == 0, max(from_ms, 0)

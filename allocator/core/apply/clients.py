@@ -26,7 +26,7 @@ _parsed = lru_cache(maxsize=256)(parse_constraint)
 class Derived(NamedTuple):
     """What a framework's information and operators' rules mean for one client.
 
-    `stated`: the stated demand, (source, amounts by name); None: no demand is stated.
+    `stated`: the stated demand, (source, amounts by name).
     `takes`: as in `ClientTable`.
     `minimum`: alternatives, each amounts by name; None: the default minimum of an offer.
     `gang`: number of tasks that start together; 0: no gang.
@@ -49,7 +49,7 @@ def derive(
     request: Requested,
     roles: Iterable[int],
 ) -> dict[int, Derived]:
-    """Combine a framework's information with operators' rules, for each of some roles (handles)."""
+    """Combine a framework's information with operators' rules, by role (handle)."""
     own, settings, found = own_demand(words.demand, request), state.settings, {}
     # Capabilities determine which special resources the client may get.
     takes = (
@@ -74,7 +74,6 @@ def derive(
 
 
 def _rule(state: State, info: FrameworkInfo, words: OwnWords, path: str) -> Rule:
-    """Derive which agents a framework may use in a role (path)."""
     clauses = words.clauses
     for expression in state.settings.constraint_rules(path, info.name):
         clauses += _parsed(expression)
@@ -92,7 +91,7 @@ def _gang(
 ) -> tuple[int, Requested]:
     """Return the gang of a framework in a role (path), as in `Derived`.
 
-    An operators' rule about the demand leaves the number of requested tasks, but not their sizes.
+    An operators' rule about the demand replaces the sizes of requested tasks, but not their number.
     """
     rule = state.settings.gang_rule(path, name)
     unlike: Requested = ()
@@ -109,7 +108,6 @@ def _gang(
 
 
 def take(state: State, derived: Mapping[int, Derived]) -> None:
-    """Store the derived values of each client (row)."""
     clients = state.clients
     for client, its in derived.items():
         if clients.takes[client] != its.takes:
@@ -123,9 +121,9 @@ def take(state: State, derived: Mapping[int, Derived]) -> None:
 
 
 def refresh_demands(state: State, clients: Sequence[int]) -> None:
-    """Recompute stated demands of clients (rows), except of unknown frameworks.
+    """Recompute stated demands, and gangs that the framework requested, of clients (rows).
 
-    A gang is recomputed if it depends on the demand: if the framework requested it.
+    Clients of unknown frameworks are skipped, as in the functions below.
     """
     table, settings, demands = state.frameworks, state.settings, {}
     requested = []
@@ -141,13 +139,11 @@ def refresh_demands(state: State, clients: Sequence[int]) -> None:
 
 
 def refresh_weights(state: State, clients: Sequence[int]) -> None:
-    """Recompute the weights of clients (rows), except clients of unknown frameworks."""
     for client, _, info, path in _known(state, clients):
         state.clients.weight[client] = state.settings.framework_weight(path, info.name)
 
 
 def refresh_gangs(state: State, clients: Sequence[int]) -> None:
-    """Recompute the gangs of clients (rows), except of unknown frameworks."""
     table, settings = state.frameworks, state.settings
     for client, framework, info, path in _known(state, clients):
         words, request = table.words[framework], table.request.get(framework, ())
@@ -156,7 +152,6 @@ def refresh_gangs(state: State, clients: Sequence[int]) -> None:
 
 
 def refresh_rules(state: State, clients: Sequence[int]) -> None:
-    """Recompute which agents clients (rows) may use, except clients of unknown frameworks."""
     words, rules = state.frameworks.words, {}
     for client, framework, info, path in _known(state, clients):
         rules[client] = _rule(state, info, words[framework], path)
@@ -175,7 +170,7 @@ def _known(state: State, clients: Sequence[int]) -> Iterator[tuple[int, int, Fra
 def _take_demands(state: State, demands: Mapping[int, Stated]) -> None:
     """Store stated demands; `demand.sources` defines which of several demands is in force."""
     clients, space, unlike = state.clients, state.space, state.clients.unlike
-    # An unknown resource may add a column, so find all unknown ones before making rows of amounts.
+    # An unknown resource may add a column, so find all of them before making rows of amounts.
     for client, stated in demands.items():
         unknown = frozenset[str]() if stated is None else space.unknown(stated[1])
         unknown = unknown.union(*(space.unknown(each.amounts) for each in unlike.get(client, ())))
@@ -204,7 +199,6 @@ def _take_demands(state: State, demands: Mapping[int, Stated]) -> None:
 
 
 def _note_unfit(state: State, client: int, unknown: frozenset[str]) -> None:
-    """Store which resources of a client's demand no agent has yet."""
     if unknown:
         state.space.make_nowhere()
         state.reserve()
@@ -214,7 +208,6 @@ def _note_unfit(state: State, client: int, unknown: frozenset[str]) -> None:
 
 
 def _take_minimum(state: State, client: int, minimum: Minimum | None) -> None:
-    """Store the minimum of a client's offers; None: the default."""
     if minimum == state.clients.minimum.get(client):
         return
     state.clients.minimum_version += 1
@@ -225,7 +218,6 @@ def _take_minimum(state: State, client: int, minimum: Minimum | None) -> None:
 
 
 def _take_gang(state: State, client: int, tasks: int, unlike: Requested) -> None:
-    """Store a client's gang, as in `Derived`."""
     clients = state.clients
     if not tasks:
         clients.forget_gang(client)
@@ -236,14 +228,14 @@ def _take_gang(state: State, client: int, tasks: int, unlike: Requested) -> None
     clients.unlike.pop(client, None)
     if unlike:
         clients.unlike[client] = unlike
-    # The agents where it collects were chosen for other tasks; its time continues.
+    # The time of the collection continues, but its agents were chosen for other tasks.
     if client in clients.collecting:
         its = clients.collecting[client]
         clients.collecting[client] = its._replace(agent=(), line=(), tasks=(), lent=())
 
 
 def refit(state: State, names: set[str]) -> None:
-    """Recompute the demands that name these resources, which agents now have for the first time."""
+    """Recompute the demands that name resources which agents now have for the first time."""
     if not names:
         return
     clients = state.clients
@@ -261,13 +253,13 @@ def refit(state: State, names: set[str]) -> None:
 
 
 def note_aside(state: State, framework: int) -> None:
-    """Collect which parts of a framework's input are ignored, and why."""
+    """Collect the ignored parts of a framework's input, with the reasons."""
     table = state.frameworks
     info, words = table.info[framework], table.words.get(framework)
     rows: list[SetAside] = []
     if unserved := table.unserved.get(framework):
         count = len(unserved)
-        text = f"{count} roles are more than there is room for; it is not served in them"
+        text = f"there is no room for {count} of its roles; it is not served in them"
         rows.append(SetAside("roles", TOO_MANY, text))
     if words is not None:
         rows += words.aside

@@ -12,15 +12,14 @@ from allocator.core.snapshot import Bools, Ints
 def learn_durations(state: State, client: Ints, began_ms: Ints, ended: Bools) -> None:
     """Learn from rows (N,) of released amounts.
 
-    `client` (N,): rows of clients; 0: unknown.
+    `client` (N,): row; 0: unknown.
     `began_ms` (N,): since when the client has used the agent without a break; -1: unknown.
     `ended` (N,): whether the amounts were in use, rather than only on offer.
     """
     rows = np.flatnonzero(ended & (client > 0) & (began_ms >= 0))
     if not len(rows) or not state.settings.priors_max:
         return
-    # Count per topic, because clients of one topic learn together. Topics are taught in the
-    # order in which their last task ended.
+    # Clients of one topic learn together. Topics learn in the order of their last ended tasks.
     topics: dict[int, Topic | None] = {}
     lesson: dict[Topic, dict[int, int]] = {}
     last: dict[Topic, int] = {}

@@ -1,7 +1,4 @@
-"""Applies events about roles, quotas and frameworks to the state.
-
-Each function validates the whole event before it changes anything.
-"""
+"""Applies events about roles, quotas and frameworks to the state."""
 
 from collections.abc import Collection, Iterable
 
@@ -34,14 +31,12 @@ from allocator.core.plans.reclaims import forget_asked
 
 
 def define(state: State, event: Define) -> None:
-    # Check everything.
     for handle, kind in event.kinds.items():
         state.space.check_kind(handle, kind, "kinds")
     # Any framework may create roles, so those beyond the limit are ignored and not served.
     most = state.session_limits.roles
     roles = {handle: path for handle, path in event.roles.items() if handle <= most}
     state.roles.check_define(roles, state.session_limits.role_depth, "roles")
-    # Then change everything.
     state.beyond["roles"] = max(state.beyond["roles"], *(h for h in event.roles if h > most), 0)
     known = {kind.name for kind in state.space.kinds if kind}
     for handle, kind in event.kinds.items():
@@ -54,7 +49,6 @@ def define(state: State, event: Define) -> None:
 
 
 def check_framework(state: State, framework: int, field: str = "framework") -> None:
-    """Raise an `EventError` if no framework with this handle was added."""
     if not state.frameworks.is_bound(framework):
         message = f"framework {framework} is not bound; add it before it is used"
         raise EventError("handle", field, message)
@@ -69,7 +63,6 @@ def check_roles(state: State, roles: Iterable[int], field: str = "roles") -> Non
 
 
 def check_framework_handle(state: State, framework: int, field: str = "framework") -> None:
-    """Raise an `EventError` if the handle is out of range."""
     limit = state.session_limits.frameworks
     if not 1 <= framework <= limit:
         message = f"framework {framework} is out of range; handles of frameworks are 1 to {limit}"
@@ -91,9 +84,8 @@ def open_client(state: State, framework: int, role: int) -> int:
 def room_for(
     state: State, pairs: Iterable[tuple[int, int]], *, leaving: int = 0
 ) -> set[tuple[int, int]]:
-    """Choose the clients that have a row or can get one, in the order of `pairs`.
+    """Choose the clients, as (framework, role), that have a row or can get one, in order.
 
-    `pairs`: (framework, role) of each client.
     `leaving`: the number of rows that will be freed first.
     """
     room = state.session_limits.clients - len(state.clients) + leaving
@@ -125,7 +117,7 @@ def update_framework(state: State, event: UpdateFramework) -> None:
 
 
 def _says_the_same(state: State, event: UpdateFramework) -> bool:
-    """Whether an update changes nothing, as when a framework only resubscribes."""
+    """Whether an update changes nothing, as after a framework resubscribes."""
     table, clients, framework = state.frameworks, state.clients, event.framework
     if table.info[framework] != event.info or table.unserved.get(framework):
         return False
@@ -148,7 +140,7 @@ def _served(state: State, event: AddFramework | UpdateFramework) -> tuple[int, .
     bound = [role for role in event.roles if role <= state.session_limits.roles]
     if len(bound) <= min(ROLES_OF_FRAMEWORK_MAX, state.session_limits.clients - len(state.clients)):
         return tuple(bound)  # there is room even if each role needs a new row
-    # Rows of clients that leave and hold nothing are reused for new clients.
+    # New clients may reuse rows of clients that leave and hold nothing.
     clients = state.clients
     left = [row for row in _clients_of(state, framework) if int(clients.role[row]) not in roles]
     leaving = sum(holds_nothing(state, client) for client in left)
@@ -163,9 +155,9 @@ def _clients_of(state: State, framework: int) -> list[int]:
 
 
 def _subscribe(state: State, event: AddFramework | UpdateFramework, *, active: bool | None) -> None:
-    """Store a framework's roles and information; `active` is None if the framework is known."""
+    """Store a framework's roles and information; `active` is None for a known framework."""
     framework, clients, table = event.framework, state.clients, state.frameworks
-    # Everything that may fail comes first, and changes nothing.
+    # Everything that may fail comes first.
     served = _served(state, event)
     words = read_words(event.info)
     others = {int(clients.role[client]) for client in _clients_of(state, framework)}
@@ -180,7 +172,7 @@ def _subscribe(state: State, event: AddFramework | UpdateFramework, *, active: b
     table.info[framework], table.words[framework] = event.info, words
     table.unserved[framework] = frozenset(event.roles).difference(served)
     _leave_roles(state, framework, set(served))
-    # In roles in which it stays, offers resume unless suppressed, and old filters are dropped.
+    # Where it stays, offers resume unless suppressed, and old filters are dropped.
     suppressed_roles = set(event.suppressed_roles)
     for role in served:
         client = open_client(state, framework, role)
@@ -198,17 +190,13 @@ def _subscribe(state: State, event: AddFramework | UpdateFramework, *, active: b
             state.filters.drop_client(client)
         clients.suppressed[client] = suppressed
     clients.version += 1
-    # Demand, capabilities and rules depend on the framework's information.
     its = sorted(table.clients[framework])
     take(state, {client: derived[int(clients.role[client])] for client in its})
     note_aside(state, framework)
 
 
 def _leave_roles(state: State, framework: int, served: Collection[int]) -> None:
-    """Unsubscribe a framework from all other roles: stop its offers, and drop its filters.
-
-    A client that still holds something keeps its row.
-    """
+    """Unsubscribe a framework from all roles but `served`; keep rows of clients with holdings."""
     clients = state.clients
     left = [
         client
@@ -226,7 +214,6 @@ def _leave_roles(state: State, framework: int, served: Collection[int]) -> None:
 
 
 def remove_framework(state: State, event: RemoveFramework) -> None:
-    """Unbind a framework, and free everything that it held."""
     framework = event.framework
     check_framework(state, framework)
     state.eligibility.forget(state.frameworks.clients[framework])
@@ -242,7 +229,6 @@ def remove_framework(state: State, event: RemoveFramework) -> None:
 
 
 def activate_framework(state: State, event: ActivateFramework) -> None:
-    """Activate or deactivate a framework; deactivation drops its filters."""
     check_framework(state, event.framework)
     if state.frameworks.active[event.framework] != event.active:
         state.frameworks.changed_ms[event.framework] = state.now_ms
@@ -280,7 +266,6 @@ def _clients_in(state: State, framework: int, roles: tuple[int, ...]) -> list[in
     own = sorted(state.frameworks.clients[framework])
     if not roles:
         return [client for client in own if state.clients.subscribed[client]]
-    # Check all roles before the caller changes anything.
     unserved = state.frameworks.unserved.get(framework, frozenset())
     roles = tuple(role for role in roles if role not in unserved)
     rows = [state.clients.row(framework, role) for role in roles]
@@ -325,7 +310,6 @@ def set_quota(state: State, event: SetQuota) -> None:
 
 
 def check_quota(event: SetQuota, depth_max: int) -> None:
-    """Raise an `EventError` if a quota is invalid."""
     check_depth(event.role, depth_max, "role")
     if any(event.guarantees.values()) and "/" in event.role:
         message = f"{event.role!r} is below another role; guarantee to {event.role.split('/')[0]!r}"

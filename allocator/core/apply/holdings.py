@@ -1,7 +1,4 @@
-"""Applies events about offered and used resources to the state.
-
-Each function validates the whole event before it changes anything.
-"""
+"""Applies events about offered and used resources to the state."""
 
 import numpy as np
 
@@ -41,18 +38,15 @@ REST_REFUSED_MS = 60_000
 
 
 def refuse_rest(state: State, event: Outcomes, decided: DecisionRows) -> None:
-    """Stop offering clients a kind of the rest on an agent for some time if they got nothing of it.
-
-    The rest is explained in `Kind`.
+    """Stop offering clients a kind of the rest (see `Kind`) on an agent if they got nothing of it.
 
     `decided`: the decisions that these outcomes settle.
     """
     client, agent, amounts = decided
     columns = {kind: column for column, kind in enumerate(event.kind.tolist())}
     for kind in state.space.rest:
-        # The parts of decisions that named this kind, as indices into `amounts`.
         part = np.flatnonzero(amounts.kind == kind)
-        # The decisions that gave nothing of it: not offered at all, or only in other kinds.
+        # The decisions that offered nothing of this kind.
         nothing = ~event.offered
         if kind in columns:
             nothing[event.partial] = event.amount[:, columns[kind]] == 0
@@ -156,7 +150,6 @@ def keep_filters(
 
 
 def add_filters(state: State, event: AddFilters) -> None:
-    """Add the filters of a snapshot of the module."""
     state.space.check_bound(event.refused.kind.tolist(), "refused.kind")
     client, agent = known_rows(state, event.refused)
     unserved = _unserved(state, event.refused.framework, event.refused.role, client == 0)
@@ -200,7 +193,7 @@ def _find_offers(state: State, holdings: Holdings, client: Ints, agent: Ints) ->
 
 
 def update_allocation(state: State, event: UpdateAllocation) -> None:
-    """Convert resources of an agent to other kinds; a framework holds them, or they are free."""
+    """Convert resources of an agent to other kinds, whether a framework holds them or not."""
     check_agent(state, event.agent)
     consumed = state.space.vector(event.consumed, "consumed")
     converted = state.space.vector(event.converted, "converted")
@@ -222,7 +215,6 @@ def update_allocation(state: State, event: UpdateAllocation) -> None:
 
 
 def _changed(state: State, consumed: Ints, converted: Ints) -> list[Kind | None]:
-    """Return the kinds whose amount on the agent has changed."""
     return [state.space.kinds[handle] for handle in np.flatnonzero(consumed != converted)]
 
 
@@ -246,8 +238,6 @@ def _named(amounts: Amounts) -> str:
 
 
 def exclude(state: State, event: Exclude) -> None:
-    """Record exclusions that begin or end."""
-    # Check every row before changing anything.
     client = state.clients.rows(event.framework, event.role)
     subscribed = state.clients.subscribed[client]
     unserved = _unserved(state, event.framework, event.role, ~subscribed)
@@ -262,10 +252,7 @@ def exclude(state: State, event: Exclude) -> None:
 
 
 def _unserved(state: State, framework: Ints, role: Ints, doubtful: Bools) -> Bools:
-    """Find the rows (N,) whose role the framework has, but is not served in.
-
-    `doubtful` (N,): the only rows to look at.
-    """
+    """Find the rows among `doubtful` (N,) whose role the framework has, but is not served in."""
     found, unserved = np.zeros(len(framework), np.bool_), state.frameworks.unserved
     for row in np.flatnonzero(doubtful).tolist():
         found[row] = int(role[row]) in unserved.get(int(framework[row]), ())
@@ -280,7 +267,7 @@ def inverse_offer(state: State, event: InverseOffer) -> None:
 
 
 def settle(state: State, event: Outcomes) -> None:
-    """Correct the books after the module reports what it offered of each decision."""
+    """Correct the books by the module's report of what it offered of each decision."""
     count, queue = len(event.reason), state.open_decisions
     if event.first_decision != queue.first or count > len(queue):
         message = (

@@ -17,7 +17,7 @@ from allocator.core.snapshot import Bools, Floats, Ints
 def learn_from_acceptances(state: State, client: Ints, holdings: Holdings, here: Bools) -> None:
     """Learn the demands of clients from the parts of offers that they accept.
 
-    `client` (N,): rows of clients; 0: unknown.
+    `client` (N,): row; 0: unknown.
     `holdings`: the accepted resources, N rows.
     `here` (N,): whether the client already used something on the agent.
     """
@@ -59,7 +59,7 @@ def learn_from_acceptance(state: State, client: int, taken: Taken, row: int, *, 
     accepts, changed = int(clients.accepts[client]), False
     if accepts <= settings.learn_after:
         changed = _judge_prior(state, client, taken.amounts[row], declined=hasty)
-    # Equal amounts change nothing, except the acceptance from which on learnt demands are used.
+    # Equal amounts do not change the learnt demand, but their number decides when it is used.
     if clients.learned[client].tolist() != amounts:
         share_and_total = taken.share[row], taken.total
         changed |= _compare(state, client, taken.amounts[row], share_and_total, here=here)
@@ -71,12 +71,12 @@ def learn_from_acceptance(state: State, client: int, taken: Taken, row: int, *, 
 def _compare(
     state: State, client: int, taken: Ints, share_and_total: tuple[float, Ints], *, here: bool
 ) -> bool:
-    """Learn from amounts that differ from the learnt demand; True if that changes it."""
+    """Learn from amounts that differ from the learnt demand; return whether that changes it."""
     clients, (share, total) = state.clients, share_and_total
     known = clients.learned[client]
     unit = common_unit(known.tolist(), taken.tolist())
     if here and ((taken == 0) & (known > 0)).any():
-        # The client's executor runs there already, so its tasks take less than a first task would.
+        # The client's executor runs there already, so its tasks take less than its first one.
         changed = not clients.mixed[client]
         clients.mixed[client] = True
         return changed
@@ -92,7 +92,7 @@ def _compare(
 
 
 def _judge_prior(state: State, client: int, taken: Ints, *, declined: bool) -> bool:
-    """Keep or drop a client's prior after an acceptance; True if that changes its demand.
+    """Keep or drop a client's prior after an acceptance; return whether its demand changes.
 
     `taken` (R,): the accepted amounts, in thousandths.
     `declined`: whether the client declined many offers before. If so, the prior is too small even
@@ -121,7 +121,7 @@ def learn_from_ends(state: State, client: Ints, holdings: Holdings, ended: Bools
     back, these are the size of one task. Amounts of another ratio teach nothing, because an
     executor and its tasks end separately.
 
-    `client` (N,): rows of clients; 0: unknown.
+    `client` (N,): row; 0: unknown.
     `holdings`: the released amounts, N rows; each is one task, or an executor.
     `ended` (N,): whether the amounts were in use, rather than only on offer.
     """
@@ -139,11 +139,11 @@ def learn_from_ends(state: State, client: Ints, holdings: Holdings, ended: Bools
 def learn_from_end(state: State, client: int, amounts: list[int], *, times: int = 1) -> None:
     """Learn from `times` ended tasks of a client that have equal amounts."""
     known = state.clients.learned[client].tolist()
-    # Usually a task is as large as the learnt demand, which is then the unit.
+    # Usually a task is as large as the learnt demand.
     unit = tuple(known) if known == amounts and any(known) else common_unit(known, amounts)
     if unit is None:
         return
-    # A task larger than the remembered demand shows that the latter is too small.
+    # A task larger than the remembered demand shows that this demand is too small.
     _teach(state, client, amounts, times=times, one_task=True)
     if unit == tuple(amounts) != tuple(known):
         state.clients.learned[client] = amounts

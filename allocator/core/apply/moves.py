@@ -1,8 +1,8 @@
 """Applies many holds, transitions and releases at once.
 
-The result is the same as if the functions in `holdings` applied them one by one. One compiled loop
-changes the ledger for all rows. The consequences (filters, declines, learnt demands) do not affect
-the ledger, so they are handled after the loop, in the order of the rows.
+The result is the same as from the functions in `holdings`, one by one. One compiled loop changes
+the ledger for all rows. The consequences (filters, declines, learnt demands) do not affect the
+ledger, so they are handled after the loop, in the order of the rows.
 """
 
 import numpy as np
@@ -19,11 +19,11 @@ from allocator.core.snapshot import Bools
 def move(state: State, moves: Moves) -> int:
     """Apply rows up to the first event that needs a new client or is invalid.
 
-    All kinds must be bound. Returns the number of applied rows; events are never applied in part.
+    Returns the number of applied rows; events are never applied in part.
     """
     done = 0
     while done < len(moves):
-        # The loop stops when the row of a client is freed: then look up the clients again.
+        # The loop stops when a client's row is freed; then look up the clients again.
         more = _move_some(state, moves.cut(slice(done, None)))
         if not more:
             break
@@ -42,12 +42,11 @@ def _move_some(state: State, moves: Moves) -> int:
 
 
 def _rows(state: State, moves: Moves) -> Rows:
-    """Look up the clients and agents of moves."""
     holdings, what = moves.holdings, moves.what
     client, agent = known_rows(state, holdings)
     inside = (holdings.agent > 0) & (holdings.agent < len(state.agents.bound))
     asked = (what == Move.USE) & (holdings.framework == 0) & inside
-    # A holding of a client without a row needs a new one: leave the whole event to `step`.
+    # A holding of a client without a row needs a new row: leave the whole event to `step`.
     apart = (what == Move.HOLD) & (client == 0)
     if apart.any():
         apart = np.isin(moves.event, moves.event[apart])
@@ -69,7 +68,6 @@ def _rows(state: State, moves: Moves) -> Rows:
 
 
 def _follow(state: State, moves: Moves, rows: Rows) -> None:
-    """Handle the consequences of the applied rows."""
     client, agent, known = rows.client, rows.agent, rows.client > 0
     back = known & (rows.what == Move.RELEASE)
     used = known & (rows.what == Move.USE)
@@ -89,8 +87,7 @@ def _follow(state: State, moves: Moves, rows: Rows) -> None:
 
 def _keep_filters(state: State, moves: Moves, rows: Rows) -> None:
     count = len(moves)
-    # If there may not be room for all filters, add them one by one: one that replaces another
-    # makes room for the next.
+    # Without room for all filters, add them one by one: one that replaces another makes room.
     step = count if state.filters.has_room(count) else 1
     for start in range(0, count, step):
         some = slice(start, start + step)
@@ -99,7 +96,6 @@ def _keep_filters(state: State, moves: Moves, rows: Rows) -> None:
 
 
 def _learn(state: State, moves: Moves, rows: Rows, declined: Bools) -> None:
-    """Learn from acceptances, declines and ended tasks."""
     taken = Taken.of(state, moves.holdings)
     used = (rows.what == Move.USE) & taken.something
     ended = (rows.what == Move.RELEASE) & rows.allocated

@@ -8,8 +8,7 @@ from allocator.core.events import FrameworkInfo
 def begin_with_prior(state: State, client: int, info: FrameworkInfo) -> bool:
     """Look up a prior for a new client; returns whether there is one.
 
-    A prior that names a resource which no agent has is not used. When agents first have that
-    resource, `refit` looks up priors again.
+    A prior for a resource that no agent has is not used until `refit` looks it up again.
     """
     if not state.settings.learn_demand or not state.memory.entries:
         return False
@@ -25,7 +24,7 @@ def begin_with_prior(state: State, client: int, info: FrameworkInfo) -> bool:
 
 
 def teach_others(state: State, client: int) -> None:
-    """When a framework leaves, remember its demand for others of the same principal or user."""
+    """When a framework leaves, remember its demand for frameworks of the same principal or user."""
     clients = state.clients
     info = state.frameworks.info[int(clients.framework[client])]
     learned = state.space.named(clients.learned[client])

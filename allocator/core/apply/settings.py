@@ -43,7 +43,7 @@ WEIGHT_MIN, WEIGHT_MAX = rule_kinds.WEIGHT.bounds
 
 
 def set_options(state: State, event: Options) -> None:
-    """Store the master's allocator options; only possible at the start of a session."""
+    """Store the master's allocator options; possible only at the start of a session."""
     if len(state.space) or len(state.agents) or len(state.frameworks):
         message = "options come first; begin a new session to change them"
         raise EventError("value", "options", message)
@@ -51,14 +51,12 @@ def set_options(state: State, event: Options) -> None:
 
 
 def set_paused(state: State, event: SetPaused) -> None:
-    """Pause or resume decisions."""
     if state.paused != event.paused:
         state.paused_ms = state.now_ms
     state.paused = event.paused
 
 
 def set_policy(state: State, event: SetPolicy, build: BuildPolicy) -> Policy:
-    """Build the policy, then store its specification."""
     try:
         policy = build(event.spec)
     except ValueError as error:
@@ -69,7 +67,6 @@ def set_policy(state: State, event: SetPolicy, build: BuildPolicy) -> Policy:
 
 
 def set_shadow(state: State, event: SetShadow, build: BuildPolicy) -> None:
-    """Set the shadow policy, or stop it."""
     if event.spec is None and state.settings.shadow is None:
         raise EventError("value", "shadow", "there is no shadow policy to stop")
     check_shadow(event.spec, build)
@@ -77,7 +74,6 @@ def set_shadow(state: State, event: SetShadow, build: BuildPolicy) -> None:
 
 
 def check_shadow(spec: PolicySpec | None, build: BuildPolicy) -> None:
-    """Raise an `EventError` if a policy cannot be the shadow policy."""
     if spec is None:
         return
     if spec.flat or spec.subtrees:
@@ -93,7 +89,6 @@ def check_shadow(spec: PolicySpec | None, build: BuildPolicy) -> None:
 
 
 def set_rule(state: State, event: OperatorChange) -> None:
-    """Set, replace or remove a rule."""
     check_rule(state, event)
     if event.takes_back and state.settings.before(event) is None:
         raise EventError("value", *_nothing_there(event))
@@ -102,7 +97,7 @@ def set_rule(state: State, event: OperatorChange) -> None:
 
 
 def _nothing_there(event: OperatorChange) -> tuple[str, str]:
-    """Return the field and the message of the error that there is no such rule to remove."""
+    """Return the field and the message of the error that the rule to remove does not exist."""
     kind, (_, *key) = event.kind, event.key
     match kind.scope:
         case Scope.CLUSTER:
@@ -127,7 +122,7 @@ def _whom(role: str, framework: str) -> str:
 
 
 def check_rule(state: State, event: OperatorChange) -> None:
-    """Raise an `EventError` if a rule is invalid, regardless of the other rules."""
+    """Raise an `EventError` if a rule is invalid by itself."""
     if event.takes_back:
         return
     kind, value = event.kind, getattr(event, event.kind.field)
@@ -206,10 +201,7 @@ def _check_amounts(kind: SettingKind, amounts: Mapping[str, int]) -> None:
 
 
 def replace_settings(state: State, new: Settings, build: BuildPolicy) -> Policy:
-    """Replace all settings at once; returns the policy.
-
-    Raises EventError if one of them is invalid; then none has changed.
-    """
+    """Replace all settings, or none if this raises EventError; return the policy."""
     for rule in new.rules():
         check_rule(state, rule)
     check_shadow(new.shadow, build)
@@ -226,13 +218,13 @@ def replace_settings(state: State, new: Settings, build: BuildPolicy) -> Policy:
 
 
 def _refresh_nothing(_: State, _change: OperatorChange | None) -> None:
-    """Nothing to refresh: each cycle reads this setting."""
+    """Do nothing, because each cycle reads this setting."""
 
 
 def _refresh_roles(state: State, change: OperatorChange | None) -> None:
     """Store limits, claims, caps, pauses and budgets of roles.
 
-    Adds columns for resources that only these name, and marks quotas as changed.
+    Adds columns for new resources in them, and marks quotas as changed.
     """
     if isinstance(change, SetBudget):
         budgets.refresh(state, change)
@@ -240,14 +232,14 @@ def _refresh_roles(state: State, change: OperatorChange | None) -> None:
     if change is None:
         budgets.refresh(state, None)
     settings = state.settings
-    # Only the changed rule can name a new resource; there may be thousands of others.
+    # Only the changed rule can name a new resource.
     rules = settings.rules() if change is None else [change]
     for rule in rules:
         if isinstance(rule, SetLimit | SetClaim | SetCap):
             state.space.quantities(getattr(rule, rule.kind.field) or {})
     state.reserve()
     state.quota_version += 1
-    # Clients that may be offered nothing do not wait. There may be thousands of other pauses.
+    # Clients that may be offered nothing do not wait.
     paused = state.paused_roles() if change is None else state.roles.inside(change.key[1])
     if change is None or (change.kind is rule_kinds.PAUSE and not change.takes_back):
         state.clients.waited[paused[state.clients.role]] = 0
@@ -284,7 +276,7 @@ _OF_FRAMEWORKS: Mapping[str, Callable[[State, Sequence[int]], None]] = MappingPr
         rule_kinds.GANG.name: refresh_gangs,
     }
 )
-"""The function that recomputes frameworks' data after a change of a rule, by the rule's kind."""
+"""By kind of rule: the function that recomputes frameworks' data after a change."""
 
 _REFRESH: Mapping[Scope, Callable[[State, OperatorChange | None], None]] = MappingProxyType(
     {

@@ -1,8 +1,8 @@
 """Removes frameworks and agents beyond `limits.frameworks` and `limits.agents` from events.
 
 A principal may register too many frameworks or agents. To protect other principals, those that
-registered first are served. The books do not record what the others hold; the module ensures that
-these resources are not granted twice.
+registered first are served. The books do not record what frameworks beyond a limit hold; the module
+ensures that these resources are not granted twice.
 """
 
 from collections.abc import Callable, Mapping
@@ -54,7 +54,7 @@ def _add_agents(state: State, event: AddAgents) -> Event | None:
 _OF_MANY: Mapping[type, Callable[[State, Any], Event | None]] = MappingProxyType(
     {Hold: _hold, AddFilters: _add_filters, Exclude: _exclude, AddAgents: _add_agents}
 )
-"""For each event that names several agents or frameworks: the function that cuts it."""
+"""By event that names several agents or frameworks: the function that removes some."""
 
 
 def _known(state: State, framework: Ints, agent: Ints) -> Bools:
@@ -65,7 +65,6 @@ def _known(state: State, framework: Ints, agent: Ints) -> Bools:
 
 
 def note_beyond(state: State, event: Event) -> None:
-    """Record that an event named a framework or agent beyond the limits."""
     for name, most in (
         ("agent", state.session_limits.agents),
         ("framework", state.session_limits.frameworks),
@@ -76,7 +75,6 @@ def note_beyond(state: State, event: Event) -> None:
 
 
 def _some(event: AddAgents, kept: Bools) -> AddAgents | None:
-    """Keep some of several agents; None if none is kept."""
     if not kept.any():
         return None
     rows: Any = np.flatnonzero(kept)

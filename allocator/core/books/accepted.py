@@ -1,4 +1,4 @@
-"""Records offers that were accepted in part, until their rest is returned."""
+"""Records offers that were accepted in part, until the remaining resources are returned."""
 
 import numpy as np
 
@@ -20,18 +20,14 @@ class AcceptedOffers:
         return len(self._keys)
 
     def note(self, client: Ints, agent: Ints, rows: Bools) -> None:
-        """Add pairs: their clients have accepted a part of an offer.
-
-        `client`, `agent` (N,): pairs.
-        `rows` (N,): which of them to add.
-        """
+        """Add the pairs in `rows` (N,), whose clients have accepted a part of an offer."""
         if rows.any():
             self._keys.update(pair(agent[rows], client[rows]).tolist())
 
     def take(self, client: Ints, agent: Ints, over: Bools) -> Bools:
-        """Return which pairs (N,) are recorded; remove those where nothing is on offer any more.
+        """Return which pairs (N,) are recorded; remove those in `over` (N,).
 
-        `over` (N,): whether nothing is on offer any more.
+        `over`: whether nothing is on offer any more.
         """
         found = np.zeros(len(client), np.bool_)
         if not self._keys:
@@ -42,9 +38,9 @@ class AcceptedOffers:
         return found
 
     def follow(self, client: Ints, agent: Ints, noted: Bools, back: Bools, over: Bools) -> Bools:
-        """Apply `note` to the rows in `noted`, and `take` to those in `back`, in order.
+        """Apply `note` to the rows in `noted`, and `take` to those in `back`, in order; all (N,).
 
-        `noted`, `back`, `over` (N,); returns (N,), as `take` does.
+        Returns (N,), as `take` does.
         """
         found = np.zeros(len(client), np.bool_)
         if not (self._keys or noted.any()):
@@ -62,7 +58,6 @@ class AcceptedOffers:
         return found
 
     def forget(self, *, client: int = 0, agent: int = 0) -> None:
-        """Remove all pairs of a client or agent that has left."""
         if not self._keys:
             return
         gone = agent << 32 | client

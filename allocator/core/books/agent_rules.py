@@ -1,8 +1,8 @@
 """Rules: what a client requires of agents, evaluated per agent or per value of an attribute.
 
 `SortedRule.allows` evaluates a rule on one agent. For many agents, `AgentColumns` keeps each
-attribute that rules name in a column. A rule is then evaluated once per *value* of the attribute,
-however many agents have it. An attribute that no agent has costs one lookup.
+attribute that rules name in a column, and evaluates a rule once per *value* of the attribute. An
+attribute that no agent has costs one lookup.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,22 +17,21 @@ from allocator.core.numba.array_structures import grow
 from allocator.core.snapshot import Bools, Ints
 
 COLUMNS_BYTES_MAX = 2**26
-"""Maximum size of the columns that are kept, in bytes. A column of 50,000 agents takes 260 KB, or
-1.5 MB if every agent has another value; labels of frameworks may name any number of attributes."""
+"""Maximum size of all columns, in bytes. A column of 50,000 agents takes 260 KB, or 1.5 MB if every
+agent has another value; labels of frameworks may name any number of attributes."""
 
 _FLAGS = ("gpus", "remote", "many_roles", "nested_roles")
 
 RARE = 64
-"""If at most this many agents have an attribute, each is evaluated on its own: that is cheaper than
-a column."""
+"""Up to this many agents with an attribute are evaluated one by one, which is cheaper than a
+column."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
     """What a client requires of agents, apart from enough resources.
 
-    `gpus`: the framework can use agents with GPUs.
-    `any_region`: the framework can use agents outside the master's region.
+    `gpus`, `any_region`: the framework can use agents with GPUs; outside the master's region.
     `many_roles`: the framework needs agents with the capability MULTI_ROLE.
     `nested_role`: the role is below another role, so agents need the capability HIERARCHICAL_ROLE.
     """
@@ -44,7 +43,6 @@ class Rule:
     nested_role: bool = False
 
     def allows(self, agent: "AgentTraits") -> bool:
-        """Whether the agent satisfies the rule."""
         return self.is_capable(agent) and all(
             clause.holds(agent.attributes) for clause in self.clauses
         )
@@ -84,7 +82,6 @@ class SortedRule:
 
     @classmethod
     def of(cls, rule: Rule) -> "SortedRule":
-        """Sort a rule's clauses."""
         must, may = dict[str, Condition](), dict[str, Condition]()
         for name, condition in conditions(rule.clauses).items():
             (must if condition.must_be else may)[name] = condition
@@ -109,12 +106,10 @@ class SortedRule:
 class AgentColumns:
     """The properties of agents (N,), and the evaluation of rules on all of them at once.
 
-    None in place of an agent's traits means that there is no such agent; no rule bars it.
+    None in place of an agent's traits: the agent does not exist, and no rule bars it.
 
-    A column is made when a rule first names an attribute that some agent has, and is then updated
-    with the agents. Beyond `COLUMNS_BYTES_MAX`, the least recently used columns are dropped.
-
-    `attributes`: the columns, by attribute; the most recently used one is last.
+    `attributes`: columns by attribute, the most recently used one last. A column is made when a
+        rule first names an attribute that some agent has.
     """
 
     def __init__(self, traits: Sequence[AgentTraits | None]) -> None:
@@ -128,7 +123,6 @@ class AgentColumns:
         self.put(np.arange(count), traits)
 
     def reserve(self, agents: int) -> None:
-        """Make room for more rows; there are no agents in them yet."""
         more = agents - len(self._said)
         if more <= 0:
             return
@@ -140,7 +134,6 @@ class AgentColumns:
             column.reserve(agents)
 
     def put(self, agents: Ints, traits: Sequence[AgentTraits | None]) -> None:
-        """Replace the properties of some agents (n,)."""
         said = [{} if its is None else its.attributes for its in traits]
         for agent, attributes in zip(agents.tolist(), said, strict=True):
             self._note(agent, attributes)
@@ -150,13 +143,12 @@ class AgentColumns:
         self._incapable.clear()
         for name, column in list(self.attributes.items()):
             column.put(agents, [attributes.get(name) for attributes in said])
-            # A column with many unused values is deleted, and made again when it is needed.
+            # A column with many unused values is deleted, and made again when needed.
             if column.has_idle_values(len(self.having.get(name, ()))):
                 del self.attributes[name]
         self._shed()
 
     def _note(self, agent: int, attributes: Mapping[str, str]) -> None:
-        """Record an agent's attributes, and index them by name."""
         before = self._said[agent].keys()
         self._said[agent] = attributes
         having = self._having
@@ -171,7 +163,6 @@ class AgentColumns:
 
     @property
     def having(self) -> dict[str, AgentSet]:
-        """The agents that have each attribute, by name."""
         if self._having is None:
             self._having = {}
             # Usually all agents have the same attributes, so group agents by their names.
@@ -184,16 +175,14 @@ class AgentColumns:
         return self._having
 
     def said(self, agent: int) -> Mapping[str, str]:
-        """Return an agent's attributes; empty if there is no such agent."""
+        """Return an agent's attributes; empty if it does not exist."""
         return self._said[agent]
 
     @property
     def there(self) -> Bools:
-        """Which agents (N,) exist."""
         return self._there
 
     def flag(self, name: str) -> Bools:
-        """Return one of the other traits of all agents (N,), such as `gpus`."""
         return self._flags[name]
 
     def barred_by(self, rule: SortedRule) -> Bools | None:
@@ -240,7 +229,6 @@ class AgentColumns:
         return self._incapable[key]
 
     def column(self, name: str) -> AttributeColumn:
-        """Return the column of an attribute that some agent has."""
         column = self.attributes.pop(name, None)
         if column is None:
             agents = self.having[name].rows()
@@ -253,7 +241,7 @@ class AgentColumns:
         return column
 
     def _shed(self) -> None:
-        """Drop the least recently used columns until the rest fit into the limit; keep one."""
+        """Drop the least recently used columns, all but one, until the limit is met."""
         total = sum(column.nbytes for column in self.attributes.values())
         while total > COLUMNS_BYTES_MAX and len(self.attributes) > 1:
             total -= self.attributes.pop(next(iter(self.attributes))).nbytes

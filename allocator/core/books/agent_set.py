@@ -21,7 +21,7 @@ class AgentSet(Collection[int]):
         self._count = 0
 
     def update(self, agents: Iterable[int], rows: int) -> None:
-        """Add agents; `rows` is the number of rows that agents may have."""
+        """Add agents; `rows` is the number of rows of the table of agents."""
         if self._flags is None:
             self._few.update(agents)
             self._count = len(self._few)
@@ -35,7 +35,6 @@ class AgentSet(Collection[int]):
             self._flags[agent] = 1
 
     def discard(self, agent: int) -> None:
-        """Remove an agent, if present."""
         if self._flags is None:
             self._few.discard(agent)
             self._count = len(self._few)
@@ -44,7 +43,6 @@ class AgentSet(Collection[int]):
             self._count -= 1
 
     def rows(self) -> Ints:
-        """Return all members, (n,)."""
         if self._flags is None:
             return np.fromiter(self._few, np.int64)
         return np.flatnonzero(np.frombuffer(self._flags, np.uint8))

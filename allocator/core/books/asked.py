@@ -9,7 +9,7 @@ class Asked(NamedTuple):
     `since_ms`: time of the first request, by the master's clock.
     `for_whom`: ids of the frameworks that should get the resources, by the plan that first required
         the request.
-    `answer`: the framework's answer, as in the protocol; empty: none yet.
+    `answer`: as in the protocol; empty: none yet.
     `until_ms`: when a refusal expires.
     """
 

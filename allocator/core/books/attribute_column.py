@@ -52,11 +52,9 @@ class AttributeColumn:
         return self.of.nbytes + values + self._added_bytes
 
     def __len__(self) -> int:
-        """The number of codes."""
         return len(self._texts)
 
     def reserve(self, count: int) -> None:
-        """Make room for more agents; they lack the attribute."""
         self.of = grow(self.of, count)[:count]
 
     def put(self, agents: Ints, values: Sequence[str | None]) -> None:
@@ -84,7 +82,6 @@ class AttributeColumn:
             self._late.update(zip(added, range(size, size + len(added)), strict=True))
 
     def _code_for(self, value: str | None) -> int:
-        """Return the code of a value; a new value is added."""
         if value is None:
             return 0
         if (code := self._late.get(value)) is not None:
@@ -104,7 +101,6 @@ class AttributeColumn:
         return code
 
     def _sort(self) -> None:
-        """Sort all values by hash, including those added since the last sort."""
         self._late.clear()
         texts = self._texts[1:]
         while True:
@@ -119,7 +115,7 @@ class AttributeColumn:
         return len(self._texts) > 2 * agents + _IDLE_MAX
 
     def find(self, values: Collection[str]) -> Ints:
-        """Return codes of values (n,); -1: not in the column, as are most in a long rule."""
+        """Return codes of values (n,); -1: not in the column, like most values of a long rule."""
         codes = np.full(len(values), -1)
         if late := self._late:
             codes[:] = [late.get(value, -1) for value in values]
@@ -153,7 +149,6 @@ class AttributeColumn:
 
 
 def values_of(said: Sequence[Mapping[str, str]], agents: Ints, name: str) -> list[str | None]:
-    """Return the values of an attribute on some agents (n,)."""
     if len(agents) == len(said):
         return [each.get(name) for each in said]
     return [said[agent].get(name) for agent in agents.tolist()]

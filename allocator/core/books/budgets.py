@@ -1,4 +1,4 @@
-"""Budgets of roles: what they hold is counted over time, and who is over budget."""
+"""Budgets of roles: counts what roles hold over time, and which roles are over budget."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ from allocator.core.settings import SetBudget
 
 
 def count_until(state: State, now_ms: int) -> None:
-    """Count what was held until `now_ms`; call this before anything changes."""
+    """Count the holdings until `now_ms`; call this before they change."""
     rules = state.settings.budgets.values()
     if not rules:
         return
@@ -24,7 +24,7 @@ def count_until(state: State, now_ms: int) -> None:
 def refresh(state: State, change: SetBudget | None) -> None:
     """Begin to count for budgets that are set, and forget those that are not.
 
-    `change`: the only one that changed; None: any may have.
+    `change`: the only changed budget; None: any may have changed.
     """
     memory = state.memory.budgets
     if change is None:
@@ -34,9 +34,10 @@ def refresh(state: State, change: SetBudget | None) -> None:
 
 
 def _held(state: State) -> dict[str, list[int]]:
-    """What each role with a budget holds, with those below it, of its resources, in thousandths.
+    """Return the holdings of each role with a budget and its descendants, in thousandths.
 
-    Offered or used, reserved or not. Roles that hold nothing may be left out.
+    By role, in the order of the budget's resources. Holdings count whether offered or used,
+    reserved or not. Roles that hold nothing may be absent.
     """
     space, roles, clients, books = state.space, state.roles, state.clients, state.ledger.books
     paths = [path for (path,) in state.settings.budgets]
@@ -61,9 +62,9 @@ def _held(state: State) -> dict[str, list[int]]:
 
 
 class BudgetRow(NamedTuple):
-    """A budget, and what was used of it in its period.
+    """A budget, and how much of it was used in its period.
 
-    `held`: of its resources, in thousandths, now.
+    `held`: current holdings of the budget's resources, in thousandths.
     """
 
     rule: SetBudget
@@ -72,9 +73,9 @@ class BudgetRow(NamedTuple):
 
     @property
     def runs_out_ms(self) -> int:
-        """Time until the first resource is used up, holding what is held now; -1: never.
+        """Time until the first resource is used up at the current holdings, rounded up.
 
-        Rounded up; 0: it is used up.
+        0: one is used up; -1: never.
         """
         times = [
             -(-max(granted - self.spent.used.get(name, 0), 0) // held)
@@ -85,7 +86,7 @@ class BudgetRow(NamedTuple):
 
 
 def budget_rows(state: State) -> list[BudgetRow]:
-    """All budgets whose use is counted, copied."""
+    """Copy all budgets whose use is counted."""
     held, spent = _held(state), state.memory.budgets.spent
     return [
         BudgetRow(

@@ -7,13 +7,13 @@ class Collecting(NamedTuple):
     """What a gang collects: the agents on which free resources are kept for it.
 
     `since_ms`: when the collection began, by the master's clock.
-    `agent`, `line`, `tasks`: for what room is kept: handles of the agents, lines of the gang (see
-        `Lines`), and how many tasks of the line on the agent.
+    `agent`, `line`, `tasks`: agents (handles), lines of the gang (see `Lines`), and for how many
+        tasks of the line room is kept on the agent.
     `kept` (R,), in thousandths: what was free and kept at the start of the last full cycle.
     `expected_ms`: when the gang is expected to begin, by the medians of learnt durations: the
         earliest of all forecasts. -1: no forecast yet.
-    `latest_ms`: the same by the p95 of durations: the first forecast.
-    `lent`: handles of agents whose kept room was offered to clients that end before.
+    `latest_ms`: the first forecast by the p95 of learnt durations.
+    `lent`: handles of agents whose kept room was offered to clients whose tasks end before.
     """
 
     since_ms: int
@@ -30,10 +30,10 @@ class GangOffers(NamedTuple):
     """How a client reacted to gangs that it was offered.
 
     `accepts`: the client's number of acceptances when it was last offered a gang.
-    `declined`: the number of consecutive gangs until then from which it accepted nothing.
-    `waited`: the full cycles that it had waited for the last one.
-    `collected`: what it had collected for that one; None: it did not collect.
-    `made`: False if the module could not make the last offer.
+    `declined`: the number of consecutive gangs before that offer from which it accepted nothing.
+    `waited`: the full cycles that it had waited for that offer.
+    `collected`: what it had collected for that offer; None: it did not collect.
+    `made`: False if the module could not make that offer.
     """
 
     accepts: int

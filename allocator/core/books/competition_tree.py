@@ -15,7 +15,8 @@ class Shape:
     """The tree without the numbers that change from cycle to cycle.
 
     `client` (L,); `parent` (N,); `child_start`, `child` (N + 1,), (N - 1,).
-    `role` (N,): the role whose weight a node has; 1, the root's, if it has none of its own.
+    `role` (N,): the role whose weight a node has; the root, whose weight is 1, if it has none of
+        its own.
     `below` (N,): the role that the children of an inner node are in.
     `top` (L,): the child of the root that a leaf is, or is below.
     `leaf_of_client`, `parent_of_client` (C,).
@@ -67,7 +68,6 @@ class Shape:
 
 @memoize(size=2)
 def _chosen(of_role: np.ndarray, role: Ints) -> np.ndarray:
-    """The value of each node's role."""
     return fixed(of_role[role])
 
 
@@ -82,24 +82,21 @@ def _with_own(weight: Floats, of_client: Floats, client: Ints) -> Floats:
 def shape(live: Bools, role_of_client: Ints, roles: RoleTable, *, flat: bool) -> Shape:
     """Build the tree over the live clients.
 
-    A role that has both frameworks and child roles to serve gets one more child, of
-    weight 1, for its own frameworks: Mesos's virtual leaf.
+    A role that has both frameworks and child roles to serve gets one more child, of weight 1, for
+    its own frameworks: Mesos's virtual leaf.
 
-    `live` (C,).
-    `role_of_client` (C,): 0 for unused rows.
-    `flat`: all clients below the root, with the weights of their roles.
+    `live`, `role_of_client` (C,).
+    `flat`: all clients are children of the root, with the weights of their roles.
     """
     client = np.flatnonzero(live)
     if flat:
-        # One family: all clients are children of the root, with the weights of their roles.
         root = len(client)
         parent = np.append(np.full(root, root), -1)
         bears = np.append(role_of_client[client], ROOT)
         nowhere = np.full(root + 1, ROOT)
         return _link(client, parent, bears, nowhere, np.full(len(live), root))
     own = role_of_client[client]
-    # Keep the roles that have a client, and every role above them. Process the deepest roles first,
-    # so that a role is marked before its parent is.
+    # Keep the roles that have a client, and their ancestors, the deepest roles first.
     kept = np.zeros(len(roles.path), np.bool_)
     kept[own] = True
     kept[ROOT] = True
@@ -107,7 +104,6 @@ def shape(live: Bools, role_of_client: Ints, roles: RoleTable, *, flat: bool) ->
         kept[roles.parent[level[kept[level]]]] = True
     rows = np.flatnonzero(kept)
     inner = rows[rows != ROOT]
-    # A role with frameworks of its own and child roles gets a virtual leaf for the frameworks.
     has_child = np.zeros(len(roles.path), np.bool_)
     has_child[roles.parent[inner]] = True
     has_own = np.zeros(len(roles.path), np.bool_)
@@ -119,16 +115,12 @@ def shape(live: Bools, role_of_client: Ints, roles: RoleTable, *, flat: bool) ->
 def _hierarchy(
     client: Ints, role_of_client: Ints, roles: RoleTable, inner: Ints, virtual: Ints
 ) -> Shape:
-    """Number the nodes: leaves, then roles and virtual leaves, deepest first, the root last.
-
-    A virtual leaf comes before its siblings, as in Mesos, which names it ".".
-    """
+    """Number the nodes: leaves, then roles, deepest first; virtual leaves before their siblings."""
     leaves = len(client)
     role = np.concatenate([inner, virtual])
     depth = np.concatenate([roles.depth[inner], roles.depth[virtual] + 1])
     is_virtual = np.arange(len(role)) >= len(inner)
-    # Deepest first, so that children have lower numbers than their parents; on one level the
-    # virtual leaves come first.
+    # Children have lower numbers than their parents; on one level the virtual leaves come first.
     order = np.lexsort((role, ~is_virtual, -depth))
     number = np.empty(len(role), np.int64)
     number[order] = leaves + np.arange(len(role))
@@ -141,8 +133,8 @@ def _hierarchy(
     parent_of_inner = np.empty(len(role), np.int64)
     parent_of_inner[: len(inner)] = node_of_role[roles.parent[inner]]
     parent_of_inner[len(inner) :] = node_of_role[virtual]
-    # A role that is not in the tree counts for the nearest role above it that is: what its
-    # clients hold must be counted there. From the top, so that the parent is always known.
+    # The nearest ancestor in the tree stands for a role that is not in it, to count the holdings of
+    # its clients. From the top, so that the parent is always known.
     for level in roles.by_depth():
         absent = level[node_of_role[level] < 0]
         node_of_role[absent] = node_of_role[roles.parent[absent]]
@@ -151,8 +143,8 @@ def _hierarchy(
     holder[virtual] = number[len(inner) :]
     parent_of_client = holder[role_of_client]
 
-    # All nodes in their order: clients, roles and virtual leaves, root. A virtual leaf has no
-    # weight of its own, but its children are in its role.
+    # Clients, roles and virtual leaves, root. A virtual leaf has no weight of its own, but its
+    # children are in its role.
     parent = np.concatenate([parent_of_client[client], parent_of_inner[order], [-1]])
     bears = np.concatenate(
         [np.zeros(leaves, np.int64), np.where(is_virtual, ROOT, role)[order], [ROOT]]
@@ -162,9 +154,7 @@ def _hierarchy(
 
 
 def _link(client: Ints, parent: Ints, role: Ints, below: Ints, parent_of_client: Ints) -> Shape:
-    """Add the lists of children."""
-    # Sorted by parent, the children of a node stand side by side, in ascending order. Their
-    # counts, added up, say where each family starts.
+    # Sorted by parent, the children of a node are adjacent, in ascending order.
     child = np.argsort(parent[:-1], kind="stable")
     child_start = np.zeros(len(parent) + 1, np.int64)
     np.cumsum(np.bincount(parent[:-1], minlength=len(parent)), out=child_start[1:])

@@ -6,8 +6,7 @@ agent is drained (`Late`). Exclusions are stored bit by bit. Rules and capabilit
 client's *rule* and the agent's properties, see `rule_index`.
 
 The bits are recomputed when they are read, and only where something has changed since the last
-read: if a constraint changes a thousand times between two cycles, only its last version is
-evaluated.
+read, so that of a thousand changes of a constraint only the last version is evaluated.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -67,7 +66,7 @@ class Late(NamedTuple):
         return self.clients == other.clients and all(map(np.array_equal, mine, its))
 
     def on(self, agents: Ints) -> tuple[Ints, Ints]:
-        """Return the indices of those agents (n,) where clients are barred, and their groups."""
+        """Return the indices of the agents (n,) where clients are barred, and their groups."""
         at = np.flatnonzero(np.isin(agents, self.agent))
         return at, self.group[np.searchsorted(self.agent, agents[at])]
 
@@ -76,7 +75,6 @@ NONE_LATE = Late()
 
 
 def _column(words: BitWords, client: int) -> Bools:
-    """Return the bit of one client on each agent."""
     word = words[:, client // BITS] >> np.uint64(client % BITS)
     return (word & np.uint64(1)).astype(np.bool_)
 
@@ -108,7 +106,6 @@ class Eligibility:
     # Inputs.
 
     def set_agents(self, agents: Ints, traits: Sequence[AgentTraits]) -> None:
-        """Set the traits of agents (N,)."""
         rows = agents.tolist()
         for agent, its in zip(rows, traits, strict=True):
             self._traits[agent] = its
@@ -116,18 +113,16 @@ class Eligibility:
             self._painted.agents.update(rows)
 
     def drop_agent(self, agent: int) -> None:
-        """Forget an agent and the exclusions on it."""
         self._traits[agent] = None
         self._told[agent, np.flatnonzero(self._told[agent])] = 0
         if self._painted is not None:
             self._painted.agents.add(agent)
 
     def set_rule(self, client: int, rule: Rule | None) -> None:
-        """Set a client's rule; None: the client is gone, with its exclusions."""
+        """Set a client's rule; None: the client is gone, and so are its exclusions."""
         self.set_rules({client: rule})
 
     def set_rules(self, rules: Mapping[int, Rule | None]) -> None:
-        """Set the rules of many clients at once, which costs little more than for one."""
         for client, rule in rules.items():
             if rule is None:
                 self._rule.pop(client, None)
@@ -141,7 +136,7 @@ class Eligibility:
             self._forget_late(set_of(gone))
 
     def bar(self, late: Late) -> None:
-        """Set which clients' tasks may not end in time, in place of what was set before."""
+        """Replace the set of clients whose tasks may not end in time."""
         before, painted = self._late, self._painted
         if late is before or late.same(before):
             return
@@ -169,12 +164,11 @@ class Eligibility:
             self._painted.clients |= mask
 
     def tell(self, client: Ints, agent: Ints, excluded: Bools) -> None:
-        """Record exclusions (N,) that begin or end, in order.
+        """Record exclusions (N,) that begin or end, in order; N may be large.
 
-        One change of offer constraints reports each role of the framework on each agent, so there
-        may be many rows.
+        One change of offer constraints reports each role of the framework on each agent.
         """
-        # If a pair occurs several times, its last row counts.
+        # Of equal pairs, the last row counts.
         pairs = client * len(self._told) + agent
         last = len(pairs) - 1 - np.unique(pairs[::-1], return_index=True)[1]
         client, agent, excluded = client[last], agent[last], excluded[last]
@@ -211,19 +205,16 @@ class Eligibility:
         return self._now().excluding
 
     def barred(self, client: Ints, agent: Ints) -> Bools:
-        """Which pairs (N,) are excluded."""
         return bits(self.excluded, agent, client)
 
     @property
     def traits(self) -> Sequence[AgentTraits | None]:
-        """The properties of agents, by handle."""
         return self._traits
 
     def rule_of(self, client: int) -> Rule:
         return self._rule.get(client, Rule())
 
     def excluded_of(self, client: int) -> Bools:
-        """Return the agents (A,) from which a client is barred."""
         return _column(self.excluded, client)
 
     def late_of(self, client: int) -> Bools:
@@ -234,11 +225,10 @@ class Eligibility:
         return late
 
     def told_of(self, client: int) -> Bools:
-        """Return the agents (A,) from which the host excluded a client."""
         return _column(self._told, client)
 
     def _now(self) -> _Painted:
-        """Return the relation after recomputing what has changed."""
+        """Recompute what has changed, and return all bits."""
         painted = self._painted
         if painted is None:
             painted = self._painted = _Painted(
@@ -256,7 +246,6 @@ class Eligibility:
         return painted
 
     def _fit(self, painted: _Painted) -> None:
-        """Give the relation the size of the inputs."""
         agents, words = self._told.shape
         painted.excluded = grow(painted.excluded, agents, words)[:agents, :words]
         painted.excluding = grow(painted.excluding, agents)[:agents]
@@ -269,7 +258,7 @@ class Eligibility:
         changed, entries = index.set_rules(
             {client: self._rule.get(client) for client in painted.rules}
         )
-        # Skip clients that were not and are not barred anywhere, such as most new ones.
+        # Skip clients that were and are barred nowhere, such as most new ones.
         wanted = painted.some | painted.clients
         for entry in entries:
             if index.may_bar(entry):
@@ -303,7 +292,6 @@ class Eligibility:
         painted.some = painted.some & ~changed | found
 
     def _paint_agents(self, painted: _Painted, agents: list[int]) -> None:
-        """Recompute all clients on some agents."""
         rows, words, index = np.array(agents), self._told.shape[1], painted.index
         if len(agents) <= _FEW:
             its = (self._traits[agent] for agent in agents)
@@ -328,7 +316,6 @@ class Eligibility:
         painted.excluding[rows] = painted.excluded[rows].any(axis=1)
 
     def check(self) -> None:
-        """Verify each pair against the rules and the host's exclusions; slow."""
         excluded, excluding = self.excluded, self.excluding
         assert not excluded[~excluding].any()
         assert self._painted is not None
@@ -360,7 +347,7 @@ def set_of(clients: Iterable[int]) -> int:
 
 
 def as_set(flags: Bools) -> int:
-    """Return the clients whose flag (C,) is set as an integer with a bit for each client."""
+    """Return the clients whose flag (C,) is set, as `set_of` does."""
     return int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
 
 

@@ -24,10 +24,10 @@ def note_gang_offers(state: State, client: Ints) -> None:
 
 
 def note_unmade(state: State, client: Ints) -> None:
-    """Record that offers to these clients (N,) were not made as decided: gangs are as before.
+    """Record that offers to these clients (N,) were not made as decided; restore their gangs.
 
-    Something changed while they were under way. The gang has declined nothing, and continues to
-    collect.
+    Something changed while the decisions were under way. The gangs have declined nothing, and
+    continue to collect.
     """
     clients = state.clients
     if not clients.gang_offers:
@@ -45,7 +45,7 @@ def note_unmade(state: State, client: Ints) -> None:
 
 
 def note_start(state: State, its: Collecting) -> None:
-    """Update the statistics of forecasts: a gang that collected begins now."""
+    """Update the statistics of forecasts when a gang that collected begins."""
     record, now_ms = state.memory.durations.starts, state.now_ms
     if its.expected_ms < 0:
         return
@@ -56,7 +56,7 @@ def note_start(state: State, its: Collecting) -> None:
 
 
 def note_end(state: State, its: Collecting) -> None:
-    """Update the statistics of forecasts: a collection ended by time, without a start."""
+    """Update the statistics of forecasts when a collection ends by time, without a start."""
     if 0 <= its.latest_ms <= state.now_ms:
         state.memory.durations.starts.missed += 1
 
@@ -79,7 +79,7 @@ def declined(state: State, client: int) -> int:
 
 
 def patience_of(state: State, client: int) -> int:
-    """Return after how many full cycles a gang collects; each consecutive decline doubles it."""
+    """Return the number of full cycles before a gang collects; each decline in a row doubles it."""
     return state.settings.patience_cycles << min(declined(state, client), _DOUBLINGS_MAX)
 
 
@@ -90,7 +90,7 @@ def principal_of(state: State, client: int) -> str:
 
 
 def resting(state: State) -> dict[int, int]:
-    """Return the clients whose gang must not begin to collect yet, each with the end in ms."""
+    """Return the clients whose gang may not begin to collect yet, each with the end in ms."""
     clients = state.clients
     ends = {row: clients.rests.get(principal_of(state, row), 0) for row in clients.gangs}
     return {

@@ -1,7 +1,6 @@
 """Holdings: one row for each (client, agent) where the client has resources in use or on offer.
 
-The ledger also keeps two sums that cycles need, by agent and by client. A change applies to the
-rows and to both sums, or to none of them.
+A change applies to the rows and to their sums by agent and by client, or to none of them.
 """
 
 from typing import ClassVar
@@ -20,8 +19,7 @@ from allocator.core.snapshot import Bools, Ints
 class Ledger:
     """The holdings, with their sums by agent and by client.
 
-    `changed`: an array of clients for each change, for a reader that empties the list; None: there
-        is no reader.
+    `changed`: the clients of each change, for a reader that empties the list; None: no reader.
     """
 
     DERIVED: ClassVar[tuple[str, ...]] = ("changed",)
@@ -45,7 +43,6 @@ class Ledger:
         return self._rows.get(pair(agent, client))
 
     def uses_something(self, client: Ints, agent: Ints) -> Bools:
-        """Whether a client has something in use on an agent."""
         rows = self.find(client, agent)
         uses = rows >= 0
         held, offered = self.books.held[rows[uses]], self.books.offered[rows[uses]]
@@ -53,7 +50,6 @@ class Ledger:
         return uses
 
     def is_offered_something(self, client: Ints, agent: Ints) -> Bools:
-        """Whether a client has something on offer on an agent."""
         rows = self.find(client, agent)
         offered = rows >= 0
         offered[offered] = self.books.offered[rows[offered]].any(axis=1)
@@ -110,7 +106,6 @@ class Ledger:
         return failed, began_ms
 
     def use(self, client: Ints, agent: Ints, kind: Ints, amount: Ints, *, now_ms: int) -> None:
-        """Move amounts (N, K) from offered to used, as far as they are offered."""
         self._note(client)
         rows, amount = self.find(client, agent), np.ascontiguousarray(amount)
         loops.use(self.books, rows, kind, amount, now_ms)
@@ -136,11 +131,9 @@ class Ledger:
         return done
 
     def drop(self, rows: Ints) -> None:
-        """Delete holdings."""
         books = self.books
         self._note(books.client[rows])
         kind = np.arange(books.held.shape[1])
-        # One call releases both parts: what is on offer, and what is in use.
         began_ms = np.full(len(rows), -1)  # unused: durations are not learnt from deleted holdings
         unused = np.zeros(len(rows), np.bool_)
         loops.release(books, rows, kind, books.held[rows], unused, began_ms)
@@ -153,7 +146,6 @@ class Ledger:
         return rows
 
     def rows_of_client(self, client: int) -> Ints:
-        """Return the rows of all holdings of a client, ascending."""
         rows: Ints = loops.listed(self.books.of_client, self.books.next_of_client, client)
         rows.sort()
         return rows
@@ -206,7 +198,7 @@ class Ledger:
             self.changed.append(client)
 
     def _open(self, client: Ints, agent: Ints, now_ms: int) -> Ints:
-        """Return the rows of holdings, which are created where missing."""
+        """Return the rows of holdings; creates missing ones."""
         keys = pair(agent, client)
         rows = self._rows.get(keys)
         missing = np.flatnonzero(rows < 0)
@@ -224,7 +216,6 @@ class Ledger:
         return rows
 
     def _take_rows(self, count: int) -> Ints:
-        """Take free rows: spare ones first, then new ones."""
         at = max(len(self._spare) - count, 0)
         taken = self._spare[at:]
         del self._spare[at:]
@@ -236,7 +227,7 @@ class Ledger:
         return np.array(taken, np.int64)
 
     def _close(self, rows: Ints) -> None:
-        """Free those of the rows that no longer hold anything."""
+        """Free the rows that no longer hold anything."""
         books = self.books
         emptied = distinct(rows[loops.emptied(books.held, rows)])
         if not len(emptied):

@@ -22,14 +22,12 @@ class Books(NamedTuple):
     `used_ms` (H,): since when the client has used something there without a break; -1: since before
         the session began. Undefined if nothing is in use.
     `agent`, `client` (H,): handle and row; 0 if the row is free.
-    `agent_held` (A, K): sum over holdings on the agent.
-    `client_held`, `client_offered` (C, K): sums over holdings of the client.
+    `agent_held` (A, K), `client_held`, `client_offered` (C, K): sums over holdings.
     `agents_held` (C,): number of agents on which the client holds something.
     `touched` (A,): set whenever what is held on the agent changes.
     `of_agent`, `next_of_agent`, `previous_of_agent` (A,), (H,), (H,): the holdings on each agent,
         as a doubly linked list.
-    `of_client`, `next_of_client`, `previous_of_client` (C,), (H,), (H,): the same for the holdings
-        of each client.
+    `of_client`, ... (C,), (H,), (H,): the same for the holdings of each client.
     """
 
     held: Ints
@@ -90,7 +88,6 @@ def _add_cell(books: Books, row: int, kind: int, held: int, offered: int) -> Non
 
 @part()
 def _on_offer(books: Books, row: int) -> bool:
-    """Return whether anything of a holding is on offer."""
     for k in range(books.offered.shape[1]):
         if books.offered[row, k] != 0:
             return True
@@ -99,7 +96,6 @@ def _on_offer(books: Books, row: int) -> bool:
 
 @part()
 def _is_used(books: Books, row: int) -> bool:
-    """Return whether anything of a holding is in use."""
     for k in range(books.held.shape[1]):
         if books.held[row, k] != books.offered[row, k]:
             return True
@@ -108,9 +104,7 @@ def _is_used(books: Books, row: int) -> bool:
 
 @loop
 def charge(books: Books, rows: Ints, kind: Ints, amount: Ints, as_offer: bool, now_ms: int) -> None:
-    """Add amounts (N, K) to rows (N,)."""
     for i in range(len(rows)):
-        # An offer begins when something comes on offer while nothing was.
         if as_offer and not _on_offer(books, rows[i]):
             books.since_ms[rows[i]] = now_ms
         if not as_offer and not _is_used(books, rows[i]):
@@ -122,7 +116,6 @@ def charge(books: Books, rows: Ints, kind: Ints, amount: Ints, as_offer: bool, n
 
 @loop
 def offer(books: Books, rows: Ints, amounts: SparseRows, now_ms: int) -> None:
-    """Add offered amounts to rows (N,)."""
     for i in range(len(rows)):
         if not _on_offer(books, rows[i]):
             books.since_ms[rows[i]] = now_ms
@@ -132,13 +125,11 @@ def offer(books: Books, rows: Ints, amounts: SparseRows, now_ms: int) -> None:
 
 @loop
 def withdraw(books: Books, rows: Ints, amounts: SparseRows) -> bool:
-    """Release offers; if one is not held any more, change nothing and return False."""
     offered = np.zeros(len(amounts.amount), np.int64)  # the part of each amount not in use
     for i in range(len(rows)):
         for x in range(amounts.start[i], amounts.start[i + 1]):
             row, kind, amount = rows[i], amounts.kind[x], amounts.amount[x]
-            # Release this part. If some of it came into use, less than the amount is still on
-            # offer.
+            # If some of this part came into use, less than the amount is still on offer.
             if row >= 0 and books.held[row, kind] >= amount:
                 offered[x] = min(amount, books.offered[row, kind])
                 _add_cell(books, row, kind, -amount, -offered[x])
@@ -154,11 +145,10 @@ def withdraw(books: Books, rows: Ints, amounts: SparseRows) -> bool:
 
 @part()
 def _give_back_row(books: Books, row: int, kind: Ints, amount: Ints, used: bool) -> None:
-    """Release one row; if `used` (a task ended), used amounts first, otherwise offered ones."""
+    """Release one row: if `used` (a task ended), used amounts first, else offered ones."""
     for k in range(len(kind)):
         if amount[k] == 0:
             continue
-        # `back` is the part of the amount that was on offer; the rest was in use.
         offered = books.offered[row, kind[k]]
         in_use = books.held[row, kind[k]] - offered
         back = max(amount[k] - in_use, 0) if used else min(amount[k], offered)
@@ -167,9 +157,9 @@ def _give_back_row(books: Books, row: int, kind: Ints, amount: Ints, used: bool)
 
 @loop
 def release(books: Books, rows: Ints, kind: Ints, amount: Ints, used: Bools, began_ms: Ints) -> int:
-    """Release row by row; returns -1 if all rows could be released.
+    """Release row by row; return -1, or the first row that releases more than is held.
 
-    Otherwise returns the first row that releases more than is held, and changes nothing.
+    In the latter case nothing has changed.
 
     `began_ms` (N,): output: since when something of the holding was in use; -1: nothing was, or
         unknown.
@@ -179,13 +169,12 @@ def release(books: Books, rows: Ints, kind: Ints, amount: Ints, used: Bools, beg
         row = rows[i]
         if row < 0:
             continue
-        # Check the whole row before changing it, and keep what is needed to undo it.
+        # Check the whole row before changing it, and keep the data for undoing it.
         fits = True
         for k in range(len(kind)):
             before[i, k] = books.offered[row, kind[k]]
             fits = fits and books.held[row, kind[k]] >= amount[i, k]
         if not fits:
-            # The row releases more than is held: restore the previous rows exactly.
             for undone in range(i - 1, -1, -1):
                 row = rows[undone]
                 if row < 0:
@@ -207,7 +196,6 @@ def _used_since(books: Books, row: int) -> int:
 
 @part()
 def _use_row(books: Books, row: int, kind: Ints, amount: Ints, now_ms: int) -> None:
-    """Move an amount from offered to used, as far as it is offered."""
     if not _is_used(books, row):
         books.used_ms[row] = now_ms
     for k in range(len(kind)):
@@ -218,7 +206,6 @@ def _use_row(books: Books, row: int, kind: Ints, amount: Ints, now_ms: int) -> N
 
 @loop
 def use(books: Books, rows: Ints, kind: Ints, amount: Ints, now_ms: int) -> None:
-    """Move amounts (N, K) from offered to used, as far as they are offered."""
     for i in range(len(rows)):
         if rows[i] >= 0:
             _use_row(books, rows[i], kind, amount[i], now_ms)
@@ -243,7 +230,6 @@ def emptied(held: Ints, rows: Ints) -> Bools:
 
 @loop
 def oldest_offer(books: Books, end: int) -> Ints:
-    """Return since when each client has had something on offer, (C,); -1: nothing on offer."""
     oldest = np.full(len(books.agents_held), -1, np.int64)
     for row in range(end):
         client = books.client[row]
@@ -256,7 +242,6 @@ def oldest_offer(books: Books, end: int) -> Ints:
 
 @loop
 def offered_by_agent(books: Books, end: int) -> Ints:
-    """Add up what is on offer on each agent, (A, K)."""
     offered = np.zeros(books.agent_held.shape, np.int64)
     for row in range(end):
         agent = books.agent[row]
@@ -270,7 +255,6 @@ def offered_by_agent(books: Books, end: int) -> Ints:
 
 @loop
 def enlist(books: Books, rows: Ints) -> None:
-    """Add new rows to the lists of their agents and clients."""
     for row in rows:
         agent, client = books.agent[row], books.client[row]
         push(books.of_agent, books.next_of_agent, books.previous_of_agent, agent, row)
@@ -279,7 +263,6 @@ def enlist(books: Books, rows: Ints) -> None:
 
 @loop
 def unlist(books: Books, rows: Ints) -> None:
-    """Remove rows from the lists of their agents and clients."""
     for row in rows:
         agent, client = books.agent[row], books.client[row]
         unlink(books.of_agent, books.next_of_agent, books.previous_of_agent, agent, row)
@@ -288,7 +271,6 @@ def unlist(books: Books, rows: Ints) -> None:
 
 @loop
 def listed(heads: Indices, following: Indices, owner: int) -> Ints:
-    """Return the items of an owner's list, in order."""
     count = 0
     item = heads[owner]
     while item >= 0:
@@ -304,8 +286,6 @@ def listed(heads: Indices, following: Indices, owner: int) -> Ints:
 
 @loop
 def keys_of_agents(books: Books, agents: Ints) -> Ints:
-    """List the holders on some agents, as sorted keys ``index in agents * 2**32 + client``."""
-    # Count first, so that the array has the right size; then fill it.
     count = 0
     for agent in agents:
         row = books.of_agent[agent]
@@ -317,7 +297,6 @@ def keys_of_agents(books: Books, agents: Ints) -> Ints:
     for place in range(len(agents)):
         row = books.of_agent[agents[place]]
         while row >= 0:
-            # Sort by insertion: an agent has few holdings.
             key = (place << 32) + books.client[row]
             at = end
             while at > 0 and keys[at - 1] > key:
@@ -335,7 +314,7 @@ def _find_offer(
 ) -> int:
     """Return the client in a role that was offered this much on an agent; 0: none.
 
-    If there are several, the one in the lowest row of holdings.
+    Of several, the one in the lowest row of holdings.
     """
     lowest = -1
     row = books.of_agent[agent]
@@ -354,7 +333,6 @@ def _find_offer(
 def find_offers(
     books: Books, role_of_client: Ints, role: Ints, agent: Ints, kind: Ints, amount: Ints
 ) -> Ints:
-    """Find the clients that were offered these amounts; 0: none. See `Ledger.find_offers`."""
     found = np.zeros(len(role), np.int64)
     for i in range(len(role)):
         found[i] = _find_offer(books, role_of_client, role[i], agent[i], kind, amount[i])
@@ -381,13 +359,12 @@ class Rows(NamedTuple):
 
     `client`, `agent` (N,): 0 if unknown; the loop fills in clients that it finds.
     `role` (N,).
-    `asked` (N,): the host does not know the framework, so find the client by its offer on the
-        agent.
+    `asked` (N,): whether to find the client by its offer on the agent, because the host does not
+        know the framework.
     `apart` (N,): stop before these rows, which must be applied as events.
     `here` (N,): output: whether the client used something on the agent before.
     `offered` (N,): output: whether it has something on offer there afterwards.
-    `began_ms` (N,): output, for releases: since when the client had used something there; -1:
-        nothing was in use, or unknown.
+    `began_ms` (N,): output, for releases: as in `release`.
     """
 
     what: Ints
@@ -405,7 +382,6 @@ class Rows(NamedTuple):
     began_ms: Ints
 
     def first(self, count: int) -> "Rows":
-        """Return the first `count` rows."""
         kind = self.kind
         return Rows._make(column[:count] for column in self)._replace(kind=kind)
 
@@ -417,7 +393,7 @@ _HOLD, _USE, _RELEASE = int(Move.HOLD), int(Move.USE), int(Move.RELEASE)
 def move(
     books: Books, spare: Spare, moves: Rows, role_of_client: Ints, subscribed: Bools, now_ms: int
 ) -> int:
-    """Apply moves row by row; returns the number of applied rows.
+    """Apply moves row by row; return the number of applied rows.
 
     Stops before an event of `apart` or one that releases more than is held, and after a row that
     leaves an unsubscribed client without holdings.
@@ -457,7 +433,7 @@ def move(
 
 @part()
 def _is_held(books: Books, spare: Spare, moves: Rows, first: int) -> bool:
-    """Return whether all that an event releases is held; adds up rows of the same holding."""
+    """Return whether all that an event releases is held, all rows of a holding together."""
     i = first
     while i < len(moves.what) and moves.event[i] == moves.event[first]:
         client, agent = moves.client[i], moves.agent[i]
@@ -497,7 +473,6 @@ def _hold_row(
 
 @part()
 def _open_row(books: Books, spare: Spare, client: int, agent: int, now_ms: int) -> int:
-    """Create a holding; there must be room for it."""
     if spare.tally[0] > 0:
         spare.tally[0] -= 1
         row = spare.stack[spare.tally[0]]
@@ -517,7 +492,6 @@ def _open_row(books: Books, spare: Spare, client: int, agent: int, now_ms: int) 
 
 @part()
 def _close_row(books: Books, spare: Spare, row: int) -> None:
-    """Free the row of an empty holding."""
     agent, client = books.agent[row], books.client[row]
     delete_key(spare.keys, spare.rows, (agent << 32) | client)
     spare.tally[2] -= 1

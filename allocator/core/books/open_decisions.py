@@ -12,9 +12,8 @@ from allocator.core.snapshot import Ints
 class DecisionRows(NamedTuple):
     """Consecutive decisions.
 
-    `client` (N,): row of the client; 0: the decision is void.
-    `agent` (N,): handle of the agent.
-    `amounts`: N rows of decided amounts.
+    `client` (N,): row; 0: the decision is void.
+    `agent` (N,): handle.
     """
 
     client: Ints
@@ -23,7 +22,7 @@ class DecisionRows(NamedTuple):
 
 
 class OpenDecisions:
-    """A queue of decisions, stored as one piece of arrays per cycle.
+    """A queue of decisions, stored as one `DecisionRows` per cycle.
 
     `first`: number of the oldest decision in the queue.
     """
@@ -38,19 +37,15 @@ class OpenDecisions:
 
     @property
     def next(self) -> int:
-        """The number of the next decision."""
         return self.first + len(self)
 
     def append(self, client: Ints, agent: Ints, amounts: SparseRows) -> None:
-        """Queue decisions: clients (N,), agents (N,), N rows of amounts."""
         if len(client):
             self._pieces.append(DecisionRows(client.copy(), agent, amounts))
             self._count += len(client)
 
     def oldest(self, count: int) -> DecisionRows:
-        """Return a copy of the oldest `count` decisions."""
         taken, left = [], count
-        # Take whole pieces, then the beginning of the last one.
         for client, agent, amounts in self._pieces:
             if not left:
                 break
@@ -70,19 +65,16 @@ class OpenDecisions:
         while count:
             client, agent, amounts = self._pieces.pop(0)
             size = len(client)
-            # Some decisions of this piece stay open: put them back at the front.
             if size > count:
                 rest = DecisionRows(client[count:], agent[count:], amounts.cut(count, size))
                 self._pieces.insert(0, rest)
             count -= min(size, count)
 
     def void_agent(self, agent: int) -> None:
-        """Void all open decisions on an agent that has left."""
         for piece in self._pieces:
             piece.client[piece.agent == agent] = 0
 
     def void_client(self, client: int) -> None:
-        """Void all open decisions for a client that has left."""
         for piece in self._pieces:
             piece.client[piece.client == client] = 0
 

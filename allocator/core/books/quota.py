@@ -21,7 +21,6 @@ from allocator.core.task_counts import whole_below
 class QuotaTree:
     """The Q roles with a quota, deepest first, and what each of them covers.
 
-    `path`: Q paths.
     `above` (Q,): index of the nearest ancestor with a quota; -1: none.
     `limit`, `guarantee` (Q, R), in thousandths; a limit of `UNBOUNDED`: none.
     `claim` (Q, R), in thousandths: what operators' rules promise beyond the guarantee; -1: nothing.
@@ -42,13 +41,9 @@ class QuotaTree:
 
 @dataclass(frozen=True, slots=True)
 class QuotaUse:
-    """What the Q roles with a quota consume and may still get, deepest first.
+    """What the Q roles of a `QuotaTree` consume and may still get.
 
-    `path`: Q paths.
-    `above` (Q,): index of the nearest ancestor with a quota; -1: none.
-    `guarantee`, `limit`, `consumed`, `left` (Q, R), in thousandths; a limit of `UNBOUNDED`: none.
-    `of_role` (n,): index of the innermost role with a quota that contains or is each role; -1:
-        none.
+    `consumed`, `left` (Q, R), in thousandths.
     `available` (R,), in thousandths: free amounts on all agents that count against quota.
     """
 
@@ -63,7 +58,6 @@ class QuotaUse:
 
 
 def quota_tree(state: State) -> QuotaTree:
-    """Find the roles with a quota, and which of them each kind and each role is in."""
     space, quotas, limits = state.space, state.quotas, state.settings.limits
     # Deepest first, so that one pass over the rows adds up children before their parents.
     claims = {rule.role: rule.claim or {} for rule in state.settings.claims.values()}
@@ -99,7 +93,6 @@ def quota_tree(state: State) -> QuotaTree:
 
 
 def with_roles_of(state: State, tree: QuotaTree) -> QuotaTree:
-    """Update the tree after roles may have been added."""
     row = {each: index for index, each in enumerate(tree.path)}
     return replace(tree, of_role=_of_role(state, row))
 
@@ -130,10 +123,9 @@ def _innermost_of(row: dict[str, int], path: str, deepest: int) -> int:
 
 
 def consumed(state: State, tree: QuotaTree) -> Ints:
-    """Return what each role with a quota consumes, (Q, R), in thousandths."""
+    """Return the consumption of each role with a quota, (Q, R), in thousandths."""
     space, clients = state.space, state.clients
     result = np.zeros_like(tree.guarantee)
-    # What is reserved to a role counts whether it is offered or not.
     reserved = np.flatnonzero((tree.of_kind >= 0) & space.scalar_kind)
     total = state.total_by_kind()
     np.add.at(result, (tree.of_kind[reserved], space.column_of_kind[reserved]), total[reserved])
@@ -150,7 +142,7 @@ def consumed(state: State, tree: QuotaTree) -> Ints:
 
 
 def consumed_in(state: State, path: str) -> Ints:
-    """Return what a role consumes, (R,), in thousandths; it need not have a quota."""
+    """Return the consumption of a role, (R,), in thousandths, whether or not it has a quota."""
     row, none = {path: 0}, np.zeros((1, len(state.space.names)), np.int64)
     of = _of_kind(state, row), _of_role(state, row)
     tree = QuotaTree([path], np.array([-1]), none, none, none, *of)
@@ -158,7 +150,6 @@ def consumed_in(state: State, path: str) -> Ints:
 
 
 def quota_use(state: State, tree: QuotaTree) -> QuotaUse:
-    """Compute what the roles with a quota consume and may still get, for reports."""
     used = consumed(state, tree)
     return QuotaUse(
         path=tree.path,
@@ -173,7 +164,6 @@ def quota_use(state: State, tree: QuotaTree) -> QuotaUse:
 
 
 def bounds_of(state: State, tree: QuotaTree) -> Bounds:
-    """Compute what quotas leave."""
     space, clients = state.space, state.clients
     if not tree.path:
         return Bounds.none(len(clients.framework), len(space.names))
@@ -191,7 +181,7 @@ def bounds_of(state: State, tree: QuotaTree) -> Bounds:
 
 
 def claimed(state: State, tree: QuotaTree) -> Ints | None:
-    """Return what roles are entitled to beyond what they consume, as in a snapshot."""
+    """Compute `Snapshot.claimed`."""
     if not state.settings.claims:
         return None
     left = np.maximum(tree.guarantee + tree.claim - consumed(state, tree), 0)
@@ -199,11 +189,10 @@ def claimed(state: State, tree: QuotaTree) -> Ints | None:
 
 
 def is_owed(bounds: Bounds, client: Ints) -> Bools:
-    """Return for clients (n,) whether a guarantee of their role, or of an ancestor, is unmet."""
     owed = np.append(bounds.owed.any(axis=1), False)
     if not owed.any():
         return np.zeros(len(client), np.bool_)
-    # From the top down, so that each role inherits from its parent.
+    # From the top down, so that each role inherits from its ancestors.
     for row in range(len(bounds.above) - 1, -1, -1):
         owed[row] |= owed[bounds.above[row]]
     found: Bools = owed[bounds.of_client[client]]
@@ -218,8 +207,8 @@ def left_of(tree: QuotaTree, used: Ints) -> Ints:
 def available(state: State) -> Ints:
     """Return the free amounts on all agents that count against quota, by name, (R,).
 
-    If an agent has less than is held on it, the difference is subtracted. Free resources of
-    drained agents do not count.
+    An agent that holds more than its capacity counts as negative. Free resources of drained agents
+    do not count.
     """
     space, drained = state.space, state.agents.drained
     unheld = (state.agents.capacity - state.ledger.books.agent_held) * space.bounded_kind
@@ -276,14 +265,13 @@ def parts_of_clients(tree: QuotaTree, of_client: Ints, weight: Floats) -> tuple[
 def with_outstanding(state: State, bounds: Bounds, first_grant: Ints) -> Bounds:
     """Add a bound for each framework: the amount on offer, and not in use, in all its roles.
 
-    What is offered already counts, whatever its kind; what this cycle offers counts as for quotas.
+    Existing offers of any kind count; those of this cycle count as for quotas.
 
     `first_grant` (C, R), in thousandths: the amount that any offer to the client begins with;
         zeros if its demand is unknown.
     """
     clients, frameworks = state.clients, len(state.frameworks.bound)
-    # What each framework has on offer in all its roles, and its maximum: its part of the cluster,
-    # but at least what one offer begins with.
+    # The maximum of a framework is its part of the cluster, but at least one client's first grant.
     offered = np.zeros((frameworks, len(state.space.names)), np.int64)
     np.add.at(offered, clients.framework, state.offered_by_column())
     most = np.tile(_cap(state), (frameworks, 1))

@@ -29,7 +29,7 @@ class ResourceSpace:
     first mentions it. Names in frameworks' input do not get columns.
 
     `column_of_kind` (K,).
-    `scalar_kind`, `bounded_kind`, `shared_kind` (K,): the property of each kind with the same name;
+    `scalar_kind`, `bounded_kind`, `shared_kind` (K,): the property of the same name of each kind;
         False if the handle is not bound.
     `rest`: handles of kinds with `Kind.rest`.
     `version`: grows whenever a kind is bound.
@@ -56,14 +56,13 @@ class ResourceSpace:
         return len(self.kinds)
 
     def column(self, name: str) -> int:
-        """Return the column of a resource, which is created if necessary."""
+        """Return the column of a resource; creates it if necessary."""
         if name not in self._column:
             self._column[name] = len(self.names)
             self.names.append(name)
         return self._column[name]
 
     def check_kind(self, handle: int, kind: Kind, field: str) -> None:
-        """Raise an `EventError` if the kind cannot be bound."""
         if not 0 <= handle < self._limit:
             message = f"kind {handle} is out of range; handles of kinds are 0 to {self._limit - 1}"
             raise EventError("limit", field, message)
@@ -102,12 +101,10 @@ class ResourceSpace:
         return row
 
     def has(self, kinds: Iterable[int]) -> bool:
-        """Return whether all these kinds are bound."""
         known = self.kinds
         return all(0 <= kind < len(known) and known[kind] is not None for kind in kinds)
 
     def check_bound(self, kinds: Iterable[int], field: str) -> None:
-        """Raise an `EventError` if one of these kinds is not bound."""
         for handle in kinds:
             if not self.has((handle,)):
                 message = f"kind {handle} is not bound; define it before it is used"
@@ -120,7 +117,6 @@ class ResourceSpace:
         return frozenset(found)
 
     def make_nowhere(self) -> None:
-        """Create the column for resources that no agent has."""
         if self._nowhere < 0:
             self._nowhere = len(self.names)
             self.names.append(NOWHERE)
@@ -128,7 +124,7 @@ class ResourceSpace:
     def demanded(self, quantities: Mapping[str, int]) -> list[int]:
         """Return a framework's amounts by column (R,); names without a column count as `NOWHERE`.
 
-        The column `NOWHERE` must exist in that case, see `make_nowhere`.
+        For such names, `make_nowhere` must have created the column.
         """
         row = [0] * len(self.names)
         for name, amount in quantities.items():
@@ -151,13 +147,11 @@ class ResourceSpace:
 
     @property
     def counted(self) -> Bools:
-        """Which columns count towards shares, (R,)."""
         skipped = self._excluded | self._not_scalar
         return np.array([name not in skipped for name in self.names], np.bool_)
 
     @property
     def scalar(self) -> Bools:
-        """Which columns are scalars, (R,)."""
         return np.array([name not in self._not_scalar for name in self.names], np.bool_)
 
     @property
@@ -175,7 +169,7 @@ class ResourceSpace:
         return plain
 
     def names_all(self, amounts: Ints) -> bool:
-        """Whether amounts (n, K) by kind equal the amounts by name, without conversion."""
+        """Whether amounts by kind (n, K) equal amounts by name, so that none are converted."""
         return self._is_plain and amounts.shape[1] == len(self.names) == len(self.kinds)
 
     def by_column(self, amounts: Ints) -> Ints:

@@ -1,4 +1,4 @@
-"""The table of roles: paths, parents, weights."""
+"""The table of roles: paths, parents, weights, turns."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar
@@ -18,7 +18,6 @@ _SHOWN = 80
 class RoleTable(Table):
     """Roles by handle; row 0 is the root, which contains every role.
 
-    `path`: the path of each handle.
     `version`: grows whenever a role is added or removed.
     """
 
@@ -56,7 +55,7 @@ class RoleTable(Table):
         """Raise an `EventError` if one of the roles cannot be bound.
 
         `roles`: path of each handle, in the order of definition.
-        `depth_max`: maximum number of names in a path; it bounds computations per level.
+        `depth_max`: maximum number of names in a path.
         """
         # A parent may be defined by the same event, before its children.
         coming: set[str] = set()
@@ -101,7 +100,6 @@ class RoleTable(Table):
         return 0 < handle < len(self.path) and bool(self.bound[handle])
 
     def row(self, path: str) -> int | None:
-        """Return the handle of a role by its path."""
         return self._row.get(path)
 
     def set_weights(self, weights: Mapping[str, float]) -> None:
@@ -114,7 +112,7 @@ class RoleTable(Table):
     def by_depth(self) -> list[Ints]:
         """Return the bound roles, except the root, one array per level."""
         if self._levels[0] != self.version:
-            # Sort by depth, and cut between levels. Cached until a role is added or removed.
+            # Cached until a role is added or removed.
             rows = np.flatnonzero(self.bound[: len(self.path)])[1:]
             depth = self.depth[rows]
             ends = np.cumsum(np.bincount(depth, minlength=2)[1:])[:-1]
@@ -151,7 +149,7 @@ class RoleTable(Table):
         return inside
 
     def added_up(self, amounts: Ints, paths: Iterable[str]) -> Iterator[tuple[str, Ints]]:
-        """Add up amounts (rows, R) over some roles and their descendants; of bound roles only."""
+        """Yield sums of amounts (rows, R) over each bound role of `paths` and its descendants."""
         enter, leave = self._numbering()
         here = np.flatnonzero(enter >= 0)
         sums = np.zeros((len(enter) + 1, amounts.shape[1]), np.int64)
@@ -186,7 +184,6 @@ class RoleTable(Table):
 
 
 def check_depth(path: str, depth_max: int, field: str) -> None:
-    """Raise an `EventError` if a role is too deep."""
     depth = path.count("/") + 1
     if depth > depth_max:
         shown = path if len(path) <= _SHOWN else f"{path[:_SHOWN]}..."

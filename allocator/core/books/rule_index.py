@@ -1,9 +1,8 @@
 """An index of rules: which clients each value of an attribute bars.
 
-For a new agent, the clients barred by each of its attributes are looked up once, however many rules
-there are, because rules that treat a value alike are stored together. For a new rule, each *value*
-of an attribute is evaluated once, however many agents have it. Only the result, one bit for each
-pair, grows with rules times agents.
+For a new agent, the clients barred by each of its attributes are looked up once, because rules that
+treat a value alike are stored together. For a new rule, each *value* of an attribute is evaluated
+once. Only the result, one bit for each pair, grows with rules times agents.
 
 A set of clients is an integer with a bit for each client.
 """
@@ -23,8 +22,8 @@ from allocator.core.snapshot import BitWords, Ints
 
 BITS = 64
 NAMING_BYTES = 256
-"""Memory allowed for the cached set of clients of a value, in bytes per rule that names the value:
-about the size of the rule itself."""
+"""Memory for the cached set of clients of a value, in bytes per rule that names the value: about
+the size of the rule itself."""
 
 _KEPT_BYTES = 80
 """Memory of a cached value without its set of clients, in bytes."""
@@ -76,18 +75,17 @@ class _Asked:
         self.opinions: dict[RuleClass, _Opinion] = {}
         self.lacking = self.other = 0
         # The rules that name each value, usually one. Values of new rules are indexed only when an
-        # agent's value is looked up, because many rules change before any agent does.
+        # agent's value is looked up.
         self._naming: dict[str, RuleClass | set[RuleClass]] = {}
         self._unread: dict[RuleClass, None] = {}
         self._kept: dict[str, int] = {}  # by value: cached bits of clients whose rules name it
 
     def add(self, entry: RuleClass, condition: Condition) -> None:
-        """Add a class that has no clients yet."""
         self.opinions[entry] = _Opinion.of(condition)
         self._unread[entry] = None
 
     def _read(self) -> None:
-        """Index the values named by rules that were added since the last look-up."""
+        """Index the values in rules that were added since the last look-up."""
         naming = self._naming
         for entry in self._unread:
             values = self.opinions[entry].exceptions
@@ -104,7 +102,6 @@ class _Asked:
         self._unread.clear()
 
     def remove(self, entry: RuleClass) -> None:
-        """Remove a class that has no clients any more."""
         opinion = self.opinions.pop(entry)
         if entry in self._unread:
             del self._unread[entry]
@@ -148,7 +145,6 @@ class _Asked:
         return self.other ^ (self._named_by(value, its) if isinstance(its, set) else its.clients)
 
     def _named_by(self, value: str, its: set[RuleClass]) -> int:
-        """Return the clients of all rules that name a value, if there are several."""
         clients = self._kept.get(value)
         if clients is None:
             clients = union(its)
@@ -161,7 +157,6 @@ class _Asked:
             self._kept[value] = clients
 
     def check(self) -> None:
-        """Verify the index and its cache; slow."""
         self._read()
         pairs = sum(len(opinion.exceptions) for opinion in self.opinions.values())
         named = [its if isinstance(its, set) else {its} for its in self._naming.values()]
@@ -172,10 +167,7 @@ class _Asked:
         assert sum(map(_kept_bytes, self._kept.values())) <= NAMING_BYTES * pairs
 
     def named(self, column: AttributeColumn, entries: Iterable[RuleClass]) -> "Named":
-        """Return the values that rules name and some agent has, as codes, by rule.
-
-        `entries`: the classes to look at.
-        """
+        """Return the values that rules of `entries` name and some agent has, as codes."""
         opinions = self.opinions
         naming = [each for each in entries if each in opinions and opinions[each].exceptions]
         values = [value for each in naming for value in opinions[each].exceptions]
@@ -222,7 +214,6 @@ def _kept_bytes(clients: int) -> int:
 
 
 def union(classes: Iterable[RuleClass]) -> int:
-    """Return the set of clients of several classes."""
     clients = 0
     for entry in classes:
         clients |= entry.clients
@@ -236,7 +227,6 @@ def to_words(rows: Sequence[int], words: int) -> BitWords:
 
 
 def clients_in(clients: int) -> list[int]:
-    """List the clients in a set, ascending."""
     text = clients.to_bytes(-(-clients.bit_length() // 8), "little")
     return np.flatnonzero(np.unpackbits(np.frombuffer(text, np.uint8), bitorder="little")).tolist()
 
@@ -269,7 +259,7 @@ class RuleIndex:
         """Set the rules of clients; None: the client has left."""
         gone: dict[RuleClass, int] = {}
         came: dict[RuleClass, int] = {}
-        # All roles of a framework share its labels, so hash and compare its clauses only once.
+        # All roles of a framework share its labels, so compare its clauses only once.
         met: dict[tuple[object, ...], RuleClass] = {}
         for client, rule in rules.items():
             before, after = self._of_client.get(client), None
@@ -284,7 +274,6 @@ class RuleIndex:
                 continue
             came[after] = came.get(after, 0) | 1 << client
             self._of_client[client] = after
-        # Remove before adding: a client may leave one class and join another.
         changed = 0
         for entry, clients in gone.items():
             self._change(entry, clients, 0)
@@ -292,7 +281,7 @@ class RuleIndex:
         for entry, clients in came.items():
             self._change(entry, 0, clients)
             changed |= clients
-        # Delete rules that have no clients now: all left, or none joined.
+        # All clients of a rule may have left, or none joined.
         for entry in [*gone, *met.values()]:
             if not entry.clients and self._classes.get(entry.rule.rule) is entry:
                 self._remove(entry)
@@ -340,18 +329,15 @@ class RuleIndex:
         return (rule.must.keys() & known) | (rule.may.keys() & known)
 
     def class_of(self, client: int) -> RuleClass | None:
-        """Return the class of a client."""
         return self._of_client.get(client)
 
     def may_bar(self, entry: RuleClass) -> bool:
-        """Whether a rule can bar any agent."""
         incapable = self.columns.incapable_of(entry.rule.rule) is not None
         return incapable or entry.lost or bool(self._names_of(entry))
 
     # Agents.
 
     def put(self, agents: Ints, traits: Sequence[AgentTraits | None]) -> None:
-        """Set the traits of some agents (n,); None: the agent has left."""
         columns, asking = self.columns, self._asking
         rows, names = agents.tolist(), set[str]()
         if asking:
@@ -368,7 +354,6 @@ class RuleIndex:
                 self._begin(name)
 
     def _begin(self, name: str) -> None:
-        """Add an attribute that no agent had before."""
         asked = self._asked[name] = _Asked()
         for entry in self._classes.values():
             must = entry.rule.must.get(name)
@@ -382,7 +367,6 @@ class RuleIndex:
                 self._lost &= ~entry.clients
 
     def _end(self, name: str) -> None:
-        """Remove an attribute that no agent has any more."""
         asked = self._asked.pop(name, None)
         if asked is None:
             return
@@ -394,7 +378,6 @@ class RuleIndex:
     # Pairs.
 
     def barred(self, agent: AgentTraits) -> int:
-        """Return the clients barred from an agent."""
         clients = self._lost
         for (name, bars, _), incapable in zip(_FLAGS, self._incapable, strict=True):
             if getattr(agent, name) is bars:
@@ -415,8 +398,7 @@ class RuleIndex:
 
         `rows` (n,): the agents; None: all.
         `words`: the range of words of the clients to compute, each with `BITS` clients.
-        `entries`: the classes of interest; the result is undefined for clients of other classes.
-            None: all classes.
+        `entries`: the classes of interest; None: all. The result is undefined for other clients.
         `named`: a cache by attribute, to be shared by calls that differ only in `words`.
         """
         columns, shift, mask = self.columns, BITS * words.start, (1 << BITS * len(words)) - 1
@@ -446,7 +428,6 @@ class RuleIndex:
                     table = to_words(clients, len(words))
                     bad |= table[which[_at(column.of, rows)]]
                 continue
-            # Few agents have the attribute, so evaluate each one on its own.
             if place is None:
                 place = _places(rows, len(columns.there))
             its = [agent for agent in having if place[agent] >= 0]
@@ -460,7 +441,6 @@ class RuleIndex:
         return bad
 
     def check(self) -> None:
-        """Verify the sets of each class; slow."""
         classes = self._classes
         for client, entry in self._of_client.items():
             assert entry.clients >> client & 1
@@ -481,7 +461,7 @@ def _at(array: np.ndarray, rows: Ints | None) -> np.ndarray:
 
 
 def _places(rows: Ints | None, count: int) -> Ints:
-    """Return the index of each of `count` agents in `rows` (n,); -1: not in it."""
+    """Return the index of each of `count` agents in `rows` (n,); -1: absent."""
     if rows is None:
         return np.arange(count)
     place = np.full(count, -1)
@@ -490,6 +470,6 @@ def _places(rows: Ints | None, count: int) -> Ints:
 
 
 def _words(rule: Rule) -> tuple[object, ...]:
-    """Return a key that is equal for rules made from the same clauses, valid while these exist."""
+    """Return a key, equal for rules made from the same clauses, and valid while these exist."""
     flags = rule.gpus, rule.any_region, rule.many_roles, rule.nested_role
     return *flags, *map(id, rule.clauses)

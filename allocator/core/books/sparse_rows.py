@@ -21,7 +21,6 @@ class SparseRows(NamedTuple):
     amount: Ints
 
     def take(self, rows: Ints) -> "SparseRows":
-        """Return some of the rows, in the order of `rows`."""
         count = np.diff(self.start)[rows]
         start = np.zeros(len(rows) + 1, np.int64)
         np.cumsum(count, out=start[1:])
@@ -30,7 +29,6 @@ class SparseRows(NamedTuple):
         return SparseRows(start, self.kind[at], self.amount[at])
 
     def cut(self, first: int, end: int) -> "SparseRows":
-        """Return the rows from `first` to before `end`."""
         begin, stop = self.start[first], self.start[end]
         start = self.start[first : end + 1] - begin
         return SparseRows(start, self.kind[begin:stop], self.amount[begin:stop])
@@ -43,7 +41,6 @@ class SparseRows(NamedTuple):
 
 
 def joined(tables: list[SparseRows]) -> SparseRows:
-    """Concatenate rows."""
     if len(tables) == 1:
         return tables[0]
     # Shift the starts of each piece by the number of parts in the pieces before it.
@@ -57,13 +54,13 @@ def joined(tables: list[SparseRows]) -> SparseRows:
 
 
 def rows_of(snapshot: Snapshot, grants: Grants) -> SparseRows:
-    """Return grants as rows by kind; several parts of one kind in a grant are added up."""
+    """Return grants as rows by kind; adds up several parts of one kind in a grant."""
     specials = snapshot.specials
     if not len(grants.special):  # the usual case
         plain = snapshot.filters.plain_kind
         order = np.argsort(plain, kind="stable")
         return SparseRows(*_plain_rows(*map(loop_view, (grants.amount, plain, order))))
-    # Plain amounts: one part for each non-zero cell. Special amounts are parts already.
+    # Each non-zero cell is a part. Special amounts are parts already.
     row, column = np.nonzero(grants.amount)
     kind = snapshot.filters.plain_kind[column]
     amount = grants.amount[row, column]
@@ -118,7 +115,6 @@ def groups_of(rows: SparseRows) -> tuple[Ints, Ints]:
     at = np.arange(len(rows.kind)) - np.repeat(rows.start[:-1] - rows.start[leader], count)
     if (count != count[leader]).any() or (rows.kind != rows.kind[at]).any():
         leader = _leaders(rows)  # two sets of kinds have the same hash
-    # Sort by group, in the order of first rows.
     order = np.argsort(leader, kind="stable")
     led = leader[order]
     end = np.flatnonzero(np.append(led[1:] != led[:-1], True)) + 1 if len(led) else order

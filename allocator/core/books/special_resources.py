@@ -39,8 +39,7 @@ class Reach:
 def reach_of(state: State) -> Reach:
     """Determine which clients may get each special kind.
 
-    Every client may get a kind of the rest, because only the module knows which reservations its
-    parts have.
+    Every client may get a kind of the rest: only the module knows the reservations of its parts.
     """
     plain = frozenset(state.space.plain_kind.tolist())
     chosen = [
@@ -48,13 +47,11 @@ def reach_of(state: State) -> Reach:
         for handle, kind in enumerate(state.space.kinds)
         if kind is not None and handle not in plain
     ]
-    # Order by tier, then the innermost reservation first, divisible before indivisible, then by
-    # handle.
+    # By tier, then the innermost reservation first, divisible before indivisible, then by handle.
     chosen.sort(key=lambda each: (_tier(each[1]), -_depth(each[1]), each[1].whole, each[0]))
     kinds = [kind for _, kind in chosen]
     words = state.eligibility.excluded.shape[1]
     reach = np.zeros((len(kinds), words), np.uint64)
-    # Compute the clients only once for kinds that the same clients may have.
     takers: dict[tuple[str, int], BitWords] = {}
     for row, kind in enumerate(kinds):
         key = (kind.reserved_role, _needs(kind))
@@ -72,7 +69,6 @@ def reach_of(state: State) -> Reach:
 
 
 def specials_of(reach: Reach, free: Ints) -> Specials:
-    """List the free amounts (A, K) of the special kinds, agent by agent."""
     start, row, amount = _list(loop_view(free), loop_view(reach.kind))
     return Specials(
         start=start,
@@ -110,8 +106,7 @@ def _list(free: Ints, kind: Ints) -> tuple[Ints, Ints, Ints]:
 def without_refusers(specials: Specials, handle: Ints, refusals: RestKindFilters) -> Specials:
     """Bar clients from an agent's rest if they recently got nothing of it.
 
-    Such an agent's rest gets another row in `Specials`, whose reach excludes these clients. Other
-    agents keep the shared row.
+    Such an agent's rest gets another row in `Specials`, whose reach excludes these clients.
 
     `handle` (A,): handles of the agents in `specials`.
     """
@@ -125,7 +120,6 @@ def without_refusers(specials: Specials, handle: Ints, refusals: RestKindFilters
             usual = int(row[entry])
             kept = refusals.clients(agent, int(specials.kind[usual]), int(specials.free[entry]))
             if kept:
-                # Copy the shared row, without these clients in its reach.
                 row[entry] = len(specials.kind) + len(rows)
                 rows.append(usual)
                 outside = np.zeros(64 * words, np.bool_)
@@ -172,12 +166,11 @@ def _depth(kind: Kind) -> int:
 
 
 def _needs(kind: Kind) -> int:
-    """Return the capabilities that a framework needs for a kind, as bits."""
     return REVOCABLE * kind.revocable + SHARED * kind.shared + REFINED * (kind.depth > 1)
 
 
 def _takers(state: State, reserved_role: str, needs: int) -> Bools:
-    """Return which clients (C,) are in the role or below it, and have these capabilities."""
+    """Return which clients (C,) are in the role or below it, and have the capabilities."""
     clients = state.clients
     takers: Bools = (clients.takes & needs) == needs
     if reserved_role:

@@ -42,15 +42,13 @@ class SessionLimits:
 class State:
     """The complete state of the allocator.
 
-    Only events and cycles change it. Events do so through `allocator.core.apply`. A cycle, in
-    `Allocator.allocate` and `cycle.commit`, changes the clock, expired filters, the holdings of its
-    decisions, which clients were served or wait, collections of gangs, and the number of learnt
-    durations.
+    Events change it through `allocator.core.apply`. A cycle, in `Allocator.allocate` and
+    `cycle.commit`, changes the clock, expired filters, the holdings of its decisions, which clients
+    were served or wait, collections of gangs, and the number of learnt durations.
 
     `now_ms`: the host's clock, as last reported.
     `paused_ms`: when the master last paused or resumed decisions.
     `memory`: what was learnt about frameworks, also in earlier sessions.
-    `plan`: the plan in force, if the policy plans.
     `asked`: requests to leave agents, by (framework, agent) handles.
     `beyond`: the largest handle above the limit that was seen, for agents, frameworks and roles;
         0: none.
@@ -142,7 +140,6 @@ class State:
         return free
 
     def total_by_kind(self) -> Ints:
-        """Return the cluster's capacity by kind, (K,)."""
         kinds = self.agents.capacity.shape[1]
         if self._total_version != self.agents.version or len(self._total) != kinds:
             self._total = self.agents.capacity.sum(axis=0)
@@ -157,7 +154,6 @@ class State:
         return found
 
     def total_by_column(self) -> Ints:
-        """Return the cluster's capacity by name, (R,)."""
         return self.space.by_column(self.total_by_kind()[None])[0]
 
     def held_by_column(self) -> Ints:
@@ -178,7 +174,6 @@ class State:
         return self.space.by_column(self.ledger.books.client_offered)
 
     def set_capacity(self, agent: int | Ints, capacity: Ints) -> None:
-        """Replace the capacity of an agent, (K,), or of several, (N, K)."""
         self.agents.set_capacity(agent, capacity)
         self.ledger.books.touched[agent] = True
 
@@ -190,26 +185,23 @@ class State:
         return live & ~self.over_budget(hard=True) if self.memory.budgets.over else live
 
     def paused_roles(self) -> Bools:
-        """Return which roles operators paused, themselves or an ancestor, (n,) by handle."""
+        """Return which roles operators paused, directly or by an ancestor, (n,) by handle."""
         if not self.settings.pauses:
             return np.zeros(len(self.roles.path), np.bool_)
         return self.roles.inherit(dict.fromkeys(self.settings.pauses, 1), 0) > 0
 
     def over_budget(self, *, hard: bool) -> Bools:
-        """Which clients' roles are over a budget that is hard, or over one that is not, (C,)."""
+        """Return which clients' roles are over a budget: a hard one, or one that is not, (C,)."""
         over = {path: 1 for path, is_hard in self.memory.budgets.over.items() if is_hard == hard}
         found: Bools = self.roles.inherit(over, 0)[self.clients.role] > 0
         return found
 
     def check(self) -> None:
-        """Verify every invariant; slow: for tests, and when a defect is suspected.
-
-        Raises AssertionError.
-        """
+        """Verify every invariant; slow. Raises AssertionError."""
         self.ledger.check(self.now_ms)
         self.filters.check()
         self.eligibility.check()
-        # Held plus free equals the capacity, unless more is held than there is.
+        # Held plus free equals the capacity, unless more is held than the capacity.
         held, capacity = self.ledger.books.agent_held, self.agents.capacity
         over = held > capacity
         kept = np.where(over, held, held + self.free) == np.where(over, held, capacity)

@@ -46,7 +46,7 @@ class AgentTable(Table):
     changed_ms: Ints = column()
     """When it was added, or last activated or deactivated."""
 
-    # A restored table has not been shown to a snapshot yet.
+    # A restored table has no snapshot that shares its capacity.
     DERIVED: ClassVar[tuple[str, ...]] = ("_shown",)
 
     def __init__(self) -> None:
@@ -69,7 +69,6 @@ class AgentTable(Table):
         return 0 < agent < len(self.bound) and bool(self.bound[agent])
 
     def bind(self, agent: Ints, info: Sequence[AgentInfo], *, active: Bools) -> None:
-        """Add agents (N,); they have no capacity yet."""
         for row, its_info in zip(agent.tolist(), info, strict=True):
             self.set_info(row, its_info)
         self.bound[agent] = True
@@ -78,7 +77,6 @@ class AgentTable(Table):
         self.unavailable_for_ms[agent] = 0
 
     def set_info(self, agent: int, info: AgentInfo) -> None:
-        """Replace an agent's information."""
         self.info[agent] = info
         self.aside.pop(agent, None)
         if info.set_aside:
@@ -87,11 +85,11 @@ class AgentTable(Table):
     def note_too_large(self, agent: int) -> None:
         """Record that an agent has more of a resource than can be counted."""
         most = format_amount(CAPACITY_MAX)
-        row = SetAside("resources", TOO_MANY, f"has more of one than is counted; {most} of it are")
+        row = SetAside("resources", TOO_MANY, f"an amount exceeds the maximum and counts as {most}")
         self.aside[agent] = bounded([row, *self.aside.get(agent, ())])
 
     def set_capacity(self, agent: int | Ints, capacity: Ints) -> None:
-        """Replace an agent's capacity (K,), or that of several, (N, K)."""
+        """Replace the capacity of an agent, (K,), or of several, (N, K)."""
         self._keep_shown()
         self.capacity[agent] = 0
         self.capacity[agent, : capacity.shape[-1]] = capacity
@@ -120,8 +118,8 @@ class AgentTable(Table):
 class FrameworkTable(Table):
     """Frameworks by handle; row 0 is unused.
 
-    `request`: what a framework asked for in its last REQUEST call, by framework.
-    `words`: the needs stated in a framework's information, by framework.
+    `request`: the content of a framework's last REQUEST call.
+    `words`: the needs stated in a framework's information.
     `unserved`: roles in which a framework is not served, because a limit is reached.
     `aside`: ignored input of frameworks; contains only frameworks with such input.
     `request_aside`: the part of `aside` that is due to REQUEST calls.
@@ -149,7 +147,6 @@ class FrameworkTable(Table):
         self.request_aside: dict[int, Aside] = {}
 
     def forget(self, framework: int) -> None:
-        """Clear the row, but keep the framework's clients."""
         self.info[framework] = None
         self.bound[framework] = False
         self.active[framework] = False
@@ -163,7 +160,6 @@ class FrameworkTable(Table):
             of_framework.pop(framework, None)
 
     def is_bound(self, framework: int) -> bool:
-        """Whether the handle names a framework that was added."""
         return 0 < framework < len(self.bound) and bool(self.bound[framework])
 
     def __len__(self) -> int:
@@ -171,19 +167,17 @@ class FrameworkTable(Table):
 
 
 class ClientTable(Table):
-    """Clients: one framework in one role each; row 0 is unused.
+    """Clients: one framework in one role each; row 0 is unused. Dictionaries are by client.
 
-    `minimum`: alternatives, each amounts by name: an offer must reach one of them. Contains only
-        clients with their own minimum. An empty tuple: any non-empty offer is enough.
-    `unfit`: names that a client's demand or minimum contains and no agent has; contains only such
-        clients.
-    `gangs`: number of tasks that must start together; contains only clients with a gang.
+    `minimum`: alternatives, each amounts by name: an offer must reach one of them. An empty tuple:
+        any non-empty offer is enough. Absent: the client has no minimum of its own.
+    `unfit`: names that a client's demand or minimum contains and no agent has.
+    `gangs`: number of tasks that must start together.
     `unlike`: the tasks of gangs whose tasks differ, or are for certain agents.
     `collecting`: what each collecting gang keeps; the earliest collection comes first. An entry is
         in force only while its client has `waited`.
     `gang_offers`: how clients reacted to gangs that they were offered.
-    `too_large`: clients whose gang, when its turn came, would not have fitted even if nothing were
-        held.
+    `too_large`: clients whose gang, at its turn, would not have fitted even into empty agents.
     `rests`: by principal, the time until which its gangs may not begin to collect, in ms of the
         master's clock.
     `looked_ms`: when `lasts_ms` was looked up, see `before_drains`; 0: never.
@@ -279,7 +273,6 @@ class ClientTable(Table):
         return np.array([row.get(each, 0) for each in pairs], np.int64)
 
     def open(self, framework: int, role: int) -> int:
-        """Take a row for a new client."""
         row = self._free.take()
         self.reserve(row + 1)
         self._row[framework, role] = row
@@ -300,7 +293,6 @@ class ClientTable(Table):
         self.version += 1
 
     def forget_gang(self, row: int) -> None:
-        """Remove all data about a client's gang."""
         for of_gang in (self.gangs, self.unlike, self.collecting, self.gang_offers):
             of_gang.pop(row, None)
         self.too_large.discard(row)

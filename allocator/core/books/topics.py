@@ -9,7 +9,7 @@ from allocator.core.snapshot import Ints
 
 
 def topic_of(state: State, client: int) -> Topic | None:
-    """Return the topic of a client, from its role and name; None if its framework is unknown."""
+    """Return the topic of a client; None if its framework is unknown."""
     info = state.frameworks.info[int(state.clients.framework[client])]
     role = state.roles.path[int(state.clients.role[client])]
     return None if info is None else name_topic(role, info)
@@ -25,10 +25,10 @@ def ends_within(state: State, client: int) -> int | None:
 
 
 def learnt(state: State, clients: Ints) -> tuple[Ints, Ints]:
-    """What is learnt of how long tasks of clients (n,) last.
+    """Return the learnt durations of tasks of clients (n,).
 
-    Returns (C,): of each client the row of its topic, -1 if it is not known; (T, BUCKETS): how many
-    ended, by how long they had run.
+    Returns (C,): the row of each client's topic, -1: unknown; (T, BUCKETS): the number of ended
+    tasks of each topic, by duration.
     """
     row = np.full(len(state.clients.framework), -1)
     found, number, memory = list[Ints](), dict[Topic, int](), state.memory

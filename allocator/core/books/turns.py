@@ -12,7 +12,7 @@ taking all of these agents, only its longest-waiting role counts as above; its s
 served one turn later, its third two turns later, and so on.
 
 A role takes the place of its longest-waiting framework, but not one before the role's own last turn
-allows: a framework that takes nothing does not keep its role in front for others.
+allows: a framework that takes nothing must not keep its role in front for other frameworks.
 """
 
 from typing import NamedTuple
@@ -48,12 +48,10 @@ class Turns(NamedTuple):
 
 
 def last_turn(state: State) -> int:
-    """Return the number of the latest turn."""
     return int(state.roles.served[ROOT])
 
 
 def turns_of(state: State) -> Turns:
-    """Copy the turns from the tables."""
     clients, roles = state.clients, state.roles
     of_framework = state.frameworks.served[clients.framework]
     belongs_to, in_role = clients.framework, clients.role
@@ -61,7 +59,7 @@ def turns_of(state: State) -> Turns:
 
 
 def behind(belongs_to: Ints, top: Ints, own: Ints, role: Ints) -> Ints:
-    """Count how many turns later each leaf counts as served, because of its framework's others.
+    """Return how many turns later each leaf (L,) counts as served, due to its framework's others.
 
     The count is 0 for the longest-waiting leaf of a framework, 1 for the next, and so on. It is at
     most the number of frameworks, since that many turns serve all of them.
@@ -70,7 +68,6 @@ def behind(belongs_to: Ints, top: Ints, own: Ints, role: Ints) -> Ints:
     `top`, `own` (L,): the last turn of the root's child above the leaf, and of the leaf itself. The
         longest wait is that with the lowest `top`, then the lowest `own`.
     `role` (L,): breaks remaining ties: lower numbers first.
-    Returns (L,).
     """
     leaves = np.bincount(belongs_to)
     if leaves.max(initial=0) <= 1:
@@ -114,7 +111,7 @@ def _line_up(
         if node < leaves:
             oldest[node] = turn[node]
         oldest[parent[node]] = min(oldest[parent[node]], oldest[node])
-    # Earlier turns give smaller numbers; the leaf's own turn breaks ties of frameworks.
+    # Earlier turns give smaller numbers; the leaf's own turn breaks ties between frameworks.
     for node in range(nodes - 1):
         first = min(max(last - max(oldest[node], own[node]), 0), _OLDEST)
         then = min(max(last - own[node], 0), _OLDEST)

@@ -11,7 +11,7 @@ AGENTS = ""
 
 
 def count_until(state: State, now_ms: int) -> None:
-    """Update the averages to `now_ms`, with the current holdings; call this before these change."""
+    """Update the averages to `now_ms`, with the current holdings; call this before they change."""
     memory, clients = state.memory.usage, state.clients
     if memory.half_life_ms != state.settings.half_life_ms:
         memory.set_half_life(state.settings.half_life_ms)
@@ -37,7 +37,7 @@ def count_until(state: State, now_ms: int) -> None:
 def averages(state: State, inherited: Floats) -> tuple[Floats, Floats]:
     """Return the average holdings of each client (C, R), in thousandths, and number of agents (C,).
 
-    `inherited`: the result of `inherited`.
+    `inherited`: returned by the function of the same name.
     """
     memory, clients = state.memory.usage, state.clients
     used = clients.used[:, : len(state.space.names)]
@@ -71,7 +71,6 @@ def inherited(state: State) -> Floats:
 
 
 def used(state: State) -> Ints:
-    """Return the amounts of `averages`, rounded down."""
     return np.floor(averages(state, inherited(state))[0]).astype(np.int64)
 
 
@@ -80,8 +79,7 @@ def counted(state: State, held: Ints, inherited: Floats) -> tuple[Ints, Floats]:
 
     It is (1 - k) x held now + k x average, where k is the setting `usage_weight`.
 
-    `held` (C, R): amounts held now, in thousandths.
-    `inherited`: the result of `inherited`.
+    `inherited`: returned by the function of the same name.
     """
     k = state.settings.usage_weight
     amounts, agents = averages(state, inherited)
@@ -90,7 +88,6 @@ def counted(state: State, held: Ints, inherited: Floats) -> tuple[Ints, Floats]:
 
 
 def come(state: State, client: int) -> None:
-    """Restore the average of a client that subscribes again."""
     path, framework_id = _names(state, client)
     if (path, framework_id) not in state.memory.usage.absent:
         return
@@ -140,7 +137,7 @@ def _leave(state: State, client: int, memory: UsageMemory, factor: float) -> Non
 
 
 def _names(state: State, client: int) -> tuple[str, str]:
-    """Return the role's path and the framework's id, which is empty if unknown."""
+    """Return a client's role path and its framework's id, which is empty if unknown."""
     info = state.frameworks.info[int(state.clients.framework[client])]
     path = state.roles.path[int(state.clients.role[client])]
     return path, "" if info is None else info.framework_id

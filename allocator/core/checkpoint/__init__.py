@@ -2,13 +2,12 @@
 
 A *checkpoint* is made in two steps. `Detached` copies all that may change; the core waits only for
 this step. `to_columns` then converts the copy: one column has the values of one field of many
-objects, so that fifty thousand agents cost only a few loops over lists, and arrays are kept as they
-are. `restore` recreates the objects. It accepts only classes of the core, and calls none of their
-code.
+objects, so that fifty thousand agents cost only a few loops over lists. `restore` recreates the
+objects. It accepts only classes of the core, and calls none of their code.
 
 The attributes of objects are found at run time, so a new array of a table needs no change here. A
 value of an unsupported type raises a `CheckpointError`. A class lists in `DERIVED` the attributes
-that are computed from others: they are not saved, and ignored in older checkpoints. `LATER` lists
+that are computed from others, which are not saved, and ignored in older checkpoints. `LATER` lists
 arrays that older checkpoints lack; these are filled with zeros.
 """
 

@@ -22,12 +22,11 @@ def is_ours(kind: type) -> bool:
     module = kind.__module__
     if module != _PACKAGE and not module.startswith(f"{_PACKAGE}."):
         return False
-    # A checkpoint stores the name of the class, so this name must lead to the class.
+    # A checkpoint stores only the name of the class.
     return getattr(sys.modules[module], kind.__qualname__, None) is kind
 
 
 def is_named_tuple(kind: type) -> bool:
-    """Whether the objects of a class are named tuples."""
     return issubclass(kind, tuple) and hasattr(kind, "_fields")
 
 
@@ -53,7 +52,9 @@ def names_of(value: object) -> tuple[str, ...]:
     """Return the attributes of an object that are saved."""
     kind: Any = type(value)
     if not is_ours(kind) or not (declared(kind) or hasattr(value, "__dict__")):
-        raise CheckpointError(f"{kind.__module__}.{kind.__qualname__} is nothing that can be kept")
+        raise CheckpointError(
+            f"{kind.__module__}.{kind.__qualname__} cannot be saved in a checkpoint"
+        )
     own = declared(kind)
     if own is not None:
         return own
@@ -62,7 +63,7 @@ def names_of(value: object) -> tuple[str, ...]:
 
 @cache
 def never_changes(kind: Any) -> bool:  # noqa: ANN401 - a type, or a part of a type hint
-    """Whether values of a type are immutable, by its declaration, so that copies can share them."""
+    """Whether values of a type are immutable by its declaration, so that copies can share them."""
     if kind in _ATOMS or kind is Ellipsis:
         return True
     # A frozen object is immutable only if all of its fields are.

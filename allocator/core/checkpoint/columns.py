@@ -18,7 +18,6 @@ class Column:
     """A sequence of values of one type.
 
     `kind`: their type, see `to_columns`.
-    `count`: the number of values.
     `texts`: distinct texts; for objects: the class, then its fields.
     `arrays`: numbers, lengths, or the index of each value's text or part; for arrays: the values.
     `parts`: columns of the values that these values contain.

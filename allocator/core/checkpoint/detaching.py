@@ -18,10 +18,7 @@ class Detached:
     """An immutable copy of a value; pickling it produces `DetachedColumns`."""
 
     def __init__(self, value: object, *, still: bool = False) -> None:
-        """Copy a value deeply.
-
-        `still`: True: the value never changes again, so it is used without copying.
-        """
+        """Copy a value deeply; `still`: it never changes again, so it is used without copying."""
         self.value: Any = value if still else self._copy(value)
 
     def columns(self) -> Column:
@@ -33,7 +30,6 @@ class Detached:
 
     def _copy(self, value: Any) -> Any:  # noqa: ANN401
         kind: Any = type(value)
-        # Containers are copied recursively; immutable values are shared with the original.
         if kind is np.ndarray:
             return _copy_of(value)
         if kind is list or kind is tuple:
@@ -48,7 +44,7 @@ class Detached:
         return assemble(kind, names, [self._copy(getattr(value, name)) for name in names])
 
     def _each(self, values: Iterable[Any]) -> Iterable[Any]:
-        """Copy values; skip this if all of them have immutable types."""
+        """Copy values, unless all of them have immutable types."""
         values = list(values)
         if all(map(never_changes, set(map(type, values)))):
             return values
@@ -59,11 +55,9 @@ class DetachedColumns:
     """A copy that is already converted to columns."""
 
     def __init__(self, column: Column) -> None:
-        """Use columns, which must not change afterwards."""
         self._column = column
 
     def columns(self) -> Column:
-        """Return a copy of the columns, see `Detached.columns`."""
         column: Column = Detached(self._column).value
         return column
 
@@ -73,7 +67,7 @@ Copied: TypeAlias = Detached | DetachedColumns
 
 
 def nbytes_of(value: Any) -> int:  # noqa: ANN401
-    """Return the total size in bytes of the arrays in a value, which is about that of a copy."""
+    """Return the total size in bytes of the arrays in a value."""
     kind: Any = type(value)
     if kind is np.ndarray:
         return int(value.nbytes)
@@ -96,8 +90,7 @@ def _nbytes_of_all(values: Iterable[Any]) -> int:
 def _copy_of(array: Array) -> Array:
     """Copy an array without writing long runs of zeros.
 
-    Memory pages that are never written take no memory, and most bits of relations between clients
-    and agents are 0.
+    Most bits of relations between clients and agents are 0, and unwritten pages take no memory.
     """
     if array.nbytes < 2 * _STRETCH or not array.flags.c_contiguous:
         return array.copy()

@@ -14,10 +14,7 @@ _TYPES_MAX = 256
 
 
 def to_columns(value: object) -> Column:
-    """Convert a value and all that it contains to columns.
-
-    Raises CheckpointError if it contains a type that is not supported.
-    """
+    """Convert a value and its contents to columns. Raises CheckpointError for unknown types."""
     return _column([value])
 
 

@@ -1,7 +1,7 @@
 """Copies the core's state with pseudonyms in place of names.
 
-Names of frameworks, roles, agents, hosts and users, and names and values of attributes, become
-pseudonyms. A name has the same pseudonym everywhere; each part of a role's path is renamed
+Names of frameworks, roles, agents, hosts and users, and names and values of attributes, are
+replaced, the same name everywhere by the same pseudonym; each part of a role's path is renamed
 separately. Amounts, times and handles stay, so decisions are the same. Every text that is not a
 known word of Mesos or of this package is renamed, so a new field cannot leak a name.
 """
@@ -26,7 +26,7 @@ from allocator.core.policy import PolicySpec
 from allocator.core.resources import format_quantities
 
 _WORDS = frozenset({"", "*", "hostname", "region", "zone", "name", "principal", "user"})
-"""Texts with a meaning of their own, which are kept: any role or pattern, and common attributes."""
+"""Texts that are kept: any role or pattern, and common attributes."""
 
 _OURS: Mapping[type, frozenset[str]] = {
     AgentInfo: frozenset({"capabilities"}),
@@ -34,17 +34,14 @@ _OURS: Mapping[type, frozenset[str]] = {
     SetAside: frozenset({"reason"}),
     ClientTable: frozenset({"demand_source"}),
 }
-"""Attributes whose texts are words of Mesos or of this package, and are kept."""
+"""Attributes whose texts are words of Mesos or of this package, which are kept."""
 
 
 class Renamer:
     """Assigns pseudonyms, and remembers them."""
 
     def __init__(self, words: Iterable[str] = ()) -> None:
-        """Start without pseudonyms.
-
-        `words`: texts to keep, such as names of resources.
-        """
+        """Start without pseudonyms; `words`: texts to keep, such as names of resources."""
         self.pseudonyms: dict[str, str] = {}
         self._words = _WORDS.union(words)
         self._special: dict[type, Callable[[Any], object]] = {
@@ -55,7 +52,6 @@ class Renamer:
 
     @classmethod
     def of(cls, state: State) -> "Renamer":
-        """Make a renamer that keeps the names of resources in a state."""
         names = {*state.space.names, *(kind.name for kind in state.space.kinds if kind)}
         names.update(*state.settings.limits.values())
         return cls(names)
@@ -96,7 +92,7 @@ class Renamer:
         )
 
     def _policy(self, spec: PolicySpec) -> PolicySpec:
-        """Keep the names of policies, which must be found; rename roles."""
+        """Rename roles; keep the names of policies, which the registry must know."""
         subtrees = {self.text(role): below for role, below in spec.subtrees.items()}
         return PolicySpec(
             spec.name, spec.selection, spec.mode, spec.flat, dict(spec.parameters), subtrees

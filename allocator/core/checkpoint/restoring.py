@@ -40,7 +40,6 @@ def restore(column: Column, like: _Value) -> _Value:
         it.
     Raises CheckpointError if the columns are damaged, or of another version.
     """
-    # Find one example of each class in the fresh value.
     examples: dict[type, object] = {}
     _collect(like, examples)
     try:
@@ -48,22 +47,20 @@ def restore(column: Column, like: _Value) -> _Value:
     except CheckpointError:
         raise
     except _MISFITS as error:
-        raise CheckpointError(f"the checkpoint does not fit together: {error}") from None
+        raise CheckpointError(f"the checkpoint is inconsistent: {error}") from None
     _check_shape(value, like)
     return value
 
 
 def _check_shape(value: Any, like: Any) -> None:  # noqa: ANN401
-    """Raise a `CheckpointError` if a value has another type or structure than a fresh one."""
     if type(value) is not type(like) or (type(like) is tuple and len(value) != len(like)):
-        raise CheckpointError(f"a {type(value).__name__} stands where {type(like).__name__} should")
+        raise CheckpointError(f"expected {type(like).__name__}, found {type(value).__name__}")
     if type(like) is tuple:
         for one, other in zip(value, like, strict=True):
             _check_shape(one, other)
 
 
 def _collect(value: Any, examples: dict[type, object]) -> None:  # noqa: ANN401
-    """Find an example of each class among the attributes of a value, recursively."""
     kind: Any = type(value)
     if kind is tuple:
         for each in value:
@@ -83,10 +80,12 @@ class _Reader:
     def read(self, column: Column) -> list[Any]:
         reader = getattr(self, f"_read_{column.kind}", None)
         if reader is None:
-            raise CheckpointError(f"there is no kind {column.kind!r}; it is of another version")
+            raise CheckpointError(
+                f"unknown kind of column {column.kind!r}; is it of another version?"
+            )
         values: list[Any] = reader(column)
         if len(values) != column.count:
-            raise CheckpointError(f"{len(values)} values stand where {column.count} should")
+            raise CheckpointError(f"expected {column.count} values, found {len(values)}")
         return values
 
     def _read_none(self, column: Column) -> list[Any]:
@@ -145,7 +144,7 @@ class _Reader:
         for name, part in zip(names, parts, strict=True):
             if example is not None and not is_dataclass(kind):
                 _check_like(getattr(example, name), part, f"{kind.__qualname__}.{name}")
-        # Make an object of each row of attributes; copy derived attributes from the fresh object.
+        # Derived attributes come from the fresh object.
         rows = zip(*parts, strict=True) if parts else iter([()] * column.count)
         made = [assemble(kind, names, row) for row in rows]
         for name in derived(kind):
@@ -161,18 +160,18 @@ class _Reader:
         module, _, name = title.partition(":")
         kind = getattr(sys.modules.get(module), name, None)
         if not isinstance(kind, type) or kind.__module__ != module or not is_ours(kind):
-            raise CheckpointError(f"there is no class {title!r}; it is of another version")
+            raise CheckpointError(f"unknown class {title!r}; is it of another version?")
         expected = declared(kind)
         if expected is None:
             if kind not in self._examples:
-                raise CheckpointError(f"{title!r} has no place in a checkpoint")
+                raise CheckpointError(f"a checkpoint must not contain {title!r}")
             expected = names_of(self._examples[kind])
         known = [name for name in expected if name in names or name not in later(kind)]
-        # Older checkpoints may contain attributes that are derived now.
+        # Older checkpoints may contain attributes that are now derived.
         found = [name for name in names if name in expected or name not in derived(kind)]
         if known != found:
             differing = ", ".join(sorted(set(expected) ^ set(found))) or "the order of its fields"
-            raise CheckpointError(f"{title!r} differs in {differing}; it is of another version")
+            raise CheckpointError(f"{title!r} differs in {differing}; is it of another version?")
         return kind
 
 
@@ -190,14 +189,14 @@ def _places(column: Column, size: int) -> list[int]:
     if array.dtype.kind not in "iu" or array.ndim != 1:
         raise CheckpointError(f"a column of {column.kind} holds {array.dtype}")
     if len(array) and not (array.min() >= 0 and array.max() < size):
-        raise CheckpointError(f"a column of {column.kind} names what it does not hold")
+        raise CheckpointError(f"a column of {column.kind} has an index out of range")
     return array.tolist()
 
 
 def _cut(items: list[Any], lengths: list[int]) -> list[list[Any]]:
     """Cut items into lists of the given lengths, whose sum must be the number of items."""
     if min(lengths, default=0) < 0 or sum(lengths) != len(items):
-        raise CheckpointError(f"{len(items)} items stand where {sum(lengths)} should")
+        raise CheckpointError(f"expected {sum(lengths)} items, found {len(items)}")
     end, cut = 0, []
     for length in lengths:
         cut.append(items[end : end + length])
@@ -206,7 +205,7 @@ def _cut(items: list[Any], lengths: list[int]) -> list[list[Any]]:
 
 
 def _check_like(example: object, values: list[Any], place: str) -> None:
-    """Raise a `CheckpointError` if the values of a field differ in type from an example."""
+    """Raise a `CheckpointError` if a field's values differ in type from an example."""
     if example is None:
         return
     for value in values:

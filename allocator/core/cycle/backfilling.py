@@ -27,17 +27,16 @@ from allocator.core.policy import Policy
 from allocator.core.snapshot import BitWords, Bools, Grants, Ints, Snapshot
 
 FORECASTS_MAX = 4
-"""Maximum number of gangs with guests in one cycle; the earliest collections are chosen."""
+"""Maximum number of gangs with guests in one cycle: those whose collections are the oldest."""
 
 REST_MS = 0.01
-"""Pause after making forecasts, in ms per holding of the cluster. A forecast with a million
-holdings takes half a second of processor time, so forecasts use at most a twentieth of the time."""
+"""Pause after making forecasts, in ms per holding of the cluster, so that forecasts use at most a
+twentieth of the time: with a million holdings, one takes half a second of processor time."""
 
 
 class Forecasts(NamedTuple):
-    """The expected starts of gangs, where known.
+    """The expected starts of gangs, where known, by client.
 
-    `of_client`: by the gang's client.
     `outlook`: the data behind the forecasts; None: no forecasts were made.
     """
 
@@ -77,10 +76,7 @@ def keep_forecasts(state: State, found: Forecasts) -> None:
 
 
 def with_guests(state: State, snapshot: Snapshot, found: Forecasts) -> Snapshot:
-    """Return the snapshot with the guests of each gang.
-
-    `found`: the forecasts of this cycle; a gang without a forecast has no guests.
-    """
+    """Return the snapshot with the guests of each gang that has a forecast."""
     gangs, outlook, collecting = snapshot.gangs, found.outlook, state.clients.collecting
     left_ms = {client: _left_ms(state, collecting[client]) for client in found.of_client}
     if outlook is None or gangs is None or max(left_ms.values(), default=0) < EDGES_MS[0]:
@@ -102,10 +98,7 @@ def _left_ms(state: State, its: Collecting) -> int:
 
 
 def with_backfill(policy: Policy, snapshot: Snapshot, grants: Grants, seed: int) -> Grants:
-    """Let the policy grant the resources that gangs keep to the gangs' guests, too.
-
-    `grants`: all other grants of the cycle.
-    """
+    """Let the policy also grant what gangs keep to their guests, after all other `grants`."""
     gangs = snapshot.gangs
     if gangs is None or gangs.guests is None:
         return grants
@@ -157,15 +150,14 @@ def note_lent(state: State, snapshot: Snapshot, grants: Grants) -> None:
 
 
 def _pairs(grants: Grants) -> Ints:
-    """Return a number for the pair (agent, client) of each grant, (G,)."""
     return (grants.agent << np.int64(32)) | grants.client
 
 
 def kept_lent(state: State, client: int, its: Collecting) -> dict[tuple[int, int], int]:
     """Return what a gang keeps on agents that it lent: tasks by agent (handle) and line.
 
-    After the gang's expected start there are none, even if guests still run: the gang chooses again
-    from all agents.
+    Nothing after the gang's expected start, even if guests still run: the gang chooses again from
+    all agents.
     """
     if state.now_ms > its.expected_ms:
         return {}

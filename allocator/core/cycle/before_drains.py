@@ -1,11 +1,10 @@
 """Before a drain begins, offers the agent only to clients whose tasks end in time.
 
 The calendar announces a drain (`SetDrain.from_ms`). In the last `Settings.drain_ahead_ms` before
-it, the agent is offered only to clients whose tasks almost certainly (p95) end before it begins.
-The durations are those that backfill uses. Clients of which too little is learnt count as ending
-too late, so the time is bounded. Other clients are barred as by a constraint, so policies, gangs
-and plans need nothing new. If the drain does not follow when it should, the agent is offered to no
-client.
+it, the agent is offered only to clients whose tasks almost certainly (p95 of learnt durations) end
+before it begins. Clients with unknown durations count as ending too late. Other clients are barred
+as by a constraint, so policies, gangs and plans need nothing new. If the drain does not follow when
+it should, no client is offered the agent.
 """
 
 import numpy as np
@@ -20,7 +19,7 @@ from allocator.core.demand.durations import EDGES_MS
 def look_ahead(state: State) -> None:
     """Look up how long clients' tasks run, if a drain begins soon; for full cycles.
 
-    Like a forecast of a gang's start, this examines all holdings, and pauses for `REST_MS`.
+    Examines all holdings, and pauses for `REST_MS` afterwards.
     """
     if not _begins_soon(state):
         return
@@ -41,7 +40,7 @@ def bar(state: State) -> None:
         return
     from_ms, clients = state.agents.drained_from_ms, state.clients
     agents = np.flatnonzero((from_ms > 0) & (from_ms <= _until_ms(state)))
-    # Durations are edges of buckets, so agents differ only by the number of edges that are left.
+    # Durations are edges of buckets, so agents differ only by the number of edges before the drain.
     left = np.searchsorted(EDGES_MS, from_ms[agents] - state.now_ms, side="right")
     lefts, group = np.unique(left, return_inverse=True)
     needed = np.searchsorted(EDGES_MS, clients.lasts_ms)
@@ -51,11 +50,11 @@ def bar(state: State) -> None:
 
 
 def _until_ms(state: State) -> int:
-    """Return until when a drain begins soon."""
+    """Return the time before which a drain must begin to count as soon."""
     return state.now_ms + state.settings.drain_ahead_ms
 
 
 def _begins_soon(state: State) -> bool:
-    """Whether a drain begins soon; without one, cycles must not look at all agents."""
+    """Whether a drain begins soon; if not, cycles need not look at all agents."""
     until_ms, ahead = _until_ms(state), state.settings.drain_ahead_ms > 0
     return ahead and any(0 < each <= until_ms for each in state.settings.drains.values())

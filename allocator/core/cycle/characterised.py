@@ -43,7 +43,7 @@ def makes_offers(demand: Ints, total: Ints, minimum: Ints, minimum_rows: Ints) -
     """Return which clients have a known demand of which several tasks can make an offer, (C,).
 
     A task of disk alone never makes an offer that must have cpus, for example; nor does a task of
-    which an offer would need more than `OPENING_MAX`. Such clients are offered all that is free. A
+    which an offer needs more than `OPENING_MAX`. Such clients are offered all that is free. A
     client whose task exceeds the cluster's total is included: it waits for that resource.
     """
     opens = opening_tasks(demand, minimum, minimum_rows) > 0

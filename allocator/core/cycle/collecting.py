@@ -1,14 +1,13 @@
 """Collecting: a gang that does not fit when its turn comes keeps what becomes free for itself.
 
-A gang waits like any client, even while no agent has room for one of its tasks, because it needs
-room on several agents. If it has waited for `patience_cycles`, and would fit if nothing were held,
-it collects, until it fits or `collect_ms` have passed; then it has to wait again. Gangs choose
-agents in the order in which they began to collect. No two gangs collect on the same agent, so they
-cannot block each other.
+A gang waits like any client, even while no agent has room for one of its tasks. If it has waited
+for `patience_cycles`, and would fit if nothing were held, it collects, until it fits or
+`collect_ms` have passed; then it has to wait again. Gangs choose agents in the order in which they
+began to collect. No two gangs collect on the same agent, so they cannot block each other.
 
-A gang may need more than its client's fair share. After its collection its principal therefore
-rests: none of its gangs begins to collect, for so long that on average the principal keeps no more
-than that share. Frameworks declare gangs themselves, and must not idle what others need.
+Frameworks declare gangs themselves, and must not idle what others need. A gang may need more than
+its client's fair share. After its collection its principal therefore rests: none of its gangs
+begins to collect, for so long that on average the principal keeps no more than that share.
 
 Each full cycle chooses again where a gang collects: first agents with room for whole tasks, then
 those that lack least for one more. What is collected stays free, so the gang mostly keeps the same
@@ -54,11 +53,7 @@ RESTS_MAX = 1000
 
 
 def renew(state: State, snapshot: Snapshot, limit: Ints) -> Snapshot:
-    """Decide, at the start of a cycle over all agents, which gangs collect, and where.
-
-    `limit` (Q, R), in thousandths: the limit of each role with a quota, numbered as in `Bounds`.
-    Returns the snapshot with these collections.
-    """
+    """Decide, in a full cycle, which gangs collect, and where; `limit` (Q, R): as in `Bounds`."""
     clients, gangs = state.clients, snapshot.gangs
     if gangs is None:
         clients.collecting.clear()
@@ -86,14 +81,13 @@ def renew(state: State, snapshot: Snapshot, limit: Ints) -> Snapshot:
 
 
 def _may_collect(snapshot: Snapshot) -> Ints:
-    """Clients with a gang that are not over budget: others come before those."""
+    """Return the clients with a gang that are not over budget."""
     assert snapshot.gangs is not None
     clients, last = snapshot.gangs.client, snapshot.over_budget
     return clients if last is None else clients[~last[clients]]
 
 
 def _note_kept(state: State, snapshot: Snapshot) -> None:
-    """Record the amounts that each gang keeps."""
     assert snapshot.gangs is not None
     for client in snapshot.gangs.collects.tolist():
         grants = collected(snapshot, client)
@@ -106,10 +100,7 @@ def _note_kept(state: State, snapshot: Snapshot) -> None:
 
 
 def collected_on(state: State, gangs: Gangs, handle: Ints) -> Gangs:
-    """Return gangs with what they collect on the agents of this cycle.
-
-    `handle` (A,): handles of these agents.
-    """
+    """Return gangs with what they collect on the agents of this cycle (A handles)."""
     within = set(gangs.client.tolist())
     collects = [each for each in collectors(state) if each in within]
     owner, agent, line, tasks = [], [], [], []
@@ -265,10 +256,9 @@ def _chosen(
 def _places(
     state: State, snapshot: Snapshot, client: int, taken: Bools, lines: Lines
 ) -> dict[tuple[int, int], int]:
-    """Choose where a gang collects for its missing tasks: how many, by agent (handle) and line.
+    """Choose where to collect for missing tasks: how many, by agent (handle) and line.
 
     `taken` (A,): agents that this or another gang has already; the new ones are added.
-    `lines`: the missing tasks.
     """
     agents = agents_open_to(snapshot, client)
     agents = agents[~taken[agents]]
@@ -333,12 +323,11 @@ def _spread(most: Ints, count: int, order: Ints) -> Ints:
 
 
 def waiting(state: State, snapshot: Snapshot, clients: Ints) -> tuple[Ints, Ints]:
-    """Return the clients that waited in a full cycle, among clients that were offered nothing.
+    """Return the clients that waited in a full cycle, among clients (n,) that were offered nothing.
 
     `snapshot`: as it was at the start of the cycle.
-    `clients` (n,): the clients that were offered nothing.
-    Returns the clients that some agent could serve, or whose gang waits; and, of the clients
-        without a gang, those that could be served even without the resources that gangs keep.
+    Returns the clients that some agent could serve, or whose gang waits; and the clients without a
+        gang that could be served even without the resources that gangs keep.
     """
     able = servable(snapshot, clients)
     gangs = snapshot.gangs

@@ -48,10 +48,8 @@ def check_grants(excluded: BitWords, handle: Ints, snapshot: Snapshot, grants: G
 
     `excluded` (A, W): the exclusions by agent's handle, as in the books.
     `handle` (J,): the row of `excluded` for each agent of the snapshot.
-    `snapshot`: the input of the policy; its amounts are those before the cycle.
     """
     client, agent = grants.client, grants.agent
-    # Form: one entry for each grant, one column for each resource, all int64.
     if {each.dtype for each in (client, agent, grants.amount)} != {_INT64}:
         raise BadGrantError("columns that are not int64")
     shape_ok = grants.amount.shape == (len(client), snapshot.free.shape[1])
@@ -102,7 +100,6 @@ def _wrong_grant(
     something[special_grant] = True
     count, several = np.zeros(len(free), np.int64), 0  # grants on each agent
     for row in range(len(client)):
-        # Pair: a client of this cycle, a candidate agent, and no exclusion.
         who, where = client[row], agent[row]
         if who < 0 or who >= len(leaf_of_client) or leaf_of_client[who] < 0:
             return 1
@@ -110,7 +107,6 @@ def _wrong_grant(
             return 2
         if excluded[handle[where], who // 64] >> np.uint64(who % 64) & np.uint64(1):
             return 3
-        # Amounts: none is negative, and at least one is above 0.
         for r in range(amount.shape[1]):
             if amount[row, r] < 0:
                 return 4
@@ -124,7 +120,7 @@ def _wrong_grant(
 
 @part()
 def _fit(agent: Ints, amount: Ints, count: Ints, several: int, free: Ints) -> bool:
-    """Whether no agent has more granted, in all grants together, than is free.
+    """Whether all grants together take no more of any agent than is free on it.
 
     `count` (A,): number of grants on each agent.
     `several`: number of agents with more than one grant. Only these need a row of remaining
@@ -174,14 +170,12 @@ def _check_specials(snapshot: Snapshot, grants: Grants) -> None:
 
 
 def _check_bounds(snapshot: Snapshot, grants: Grants) -> None:
-    """Verify that no limit, cap or bound of a framework is exceeded."""
     bounds = snapshot.bounds
     if not len(bounds.above):
         return
     counted = gangs.counted(snapshot, grants)
     given = np.zeros_like(bounds.left)
-    # Each grant counts for the client's role and all its ancestors. Go up one level at a time, for
-    # all grants at once.
+    # Each grant counts for the client's role and all its ancestors. Go up one level at a time.
     bound = bounds.of_client[grants.client]
     while (bound >= 0).any():
         inside = bound >= 0
@@ -224,7 +218,6 @@ def coalesce(grants: Grants) -> Grants:
 
 @loop
 def _added_up(count: int, number: Ints, amount: Ints, tasks: Ints) -> tuple[Ints, Ints]:
-    """Add up the amounts (G, R) and tasks (G,) of all grants with the same number."""
     amounts = np.zeros((count, amount.shape[1]), np.int64)
     several = np.zeros(count, np.int64)
     for grant in range(len(number)):
@@ -260,7 +253,7 @@ def _within_gates(snapshot: Snapshot, grants: Grants) -> Grants:
 
 
 def _pairs(grants: Grants) -> Ints:
-    """Return a number for the pair (agent, client) of each grant, (G,)."""
+    """Combine the agent and client of each grant into one number, (G,)."""
     return (grants.agent << np.int64(32)) | grants.client
 
 
@@ -288,9 +281,9 @@ def offers_of(snapshot: Snapshot, grants: Grants) -> tuple[Grants, Ints, Bools]:
 
 
 def _grouped(amounts: SparseRows, owed: Bools, gang: Ints) -> tuple[Ints, Ints]:
-    """Group offers by kinds, those of clients with unmet guarantees first, each gang by itself.
+    """Group offers by kinds: clients with unmet guarantees first, each gang in groups of its own.
 
-    The module's gates check offers in order; what they let other clients have depends on what
+    The module's gates check offers in this order, so what other clients may have depends on what
     clients with unmet guarantees got before.
 
     `gang` (N,): the client of each offer to a gang; 0 for other offers.
@@ -309,14 +302,14 @@ def _grouped(amounts: SparseRows, owed: Bools, gang: Ints) -> tuple[Ints, Ints]:
 
 
 def _gangs_of(snapshot: Snapshot, client: Ints) -> Ints:
-    """The client of each offer (N,) of a gang; 0 for other offers."""
+    """Return the client of each offer to a gang, (N,); 0 for other offers."""
     if snapshot.gangs is None:
         return np.zeros(len(client), np.int64)
     return np.where(np.isin(client, snapshot.gangs.client), client, 0)
 
 
 def _runs(gang: Ints) -> tuple[tuple[int, int], ...]:
-    """First row and length of each gang's rows, which are adjacent."""
+    """Return the first row and the number of rows of each gang, whose rows are adjacent."""
     rows = np.flatnonzero(gang)
     if not len(rows):
         return ()
@@ -336,7 +329,6 @@ def _in_order(snapshot: Snapshot, grants: Grants) -> tuple[Grants, SparseRows, I
     rows = np.flatnonzero(enough)
     if len(rows) < len(enough):
         amounts = amounts.take(rows)
-    # Make decisions about the same kinds adjacent.
     client = merged.client[rows]
     order, ends = _grouped(amounts, is_owed(snapshot.bounds, client), _gangs_of(snapshot, client))
     if len(ends) > 1:
@@ -345,7 +337,7 @@ def _in_order(snapshot: Snapshot, grants: Grants) -> tuple[Grants, SparseRows, I
 
 
 def reclaiming(state: State, decisions: Decisions) -> Decisions:
-    """Add to the decisions of a full cycle the requests to frameworks to leave agents."""
+    """Add the requests to frameworks to leave agents to the decisions of a full cycle."""
     asked = reclaims(state, decisions.cycle)
     return replace(decisions, reclaims=asked) if len(asked.framework) else decisions
 
@@ -354,7 +346,6 @@ class _Charges(NamedTuple):
     """Decisions as they are charged, in the order in which they are sent.
 
     `client`, `agent` (N,): row and handle.
-    `amounts`: N rows.
     `ends`: the end of each group of decisions with the same kinds.
     `gangs`: as in `Decisions`.
     """
@@ -373,7 +364,6 @@ def _charges(snapshot: Snapshot, grants: Grants) -> _Charges:
 
 
 def _decisions(state: State, charges: _Charges, cycle: int) -> Decisions:
-    """Convert charges to decisions, and number them."""
     client, agent, amounts, ends, gangs = charges
     framework, role = state.clients.framework[client], state.clients.role[client]
     # Cut the rows at the ends of groups.
@@ -395,7 +385,7 @@ def commit(state: State, snapshot: Snapshot, grants: Grants, cycle: int) -> Deci
     charges = _charges(snapshot, grants)
     decisions = _decisions(state, charges, cycle)
     client, agent, amounts, *_ = charges
-    # Charge the ledger, and keep the decisions open until their outcomes arrive.
+    # Decisions stay open until their outcomes arrive.
     state.ledger.offer(client, agent, amounts, now_ms=state.now_ms)
     state.open_decisions.append(client, agent, amounts)
     take_turn(state, client)

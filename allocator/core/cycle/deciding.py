@@ -1,7 +1,6 @@
 """Decides a cycle, by the policy in force or by a function of the host.
 
-A host that follows another process supplies that process's decisions in place of the policy's; the
-rest of the cycle is the same.
+A host that follows another process supplies that process's decisions in place of the policy's.
 """
 
 from collections.abc import Callable
@@ -17,8 +16,6 @@ from allocator.core.snapshot import Grants, Snapshot
 class Question(NamedTuple):
     """The input of a decision; read-only, and valid only until the decision is made.
 
-    `policy`: the policy in force.
-    `cycle`: the cycle's number.
     `seed`: unsigned, 64 bits; the only source of randomness.
     `overruled`: why the policy must not decide; empty: it decides.
     """
@@ -34,7 +31,7 @@ class Question(NamedTuple):
 class Decided(NamedTuple):
     """The result of a decision.
 
-    `grants`: the grants to charge; rows and columns are those of the cycle's snapshot.
+    `grants`: rows and columns are those of the cycle's snapshot.
     `policy_error`: why the policy did not decide; empty if it did.
     """
 
@@ -67,7 +64,7 @@ def decide_by(substitute: Policy | None) -> Decide:
 
 
 def check_told(question: Question, grants: Grants) -> None:
-    """Raise `BadGrantError` if grants that another process decided do not fit this cycle.
+    """Raise `BadGrantError` if another process's grants do not fit this cycle.
 
     The grants are untrusted, and compiled loops do not check indices.
     """

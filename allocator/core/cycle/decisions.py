@@ -1,8 +1,8 @@
 """The allocator's answer to a cycle: its decisions, or why there are none.
 
-The module sees what is free and which clients take offers. It does not see operators' rules, known
-demands or plans. An answer without decisions therefore says in `holds_back` whether one of these
-explains it. If not, the sidecar may be faulty, and after some time the module decides once itself.
+The module does not see operators' rules, known demands or plans. An answer without decisions
+therefore says in `holds_back` whether one of these explains it. If not, the sidecar may be faulty,
+and after some time the module decides once itself.
 """
 
 from collections.abc import Iterable
@@ -24,7 +24,6 @@ class Decisions:
     `cycle`: number of the cycle, from 1; 0 if none was run.
     `first_decision`: number of the first row; the others follow, group by group.
     `groups`: decisions with the same kinds are in one group; no group is empty.
-    `reclaims`: requests to frameworks to leave agents.
     `holds_back`: rules, demands or a plan explain why there are no decisions.
     `gangs`: first row and number of rows of each gang's decisions, which are offered together or
         not at all.
@@ -42,22 +41,19 @@ class Decisions:
 
     @cached_property
     def together(self) -> Holdings:
-        """All groups in one table; large if there are many kinds."""
+        """All groups in one table, which is large if there are many kinds."""
         return one_table(self.groups)
 
     @property
     def framework(self) -> Ints:
-        """The framework of each decision, (N,)."""
         return self.together.framework
 
     @property
     def role(self) -> Ints:
-        """The role of each decision, (N,)."""
         return self.together.role
 
     @property
     def agent(self) -> Ints:
-        """The agent of each decision, (N,)."""
         return self.together.agent
 
     @property
@@ -99,7 +95,6 @@ def explained(
 
     `snapshot`: as it was at the start of the cycle.
     `able` (n,): clients that some agent could serve, but that were granted nothing.
-    `error`: why the policy did not decide; empty if it did.
     `plans`: whether the policy follows a plan, which explains any missing decision.
     """
     if len(decisions) or error:
@@ -109,21 +104,19 @@ def explained(
 
 
 def is_kept_back(snapshot: Snapshot, clients: Ints) -> Bools:
-    """Return whether a quota or a limit may be why clients that some agent could serve get nothing.
+    """Return which servable clients (n,) may get nothing because of a quota or a limit.
 
     The answer errs towards True: it is True if a bound leaves less of any resource than the largest
     free amount on an agent.
 
     `snapshot`: as it was at the start of the cycle.
-    `clients` (n,).
-    Returns (n,).
     """
     bounds = snapshot.bounds
     if not len(clients) or not len(bounds.above):
         return np.zeros(len(clients), np.bool_)
     most = snapshot.free_by_column[snapshot.agents].max(axis=0)
-    # From the top down, so that descendants inherit from each role. The additional last row is for
-    # clients without any bound.
+    # From the top down, so that descendants inherit from each role. The last row is for clients
+    # without any bound.
     tight = np.append((bounds.left < most).any(axis=1), False)
     for row in range(len(bounds.above) - 1, -1, -1):
         tight[row] |= tight[bounds.above[row]]

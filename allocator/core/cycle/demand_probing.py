@@ -1,6 +1,6 @@
 """Probing: offers a client all that is free, because its known demand may be wrong.
 
-A stated demand, an operator's rule or a learnt demand may be outdated, and a prior comes from other
+A stated or learnt demand or an operator's rule may be outdated, and a prior comes from other
 frameworks.
 """
 
@@ -39,7 +39,6 @@ def _starving(state: State) -> Bools:
 def note_hunger(state: State, snapshot: Snapshot, served_before: Ints, *, full: bool) -> None:
     """After a cycle, count for how many full cycles clients with a guessed demand got no offer.
 
-    `snapshot`: the snapshot of the cycle.
     `served_before` (L,): the last turn of each client in the snapshot's tree, before the cycle.
     `full`: whether the cycle covered all agents; a partial cycle adds nothing to the counts.
     """

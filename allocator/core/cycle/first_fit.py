@@ -3,7 +3,7 @@
 A policy grants tasks of one size, so it decides when such a gang has its turn, but not where its
 tasks go. Tasks for a certain agent are placed first, then all others, the largest first by their
 dominant share of the cluster; each on the first agent with room, in the order of handles. First fit
-may fail although the tasks would fit in another arrangement.
+may fail although another arrangement would fit.
 
 An agent that the client refused is left out until the refusal expires, whatever its amount.
 """
@@ -23,21 +23,18 @@ from allocator.core.cycle.room import (
 from allocator.core.snapshot import Bools, Grants, Ints, Lines, Snapshot, Tier
 
 _TRIES_MAX = 4
-"""Maximum number of times that agents where offers would be below the minimum are left out."""
+"""Maximum number of attempts, each without the agents whose offers were below the minimum."""
 
 
 def decreasing(snapshot: Snapshot, lines: Lines) -> list[int]:
-    """Return the order in which lines are placed."""
     share = (lines.size / np.maximum(snapshot.total, 1)).max(axis=1)
     order: list[int] = np.lexsort((-share, lines.agent == 0)).tolist()
     return order
 
 
 def placed_on(lines: Lines, order: list[int], room: Room, handle: Ints) -> tuple[Ints, Room]:
-    """Place as many tasks as possible on n agents by first fit.
+    """Place as many tasks as possible on n agents (handles) by first fit, line by line in `order`.
 
-    `order`: of the lines.
-    `handle` (n,): of the agents.
     Returns the number of tasks of each line on each agent, (l, n), and the room that is left.
     """
     tasks = np.zeros((len(lines.number), len(handle)), np.int64)
@@ -82,10 +79,7 @@ def place(snapshot: Snapshot, client: int, lines: Lines, agents: Ints) -> Grants
 
 
 def holds(snapshot: Snapshot, lines: Lines, grants: Grants) -> bool:
-    """Whether grants to a gang have room for all of its tasks.
-
-    If `place` made them, the same tasks fit on the same agents again.
-    """
+    """Whether grants to a gang have room for all of its tasks; True if `place` made them."""
     agents, which = np.unique(grants.agent, return_inverse=True)
     parts = room_in(snapshot, grants)
     room = Room._make(np.zeros((len(agents), amounts.shape[1]), np.int64) for amounts in parts)
@@ -125,7 +119,7 @@ def _grants(
     """Return what tasks take on agents (n,), in the form of grants.
 
     `tasks` (n,): their number on each.
-    `taken`: what they take of usual and revocable amounts.
+    `taken`: the usual and revocable amounts that they take.
     `shares` (n, R): whether they use shared amounts, which are granted whole.
     """
     specials = snapshot.specials

@@ -20,7 +20,7 @@ def tasks_that_fit(snapshot: Snapshot, client: int, agents: Ints) -> tuple[int, 
 
 
 def tasks_collected(snapshot: Snapshot, client: int) -> int:
-    """Return for how many tasks of a gang there is room where it collects."""
+    """Return the number of tasks of a gang that fit where it collects."""
     gangs = snapshot.gangs
     assert gangs is not None
     mine = gangs.collector == client

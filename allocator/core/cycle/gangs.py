@@ -6,8 +6,8 @@ first grant. Then the policy is asked for one gang alone, on what all earlier gr
 places the gang's tasks within all rules. They are granted if the whole gang fits; otherwise the
 gang waits. Finally, the policy grants what is left to the clients without a gang.
 
-Gangs that collect come before all others, see `allocator.core.cycle.collecting`. The ones that fit
-are granted; what the others keep counts as held for the rest of the cycle.
+Gangs that collect come first (`collecting`). What those that do not fit keep counts as held for the
+rest of the cycle.
 """
 
 from collections.abc import Sequence
@@ -37,16 +37,15 @@ TURNS_MAX = 16
 """Maximum number of gangs that have their turn in one cycle; the policy is asked for each alone."""
 
 FILTERS_MAX = 100_000
-"""Maximum number of filters that are looked at again after each gang. If its agents have more,
-offers there may be covered by them, and the module makes none of these."""
+"""Maximum number of filters that are examined again after each gang. If its agents have more, some
+offers there may be covered by filters, and the module does not make them."""
 
 LOOKED_AT_MAX = 64
-"""Maximum number of gangs to find room for in one cycle, and of different tasks of all of them; of
-more, some are drawn."""
+"""Maximum number of gangs to find room for in one cycle, and of different tasks of all of them; if
+there are more, some are drawn at random."""
 
 
 def allocate(policy: Policy, snapshot: Snapshot, seed: int) -> Grants:
-    """Let a policy decide, and grant each gang as a whole."""
     if snapshot.gangs is None:
         return ask(policy, snapshot, seed)
     given, left = _to_collectors(policy, snapshot, seed)
@@ -54,7 +53,7 @@ def allocate(policy: Policy, snapshot: Snapshot, seed: int) -> Grants:
 
 
 def _to_collectors(policy: Policy, snapshot: Snapshot, seed: int) -> tuple[list[Grants], Snapshot]:
-    """Grant collecting gangs that fit; returns the grants, and the snapshot that remains."""
+    """Grant collecting gangs that fit; return the grants, and the snapshot that remains."""
     assert snapshot.gangs is not None
     given: list[Grants] = []
     for client in snapshot.gangs.collects.tolist():
@@ -91,7 +90,6 @@ def _to_others(policy: Policy, snapshot: Snapshot, seed: int) -> list[Grants]:
 
 
 def ask(policy: Policy, snapshot: Snapshot, seed: int) -> Grants:
-    """Ask the policy for grants, unless there are no clients to serve."""
     if not len(snapshot.tree.client):
         return Grants.none(len(snapshot.resources))
     return policy.allocate(snapshot, seed)
@@ -166,7 +164,6 @@ def _place(policy: Policy, snapshot: Snapshot, client: int, seed: int) -> Grants
 
 
 def _place_unlike(snapshot: Snapshot, client: int, lines: Lines) -> Grants | None:
-    """Return grants of a gang whose tasks differ; None: it does not fit."""
     grants = place(snapshot, client, lines, agents_open_to(snapshot, client))
     if grants is None:
         return None
@@ -189,14 +186,12 @@ def lines_of(snapshot: Snapshot, client: int) -> Lines:
 
 
 def total_of(snapshot: Snapshot, client: int) -> Ints:
-    """Return what all tasks of a client's gang need, (R,)."""
     lines = lines_of(snapshot, client)
     total: Ints = lines.number @ lines.size
     return total
 
 
 def need_of(snapshot: Snapshot, client: int) -> int:
-    """Return the number of tasks of a client's gang, see `Gangs.tasks`."""
     assert snapshot.gangs is not None
     at = np.searchsorted(snapshot.gangs.client, client)
     return int(snapshot.gangs.tasks[at])
@@ -205,7 +200,7 @@ def need_of(snapshot: Snapshot, client: int) -> int:
 def tasks_of(snapshot: Snapshot, grants: Grants) -> Ints:
     """Return the number of tasks of the client's demand in each grant, (G,).
 
-    For a client that is served with all that is free, it is the number of tasks that fit.
+    For a client that is served with all that is free: the number of tasks that fit.
     """
     known = snapshot.characterised[grants.client]
     fit = room_in(snapshot, grants).tasks(snapshot.demand[grants.client])
@@ -233,7 +228,7 @@ def in_part(snapshot: Snapshot, grants: Grants, kept: Bools | None = None) -> Bo
 
 
 def after(snapshot: Snapshot, given: Sequence[Grants]) -> Snapshot:
-    """Return the snapshot as it would be taken after these grants."""
+    """Return the snapshot as a cycle after these grants would take it."""
     grants = joined(snapshot, given)
     if not len(grants):
         return snapshot
@@ -246,7 +241,7 @@ def charge(snapshot: Snapshot, grants: Grants) -> Snapshot:
     """Return the snapshot with these grants held, but without a turn of their clients."""
     free, held, specials = snapshot.free.copy(), snapshot.held.copy(), snapshot.specials
     np.subtract.at(free, grants.agent, grants.amount)
-    # Grants may overlap: those before a gang's turn were given regardless of gangs placed earlier.
+    # Grants may overlap: those before a gang's turn do not consider gangs placed earlier.
     np.maximum(free, 0, out=free)
     np.add.at(held, grants.client, grants.amount)
     special_free = specials.free.copy()
@@ -300,7 +295,7 @@ def _with_more_covered(snapshot: Snapshot, agents: Ints) -> Snapshot:
 
 
 def without_collected(snapshot: Snapshot) -> Snapshot:
-    """Return the snapshot with all that gangs collected held."""
+    """Return the snapshot in which all that gangs collected is held."""
     assert snapshot.gangs is not None
     for client in snapshot.gangs.collects.tolist():
         snapshot = charge(snapshot, collected(snapshot, client))
@@ -332,7 +327,7 @@ def collected(snapshot: Snapshot, client: int) -> Grants:
 
 
 def kept_for(snapshot: Snapshot, client: int) -> tuple[Ints, Ints]:
-    """Return the agents (n,) on which a gang collects, and what it needs on each, (n, R)."""
+    """Return the agents (n,) on which a gang collects, and its need on each, (n, R)."""
     gangs = snapshot.gangs
     assert gangs is not None
     mine = np.flatnonzero(gangs.collector == client)
@@ -354,7 +349,7 @@ def _special_parts(
 ) -> tuple[Ints, Ints, Ints]:
     """Return what a gang keeps of special kinds on agents (n,): agent index, kind and amount.
 
-    `wanted` (n, R), in thousandths: what it needs of each resource.
+    `wanted` (n, R), in thousandths: its need of each resource.
     """
     specials = snapshot.specials
     grant, part = parts_on(specials, agent)
@@ -386,7 +381,6 @@ def _beside_guarantees(snapshot: Snapshot, grants: Grants) -> Bools:
 
 
 def _behind(snapshot: Snapshot, clients: Ints) -> Ints:
-    """Return the last turns of all nodes after a turn of these clients, (N,)."""
     tree = snapshot.tree
     served = tree.served.copy()
     turn, node = served[-1] + 1, snapshot.leaf_of_client[clients]
@@ -398,7 +392,6 @@ def _behind(snapshot: Snapshot, clients: Ints) -> Ints:
 
 
 def _charged(snapshot: Snapshot, grants: Grants) -> Bounds:
-    """Return what quotas leave after these grants."""
     bounds = snapshot.bounds
     if not len(bounds.above):
         return bounds
@@ -435,7 +428,7 @@ def counted(snapshot: Snapshot, grants: Grants) -> Ints:
 
 
 def _capped(snapshot: Snapshot, client: int, need: int) -> Bounds:
-    """Limit what a client gets to about one gang, so that the policy does not fill the cluster."""
+    """Limit a client to about one gang, so that the policy does not fill the cluster with it."""
     bounds, demand = snapshot.bounds, snapshot.demand[client]
     if not snapshot.characterised[client]:
         return bounds
@@ -446,10 +439,7 @@ def _capped(snapshot: Snapshot, client: int, need: int) -> Bounds:
 
 
 def among(snapshot: Snapshot, taking_part: Bools) -> Snapshot:
-    """Return the snapshot in which only some of the clients are served.
-
-    `taking_part` (C,): these clients.
-    """
+    """Return the snapshot in which only the clients `taking_part` (C,) are served."""
     tree = snapshot.tree
     leaves, nodes = len(tree.client), len(tree.parent)
     kept = np.zeros(nodes, np.bool_)
@@ -489,14 +479,12 @@ def among(snapshot: Snapshot, taking_part: Bools) -> Snapshot:
 
 
 def mask(clients: Ints, snapshot: Snapshot) -> Bools:
-    """Return (C,): True for these clients."""
     found = np.zeros(len(snapshot.leaf_of_client), np.bool_)
     found[clients] = True
     return found
 
 
 def joined(snapshot: Snapshot, several: Sequence[Grants]) -> Grants:
-    """Concatenate grants."""
     if not several:
         return Grants.none(len(snapshot.resources))
     columns = {

@@ -1,4 +1,4 @@
-"""All holdings, and when each is likely to end, by the durations learnt from similar frameworks."""
+"""All holdings, and when each is likely to end, by learnt durations."""
 
 from typing import NamedTuple
 
@@ -62,10 +62,9 @@ def look(state: State, clients: Ints) -> Outlook:
     of_client = np.full(len(state.clients.framework), len(number))  # the last row: unknown
     of_client[list(topic)] = [number[each] for each in topic.values()]
     row = of_client[client]
-    # Count the running tasks of each topic, by the bucket of how long they have run.
     cell, size = row * BUCKETS + bucket, (len(number) + 1) * BUCKETS
     running = np.bincount(cell[used & (began_ms >= 0)], minlength=size).reshape(-1, BUCKETS)
-    # For each topic and bucket: how long tasks run that have run for the bucket's time.
+    # By topic and bucket: how long tasks run after the bucket's time.
     middle, late = np.full((2, len(number) + 1, BUCKETS), -1)
     within_ms = dict[Topic, int]()
     memory = state.memory

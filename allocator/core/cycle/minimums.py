@@ -12,20 +12,17 @@ from allocator.core.snapshot import Bools, Ints
 class MinimumRows:
     """Collects the minimums of all clients; unchanged ones are not converted again.
 
-    A framework may have sixteen alternatives in each of a thousand roles, and keep changing one of
-    them.
+    A framework may keep changing one of sixteen alternatives in each of a thousand roles.
     """
 
     def __init__(self) -> None:
-        """Start without any minimums."""
         self._columns: tuple[object, int] = (None, 0)
         self._read: dict[int, tuple[Minimum, bytes]] = {}
 
     def gather(self, state: State) -> tuple[Ints, Ints]:
         """Return the rows (M, R) of all minimums, and the range of rows of each client, (C, 2).
 
-        The default rows come first. A client with its own minimum has other rows instead; clients
-        with equal minimums share rows.
+        The default rows come first. Clients with equal minimums share rows.
         """
         columns = state.space, len(state.space.names)
         if columns != self._columns:
@@ -52,7 +49,7 @@ class MinimumRows:
 
 
 def _rows(state: State, minimum: Minimum) -> bytes:
-    """Convert one minimum to rows of columns, as bytes, which can be compared and looked up."""
+    """Convert one minimum to rows of columns, as bytes, for comparison and look-up."""
     return np.array([state.space.demanded(row) for row in minimum], np.int64).tobytes()
 
 
@@ -63,7 +60,7 @@ def reaches(amount: Ints, minimum: Ints) -> Bools:
 
 
 def reaches_own(amount: Ints, minimum: Ints, rows: Ints) -> Bools:
-    """Do the same as `reaches`, with a range of rows for each amount: first and end, (n, 2)."""
+    """Return which amounts (n, R) reach a row in their ranges (n, 2) of rows of the minimum."""
     enough: Bools = _reached(loop_view(amount), loop_view(minimum), loop_view(rows))
     return enough
 
@@ -78,13 +75,11 @@ def _reached(amount: Ints, minimum: Ints, rows: Ints) -> Bools:
 
 @part()
 def _is_offer(amount: Ints, minimum: Ints, first: int, end: int) -> bool:
-    # An empty amount is never enough. Without a minimum, any other amount is.
     largest = 0
     for r in range(len(amount)):
         largest = max(largest, amount[r])
     if largest == 0 or first == end:
         return largest > 0
-    # The amount must reach at least one row of the minimum in every column.
     for m in range(first, end):
         lacks = False
         for r in range(len(amount)):

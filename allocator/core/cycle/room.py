@@ -22,7 +22,7 @@ class Room(NamedTuple):
     shared: Ints
 
     def tasks(self, size: Ints) -> Ints:
-        """Return how many tasks of a size (R,), or of one size for each place (n, R), fit, (n,)."""
+        """Return how many tasks of a size, (R,) or by place (n, R), fit, (n,)."""
         fit = np.full(len(self.usual), MANY)
         for column in np.flatnonzero(size.any(axis=0) if size.ndim > 1 else size).tolist():
             wanted, one = size[..., column], np.maximum(size[..., column], 1)
@@ -32,7 +32,7 @@ class Room(NamedTuple):
         return np.where(np.any(size > 0, axis=-1), np.maximum(fit, 0), 0)
 
     def without(self, tasks: Ints, size: Ints) -> "Room":
-        """Return what is left beside some tasks of a size (R,); `tasks` (n,): how many at each."""
+        """Return the room beside tasks of a size (R,); `tasks` (n,): their number at each place."""
         needed = np.where(self.shared >= np.maximum(size, 1), 0, tasks[:, None] * size)
         usual = np.minimum(needed, self.usual // np.maximum(size, 1) * size)
         return Room(self.usual - usual, self.revocable - (needed - usual), self.shared)
@@ -42,7 +42,6 @@ class Room(NamedTuple):
 
 
 def room_in(snapshot: Snapshot, grants: Grants) -> Room:
-    """Return the room in each grant."""
     specials = snapshot.specials
     usual, revocable = grants.amount.copy(), np.zeros_like(grants.amount)
     shared = np.zeros_like(grants.amount)
@@ -58,7 +57,6 @@ def room_in(snapshot: Snapshot, grants: Grants) -> Room:
 
 
 def room_on(snapshot: Snapshot, client: int, agents: Ints) -> Room:
-    """Return the room for tasks of a client on each of some agents (n,)."""
     return room_in(snapshot, all_of(snapshot, client, agents))
 
 
@@ -67,7 +65,6 @@ def tasks_on(snapshot: Snapshot, client: int, size: Ints) -> Ints:
     if not size.any():
         return np.zeros(len(snapshot.free), np.int64)
     fit = tasks_in(snapshot.free, size)
-    # Agents with special resources are usually few.
     agents = np.flatnonzero(np.diff(snapshot.specials.start))
     if len(agents):
         fit[agents] = room_on(snapshot, client, agents).tasks(size)

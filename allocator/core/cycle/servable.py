@@ -1,7 +1,6 @@
 """Determines which clients some agent could serve at the start of a cycle, each on its own.
 
-Only such clients count as waiting. Quotas are ignored, so clients held back by a limit count as
-waiting, too.
+Only such clients count as waiting, even if a limit holds them back: quotas are ignored.
 """
 
 import numpy as np
@@ -36,16 +35,14 @@ _NEARBY = 16
 
 
 def servable(snapshot: Snapshot, clients: Ints, nearby: int = _NEARBY) -> Bools:
-    """Return whether a candidate agent could serve each of some clients.
+    """Return whether a candidate agent could serve each of some clients, (n,).
 
     An agent can serve a client if the client is not excluded from it, no filter covers all that it
     could offer, and enough is free: as many tasks as reach the client's minimum, or, if the demand
     is unknown, the minimum itself.
 
     `snapshot`: as it was at the start of the cycle.
-    `clients` (n,).
     `nearby`: number of agents tried for each client separately, before all are searched together.
-    Returns (n,).
     """
     if not len(clients) or not len(snapshot.agents):
         return np.zeros(len(clients), np.bool_)
@@ -56,7 +53,7 @@ def servable(snapshot: Snapshot, clients: Ints, nearby: int = _NEARBY) -> Bools:
         *map(loop_view, needs_of(known, snapshot.demand, snapshot.minimum, snapshot.minimum_rows))
     )
     bars = loop_view(snapshot.excluded), loop_view(snapshot.filters.covered)
-    # First rule out clients that need more than the most that any agent has of each resource.
+    # Rule out clients that need more of a resource than any agent has.
     most = loop_view(whole[snapshot.agents].max(axis=0))
     free, nearby = loop_view(snapshot.free), min(nearby, len(agents))
     able, open_ = _look_nearby(
@@ -65,7 +62,8 @@ def servable(snapshot: Snapshot, clients: Ints, nearby: int = _NEARBY) -> Bools:
     rest = np.flatnonzero(open_)
     if not len(rest) or nearby == len(agents):
         return able
-    # A client that no agent can serve would be tried on every agent, so search for these together.
+    # Search for the others together: a client that no agent can serve would be tried on every
+    # agent.
     left = clients[rest]
     words = np.unique(left >> 6)
     thresholds = ThresholdIndex(*map(loop_view, threshold_index(needs, left, words)))
@@ -90,8 +88,8 @@ def _gather(free: Ints, specials: Specials, agent: int, client: int, amount: Int
     first, end = specials.start[agent], specials.start[agent + 1]
     if first == end:
         return  # the agent has only plain resources, as usual
-    # A task does not mix revocable resources with others, does not use up shared ones, and is not
-    # made of rest kinds.
+    # A task does not mix revocable resources with others, does not use up shared ones, and gets no
+    # rest kinds.
     revocable, shared = np.zeros(free.shape[1], np.int64), np.zeros(free.shape[1], np.int64)
     for e in range(first, end):
         special = specials.row[e]
@@ -153,20 +151,18 @@ def _look_nearby(
 ) -> tuple[Bools, Bools]:
     """Search for an agent for each client, starting with the agent that served the previous one.
 
-    Returns (n,): the clients with an agent; (n,): the clients for which other agents may do.
+    Returns (n,): the clients with an agent; (n,): those that other agents may be able to serve.
     """
     able, open_ = np.zeros(len(clients), np.bool_), np.zeros(len(clients), np.bool_)
     amount = np.zeros((ROWS, free.shape[1]), np.int64)
     at = 0
     for i in range(len(clients)):
         client = clients[i]
-        # If `most` is not enough, no agent is.
         amount[TASKS], amount[ALL] = most, most
         open_[i] = suffices(needs, client, amount)
         if not open_[i]:
             continue
-        # Try the agents in a circle. `at` stays at the agent that served the last client, because
-        # it can often serve the next one, too.
+        # `at` stays at the agent that served the last client: it can often serve the next one, too.
         for _ in range(nearby):
             agent = agents[at]
             if not _bit(excluded, agent, client) and not _bit(covered, agent, client):
@@ -191,7 +187,6 @@ def _alike(specials: Specials, agent: int, word: int, has: Bools, bits: np.uint6
 
 @part()
 def _note_has(specials: Specials, agent: int, client: int, has: Bools) -> None:
-    """Record which of an agent's specials a client may get."""
     first = specials.start[agent]
     for e in range(first, specials.start[agent + 1]):
         has[e - first] = _bit(specials.reach, specials.row[e], client)
@@ -254,7 +249,7 @@ def _look_everywhere(
             bits = lost[i]
             if bits != np.uint64(0):
                 bits &= ~(excluded[agent, word] | covered[agent, word])
-            # Usually all clients may have the same specials. Otherwise handle equal clients
+            # Usually all clients may have the same specials; otherwise handle equal clients
             # together.
             while bits != np.uint64(0):
                 same = _alike(specials, agent, word, has, bits) if begun else np.uint64(0)

@@ -57,7 +57,6 @@ class SnapshotBuilder:
     """Takes snapshots, and reuses unchanged parts of the previous one."""
 
     def __init__(self) -> None:
-        """Start with an empty cache."""
         self._kept: dict[str, tuple[Hashable, Any]] = {}
         self._steady = StableArrays()
         self._minimums = MinimumRows()
@@ -75,7 +74,7 @@ class SnapshotBuilder:
         reach = self._reach(state)
         minimum, minimum_rows = self._minimum(state)
         least = minimum if (minimum_rows[:, 0] < minimum_rows[:, 1]).all() else None
-        # Candidates are requested agents that are ready and have enough free for some client.
+        # Candidates are ready, and have enough free for some client.
         rows = _ready(state, wanted)
         by_kind = state.free_on(rows)
         specials = specials_of(reach, by_kind)
@@ -92,7 +91,6 @@ class SnapshotBuilder:
         # From here on, an agent's row in the snapshot may differ from its handle.
         handle = np.arange(len(free)) if rows is None else rows
         specials = without_refusers(specials, handle, state.filters.rest_kinds)
-        # Then the parts that do not depend on the agents, and the snapshot itself.
         held, agents_held = self._held(state, by_plan=by_plan)
         capacity = self._capacity(state)
         excluded, excluding = state.eligibility.excluded, state.eligibility.excluding
@@ -155,7 +153,6 @@ class SnapshotBuilder:
         )
 
     def _tree(self, state: State, tree_shape: Shape) -> Tree:
-        """Return the competition tree with its weights and turns."""
         clients, steady = state.clients, self._steady
         own = steady("own weights", clients.weight) if state.settings.weights else None
         weights = steady("weights", _weights(state))
@@ -219,7 +216,6 @@ class SnapshotBuilder:
         return self._keep("minimum", key, lambda: self._minimums.gather(state))
 
     def _capacity(self, state: State) -> Ints:
-        """Return the capacity of all agents by column, (A, R)."""
         space, agents = state.space, state.agents
 
         def make() -> Ints:
@@ -242,7 +238,6 @@ class SnapshotBuilder:
         )
 
     def _total(self, state: State) -> Ints:
-        """Return the capacity of the whole cluster by column, (R,)."""
         key = (state.agents.version, state.space.version, len(state.space), len(state.space.names))
         return self._keep("total", key, lambda: fixed(state.total_by_column()))
 
@@ -276,7 +271,7 @@ class SnapshotBuilder:
         return self._keep("caps", key, lambda: cap_table(state))
 
     def limits(self, state: State) -> Ints:
-        """Return the limits and caps that the first rows of a snapshot's bounds come from."""
+        """Return the limits and caps of the first rows of a snapshot's bounds."""
         return np.concatenate([self.quota_tree(state).limit, self.caps(state).limit])
 
     def _bounds(self, state: State, demand: Ints) -> Bounds:
@@ -332,7 +327,7 @@ class SnapshotBuilder:
 
 
 def frozen(snapshot: Snapshot) -> Snapshot:
-    """Make every array of a snapshot read-only: many are arrays of the books."""
+    """Make every array of a snapshot read-only, since many are arrays of the books."""
     return Snapshot(*(_frozen_part(getattr(snapshot, name)) for name in _PARTS))
 
 
@@ -349,7 +344,7 @@ def _frozen_part(part: Any) -> Any:  # noqa: ANN401 - arrays, tuples of them, an
 
 
 def _over_budget(state: State, tree_shape: Shape) -> Bools | None:
-    """Clients (C,) that are served last; None: none of them would be served in this cycle."""
+    """Return the clients (C,) that are served last; None: none takes part in this cycle."""
     found = state.over_budget(hard=False)
     return found if found[tree_shape.client].any() else None
 
@@ -357,7 +352,7 @@ def _over_budget(state: State, tree_shape: Shape) -> Bools | None:
 def _overdue(state: State) -> Bools:
     """Return which clients (C,) have waited for at least `patience_cycles` full cycles.
 
-    Clients over budget are not served before others, however long they waited.
+    Clients over budget do not count.
     """
     patience = state.settings.patience_cycles
     if not patience:
@@ -401,14 +396,14 @@ def _plain(free: Ints, plain: Ints) -> Ints:
 
 
 def _ready(state: State, wanted: Ints | None) -> Ints | None:
-    """Return row 0 and the requested agents that may be offered; None: all agents are requested.
+    """Return row 0 and the requested agents that may be offered.
 
-    In that case the caller filters the agents later, which is cheaper than copying their rows.
+    None: all agents are requested; the caller filters them later, without copying their rows.
     """
     if wanted is None:
         return None
     agents = state.agents
-    # Look only at these rows: a cycle for one agent must not cost a scan of all.
+    # A cycle for one agent must not scan all.
     rows = wanted[(wanted > 0) & (wanted < len(agents.bound))]
     if len(rows) > 1:
         rows = np.unique(rows)
@@ -419,7 +414,7 @@ def _ready(state: State, wanted: Ints | None) -> Ints | None:
 def _candidates(free: Ints, specials: Specials, least: Ints | None) -> Ints:
     """Return agents with enough for some client: a row of `least`; None: anything."""
     whole = free if not len(specials.row) else free + specials.by_column(free.shape[1])
-    # If nothing is free, which is frequent on a busy master, checking for zeros is cheapest.
+    # Nothing is free: frequent on a busy master, and cheap to check.
     if least is None or not whole.any():
         return np.flatnonzero(some(whole))
     return np.flatnonzero(reaches(whole, least))

@@ -1,8 +1,8 @@
 """Forecasts when a gang that collects can begin, from how long tasks on its agents usually run.
 
 A gang can begin when on each of its agents enough has come back for the tasks that it keeps room
-for there. If these are fewer than its tasks, enough for the others must come back on agents that it
-has not chosen yet. A holding is assumed to end as a whole.
+for there. For further tasks, enough must come back on agents that it has not chosen yet. A holding
+is assumed to end as a whole.
 """
 
 from typing import NamedTuple
@@ -18,12 +18,12 @@ from allocator.core.cycle.room import tasks_in
 from allocator.core.snapshot import Ints, Snapshot
 
 ELSEWHERE_MAX = 20_000
-"""If a gang has not chosen enough agents, a cluster with more holdings than this has no forecast:
-looking at them all is expensive, and something will come back on enough agents soon."""
+"""If a gang has not chosen enough agents, it has no forecast in a cluster with more holdings than
+this: looking at them all is expensive, and something will come back on enough agents soon."""
 
 
 class Forecast(NamedTuple):
-    """When a gang can begin, in milliseconds of the master's clock.
+    """When a gang can begin, in ms of the master's clock.
 
     `expected_ms`, `latest_ms`: by the medians and by the p95 of the durations of current holders.
     """
@@ -35,7 +35,6 @@ class Forecast(NamedTuple):
 def forecast(
     state: State, snapshot: Snapshot, holders: Holders, client: int, its: Collecting
 ) -> Forecast | None:
-    """Forecast when a gang can begin; None: unknown."""
     lines, total = lines_of(snapshot, client), total_of(snapshot, client)
     line, tasks = np.array(its.line, np.int64), np.array(its.tasks, np.int64)
     own = _own_ends_ms(state, holders, total, its, tasks[:, None] * lines.size[line])
@@ -66,8 +65,8 @@ def _own_ends_ms(
 ) -> tuple[int, int] | None:
     """Return when each agent of a gang has room for its tasks there; None: a holder is unknown.
 
-    `total` (R,): what the whole gang needs.
-    `wanted` (m, R): what it needs for each of `its.agent`.
+    `total` (R,): need of the whole gang.
+    `wanted` (m, R): its need on each of `its.agent`.
     The two times are those of the last agent, by the medians and by the p95 of durations.
     """
     agent, wanted = added_up(np.array(its.agent, np.int64), wanted)
@@ -120,9 +119,9 @@ def _rest_ends_ms(
 
 
 def _growth(held: Holders, ends_ms: Ints, agent: Ints, free: Ints) -> tuple[Ints, Ints, Ints]:
-    """Return how what is free on agents (A,) grows with each of n holdings that end.
+    """Return how the free amounts on agents grow with each of n holdings that end.
 
-    `free` (A, R): what is free now.
+    `free` (A, R): free amounts now.
     Returns, (n,): index of the agent, ascending; when the holding ends; and (n, R): what is free
     then.
     """

@@ -22,7 +22,6 @@ class UnlikeTasks:
     """Converts unlike tasks, and remembers them: a framework may request often, of many clients."""
 
     def __init__(self) -> None:
-        """Start without any tasks."""
         self._columns: tuple[object, int] = (None, 0)
         self._read: dict[int, _Read] = {}
         self._agents: tuple[object, int] = (None, 0)

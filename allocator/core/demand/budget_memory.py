@@ -1,10 +1,9 @@
 """What roles have used of their budgets: integers that outlive sessions.
 
-A budget is for periods of the calendar, in UTC. Time is counted on the session's clock, and belongs
-to the period that the clock says. A period that has begun is not left before its end: if a clock is
-behind that of the session before, the time until the end of the period, or what the clock makes of
-it, is counted in the same period. So no time is counted twice, none is lost, and no period begins
-again.
+A budget is for periods of the calendar, in UTC. Time is counted on the session's clock. A period
+that has begun is not left before its end: if a clock is behind that of the session before, time
+until the end of the period counts in that period. So no time is counted twice or lost, and no
+period begins again.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,7 +23,7 @@ its clock was set. A module sends a message at least once in each allocation int
 class Spent:
     """What a role has used in its current period; amounts in thousandths x milliseconds.
 
-    `carried`: what was left of the period before.
+    `carried`: what was left of the previous period.
     """
 
     per: str
@@ -34,7 +33,6 @@ class Spent:
     carried: dict[str, int]
 
     def granted(self, rule: SetBudget) -> dict[str, int]:
-        """What may be used in this period."""
         added = credit_of(rule, self.begin_ms)
         return {
             name: (amount + added.get(name, 0)) * HOUR_MS + self.carried.get(name, 0)
@@ -42,12 +40,11 @@ class Spent:
         }
 
     def used_up(self, rule: SetBudget) -> list[str]:
-        """The resources that are used up."""
         granted = self.granted(rule).items()
         return [name for name, amount in granted if self.used.get(name, 0) >= amount]
 
     def left_over(self, rule: SetBudget) -> dict[str, int]:
-        """What the next period gets of this one: credit is used first, and is not carried over."""
+        """What this period leaves to the next: credit is used first, and not carried over."""
         if not rule.carry_over:
             return {}
         added = credit_of(rule, self.begin_ms)
@@ -82,7 +79,7 @@ def check_credit(rule: SetBudget) -> None:
 
 
 def credit_of(rule: SetBudget, begin_ms: int) -> Mapping[str, int]:
-    """The credit in the period that begins then, in thousandths of resource-hours."""
+    """Return the credit of the period that begins then, in thousandths of resource-hours."""
     if not rule.credit or read_day(rule.credit_from) * DAY_MS != begin_ms:
         return {}
     return parse_hours(rule.credit)
@@ -91,8 +88,8 @@ def credit_of(rule: SetBudget, begin_ms: int) -> Mapping[str, int]:
 class BudgetMemory:
     """What was used, by role.
 
-    `over` (dict of path to whether the budget is hard): roles that have used up some resource.
-    `version`: grows whenever these change.
+    `over`: roles (paths) that have used up some resource, and whether their budget is hard.
+    `version`: grows whenever `over` changes.
     """
 
     def __init__(self) -> None:
@@ -120,7 +117,6 @@ class BudgetMemory:
         self.note(rules)
 
     def note(self, rules: Iterable[SetBudget]) -> None:
-        """Find the roles that are over their budgets."""
         over = {
             rule.role: rule.hard
             for rule in rules
@@ -131,7 +127,6 @@ class BudgetMemory:
             self.version += 1
 
     def change(self, rule: SetBudget, now_ms: int) -> None:
-        """Begin to count for a budget that is set, or forget one that is removed."""
         over = self.over.pop(rule.role, None)
         if rule.takes_back:
             self.spent.pop(rule.role, None)
@@ -148,7 +143,7 @@ class BudgetMemory:
         self.note(rules.values())
 
     def _at(self, rule: SetBudget, now_ms: int) -> Spent:
-        """What a role has used in the period that a time is in, or in a later one."""
+        """Return a role's use in the period that contains a time, or in a later one."""
         its = self.spent.get(rule.role)
         if its is None or its.per != rule.per:
             its = self.spent[rule.role] = Spent(rule.per, *period_of(rule.per, now_ms), {}, {})
@@ -168,7 +163,6 @@ def _add(its: Spent, rule: SetBudget, amounts: list[int], time_ms: int) -> None:
 
 
 def over_in_words(rule: SetBudget, its: Spent) -> str:
-    """Say which resources of a budget are used up."""
     granted = its.granted(rule)
     used = ", ".join(
         f"{name}: {format_amount(its.used.get(name, 0) // HOUR_MS)} of"

@@ -1,6 +1,6 @@
 """Remembers demands of frameworks for similar ones that come later.
 
-Each Spark job is a new framework, and its demand is known only when it is about to end. Demands are
+Each Spark job is a new framework, whose demand is known only when it is about to end. Demands are
 therefore remembered by *topic*: a role together with a pattern of names, a principal or a user. A
 new framework without a stated demand starts with the remembered one, its *prior*, until its
 acceptances confirm or refute it.
@@ -23,9 +23,8 @@ _CERTAINTY = 4
 def common_unit(one: Sequence[int], other: Sequence[int]) -> tuple[int, ...] | None:
     """Return the largest amounts of which both arguments are whole multiples.
 
-    None if their ratios of resources differ, or one is empty. With a single resource ratios cannot
-    differ; then None unless one amount is a multiple of the other.
-
+    None if their ratios of resources differ, or one is empty. With a single resource, None unless
+    one amount is a multiple of the other.
     >>> common_unit((6000, 6144), (4000, 4096))
     (2000, 2048)
     >>> common_unit((4000, 1408), (8000, 1408)), common_unit((3000,), (2000,))
@@ -61,9 +60,6 @@ class DemandMemory:
 
     `entries`: demand by topic; the latest lesson is last.
     `elapsed_ms`: the memory's own clock: total time of all sessions, since masters' clocks differ.
-    `durations`: how long tasks ran, by the same topics of names.
-    `usage`: what clients held on average before they left.
-    `budgets`: what roles have used of their budgets.
     `clock_ms`: the session's clock; -1: not known yet.
     `confirmed`, `refuted`: number of priors that agreed with the first acceptance, or did not.
     `probes`: number of offers of all that is free to clients that had waited with a guessed demand.
@@ -81,7 +77,6 @@ class DemandMemory:
         self.clock_ms = -1
 
     def advance(self, now_ms: int) -> None:
-        """Set the time, by the session's clock."""
         if self.clock_ms >= 0:
             self.elapsed_ms += now_ms - self.clock_ms
         self.clock_ms = now_ms
@@ -119,8 +114,7 @@ class DemandMemory:
 
         `amounts`, in thousandths, all above 0.
         `times`: number of equal lessons.
-        `one_task`: whether these are certainly the amounts of one task; otherwise they may be those
-            of several.
+        `one_task`: whether these are certainly the amounts of one task; if not, maybe of several.
         """
         entry, most = self.entries.get(topic), _CERTAINTY * settings.learn_after
         if not settings.priors_max or (
@@ -153,7 +147,6 @@ class DemandMemory:
 
 
 def _unit(one: Mapping[str, int], other: Mapping[str, int]) -> Mapping[str, int] | None:
-    """Return `common_unit` of amounts by name."""
     if one.keys() != other.keys():
         return None
     found = common_unit(tuple(one.values()), tuple(other[name] for name in one))

@@ -2,12 +2,12 @@
 
 The core does not see single tasks, only that a client uses something on an agent, and that some of
 it is released. Each release counts with the time for which the client had used something on that
-agent without a break. This is at least the duration of the task that ended, and more if the
-client's tasks overlap on the agent.
+agent without a break: at least the duration of the task that ended, and more if the client's tasks
+overlap on the agent.
 
 Counts are in logarithmic buckets, so their number is fixed and all arithmetic is in integers.
-Durations are rounded to an edge of their bucket: up where a late end is the safe assumption, down
-where an early one is.
+Durations are rounded to an edge of their bucket: up where a late end is the safe assumption, else
+down.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ from allocator.core.snapshot import Ints
 EDGES_MS: tuple[int, ...] = tuple(
     edge for power in range(21) for edge in (1000 << power, 1500 << power)
 )
-"""Upper edges of all buckets but the last, which has all durations of more than 18 days."""
+"""Upper edges of all buckets but the last, which has all durations above 18 days."""
 
 BUCKETS = len(EDGES_MS) + 1
 
@@ -40,7 +40,6 @@ class Lasted:
     """How long the tasks of a topic ran.
 
     `counts` (BUCKETS,): ended tasks in each bucket.
-    `total`: their sum.
     `taught_ms`: time of the latest end, by the memory's own clock.
     """
 
@@ -54,7 +53,7 @@ class StartRecord:
 
     `held`, `late`: gangs that began no later than the forecast latest time, or later.
     `missed`: gangs whose collection ended after that time without a start.
-    `early_ms`, `late_ms`: time by which gangs began before and after the expected time, added up.
+    `early_ms`, `late_ms`: total time by which gangs began before and after the expected time.
     `lent`: number of offers of a collecting gang's agents to its guests.
     """
 
@@ -70,8 +69,7 @@ class StartRecord:
 class Durations:
     """Durations by topic. It outlives sessions.
 
-    `entries`: durations by topic; the latest lesson is last.
-    `starts`: statistics of the forecasts that were based on these durations.
+    `entries`: the latest lesson is last.
     `rests_until_ms`: no forecast is made until then, by the memory's own clock.
     """
 
@@ -81,10 +79,7 @@ class Durations:
         self.rests_until_ms = 0
 
     def counts(self, settings: Settings, topic: Topic, elapsed_ms: int) -> Ints | None:
-        """Return ended tasks by bucket, (BUCKETS,), halved over time; None: too few.
-
-        `elapsed_ms`: the current time, by the memory's own clock.
-        """
+        """Return ended tasks by bucket, (BUCKETS,), halved over time; None: too few."""
         entry = self.entries.get(topic)
         if entry is None:
             return None
@@ -114,18 +109,16 @@ class Durations:
 
 
 def bucket_of(lasted_ms: Ints) -> Ints:
-    """Return the buckets of durations (N,) in milliseconds."""
     found: Ints = np.searchsorted(_EDGES, lasted_ms).astype(np.int64)
     return found
 
 
 def ends_within_ms(counts: Ints, running: Ints) -> int | None:
-    """Return the p95 of durations, rounded up: all but one in twenty tasks end within it.
+    """Return the p95 of durations, rounded up; None: it is in the last bucket.
 
     `counts` (BUCKETS,): ended tasks.
     `running` (BUCKETS,): running tasks, by how long they have run. They count as exceeding all
         shorter durations.
-    None: it is in the last bucket.
     """
     ended, older = counts.sum(), _beyond(running)
     exceed = _beyond(counts) + older
@@ -136,10 +129,9 @@ def ends_within_ms(counts: Ints, running: Ints) -> int | None:
 def ends_after_ms(counts: Ints, percent: int, *, up: bool = False) -> Ints:
     """Return when tasks end, in ms of run time, given that they have run for each bucket's time.
 
-    Returns (BUCKETS,): a percentile of the durations that were at least as long. 0: none was as
-    long, so such tasks are expected to end now.
+    Returns (BUCKETS,): the percentile `percent` of the durations that were at least as long. 0:
+    none was as long, so such tasks are expected to end now.
 
-    `percent`: the percentile.
     `up`: round up, to the bucket's upper edge (the last bucket has none); otherwise down.
     """
     total = np.append(0, np.cumsum(counts))
@@ -152,7 +144,7 @@ def ends_after_ms(counts: Ints, percent: int, *, up: bool = False) -> Ints:
 
 
 def _beyond(counts: Ints) -> Ints:
-    """For each bucket, add up the counts of later buckets, (BUCKETS,)."""
+    """Return for each bucket the sum of later buckets, (BUCKETS,)."""
     total = np.cumsum(counts)
     beyond: Ints = total[-1] - total
     return beyond
@@ -164,5 +156,5 @@ def _aged(settings: Settings, entry: Lasted, elapsed_ms: int) -> tuple[int, ...]
 
 
 def _halved(counts: Sequence[int], times: int) -> tuple[int, ...]:
-    """Halve counts this many times, rounding up, so that rare long durations are not lost first."""
+    """Halve counts this many times, rounding up, to keep rare long durations."""
     return tuple(-(-each >> times) for each in counts)

@@ -1,8 +1,7 @@
 """Lots: grants many tiny tasks at a time.
 
-If thousands of a client's tasks fit into one agent, a grant is made of a *lot* of them, because
-each grant costs time. Demands are untrusted: a task of a thousandth of a MiB would otherwise cause
-millions of grants on one agent.
+If thousands of a client's tasks fit into one agent, a grant is made of a *lot* of them. Demands are
+untrusted: a task of a thousandth of a MiB would otherwise cause millions of grants on one agent.
 """
 
 import numpy as np
@@ -11,7 +10,7 @@ from allocator.core.numba.memo import fixed, memoize
 from allocator.core.snapshot import Ints
 
 LOTS_LEAST, LOTS_MOST = 2**10, 2**14
-"""Minimum and maximum number of lots that fit into the largest agent; fewer in a large cluster.
+"""Minimum and maximum number of lots that fit into the largest agent; less in a large cluster.
 Less than one lot of an agent stays unused."""
 
 LOTS_OF_CLUSTER = 2**18
@@ -29,7 +28,6 @@ def in_lots(demand: Ints, largest: Ints, most: int) -> Ints:
 
     `demand` (C, R), in thousandths: the size of one task; zeros if unknown.
     `largest` (R,), in thousandths: the largest capacity of any agent, by resource.
-    `most`: the maximum number of lots that fit into such an agent.
     Returns (C, R): the size of a lot, or the unchanged demand.
     """
     needed, small = demand > 0, demand <= (largest - 1) // most

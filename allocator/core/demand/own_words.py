@@ -43,10 +43,7 @@ Minimum = tuple[Mapping[str, int], ...]
 
 
 class WordsError(ValueError):
-    """A part of a framework's input is not accepted.
-
-    `reason`: one of `REASONS`.
-    """
+    """A part of a framework's input is not accepted; `reason`: one of `REASONS`."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -56,8 +53,7 @@ class WordsError(ValueError):
 class Tasks(NamedTuple):
     """Equal tasks of a REQUEST call.
 
-    `number`: how many they are.
-    `amounts`: what each needs, by name.
+    `amounts`: need of each, by name.
     `agent`: id of the only agent on which they may run; empty: any.
     """
 
@@ -125,9 +121,9 @@ def read_words(info: FrameworkInfo) -> OwnWords:
 
 
 def read_request(event: Request) -> tuple[Requested, tuple[SetAside, ...]]:
-    """Read a REQUEST call, and what was set aside of it; empty requests are passed over.
+    """Read a REQUEST call; return its tasks, without empty ones, and the parts that were set aside.
 
-    If anything was set aside, its tasks are no gang, and the first one is the demand.
+    If anything was set aside, the tasks are no gang, and the first one is the demand.
     """
     aside: list[SetAside] = []
     if (count := len(event.requests)) > REQUESTS_MAX:
@@ -137,7 +133,7 @@ def read_request(event: Request) -> tuple[Requested, tuple[SetAside, ...]]:
     agents = event.agents or ("",) * count
     for stated, agent in zip(event.requests[:REQUESTS_MAX], agents, strict=False):
         if len(stated) > DEMAND_NAMES_MAX:
-            text = f"names {len(stated)} resources, over {DEMAND_NAMES_MAX}; it is passed over"
+            text = f"names {len(stated)} resources, over {DEMAND_NAMES_MAX}; it is ignored"
             aside.append(SetAside("request", TOO_MANY, text))
         elif any(stated.values()):
             key = agent, frozenset((name, amount) for name, amount in stated.items() if amount)
@@ -153,7 +149,6 @@ def read_request(event: Request) -> tuple[Requested, tuple[SetAside, ...]]:
 
 
 def is_gang(request: Requested) -> bool:
-    """Whether tasks must start together, or on a certain agent."""
     return len(request) > 1 or any(each.number > 1 or each.agent for each in request)
 
 
@@ -208,7 +203,6 @@ def _check_names(stated: Mapping[str, int]) -> None:
 
 
 def _read_minimum(any_of: Minimum) -> tuple[Minimum, list[SetAside]]:
-    """Remove the parts of a minimum that exceed a bound."""
     aside: list[SetAside] = []
     if len(any_of) > ALTERNATIVES_MAX:
         text = f"has {len(any_of)} alternatives; the first {ALTERNATIVES_MAX} are taken"

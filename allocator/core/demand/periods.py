@@ -43,7 +43,6 @@ def period_of(per: str, now_ms: int) -> tuple[int, int]:
 
 
 def write_day(day: int) -> str:
-    """Write a day as in ISO 8601."""
     year, month, of_month = _date(day)
     return f"{year:04}-{month:02}-{of_month:02}"
 

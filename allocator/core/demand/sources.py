@@ -20,7 +20,7 @@ from allocator.core.settings import Settings
 Stated: TypeAlias = tuple[str, Mapping[str, int]] | None
 """A stated demand: its source (``operator``, ``request``, ``label``), and amounts by name.
 
-None: none is stated. Empty amounts: an operator's rule says that the demand is unknown.
+None: not stated. Empty amounts: an operator's rule declares the demand unknown.
 """
 
 
@@ -34,7 +34,7 @@ def declared_demand(settings: Settings, own: Stated, framework_name: str, role: 
 
 
 def own_demand(of_label: Mapping[str, int] | None, request: Requested) -> Stated:
-    """Return the demand that a framework itself states: of the first task that it requests."""
+    """Return the demand that a framework itself states: its first requested task, or its label."""
     if request:
         return "request", request[0].amounts
     return ("label", of_label) if of_label else None
@@ -43,7 +43,6 @@ def own_demand(of_label: Mapping[str, int] | None, request: Requested) -> Stated
 def unstated_source(settings: Settings, *, accepts: int, has_prior: bool, mixed: bool) -> str:
     """Return the source of a demand that is not stated: ``learned``, ``prior``; empty: unknown.
 
-    `accepts`: number of the client's acceptances.
     `has_prior`: whether it has a prior that no acceptance has contradicted.
     `mixed`: whether its tasks differ in size, so that no single demand fits.
     """

@@ -23,11 +23,10 @@ def name_pattern(name: str) -> str:
 
 
 def name_topic(role: str, info: FrameworkInfo) -> Topic:
-    """Return the topic of frameworks with similar names."""
     return role, "name", name_pattern(info.name)
 
 
 def wide_topics(role: str, info: FrameworkInfo) -> list[Topic]:
-    """Return the topics of frameworks with the same principal, and with the same user."""
+    """Return the topics of the same principal, and of the same user."""
     both = (("principal", info.principal), ("user", info.user))
     return [(role, kind, who) for kind, who in both if who]

@@ -51,7 +51,6 @@ class UsageMemory:
 
     @property
     def slot_ms(self) -> int:
-        """The length of a slot, in ms."""
         return max(self.half_life_ms // SLOTS, 1)
 
     @property

@@ -1,7 +1,7 @@
 """Computes what each client would have if the whole cluster were allocated from scratch.
 
-This only answers questions: in the real books every client keeps what it holds. The result shows
-how far current shares are from those that the policy would give.
+The real books do not change. The result shows how far current shares are from those that the policy
+would give.
 """
 
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ def add_newcomer(state: State, newcomer: Newcomer) -> int:
 
 
 def _role_of(state: State, path: str) -> int:
-    """Return the handle of a role; define it and its ancestors if they are unknown."""
+    """Return the handle of a role; define it and its ancestors if necessary."""
     roles = state.roles
     names = path.split("/")
     if not all(names):
@@ -70,11 +70,7 @@ def _role_of(state: State, path: str) -> int:
 
 
 def forget_holdings(state: State) -> None:
-    """Release everything that clients hold, and forget refusals, declines and waiting times.
-
-    The state must be a copy that no session uses. Demands, weights, quotas, constraints,
-    capabilities and suppression stay.
-    """
+    """Release all holdings of a copied state, and forget refusals, declines and waiting times."""
     state.ledger.drop(state.ledger.rows())
     state.open_decisions = OpenDecisions()
     clients = state.clients
@@ -85,5 +81,5 @@ def forget_holdings(state: State) -> None:
     for column in (state.frameworks.served, state.roles.served, state.roles.served_here):
         column[:] = 0
     clients.collecting.clear()
-    # A pause is temporary and not part of an ideal allocation.
+    # A pause is temporary, so it does not count.
     state.paused = False

@@ -17,9 +17,8 @@ from allocator.core.snapshot import Grants
 
 
 class DecisionRow(NamedTuple):
-    """One decision.
+    """One decision, by handles.
 
-    `framework`, `role`, `agent`: handles.
     `amounts`: pairs (kind, granted amount in thousandths), kinds ascending.
     """
 
@@ -29,7 +28,6 @@ class DecisionRow(NamedTuple):
     amounts: tuple[tuple[int, int], ...]
 
     def __str__(self) -> str:
-        """Format the decision as text."""
         given = ", ".join(f"{amount} of kind {kind}" for kind, amount in self.amounts)
         return f"{given} of agent {self.agent} to framework {self.framework} in role {self.role}"
 
@@ -37,11 +35,10 @@ class DecisionRow(NamedTuple):
 class Dissent(NamedTuple):
     """A difference between two decisions of one cycle.
 
-    `cycle`: number of the cycle.
     `reason`: the difference, as text.
     `place`: index of the first decision that differs, from 0; -1 if no decision differs, or the
         cycle cannot be decided again.
-    `told`, `own`: that decision as the other process made it, and as decided here; None: missing.
+    `told`, `own`: that decision by the other process, and by this one; None: missing.
     """
 
     cycle: int
@@ -52,11 +49,7 @@ class Dissent(NamedTuple):
 
 
 def second_opinion(question: Question, told: Decided, decide: Decide) -> Dissent | None:
-    """Decide a cycle again, and compare; None: both are equal.
-
-    `told`: the decision of the other process.
-    `decide`: the function to decide with.
-    """
+    """Decide a cycle again by `decide`, and compare; None: the decision equals `told`."""
     again = question._replace(overruled=told.policy_error)
     try:
         own = decide(again)

@@ -1,10 +1,9 @@
 """Compares a cycle's decisions with those of the shadow policy.
 
-Both policies get the same frozen snapshot and seed. The shadow policy's grants are never charged:
-each comparison starts from the books as the policy in force left them.
+Both policies get the same frozen snapshot and seed. The shadow policy's grants are never charged.
 
 The mode determines which clients are offered whole tasks, and which filters cover all that a client
-could be offered. Both are recomputed if the shadow policy's mode differs.
+could be offered, so both are recomputed if the shadow policy's mode differs.
 """
 
 from dataclasses import dataclass, replace
@@ -45,7 +44,7 @@ def in_mode(seen: Seen, probed: Bools, *, whole_tasks: bool) -> Snapshot | None:
 
 
 def _covered(snapshot: Snapshot, known: Bools) -> BitWords:
-    """Return which filters cover all that could be offered, as `filters.coverage` does."""
+    """Recompute `Filters.covered`, as `filters.coverage` does."""
     filters, specials = snapshot.filters, snapshot.specials
     covered = np.zeros_like(filters.covered)
     agent = _owners(filters, snapshot.agents)
@@ -77,7 +76,7 @@ def _covered(snapshot: Snapshot, known: Bools) -> BitWords:
 
 
 def _owners(filters: Filters, agents: Ints) -> Ints:
-    """Return the agent of each filter of an excerpt, which has the filters agent by agent."""
+    """Return the agent of each filter of an excerpt."""
     listed = agents[filters.head[agents] >= 0]
     if not len(listed):
         return np.empty(0, np.int64)
@@ -92,10 +91,10 @@ class Comparison:
     """A comparison of one cycle as decided by the policy in force and by the shadow policy.
 
     `names`: identities of the clients' rows.
-    `offered`, `offered_beside` (C,): dominant share of the cluster that each client was offered,
-        and would have been offered by the shadow policy.
-    `of_both`, `of_policy`, `of_beside`: number of offers (pairs of client and agent) that both
-        policies made, only the policy in force, and only the shadow policy.
+    `offered`, `offered_beside` (C,): dominant share of the cluster that each policy offered each
+        client.
+    `of_both`, `of_policy`, `of_beside`: number of offers (pairs of client and agent) by both
+        policies, only by the policy in force, and only by the shadow policy.
     """
 
     names: Names
@@ -109,11 +108,9 @@ class Comparison:
 def compare_beside(record: CycleRecord, spec: PolicySpec, policy: Policy) -> Comparison | None:
     """Let a policy decide a past cycle, and compare its decisions with the real ones.
 
-    `record`: the cycle, with its input.
     `spec`: gives the mode.
-    `policy`: the policy of `spec`.
     Returns None if the cycle's input cannot be converted to that mode.
-    Raises whatever the policy raises, and `BadGrantError` for invalid grants.
+    Raises any exception of the policy, and `BadGrantError` for invalid grants.
     """
     assert record.seen is not None
     assert record.probed is not None

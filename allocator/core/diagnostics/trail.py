@@ -1,8 +1,8 @@
 """The trail: the recent history of cycles, to explain why a client got nothing.
 
 A trail keeps the last cycles, each with the policy's input and grants, and the last events about
-offers. It refers to existing objects, and copies only what changes later. No decision depends on
-it, and no checkpoint contains it.
+offers. It copies only data that changes later. No decision depends on it, and no checkpoint
+contains it.
 """
 
 from collections import deque
@@ -81,12 +81,10 @@ class CycleRecord:
     `candidates`: number of agents with free resources.
     `agents`: the first candidate agents.
     `seen`: the input of the policy, as it was before the cycle; None if not kept.
-    `bound_paths`: paths of the roles that the first rows of the snapshot's bounds belong to.
+    `bound_paths`: the role of each of the first rows of the snapshot's bounds.
     `grants`: the policy's grants, including those too small for the client's minimum.
-    `policy`: the policy in force.
     `policy_error`: why the substitute decided; empty if the policy did.
     `nbytes`: memory that the record uses, without `seen`.
-    `seed`: the seed of the cycle.
     `probed` (C,): clients whose demand was being probed; kept only for a shadow policy.
     """
 
@@ -116,8 +114,7 @@ class Seen(NamedTuple):
     """A policy's snapshot, with copies of the arrays that the books change later.
 
     `taken`: the snapshot; the arrays copied below have changed since.
-    `agents_held`, `excluding`, `filters`: copies. The lists of filters may be missing; the bits in
-        `Filters.covered` never are.
+    `filters`: the lists of filters may be missing; the bits in `Filters.covered` never are.
     `excluded` (E, W): the rows of `taken.excluded` for agents in `excluding`; other rows are zeros.
     `filters_kept`: whether the lists of filters are complete.
     `nbytes`: approximate memory of all this, in bytes.
@@ -144,10 +141,7 @@ class Seen(NamedTuple):
 
 
 class OfferEvent(NamedTuple):
-    """An event about offers.
-
-    `stamp`: as in `CycleRecord`.
-    """
+    """An event about offers; `stamp`: as in `CycleRecord`."""
 
     stamp: int
     at_ms: int
@@ -159,7 +153,7 @@ class Trail:
     """Recent cycles and events about offers, the oldest first; bounded in bytes.
 
     `for_shadow`: the latest cycle with its input, if there is a shadow policy; the host takes it.
-    `shadow_bytes_max`: maximum size of this input, set by the host; 0: keep none now.
+    `shadow_bytes_max`: maximum size of this input, set by the host; 0: keep none.
     """
 
     def __init__(self) -> None:
@@ -246,11 +240,10 @@ class Trail:
             self._bytes -= _size_of_record(self.cycles.popleft())
 
     def latest(self) -> tuple[CycleRecord, ...]:
-        """Return copies of the records of all kept cycles, oldest first, for another thread."""
+        """Copy the records of all kept cycles, oldest first, for another thread."""
         return tuple(map(copy, self.cycles))
 
     def names(self, state: State) -> Names:
-        """Return the current identities of clients' rows."""
         version = state.clients.version, state.roles.version
         if self._names is None or self._names[0] != version:
             names = Names(
@@ -266,11 +259,10 @@ class Trail:
 def see(
     snapshot: Snapshot, filters_max: int = _FILTERS_MAX, nbytes_max: int = 2**62
 ) -> Seen | None:
-    """Copy the parts of a snapshot that the books change later.
+    """Copy the parts of a snapshot that the books change later; None: it exceeds `nbytes_max`.
 
     `snapshot`: as it was at the start of the cycle.
-    `filters_max`: maximum number of filters to copy; if there are more, none are.
-    `nbytes_max`: None is returned for a larger snapshot.
+    `filters_max`: if there are more filters, none are copied.
     """
     nbytes = _size_of_snapshot(snapshot)
     if nbytes > nbytes_max:

@@ -1,12 +1,12 @@
 """Events: all inputs of the allocator.
 
-Each event is one fact. The host assigns handles: agents, frameworks and roles from 1, kinds from 0.
-They are row numbers of the core's arrays; `Define`, `AddAgent` and `AddFramework` bind them. Role 0
-is the root. All amounts are int64 thousandths; all times are milliseconds by the host's clock.
+Each event is one fact. The host assigns handles: agents, frameworks and roles from 1, kinds from 0;
+role 0 is the root. They are row numbers of the core's arrays; `Define`, `AddAgent` and
+`AddFramework` bind them. All amounts are int64 thousandths; all times are milliseconds by the
+host's clock. A framework may hold resources before it is added: `Hold` then creates an empty,
+inactive row.
 
-A framework may hold resources before it is added: `Hold` then creates an empty, inactive row.
-
-Start with `holdings`. Operators' changes are events, too: `allocator.core.settings`.
+Start with `holdings`. Operators' changes are in `allocator.core.settings`.
 """
 
 from allocator.core.events.agents import (

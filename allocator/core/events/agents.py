@@ -36,7 +36,7 @@ class AddAgent:
 
 @dataclass(frozen=True, slots=True)
 class AddAgents:
-    """Several new agents; has the same effect as one `AddAgent` each, but is cheaper.
+    """Several new agents; a cheaper form of one `AddAgent` each.
 
     `agent` (N,): handles.
     `kind` (K,): distinct.
@@ -54,7 +54,6 @@ class AddAgents:
 
     @classmethod
     def of(cls, event: AddAgent) -> "AddAgents":
-        """Convert an event for one agent."""
         return cls(
             agent=np.array([event.agent], np.int64),
             info=(event.info,),

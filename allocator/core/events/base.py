@@ -33,15 +33,14 @@ UNREADABLE, TOO_LONG, TOO_MANY, TOO_DEEP, UNKNOWN, FAILED = REASONS = (
     "failed",
 )
 """Why input is set aside: it is malformed, is too large, or names something unknown; or
-processing it failed, which is a defect of this package.
-"""
+processing it failed, which is a defect of this package."""
 
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
     """Ignored input of a framework or an agent.
 
-    `field`: where it was found, such as ``labels``.
+    `field`: the place of the input, such as ``labels``.
     `reason`: one of `REASONS`.
     `text`: the fault, and what is used instead.
     """

@@ -66,7 +66,7 @@ class Suppress:
 
 @dataclass(frozen=True, slots=True)
 class Revive:
-    """A framework wants offers again in these roles (empty: all), which drops its filters there."""
+    """A framework wants offers again in these roles (empty: all). Drops its filters there."""
 
     framework: int
     roles: tuple[int, ...] = ()
@@ -74,9 +74,9 @@ class Revive:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A framework states what one of its tasks needs, or each of several that start together.
+    """A framework states the needs of one task, or of several that start together.
 
-    `agents`: the id of the only agent for each of `requests`, empty: any; no ids: any for all.
+    `agents`: the id of the only agent for each of `requests`; empty, or no ids at all: any agent.
     """
 
     framework: int

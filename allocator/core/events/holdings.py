@@ -1,7 +1,7 @@
 """Events about held resources, and about offers.
 
-Amounts of several rows are always a table: `kind` has the columns, `amount` the rows. The wire
-checks each value before it makes an event; the classes here check that columns match each other.
+Amounts of several rows are a table: `kind` has the columns, `amount` the rows. The wire checks each
+value before it makes an event; the classes here check that columns match each other.
 """
 
 from collections.abc import Sized
@@ -54,8 +54,8 @@ class Hold:
 class Release:
     """Resources are returned: by declined and rescinded offers, and by ended tasks.
 
-    `released`: rows with an unknown agent or framework are ignored, since removing these released
-        their holdings.
+    `released`: rows with an unknown agent or framework are ignored, because its removal already
+        released them.
     `refuse_ms` (N,): how long the resources must not be offered again; -1: no filter.
     `allocated` (N,): whether the resources were in use (a task ended), rather than only on offer.
     """
@@ -118,7 +118,6 @@ class Moves:
         )
 
     def row(self, row: int) -> "Hold | Transition | Release":
-        """Return one row as an event."""
         one = slice(row, row + 1)
         holdings = self.holdings.cut(one)
         if self.what[row] == Move.RELEASE:
@@ -141,7 +140,6 @@ class UpdateAllocation:
 class Exclude:
     """Exclusions of frameworks from agents, as the host evaluated offer constraints.
 
-    `framework`, `role`, `agent` (N,): handles.
     `excluded` (N,): False ends an exclusion.
     """
 
@@ -159,10 +157,7 @@ class Exclude:
 
 @dataclass(frozen=True, slots=True)
 class AddFilters:
-    """Filters in force, from a snapshot of the module.
-
-    `expires_ms` (N,).
-    """
+    """Filters in force, from a snapshot of the module."""
 
     refused: Holdings
     expires_ms: Ints
@@ -226,7 +221,7 @@ class Outcomes:
 
     @classmethod
     def all_or_nothing(cls, first_decision: int, offered: Bools) -> "Outcomes":
-        """Make outcomes: each decision was offered as made, or nothing was available."""
+        """Make outcomes: each decision was offered as made, or not at all."""
         reason = np.where(offered, Reason.OFFERED, Reason.NOTHING_AVAILABLE).astype(np.int64)
         return cls(first_decision, reason, np.empty(0, np.int64), np.empty((0, 0), np.int64))
 

@@ -1,9 +1,8 @@
 """Computes which filters cover all that their clients could be offered: a bit for each pair.
 
 Only the agents of a cycle are updated; the bits of other agents may be out of date. A bit is
-recomputed only if it may have changed: because filters were dropped, free amounts changed, or the
-form of a client's offers changed. Filters that stay in force therefore cost cycles nothing, however
-many there are.
+recomputed only after filters were dropped, or free amounts or the form of a client's offers
+changed. Filters that stay in force therefore cost cycles nothing.
 """
 
 from typing import NamedTuple
@@ -22,7 +21,7 @@ class Offerable(NamedTuple):
     `free` (J, R), `start` (J + 1,), `row`, `special_free` (E,), `kind` (S,), `reach` (S, W): for
         the agents of the cycle, see `Specials`.
     `plain_kind` (R,); `demand` (C, R), in thousandths; `known` (C,).
-    `opening` (C,): the number of tasks with which an offer begins, see `opening_tasks`.
+    `opening` (C,): see `opening_tasks`.
     `takes` (C,): clients' capabilities, see `ClientTable`.
     """
 
@@ -53,8 +52,8 @@ def _covers_all(filters: FilterArrays, offerable: Offerable, place: int, row: in
         kind = offerable.plain_kind[r]
         if offered > (filters.amount[row, kind] if kind >= 0 else 0):
             return False
-    # Compare all special resources that the client may have: it is not known which of them a task
-    # would take, and the remaining ones are offered whole.
+    # Compare all special resources that the client may have: a task may take any of them, and the
+    # remaining ones are offered whole.
     for e in range(first, end):
         special = offerable.row[e]
         reached = offerable.reach[special, client >> 6] & bit_of(client) != np.uint64(0)
@@ -66,7 +65,7 @@ def _covers_all(filters: FilterArrays, offerable: Offerable, place: int, row: in
 @part()
 def _look_through(filters: FilterArrays, offerable: Offerable, place: int, agent: int) -> None:
     """Recompute all bits of an agent from its filters."""
-    # Clear the bits of clients that may have filters. Do not write zeros to unwritten pages.
+    # Clear the bits of clients that may have filters, without writing zeros to unwritten pages.
     for first in range(filters.maybe.shape[1]):
         if filters.maybe[agent, first] != np.uint64(0):
             for word in range(first, filters.covered.shape[1], filters.maybe.shape[1]):
@@ -77,7 +76,6 @@ def _look_through(filters: FilterArrays, offerable: Offerable, place: int, agent
         if filters.largest[agent, k] != 0:
             filters.largest[agent, k] = 0
     row = filters.of_agent[agent]
-    # A bit needs only one filter that covers everything.
     while row >= 0:
         word, bit = filters.client[row] >> 6, bit_of(filters.client[row])
         filters.maybe[agent, maybe_word(filters, filters.client[row])] |= bit
@@ -93,7 +91,7 @@ def _look_through(filters: FilterArrays, offerable: Offerable, place: int, agent
 
 @part()
 def _look_at_fresh(filters: FilterArrays, offerable: Offerable, place: int, agent: int) -> None:
-    """Compute the bits of filters that were added to an agent since the last update."""
+    """Compute the bits of filters that were added to an agent since its last update."""
     row = filters.of_agent[agent]
     # Filters are added at the head of the list, so fresh ones come first.
     while row >= 0 and filters.fresh[agent] > 0:
@@ -107,7 +105,7 @@ def _look_at_fresh(filters: FilterArrays, offerable: Offerable, place: int, agen
 
 @part()
 def _is_beyond(filters: FilterArrays, offerable: Offerable, place: int, agent: int) -> bool:
-    """Return whether more of some resource is free on an agent than any filter there covers."""
+    """Return whether an agent has more of some resource free than any filter there covers."""
     for r in range(offerable.free.shape[1]):
         kind = offerable.plain_kind[r]
         if offerable.free[place, r] > (filters.largest[agent, kind] if kind >= 0 else 0):
@@ -137,8 +135,7 @@ def refresh(
 
     `agents` (J,): the agents of `offerable`, distinct rows.
     `touched` (A,): agents whose free amounts may have changed; cleared.
-    `seen` (A, R): free amounts for which each agent's bits were computed; -1: special resources
-        were free.
+    `seen` (A, R): the free amounts that each agent's bits are for; -1: special resources were free.
     `known` (W,): bits of the clients that are offered whole tasks.
     """
     for place in range(len(agents)):
@@ -146,10 +143,9 @@ def refresh(
         # Without filters there are no bits, whatever is free.
         if filters.of_agent[agent] < 0 and not filters.stale[agent]:
             touched[agent] = False
-        # An unchanged agent keeps its bits.
         if filters.stale[agent] or touched[agent]:
             plain = offerable.start[place] == offerable.start[place + 1]
-            # Filters were dropped, or special resources are free now or were: recompute everything.
+            # Filters were dropped, or special resources are or were free: recompute everything.
             if filters.stale[agent] or not plain or (len(seen[agent]) and seen[agent, 0] < 0):
                 _look_through(filters, offerable, place, agent)
             elif not _is_as_seen(seen, offerable, place, agent):
@@ -161,8 +157,8 @@ def refresh(
                             filters.covered[agent, word] &= known[word]
                 else:
                     _look_through(filters, offerable, place, agent)
-            # Record the free amounts that these bits are for. It is not needed without filters:
-            # an agent's first filter marks its bits as stale.
+            # Record the free amounts that these bits are for. Without filters this is not needed,
+            # because an agent's first filter marks its bits as stale.
             if filters.of_agent[agent] >= 0:
                 for r in range(offerable.free.shape[1]):
                     seen[agent, r] = offerable.free[place, r] if plain else -1
@@ -186,7 +182,7 @@ def forms_of(offerable: Offerable) -> Forms:
 
 
 def changed_clients(before: Forms | None, now: Forms) -> Ints:
-    """Return the rows of clients whose offers now have another form, see `Forms`."""
+    """Return the rows of clients whose offers have changed their form, see `Forms`."""
     if before is None or before.demand.shape != now.demand.shape:
         return np.arange(len(now.known))
     same = before.known is now.known and before.demand is now.demand

@@ -11,16 +11,15 @@ from allocator.core.snapshot import BitWords, Bools, Filters, Indices, Ints
 
 
 def excerpt(filters: Filters, agents: Ints, most: int) -> Filters | None:
-    """Copy the filters on some agents.
+    """Copy the filters on some agents; None: there are more than `most`.
 
     `agents` (J,): rows, ascending; the lists of other agents are empty in the copy.
-    `most`: maximum number of filters to copy; None is returned if there are more.
     """
     lists = loop_view(filters.head), loop_view(filters.next), loop_view(agents)
     rows, is_last = _gather(*lists, most)
     if len(rows) > most:
         return None
-    # Each list is contiguous in the copy: every row is followed by the next, except the last ones.
+    # Each list is contiguous in the copy.
     following = np.arange(1, len(rows) + 1, dtype=np.int32)
     following[is_last] = -1
     head = np.full(len(filters.head), -1, np.int32)
@@ -55,7 +54,7 @@ MAYBE_WORDS = 64
 PAGES = 1 << 12
 _PAGE_BITS = 6
 """Filters are in lists by expiry time: a page of 64 ms each. After 4 minutes pages are used again,
-so a page may also contain filters that expire in a later round; these are skipped."""
+so a page may also contain filters that expire in a later round."""
 
 
 class FilterArrays(NamedTuple):
@@ -66,18 +65,16 @@ class FilterArrays(NamedTuple):
     `expires_ms` (X,): the last moment at which the filter is in force.
     `of_agent`, `next_of_agent`, `previous_of_agent` (A,), (X,), (X,): the filters on each agent, as
         a doubly linked list.
-    `of_client`, `next_of_client`, `previous_of_client` (C,), (X,), (X,): the filters of each
-        client.
-    `of_page`, `next_of_page`, `previous_of_page` (PAGES,), (X,), (X,): filters by expiry time.
+    `of_client`, ... (C,), (X,), (X,): the same for the filters of each client.
+    `of_page`, ... (PAGES,), (X,), (X,): the same for filters by expiry time.
     `spare` (X,): free rows, as a stack.
     `per_client` (C,): number of filters of each client.
     `maybe` (A, V): bit ``c % 64`` of word ``c // 64 % V``: client c may have a filter on the agent;
         0: it has none. V is at most `MAYBE_WORDS`.
-    `covered` (A, W): bit ``c % 64`` of word ``c // 64``: a filter covers all that client c could be
-        offered, see `Filters`.
+    `covered` (A, W): as in `Filters`.
     `stale` (A,): the agent's row of `covered` must be recomputed; set by its first filter, too.
-    `fresh` (A,): number of filters added to the agent since its row of `covered` was updated; these
-        are the first ones of its list.
+    `fresh` (A,): number of filters at the head of the agent's list that were added since its row of
+        `covered` was updated.
     `largest` (A, K): at least the largest amount of any filter on the agent.
     """
 
@@ -131,7 +128,6 @@ COLUMNS = {
 
 @part()
 def bit_of(client: int) -> Any:  # noqa: ANN401
-    """Return a word with only the client's bit set."""
     return np.uint64(1) << np.uint64(client & 63)
 
 
@@ -155,7 +151,7 @@ def _covers(larger: Ints, smaller: Ints) -> bool:
 
 @part()
 def _remove(filters: FilterArrays, row: int, spare: int) -> int:
-    """Free the row of a filter; returns the new number of spare rows."""
+    """Free the row of a filter; return the new number of spare rows."""
     agent, client = filters.agent[row], filters.client[row]
     unlink(filters.of_agent, filters.next_of_agent, filters.previous_of_agent, agent, row)
     unlink(filters.of_client, filters.next_of_client, filters.previous_of_client, client, row)
@@ -164,7 +160,7 @@ def _remove(filters: FilterArrays, row: int, spare: int) -> int:
     filters.agent[row] = 0
     filters.client[row] = 0
     filters.expires_ms[row] = NEVER
-    # Another filter may not cover what this one did, so recompute the agent's bits.
+    # Without this filter, a bit may no longer be covered.
     filters.stale[agent] = True
     filters.per_client[client] -= 1
     filters.spare[spare] = row
@@ -180,12 +176,11 @@ def add(
     expires_ms: Ints,
     spare: int,
 ) -> int:
-    """Add filters, unless other ones cover them; there must be room for all.
+    """Add filters that no other one covers, and return the new number of spare rows.
 
-    Returns the new number of spare rows.
+    There must be room for all.
     """
     for i in range(len(client)):
-        # First drop the filters that this one replaces; skip it if another one covers it.
         spare, covered = _replace(filters, client[i], agent[i], amount[i], expires_ms[i], spare)
         if covered:
             continue
@@ -194,7 +189,6 @@ def add(
         filters.fresh[agent[i]] += 1
         if filters.of_agent[agent[i]] < 0:
             filters.stale[agent[i]] = True  # the free amounts there were not recorded
-        # Fill the row, and update the agent's bits and largest amounts.
         filters.agent[row] = agent[i]
         filters.client[row] = client[i]
         filters.expires_ms[row] = expires_ms[i]
@@ -218,14 +212,14 @@ def _replace(
 
     Returns the new number of spare rows, and whether the new filter itself is redundant.
     """
-    # Without the bit the pair has no filter: the usual case.
+    # Without the bit, which is usual, the pair has no filter.
     if filters.maybe[agent, maybe_word(filters, client)] & bit_of(client) == np.uint64(0):
         return spare, False
     row = filters.of_agent[agent]
     while row >= 0:
         following = filters.next_of_agent[row]
         if filters.client[row] == client:
-            # Of two filters of the pair, one that covers the other and lasts as long is enough.
+            # Of two filters, one that covers the other and lasts as long is enough.
             lives = filters.expires_ms[row]
             if lives >= expires_ms and _covers(filters.amount[row], amount):
                 return spare, True
@@ -239,7 +233,7 @@ def _replace(
 
 @loop
 def drop_list(filters: FilterArrays, row: int, following: Indices, spare: int) -> int:
-    """Drop a filter and all that follow it in a list; returns the new number of spare rows."""
+    """Drop a filter and all that follow it in a list; return the new number of spare rows."""
     while row >= 0:
         after = following[row]
         spare = _remove(filters, row, spare)
@@ -249,12 +243,12 @@ def drop_list(filters: FilterArrays, row: int, following: Indices, spare: int) -
 
 @loop
 def expire(filters: FilterArrays, since_ms: int, now_ms: int, spare: int) -> int:
-    """Drop expired filters; returns the new number of spare rows.
+    """Drop the filters that expired since the previous call, at `since_ms`.
 
-    `since_ms`: the time of the previous call.
+    Returns the new number of spare rows.
     """
     # A filter that had expired before it was added is stored as if it expired at `since_ms - 1`,
-    # see `FilterTable.add`. So start with the page of that time.
+    # see `FilterTable.add`.
     first, last = (since_ms - 1) >> _PAGE_BITS, now_ms >> _PAGE_BITS
     for page in range(max(first, last - PAGES + 1), last + 1):
         row = filters.of_page[page & (PAGES - 1)]

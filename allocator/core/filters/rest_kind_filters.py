@@ -1,11 +1,11 @@
 """Records which clients got nothing of an agent's rest, and are not offered it for a while.
 
-Only the module knows which client may have which part of a rest kind. The rest is therefore offered
-to one client after another. A client that got nothing of it is not offered it again for some time;
-otherwise the first client would be offered it in every cycle, and the right one never.
+Only the module knows which client may have which part of a rest kind, so the rest is offered to one
+client after another. A client that got nothing of it is not offered it again for some time;
+otherwise every cycle would offer it to the same client.
 
-A framework may refuse the rest of each agent in each of its roles. Removing its refusals, or
-expired ones, does not search the refusals of others.
+Removing a framework's refusals, or expired ones, does not search the refusals of others, because a
+framework may refuse the rest of each agent in each of its roles.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,10 +13,10 @@ from heapq import heapify, heappop, heappush
 from typing import ClassVar
 
 REFUSALS_MAX = 200_000
-"""Maximum number of refusals; a client whose refusal is not kept is offered the rest again."""
+"""Maximum number of refusals; beyond it, clients are offered the rest again at once."""
 
 _ENDS_SPARE = 64
-"""Number of stale expiry entries that are tolerated before the heap is rebuilt."""
+"""Maximum number of stale expiry entries, at least, before the heap is rebuilt."""
 
 
 class RestKindFilters:
@@ -34,7 +34,6 @@ class RestKindFilters:
         return self._count
 
     def __iter__(self) -> Iterator[int]:
-        """Iterate over agents on which something is refused."""
         return iter(self._of_agent)
 
     def add(self, client: int, agent: int, kind: int, amount: int, expires_ms: int) -> None:
@@ -59,11 +58,10 @@ class RestKindFilters:
 
     def expire(self, now_ms: int) -> list[int]:
         """Drop expired refusals; returns their agents."""
-        # Nothing has expired yet: the usual case costs one comparison.
+        # The usual case costs one comparison.
         if self._next_expiry_ms is None or self._next_expiry_ms >= now_ms:
             return []
         touched, ends = set[int](), self._index.ends
-        # Continue to the first refusal in force, which is the next one to expire.
         while ends and (ends[0][0] < now_ms or not self._is_kept(*ends[0])):
             end = heappop(ends)
             if self._is_kept(*end):
@@ -83,7 +81,6 @@ class RestKindFilters:
         self._trim()
 
     def drop_client(self, client: int) -> list[int]:
-        """Drop a client's refusals; returns their agents."""
         pairs = self._index.of_client.pop(client, set())
         for agent, kind in pairs:
             self._drop(client, agent, kind)
@@ -91,7 +88,6 @@ class RestKindFilters:
         return sorted({agent for agent, _ in pairs})
 
     def _drop(self, client: int, agent: int, kind: int) -> None:
-        """Remove a refusal from its agent."""
         refusals = self._of_agent[agent]
         del refusals[client, kind]
         self._count -= 1
@@ -137,7 +133,7 @@ class _Index:
         heappush(self.ends, (expires_ms, agent, client, kind))
 
     def forget(self, client: int, agent: int, kind: int) -> None:
-        """Remove a refusal from its client's pairs; its entry in the heap becomes stale."""
+        """Remove a refusal from its client's pairs, which makes its entry in the heap stale."""
         pairs = self.of_client[client]
         pairs.discard((agent, kind))
         if not pairs:
@@ -145,7 +141,6 @@ class _Index:
 
 
 def _ends(of_agent: _OfAgent) -> list[tuple[int, int, int, int]]:
-    """Return a heap of the expiry of each refusal."""
     ends = [
         (expires_ms, agent, client, kind)
         for agent, refusals in of_agent.items()

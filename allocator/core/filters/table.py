@@ -1,12 +1,9 @@
 """Filters: what a client declined on an agent is not offered to it again for a while.
 
-A filter bars any offer whose amounts it covers. Each filter is in three doubly linked lists: its
-agent's (for cycles), its client's (for revive), and that of its expiry time. Of two filters of the
-same pair, one that covers the other and lasts at least as long replaces it, so repeated declines do
-not accumulate filters.
-
-For cycles there is a bit for each pair (client, agent): whether a filter covers all that the client
-could be offered there, see `coverage`.
+A filter bars any offer whose amounts it covers. Each filter is in three doubly linked lists: by
+agent (for cycles), by client (for revive) and by expiry time. Of two filters of the same pair, one
+that covers the other and lasts at least as long replaces it, so repeated declines do not accumulate
+filters. `coverage` computes for each pair whether a filter covers all that could be offered.
 """
 
 import numpy as np
@@ -36,7 +33,7 @@ class FilterTable:
     """All filters in force."""
 
     def __init__(self, limit: int) -> None:
-        """Keep at most `limit` filters; those beyond it are dropped and counted."""
+        """Keep at most `limit` filters; drop and count those beyond it."""
         self.rows = grown(new_arrays(FilterArrays, COLUMNS), COLUMNS, page=PAGES)
         self.forgotten = 0
         self.rest_kinds = RestKindFilters()
@@ -80,19 +77,17 @@ class FilterTable:
         self._spare = filter_arrays.add(self.rows, client, agent, amount, expires_ms, self._spare)
 
     def _most(self) -> int:
-        """Return the maximum number of filters; the size of each depends on the number of kinds."""
+        """Return the maximum number of filters, whose size depends on the number of kinds."""
         row_bytes = _ROW_BYTES + 8 * self.rows.amount.shape[1]
         return min(self._limit, FILTER_BYTES_MAX // row_bytes)
 
     def _within_share(self, framework: Ints, client: Ints, free: int) -> Ints:
         """Choose which filters to keep when few rows are free.
 
-        No framework gets more rows than remain free, so one that declines endlessly leaves room for
-        others.
+        No framework gets more rows than remain free, so that others can still add filters.
         """
         own = np.bincount(framework, self.rows.per_client[: len(framework)])
         who = framework[client]
-        # Count the earlier filters of the same framework before each one, to keep the first ones.
         order = np.argsort(who, kind="stable")
         ranked = who[order]
         before = np.empty(len(who), np.int64)
@@ -105,7 +100,6 @@ class FilterTable:
         self.rows.stale[agent] = True
 
     def expire(self, now_ms: int) -> None:
-        """Drop expired filters."""
         self.rows.stale[self.rest_kinds.expire(now_ms)] = True
         self._spare = filter_arrays.expire(self.rows, self._since_ms, now_ms, self._spare)
         self._since_ms = now_ms
@@ -126,10 +120,7 @@ class FilterTable:
         )
 
     def of_client(self, client: int, most: int) -> tuple[Ints, Ints]:
-        """List filters of one client, at most `most`.
-
-        Returns `agent`, `expires_ms` (n,).
-        """
+        """List at most `most` filters of a client; return `agent`, `expires_ms` (n,)."""
         found: list[int] = []
         row = int(self.rows.of_client[client])
         while row >= 0 and len(found) < most:
@@ -141,18 +132,16 @@ class FilterTable:
     def show(self, offerable: Offerable, agents: Ints, touched: Bools) -> Filters:
         """Return the filters on the agents of a cycle, for policies.
 
-        `offerable`: what clients could be offered on these agents.
         `agents` (J,): rows, ascending.
         `touched` (A,): agents whose free amounts may have changed since the last call; cleared.
         """
         rows = self.rows
         # Always use the same memory layout: another one would compile the loop again.
         offerable = Offerable._make(map(loop_view, offerable))
-        # If there are more agents or resources than before, recompute all bits.
+        # With more agents or resources than before, recompute all bits.
         if self._seen.shape != (len(rows.stale), offerable.free.shape[1]):
             self._seen = untouched((len(rows.stale), offerable.free.shape[1]), np.int64)
             rows.stale[:] = True
-        # Also recompute the bits of clients whose offers have another form than before.
         forms = coverage.forms_of(offerable)
         coverage.mark_stale(rows, coverage.changed_clients(self._forms, forms))
         self._forms = forms
@@ -170,7 +159,6 @@ class FilterTable:
         )
 
     def _make_rows(self, more: int) -> None:
-        """Make rows until `more` are spare."""
         old = len(self.rows.agent)
         if self._spare >= more and old:
             return

@@ -1,6 +1,6 @@
 """Containers that the books consist of: growing arrays, a map from keys to rows, linked lists.
 
-Loops over them are compiled, so that one event about ten thousand rows costs about as much as one
+Loops over them are compiled, so that an event about ten thousand rows costs about as much as one
 about a single row.
 """
 
@@ -18,7 +18,7 @@ FEWEST = 64
 """Minimum number of rows."""
 
 MARK = 0x9E3779B97F4A7C15
-"""The factor of hashes of rows: odd, so that its powers are, and with an irregular bit pattern."""
+"""The factor of hashes of rows: odd, so that its powers are odd, with an irregular bit pattern."""
 
 _FEW_COLUMNS, _MANY_ROWS = 12, 512
 
@@ -26,17 +26,12 @@ _Item = TypeVar("_Item", bound=np.generic)
 
 
 def grow(array: NDArray[_Item], rows: int, columns: int | None = None) -> NDArray[_Item]:
-    """Enlarge an array to at least these rows (and columns) by doubling, filled with zeros.
-
-    New zeros of large wide tables take no memory until they are written, see `untouched`.
-    Returns the array itself if it is large enough.
-    """
+    """Enlarge an array by doubling to at least these rows (and columns); new cells are zeros."""
     shape = [_doubled(array.shape[0], rows), *array.shape[1:]]
     if columns is not None:
         shape[1] = max(array.shape[1], columns)
     if tuple(shape) == array.shape:
         return array
-    # Copy the old array to the beginning of the larger one.
     larger = untouched(tuple(shape), array.dtype)
     corner = larger[tuple(slice(0, size) for size in array.shape)]
     if is_wide(larger):
@@ -47,7 +42,7 @@ def grow(array: NDArray[_Item], rows: int, columns: int | None = None) -> NDArra
 
 
 def _doubled(size: int, wanted: int) -> int:
-    """Double a size until it is large enough, so that growing costs little on average."""
+    """Double a size until it is large enough."""
     size = max(size, FEWEST)
     while size < wanted:
         size *= 2
@@ -68,10 +63,7 @@ class DistinctRows(NamedTuple):
 
 
 def distinct_rows(table: NDArray[Any]) -> DistinctRows:
-    """Find the distinct rows of a table with few columns.
-
-    `np.unique` with an axis compares rows as records, which takes ten times as long.
-    """
+    """Find the distinct rows of a table, ten times as fast as `np.unique` with an axis."""
     if not table.shape[1]:
         some_row = min(len(table), 1)
         return DistinctRows(
@@ -91,7 +83,7 @@ def distinct_rows(table: NDArray[Any]) -> DistinctRows:
 
 
 def _by_marks(table: NDArray[Any]) -> DistinctRows | None:
-    """Find the distinct rows of a table with many columns, by hash; only these are sorted.
+    """Find the distinct rows of a table with many columns, by hash, so that only these are sorted.
 
     None if all rows are different, or if hashes collide.
     """
@@ -113,7 +105,6 @@ def some(table: NDArray[Any]) -> Bools:
     """Return which rows (n,) of a table (n, K) are not all zeros."""
     if table.shape[1] > _FEW_COLUMNS or len(table) < _MANY_ROWS:
         return np.asarray(table.any(axis=1))
-    # For many rows with few columns this is faster.
     result = np.zeros(len(table), np.bool_)
     for column in range(table.shape[1]):
         result |= table[:, column] != 0
@@ -130,7 +121,6 @@ def read_only(array: NDArray[_Item]) -> NDArray[_Item]:
 
 
 def pair(high: Ints | int, low: Ints | int) -> Any:  # noqa: ANN401
-    """Combine two row numbers into one key."""
     return (np.asarray(high, np.int64) << np.int64(32)) | np.asarray(low, np.int64)
 
 
@@ -152,7 +142,6 @@ class FreeRows:
     """Row numbers that are free, lowest first."""
 
     def __init__(self, first: int) -> None:
-        """Start with all rows from `first` on free."""
         self._returned: list[int] = []
         self._next = first
 
@@ -175,8 +164,7 @@ class FreeRows:
 def _slot(keys: Ints, key: int) -> Any:  # noqa: ANN401
     """Return the slot of a key, or the empty slot where it would be inserted."""
     mask = len(keys) - 1
-    # Hash the key, so that consecutive keys are spread. Then probe linearly until the key or an
-    # empty slot is found.
+    # Hash the key, to spread consecutive keys; then probe linearly.
     mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
     slot = np.int64(mixed >> np.uint64(32)) & mask
     while keys[slot] != key and keys[slot] != -1:
@@ -186,14 +174,13 @@ def _slot(keys: Ints, key: int) -> Any:  # noqa: ANN401
 
 @part()
 def find_key(keys: Ints, rows: Ints, key: int) -> int:
-    """Return the row of a key; -1 if it is absent."""
     slot = _slot(keys, key)
     return rows[slot] if keys[slot] != -1 else -1
 
 
 @part()
 def put_key(keys: Ints, rows: Ints, key: int, row: int) -> None:
-    """Add a key that is absent; there must be room for it."""
+    """Add an absent key; there must be room for it."""
     slot = _slot(keys, key)
     keys[slot] = key
     rows[slot] = row
@@ -201,13 +188,13 @@ def put_key(keys: Ints, rows: Ints, key: int, row: int) -> None:
 
 @part()
 def delete_key(keys: Ints, rows: Ints, key: int) -> None:
-    """Remove a key, if it is present."""
     mask = len(keys) - 1
     hole = _slot(keys, key)
     if keys[hole] == -1:
         return
     keys[hole] = -1
-    # Insert the keys that follow without a gap again: they may belong in or before the freed slot.
+    # Insert the keys that follow without a gap again: they may belong in the freed slot or before
+    # it.
     slot = (hole + 1) & mask
     while keys[slot] != -1:
         moved, row = keys[slot], rows[slot]
@@ -259,15 +246,15 @@ class KeyMap:
         return self._count
 
     def get(self, keys: Ints) -> Ints:
-        """Return the rows of keys; -1 if a key is absent."""
         return _get_many(self._keys, self._rows, keys)
 
     def claim(self, keys: Ints, rows: Ints) -> tuple[Ints, Ints]:
         """Look up keys, and assign the next of `rows` to each absent one, in order.
 
         `keys` (n,): may contain duplicates.
-        `rows` (m,): at least as many as there are absent keys. Returns (n,): the row of each key;
-        (u,): for each assigned row, in order, the index of its key.
+        `rows` (m,): at least as many as there are absent keys.
+        Returns (n,): the row of each key; (u,): for each assigned row, in order, the index of its
+        key.
         """
         self._make_room(len(rows))
         found, first = _claim_many(self._keys, self._rows, keys, rows)
@@ -275,7 +262,6 @@ class KeyMap:
         return found, first
 
     def delete(self, keys: Ints) -> None:
-        """Remove keys that are present."""
         _delete_many(self._keys, self._rows, keys)
         self._count -= len(keys)
 
@@ -285,7 +271,7 @@ class KeyMap:
         return self._keys, self._rows
 
     def counted(self, count: int) -> None:
-        """Set the number of keys after a loop changed it."""
+        """Set the number of keys after a loop has changed it."""
         self._count = count
 
     def _make_room(self, more: int) -> None:
@@ -303,8 +289,6 @@ class KeyMap:
 
 @part()
 def push(head: Indices, following: Indices, previous: Indices, owner: int, item: int) -> None:
-    """Insert an item at the head of its owner's doubly linked list."""
-    # Insert the item before the present head.
     first = head[owner]
     following[item] = first
     previous[item] = -1
@@ -315,9 +299,8 @@ def push(head: Indices, following: Indices, previous: Indices, owner: int, item:
 
 @part()
 def unlink(head: Indices, following: Indices, previous: Indices, owner: int, item: int) -> None:
-    """Remove an item from its owner's doubly linked list."""
     before, after = previous[item], following[item]
-    # Link the neighbours; if the item was the head, its successor becomes the head.
+    # If the item was the head, its successor becomes the head.
     if before >= 0:
         following[before] = after
     else:

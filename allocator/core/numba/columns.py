@@ -1,4 +1,4 @@
-"""Declares arrays that belong together once, so that they grow and are cleared together."""
+"""Declares arrays that belong together, so that they grow and are cleared together."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -49,10 +49,7 @@ def new_arrays(kind: type[_Arrays], columns: Mapping[str, Column]) -> _Arrays:
 
 
 def grown(arrays: _Arrays, columns: Mapping[str, Column], **sizes: int) -> _Arrays:
-    """Enlarge the arrays of a named tuple; `sizes`: new sizes by name of the dimension.
-
-    Arrays with another row dimension stay unchanged.
-    """
+    """Enlarge the arrays of a named tuple; `sizes`: new sizes by name of the dimension."""
     changed = {}
     for name, column in columns.items():
         if column.by in sizes:
@@ -94,12 +91,10 @@ class Table:
         cls._WIDE = next((name for name, each in cls.COLUMNS.items() if each.across), "")
 
     def __init__(self) -> None:
-        """Begin with free rows."""
         for name, each in self.COLUMNS.items():
             setattr(self, name, each.new(FEWEST))
 
     def reserve(self, rows: int, width: int = 0) -> None:
-        """Enlarge the table to at least `rows` rows, and wide columns to `width`."""
         # Called often. All columns have the same length, and all wide ones the same width.
         wide = getattr(self, self._WIDE).shape[1] if self._WIDE else width
         if rows <= len(getattr(self, self._FIRST)) and width <= wide:
@@ -117,6 +112,5 @@ class Table:
                 values.extend(each.new(size - len(values)))
 
     def clear(self, row: int) -> None:
-        """Reset a row to the values of a free one."""
         for name, each in self.COLUMNS.items():
             getattr(self, name)[row] = each.fill if each.make is None else each.make()

@@ -1,9 +1,9 @@
 """Declares loops, which run compiled or as plain Python: slowly, but with the same results.
 
-The first call of a compiled loop imports numba, and compiles the loop or loads it from the cache.
-A process that calls none starts without numba. Loops run as plain Python while a sidecar is still
-loading them, over empty books (`interpret`); in trials of a policy (`interpreted_here`); and in
-tests (NUMBA_DISABLE_JIT=1).
+The first call of a compiled loop imports numba, and compiles the loop or loads it from the cache;
+until then a process runs without numba. Loops run as plain Python while a sidecar still loads them,
+over empty books (`interpret`); in trials of a policy (`interpreted_here`); and in tests
+(NUMBA_DISABLE_JIT=1).
 """
 
 from collections.abc import Callable, Iterator
@@ -37,13 +37,12 @@ class Decorator(Protocol):
 class Loop:
     """A function that is compiled when it is first needed.
 
-    `entry`: whether Python calls it. Otherwise only compiled loops do; it is a *part* of them.
+    `entry`: whether Python calls it. If not, it is a *part* of compiled loops.
     """
 
     def __init__(
         self, function: Callable[..., Any], options: dict[str, Any], *, entry: bool
     ) -> None:
-        """Wrap a function; `options` are those of ``numba.njit``."""
         update_wrapper(self, function)
         self.entry = entry
         self._function = function
@@ -51,10 +50,9 @@ class Loop:
 
     def __call__(self, *arguments: Any) -> Any:  # noqa: ANN401
         """Run the function. A part that Python calls is always interpreted."""
-        # The usual case: compiled.
         if self.entry and not _interpreted_here.get(_Mode.interpreted):
             return self.dispatcher(*arguments)
-        # A part that runs inside an interpreted loop: the loop has set numpy's error handling.
+        # Part of an interpreted loop, which has set numpy's error handling.
         if not self.entry:
             return self._function(*arguments)
         with np.errstate(all="ignore"):  # as in compiled code
@@ -68,7 +66,7 @@ class Loop:
 
     @property
     def _numba_type_(self) -> Any:  # noqa: ANN401
-        """Numba's type of the function, needed when another loop calls it."""
+        """Numba's type of the function, for loops that call it."""
         from numba import types
 
         return types.Dispatcher(self.dispatcher)
@@ -80,10 +78,7 @@ def loop(function: _Function) -> _Function:
 
 
 def entry(**options: Any) -> Decorator:  # noqa: ANN401
-    """Declare a loop with further options of ``numba.njit``.
-
-    It releases the GIL, so that other threads can respond while it runs.
-    """
+    """Declare a loop with further options of ``numba.njit``. It releases the GIL while it runs."""
     options = {"cache": True, "no_cfunc_wrapper": True, "nogil": True, **options}
 
     def decorate(function: _Function) -> _Function:
@@ -113,20 +108,19 @@ def loop_view(array: np.ndarray) -> np.ndarray:
 
 
 def interpret(wanted: bool) -> None:
-    """Run all loops of the process as plain Python from now on (True), or compiled (False)."""
+    """Run all loops of the process as plain Python (True) or compiled (False) from now on."""
     _Mode.interpreted = wanted
 
 
 def tolerate_cache_errors() -> None:
-    """Continue from now on if compiled loops cannot be read from or saved to the cache.
+    """From now on, continue if compiled loops cannot be read from or saved to the cache.
 
-    A server must not fail in a loop because the disk is full or file descriptors are used up.
+    A server must not fail because the disk is full or file descriptors are used up.
     """
     _Mode.cache_may_fail = True
 
 
 def cache_may_fail() -> bool:
-    """Return whether errors of the cache are tolerated."""
     return _Mode.cache_may_fail
 
 
@@ -135,17 +129,17 @@ def _may_compile() -> bool:
 
 
 def compiled_here() -> AbstractContextManager[None]:
-    """Run loops compiled in this context (thread), whatever `interpret` says."""
+    """Run loops compiled in this context (thread), regardless of `interpret`."""
     return _here(_interpreted_here, False)
 
 
 def interpreted_here() -> AbstractContextManager[None]:
-    """Run loops as plain Python in this context (thread), whatever `interpret` says."""
+    """Run loops as plain Python in this context (thread), regardless of `interpret`."""
     return _here(_interpreted_here, True)
 
 
 def cached_only_here() -> AbstractContextManager[None]:
-    """In this context (thread), load loops only from the cache; if missing: NotCachedError."""
+    """Load loops only from the cache in this context (thread), else raise NotCachedError."""
     return _here(_cached_only, True)
 
 

@@ -1,8 +1,8 @@
 """Caches results that depend on inputs which rarely change.
 
 Most of a cycle's data about clients equals that of the last cycle: demands, weights, minimums.
-`StableArrays` returns the same array as last time if the values are equal, and `memoize` returns
-the same result if the arrays are the same objects. So a cycle over one agent does not recompute
+`StableArrays` returns the same array as last time if the values are equal; `memoize` returns the
+same result if the arrays are the same objects. So a cycle over one agent does not recompute
 unchanged data of thousands of clients.
 """
 
@@ -53,7 +53,7 @@ class StableArrays:
             return array
         if kept is not None and kept.dtype == array.dtype and np.array_equal(kept, array):
             return kept
-        # Copy, because the argument may be a part of the books, which change.
+        # Copy, because the argument may be a part of the books.
         kept = np.array(array, order="C", copy=True)
         kept.flags.writeable = False
         self._kept[name] = kept
@@ -63,13 +63,11 @@ class StableArrays:
 def memoize(
     size: int = 1,
 ) -> Callable[[Callable[_Arguments, _Result]], Callable[_Arguments, _Result]]:
-    """Cache the last results of a pure function.
+    """Cache the last `size` results of a pure function.
 
     A result is reused if all arguments are the same: arrays must be the same objects, tuples are
     compared item by item, and other values must be equal. Results for writable arrays are not
     cached, since these could change before the next call.
-
-    `size`: number of results to cache.
     """
 
     def decorate(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:

@@ -50,12 +50,11 @@ def njit(
 ) -> Any:  # noqa: ANN401
     """Make numba's dispatcher of a function.
 
-    `options`: those of ``numba.njit``.
     `cache_may_fail`: called if the cache cannot be used; returns whether to continue without it.
     `may_compile`: called if the cache has no code for a call; returns whether to compile. If not,
         the call raises NotCachedError.
     """
-    # With a wrapper for Python, the function is not only called by compiled functions.
+    # A function with a wrapper for Python is an entry.
     if not options.get("no_cpython_wrapper"):
         _entries.add(function.__qualname__)
     dispatcher = numba.njit(**options)(function)
@@ -64,7 +63,7 @@ def njit(
     compiler = getattr(dispatcher, "_compiler", None)
     if compiler is not None:
         compiler.compile = _ours(compiler.compile, may_compile)
-    # If a later numba stores its cache elsewhere, errors of the cache are raised; all else works.
+    # A later numba may store its cache elsewhere; then errors of the cache are raised.
     cache = getattr(dispatcher, "_cache", None)
     for name in ("load_overload", "save_overload") if cache is not None else ():
         setattr(cache, name, _tolerant(getattr(cache, name), cache_may_fail))
@@ -74,7 +73,7 @@ def njit(
 def _ours(
     compile_function: Callable[..., Any], may_compile: Callable[[], bool]
 ) -> Callable[..., Any]:
-    """Wrap numba's compilation: refuse it if not allowed, and mark that it is of this package."""
+    """Wrap numba's compilation: refuse it if not allowed, and mark it as one of this package."""
 
     def compile_ours(*arguments: Any) -> Any:  # noqa: ANN401
         if not may_compile():
@@ -91,7 +90,7 @@ def _ours(
 def _tolerant(
     use_cache: Callable[..., Any], cache_may_fail: Callable[[], bool]
 ) -> Callable[..., Any]:
-    """Wrap an access to the cache: a tolerated failure counts as a miss, or saves nothing."""
+    """Wrap an access to the cache: a tolerated failure is a miss, or saves nothing."""
 
     def use(*arguments: Any) -> Any:  # noqa: ANN401
         try:
@@ -107,9 +106,9 @@ def _tolerant(
 def _generate_code_once() -> None:
     """Optimise parts, and generate their machine code, only within the loops that call them.
 
-    Numba would do both for each part separately, and for each of its own functions that a loop
-    uses, and again within every function that calls them. If a later numba does this elsewhere,
-    compiling takes longer; nothing else changes.
+    Numba would do both for each part and each of its own functions separately, and again within
+    every function that calls them. If a later numba does this elsewhere, only compiling takes
+    longer.
     """
     library: Any = codegen.JITCodeLibrary
     optimise = getattr(library, "_optimize_final_module", None)
@@ -119,7 +118,6 @@ def _generate_code_once() -> None:
         return
 
     def is_part(self: Any) -> bool:  # noqa: ANN401
-        # Numba caches object code only of functions that come from Python source.
         return (
             _compiling.get()
             and self.name not in _entries
@@ -189,13 +187,11 @@ def _read_field(
     pointer: Any,  # noqa: ANN401
     name: str,
 ) -> Any:  # noqa: ANN401
-    """Generate code that reads a field of a tuple through a pointer."""
     index = of_type.fields.fields.index(name)
     field = of_type.fields[index]
-    # Cast the untyped pointer to the tuple's layout, and compute the field's address.
     layout = context.data_model_manager[of_type.fields].get_data_type().as_pointer()
     place = cgutils.gep_inbounds(builder, builder.bitcast(pointer, layout), 0, index)
-    # The pointer to a nested tuple is its address; nothing is copied.
+    # The pointer to a nested tuple is its address.
     if isinstance(field, types.BaseNamedTuple):
         return builder.bitcast(place, _ADDRESS)
     # Load any other value as a borrowed reference: the function that made the tuple owns it.
@@ -212,7 +208,6 @@ def _load(builder: Any, place: Any) -> Any:  # noqa: ANN401
         loaded = builder.load(place)
         loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
         return loaded
-    # A record, such as an array: load its numbers one by one.
     result = ir.Constant(kind, ir.Undefined)
     for index in range(len(kind.elements)):
         part = _load(builder, cgutils.gep_inbounds(builder, place, 0, index))

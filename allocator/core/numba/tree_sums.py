@@ -15,8 +15,7 @@ def _add_up_amounts(
     gain: NDArray[np.float64],
     count: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    # Compute each client's row on the fly. Sum all columns in one pass, because each sum depends on
-    # the one before it.
+    # Sum all columns in one pass, because each sum depends on the one before it.
     columns, leaves = amount.shape[1], len(client)
     result = np.zeros((len(parent), columns + 1))
     for row in range(len(at)):
@@ -42,14 +41,14 @@ def add_up_amounts(
     gain: NDArray[np.float64],
     count: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Sum amounts (C, K) times a gain (C,), and counts (C,), over a tree; returns (N, K + 1).
+    """Sum amounts (C, K) times a gain (C,), and counts (C,), over a tree.
 
     Additions are in the order of clients, then of nodes, so equal inputs give equal bits.
 
     `parent` (N,), `client` (L,): as in `Tree` of the snapshot.
     `at` (C,): the inner node that counts each client's amounts.
-    Returns at a leaf the values of its client, at an inner node the sum below it; counts are in the
-    last column.
+    Returns (N, K + 1): at a leaf the values of its client, at an inner node the sum below it;
+        counts are in the last column.
     """
     arrays = parent, client, at, amount, gain, count
     summed: NDArray[np.float64] = _add_up_amounts(*map(loop_view, arrays))

@@ -13,17 +13,17 @@ from allocator.core.numba.compiled import loop, loop_view
 _Item = TypeVar("_Item", bound=np.generic)
 
 _UNTOUCHED_BYTES = 1 << 22
-"""For arrays of at least this size NumPy requests huge pages: writing a cell takes 2 MiB."""
+"""NumPy requests huge pages for arrays of at least this size, so writing a cell takes 2 MiB."""
 
 _WIDE_BYTES = 1 << 10
-"""Rows of at least this size are wide: with shorter ones, a page has cells of several agents."""
+"""Rows of at least this size are wide; with shorter ones, several agents share a page."""
 
 STRETCH = 1 << 16
 """Number of cells that are compared at a time."""
 
 
 def untouched(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:  # noqa: ANN401
-    """Make an array of zeros. Of a large wide table, only pages that are written take memory."""
+    """Make an array of zeros; in a large wide table, only written pages take memory."""
     zeros = np.zeros(shape, dtype)
     if zeros.nbytes < _UNTOUCHED_BYTES or not is_wide(zeros):
         return zeros
@@ -40,7 +40,7 @@ def is_wide(array: NDArray[Any]) -> bool:
 def write(into: NDArray[_Item], table: NDArray[_Item], rows: Ints | None = None) -> None:
     """Make a table equal to another one (n, K); with `rows` (n,), only these rows.
 
-    Equal cells are not written, so zeros that were never written take no memory.
+    Equal cells are not written, so that unwritten zeros still take no memory.
     """
     if rows is not None:
         row, column = np.nonzero(into[rows] != table)

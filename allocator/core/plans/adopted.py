@@ -24,8 +24,8 @@ class AdoptPlan:
 def still_true(state: State, rows: PlanRows, plan: Plan) -> Plan:
     """Remove clients and agents from a plan that left since its problem was copied.
 
-    They are removed even if others have their rows now. Raises EventError if the plan refers to
-    rows that the problem did not have.
+    Others may have their rows now. Raises EventError if the plan refers to rows that the problem
+    did not have.
     """
     if len(plan.target) > len(rows.clients):
         raise EventError("value", "plan.target", "names clients that the problem did not have")
@@ -70,28 +70,25 @@ def check(plan: Plan) -> None:
         or len(plan.price) not in (0, groups)
         or len(plan.part) > groups
     ):
-        raise EventError("value", "plan", "its arrays do not fit together")
+        raise EventError("value", "plan", "its arrays have inconsistent shapes")
     if len(plan.part) and plan.part.shape[1] != len(plan.target):
-        raise EventError("value", "plan.part", "is of other clients than the target")
+        raise EventError("value", "plan.part", "has another number of clients than the target")
     if plan.leave.ndim != 1 or (plan.leave < 0).any():
         raise EventError("value", "plan.leave", "must be keys of 0 or more")
     if plan.group.max(initial=-1) >= len(plan.allowed) or plan.group.min(initial=0) < -1:
-        raise EventError("value", "plan.group", "names a group that there is not")
+        raise EventError("value", "plan.group", "names a group that does not exist")
     if not ((plan.target >= 0) & (plan.target < np.inf)).all():
         raise EventError("value", "plan.target", "must be 0 or more, and finite")
 
 
 def adopt(state: State, event: AdoptPlan) -> None:
-    """Adopt a plan.
-
-    Raises EventError if its parts are inconsistent; then nothing has changed.
-    """
+    """Adopt a plan. Raises EventError if it is inconsistent; then nothing has changed."""
     check(event.plan)
     state.plan = _as_recorded(event.plan)
 
 
 def _as_recorded(plan: Plan) -> Plan:
-    """Convert a plan's arrays to the types and shapes that a plan read from a record has."""
+    """Convert a plan's arrays to the types and shapes that a record would give them."""
     target = plan.target.astype(np.float64, copy=False)
     part = plan.part.astype(np.float64, copy=False)
     return replace(
@@ -106,13 +103,13 @@ def _as_recorded(plan: Plan) -> Plan:
 
 
 def forget_client(state: State, client: int) -> None:
-    """Remove a client from the plan in force, because its row was freed."""
+    """Remove a client whose row was freed from the plan in force."""
     if state.plan is not None:
         state.plan = _without(state.plan, [client], [])
 
 
 def forget_agent(state: State, agent: int) -> None:
-    """Remove an agent from the plan in force, after the agent has left."""
+    """Remove an agent that has left from the plan in force."""
     if state.plan is not None:
         state.plan = _without(state.plan, [], [agent])
 
@@ -138,8 +135,7 @@ def held_by_group(state: State, plan: Plan, handle: Ints) -> tuple[Ints, Ints]:
 
     Takes O(holdings).
 
-    `handle`: handles of agents. Only the groups of these agents are computed; the results for other
-        groups are zeros.
+    `handle`: the only agents whose groups are computed; the results for other groups are zeros.
     Returns `held` (P, C, R), in thousandths; and `agents_held` (P, C), the number of agents of the
         group on which the client holds something.
     """
@@ -149,7 +145,7 @@ def held_by_group(state: State, plan: Plan, handle: Ints) -> tuple[Ints, Ints]:
     agents_held = np.zeros((groups, clients), np.int64)
     if not groups:
         return held, agents_held
-    # -1, the last entry of `wanted`, stands for agents in no group, or in one without parts.
+    # The last entry of `wanted`, -1, stands for agents in no group, or in one without parts.
     group = np.full(max(len(state.agents.bound), len(plan.group)), -1)
     group[: len(plan.group)] = np.where(plan.group < groups, plan.group, -1)
     wanted = np.zeros(groups + 1, np.bool_)

@@ -1,7 +1,7 @@
 """Provides plans that a cycle waits for.
 
 Other plans are computed in the background and arrive as events. A host may let a cycle wait for the
-first plan; a host without a thread for plans computes all of them within cycles.
+first plan; one without a thread for plans computes all of them within cycles.
 """
 
 from collections.abc import Callable
@@ -17,14 +17,13 @@ FirstPlan: TypeAlias = Callable[[PlanningPolicy, Ints | None], AdoptPlan | None]
 
 
 class PlanSource:
-    """Supplies plans that do not come as events: the first one, and those made within cycles.
+    """Supplies plans that do not arrive as events: the first one, and those made within cycles.
 
     `began_with`: the first plan, if the last cycle waited for it.
     `plans_here`: whether plans are made within cycles.
     """
 
     def __init__(self, first_plan: FirstPlan | None, *, plans_here: bool) -> None:
-        """Start without a plan; for the arguments see `Allocator`."""
         self.began_with: AdoptPlan | None = None
         self._first_plan = first_plan
         self.plans_here = plans_here
@@ -32,7 +31,7 @@ class PlanSource:
         self._planned: PlanProblem | None = None
 
     def renew(self) -> None:
-        """Forget the last problem, because the policy or the state was replaced."""
+        """Forget the last problem, after the policy or the state was replaced."""
         self._planned = None
 
     def foretell(self, first_plan: AdoptPlan | None) -> None:
@@ -42,7 +41,7 @@ class PlanSource:
     def first(
         self, planning_policy: PlanningPolicy | None, agents: Ints | None, *, wanted: bool
     ) -> AdoptPlan | None:
-        """Wait for the first plan, if a cycle needs one and there is none; None: no plan."""
+        """Wait for the first plan, if a cycle needs one and none exists."""
         plan, self._foretold = self._foretold, None
         if planning_policy is None or not wanted:
             plan = None

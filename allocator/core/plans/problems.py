@@ -2,8 +2,8 @@
 
 A policy that plans works on a *problem*, a copy of the whole cluster, without a time limit and on
 any thread of the host. The core receives the resulting *plan* as an event (`adopted`). A plan is a
-target, not a decision: cycles grant what is free, under all rules, and prefer clients that have
-less than the plan gives them.
+target, not a decision: cycles prefer clients that have less than the plan gives them, under all
+rules.
 """
 
 from collections.abc import Sequence
@@ -37,24 +37,21 @@ class PlanProblem:
     `excluded` (A, W): bit ``c % 64`` of word ``c // 64``: client c may not be served on this agent.
     `holder` (H,): sorted keys ``agent * 2**32 + client`` of all holdings.
     `holding` (H, R), in thousandths: their amounts.
-    `on_offer` (O,): keys of the holdings that are only on offer, with nothing in use.
-    `leave`, `refused` (P,): requests to clients to leave agents that are not fulfilled yet, keys as
-        in `Plan`; `refused` has those that were refused, `leave` the others.
+    `on_offer` (O,): keys of the holdings with nothing in use.
+    `leave`, `refused` (P,): unfulfilled requests to clients to leave agents, keys as in `Plan`;
+        those that were refused are in `refused`, the others in `leave`.
     `demand`, `held` (C, R), in thousandths.
     `characterised` (C,): as in `Snapshot`.
     `agents_held` (C,).
     `waiting_s` (C,): time since the client was last offered something, came, was suppressed or was
         revived, whichever was latest.
-    `client` (L,): clients that take part: those that may be served and, for a policy that plans
-        for holders, those that only hold something.
+    `client` (L,): clients that take part: those that may be served and, if the policy plans for
+        holders, those that only hold something.
     `wants` (L,): which of them may be served.
     `weight` (L,): the fraction of the cluster that weights give each of them.
     `limit`, `guarantee` (L, R), in thousandths: its part of its roles' limits and guarantees, by
         weight; a limit of `UNBOUNDED`: none.
-    `agents`: information by handle.
-    `frameworks`: information by client.
-    `roles`: paths by client.
-    `plan`: the plan in force.
+    `agents`, `frameworks`, `roles`: by handle; by client; paths by client.
     """
 
     now_ms: int
@@ -85,7 +82,6 @@ class PlanProblem:
     plan: Plan | None = None
 
     def rows(self) -> "PlanRows":
-        """Return the identities of the problem's rows."""
         agents = ["" if each is None else each.agent_id for each in self.agents]
         ids = ("" if each is None else each.framework_id for each in self.frameworks)
         return PlanRows(agents, list(zip(ids, self.roles, strict=True)))
@@ -111,10 +107,7 @@ class PlanRows(NamedTuple):
 
 @runtime_checkable
 class PlanningPolicy(Policy, Protocol):
-    """A policy that plans.
-
-    Its `allocate` uses the plan in the snapshot; if there is none, it decides without a plan.
-    """
+    """A policy that plans; its `allocate` must decide with and without a plan in the snapshot."""
 
     @property
     def about_holders(self) -> bool:
@@ -129,7 +122,7 @@ class PlanningPolicy(Policy, Protocol):
         ...
 
     def stands(self, before: PlanProblem, now: PlanProblem) -> bool:
-        """Return whether the plan for the problem `before` is still valid for `now`."""
+        """Whether the plan for the problem `before` is still valid for `now`."""
         ...
 
 
@@ -158,9 +151,7 @@ def problem_of(
 ) -> PlanProblem:
     """Copy the input of a plan.
 
-    `shape`, `tree`: as for a cycle over all agents.
-    `capacity`, `free` (A, R), in thousandths; `total` (R,), in thousandths.
-    `demand` (C, R), `characterised` (C,): as in a snapshot.
+    `shape`, `tree`: as for a cycle over all agents; other arguments are as in a snapshot.
     """
     agents, clients = state.agents, state.clients
     holder = state.ledger.holders(np.arange(len(agents.ready)))
@@ -200,7 +191,7 @@ def problem_of(
 
 
 def weight_of_leaves(parent: Ints, weight: Floats, leaves: int) -> Floats:
-    """Return the fraction of the whole that weights give each leaf, (L,)."""
+    """Return the fraction of the whole that each leaf has by weights, (L,)."""
     below = np.bincount(parent[:-1], weight[:-1], minlength=len(parent))
     share = np.ones(len(parent))
     share[:-1] = weight[:-1] / below[parent[:-1]]

@@ -1,7 +1,7 @@
 """Reclaims: asks frameworks to leave agents whose resources a plan gives to other clients.
 
 Mesos takes nothing from a running framework. It can ask, by an *inverse offer*, but only about an
-agent whose maintenance is scheduled. A schedule is therefore the operator's permission to ask.
+agent with scheduled maintenance. The schedule is therefore the operator's permission to ask.
 """
 
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from allocator.core.events import InverseOffer
 from allocator.core.snapshot import Ints
 
 RECLAIMS_MAX = 500
-"""Maximum number of requests per answer; the next answers carry the others."""
+"""Maximum number of requests per answer; the next answers carry the remaining ones."""
 
 REFUSED_MS = 60_000
 """Minimum time for which a refusal is respected; meanwhile plans prefer to ask other clients."""
@@ -23,10 +23,7 @@ _REFUSED = "DECLINE"
 
 
 class Reclaims(NamedTuple):
-    """Requests to frameworks to leave agents, one per row.
-
-    `framework`, `agent` (N,): handles.
-    """
+    """Requests to frameworks to leave agents, one per row; handles (N,)."""
 
     framework: Ints
     agent: Ints
@@ -38,7 +35,7 @@ NO_RECLAIMS = Reclaims(np.zeros(0, np.int64), np.zeros(0, np.int64))
 def to_leave(state: State) -> Ints:
     """Return which clients should leave which agents by the plan in force, keys as in `Plan`.
 
-    Only holdings that existed when the plan was made count: later ones got free resources.
+    Holdings that are newer than the plan do not count: they came from free resources.
     """
     plan = state.plan
     if plan is None or not len(plan.leave):
@@ -64,7 +61,6 @@ def asked_to_leave(state: State, *, refused: bool = False) -> Ints:
 class AskedRow(NamedTuple):
     """A request to a framework to leave an agent, for display.
 
-    `framework`, `agent`: handles.
     `for_s`: time since the first request, in seconds.
     `answer`: as in `Asked`.
     """
@@ -79,7 +75,6 @@ class AskedRow(NamedTuple):
     answer: str
 
     def __str__(self) -> str:
-        """Format the request as text."""
         whom = f" for {', '.join(self.for_whom)}" if self.for_whom else ""
         said = f"; it answered {self.answer}" if self.answer else "; it has not answered"
         asked = f"{self.framework_id} is asked to leave {self.agent_id}{whom}"
@@ -116,10 +111,10 @@ def forget_asked(state: State, *, framework: int = 0, agent: int = 0) -> None:
 def reclaims(state: State, cycle: int) -> Reclaims:
     """Choose frameworks to ask to leave agents, by the plan in force, and record the requests.
 
-    An inverse offer concerns all that a framework has on an agent. A request is therefore made only
-    if by the plan the framework should leave in all of its roles; it must still hold something
-    there, and the agent's maintenance must be scheduled. A request stays until the framework has
-    left or the plan drops it. A framework that refuses is not asked again for a while.
+    An inverse offer concerns all that a framework has on an agent. A framework is therefore asked
+    only if by the plan it should leave in all of its roles, still holds something there, and the
+    agent's maintenance is scheduled. A request stays until the framework has left or the plan drops
+    it. A framework that refuses is not asked again for a while.
     """
     if state.paused:
         return NO_RECLAIMS
@@ -140,7 +135,6 @@ def reclaims(state: State, cycle: int) -> Reclaims:
 
 
 def _refuses(asked: Asked, now_ms: int) -> bool:
-    """Whether a refusal is in force."""
     return asked.answer == _REFUSED and now_ms <= asked.until_ms
 
 
@@ -159,7 +153,6 @@ def _wanted(state: State) -> Ints:
     wanted = wanted[state.agents.unavailable_from_ms[wanted] >= 0]
     if not len(wanted):
         return np.zeros(0, np.int64)
-    # Find the clients that hold something on these agents, and mark those that should stay.
     holder = state.ledger.holders(wanted)
     agent, client = wanted[holder >> 32], holder & (2**32 - 1)
     stays = ~np.isin(agent << 32 | client, leave)

@@ -3,7 +3,7 @@
 A policy is a criterion (which client) and a selection (which agent); the mode (how much) is in the
 snapshot. The criterion is a few arrays (`Criterion`); two compiled loops do the rest: `by_agent`
 chooses an agent first (selections random, round_robin and listed), `by_client` a client first
-(joint and best_fit). The tests contain a slow, simple twin of both that must make the same grants.
+(joint and best_fit). A slow, simple twin of both in the tests must make the same grants.
 
 Start with `criterion`, then `by_agent`, which is the simpler loop.
 """

@@ -2,8 +2,7 @@
 
 The search for a client descends from the root. At each node it takes the child with the smallest
 key (score, turn, number) among those with a client below that the agent can serve. Usually that is
-the child with the smallest key of all, which is found at once. Otherwise the next ones are tried in
-order, and finally all of them.
+the child with the smallest key of all. Otherwise the next ones are tried in order, and finally all.
 """
 
 from collections.abc import Callable
@@ -30,13 +29,11 @@ _UNDECIDED = -2
 
 @compiled
 def _stand_back(scene: Scene, visit: Visit, leaf: int) -> None:
-    """Remove a leaf from this stage."""
     places, client = scene.places, scene.places.client[leaf]
     # The leaf, and each place without another live leaf below, is no longer alive.
     visit.alive[leaf] = False
     visit.client[client >> 6] &= ~(np.uint64(1) << np.uint64(client & 63))
     scoring.mark_alive(places, visit.alive)
-    # Update the tournaments up to the root.
     place = leaf
     while place >= 0:
         scene.standing.out[place] = not visit.alive[place]
@@ -47,22 +44,21 @@ def _stand_back(scene: Scene, visit: Visit, leaf: int) -> None:
 
 @hot
 def _try_in_order(scene: Scene, visit: Visit, agent: int, tries: int) -> int:
-    """Try leaves in order; one that cannot be served is removed from the tournaments.
+    """Try leaves in order; remove each that cannot be served from the tournaments, for this search.
 
-    Returns the leaf, `NOBODY`, or `_UNDECIDED` after this many tries. Removed leaves are restored.
+    Returns the leaf, `NOBODY`, or `_UNDECIDED` after this many tries.
     """
     places, standing = scene.places, scene.standing
     root = len(places.parent) - 1
     result = _UNDECIDED
     place = root
     passed = 0
-    # Descend to the champion of each tournament. A place that cannot be served is removed from its
-    # tournament, and the search continues at its parent with the next best.
+    # Descend to the champion of each tournament. Remove a place that cannot be served from its
+    # tournament, and continue at its parent with the next best.
     while passed < tries:
         child = tournament.champion(places, standing, place)
         if child < 0 or standing.out[child]:
-            # No child is left. Below the root, this place cannot be served either; at the root, no
-            # client can.
+            # Without children, this place cannot be served; if it is the root, no client can.
             if place == root:
                 result = NOBODY
                 break
@@ -78,22 +74,21 @@ def _try_in_order(scene: Scene, visit: Visit, agent: int, tries: int) -> int:
             result = child
             break
         elif standing.spent[child] and not len(scene.agents.special):
-            # Quotas leave it nothing, and no agent has special resources: remove it from the stage
-            # and begin again at the root. This does not count as a try.
+            # Quotas leave it nothing, and no agent has special resources: remove it from the stage,
+            # and begin again at the root. This is not a try.
             _stand_back(scene, visit, child)
             place = root
             continue
         elif passed == 0 and visits.is_barred_to_all(scene.agents, visit, agent):
-            # All clients are barred here; checked only after the first failure.
+            # Checked only after the first failure.
             result = NOBODY
             break
-        # Remove it for the rest of this visit.
         standing.out[child] = True
         tournament.rematch(places, standing, child)
         visit.passed_over[passed] = child
         passed += 1
         place = places.parent[child]
-    # Restore the removed places, because the next agent may be able to serve them.
+    # The next agent may be able to serve these places.
     for i in range(passed):
         standing.out[visit.passed_over[i]] = False
         tournament.rematch(places, standing, visit.passed_over[i])
@@ -102,7 +97,6 @@ def _try_in_order(scene: Scene, visit: Visit, agent: int, tries: int) -> int:
 
 @hot
 def _choose(scene: Scene, effort: Effort, visit: Visit, agent: int) -> int:
-    """Return the leaf that the agent serves next; -1: it can serve none."""
     places, agents = scene.places, scene.agents
     visit.offerable[0] = offers.is_offerable(places, agents, agent)
     if not visit.offerable[0] and not offers.has_any(agents, agent):
@@ -121,7 +115,6 @@ def _choose(scene: Scene, effort: Effort, visit: Visit, agent: int) -> int:
 def _look_for(scene: Scene, effort: Effort, visit: Visit, agent: int) -> int:
     """Return the leaf that the agent serves next; -1: it can serve none."""
     agents = scene.agents
-    # The usual case is cheap: the best leaf can be served.
     if scene.rule.shared:
         leaf = _try_in_order(scene, visit, agent, effort.tries)
         if leaf != _UNDECIDED:
@@ -138,17 +131,15 @@ def _look_for(scene: Scene, effort: Effort, visit: Visit, agent: int) -> int:
 
 @hot
 def _serve(scene: Scene, effort: Effort, visit: Visit, log: Log, agent: int) -> bool:
-    """Make one grant on an agent; return whether it may have something left to give."""
     leaf = _choose(scene, effort, visit, agent)
     if leaf < 0:
         return False
     more = charging.grant(scene, log, leaf, agent)
     visit.precheck.charged[0] = True
-    # The leaf and its ancestors hold more: update their scores and tournaments.
     if scene.rule.shared:
         scoring.rescore_upwards(scene.places, scene.standing, leaf)
     if scene.rule.stage == OVERDUE:
-        # An overdue client gets one grant before the others, and no more in this stage.
+        # An overdue client gets one grant in this stage.
         _stand_back(scene, visit, leaf)
     return more
 
@@ -163,18 +154,17 @@ def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
     def fill(
         scene: Scene, effort: Effort, log: Log, order: int, state: BitWords
     ) -> tuple[Log, int]:
-        # `as_pointer` turns the tuples into pointers; `keep_alive` at the end keeps the arrays
-        # alive while the pointers are in use.
+        # `keep_alive` at the end keeps the arrays alive while pointers to them are in use.
         scene_ptr = as_pointer(scene)
         own = visits.begin(scene_ptr)
         visit, log_ptr = as_pointer(own), as_pointer(log)
-        # Agents that may still serve a client are ``live[:count]``.
+        # ``live[:count]`` may still serve a client.
         live = scene.agents.row.copy()
         count = len(live)
         kept = 0  # number of agents of this round that continue in the next; they are at the front
         at = 0
         while count > 0 and charging.may_go_on(log_ptr):
-            # The log doubles when full; the pointer must follow.
+            # The log doubles when full, at another address.
             if not charging.has_room(log_ptr, scene_ptr.offer):
                 log = charging.doubled(log, scene.offer)
                 log_ptr = as_pointer(log)
@@ -186,14 +176,13 @@ def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
                     j = scoring.draw(state, i + 1)
                     live[i], live[j] = live[j], live[i]
             more = _serve(scene_ptr, effort, visit, log_ptr, live[at])
-            # Drop an agent that can serve no client.
             if order == RANDOM:
                 if not more:
-                    # Move the last agent to its position; the order does not matter.
+                    # The last agent takes its position; the order does not matter.
                     count -= 1
                     live[at] = live[count]
             elif order == ROUND_ROBIN:
-                # Agents that continue move to the front; after the round only these are left.
+                # Agents that continue move to the front; only these are left after the round.
                 if more:
                     live[kept] = live[at]
                     kept += 1

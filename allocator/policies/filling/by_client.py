@@ -3,8 +3,8 @@
 The search descends from the root. At each node it takes the child with the smallest score on any
 agent that can serve a client below it. Within a cycle these smallest scores only grow: measures
 grow, free amounts shrink, and a client that cannot be served on an agent never can be later.
-Therefore the tournaments use the scores last found as lower bounds, and only the champion is
-examined again, until it remains the champion.
+Therefore the tournaments use the scores last found as lower bounds, and examine only the champion
+again, until it remains the champion.
 """
 
 from collections.abc import Callable
@@ -48,13 +48,12 @@ def _begin(scene: Scene, index: AgentIndex) -> SearchFindings:
     """Give every place its score on an imaginary agent with the most of everything."""
     places, standing, agents, rule = scene.places, scene.standing, scene.agents, scene.rule
     count = len(places.parent)
-    # Use the largest denominator of each column, which gives a lower bound of scores on all agents.
+    # The largest denominator of each column gives a lower bound of scores on all agents.
     most = np.zeros((1, standing.denominator.shape[1]))
     for agent in agents.row:
         row = 0 if rule.shared else agent
         for k in range(most.shape[1]):
             most[0, k] = max(most[0, k], standing.denominator[row, k])
-    # Nothing is known yet: every place starts with its lower bound.
     for place in range(count):
         standing.spent[place] = False
         standing.out[place] = not index.alive[place]
@@ -72,11 +71,9 @@ def _begin(scene: Scene, index: AgentIndex) -> SearchFindings:
 def _is_current(scene: Scene, index: AgentIndex, findings: SearchFindings, place: int) -> bool:
     """Whether the smallest score and agent found for a place are still valid.
 
-    Grants to others on other agents can only have increased its score there, or used up the quota
-    that it could have had.
+    Grants to others on other agents can only have increased its score there, or used up its quota.
     """
     found, slot = findings.found[place], findings.slot[place]
-    # The finding is outdated if the place's measure or the agent's free amounts have changed since.
     if findings.grown[place] > found or findings.changed[slot] > found:
         return False
     # Without quotas, grants elsewhere do not affect whether the agent can serve it.
@@ -87,11 +84,10 @@ def _is_current(scene: Scene, index: AgentIndex, findings: SearchFindings, place
 def _examine(
     scene: Scene, index: AgentIndex, findings: SearchFindings, log: Log, place: int
 ) -> None:
-    """Find a place's smallest score again, and its agent; without an agent the place is out."""
+    """Find a place's smallest score and its agent again; without an agent the place is out."""
     standing = scene.standing
     slot, score = agent_index.smallest(scene, index, place)
     if slot < 0:
-        # No agent can serve a client below this place, now or later in this cycle.
         standing.out[place] = True
     else:
         standing.score[place] = score
@@ -107,13 +103,13 @@ def _choose(scene: Scene, index: AgentIndex, findings: SearchFindings, log: Log)
     places, standing = scene.places, scene.standing
     root = len(places.parent) - 1
     place = root
-    # Descend to the champion of each tournament, but only if its score is up to date; otherwise
-    # find the score again and replay the match.
+    # Descend to the champion of each tournament if its score is up to date; otherwise find the
+    # score and replay the match.
     while places.client[place] < 0:
         child = tournament.champion(places, standing, place)
         if child < 0 or standing.out[child]:
             # No child can be served. At the root this ends the stage; elsewhere this place is out,
-            # too, and its parent decides again.
+            # too.
             if place == root:
                 return -1
             standing.out[place] = True
@@ -155,9 +151,8 @@ def _readmit_reserved(
 ) -> None:
     """Examine clients again that may use the reserved resources which the latest grant used up.
 
-    Tasks take such resources first, and these do not count towards guarantees. When they are gone,
-    a task is made of resources that do count, or of a whole disk that lets an offer reach the
-    minimum.
+    Without them, a task is made of resources that count towards guarantees, or of a whole disk that
+    lets an offer reach the minimum.
     """
     places, agents, kinds, offer = scene.places, scene.agents, scene.kinds, scene.offer
     first, end = agents.start[agents.row[slot]], agents.start[agents.row[slot] + 1]
@@ -200,10 +195,7 @@ def _readmit_leaf(
 def _heed_quotas(
     scene: Scene, index: AgentIndex, fit: FitIndex, findings: SearchFindings, recheck: QuotaRecheck
 ) -> None:
-    """Examine leaves again whose quota a grant has reduced: a filter may no longer bar them.
-
-    See `QuotaRecheck` for the reason.
-    """
+    """Examine leaves again whose quota a grant has reduced, see `QuotaRecheck`."""
     for i in range(len(recheck.leaf)):
         if quota_recheck.has_less(scene, recheck, i):
             for n in range(recheck.start[i], recheck.start[i + 1]):
@@ -223,15 +215,14 @@ def _serve(
     leaf: int,
     slot: int,
 ) -> None:
-    """Make one grant, and record what it changed."""
     # First update the cycle's books, then what the search knows about the agent.
     more = charging.grant(scene, log, leaf, scene.agents.row[slot])
     agent_index.note_grant(scene, index, leaf, slot, more)
     fit_index.note_grant(scene, index, fit, slot)
     now = log.length[0]
     findings.changed[slot] = now
-    # The leaf and its ancestors hold more, so the scores found for them are out of date. These
-    # remain lower bounds, but `served`, which breaks ties, has changed.
+    # The scores found for the leaf and its ancestors remain lower bounds, but `served`, which
+    # breaks ties, has changed.
     place = leaf
     while place >= 0:
         findings.grown[place] = now
@@ -240,22 +231,18 @@ def _serve(
     _readmit(scene, index, fit, findings, slot)
     _heed_quotas(scene, index, fit, findings, recheck)
     if scene.rule.stage == OVERDUE:
-        # An overdue client gets one grant before the others, and no more in this stage.
+        # An overdue client gets one grant in this stage.
         index.alive[leaf] = False
         scene.standing.out[leaf] = True
         tournament.rematch(scene.places, scene.standing, leaf)
 
 
 def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
-    """Make the loop; it captures the fingerprint of its sources, so that changes recompile it.
-
-    The loop releases the GIL, so that other threads can respond while it runs.
-    """
+    """Make the loop, as in `by_agent`."""
 
     @entry(error_model="numpy")
     def fill(scene: Scene, effort: Effort, log: Log, held: Ints, best_fit: bool) -> tuple[Log, int]:
-        # `as_pointer` turns the tuples into pointers; `keep_alive` at the end keeps the arrays
-        # alive while the pointers are in use.
+        # `keep_alive` at the end keeps the arrays alive while pointers to them are in use.
         scene_ptr, log_ptr = as_pointer(scene), as_pointer(log)
         own_index = agent_index.begin(scene_ptr, held, effort)
         index = as_pointer(own_index)
@@ -266,7 +253,7 @@ def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
         recheck = as_pointer(own_recheck)
         findings = as_pointer(own_findings)
         while charging.may_go_on(log_ptr):
-            # The log doubles when full; the pointer must follow.
+            # The log doubles when full, at another address.
             if not charging.has_room(log_ptr, scene_ptr.offer):
                 log = charging.doubled(log, scene.offer)
                 log_ptr = as_pointer(log)
@@ -276,7 +263,7 @@ def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
             # The agent where its score is smallest (joint), or that fits it best (best_fit).
             slot = findings.slot[leaf]
             if best_fit:
-                # For a client that needs nothing yet, any unit will do.
+                # A client that needs nothing yet can use any unit.
                 unit = fit_index.first_needed(index, leaf) % len(fit.changes)
                 if fit_index.is_out_of_order(fit, unit):
                     fit_index.sort_anew(scene_ptr, index, fit, unit)

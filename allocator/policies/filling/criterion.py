@@ -1,7 +1,7 @@
 """Criteria: arrays by which clients are ranked.
 
-A criterion is a function from a snapshot to a `Criterion`. All criteria of the papers are the same
-formula over such arrays, so the compiled loops serve all of them without distinguishing policies.
+All criteria of the papers are the same formula over arrays, so the compiled loops serve all of them
+without distinguishing policies.
 """
 
 from collections.abc import Callable
@@ -24,8 +24,8 @@ class Criterion:
     infinite denominator.
 
     A score must not decrease when its client receives a grant, because the loops cache smallest
-    scores. It cannot, if gains and measures are at least 0, and residual denominators are at least
-    what is free; `check` rejects anything else.
+    scores. Therefore gains and measures must be at least 0, and residual denominators at least what
+    is free (`check`).
 
     - `measure` (N, K), >= 0: what each node of the tree has; additive over the tree.
     - `denominator` (1, K) or (A, K), >= 0: one row for all agents, or one per agent.
@@ -74,15 +74,14 @@ def check(snapshot: Snapshot, criterion: Criterion) -> None:
         "task_gain": criterion.task_gain,
         "agent_gain": criterion.agent_gain,
     }
-    # The loops read arrays without bounds checks, and rely on scores that never decrease.
+    # The loops read arrays without bounds checks.
     _check_shape("measure", criterion.measure, (nodes, columns))
     rows = 1 if len(criterion.denominator) == 1 else agents
     _check_shape("denominator", criterion.denominator, (rows, columns))
     for name, gain in gains.items():
         _check_shape(name, gain, (clients,))
         if not _is_finite_and_positive(gain):
-            raise CriterionError(f"{name}: a grant would lessen a score; it must be 0 or more")
-    # Not memoized, because it differs in each cycle. Comparisons with NaN are false.
+            raise CriterionError(f"{name}: a grant would reduce a score; it must be 0 or more")
     measure = criterion.measure
     if measure.size and not (measure.min() >= 0 and measure.max() < np.inf):
         raise CriterionError("measure: must be finite, and 0 or more")
@@ -115,10 +114,10 @@ def _check_shape(name: str, array: Floats, shape: tuple[int, ...]) -> None:
 
 def _check_residual(snapshot: Snapshot, criterion: Criterion, rows: int) -> None:
     if rows != len(snapshot.capacity):
-        raise CriterionError("residual: what is free differs by agent; give one row an agent")
+        raise CriterionError("residual: free amounts differ by agent; give one row per agent")
     if criterion.preference is not None:
         raise CriterionError(
-            "preference: what is free is lessened by whole amounts; leave residual out"
+            "preference: grants reduce free amounts regardless of preferences; leave residual out"
         )
     at = snapshot.agents
     if (criterion.denominator[at, :-1] < snapshot.free_by_column[at]).any():
@@ -173,9 +172,8 @@ def mixed(
     `amount_gain` (C,): 1 if a client is measured by amounts, else 0.
     `denominator` (1, R) or (A, R), in thousandths: of the resource columns.
     `count` (C,): what each client has in the count column.
-    `residual`, `additive`: as in `Criterion`.
     `count_denominator`: denominator of the count column.
-    `task_gain`, `agent_gain` (C,): as in `Criterion`; zeros by default.
+    `task_gain`, `agent_gain` (C,): zeros by default.
     """
     nothing = constant(0, len(count))
     with_count = np.empty((len(denominator), len(snapshot.total) + 1))

@@ -44,8 +44,7 @@ class Filling:
       ``best_fit``: the same client, on the agent whose free amounts are nearest in proportion to
       its demand.
     - `effort`: affects speed only.
-    - `others`: the criteria below the nodes of scheme 1, 2, ... of the tree; `criterion` is
-      scheme 0.
+    - `others`: the criteria below the nodes of scheme 1, 2, ... of the tree.
     """
 
     criterion: CriterionFunction
@@ -71,7 +70,7 @@ class Filling:
         """
         if not len(snapshot.agents) or not len(snapshot.tree.client):
             return Grants.none(len(snapshot.resources))
-        # The loops change only copies, so the snapshot is not modified.
+        # The loops change only copies.
         criteria = [criterion(snapshot) for criterion in (self.criterion, *self.others, *more)]
         scene = scene_builder.scene_of(snapshot, criteria, self.effort)
         log = scene_builder.empty_log(snapshot)
@@ -89,8 +88,7 @@ class Filling:
         """Score the clients that may be served, (C,); NaN for others, or if it differs by agent."""
         found = np.full(len(snapshot.held), np.nan)
         criterion = self.criterion(snapshot)
-        # A client has a single score only if the score is the same on all agents and does not
-        # depend on what is free.
+        # A single score must be the same on all agents, and must not depend on what is free.
         depends = len(criterion.denominator) != 1 or criterion.preference is not None
         if self.others or depends or criterion.residual:
             return found
@@ -99,7 +97,6 @@ class Filling:
         return found
 
     def _fill(self, scene: Scene, log: Log, held: Ints, state: BitWords) -> Log:
-        """Run one stage, continuing from where the previous one stopped."""
         # The compiled loops are loaded on first use: see `warm`.
         from allocator.policies.filling import by_agent, by_client
 
@@ -122,7 +119,6 @@ def stages_of(snapshot: Snapshot) -> list[int]:
     # First guarantees, then overdue clients, then the usual stage, and last special resources that
     # are left over.
     stages = [USUAL]
-    # Usually no client is overdue.
     if snapshot.overdue.any() and snapshot.overdue[snapshot.tree.client].any():
         stages.insert(0, OVERDUE)
     if snapshot.bounds.owed.any():

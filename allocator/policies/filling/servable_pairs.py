@@ -1,7 +1,7 @@
 """Tests whether agents can serve leaves outside of a cycle, for explanations.
 
-The test is that of the filling loops, `offers.can_serve`. Here it is applied to many pairs at once,
-on a scene that is not being filled. With some rules lifted, it shows which rules bar a client.
+The test is that of the filling loops, `offers.can_serve`, on a scene that is not being filled. With
+some rules lifted, it shows which rules bar a client.
 """
 
 from collections.abc import Callable
@@ -24,14 +24,13 @@ def _look(scene: Scene, place: Ints, agent: Ints, alive: Bools, able: Bools) -> 
     offers.mark_taking_part(places, scene.bounds, scene.rule.stage, alive)
     for i in range(len(place)):
         leaf, where = place[i], agent[i]
-        # Clear results about quotas that are cached for earlier pairs.
+        # Clear cached results about quotas of earlier pairs.
         standing.spent[leaf] = False
         offerable = offers.is_offerable(places, agents, where)
         able[i] = alive[leaf] and offers.can_serve(scene, offerable, leaf, where)
 
 
 def _compile(sources: int) -> Callable[[Scene, Ints, Ints], tuple[Bools, int]]:
-    """Make the loop; it captures the fingerprint of its sources, so that changes recompile it."""
 
     @entry(error_model="numpy")
     def look(scene: Scene, place: Ints, agent: Ints) -> tuple[Bools, int]:

@@ -1,7 +1,7 @@
 """Policies that plan: a solver computes what each client should have, and cycles steer towards it.
 
-A `PlanFunction` computes a `Plan` from a `PlanProblem`. `PlanGuided` decides cycles by the plan, or
-by progressive filling if there is no plan.
+`PlanGuided` decides cycles by a `Plan`, or by progressive filling if there is none. A
+`PlanFunction` computes plans.
 
 Start with `filling`; solvers' wrappers use `groups`.
 """

@@ -1,10 +1,10 @@
 """Filling that is steered towards a plan.
 
 Before the usual stage of a cycle there is a stage in which each agent serves only clients to which
-the plan gives some of it; the client furthest below its target comes first. What these clients
-leave, because they declined it or may not have it, goes to any client in the usual stage. So freed
-resources move the cluster towards the plan, and none stay idle for it, except parts of small tasks
-(see `keeping`). Guarantees and overdue clients take precedence over the plan.
+the plan gives some of it, the client furthest below its target first. What they leave goes to any
+client in the usual stage. So freed resources move the cluster towards the plan, and none stay idle
+for it, except parts of small tasks (see `keeping`). Guarantees and overdue clients take precedence
+over the plan.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -40,8 +40,7 @@ class PlanGuided:
 
     `progress`: measures what a client has, in the unit of the plan's targets.
     `filling`: decides where the plan does not; everything, if there is no plan.
-    `stands`: takes two problems; returns whether the plan for the first is valid for the second.
-    `about_holders`: as in `PlanningPolicy`.
+    `stands`, `about_holders`: as in `PlanningPolicy`.
     """
 
     plan_function: PlanFunction
@@ -57,7 +56,6 @@ class PlanGuided:
         return self.filling.scores(snapshot)
 
     def allocate(self, snapshot: Snapshot, seed: int) -> Grants:
-        """Decide one cycle, towards the plan if there is one."""
         plan = snapshot.plan
         if plan is None or not plan.target[snapshot.tree.client].any():
             return self.filling.allocate(snapshot, seed)
@@ -85,10 +83,8 @@ class _Towards:
     ) -> Iterator[Scene]:
         """Yield scenes in which agents serve only their clients by the plan, ranked by progress.
 
-        A plan's targets already include the weights of all roles above a client, so clients are
-        ranked against each other regardless of roles.
-
-        Adds to `kept`, (A, W): bits of the clients barred because parts of tasks are kept.
+        A plan's targets already include the weights of all roles above a client, so roles do not
+        count. Adds to `kept`, (A, W): bits of the clients barred because parts of tasks are kept.
         """
         plan, tree, agents = self.plan, snapshot.tree, scene.agents
         scheme = _all_of(len(criteria) - 1, len(tree.parent))
@@ -133,8 +129,7 @@ class _Towards:
             wish = Wish(plan.part[each], progress, own)
             late = behind(snapshot, places, wish)
             if len(late):
-                # Clients that lack a task come first, so that others do not take what they wait
-                # for.
+                # Clients that lack a task come first, before others take what they wait for.
                 others = barred[row]
                 barred[row] |= ~words_of(late, width)
                 yield mine_only
@@ -161,7 +156,7 @@ class _Flat(NamedTuple):
 
 @memoize()
 def _side_by_side(count: int) -> _Flat:
-    """Make all places children of the root; those of roles then have no children."""
+    """Make all places children of the root, so that those of roles have none."""
     parent, first = np.full(count, count - 1), np.zeros(count, np.int64)
     parent[-1] = -1
     last = first.copy()
@@ -177,7 +172,7 @@ def _weighed(scene: Scene, target: Floats) -> Scene:
 
 
 def _add_up(scene: Scene, measure: Floats, served: Ints) -> None:
-    """Add to roles the gains and turns of the clients below them.
+    """Add the gains and turns of clients to the roles above them.
 
     `measure` (K, P), `served` (P,): the values before these gains.
     """
@@ -194,14 +189,12 @@ def _add_up(scene: Scene, measure: Floats, served: Ints) -> None:
 
 
 def _with_something_free(scene: Scene) -> Ints:
-    """Return the agents with free resources, in their order."""
     agents, row = scene.agents, scene.agents.row
     special = agents.start[row + 1] > agents.start[row]
     return row[special | agents.free[row].any(axis=1)]
 
 
 def _without(scene: Scene, barred: BitWords) -> Scene:
-    """Bar additional pairs, (A, W) or (1, W), in a scene."""
     agents = scene.agents
     barring = agents.barring | barred.any(axis=1)
     return scene._replace(

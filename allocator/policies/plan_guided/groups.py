@@ -44,11 +44,7 @@ class Groups:
 
 
 def group_agents(problem: PlanProblem, most: int = GROUPS_MAX) -> Groups:
-    """Group equal agents.
-
-    `most`: maximum number of groups; if there would be more, similar agents are grouped, too, see
-        `sorts_of`.
-    """
+    """Group equal agents, and similar ones if there are more than `most` groups, see `sorts_of`."""
     usable = np.flatnonzero(problem.capacity.any(axis=1))
     clients = problem.client
     allowed = ~bits_of(problem.excluded[usable], clients)
@@ -125,7 +121,6 @@ def _sizes(capacity: Ints, most: int) -> Ints:
         sizes = distinct_rows(rows)
         if len(sizes.rows) <= most:
             return sizes.which
-        # Round sizes on a logarithmic scale.
         rows = np.floor(np.log2(np.maximum(capacity, 0) + 1) / step).astype(np.int64)
         step *= 2
 
@@ -155,7 +150,7 @@ def alike(numbers: Ints, bits: Bools) -> tuple[Ints, Ints]:
 
     Returns `first` (k,): the first row of each sort; `which` (n,): the sort of each row.
     """
-    # Pack bits into words, to have one sort key per 64 bits.
+    # One sort key per 64 bits.
     packed = np.packbits(bits, axis=1)
     words = np.zeros((len(bits), -(-bits.shape[1] // _BITS)), np.int64)
     words.view(np.uint8)[:, : packed.shape[1]] = packed
@@ -166,14 +161,12 @@ def alike(numbers: Ints, bits: Bools) -> tuple[Ints, Ints]:
 
 
 def bits_of(words: np.ndarray, clients: Ints) -> Bools:
-    """Look up the bits of some clients (n,) in words (A, W); returns (A, n)."""
     missing = clients // _BITS >= words.shape[1]
     found = words[:, np.where(missing, 0, clients // _BITS)] >> (clients % _BITS).astype(np.uint64)
     return (found & np.uint64(1)).astype(np.bool_) & ~missing
 
 
 def words_of(bits: Bools, clients: Ints, width: int) -> np.ndarray:
-    """Pack bits (G, n) of some clients into words, (G, width)."""
     words = np.zeros((len(bits), width), np.uint64)
     for row, client in enumerate(clients.tolist()):
         words[bits[:, row], client // _BITS] |= np.uint64(1 << client % _BITS)
@@ -212,8 +205,8 @@ def plan_of(
 
     `target` (n,).
     `allowed` (n, G): which clients should have something of which group.
-    `price` (G, R); None: no prices.
-    `part` (n, G): how much of the target each client should have in which group; None: any.
+    `price` (G, R).
+    `part` (n, G): the part of the target that each client should have in each group; None: any.
     """
     of_client = np.zeros(len(problem.demand))
     of_client[groups.clients] = np.where(allowed.any(axis=1), target, 0)
@@ -230,18 +223,18 @@ def plan_by_agent(problem: PlanProblem, groups: Groups, given: Ints, worth: Floa
     """Make a plan of places per agent.
 
     Agents with places for the same clients form a group. If several clients share a group, each has
-    a part of it; otherwise one might get places there that another needs. Parts cost time in each
-    cycle, so if there are very many, only the largest groups have them.
+    a part of it, so that none gets places that another needs. Parts cost time in each cycle, so
+    only the largest groups have them.
 
     `given` (n, B): places by agent handle; agents beyond B have none.
-    `worth` (n,): how much a place counts towards the target.
+    `worth` (n,): what a place adds to the progress towards the target.
     """
     of_client = np.zeros(len(problem.demand))
     of_client[groups.clients] = given.sum(axis=1) * worth
     some = np.flatnonzero(given.any(axis=0))
     clients_there = given[:, some].T > 0
     first, of_agent = alike(np.zeros((len(some), 0), np.int64), clients_there)
-    # Groups with parts come first, the largest ones first.
+    # Groups with parts come first, by size.
     count = np.bincount(of_agent, minlength=len(first))
     count[clients_there[first].sum(axis=1) < 2] = 0
     order = np.argsort(-count, kind="stable")

@@ -1,10 +1,10 @@
 """Keeps freed parts of a task together until they add up to a task.
 
 A plan may give an agent's room to one client, while another client frees it in pieces smaller than
-a task of the first. Each piece would then go back to the other client, forever. Therefore, if a
-client lacks a task of its part of a group, free resources smaller than that task are kept from
-other clients that need them, but only if the task is a small part of the agent. Nothing else stays
-idle for it: others are barred only where they could use little apart from these resources.
+a task of the first. Each piece would go back to the other client, forever. Therefore, if a client
+lacks a task of its part of a group, free resources smaller than that task are kept from other
+clients, but only if the task is a small part of the agent. Other clients are barred only where they
+could use little apart from these resources.
 """
 
 from typing import NamedTuple
@@ -68,7 +68,6 @@ def parts_of_tasks(snapshot: Snapshot, agents: Agents, late: Ints) -> BitWords:
     for client in late.tolist():
         demand = snapshot.demand[client]
         lacks = free < demand
-        # Nothing can be kept of a resource that is used up.
         part = lacks & (free > 0)
         small = ~lacks | (demand <= SMALL * capacity)
         bit = np.uint64(1 << client % _BITS)
@@ -78,8 +77,7 @@ def parts_of_tasks(snapshot: Snapshot, agents: Agents, late: Ints) -> BitWords:
             here = waits & part[:, resource]
             needs = _take_little(snapshot, free[here], BESIDE * capacity[here], resource, client)
             kept[here] |= words_of(needs, width)
-        # Clients of unknown demand take all that is free. Bar them where all that is free is kept
-        # for the waiting client.
+        # Clients of unknown demand take all that is free, so bar them where all of it is kept.
         kept[waits & (part | (free == 0)).all(axis=1)] |= unknown
     return kept
 
@@ -88,8 +86,6 @@ def _take_little(
     snapshot: Snapshot, free: Ints, little: Floats, resource: int, waiting: int
 ) -> Ints:
     """Return clients (n,) that need a resource, but could use little of the others with it.
-
-    The resource they could get is less than a task of the waiting client.
 
     `free`, `little` (J, R), in thousandths: on the agents where the waiting client lacks a task.
     """
@@ -101,7 +97,6 @@ def _take_little(
 
 
 def words_of(clients: Ints, width: int) -> BitWords:
-    """Return words (width,) with the bits of these clients."""
     bits: Bools = np.zeros(width * _BITS, np.bool_)
     bits[clients] = True
     return np.packbits(bits, bitorder="little").view(np.uint64)

@@ -4,8 +4,8 @@ Classes and groups are those of `constraint_graph`. A *claim* is the number of m
 asks for. `place` first assigns every claim to groups that the class can use, even beyond their
 room. `repair` then moves machines from overloaded groups to groups with room, along shortest chains
 of exchanges, until no chain is left (Dinic's algorithm on the groups). In an exchange, a class
-gives up machines of one group and takes as many of another. The flow of earlier claims is a good
-start.
+gives up machines of one group and takes as many of another. The flow of earlier claims is kept
+where possible.
 
 The groups that remain overloaded, and the groups that their holders could use instead, form the
 minimum cut: its users claim more machines than the groups have.
@@ -27,9 +27,7 @@ Numbers = TypeVar("Numbers", Floats, Ints)
 
 
 class Edges(NamedTuple):
-    """The pairs of a class and a group that it can use, listed by class and also by group.
-
-    Edges are numbered class by class.
+    """The pairs of a class and a group that it can use, numbered class by class.
 
     `start` (C + 1,): the first edge of each class, then E.
     `group` (E,): the group of each edge.
@@ -106,7 +104,6 @@ class _Chains(NamedTuple):
 def _list(eligible: Bools) -> Edges:
     classes, groups = eligible.shape
     start, column_start = np.zeros(classes + 1, np.int64), np.zeros(groups + 1, np.int64)
-    # Count by class and group, then accumulate.
     for row in range(classes):
         for g in range(groups):
             start[row + 1] += eligible[row, g]
@@ -130,7 +127,7 @@ def place(claim: Ints, edges: Edges, part_of: Block, placed: Placed) -> None:
     """Make each class of a block hold as many machines as it claims; groups may be overloaded.
 
     `claim` (C,): in the unit of the flow.
-    `placed`: changed; as much of its flow as possible is kept.
+    `placed`: changed; keeps as much of its flow as possible.
     """
     start, group, (room, flow, load) = edges.start, edges.group, placed
     rows, block_of_group, block = part_of.rows, part_of.of_group, part_of.number
@@ -172,7 +169,7 @@ def place(claim: Ints, edges: Edges, part_of: Block, placed: Placed) -> None:
 
 @part()
 def _measure(edges: Edges, part_of: Block, placed: Placed, chains: _Chains) -> bool:
-    """Compute how many exchanges each group is away from a group with room.
+    """Compute the number of exchanges between each group and a group with room.
 
     Returns whether a chain leads from some overloaded group to a group with room.
     """
@@ -230,7 +227,7 @@ def _exchange(origin: int, edges: Edges, part_of: Block, placed: Placed, chains:
                 far_group[g] = -2
             depth, g = 0, origin
             continue
-        # Find a class that holds machines of this group and could use a group nearer to room.
+        # A class that holds machines of this group may be able to use a group nearer to room.
         moved = False
         while next_group[g] < column_start[g + 1]:
             k = next_group[g]
@@ -289,9 +286,8 @@ def repair(edges: Edges, part_of: Block, placed: Placed) -> Bools:
     """Move machines between groups of a block until no overloaded group can be relieved.
 
     `placed`: its flow and loads are changed.
-    Returns (G,): true for the groups that remain overloaded, and for those that their holders could
-        use instead; together they have fewer machines than are claimed of them. All false if no
-        group is overloaded.
+    Returns (G,): the groups that remain overloaded, and those that their holders could use instead;
+        together they have fewer machines than are claimed of them.
     """
     start, (room, _, load) = edges.start, placed
     classes, groups = len(start) - 1, len(room)

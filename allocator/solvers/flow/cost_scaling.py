@@ -5,9 +5,9 @@ leaves, minus the price of the node that it enters. An arc *gains* if it has roo
 reduced cost: sending flow along it lowers the total cost. A node's *excess* is the flow that
 reaches it, or is supplied there, and has not left yet; a negative excess is a *deficit*.
 
-The method works in rounds. Each round makes the flow optimal up to an error in the arcs' costs,
-which is smaller than in the round before. A round saturates all arcs that gain; then it pushes
-excess along arcs that gain, and lowers the price of a node with excess and no such arc.
+Each round makes the flow optimal up to an error in the arcs' costs, which is smaller than in the
+round before. A round saturates all arcs that gain; then it pushes excess along arcs that gain, and
+lowers the price of a node with excess and no such arc.
 
 Shapes: N nodes, A arcs.
 
@@ -47,7 +47,7 @@ class Residual(NamedTuple):
 
 
 class _Lists(NamedTuple):
-    """Doubly linked lists of nodes, one list for each distance from a deficit.
+    """Doubly linked lists of nodes, one for each distance from a deficit.
 
     `far` (N,): the distance of each node.
     `first` (3 * N + 2,): the first node in the list of each distance.
@@ -64,8 +64,7 @@ class _Waiting(NamedTuple):
     """The nodes that wait for their excess to be pushed.
 
     `at` (N,): position in `Residual.arc` of the next arc to try of each node.
-    `queue` (N,): ring buffer of nodes, each at most once.
-    `queued` (N,): whether a node is in the queue.
+    `queue` (N,): ring buffer of nodes, each at most once; `queued` (N,): whether a node is in it.
     """
 
     at: Ints
@@ -167,7 +166,6 @@ def _update_prices(net: Residual, price: Ints, excess: Ints, error: int, lists: 
 
 @part()
 def _is_stuck(net: Residual, excess: Ints, queue: Ints) -> bool:
-    """Whether some node with excess cannot reach a node with a deficit."""
     start, arc, head, _, room = net
     nodes = len(excess)
     seen, size, at = np.zeros(nodes, np.bool_), 0, 0
@@ -197,7 +195,6 @@ def _discharge(
 ) -> tuple[int, int]:
     """Push a node's excess along arcs that gain, lowering its price if there is no such arc.
 
-    `end`: the end of the queue.
     Returns the new end of the queue, and how often the price was lowered; -1 instead if the node
         has excess but no arc with room.
     """
@@ -206,7 +203,6 @@ def _discharge(
     nodes, lowered = len(price), 0
     while excess[v] > 0 and lowered < 4:
         if at[v] == start[v + 1]:
-            # No arc gains: lower the price until one does.
             best, possible = 0, False
             for k in range(start[v], start[v + 1]):
                 e = arc[k]

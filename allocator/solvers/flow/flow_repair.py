@@ -1,10 +1,10 @@
 """Repair of a flow that had minimum cost before a change of the network, compiled.
 
 The terms are those of `cost_scaling`; *potential* is another word for a node's price. With the
-previous potentials, arcs with a negative reduced cost are filled to their capacity, and arcs with
-a positive one are emptied. This leaves excess at some nodes and deficits at others, near the
-change. Then each excess goes along a shortest path to the nearest node with a deficit, and the
-potentials of the nodes nearer than that one are updated.
+previous potentials, arcs with a negative reduced cost are filled, and arcs with a positive one are
+emptied. This leaves excess at some nodes and deficits at others, near the change. Then each excess
+goes along a shortest path to the nearest node with a deficit, and the potentials of nearer nodes
+are updated.
 
 References
 ----------
@@ -45,8 +45,8 @@ class _Found(NamedTuple):
 def _ease(net: Residual, price: Ints) -> None:
     """Change potentials as little as possible so that the arcs satisfy the optimality conditions.
 
-    Nodes are processed one by one. If no potential satisfies all arcs of a node, or the node is
-    new, it gets the lowest potential at which no arc that leaves it gains.
+    If no potential satisfies all arcs of a node, or the node is new, it gets the lowest potential
+    at which no arc that leaves it gains.
     """
     start, arc, head, cost, room = net
     for v in range(len(price)):
@@ -86,7 +86,6 @@ def settle(net: Residual, price: Ints, flow: Ints, excess: Ints) -> None:
     for a in range(len(flow)):
         tail, to = head[2 * a + 1], head[2 * a]
         gain = cost[2 * a] + price[tail] - price[to]
-        # Saturate the arc, or its reverse, if it gains.
         for e in range(2 * a, 2 * a + 2):
             if gain < 0 and room[e] > 0:
                 room[e ^ 1] += room[e]
@@ -155,8 +154,8 @@ def repair(net: Residual, price: Ints, excess: Ints) -> int:
     far, by = np.empty(nodes, np.int64), np.empty(nodes, np.int64)
     touched, state = np.empty(nodes, np.int64), np.zeros(nodes, np.int64)
     found = _Found(far, by, touched, state)
-    # Nodes with many arcs come last, because a search scans all arcs of its origin; by then most of
-    # these nodes are balanced.
+    # Nodes with many arcs come last, because a search scans all arcs of its origin; most of these
+    # nodes are balanced by then.
     wrong = np.flatnonzero(excess)
     wrong = wrong[np.argsort(start[wrong + 1] - start[wrong])]
     for at in range(len(wrong)):
@@ -211,10 +210,10 @@ def sharpen(net: Residual, price: Ints) -> None:
 
 @loop
 def cut_off(net: Residual, excess: Ints) -> NDArray[np.bool_]:
-    """Find a set of nodes whose total excess cannot leave the set; returns a mask, (N,).
+    """Find a set of nodes whose total excess cannot leave the set; return a mask, (N,).
 
-    It consists of the nodes that cannot reach a deficit; or, if none of these has excess, of the
-    nodes reachable from a node with excess.
+    The set consists of the nodes that cannot reach a deficit; or, if none of these has excess, of
+    the nodes reachable from a node with excess.
     """
     start, arc, head, _, room = net
     nodes, queue = len(excess), np.empty(len(excess), np.int64)

@@ -3,8 +3,8 @@
 A potential is a price per unit at a node. The reduced cost of an arc is its cost, plus the
 potential of its tail, minus that of its head. A flow is optimal exactly if there are potentials
 with which no arc with room has a negative reduced cost, and no arc that carries flow a positive one
-[1]_. If little has changed since the previous solution, it is repaired along shortest paths, see
-`flow_repair`; otherwise the flow is computed from scratch, see `cost_scaling`.
+[1]_. If little has changed since the previous solution, it is repaired (`flow_repair`); otherwise
+the flow is computed from scratch (`cost_scaling`).
 
 References
 ----------
@@ -70,7 +70,7 @@ class FlowSolution:
     `potential` (N,): ``cost + potential[tail] - potential[head]`` is at least 0 for arcs with room,
         and at most 0 for arcs that carry flow.
     `cost`: total cost of the flow.
-    `repaired`: whether the previous solution was repaired, rather than started from scratch.
+    `repaired`: whether the previous solution was repaired.
     """
 
     flow: Ints
@@ -84,10 +84,9 @@ def solve(
 ) -> FlowSolution:
     """Find a flow of minimum cost.
 
-    `flow` (A,), `potential` (N,): the solution of a similar network to start from, indexed by the
-        arcs and nodes of this network. Arcs that the other network lacks have the flow 0; nodes
-        that it lacks have the potential `flow_repair.UNKNOWN`.
-    Returns a solution that `violation` has checked.
+    `flow` (A,), `potential` (N,): the solution of a similar network to start from, by the arcs and
+        nodes of this network. Arcs that the other network lacks have the flow 0; nodes that it
+        lacks have the potential `flow_repair.UNKNOWN`.
     Raises ValueError on arrays that do not fit together, an unknown node, a negative capacity,
         supplies that do not sum to 0, or numbers too large for 64 bits.
     Raises Infeasible if no flow meets all supplies.
@@ -115,7 +114,7 @@ def solve(
     if repaired:
         feasible = repair(residual, price, excess) < 0
     else:
-        # Start from scratch. Costs are scaled up so that an error of 1 per arc does not matter.
+        # Costs are scaled up so that an error of 1 per arc does not matter.
         residual.room[::2], residual.room[1::2] = network.capacity, 0
         excess = network.supply.copy()
         price = np.zeros(nodes, np.int64)
@@ -151,12 +150,8 @@ def violation(network: Network, flow: Ints, potential: Ints) -> int:
 
 
 def _sums(nodes: int, at: Ints, flow: Ints) -> Ints:
-    """Sum the flow of arcs by node.
-
-    `at` (A,): the node of each arc, its tail or its head.
-    Returns (N,).
-    """
-    # `bincount` is much faster but adds in float64, so use it only if no sum can be rounded.
+    """Sum the flow of arcs by node, (N,); `at` (A,): the node of each arc."""
+    # `bincount` is much faster but adds in float64, which must not round a sum.
     if np.abs(flow.astype(np.float64)).sum() < _EXACT:
         return np.bincount(at, flow, nodes).astype(np.int64)
     sums = np.zeros(nodes, np.int64)
@@ -165,7 +160,6 @@ def _sums(nodes: int, at: Ints, flow: Ints) -> Ints:
 
 
 def _total(network: Network, flow: Ints) -> int:
-    """Compute the cost of a flow, without overflow."""
     if np.abs(flow.astype(np.float64) * network.cost).sum() < _LARGEST:
         return int((flow * network.cost).sum())
     used = np.flatnonzero((flow != 0) & (network.cost != 0))
@@ -173,7 +167,6 @@ def _total(network: Network, flow: Ints) -> int:
 
 
 def _checked(network: Network) -> Network:
-    """Validate the network and convert it to int64."""
     arrays = [network.tail, network.head, network.capacity, network.cost, network.supply]
     tail, head, capacity, cost, supply = (np.asarray(each, np.int64) for each in arrays)
     if len({each.shape for each in (tail, head, capacity, cost)}) != 1 or tail.ndim != 1:

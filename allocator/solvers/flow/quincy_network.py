@@ -1,9 +1,8 @@
 """The flow network of Quincy, which schedules tasks near their data within bounds per job.
 
-Each task supplies one unit of flow. The unit flows to a preferred computer, to any computer of a
+Each task supplies one unit of flow, which flows to a preferred computer, to any computer of a
 preferred rack, to any computer of the cluster, or, if the task does not run, to its job's node. The
-caller sets the costs of these choices, from the data to be moved, the time the task has waited, and
-the work that would be lost.
+caller sets the costs of these choices.
 
 Shapes: N tasks, P pairs of a task and a computer, Q pairs of a task and a rack, M computers, J
 jobs. In flows and potentials, A arcs and N nodes as in `min_cost_flow`.
@@ -31,12 +30,11 @@ class Tasks:
 
     `number` (N,): identifies a task across networks; distinct, less than 2**31.
     `job` (N,): the task's job.
-    `unscheduled` (N,): cost of not running the task now.
-    `anywhere` (N,): cost of running the task on an arbitrary computer.
+    `unscheduled`, `anywhere` (N,): cost of not running the task now; of running it on an arbitrary
+        computer.
     `task`, `computer`, `at_computer` (P,): the row of a task, a computer that it prefers or runs
         on, and the cost of running it there; each pair at most once.
-    `rack_task`, `rack`, `in_rack` (Q,): the row of a task, a rack that it prefers, and the cost of
-        running it in that rack; each pair at most once.
+    `rack_task`, `rack`, `in_rack` (Q,): the same for the racks that tasks prefer.
     """
 
     number: Ints
@@ -83,7 +81,6 @@ class QuincyNetwork:
 
     @property
     def first_task(self) -> int:
-        """The node of the first task."""
         return len(self.network.supply) - len(self.tasks.number)
 
     def place(self, flow: Ints) -> Ints:
@@ -145,7 +142,6 @@ class QuincyNetwork:
         return flow, potential
 
     def _racks(self) -> Ints:
-        """Return the numbers of all racks."""
         return np.arange(_racks(self.cluster))
 
 
@@ -166,7 +162,6 @@ def build(tasks: Tasks, cluster: QuincyCluster) -> QuincyNetwork:
     on, all_racks = first_computer + np.arange(computers), first_rack + np.arange(racks)
     of_jobs = first_job + np.arange(jobs)
     slots = np.bincount(cluster.rack_of, cluster.slots, racks).astype(np.int64)
-    # Tails, heads, capacities, costs.
     arcs: list[tuple[Ints, Ints, Ints, Ints]] = [
         _arcs(rows, first_job + tasks.job, 1, tasks.unscheduled),
         _arcs(rows, anywhere, 1, tasks.anywhere),
@@ -188,7 +183,7 @@ def build(tasks: Tasks, cluster: QuincyCluster) -> QuincyNetwork:
 def _arcs(
     tail: Ints | int, head: Ints | int, capacity: Ints | int, cost: Ints | int
 ) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return tails, heads, capacities and costs of arcs, broadcast to equal length."""
+    """Broadcast tails, heads, capacities and costs of arcs to equal length."""
     columns = (np.asarray(each, np.int64) for each in (tail, head, capacity, cost))
     one, two, three, four = np.broadcast_arrays(*columns)
     return one, two, three, four

@@ -1,9 +1,9 @@
 """Max-min fair rates of transfers that share links, compiled.
 
 The link with the least capacity per transfer saturates first. Its transfers get that rate, which is
-subtracted from the capacity of the other links that they cross. This is repeated with the remaining
-links and transfers until every transfer has its rate. Then each transfer crosses a saturated link
-on which no transfer is faster, which is the definition of max-min fairness [1]_.
+subtracted from the capacity of the other links that they cross. This is repeated until every
+transfer has its rate. Then each transfer crosses a saturated link on which no transfer is faster,
+which is the definition of max-min fairness [1]_.
 
 Shapes: F transfers, L links, P links on the longest path.
 
@@ -21,7 +21,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 NO_LINK = -1
-"""Fills the rest of a path's row if another path is longer."""
+"""Fills the row of a shorter path."""
 
 
 @loop
@@ -31,8 +31,8 @@ def fair_rates(path: Ints, capacity: Floats) -> Floats:
     `path` (F, P): the links that each transfer crosses, at least one, each at most once; padded
         with `NO_LINK`.
     `capacity` (L,), >= 0: maximum sum of the rates of all transfers over a link; may be infinite.
-    Returns `rate` (F,): in the unit of the capacities; infinite for a transfer that only crosses
-        links of infinite capacity.
+    Returns `rate` (F,): in the unit of the capacities; infinite if all links of a transfer have
+        infinite capacity.
 
     Examples
     --------
@@ -43,7 +43,6 @@ def fair_rates(path: Ints, capacity: Floats) -> Floats:
     """
     transfers, longest = path.shape
     links = len(capacity)
-    # List the transfers that cross each link.
     start = np.zeros(links + 1, np.int64)
     for f in range(transfers):
         for p in range(longest):
@@ -61,7 +60,6 @@ def fair_rates(path: Ints, capacity: Floats) -> Floats:
     open_links = np.flatnonzero(count)
     rate, set_already = np.full(transfers, np.inf), np.zeros(transfers, np.bool_)
     while len(open_links):
-        # Find the link that saturates first; drop links whose transfers all have a rate.
         least, at, kept = np.inf, -1, 0
         for k in range(len(open_links)):
             link = open_links[k]

@@ -3,7 +3,7 @@
 A framework's *level* on an agent is its number of tasks on all agents, divided by its weight and by
 the number of tasks that it could run alone on that agent. An allocation is PS-DSF if no framework
 can get more of an agent without taking from a framework whose level there is not higher ([1]_,
-Definition 1). Tasks need resources in fixed proportions, so the following is equivalent: every
+Definition 1). Because tasks need resources in fixed proportions, this is equivalent: every
 framework that may use an agent needs some resource of the agent that is used up, and no holder of
 that resource has a higher level.
 
@@ -22,8 +22,8 @@ Some properties are proven, others only observed:
   solver returns the one that it reaches by filling empty agents in the order of their rows.
 - *Termination* is proven only for one resource: then all agents order frameworks in the same way,
   and each filling makes the vector of levels lexicographically larger. With several resources the
-  solver may cycle: it did in one of 400 random clusters with two resources, at a residual of
-  0.02 %. If it cycles, or rounding interferes, it raises `NotOptimal`.
+  solver cycled in one of 400 random clusters with two resources, at a residual of 0.02 %. If it
+  cycles, or rounding interferes, it raises `NotOptimal`.
 
 Shapes: F frameworks, A agents, R resources.
 
@@ -47,7 +47,7 @@ Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
 TOLERANCE = 1e-9
-"""Default for the largest residual of a returned solution."""
+"""The default of the largest residual of a returned solution."""
 
 SWEEPS_USUAL = 30
 """Most problems take no more sweeps than this."""
@@ -88,11 +88,9 @@ def solve(
         that needs a resource of which the agent has none.
     `eligible` (F, A): whether the framework may use the agent; all by default.
     `weight` (F,), > 0: 1 by default.
-    `tolerance`: the largest residual of a returned solution.
     `work_max`: maximum number of operations, as `work_of_sweep` counts them.
-    Raises ValueError on a framework without any need, numbers that are negative or not finite, a
-        weight that is not positive, or arrays that do not fit together.
-    Raises NotOptimal if the residual exceeds the tolerance.
+    Raises ValueError on invalid arrays, such as a framework without any need.
+    Raises NotOptimal if the residual exceeds `tolerance`.
     Raises GivenUp instead if `work_max` did not allow more sweeps.
 
     Examples
@@ -108,8 +106,7 @@ def solve(
     tasks = np.zeros(able.shape)
     if not able.any():
         return PerServerSolution(tasks, 0.0, 0)
-    # Merge equal agents into one of their total size. Dividing its tasks equally among them gives a
-    # PS-DSF allocation too.
+    # Equal agents are merged into one. Dividing its tasks equally among them is PS-DSF, too.
     first, of_agent, copies = equal_agents(capacity, able)
     need, rate = _needs(demand, capacity[first], able[:, first], weight)
     found = np.zeros(rate.shape)
@@ -145,8 +142,7 @@ def residual(
     of a holder of the resource. Its gap on the agent is the smallest over the resources that it
     needs.
 
-    `tasks` (F, A): tasks of each framework on each agent.
-    `demand`, `capacity`, `eligible`, `weight`: as in `solve`.
+    `tasks` (F, A): tasks of each framework on each agent; other arguments are as in `solve`.
     `least`: a framework that holds less than this part of an agent's resource is no holder. For
         whole tasks, use a part of what one task takes.
     Returns the largest gap of a framework on an agent that suits it, or, if larger, the largest
@@ -163,7 +159,6 @@ def residual(
     for agent in range(len(capacity)):
         held = tasks[:, agent, None] * need[agent]
         used = held.sum(axis=0)
-        # The level of each resource's highest holder.
         highest = np.where(held > least, level[agent, :, None], 0.0).max(axis=0, initial=0)
         below = 1 - level[agent, :, None] / np.where(highest > 0, highest, 1.0)
         short = np.maximum(np.where(highest > 0, below, 0.0), 1 - used)
@@ -213,7 +208,6 @@ def _settle(need: Floats, rate: Floats, tasks: Floats, sweeps: int) -> int:
 
     `need`, `rate`: as returned by `_needs`, for merged agents.
     `tasks` (A, F): the allocation to start from; changed to the result.
-    `sweeps`: maximum number of sweeps.
     """
     agents, frameworks = rate.shape
     outside, given = np.zeros(frameworks), np.zeros(frameworks)
@@ -246,7 +240,7 @@ def _fill(need: Floats, rate: Floats, outside: Floats, given: Floats) -> None:
     `given` (F,): receives the tasks on this agent.
     """
     frameworks, resources = need.shape
-    # Measure levels relative to the lowest one: only differences matter.
+    # Only differences of levels matter.
     lowest = np.inf
     for n in range(frameworks):
         given[n] = 0.0
@@ -261,8 +255,8 @@ def _fill(need: Floats, rate: Floats, outside: Floats, given: Floats) -> None:
     used, speed, full = np.zeros(resources), np.zeros(resources), np.zeros(resources, np.bool_)
     level, met, count = 0.0, 0, 0
     while True:
-        # Find the next event: the rising level reaches another framework's initial level, or a
-        # resource is used up.
+        # The next event: the rising level reaches another framework's initial level, or a resource
+        # is used up.
         meeting = begin[order[met]] if met < frameworks else np.inf
         if count == 0 and meeting == np.inf:
             return
@@ -292,7 +286,6 @@ def _fill(need: Floats, rate: Floats, outside: Floats, given: Floats) -> None:
             for n in range(frameworks):
                 if need[n, first] > 0:
                     rising[n] = False
-        # Compute how fast each resource is used from here on.
         count = 0
         speed[:] = 0.0
         for n in range(frameworks):

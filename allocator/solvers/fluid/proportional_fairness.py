@@ -2,11 +2,9 @@
 
 In the fluid model, task volumes are real numbers: tasks are arbitrarily small. The solver maximises
 the sum of ``weight * log(tasks)`` under the capacity of the pool. CEEI (competitive equilibrium
-from equal incomes) has the same optimum: it maximises the product of utilities, whose logarithm is
-the sum of their logarithms.
+from equal incomes) has the same optimum, since it maximises the product of utilities.
 
-The solver works on the dual problem. It has one variable per resource, a price, so it remains small
-with many frameworks:
+The solver works on the dual problem, which has one variable per resource, a price:
 
     minimise over prices >= 0    sum(price) - sum(weight * log(need @ price)),
 
@@ -62,8 +60,7 @@ def solve(demand: Floats, capacity: Floats, weight: Floats) -> ProportionalSolut
     """Find the proportionally fair task volumes and the prices that prove them.
 
     A step costs O(F * R**2); 10 to 25 steps are usual. If several price vectors prove the same
-    volumes, which happens if frameworks have proportional demands, the solution has one in the
-    middle of them.
+    volumes, as with proportional demands, the solution has one in the middle of them.
 
     `demand` (F, R), >= 0: needs of one task, in the units of the capacity; each framework needs
         some resource.
@@ -87,7 +84,7 @@ def solve(demand: Floats, capacity: Floats, weight: Floats) -> ProportionalSolut
     if not (demand > 0).any(axis=1).all():
         message = f"framework {int((demand <= 0).all(axis=1).argmax())} needs nothing at all"
         raise ValueError(message)
-    # Leave out resources without capacity, and the frameworks that need them: they get nothing.
+    # Resources without capacity are left out; the frameworks that need them get nothing.
     present = capacity > 0
     served = ~(demand[:, ~present] > 0).any(axis=1)
     tasks, prices = np.zeros(len(demand)), np.zeros(len(capacity))
@@ -104,29 +101,23 @@ def solve(demand: Floats, capacity: Floats, weight: Floats) -> ProportionalSolut
     if not residual <= TOLERANCE:
         problem = "proportional fairness"
         raise NotOptimal(problem, residual, TOLERANCE)
-    # Convert the result to the units of the input.
     tasks[served] = volume / scale
     prices[present] = price * weight[served].sum()
     return ProportionalSolution(tasks, prices, residual)
 
 
 def _interior_point(need: Floats, part: Floats) -> Floats:
-    """Find prices close to the optimum, all positive, (R,).
-
-    `need` (F, R) and `part` (F,): needs and weights, normalised as in `solve`.
-    """
+    """Find prices (R,), all positive, close to the optimum; arguments normalised as in `solve`."""
     resources = need.shape[1]
     price = np.full(resources, 1 / resources)
     slack = np.full(resources, 1.0)  # the multiplier of price >= 0
     for _ in range(_STEPS_MAX):
-        # The cost of each framework's task, and the gradient of the objective.
         cost = need @ price
         gradient = 1 - need.T @ (part / cost)
         complementarity = float(price @ slack) / resources
         if complementarity < _PATH_END and np.abs(gradient - slack).max() < _PATH_END:
             break
-        # Newton's step is towards the point where each price times its multiplier is a tenth of the
-        # current mean.
+        # Newton's step is towards a tenth of the current mean of each price times its multiplier.
         target = 0.1 * complementarity
         curvature = (need.T * (part / cost**2)) @ need + np.diag(slack / price)
         step = _solve_symmetric(curvature, target / price - gradient)
@@ -150,7 +141,6 @@ def _polish(need: Floats, part: Floats, price: Floats) -> Floats:
         cost = among @ sharp[saturated]
         gradient = 1 - among.T @ (part / cost)
         step = _solve_symmetric((among.T * (part / cost**2)) @ among, -gradient)
-        # Newton's step, shortened so that prices stay positive.
         length = min(1.0, _TO_BOUNDARY * _room(sharp[saturated], step))
         sharp[saturated] += length * step
         if np.abs(step).max() < np.finfo(np.float64).eps:

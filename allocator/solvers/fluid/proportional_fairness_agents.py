@@ -3,18 +3,18 @@
 The solver maximises the sum of ``weight * g(tasks)`` over all frameworks, where g is the logarithm
 for alpha 1 and ``tasks ** (1 - alpha) / (1 - alpha)`` otherwise. Tasks run only on agents that the
 framework can use, within the capacity of each agent. The task volumes are unique ([1]_,
-Proposition 2); their distribution over agents need not be. With one agent that all frameworks can
-use, this is the model of `proportional_fairness`.
+Proposition 2); their distribution over agents need not be. With one agent, this is the model of
+`proportional_fairness`.
 
 Equal agents are merged first. Then a primal-dual interior-point method [2]_ finds volumes of
 *pairs* (a framework and an agent that it can use) and prices of the agents' resources.
 
 The usual method eliminates the volumes from each step, which leaves a small linear system. If
 marginal utilities differ by many orders of magnitude, as with an alpha well above 1, this system is
-so nearly singular that float64 cannot solve it. Then a variant is used [3]_, `relative_path`. It
-keeps the volumes, and its unknowns are *relative* changes of volumes and prices, so no coefficient
-is far above 1. Marginal utilities are unknowns too, because their logarithms are linear in those of
-the volumes. The system of the variant is larger, so it is used only for few frameworks and agents.
+so nearly singular that float64 cannot solve it. Then a variant [3]_, `relative_path`, keeps the
+volumes, and its unknowns are *relative* changes of volumes and prices, so no coefficient is far
+above 1. Marginal utilities are unknowns too, because their logarithms are linear in those of the
+volumes. Its system is larger, so it is used only for few frameworks and agents.
 
 Shapes: F frameworks, A agents, R resources, P pairs, Q resources of all agents together, G classes
 of equal agents.
@@ -58,7 +58,6 @@ def equal_agents(capacity: NDArray[np.float64], able: NDArray[np.bool_]) -> Equa
     _, first, of_agent, copies = np.unique(
         rows, axis=0, return_index=True, return_inverse=True, return_counts=True
     )
-    # Order the classes by their first agent.
     order = np.argsort(first)
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
@@ -127,10 +126,7 @@ def relative_path(
 
 
 def _system(matrix: Floats, of: Ints, alpha: float, now: tuple[Floats, ...]) -> Floats:
-    """Build the matrix of derivatives of the optimality conditions, each normalised.
-
-    The variables are relative changes of volumes and prices.
-    """
+    """Build the derivatives of the optimality conditions by relative changes of the variables."""
     volume, price, bar, slack, utility, total = now
     pairs = len(of)
     system = np.zeros((pairs + len(price), pairs + len(price)))
@@ -165,7 +161,6 @@ def moved(values: tuple[Floats, ...], steps: tuple[Floats, ...]) -> Iterator[Flo
 
 
 def _room(value: Floats, step: Floats) -> float:
-    """Return how many times the step can be taken before a positive value reaches zero."""
     falling = step < 0
     return float((value[falling] / -step[falling]).min(initial=np.inf))
 
@@ -206,7 +201,7 @@ _BEGINNINGS = (
     _Beginning(0.01, by_income=True),
     _Beginning(0.99, by_income=True),
 )
-"""Starting points in the order in which they are tried until one leads to a proven optimum."""
+"""Starting points, tried in this order until one leads to a proven optimum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,11 +230,9 @@ def solve(
 ) -> ProportionalAgentsSolution:
     """Find the alpha-fair task volumes and the prices that prove them.
 
-    A step solves a linear system with one equation per resource of each distinct agent. With an
-    alpha well above 1 and task sizes far apart, incomes (``weight * tasks ** (1 - alpha)``) differ
-    so much that rounding errors dominate; then `relative_path` is used, if there are few frameworks
-    and agents. If incomes differ by some twenty orders of magnitude, even that may fail with
-    `NotOptimal`.
+    A step solves a linear system with one equation per resource of each distinct agent. If incomes
+    (``weight * tasks ** (1 - alpha)``) differ by some twenty orders of magnitude, because of a
+    large alpha and task sizes far apart, even `relative_path` may fail with `NotOptimal`.
 
     `demand` (F, R), >= 0: needs of one task; each framework needs some resource.
     `capacity` (A, R), >= 0: of each agent, in the same units.
@@ -267,7 +260,6 @@ def solve(
     served = able.any(axis=1)
     if not served.any():
         return ProportionalAgentsSolution(tasks, prices, 0.0)
-    # Merge equal agents into one of their total size.
     first, of_agent, copies = equal_agents(capacity, able)
     room = capacity[first] * copies[:, None]
     wrong, work = np.inf, Work(_PROBLEM, work_max)
@@ -309,9 +301,6 @@ def residual(
       whole agent, or to the smallest income of a framework that the agent suits if that is larger.
 
     So frameworks with small incomes count as much as others.
-
-    `tasks`, `prices`: as in `ProportionalAgentsSolution`.
-    `demand`, `capacity`, `eligible`, `weight`, `alpha`: as in `solve`.
     """
     volume = tasks.sum(axis=1)
     able = eligible & ~((demand[:, None, :] > 0) & (capacity[None] <= 0)).any(axis=2)
@@ -393,11 +382,10 @@ def _scaled(
 
 
 def work_of_step(pairs: int, resources: int, *, relative: bool = False) -> float:
-    """Estimate the operations of a step.
+    """Estimate the operations of a step, of `relative_path` if `relative`.
 
     `pairs`: pairs of a framework and an agent that it can use.
     `resources`: resources of all agents together.
-    `relative`: whether it is a step of `relative_path`.
     """
     if relative:
         return float(pairs + resources) ** 3 / 3
@@ -423,7 +411,7 @@ def _interior_point(
     """
     frameworks, (agents, resources) = len(weight), present.shape
     step_work = work_of_step(len(of), int(np.count_nonzero(present)), relative=begin.relative)
-    # Count the work before the matrix is allocated, so that no huge matrix ever is.
+    # Count the work before the matrix is allocated, so that no huge matrix is.
     work.spend(STEPS_MAX * step_work if begin.relative else step_work)
     matrix, rows = _constraints(need, on, present)
 
@@ -456,8 +444,8 @@ def _interior_point(
         if middle < end and (np.abs(short * volume) / size).max() < end:
             break
         target, row_target = 0.1 * middle * size, 0.1 * middle * row_size
-        # Compute Newton's step. If rounding makes that impossible, `solve` checks how good the
-        # current point is.
+        # Newton's step. If rounding makes it impossible, `solve` checks how good the current point
+        # is.
         work.spend(step_work)
         inverse = _Inverse.made(of, volume / bar, alpha * utility / total)
         wanted = short + target / volume - bar
@@ -479,9 +467,9 @@ class _Inverse(NamedTuple):
     """The inverse of the second derivative of utilities and barriers, a (P, P) matrix.
 
     The second derivative is block-diagonal: for each framework, a diagonal matrix plus a matrix of
-    rank 1. The latter comes from the utility, which depends only on the sum of the framework's
-    volumes. The inverse is applied separately to the mean of a framework's pairs and to the
-    differences from the mean; otherwise the two parts would nearly cancel if the diagonal is small.
+    rank 1 from the utility, which depends only on the sum of the framework's volumes. The inverse
+    is applied separately to the mean of a framework's pairs and to the differences from the mean;
+    otherwise the two parts would nearly cancel if the diagonal is small.
 
     `of` (P,): the framework of each pair.
     `loose` (P,): inverse of the diagonal.
@@ -496,18 +484,13 @@ class _Inverse(NamedTuple):
 
     @classmethod
     def made(cls, of: Ints, loose: Floats, bend: Floats) -> "_Inverse":
-        """Build the inverse.
-
-        `of`, `loose`: as in the class.
-        `bend` (F,): curvature of each framework's utility.
-        """
+        """Build the inverse; `bend` (F,): curvature of each framework's utility."""
         sums: Floats = np.bincount(of, loose, len(bend)).astype(np.float64)
         return cls(of, loose, sums, 1 / (1 + bend * sums))
 
     def apart(self, rows: Floats) -> tuple[Floats, Floats]:
-        """Split rows of one number per pair into differences from the framework's mean, and means.
+        """Split rows (X, P) into differences from the framework's mean, and means.
 
-        `rows` (X, P).
         Returns the differences, (X, P), and the means weighted by `loose`, (X, F).
         """
         sums = [np.bincount(self.of, row * self.loose, len(self.sums)) for row in rows]

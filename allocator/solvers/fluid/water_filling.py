@@ -1,9 +1,9 @@
 """Max-min fairness in the fluid model of one pool of resources, by water filling.
 
 In the fluid model, task volumes are real numbers. All task volumes grow together, each at its own
-rate, until some resource is saturated. Then the frameworks that need it stop, and the others
-continue. The rates determine what is equalised, see `rate`: dominant shares (DRF), sums of shares
-(asset fairness), or task volumes. A framework's *level* is its task volume divided by its rate.
+rate, until some resource is saturated. Then the frameworks that need it stop. The rates determine
+what is equalised, see `rate`: dominant shares (DRF), sums of shares (asset fairness), or task
+volumes. A framework's *level* is its task volume divided by its rate.
 
 Shapes: F frameworks, R resources.
 
@@ -49,12 +49,11 @@ def rate(
     weight: Floats,
     combine: Callable[[Floats], Floats] = lambda need: need.max(axis=1),
 ) -> Floats:
-    """Compute the rates at which task volumes must grow so that weighted shares grow equally.
+    """Compute the rates (F,) at which task volumes must grow so that weighted shares grow equally.
 
     `demand` (F, R), >= 0; `capacity` (R,), >= 0; `weight` (F,), > 0.
     `combine`: a function from the parts of the capacity that one task needs, (F, R), to the task's
         share, (F,): their maximum for DRF, their sum for asset fairness.
-    Returns (F,).
     """
     need = np.divide(demand, capacity, out=np.zeros(np.shape(demand)), where=capacity > 0)
     size = combine(need)
@@ -86,7 +85,6 @@ def solve(demand: Floats, capacity: Floats, rate: Floats) -> FillingSolution:
         raise ValueError(message)
     present = capacity > 0
     needs = demand > 0
-    # A framework that needs a resource without capacity never rises.
     rising = ~needs[:, ~present].any(axis=1) & (speed > 0)
     need = np.divide(demand, capacity, out=np.zeros(demand.shape), where=present)
     need[~rising] = 0.0
@@ -94,11 +92,9 @@ def solve(demand: Floats, capacity: Floats, rate: Floats) -> FillingSolution:
     left = present.astype(np.float64)
     served = rising.copy()
     while rising.any():
-        # Compute the rate at which each resource is used, and the time until it is used up.
         flow = np.where(rising, speed, 0.0) @ need
         time = np.divide(left, flow, out=np.full(len(left), np.inf), where=flow > 0)
         first = int(time.argmin())
-        # All rise until the first resource is used up; frameworks that need it stop there.
         level[rising] += time[first]
         left = np.maximum(left - time[first] * flow, 0.0)
         left[first] = 0.0
@@ -113,13 +109,12 @@ def solve(demand: Floats, capacity: Floats, rate: Floats) -> FillingSolution:
 def _residual(need: Floats, level: Floats, tasks: Floats) -> float:
     """Return how far the worst framework is from having a bottleneck.
 
-    A framework's bottleneck is a used-up resource that it needs and on which no other framework has
+    A bottleneck is a used-up resource that the framework needs and on which no other framework has
     a higher level.
     """
     if not len(need):
         return 0.0
     used = tasks @ need
-    # Find the highest level among the frameworks that need each resource.
     highest = np.where(need > 0, level[:, None], 0.0).max(axis=0)
     lower = 1 - level[:, None] / np.where(highest > 0, highest, 1.0)
     short = np.where(need > 0, np.maximum(1 - used, lower), np.inf).min(axis=1)

@@ -3,10 +3,8 @@
 A constraint graph has users on one side and machine types on the other. Users with the same types,
 weight and limit form a *class*. Types that the same classes can use form a *group*. A solver gives
 machines of groups to classes; `Graph.spread` then divides them among the users of each class and
-the types of each group.
-
-It divides by laying both sides end to end: the members of a class, or the types of a group, in one
-line, and the machines to be divided in another. Each member takes machines from the front of the
+the types of each group. It lays both sides end to end: the members of a class, or the types of a
+group, in one line, and the machines in another. Each member takes machines from the front of the
 other line until it has its amount.
 
 Shapes: U users, T types, C classes, G groups.
@@ -48,7 +46,6 @@ def to_users(
     for at in range(len(users)):
         user = users[at]
         row = class_of_user[user]
-        # At the first user of a class, start with the first group.
         if row != before:
             before, group, left = row, -1, 0.0
         needed = machines[user]
@@ -163,13 +160,11 @@ class Graph:
     type_count: Ints
 
     def spread(self, given: Amounts, machines: Amounts) -> Amounts:
-        """Divide the machines that classes were given among their users, by type.
+        """Divide the machines that classes were given among their users, by type, (U, T).
 
         `given` (C, G): machines of each group given to each class.
         `machines` (U,): machines of each user; over a class, they sum to what the class was given.
-        Returns (U, T): machines of each type that each user gets.
         """
-        # Divide the machines of classes among users, then each user's part of a group by type.
         # Integers up to `MACHINES_MAX` are exact in float64.
         users = np.argsort(self.class_of_user, kind="stable")
         by_group = np.zeros((len(machines), len(self.count)))
@@ -183,13 +178,10 @@ class Graph:
 
 
 class Pieces(NamedTuple):
-    """A table of parts of machines, each with the user that it belongs to.
-
-    All arrays have the same length, one entry per part.
+    """A table of parts of machines, one per row, each with the user that it belongs to.
 
     `kind`: the machine's type.
     `machine`: the machine's number among the machines of its type, from 0.
-    `user`: the user that has this part.
     `part`: the size of the part; 1 if the user has the whole machine.
     """
 
@@ -200,12 +192,10 @@ class Pieces(NamedTuple):
 
 
 def by_machine(given: Amounts) -> Pieces:
-    """Assign individual machines to users.
+    """Assign individual machines to users; `given` (U, T): machines of each type of each user.
 
     A type's users are laid end to end over its machines, so each user shares at most two machines
     of the type with others.
-
-    `given` (U, T): machines of each type that each user has.
     """
     return Pieces(*to_machines(np.ascontiguousarray(given, np.float64)))
 
@@ -225,7 +215,6 @@ def coalesce(
     """
     eligible, count = np.asarray(eligible, np.bool_), np.asarray(count, np.int64)
     weight, limit = check(eligible, count, weight, limit)
-    # Leave out types that no user can use or that have no machines.
     useful = eligible.any(axis=0) & (count > 0)
     usable = eligible[:, useful]
     # Users with equal rows form a class: the same types, weight and limit.
@@ -248,8 +237,7 @@ def of_classes(
     """Build a graph in which equal machine types are merged; equal users are merged already.
 
     `eligible` (C, T): whether users of class c can use machines of type t.
-    `count` (T,): number of machines of each type.
-    `size`, `weight`, `limit`, `class_of_user`: as in `Graph`.
+    `count` (T,): number of machines of each type; other arguments are as in `Graph`.
     """
     # Types with equal columns form a group.
     useful = eligible.any(axis=0) & (count > 0)
@@ -293,10 +281,7 @@ def check(
 
 
 def _number(rows: NDArray[np.uint8]) -> tuple[Ints, Ints]:
-    """Number distinct rows in the order of their first occurrence.
-
-    Returns the number of each row, and for each number the first row that has it.
-    """
+    """Number distinct rows by first occurrence; return each row's number, and the first rows."""
     numbers: dict[bytes, int] = {}
     width = rows.shape[1]
     text = rows.tobytes()

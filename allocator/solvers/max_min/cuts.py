@@ -45,16 +45,14 @@ def level_of(graph: Graph, rows: Ints, machines: int) -> float:
 
     Infinite if all classes reach their limits before.
     """
-    # Sort classes by the level at which they reach their limit. For each of these levels, compute
-    # the machines of all classes.
+    # Sort classes by the level at which they reach their limit.
     size, weight, limit = graph.size[rows], graph.weight[rows], graph.limit[rows]
     full = limit / weight
     order = np.argsort(full, kind="stable")
     capped = np.cumsum((size * limit)[order])
     rising = np.cumsum((size * weight)[order][::-1])[::-1]
     before = np.concatenate([[0.0], capped[:-1]])
-    # Classes from the first that would exceed the machines do not reach their limits; they share
-    # the machines that the others leave.
+    # Classes from the first that would exceed the machines share what the others leave.
     stops = np.flatnonzero(before + full[order] * rising > machines)
     if not len(stops):
         return np.inf
@@ -144,12 +142,11 @@ class Decomposition:
             rows, columns = parts.pop()
             if not len(rows):
                 continue
-            # Test whether all users can have the level at which this part's machines are used up.
             level = level_of(self.graph, rows, int(self.graph.count[columns].sum()))
             over = self._fill(rows, columns, level)
             if over.any():
-                # Not so: some classes claim more machines than they can use. Solve these classes
-                # with all groups that they can use, and the others with the remaining groups.
+                # Some classes claim more machines than they can use. Solve these classes with all
+                # groups that they can use, and the others with the remaining groups.
                 low = self._within(rows, over)
                 above, below = columns[~over[columns]], columns[over[columns]]
                 parts += [(rows[~low], above), (rows[low], below)]
@@ -158,7 +155,7 @@ class Decomposition:
         return _merged(cuts)
 
     def anew(self) -> list[Cut]:
-        """Solve the whole graph from scratch; return its cuts.
+        """Solve the whole graph from scratch, and return its cuts.
 
         Classes that can use the fewest groups are placed first.
         """
@@ -171,8 +168,8 @@ class Decomposition:
 
         `flow` (E,), `cuts`: that optimum, in edges and rows of this graph.
         """
-        # Each cut's part of the graph has the groups that its classes can use and the classes of
-        # lower cuts cannot.
+        # A part has the groups that the classes of its cut can use and the classes of lower cuts
+        # cannot.
         before = np.full(len(self.graph.size), len(cuts))
         for number, cut in enumerate(cuts):
             before[cut.classes] = number
@@ -184,8 +181,7 @@ class Decomposition:
         for number in range(len(cuts) + 1):
             rows, columns = np.flatnonzero(of_class == number), np.flatnonzero(of_group == number)
             found = self._decompose(rows, columns)
-            # Levels must ascend: if this part has a lower level than its predecessor, solve both
-            # together.
+            # Levels must ascend: solve this part together with a predecessor of a higher level.
             while found and solved and found[0].level <= solved[-1].level:
                 last = solved.pop()
                 rows = np.concatenate([last.classes, *(cut.classes for cut in found)])
@@ -197,8 +193,7 @@ class Decomposition:
     def _fill(self, rows: Ints, columns: Ints, level: float) -> Bools:
         """Place what classes claim at a level.
 
-        Returns (G,): the overloaded groups and those that their holders could use instead; all
-            false if every class of `rows` has its claim.
+        Returns (G,): as `class_flow.repair`; all false if every class of `rows` has its claim.
         """
         self.blocks += 1
         self.block_of_class[rows] = self.blocks
@@ -260,7 +255,7 @@ def certificate(
             return np.inf
         of_class[cut.classes], of_group[cut.groups] = at, at
         level.append(cut.level)
-    # Classes in no cut have the number -1, so they get the last entry.
+    # The last entry is for classes in no cut, which have the number -1.
     levels = np.array([*level[1:], 0.0])
     wrong = _violation(
         edges.start, edges.group, flow, of_class, of_group, levels, graph.count, graph.size,
@@ -299,11 +294,9 @@ def _violation(
             worst = max(worst, -some)
             given += some
             left[g] -= some
-        # Each user has its level or its limit; each class has the machines of its users.
         due = min(levels[of_class[row]] * weight[row], limit[row])
         worst = max(worst, abs(machines[row] - due), abs(given - size[row] * machines[row]))
     for g in range(len(count)):
-        # Each group is used up, unless its cut's users are at their limits.
         worst = max(worst, -left[g])
         if levels[of_group[g]] < np.inf:
             worst = max(worst, left[g])

@@ -1,8 +1,8 @@
 """Independent allocation: each machine is divided separately among the users that can use it.
 
 The result is the Shapley value of the game in which the value of a coalition is the number of
-machines that it can use. The method is strategy-proof, but it lacks the sharing incentive [1]_; it
-exists only for comparison.
+machines that it can use. The method is strategy-proof, but lacks the sharing incentive [1]_; it
+exists for comparison.
 
 References
 ----------

@@ -11,8 +11,8 @@ identifies the users that must have a lower level. The two parts are then solved
 starting with its part of the flow.
 
 The cuts are the certificate. Users of a cut can use only machines of this cut and of lower cuts,
-and they use up the machines of this cut. So none of them can have more without taking machines from
-a user whose level is not higher.
+and they use up the machines of this cut. So they cannot have more without taking machines from a
+user whose level is not higher.
 
 In Algorithm 1, the first constraint of the linear program is printed as a sum, but it must hold for
 each pair: ``x[i, j] <= C[i, j]``.
@@ -45,7 +45,6 @@ from allocator.solvers.max_min.cuts import TOLERANCE, Cut, Decomposition, at_lev
 class ClassSolution:
     """The optimum for classes of users and groups of machines.
 
-    `edges`: the edges of the graph.
     `flow` (E,): machines of each edge.
     `machines` (C,): machines of each user of the class.
     `cuts`: from the lowest level to the highest. Each class and group is in one cut, except classes
@@ -81,17 +80,14 @@ class MaxMinSolution:
 
     @cached_property
     def machines(self) -> Floats:
-        """Machines of each user."""
         return self.classes.machines[self.classes.graph.class_of_user]
 
     @cached_property
     def given(self) -> Floats:
-        """Machines of each type that each user gets."""
         return self.classes.graph.spread(self.classes.given, self.machines)
 
     @property
     def residual(self) -> float:
-        """Largest violation of the certificate's conditions."""
         return self.classes.residual
 
 
@@ -100,7 +96,7 @@ def solve(
 ) -> MaxMinSolution:
     """Find the constrained max-min fair shares of divisible machines.
 
-    It computes at most two maximum flows per distinct level, over classes and groups. Users whose
+    Computes at most two maximum flows per distinct level, over classes and groups. Users whose
     levels differ by less than 1e-13 of all machines may get the same level.
 
     `eligible` (U, T): whether user u can use machines of type t; a type may also be a single
@@ -108,8 +104,7 @@ def solve(
     `count` (T,), >= 0: number of machines of each type.
     `weight` (U,), > 0: 1 by default.
     `limit` (U,), >= 0: maximum number of machines for each user; unlimited by default.
-    Raises ValueError on a weight that is not positive and finite, a negative count or limit, or
-        arrays that do not fit together.
+    Raises ValueError on invalid arguments, as `coalesce`.
     Raises NotOptimal if the residual exceeds `TOLERANCE`.
 
     Examples

@@ -40,8 +40,8 @@ def solve(eligible: Bools, count: Ints, share: Floats, held: Ints) -> Ints:
         to rounding.
     `held` (U, T), >= 0: machines of each type that each user holds now; machines of types that the
         user cannot use are ignored.
-    Returns (U, T): machines of each type that each user gets; a user's total is its share rounded
-        down or up.
+    Returns (U, T): machines of each type that each user gets, in total its share rounded down or
+        up.
     Raises Infeasible if not all users can have their shares, rounded down.
     Raises NotOptimal if the flow is not proved to be the cheapest.
 
@@ -55,7 +55,6 @@ def solve(eligible: Bools, count: Ints, share: Floats, held: Ints) -> Ints:
            [1, 1]])
     """
     users, types = eligible.shape
-    # Ignore rounding errors of shares.
     slack = _ROUNDING * max(int(count.sum()), 1)
     least = np.floor(share + slack).astype(np.int64)
     machines = np.maximum(np.ceil(share - slack).astype(np.int64), least)
@@ -65,7 +64,6 @@ def solve(eligible: Bools, count: Ints, share: Floats, held: Ints) -> Ints:
     # Rounding a share down costs more than all changes of holdings that it could avoid; rounding
     # two shares down costs more than rounding down any single one.
     less = dear * (users + types) * (100 + np.floor(99 * (share - least)).astype(np.int64)) // 50
-    # The nodes: users, types, and the sink.
     end = users + types
     arcs.append((np.arange(users), np.full(users, end), machines - least, less))
     kinds = np.arange(types)
@@ -88,7 +86,6 @@ def _of_pairs(
     keeps = np.minimum(held[user, kind], most)
     arcs = []
     for part, price in ((keeps, 0), (most - keeps, dear)):
-        # Divide the room into steps of about equal size.
         ends = part * np.arange(_STEPS + 1)[:, None] // _STEPS
         for step in range(_STEPS):
             room = ends[step + 1] - ends[step]

@@ -29,9 +29,7 @@ _GONE = -1
 
 
 class OnlineMaxMin:
-    """Solver that keeps the max-min fair shares of the current users up to date.
-
-    A user is identified by a number.
+    """Solver that keeps the max-min fair shares of the current users, by number, up to date.
 
     `solution`: the current optimum, with a row per user in the order of `users`.
 
@@ -54,14 +52,10 @@ class OnlineMaxMin:
         weight: Floats | None = None,
         limit: Floats | Ints | None = None,
     ) -> None:
-        """Solve for the initial users, which are numbered from 0.
-
-        `eligible`, `count`, `weight`, `limit`: as in `max_min.solve`.
-        """
+        """Solve for the initial users, numbered from 0; arguments are as in `max_min.solve`."""
         eligible, count = np.asarray(eligible, np.bool_), np.asarray(count, np.int64)
         weight, limit = check(eligible, count, weight, limit)
-        # Users form a class only if they agree on all types, even on types without machines now,
-        # because those may get machines later.
+        # Users of a class must agree even on types without machines, which may get machines later.
         keys = list(_keys(eligible, weight, limit))
         self._row_of = {key: row for row, key in enumerate(dict.fromkeys(keys))}
         self._class_of = np.array([self._row_of[key] for key in keys], np.int64)
@@ -73,7 +67,6 @@ class OnlineMaxMin:
 
     @property
     def users(self) -> Ints:
-        """Numbers of the current users, ascending."""
         return np.flatnonzero(self._class_of != _GONE)
 
     def join(self, eligible: Bools, weight: float = 1.0, limit: float = UNLIMITED) -> int:
@@ -87,7 +80,6 @@ class OnlineMaxMin:
         check(row, self._count, np.array([weight]), np.array([limit]))
         key = next(_keys(row, np.array([weight], np.float64), np.array([limit], np.float64)))
         at = self._row_of.setdefault(key, len(self._size))
-        # If this user is the first of its class, add a row for the class.
         if at == len(self._size):
             self._eligible = np.concatenate([self._eligible, row])
             self._weight = np.append(self._weight, float(weight))
@@ -112,7 +104,7 @@ class OnlineMaxMin:
         if self._size[at]:
             self._solve()
             return
-        # The user was the last of its class: remove the row of the class; later rows move up.
+        # Without the last user of a class, remove its row; later rows move up.
         self._eligible = np.delete(self._eligible, at, axis=0)
         self._weight, self._limit = np.delete(self._weight, at), np.delete(self._limit, at)
         self._size = np.delete(self._size, at)
@@ -128,16 +120,12 @@ class OnlineMaxMin:
         self._solve()
 
     def _graph(self) -> Graph:
-        """Build the graph of the current users."""
         class_of_user = self._class_of[self._class_of != _GONE]
         sizes = self._size.copy(), self._weight, self._limit
         return of_classes(self._eligible, self._count, *sizes, class_of_user)
 
     def _solve(self, gone: int | None = None) -> None:
-        """Update the solution, starting from the optimum before the change.
-
-        `gone`: the previous row of a class that the change has removed, if any.
-        """
+        """Solve from the previous optimum; `gone`: the previous row of a class that was removed."""
         graph, before = self._graph(), self.solution.classes
         cuts = before.cuts if gone is None else tuple(_without(cut, gone) for cut in before.cuts)
         flow = _same_groups(before, graph, gone)
@@ -147,10 +135,9 @@ class OnlineMaxMin:
 
 
 def _same_groups(before: ClassSolution, graph: Graph, gone: int | None) -> Floats | None:
-    """Convert the previous flow to the edges of the current graph if groups are unchanged.
+    """Convert the previous flow to the edges of the current graph; None if groups have changed.
 
-    A class may have been removed (`gone` is its previous row) or added; the flow of a new class is
-    0. Returns None if types are grouped differently than before.
+    The row `gone` of a class may have been removed; a new class has no flow.
     """
     if not np.array_equal(before.graph.group_of_type, graph.group_of_type):
         return None

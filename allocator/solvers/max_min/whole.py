@@ -1,15 +1,13 @@
 """Constrained max-min fairness (CMMF) of whole machines.
 
-This is the problem of `max_min` for machines that cannot be divided. A user's *level* is its number
-of machines divided by its weight. The vector of levels, in ascending order, is made
-lexicographically as large as possible. The amounts that users can have at the same time form an
-integral polymatroid, so greedy and local methods are exact [2]_, [3]_.
+This is the problem of `max_min`, whose terms are used here, for machines that cannot be divided.
+The vector of users' levels, in ascending order, is made lexicographically as large as possible. The
+amounts that users can have at the same time form an integral polymatroid, so greedy and local
+methods are exact [2]_, [3]_.
 
 Some optimum gives no user more than its share of divisible machines, rounded up (see `_ceiling`).
 So the solver first lets each user claim that many. While more machines are claimed than exist, the
 user with the highest level gives up one, if necessary by a chain of exchanges with other users.
-
-Classes, groups and the letters of shapes (U, T, C, G, E) are as in `max_min`.
 
 References
 ----------
@@ -37,7 +35,6 @@ from allocator.solvers.max_min.constraint_graph import Bools, Floats, Graph, Int
 
 @part()
 def _edge_of(row: int, wanted: int, start: Ints, group: Ints) -> int:
-    """Return the edge between a class and a group; -1 if there is none."""
     for edge in range(start[row], start[row + 1]):
         if group[edge] == wanted:
             return edge
@@ -51,8 +48,7 @@ class _Search(NamedTuple):
     each class gives up machines of one group and takes as many of the next; at the end, the giving
     class gives up machines.
 
-    `settled` (G,): groups that need not be searched, because no chain passes through them; extended
-        by searches that find nothing.
+    `settled` (G,): groups through which no chain passes; extended by searches that find nothing.
     `towards`, `by` (G,): the next group on the chain, -1 at its end; and the class that gives up
         machines of this group.
     `queue` (G + C,): groups, then classes, that the current search has reached.
@@ -68,9 +64,8 @@ class _Search(NamedTuple):
 
 @part()
 def _search(giver: int, edges: Edges, placed: Placed, search: _Search) -> int:
-    """Find an overloaded group from which a chain leads to a group that the giving class holds.
+    """Find an overloaded group from which a chain leads to a group that the class `giver` holds.
 
-    `giver`: the giving class.
     Returns the overloaded group, with the chain in `search`; -1 if there is none.
     """
     start, group, column_start, _, column_class = edges
@@ -110,7 +105,7 @@ def _search(giver: int, edges: Edges, placed: Placed, search: _Search) -> int:
                         found = other
             if found >= 0:
                 break
-    # If nothing was found, the groups reached stay settled: no overloaded group leads to them.
+    # After a search in vain, the reached groups stay settled: no overloaded group leads to them.
     for k in range(length if found >= 0 else 0):
         settled[queue[k]] = False
     for k in range(size):
@@ -145,11 +140,10 @@ def give_up(edges: Edges, placed: Placed, size: Ints, weight: Floats, claim: Int
     while over > 0 and highest:
         giver = -heappop(highest)[2]
         origin = _search(giver, edges, placed, search)
-        # A class from which no chain relieves a group now will not be able to later: drop it.
+        # A class from which no chain relieves a group now never will.
         if origin < 0:
             continue
-        # Move as many machines as the chain allows, one from each user of the class with the same
-        # level.
+        # Move as many machines as the chain allows, one from each user with the same level.
         amount = min(load[origin] - room[origin], (claim[giver] - 1) % size[giver] + 1)
         g = origin
         while g >= 0:
@@ -183,7 +177,6 @@ class WholeTaskSolution:
 
     @cached_property
     def machines(self) -> Ints:
-        """Machines of each user."""
         # If a class's machines cannot be divided equally, users in lower rows get one more.
         graph, of_class = self.graph, self.graph.class_of_user
         order = np.argsort(of_class, kind="stable")
@@ -195,7 +188,6 @@ class WholeTaskSolution:
 
     @cached_property
     def given(self) -> Ints:
-        """Machines of each type that each user gets."""
         return self.graph.spread(self.by_class, self.machines)
 
 
@@ -207,11 +199,9 @@ def solve(
     Levels are computed in float64. Among users with the same level, the one with the smaller weight
     gets a machine first, because its level grows by more; then the one in the lower row.
 
-    `eligible`, `count`, `weight`, `limit`: as in `max_min.solve`; limits are rounded down.
-    Returns a solution that `improvement` has checked.
+    Arguments are as in `max_min.solve`; limits are rounded down.
     Raises ValueError as `max_min.solve` does.
-    Raises NotOptimal if the certificate finds an improvement, with the number of machines as
-        residual.
+    Raises NotOptimal, with the number of machines as residual, if `improvement` finds a user.
 
     Examples
     --------
@@ -237,7 +227,7 @@ def solve_classes(
     sizes = (graph.weight, graph.limit, graph.size)
     better = improvement(by_class, graph.eligible, graph.count, *sizes)
     if better is not None:
-        problem = f"constrained max-min fairness: class {better} could stand higher"
+        problem = f"constrained max-min fairness: class {better} could have a higher level"
         raise NotOptimal(problem, 1.0, 0.0)
     return WholeTaskSolution(graph, by_class)
 
@@ -259,7 +249,7 @@ def improvement(
     `eligible`, `count`, `weight`, `limit`: as in `solve`.
     `size` (U,): if a row stands for several users, their number; they share the machines of the row
         as equally as possible.
-    Returns the row of the user; None if there is none, which proves optimality.
+    Returns the row of the user; None, which proves optimality, if there is none.
     Raises AssertionError if a machine is given twice, or to a user that cannot use it.
     """
     assert (given >= 0).all()
@@ -269,8 +259,8 @@ def improvement(
     steps = np.ones(users) if weight is None else np.asarray(weight, np.float64)
     size = np.ones(users, np.int64) if size is None else size
     machines = given.sum(axis=1)
-    # For each row, compute the level of its lowest user, and the level of its highest user with one
-    # machine less. Users are donors in descending order of the latter.
+    # The level of each row's lowest user, and of its highest user with one machine less. Users are
+    # donors in descending order of the latter.
     level = machines // size / steps
     less = (-(-machines // size) - 1) / steps
     donors = np.lexsort((np.arange(users), -steps, -less))
@@ -278,14 +268,13 @@ def improvement(
     idle = np.flatnonzero(given.sum(axis=0) < count)
     reached_type = np.zeros(len(count), bool)
     reached_user = np.zeros(users, bool)
-    # Search chains backwards: from idle machines first, then from each donor's machines. Types and
-    # users that an earlier start reached are skipped, because that start was at least as good.
+    # Search chains backwards: from idle machines first, then from each donor's machines. Skip types
+    # and users that an earlier, better start has reached.
     for donor in (None, *donors.tolist()):
         if donor is not None and (reached_user[donor] or not machines[donor]):
             continue
         frontier = idle if donor is None else np.flatnonzero(given[donor] > 0)
         while len(frontier := frontier[~reached_type[frontier]]):
-            # Find the users that could take one of these machines.
             reached_type[frontier] = True
             able = np.flatnonzero(eligible[:, frontier].any(axis=1) & ~reached_user)
             reached_user[able] = True
@@ -293,7 +282,7 @@ def improvement(
             for user in able[wanting[able]]:
                 if donor is None or (level[user], steps[user]) < (less[donor], steps[donor]):
                     return int(user)
-            # The others could exchange a machine that they hold: continue with those machines.
+            # The other users could exchange a machine that they hold: continue with those machines.
             frontier = np.flatnonzero((given[able] > 0).any(axis=0))
     return None
 
@@ -311,7 +300,6 @@ def _ceiling(graph: Graph, divisible: max_min.ClassSolution) -> Ints:
     ceiling and is below i in y, so the exchange from j to k improves y and stays within. Both
     contradict the assumption.
     """
-    # Add the possible rounding error of a share.
     slack = 1e-12 * int(graph.count.sum())
     most = np.ceil(divisible.machines * (1 + 1e-12) + slack)
     return np.minimum(most, graph.limit).astype(np.int64)

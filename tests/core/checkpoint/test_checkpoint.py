@@ -419,27 +419,33 @@ NONE = Column("none", 1)
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        (lambda root: changed(root, ":State", texts=["builtins:eval"]), "no class 'builtins:eval'"),
-        (lambda root: changed(root, ":State", texts=["os:system"]), "no class 'os:system'"),
+        (
+            lambda root: changed(root, ":State", texts=["builtins:eval"]),
+            "unknown class 'builtins:eval'",
+        ),
+        (lambda root: changed(root, ":State", texts=["os:system"]), "unknown class 'os:system'"),
         (
             lambda root: changed(root, ":State", texts=["allocator.core.books.state:np"]),
-            "there is no class",
+            "unknown class",
         ),
         (
             lambda root: changed(root, ":State", texts=["allocator.core.allocator:Allocator"]),
-            "has no place in a checkpoint",
+            "a checkpoint must not contain ",
         ),
         (
             lambda root: changed(root, ":Ledger", kind="pickle"),
-            "there is no kind 'pickle'; it is of another version",
+            "unknown kind of column 'pickle'; is it of another version?",
         ),
         (
             lambda root: changed(root, ":Ledger", parts=[NONE]),
             "Ledger._rows is a NoneType, it must be a KeyMap",
         ),
-        (lambda root: changed(root, ":OpenDecisions", parts=[]), "does not fit together: "),
-        (lambda root: changed(root, ":Books", count=2), "1 values stand where 2 should"),
-        (lambda root: changed(root, ":State", kind="none"), "a NoneType stands where State should"),
+        (
+            lambda root: changed(root, ":OpenDecisions", parts=[]),
+            "the checkpoint is inconsistent: ",
+        ),
+        (lambda root: changed(root, ":Books", count=2), "expected 2 values, found 1"),
+        (lambda root: changed(root, ":State", kind="none"), "expected State, found NoneType"),
         (
             lambda root: wrong_type(root, "capacity", np.zeros((1, 1), np.int32)),
             "AgentTable.capacity is an array of .*int32",
@@ -452,15 +458,15 @@ NONE = Column("none", 1)
             lambda root: wrong_type(root, "_spare", np.zeros(3, np.int64)),
             "_spare is a ndarray, it must be a ",
         ),
-        (lambda _root: Column("none", 2**64 - 1), "does not fit together: "),
-        (lambda _root: to_columns("text"), "a str stands where tuple should"),
+        (lambda _root: Column("none", 2**64 - 1), "the checkpoint is inconsistent: "),
+        (lambda _root: to_columns("text"), "expected tuple, found str"),
         (
             lambda _root: Column("text", 1, ["x"], [np.array([5])]),
-            "names what it does not hold",
+            "has an index out of range",
         ),
         (
             lambda _root: Column("list", 1, arrays=[np.array([-1])], parts=[NONE]),
-            "1 items stand where -1 should",
+            "expected -1 items, found 1",
         ),
         (lambda _root: Column("int", 1, arrays=[np.array([0.5])]), "a column of int holds float64"),
     ],

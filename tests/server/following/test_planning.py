@@ -408,7 +408,7 @@ def no_such_group(report: pb.ReportRequest) -> None:
         (unknown_clients, "clients that the problem did not have"),
         (uneven_clients, "cannot be read"),
         (leaves_beyond, "rows that the problem did not have"),
-        (no_such_group, "a group that there is not"),
+        (no_such_group, "a group that does not exist"),
     ],
 )
 def test_a_plan_that_does_not_fit_is_refused_and_nothing_changes(slow, change, why):

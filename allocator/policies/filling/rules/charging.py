@@ -10,7 +10,6 @@ from allocator.policies.filling.scene.scoring import LEFT_OVER
 
 @compiled
 def _holds_already(agents: Agents, log: Log, client: int, place: int, agent: int) -> bool:
-    """Whether the client held something on the agent before the grant."""
     # From before the cycle: look up the sorted keys.
     key = (agent << 32) + client
     at = np.searchsorted(agents.holder, key)
@@ -27,7 +26,6 @@ def _holds_already(agents: Agents, log: Log, client: int, place: int, agent: int
 
 @hot
 def _offer_simply(places: Places, agents: Agents, offer: Offer, place: int, agent: int) -> None:
-    """Make an offer of one task, or of all that is free."""
     known = places.known[place]
     for r in range(len(offer.plain)):
         amount = places.demand[place, r] if known else agents.free[agent, r]
@@ -38,7 +36,6 @@ def _offer_simply(places: Places, agents: Agents, offer: Offer, place: int, agen
 
 @hot
 def _note(agents: Agents, offer: Offer, log: Log, place: int, agent: int) -> None:
-    """Append the grant to the log."""
     number = log.length[0]
     # Grants on one agent are chained: `last_on_agent` is the latest, `previous` the one before.
     log.place[number] = place
@@ -49,7 +46,7 @@ def _note(agents: Agents, offer: Offer, log: Log, place: int, agent: int) -> Non
     log.length[0] = number + 1
     for r in range(len(offer.plain)):
         log.amount[number, r] = offer.plain[r]
-    # Special resources are rare, so they are in a separate list, with the grant's number.
+    # Special resources are rare, so a separate list has them.
     start = agents.start[agent]
     for i in range(agents.start[agent + 1] - start):
         if offer.special[i] > 0:
@@ -62,7 +59,6 @@ def _note(agents: Agents, offer: Offer, log: Log, place: int, agent: int) -> Non
 
 @hot
 def _take_away(agents: Agents, offer: Offer, simple: bool, place: int, agent: int) -> bool:
-    """Subtract the offer from what is free; return whether anything is left."""
     left = False
     for r in range(len(offer.plain)):
         agents.free[agent, r] -= offer.plain[r]
@@ -101,7 +97,6 @@ def _add_up(scene: Scene, new: bool, place: int, agent: int) -> None:
 def _add_up_one(
     scene: Scene, first: int, gain: float, count: float, place: int, agent: int
 ) -> None:
-    """Add the offer to the measures of one criterion."""
     places, standing, offer = scene.places, scene.standing, scene.offer
     resources = len(offer.whole)
     for r in range(resources):
@@ -131,17 +126,15 @@ def grant(scene: Scene, log: Log, place: int, agent: int) -> bool:
     # Leftovers are granted as a whole, even to clients whose demand is known.
     known = places.known[place] and rule.stage != LEFT_OVER
     client = places.client[place]
-    # Evaluate this before the grant is logged; afterwards it would always be False.
+    # Evaluate this before the grant is logged.
     new = rule.counts_agents and not _holds_already(agents, log, client, place, agent)
     simple = offers.is_simple(places, agents, rule, place, agent)
-    # Compute the offer; charge quotas if there are any.
     if simple:
         _offer_simply(places, agents, offer, place, agent)
     else:
         offers.work_out(scene, place, agent)
         if rule.bounded:
             quotas.charge(scene.bounds, offer, rule.stage, client)
-    # Log it, subtract it from the agent, add it to the measures.
     _note(agents, offer, log, place, agent)
     left = _take_away(agents, offer, simple, place, agent)
     _add_up(scene, new, place, agent)
@@ -150,28 +143,24 @@ def grant(scene: Scene, log: Log, place: int, agent: int) -> bool:
     # Bar clients whose filters cover all that is left, so that they are not tried again.
     if left:
         offers.bar_refused(scene, agent)
-    # After a task, the next search finds out whether the agent can serve others. After any other
-    # grant it can only if something is left.
+    # After a task, the next search finds out whether the agent can serve others.
     return known or left
 
 
 GRANTS_MAX = 2**18
 """Maximum number of grants per cycle; the next cycle continues.
 
-If each grant is a separate decision, this number takes about a second and 100 MB. Tenants with tiny
-tasks can cause that.
+As separate decisions, as from tenants with tiny tasks, they take about a second and 100 MB.
 """
 
 
 @hot
 def may_go_on(log: Log) -> bool:
-    """Whether this cycle may make more grants."""
     return log.length[0] < GRANTS_MAX
 
 
 @hot
 def has_room(log: Log, offer: Offer) -> bool:
-    """Whether the log has room for another grant."""
     return log.length[0] < len(log.place) and log.length[1] + len(offer.special) <= len(log.part)
 
 

@@ -1,8 +1,7 @@
 """Computes what a leaf would be offered on an agent, and whether that is allowed.
 
-Usually the offer is all that is free, or one task, and needs no computation. It is computed in full
-if resources are reserved, revocable or indivisible, if quotas bound it, or if one task is below the
-minimum.
+Usually the offer is all that is free, or one task. It is computed in full if resources are
+reserved, revocable or indivisible, if quotas bound it, or if one task is below the minimum.
 
 All that a client is granted on an agent in one cycle is one offer. Therefore only its first part is
 tested against the minimum and filters; later parts may always be added.
@@ -24,7 +23,6 @@ _SHARED = int(Tier.SHARED)
 
 @hot
 def fits(places: Places, agents: Agents, place: int, agent: int) -> bool:
-    """Whether the demand of a leaf is free on an agent, in plain resources."""
     for r in range(agents.free.shape[1]):
         if agents.free[agent, r] < places.demand[place, r]:
             return False
@@ -40,7 +38,6 @@ def is_offerable(places: Places, agents: Agents, agent: int) -> bool:
 
 @hot
 def has_any(agents: Agents, agent: int) -> bool:
-    """Whether anything is free on an agent."""
     for r in range(agents.free.shape[1]):
         if agents.free[agent, r] > 0:
             return True
@@ -55,8 +52,7 @@ def reaches(places: Places, agents: Agents, place: int, amount: Ints) -> bool:
     """Whether an amount (R,) is an offer: not empty, and not below the minimum of the leaf."""
     if not _is_something(amount):
         return False
-    # Reaching one row of the minimum in every resource is enough. Without rows, any non-empty
-    # amount is.
+    # One row of the minimum is enough. Without rows, any non-empty amount is.
     first, end = places.least_row[place], places.end_row[place]
     for row in range(first, end):
         for r in range(len(amount)):
@@ -77,7 +73,7 @@ def _is_something(amount: Ints) -> bool:
 
 @hot
 def _stands(scene: Scene, place: int, agent: int) -> bool:
-    """Whether there is an offer to add to: tasks granted to the leaf on the agent in this cycle."""
+    """Whether the leaf was granted tasks on the agent in this cycle, so that there is an offer."""
     if not scene.rule.joins or not scene.places.known[place]:
         return False
     client = scene.places.client[place]
@@ -87,7 +83,6 @@ def _stands(scene: Scene, place: int, agent: int) -> bool:
 
 @hot
 def is_barred(agents: Agents, agent: int, client: int) -> bool:
-    """Whether exclusions or filters bar a client from an agent."""
     if not agents.barring[agent]:
         return False
     word = agents.barred[agent, client >> 6]
@@ -161,12 +156,11 @@ def _take_everything(
     agents: Agents, kinds: Kinds, offer: Offer, client: int, agent: int, left_over: bool
 ) -> None:
     """Offer all that a client may have; `left_over`: only special resources."""
-    # Leftovers contain nothing plain: plain resources are granted in whole tasks.
+    # Plain resources are granted in whole tasks, not as leftovers.
     if not left_over:
         for r in range(len(offer.plain)):
             _take_plain(agents, offer, agent, r, UNBOUNDED)
-    # Add all special resources that the client may have. Those that count against quota are granted
-    # in tasks, not as leftovers.
+    # Resources that count against quota are granted in tasks, not as leftovers.
     start = agents.start[agent]
     for i in range(agents.start[agent + 1] - start):
         s = agents.special[start + i]
@@ -188,7 +182,7 @@ def _take_of_tier(
     tier: int,
     wanted: int,
 ) -> int:
-    """Take a part of a task from special resources of one tier; return what is still missing."""
+    """Take a part of a task from special resources of one tier; return the missing amount."""
     client, start = places.client[place], agents.start[agent]
     for i in range(agents.start[agent + 1] - start):
         s = agents.special[start + i]
@@ -207,10 +201,9 @@ def _take_of_tier(
 def _share(
     places: Places, agents: Agents, kinds: Kinds, offer: Offer, place: int, agent: int, r: int
 ) -> int:
-    """Add shared volumes of a column to the offer; return the amount that a task may use.
+    """Add shared volumes of a column to the offer, unless the leaf has them from this cycle.
 
-    Tasks do not use them up. A volume granted to the leaf earlier in this cycle is in its offer
-    already.
+    Returns the amount that a task may use, without using it up.
     """
     client, start = places.client[place], agents.start[agent]
     found = 0
@@ -244,11 +237,9 @@ def _take_task(
     """Add one task to the offer, reserved resources first; False: there is no room for it."""
     for r in range(len(offer.plain)):
         demand = places.demand[place, r]
-        # Column by column; skip columns that are not needed.
         if demand == 0:
             continue
-        # First the client's own reservations, which only it can use; then plain resources; then
-        # other unreserved ones.
+        # First the client's own reservations; then plain resources; then other unreserved ones.
         rest = _take_of_tier(places, agents, kinds, offer, place, agent, r, RESERVED, demand)
         if rest > 0:
             rest -= _take_plain(agents, offer, agent, r, rest)
@@ -264,8 +255,8 @@ def _take_task(
             if rest > 0:
                 rest = _take_of_tier(places, agents, kinds, offer, place, agent, r, RESERVED, rest)
         if rest > 0:
-            # Not enough. A task must not mix revocable and other resources in one column, so start
-            # again, and look for the whole demand among revocable ones.
+            # Not enough. A task must not mix revocable and other resources in one column, so look
+            # for the whole demand among revocable ones.
             _drop_column(agents, kinds, offer, agent, r)
             rest = _take_of_tier(places, agents, kinds, offer, place, agent, r, _REVOCABLE, demand)
         if rest > 0:
@@ -317,7 +308,7 @@ def _take_tasks(scene: Scene, place: int, agent: int, joined: bool) -> bool:
     if agents.start[agent] == agents.start[agent + 1]:
         tasks = 1 if joined else places.opening[place]
         return _take_plain_tasks(places, agents, offer, place, agent, tasks)
-    # Tasks may be made of different resources: add them one by one until they make an offer.
+    # Tasks may be made of different resources, so add them one by one.
     begins = not joined and places.opening[place] != 1
     if begins and not _may_reach(places, agents, kinds, offer, place, agent):
         return False
@@ -360,13 +351,11 @@ def _covers(agents: Agents, kinds: Kinds, offer: Offer, agent: int, refusal: int
 
 @compiled
 def is_refused(agents: Agents, kinds: Kinds, offer: Offer, client: int, agent: int) -> bool:
-    """Whether one of the client's filters covers the offer."""
-    # Quick test: more than the largest filter amount on the agent is covered by no filter.
+    # More than the largest filter amount on the agent is covered by no filter.
     for r in range(len(offer.plain)):
         kind = agents.plain_kind[r]
         if kind >= 0 and offer.plain[r] > agents.largest[agent, kind]:
             return False
-    # Then test the agent's filters one by one.
     refusal = agents.head[agent]
     while refusal >= 0:
         if agents.client[refusal] == client and _covers(agents, kinds, offer, agent, refusal):
@@ -377,12 +366,11 @@ def is_refused(agents: Agents, kinds: Kinds, offer: Offer, client: int, agent: i
 
 @compiled
 def work_out(scene: Scene, place: int, agent: int) -> bool:
-    """Compute what a leaf would be offered; return whether that is allowed."""
+    """Compute what a leaf would be offered; return whether the offer is allowed."""
     places, agents, kinds, bounds = scene.places, scene.agents, scene.kinds, scene.bounds
     rule, offer, stage = scene.rule, scene.offer, scene.rule.stage
     client, joined = places.client[place], _stands(scene, place, agent)
     _begin(rule, bounds, offer, client)
-    # Offer whole tasks if the demand is known, otherwise all that the client may have.
     if places.known[place] and stage != LEFT_OVER:
         enough = _take_tasks(scene, place, agent, joined)
     else:
@@ -390,7 +378,6 @@ def work_out(scene: Scene, place: int, agent: int) -> bool:
         enough = reaches(places, agents, place, offer.whole)
         if joined:
             enough = _is_something(offer.whole)
-    # In the guarantee stage, only grants that serve a guarantee count.
     if not enough or (stage == GUARANTEED and not quotas.makes_progress(bounds, offer, client)):
         return False
     return joined or not is_refused(agents, kinds, offer, client, agent)
@@ -410,8 +397,7 @@ def is_simple(places: Places, agents: Agents, rule: Rule, place: int, agent: int
 def can_serve(scene: Scene, offerable: bool, place: int, agent: int) -> bool:
     """Whether the agent can serve a leaf; `offerable`: the result of `is_offerable`."""
     places, agents, spent = scene.places, scene.agents, scene.standing.spent
-    # From the cheapest test to the most expensive: quotas used up, barred, simple offers, and the
-    # full computation.
+    # From the cheapest test to the most expensive.
     if spent[place] and agents.start[agent] == agents.start[agent + 1]:
         return False
     if is_barred(agents, agent, places.client[place]):
@@ -420,7 +406,7 @@ def can_serve(scene: Scene, offerable: bool, place: int, agent: int) -> bool:
         return fits(places, agents, place, agent) if places.known[place] else offerable
     if work_out(scene, place, agent):
         return True
-    # If quotas are the reason, mark the leaf, so that other agents need not be tried.
+    # If quotas are the reason, mark the leaf, so that other agents are not tried.
     if scene.rule.bounded:
         spent[place] = _is_spent(scene, place)
     return False
@@ -428,11 +414,11 @@ def can_serve(scene: Scene, offerable: bool, place: int, agent: int) -> bool:
 
 @compiled
 def _is_spent(scene: Scene, place: int) -> bool:
-    """Whether quotas leave a leaf too little for any offer; call `work_out` for it before."""
+    """Whether quotas leave a leaf too little for any offer; only after `work_out` for it."""
     places, ceiling = scene.places, scene.offer.ceiling
     if scene.rule.stage == GUARANTEED and not quotas.is_owed(scene.bounds, places.client[place]):
         return True
-    # Too little, if all that quotas allow would make neither an offer nor a task on any agent.
+    # Too little means that all that quotas allow makes neither an offer nor a task.
     if not places.known[place]:
         return not reaches(places, scene.agents, place, ceiling)
     for r in range(len(ceiling)):
@@ -445,7 +431,7 @@ def _is_spent(scene: Scene, place: int) -> bool:
 def bar_refused(scene: Scene, agent: int) -> None:
     """Bar the clients whose filters cover all that is left on an agent after a grant.
 
-    This is only done for simple offers; others are checked when they are computed.
+    Only for simple offers; other offers are tested against filters when they are computed.
     """
     places, agents, kinds = scene.places, scene.agents, scene.kinds
     rule, offer = scene.rule, scene.offer
@@ -457,9 +443,9 @@ def bar_refused(scene: Scene, agent: int) -> None:
         client = agents.client[refusal]
         place = places.of_client[client]
         if place >= 0 and not places.known[place]:
-            # The client would be offered all that is left on the agent. If a filter covers that, it
-            # also covers what is left later in the cycle. Clients with a known demand would be
-            # offered less; this is checked when they are tried.
+            # A filter that covers all that is left also covers what is left later in the cycle.
+            # Clients with a known demand would be offered less; this is checked when they are
+            # tried.
             for r in range(len(offer.plain)):
                 offer.plain[r] = agents.free[agent, r]
             if _covers(agents, kinds, offer, agent, refusal):
@@ -472,7 +458,6 @@ def mark_taking_part(places: Places, bounds: Bounds, stage: int, alive: Bools) -
     """Mark the leaves that take part in a stage, and all places above them."""
     for place in range(len(alive)):
         client = places.client[place]
-        # By stage: clients with an unmet guarantee; overdue clients; all clients; clients of tasks.
         if client >= 0 and stage == GUARANTEED:
             alive[place] = quotas.is_owed(bounds, client)
         elif client >= 0 and stage == OVERDUE:

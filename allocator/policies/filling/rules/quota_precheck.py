@@ -1,7 +1,7 @@
 """A quick test which clients an agent may be able to serve within quotas, before computing offers.
 
-What quotas leave is the same for all clients of a role, so it is computed once per role instead of
-once per client. There are no false negatives: a client that the test excludes cannot be served.
+What quotas leave is computed once per role, not once per client. There are no false negatives: a
+client that the test excludes cannot be served.
 """
 
 from typing import NamedTuple
@@ -26,8 +26,8 @@ class QuotaPrecheck(NamedTuple):
     `takes_all` (P,): whether all clients below a place are offered all that is free, and have the
         usual minimum.
     `in_use` (Q + 1,): rows that apply to some client.
-    `most` (R,), in thousandths: the most that quotas left to any client when last computed. What
-        quotas leave only decreases, so this is an upper bound.
+    `most` (R,), in thousandths: the most that quotas left to any client when last computed: an
+        upper bound, because what quotas leave only decreases.
     `charged` (1,): whether there were grants since then.
     """
 
@@ -42,7 +42,6 @@ class QuotaPrecheck(NamedTuple):
 
 @allocating
 def begin_precheck(scene: Scene) -> QuotaPrecheck:
-    """Allocate the arrays for a stage."""
     places, bounds = scene.places, scene.bounds
     count, last = len(places.parent), 0
     for client in range(len(bounds.of_client) if len(bounds.above) else 0):
@@ -55,7 +54,7 @@ def begin_precheck(scene: Scene) -> QuotaPrecheck:
             row[place] = bounds.of_client[client] if bounds.of_client[client] >= 0 else last
             takes_all[place] = places.usual[place] and not places.known[place]
             in_use[row[place]] = True
-        # Place and row are complete now, because children come before parents.
+        # Children come before parents, so place and row are complete.
         above = places.parent[place]
         if above >= 0:
             # A place with children under different bounds uses the row for all clients.
@@ -72,7 +71,7 @@ def begin_precheck(scene: Scene) -> QuotaPrecheck:
 
 @hot
 def renew(scene: Scene, precheck: QuotaPrecheck) -> None:
-    """Recompute `most`, if there were grants since the last time."""
+    """Recompute `most` if there were grants since the last time."""
     if not precheck.charged[0]:
         return
     precheck.charged[0] = False

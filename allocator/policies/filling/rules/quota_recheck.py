@@ -2,7 +2,7 @@
 
 A filter may cover a task made of plain resources, but not the same task with a part from kinds that
 do not count against quota. Therefore a client that a filter barred on an agent may become servable
-there after grants elsewhere used up a quota.
+there when grants elsewhere use up a quota.
 """
 
 from typing import NamedTuple
@@ -32,7 +32,7 @@ class QuotaRecheck(NamedTuple):
 
 @allocating
 def begin_recheck(scene: Scene, alive: Bools) -> QuotaRecheck:
-    """Find the leaves to recheck among those that take part (`alive`); usually there are none."""
+    """Find the leaves to recheck among those that take part (`alive`); usually none."""
     places, resources = scene.places, scene.agents.free.shape[1]
     # Sort the pairs of leaf and agent by counting.
     start = np.zeros(len(places.parent) + 1, np.int64)

@@ -11,8 +11,8 @@ def ceiling_below(rule: Rule, bounds: Bounds, bound: int, r: int) -> int:
     """Return the most of a resource that quotas allow under a bound; a bound of -1: none."""
     if not rule.bounded:
         return UNBOUNDED
-    # The smallest limit among the bound and those above it applies; the largest unmet guarantee
-    # among them is what is kept free for the clients below.
+    # The smallest limit of the bound and those above it applies. Their largest unmet guarantee is
+    # what is kept free for the clients below.
     ceiling = UNBOUNDED
     owed = 0
     while bound >= 0:
@@ -38,7 +38,7 @@ def keeps_back(bounds: Bounds) -> bool:
 
 @compiled
 def raise_ceiling(rule: Rule, bounds: Bounds, offer: Offer, client: int) -> None:
-    """Compute the most that a client may be granted of what counts against quota."""
+    """Compute the most that a client may be granted of each resource that counts against quota."""
     for r in range(len(offer.ceiling)):
         offer.ceiling[r] = ceiling_below(rule, bounds, bounds.of_client[client], r)
     for i in range(bounds.further.shape[1]):
@@ -50,7 +50,6 @@ def raise_ceiling(rule: Rule, bounds: Bounds, offer: Offer, client: int) -> None
 @compiled
 def makes_progress(bounds: Bounds, offer: Offer, client: int) -> bool:
     """Whether the offer brings the client's role, or an ancestor, nearer to its guarantee."""
-    # The client's role, then its ancestors.
     bound = bounds.of_client[client]
     while bound >= 0:
         for r in range(len(offer.bounded)):
@@ -62,7 +61,6 @@ def makes_progress(bounds: Bounds, offer: Offer, client: int) -> bool:
 
 @compiled
 def is_owed(bounds: Bounds, client: int) -> bool:
-    """Whether a guarantee of the client's role, or of an ancestor, is unmet."""
     bound = bounds.of_client[client]
     while bound >= 0:
         for r in range(bounds.owed.shape[1]):
@@ -77,8 +75,8 @@ def charge(bounds: Bounds, offer: Offer, stage: int, client: int) -> None:
     """Charge an offer to the client's bounds, and to what must stay free for guarantees."""
     for r in range(len(offer.bounded)):
         amount = offer.bounded[r]
-        # The client counts against its role and all ancestors. `owed` is the largest unmet
-        # guarantee of these.
+        # The client counts against its role and all ancestors; `owed` is their largest unmet
+        # guarantee.
         owed = 0
         bound = bounds.of_client[client]
         while bound >= 0:
@@ -86,12 +84,11 @@ def charge(bounds: Bounds, offer: Offer, stage: int, client: int) -> None:
             owed = max(owed, bounds.owed[bound, r])
             bounds.owed[bound, r] = max(bounds.owed[bound, r] - amount, 0)
             bound = bounds.above[bound]
-        # There may be further bounds, in addition to those of its roles.
         for i in range(bounds.further.shape[1]):
             if bounds.further[client, i] >= 0:
                 bounds.left[bounds.further[client, i], r] -= amount
         bounds.available[r] -= amount
-        # What serves a guarantee need no longer stay free for it. Grants of other stages come from
-        # the surplus, and do not change what must stay free.
+        # Only grants of the guarantee stage reduce what must stay free; others come from the
+        # surplus.
         if stage == GUARANTEED:
             bounds.required[r] -= min(owed, amount)

@@ -3,7 +3,7 @@
 Each criterion becomes a block of K columns. A criterion with preferences has an additional block
 for each distinct row of preferences, whose denominators are multiplied by these preferences. A leaf
 is scored by all preference blocks of its criterion, but has a measure above 0 only in its own; a
-role is scored by the plain block, which has the measures of all clients below it.
+role is scored by the plain block.
 """
 
 from collections.abc import Iterator, Sequence
@@ -38,10 +38,7 @@ class Blocks(NamedTuple):
 
 
 def lay_out(snapshot: Snapshot, criteria: Sequence[Criterion]) -> Blocks:
-    """Check criteria, one per scheme of the tree, and make the blocks.
-
-    Raises CriterionError.
-    """
+    """Check criteria, one per scheme of the tree, and make the blocks. Raises CriterionError."""
     blocks: list[Criterion] = []
     schemes: list[_Scheme] = []
     for criterion in criteria:
@@ -68,8 +65,6 @@ def lay_out(snapshot: Snapshot, criteria: Sequence[Criterion]) -> Blocks:
 
 
 class _Scheme(NamedTuple):
-    """How a criterion scores: its blocks, and how it transforms weights."""
-
     plain: int
     end: int
     additive: bool
@@ -93,17 +88,15 @@ def _score_by(
     first, end = np.zeros(len(scheme), np.int64), np.zeros(len(scheme), np.int64)
     additive, weight = np.zeros(len(scheme), np.bool_), tree_weight.astype(np.float64)
     for number, each in enumerate(schemes):
-        # The plain block scores all nodes of this scheme.
         own = scheme == number
         first[own], end[own] = each.plain * columns, (each.plain + 1) * columns
         additive[own] = each.additive
         if each.prefers:
-            # Leaves are scored by the preference blocks instead; each leaf has a measure above 0
-            # only in one of these.
+            # Leaves are scored by the preference blocks instead.
             _check_places(parent, own, is_leaf)
             first[own & is_leaf] = (each.plain + 1) * columns
             end[own & is_leaf] = each.end * columns
-        # Scores are divided by the weight, so apply power and priority to the weight.
+        # Scores are divided by the weight, so power and priority apply to the weight.
         if each.weight_power != 1:
             weight[own] **= each.weight_power
         if each.priority is not None:
@@ -127,7 +120,6 @@ def _by_preference(
 ) -> Iterator[Criterion]:
     """Yield a block for each distinct row of preferences; they do not score inner nodes."""
     client = snapshot.tree.client
-    # Clients with equal preferences share a block.
     kinds, which, _ = distinct_rows(preference[client])
     if len(kinds) > KINDS_OF_PREFERENCE_MAX:
         raise CriterionError(
@@ -135,13 +127,13 @@ def _by_preference(
             " possible: round them"
         )
     for number, liked in enumerate(kinds):
-        # In this block only these leaves have a measure, and only their clients gain by grants.
+        # Only these leaves have a measure in this block, and only their clients gain by grants.
         leaves = np.flatnonzero(which == number)
         measure = np.zeros_like(criterion.measure)
         measure[leaves] = criterion.measure[leaves]
         counts = np.zeros(len(criterion.amount_gain))
         counts[client[leaves]] = 1.0
-        # A preferred agent counts as a larger one, which makes the score there smaller.
+        # A preferred agent counts as a larger one, so that the score there is smaller.
         yield replace(
             criterion,
             measure=measure,

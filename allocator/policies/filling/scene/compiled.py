@@ -9,15 +9,12 @@ from allocator.core.numba.compiled import part
 compiled = part(error_model="numpy", _nrt=False)
 """Compiles a part of a loop; it has no cache of its own.
 
-The part must not create arrays, so it needs no reference counting, which with dozens of arrays
-would take ten times as long as the work itself. ``1 / 0`` is infinite, as in numpy.
+The part must not create arrays, so it needs no reference counting, which would take ten times as
+long as the work itself. ``1 / 0`` is infinite, as in numpy.
 """
 
 hot = part(error_model="numpy", _nrt=False, forceinline=True)
-"""Compiles a part inline into its callers, for parts that run for each grant.
-
-Rarely used parts, and parts that take long relative to a call, are not inlined.
-"""
+"""Compiles a part inline into its callers: for parts that are short, and run for each grant."""
 
 allocating = part(error_model="numpy")
 """Compiles a part that creates arrays."""

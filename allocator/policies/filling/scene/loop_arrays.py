@@ -24,8 +24,7 @@ class Places(NamedTuple):
     `usual` (P,): whether the leaf has the usual rows of the minimum and, if it is known, one task
         makes an offer.
     `first_column`, `end_column` (P,): the columns of the criterion that scores a place and its
-        siblings.
-    `additive` (P,): as in that `Criterion`.
+        siblings; `additive` (P,): as in that `Criterion`.
     `amount_gain`, `task_gain`, `agent_gain` (G, P): as in each `Criterion`.
     `residual` (K,): whether the column's denominators are what is free now.
     `overdue` (P,): whether the leaf has waited too long and is served before the others.
@@ -159,8 +158,7 @@ class Effort(NamedTuple):
     `block`: number of agents that the best-fit search examines together.
     `looks`: number of failed tests of single pairs before all pairs are tested together, relative
         to the number of pairs of an agent and a word of 64 clients.
-    `thresholds_from`: number of agents from which the index of clients by their needs is made. For
-        fewer agents, making it costs more than it saves.
+    `thresholds_from`: number of agents from which an index of clients by their needs pays off.
     """
 
     tries: int = 8

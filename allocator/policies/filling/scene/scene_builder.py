@@ -1,7 +1,7 @@
 """Builds the compiled loops' arrays from a snapshot, and grants from their log.
 
-Numba compiles a function once for each combination of argument types. Therefore each array is
-always passed as the same type: read-only if the loop only reads it, and a copy if it writes.
+Numba compiles a function once for each combination of argument types. Therefore each array always
+has the same type: read-only if the loop only reads it, and a copy if it writes.
 """
 
 from collections.abc import Sequence
@@ -66,7 +66,7 @@ def _thresholds_of(snapshot: Snapshot, effort: Effort | None) -> ThresholdIndex:
 
 @memoize()
 def _no_thresholds(words: int) -> ThresholdIndex:
-    """Make an index without clients, from which nothing can be concluded."""
+    """Make an index without clients, which excludes nothing."""
     none, nobody = np.zeros(0, np.int64), np.zeros((0, words), np.uint64)
     empty = ThresholdIndex(none, none, none, none, nobody, nobody, np.zeros(words, np.uint64))
     return ThresholdIndex(*map(_fixed_view, empty))
@@ -107,12 +107,11 @@ def _layout(
     client_of_leaf: Ints, parent: Ints, child_start: Ints, child: Ints, leaf_of_client: Ints
 ) -> _Layout:
     """Renumber the tree so that a node's children are adjacent."""
-    # `child` lists children parent by parent, which is the order of the places; the root comes
-    # last. `place` is the inverse of `node`.
+    # `child` lists children parent by parent, which is the order of the places. `place` is the
+    # inverse of `node`.
     node = np.append(child, len(parent) - 1)
     place = np.empty_like(node)
     place[node] = np.arange(len(node))
-    # Leaves have the lowest node numbers.
     is_leaf = node < len(client_of_leaf)
     leaf = np.flatnonzero(is_leaf)
     of_leaf = client_of_leaf[node[leaf]]
@@ -120,7 +119,6 @@ def _layout(
     client[leaf] = of_leaf
     of_client = np.full(len(leaf_of_client), -1)
     of_client[of_leaf] = leaf
-    # Convert references to nodes to references to places.
     above = parent[node]
     return _Layout(
         node=fixed(node),
@@ -135,7 +133,7 @@ def _layout(
 
 
 def places_of(snapshot: Snapshot, blocks: Blocks) -> tuple[Places, Ints]:
-    """Build the places; returns them, and the node of each place, (P,)."""
+    """Build the places; return them, and the node of each place, (P,)."""
     tree, criteria = snapshot.tree, blocks.criteria
     layout = _layout(
         tree.client, tree.parent, tree.child_start, tree.child, snapshot.leaf_of_client
@@ -181,7 +179,6 @@ def _places(
 ) -> Places:
     """Build the places from clients' terms; `score_by`: the result of `blocks._score_by`."""
     count, leaf, of_leaf = len(layout.node), layout.leaf, layout.of_leaf
-    # Only leaves that are served in whole tasks have a demand here.
     known = np.zeros(count, np.bool_)
     known[leaf] = terms.known[of_leaf]
     demand = np.zeros((count, terms.demand.shape[1]), np.int64)
@@ -197,7 +194,6 @@ def _places(
     overdue[leaf] = terms.overdue[of_leaf]
 
     def gain(values: Sequence[Floats]) -> Floats:
-        """Convert values by client, (C,) per criterion, to values by place, (G, P)."""
         result = np.zeros((len(values), count))
         for row, each in zip(result, values, strict=True):
             row[leaf] = each[of_leaf]
@@ -230,7 +226,6 @@ def _places(
 
 
 def _standing_of(snapshot: Snapshot, criteria: Sequence[Criterion], node: Ints) -> Standing:
-    """Build the state of the competition at the start of the cycle."""
     # If one criterion has a denominator per agent, repeat shared ones for each agent.
     rows = max(len(each.denominator) for each in criteria)
     denominators = [
@@ -262,7 +257,6 @@ def _stacked(tables: Sequence[Floats]) -> Floats:
 
 
 def _agents_of(snapshot: Snapshot, *, joins: bool) -> Agents:
-    """Build the agents' arrays; those that the loops change are copies."""
     filters, specials = snapshot.filters, snapshot.specials
     barring = snapshot.excluding | (filters.head >= 0)
     return Agents(
@@ -295,7 +289,6 @@ def _copied(free: Ints, end: int) -> Ints:
 
 
 def _kinds_of(snapshot: Snapshot) -> Kinds:
-    """Build the arrays of special kinds."""
     specials = snapshot.specials
     return Kinds(
         kind=read_only(specials.kind, np.int64),
@@ -308,7 +301,6 @@ def _kinds_of(snapshot: Snapshot) -> Kinds:
 
 
 def _bounds_of(snapshot: Snapshot) -> Bounds:
-    """Build the bounds; arrays that the loops change are copies."""
     bounds = snapshot.bounds
     return Bounds(
         of_client=read_only(bounds.of_client, np.int64),
@@ -322,8 +314,6 @@ def _bounds_of(snapshot: Snapshot) -> Bounds:
 
 
 def _rule_of(snapshot: Snapshot, criteria: Sequence[Criterion]) -> Rule:
-    """Derive the rule from the criteria and the snapshot."""
-    # Grants are bounded if there are quotas, or if something must stay free for guarantees.
     bounded = bool(len(snapshot.bounds.above)) or bool(snapshot.bounds.required.any())
     # Offers are unusual for clients with a minimum of their own, or one above their task.
     known, client = characterised(snapshot), snapshot.tree.client
@@ -374,7 +364,6 @@ def _empty_offer(snapshot: Snapshot) -> Offer:
 
 
 def empty_log(snapshot: Snapshot) -> Log:
-    """Make a log with room for as many grants as a cycle in oblivious mode makes at most."""
     size, parts = len(snapshot.agents) + 1, len(snapshot.specials.row) + 1
     return Log(
         length=np.zeros(2, np.int64),
@@ -391,9 +380,7 @@ def empty_log(snapshot: Snapshot) -> Log:
 
 
 def grants_of(log: Log, scene: Scene) -> Grants:
-    """Convert the log to grants."""
     places, agents = scene.places, scene.agents
-    # Map places back to clients, and indices in the agents' lists to special kinds.
     count, parts = log.length.tolist()
     return Grants(
         client=places.client[log.place[:count]],
@@ -412,5 +399,4 @@ def read_only(array: np.ndarray, dtype: type) -> np.ndarray:
 
 
 def own(array: np.ndarray, dtype: type) -> np.ndarray:
-    """Copy an array, for the loops to write."""
     return np.array(array, dtype, order="C", copy=True)

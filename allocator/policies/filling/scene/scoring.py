@@ -47,8 +47,7 @@ def score(places: Places, standing: Standing, place: int, denominator: Floats, r
     """Score a place against one row of denominators (any, K)."""
     weight, additive = places.weight[place], places.additive[place]
     result = 0.0
-    # The largest part of all columns, or their sum. A measure of 0 contributes 0 even if the
-    # denominator is 0.
+    # A measure of 0 contributes 0 even if the denominator is 0.
     for k in range(places.first_column[place], places.end_column[place]):
         measure = standing.measure[k, place]
         if measure > 0.0:
@@ -62,8 +61,6 @@ def score(places: Places, standing: Standing, place: int, denominator: Floats, r
 
 @compiled
 def mark_alive(places: Places, alive: np.ndarray) -> None:
-    """Mark the inner places that have a live leaf below them."""
-    # Inner places start as not alive; a live child makes them alive.
     for place in range(len(alive)):
         if places.client[place] < 0:
             alive[place] = False
@@ -76,18 +73,13 @@ def mark_alive(places: Places, alive: np.ndarray) -> None:
 def score_siblings(
     places: Places, standing: Standing, parent: int, row: int, scores: Floats
 ) -> None:
-    """Score all children of a place against one row of the denominators.
-
-    The result is that of `score`, computed in loops over slices that the compiler vectorises.
-    """
+    """Score all children of a place, as `score` does, in loops that the compiler vectorises."""
     first, last = places.first[parent], places.last[parent]
     result, weight = scores[first:last], places.weight[first:last]
-    # All siblings are scored by the same columns.
     result[:] = 0.0
     additive = places.additive[first]
     for k in range(places.first_column[first], places.end_column[first]):
         against = standing.denominator[row, k]
-        # A column with an infinite denominator does not count.
         if against < np.inf:
             add_parts(standing.measure[k, first:last], weight, against, additive, result)
 
@@ -96,9 +88,8 @@ def score_siblings(
 def add_parts(
     measure: Floats, weight: Floats, against: float, additive: bool, result: Floats
 ) -> None:
-    """Add one column's parts to scores, or take the maximum."""
     if additive:
-        # Divide unconditionally, then select: a loop without branches can be vectorised.
+        # A loop without branches can be vectorised.
         for i in range(len(result)):
             part = measure[i] / (against * weight[i])
             result[i] += part if measure[i] > 0.0 else 0.0

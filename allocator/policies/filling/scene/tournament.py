@@ -30,14 +30,11 @@ def _beats(standing: Standing, one: int, other: int) -> bool:
 
 @compiled
 def begin(places: Places, standing: Standing) -> None:
-    """Play all matches."""
     for place in range(len(places.parent)):
         first, last = places.first[place], places.last[place]
         count = last - first
-        # The leaves of the tournament are the children.
         for i in range(count):
             standing.winner[2 * first + count + i] = first + i
-        # Each entry above is the better one of a pair.
         for i in range(count - 1, 0, -1):
             one = standing.winner[2 * first + 2 * i]
             other = standing.winner[2 * first + 2 * i + 1]
@@ -62,7 +59,7 @@ def rematch(places: Places, standing: Standing, place: int) -> None:
     # The index of the place among the leaves of the tournament.
     i = places.last[parent] - first + place - first
     while i > 1:
-        # ``i ^ 1`` is the opponent, ``i >> 1`` the winner's entry. Other matches do not change.
+        # ``i ^ 1`` is the opponent, ``i >> 1`` the winner's entry.
         one, other = standing.winner[base + i], standing.winner[base + (i ^ 1)]
         i >>= 1
         standing.winner[base + i] = one if _beats(standing, one, other) else other

@@ -1,4 +1,4 @@
-"""Finds where the next grant is made, by indices over agents, so that steps do not scan all agents.
+"""Finds where the next grant is made, by indices over agents, without scanning all of them.
 
 Start with `agent_index`.
 """

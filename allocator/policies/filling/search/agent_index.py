@@ -1,15 +1,14 @@
 """An index of the cycle's agents: which clients each can serve, and where a place scores best.
 
-Agents are addressed by *slot*, their rank among the cycle's candidates, so the lowest slot is the
-lowest row. Within a cycle, a client that cannot be served on an agent never can be later, because
-free amounts only decrease; failures are therefore stored as bits. For the one exception see
-`look_again`.
+Agents are addressed by *slot*, their rank among the cycle's candidates. Within a cycle, a client
+that cannot be served on an agent never can be later, because free amounts only decrease; failures
+are therefore stored as bits. For the one exception see `look_again`.
 
 The best agent for a place is the one with its smallest score. If there are few distinct
 denominators, agents with equal ones form a group. The best agent of a group is the lowest one that
 can serve a client. It only moves upwards, so a cursor per place and group finds it. Otherwise all
-agents are scored at once, and the best few are kept. While the best of these is better than any
-other agent can have become since, it is the best of all.
+agents are scored at once, and the best few are kept, as long as the best of these must be better
+than any other agent.
 """
 
 from typing import NamedTuple
@@ -99,8 +98,7 @@ class AgentIndex(NamedTuple):
 def begin(scene: Scene, held: Ints, effort: Effort) -> AgentIndex:
     places, standing, agents, rule = scene.places, scene.standing, scene.agents, scene.rule
     count, slots, resources = len(places.parent), len(agents.row), agents.free.shape[1]
-    # With groups there is a cursor per place and group; without, a list of the best few per place.
-    # Unused arrays have no rows.
+    # Groups need a cursor per place and group; otherwise there is a list of the best few per place.
     start, member = _groups(standing, agents, rule, effort.groups)
     groups = len(start) - 1
     columns = standing.denominator.shape[1]
@@ -146,12 +144,10 @@ def begin(scene: Scene, held: Ints, effort: Effort) -> AgentIndex:
         np.array([0, effort.looks * agents.barred.shape[1] * slots]),
     )
     offers.mark_taking_part(places, scene.bounds, rule.stage, index.alive)
-    # For a client with unknown demand, best fit uses its holdings instead.
     for place in range(count):
         if places.client[place] >= 0 and not places.known[place]:
             for r in range(resources):
                 index.direction[place, r] = held[places.client[place], r]
-    # Evaluate each agent's initial state.
     for slot in range(slots):
         _look_at(places, standing, agents, index, slot)
         if rule.bounded:
@@ -190,7 +186,7 @@ def _groups(standing: Standing, agents: Agents, rule: Rule, groups_max: int) -> 
     # Denominators that are what is free change with each grant.
     if rule.residual:
         return np.zeros(1, np.int64), np.zeros(0, np.int64)
-    # Compare each agent with one agent of each group found so far; stop if there are too many.
+    # Compare each agent with one agent of each group found so far.
     if not rule.shared:
         for slot in range(slots):
             g = 0
@@ -202,7 +198,7 @@ def _groups(standing: Standing, agents: Agents, rule: Rule, groups_max: int) -> 
                 representative[g] = agents.row[slot]
                 groups += 1
             group[slot] = g
-    # Sort by counting, which keeps slots of a group in ascending order.
+    # Sort by counting, which keeps the slots of a group in ascending order.
     start = np.zeros(groups + 1, np.int64)
     for slot in range(slots):
         start[group[slot] + 1] += 1
@@ -231,7 +227,6 @@ def _leaves_below(places: Places) -> tuple[Ints, Ints, Ints, Ints]:
     count = len(places.parent)
     size = np.zeros(count, np.int64)
     least = places.demand.copy()
-    # Children come before parents: add up leaves, and find the smallest demands, from below.
     for place in range(count):
         if places.client[place] >= 0:
             size[place] = 1
@@ -273,14 +268,12 @@ def _look_at(
 
 @compiled
 def note_grant(scene: Scene, index: AgentIndex, leaf: int, slot: int, more: bool) -> None:
-    """Record what the latest grant changed."""
     offer, client = scene.offer, scene.places.client[leaf]
-    # For best fit, the direction of a client with unknown demand is its holdings.
+    # The direction of a client with unknown demand is its holdings.
     for r in range(index.direction.shape[1]):
         index.held[client, r] += offer.whole[r]
         if not scene.places.known[leaf]:
             index.direction[leaf, r] = index.held[client, r]
-    # Less is free on the agent now.
     index.empty[slot] = not more
     _look_at(scene.places, scene.standing, scene.agents, index, slot)
 
@@ -289,11 +282,11 @@ def note_grant(scene: Scene, index: AgentIndex, leaf: int, slot: int, more: bool
 def look_again(index: AgentIndex, place: int, slot: int) -> None:
     """Forget that an agent cannot serve below a place.
 
-    A filter may cover a task in one kind of resource but not in another. When the first kind is
-    used up, the task would be offered in the second.
+    When one kind of a resource is used up, a task would be offered in another, which a filter may
+    not cover.
     """
     index.unable[place, slot >> 6] &= ~(np.uint64(1) << np.uint64(slot & 63))
-    # Move the cursor of the agent's group back to it, and discard the best few.
+    # Also reset the group's cursor and the best few.
     for group in range(len(index.start) - 1):
         at = index.position[slot]
         if index.start[group] <= at < index.start[group + 1]:
@@ -343,11 +336,11 @@ def can_serve(scene: Scene, index: AgentIndex, place: int, slot: int) -> bool:
     agents = scene.agents
     agent = agents.row[slot]
     enough = True
-    # Quick test if only plain resources are free: does the smallest demand below the place fit?
+    # If only plain resources are free, the smallest demand below the place must fit.
     if agents.start[agent] == agents.start[agent + 1]:
         for r in range(agents.free.shape[1]):
             enough &= agents.free[agent, r] >= index.least[place, r]
-    # Quick test for an inner place: do quotas leave its clients anything that is free here?
+    # Quotas must leave the clients of an inner place something that is free here.
     if enough and scene.rule.bounded and scene.places.client[place] < 0:
         enough = quota_precheck.may_serve(scene, index.precheck, place, agent)
     if enough and index.looks[0] > index.looks[1]:
@@ -375,7 +368,6 @@ def _look_at_all(scene: Scene, index: AgentIndex) -> None:
     for block in range(index.unable.shape[1]):
         _look_at_block(scene, index, block)
         for word in range(index.hopeful.shape[1]):
-            # Transpose from clients per agent to agents per client.
             for i in range(64):
                 index.square[i] = index.hopeful[i, word]
             prefilter.turn(index.square)
@@ -383,7 +375,7 @@ def _look_at_all(scene: Scene, index: AgentIndex) -> None:
                 leaf = places.of_client[(word << 6) + bit]
                 if leaf >= 0:
                     index.unable[leaf, block] |= ~index.square[bit]
-        # An agent that can serve no child of a place cannot serve the place. Children come first.
+        # An agent that can serve no child of a place cannot serve the place.
         for place in range(len(places.parent)):
             if places.client[place] < 0:
                 nobody = prefilter.ALL_BITS
@@ -418,7 +410,7 @@ def smallest(scene: Scene, index: AgentIndex, place: int) -> tuple[int, float]:
     Only agents that can serve a client below the place count; -1: there are none.
     """
     places, standing, agents, rule = scene.places, scene.standing, scene.agents, scene.rule
-    # No groups: use the best few; score all agents only if these do not decide.
+    # Without groups, score all agents only if the best few do not decide.
     if len(index.start) == 1:
         slot, score = _best_of_few(scene, index, place)
         if slot < 0:
@@ -426,17 +418,15 @@ def smallest(scene: Scene, index: AgentIndex, place: int) -> tuple[int, float]:
             slot = _keep_few(scene, index, place)
             score = index.value[slot]
         return slot, score
-    # All agents of a group have the same score, so each group is scored once, and represented by
-    # its lowest agent that can serve the place.
+    # All agents of a group have the same score, and its lowest agent that can serve the place
+    # represents it.
     best, slot = 0.0, -1
     for group in range(len(index.start) - 1):
         row = 0 if rule.shared else agents.row[index.member[index.start[group]]]
         score = scoring.score(places, standing, place, standing.denominator, row)
         if slot >= 0 and score > best:
-            # Worse than the best group so far: skip it.
             continue
-        # Continue at the cursor of the place or of its parent: no agent before it can serve the
-        # place.
+        # No agent before the cursor of the place or of its parent can serve the place.
         at, end = index.cursor[place, group], index.start[group + 1]
         if places.parent[place] >= 0:
             at = max(at, index.cursor[places.parent[place], group])
@@ -446,7 +436,6 @@ def smallest(scene: Scene, index: AgentIndex, place: int) -> tuple[int, float]:
                 return -1, 0.0
             at = _skip_empty(index, place, _skip_unable(index, place, at + 1, end))
         index.cursor[place, group] = min(at, end)
-        # Of groups with equal scores, the lowest slot wins.
         if at < end and (slot < 0 or score < best or index.member[at] < slot):
             best, slot = score, index.member[at]
     return slot, best
@@ -471,10 +460,10 @@ def _skip_empty(index: AgentIndex, place: int, at: int) -> int:
     """Return the first index from `at` whose agent is not empty, maybe in another group."""
     end, skip = len(index.member), int(index.plain_only[place])
     while at < end and _has_nothing_for(index, place, index.member[at]):
-        # This entry points to itself, but its agent has become empty: point it to the next one.
+        # This entry's own agent has become empty: point it to the next one.
         if index.skip[skip, at] == at:
             index.skip[skip, at] = at + 1
-        # Halve the path, so that later searches skip empty agents faster (as in union-find).
+        # Halve the path, so that later searches are faster (as in union-find).
         following = index.skip[skip, at]
         index.skip[skip, at] = index.skip[skip, following]
         at = following
@@ -502,21 +491,20 @@ def _score_all(places: Places, standing: Standing, index: AgentIndex, place: int
 
 @compiled
 def _keep_few(scene: Scene, index: AgentIndex, place: int) -> int:
-    """Keep the slots with the smallest values that can serve below a place.
+    """Keep the slots with the smallest values that can serve below a place; return the best.
 
-    Lower slots come first on ties. Returns the best slot; -1: none.
+    Lower slots come first on ties. -1: none.
     """
     standing = scene.standing
     few, value, size = index.few[place], index.value, index.few.shape[1]
     count, last = 0, 0.0
-    # Keep a short sorted list of the best. Slots come in ascending order, so only a smaller value
-    # displaces a listed one; on ties the lower slot stays.
+    # Slots come in ascending order, so only a smaller value displaces a listed one.
     for slot in range(len(value)):
         if count == size and value[slot] >= last:
             continue
         if not can_serve(scene, index, place, slot):
             continue
-        # Insert it, and shift worse ones back; a full list loses its last.
+        # A full list loses its last.
         at = min(count, size - 1)
         while at > 0 and value[few[at - 1]] > value[slot]:
             few[at] = few[at - 1]
@@ -524,8 +512,7 @@ def _keep_few(scene: Scene, index: AgentIndex, place: int) -> int:
         few[at] = slot
         count = min(count + 1, size)
         last = value[few[count - 1]]
-    # Store the worst value and the measures of this time: `_best_of_few` uses both to tell whether
-    # an agent outside the list can be better.
+    # `_best_of_few` uses these to tell whether an agent outside the list can be better.
     index.few_count[place], index.few_last[place] = count, last
     for k in range(len(standing.measure)):
         index.few_measure[k, place] = standing.measure[k, place]
@@ -534,15 +521,14 @@ def _keep_few(scene: Scene, index: AgentIndex, place: int) -> int:
 
 @compiled
 def _best_of_few(scene: Scene, index: AgentIndex, place: int) -> tuple[int, float]:
-    """Return the best of the kept slots and its score, if it must be the best of all.
+    """Return the best of the kept slots and its score, if it must be the best of all, else -1.
 
-    Otherwise the slot is -1. The score of any other agent was at least `few_last`, and has grown at
-    least by the smallest factor by which a column of the measure has grown.
+    The score of any other agent was at least `few_last`, and has grown at least by the smallest
+    factor by which a column of the measure has grown.
     """
     places, standing = scene.places, scene.standing
     count, size = index.few_count[place], index.few.shape[1]
     best, slot = 0.0, -1
-    # Find the best of the list by current scores.
     for i in range(count):
         other = index.few[place, i]
         if can_serve(scene, index, place, other):
@@ -550,10 +536,9 @@ def _best_of_few(scene: Scene, index: AgentIndex, place: int) -> tuple[int, floa
             score = scoring.score(places, standing, place, standing.denominator, row)
             if slot < 0 or score < best or (score == best and other < slot):
                 best, slot = score, other
-    # A list that is not full has all able agents, so its best is the best of all.
+    # A list that is not full has all able agents.
     if slot < 0 or count < size:
         return slot, best
-    # The minimum growth of all scores outside the list.
     growth = np.inf
     for k in range(places.first_column[place], places.end_column[place]):
         if index.few_measure[k, place] > 0.0:

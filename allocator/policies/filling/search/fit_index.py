@@ -1,8 +1,7 @@
 """Best fit: finds the agent whose free amounts are nearest in proportion to a client's demand.
 
-Agents are sorted by the proportions of their free amounts, and cut into blocks, which are the
-leaves of a binary tree. Each node of the tree has bounds of the proportions below it, so the search
-skips most of the tree: no agent there can be nearer than the nearest one found so far.
+Agents are sorted by the proportions of their free amounts, and cut into blocks, the leaves of a
+binary tree. Each node has bounds of the proportions below it, so the search skips most of the tree.
 """
 
 from typing import NamedTuple
@@ -25,9 +24,8 @@ class FitIndex(NamedTuple):
     """The sorted agents, and the tree over their B blocks, for each unit.
 
     A *unit* is the resource that proportions are relative to: the first one that a client needs.
-    Usually there is only one unit, so agents are sorted by a unit on first use. The nodes of a tree
-    are 1 (the root) to 2 B - 1; the children of ``i`` are ``2 * i`` and ``2 * i + 1``, and block b
-    is node ``B + b``.
+    Agents are sorted by a unit on first use. The nodes of a tree are 1 (the root) to 2 B - 1; the
+    children of ``i`` are ``2 * i`` and ``2 * i + 1``, and block b is node ``B + b``.
 
     `size` (1,): agents per block.
     `changes` (R,): number of grants since the agents were sorted by that unit; -1: never sorted.
@@ -90,7 +88,6 @@ def first_needed(index: AgentIndex, leaf: int) -> int:
 
 @hot
 def is_out_of_order(fit: FitIndex, unit: int) -> bool:
-    """Whether enough agents have changed to sort them again."""
     return fit.changes[unit] < 0 or fit.changes[unit] * _SORTS > fit.order.shape[1]
 
 
@@ -105,16 +102,15 @@ def sort_anew(scene: Scene, index: AgentIndex, fit: FitIndex, unit: int) -> None
         _look_into(scene.agents, index.empty, fit, unit, block)
     for node in range(blocks - 1, 0, -1):
         _sum_up(fit, unit, node)
-    # The bits were for nodes with other agents.
+    # The nodes have other agents now.
     fit.useless[unit] = np.uint64(0)
     fit.changes[unit] = 0
 
 
 @allocating
 def _sorted(agents: Agents, slots: int, unit: int) -> Ints:
-    """Return the slots sorted by proportions; the first resource is the most significant key."""
+    """Return the slots sorted by proportions, the first resource as the most significant key."""
     order = np.arange(slots)
-    # Stable sorts, the least significant key first.
     for r in range(agents.free.shape[1] - 1, -1, -1):
         if r != unit:
             key = np.empty(slots)
@@ -133,7 +129,6 @@ def _proportion(agents: Agents, agent: int, r: int, unit: int) -> float:
 
 @compiled
 def _look_into(agents: Agents, empty: Bools, fit: FitIndex, unit: int, block: int) -> None:
-    """Compute the bounds of a block from its agents."""
     slots, node = fit.order.shape[1], fit.lowest.shape[1] // 2 + block
     low, high, most = fit.low[unit, node], fit.high[unit, node], fit.most[unit, node]
     lowest = slots
@@ -158,7 +153,6 @@ def _look_into(agents: Agents, empty: Bools, fit: FitIndex, unit: int, block: in
 
 @hot
 def _sum_up(fit: FitIndex, unit: int, node: int) -> bool:
-    """Compute a node's bounds from its children; return whether any changed."""
     one, other = 2 * node, 2 * node + 1
     lowest = min(fit.lowest[unit, one], fit.lowest[unit, other])
     changed = lowest != fit.lowest[unit, node]
@@ -182,7 +176,7 @@ def note_grant(scene: Scene, index: AgentIndex, fit: FitIndex, slot: int) -> Non
         node = _leaf_node(fit, unit, slot) >> 1
         while node > 0 and _sum_up(fit, unit, node):
             node >>= 1
-        # Empty agents are skipped, so they do not disturb the order.
+        # The search skips empty agents, so they do not disturb the order.
         fit.changes[unit] += not index.empty[slot]
 
 
@@ -193,7 +187,7 @@ def _leaf_node(fit: FitIndex, unit: int, slot: int) -> int:
 
 @compiled
 def look_again(fit: FitIndex, place: int, slot: int) -> None:
-    """Forget that the agent cannot serve a leaf: see `agent_index.look_again`."""
+    """Forget that the agent cannot serve a leaf, see `agent_index.look_again`."""
     for unit in range(len(fit.changes)):
         if fit.changes[unit] >= 0:
             node = _leaf_node(fit, unit, slot)
@@ -204,7 +198,7 @@ def look_again(fit: FitIndex, place: int, slot: int) -> None:
 
 @compiled
 def _set_useless(useless: BitWords, node: int) -> None:
-    """Mark a node as useless for a leaf, and its ancestors whose children are both useless."""
+    """Mark a node as useless, and its ancestors whose children are both useless."""
     while True:
         useless[node >> 6] |= np.uint64(1) << np.uint64(node & 63)
         if node == 1 or not _has_bit(useless, node ^ 1):
@@ -241,7 +235,7 @@ def nearest(scene: Scene, index: AgentIndex, fit: FitIndex, unit: int, leaf: int
         if node >= blocks:
             best, found = _search(scene, index, fit, unit, leaf, node - blocks, best, found)
             continue
-        # Push the more promising child last, so that it is visited first.
+        # The more promising child is visited first.
         near, far = 2 * node, 2 * node + 1
         near_bound = _bound(fit, unit, near)
         far_bound = _bound(fit, unit, far)
@@ -260,7 +254,7 @@ def nearest(scene: Scene, index: AgentIndex, fit: FitIndex, unit: int, leaf: int
 def _bound(fit: FitIndex, unit: int, node: int) -> float:
     """Return a lower bound of the distances below a node.
 
-    It is summed in the order of `_distance`, so that rounding cannot make it exceed one of them.
+    Summed in the order of `_distance`, so that rounding cannot make it exceed one of them.
     """
     low, high, wanted = fit.low[unit, node], fit.high[unit, node], fit.wanted
     bound = 0.0
@@ -280,7 +274,6 @@ def _may_be_nearer(lowest: int, bound: float, best: float, found: int) -> bool:
 
 @hot
 def _is_of_use(scene: Scene, fit: FitIndex, unit: int, leaf: int, node: int) -> bool:
-    """Whether an agent below a node may be able to serve a leaf."""
     if fit.lowest[unit, node] == fit.order.shape[1] or _has_bit(fit.useless[unit, leaf], node):
         return False
     # An unknown demand is zeros, which always fit.
@@ -301,7 +294,6 @@ def _search(
     best: float,
     found: int,
 ) -> tuple[float, int]:
-    """Search a block for an agent nearer than the best so far; return the best."""
     useless = True
     first = block * fit.size[0]
     for at in range(first, min(first + fit.size[0], fit.order.shape[1])):

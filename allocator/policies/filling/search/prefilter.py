@@ -1,7 +1,7 @@
 """A quick test which clients an agent may be able to serve, 64 at a time; no false negatives.
 
-It helps if many clients cannot be served: a framework may be in a thousand roles and demand more
-than any agent has, or be barred almost everywhere.
+It helps if many clients cannot be served: a framework may demand more than any agent has in a
+thousand roles, or be barred almost everywhere.
 """
 
 from typing import NamedTuple
@@ -36,7 +36,6 @@ class Hopes(NamedTuple):
 
 @allocating
 def begin(scene: Scene) -> Hopes:
-    """Allocate the arrays."""
     resources, thresholds = scene.agents.free.shape[1], len(scene.thresholds.column)
     return Hopes(
         np.zeros((2, resources), np.int64),
@@ -49,7 +48,7 @@ def begin(scene: Scene) -> Hopes:
 
 @compiled
 def look_at(scene: Scene, hopes: Hopes, agent: int) -> bool:
-    """Examine an agent; return whether some client may be able to use what is free there."""
+    """Examine an agent; return whether some client may be able to use its free resources."""
     agents, thresholds, special = scene.agents, scene.thresholds, False
     for each in range(2):
         for r in range(hopes.plain.shape[1]):
@@ -92,10 +91,9 @@ def of_word(scene: Scene, hopes: Hopes, agent: int, word: int, bits: np.uint64) 
     if not len(thresholds.members):
         return bits
     if scene.rule.stage == LEFT_OVER:
-        # Leftovers are special resources that make no task, so needs do not matter.
+        # Needs do not matter to leftovers, which make no task.
         return bits & _may_have_special(scene, agent, word)
     if scene.rule.several:
-        # Tasks may be added to an existing offer, whatever the minimum.
         found = bits & scene.agents.stands[agent, word]
         bits &= ~found
     if bits != NO_BITS and hopes.some[0]:

@@ -29,7 +29,6 @@ class Visit(NamedTuple):
     `listed` (P,): leaves that the agent may be able to serve.
     `best`, `seen` (P,): the best child of each place, and the number of the search that found it.
     `looks` (1,): number of searches.
-    `precheck`: what quotas leave.
     """
 
     score: Floats
@@ -47,11 +46,9 @@ class Visit(NamedTuple):
 
 @allocating
 def begin(scene: Scene) -> Visit:
-    """Prepare scores, tournaments and the visits' arrays."""
     places, standing, agents, rule = scene.places, scene.standing, scene.agents, scene.rule
     count = len(places.parent)
     words = agents.barred.shape[1]
-    # All visits of this stage share these arrays.
     visit = Visit(
         np.zeros(count),
         np.ones(count, np.bool_),
@@ -66,7 +63,7 @@ def begin(scene: Scene) -> Visit:
         quota_precheck.begin_precheck(scene),
     )
     offers.mark_taking_part(places, scene.bounds, rule.stage, visit.alive)
-    # Leaves that take no part in this stage are out of their tournaments from the start.
+    # Leaves that take no part in this stage are out from the start.
     for place in range(count):
         standing.spent[place] = False
         client = places.client[place]
@@ -75,8 +72,7 @@ def begin(scene: Scene) -> Visit:
         standing.out[place] = not visit.alive[place]
         if rule.shared:
             standing.score[place] = scoring.score(places, standing, place, standing.denominator, 0)
-    # With one denominator for all agents, scores do not depend on the agent, so one set of
-    # tournaments serves every visit.
+    # With one denominator for all agents, one set of tournaments serves every visit.
     if rule.shared:
         tournament.begin(places, standing)
     return visit
@@ -84,10 +80,8 @@ def begin(scene: Scene) -> Visit:
 
 @compiled
 def is_barred_to_all(agents: Agents, visit: Visit, agent: int) -> bool:
-    """Whether exclusions and filters bar all clients."""
     if not agents.barring[agent]:
         return False
-    # One client that has a leaf and is not barred is enough.
     for word in range(len(visit.client)):
         if visit.client[word] & ~agents.barred[agent, word]:
             return False
@@ -96,10 +90,9 @@ def is_barred_to_all(agents: Agents, visit: Visit, agent: int) -> bool:
 
 @compiled
 def best_of_all(scene: Scene, visit: Visit, agent: int) -> int:
-    """Search all clients for the first in order that the agent can serve; -1: none."""
+    """Return the first client in order that the agent can serve; -1: none."""
     count = _list_hopeful(scene, visit, agent)
-    # Clients that are not listed cannot be served; listed ones usually can. So test the first of
-    # them, and all of them only if that fails.
+    # Listed clients can usually be served. So test the first one, and all only if that fails.
     leaf = _first(scene, visit, count, agent)
     if leaf < 0 or offers.can_serve(scene, visit.offerable[0], leaf, agent):
         return leaf
@@ -113,7 +106,6 @@ def best_of_all(scene: Scene, visit: Visit, agent: int) -> int:
 
 @compiled
 def _list_hopeful(scene: Scene, visit: Visit, agent: int) -> int:
-    """List the leaves that pass the quick test for the agent; return their number."""
     agents, precheck = scene.agents, visit.precheck
     if not prefilter.look_at(scene, visit.hopes, agent):
         return 0
@@ -136,10 +128,7 @@ def _list_hopeful(scene: Scene, visit: Visit, agent: int) -> int:
 
 @compiled
 def _first(scene: Scene, visit: Visit, count: int, agent: int) -> int:
-    """Return the first in order of the listed leaves; -1: none is listed.
-
-    The order applies from the root down, so each place stores its best child with a listed leaf.
-    """
+    """Return the first of the listed leaves in order, from the root down; -1: none is listed."""
     places, standing, best, seen = scene.places, scene.standing, visit.best, visit.seen
     scores = standing.score if scene.rule.shared else visit.score
     visit.looks[0] += 1
@@ -168,22 +157,19 @@ def _first(scene: Scene, visit: Visit, count: int, agent: int) -> int:
 def _best_child(
     places: Places, standing: Standing, scores: Floats, among: Bools, parent: int
 ) -> int:
-    """Return the child with the smallest key among the marked ones; -1: none is marked.
+    """Return the marked child with the smallest key; -1: none is marked.
 
-    Scores are compared as integers, whose order is the same for non-negative floats, and whose
-    minimum over a slice the compiler vectorises.
+    Scores are compared as integers, in the same order: the compiler vectorises their minimum.
     """
     first, last = places.first[parent], places.last[parent]
     bits, marked = scores.view(np.int64)[first:last], among[first:last]
-    # Find the smallest score among the marked children.
     least = _LAST
     for i in range(len(bits)):
         mine = bits[i] if marked[i] else _LAST
         least = min(mine, least)
     if least == _LAST:
         return NOBODY
-    # Of the children with exactly this score, find the one served longest ago. On ties the lowest
-    # place wins, because it comes first.
+    # Of these, find the one served longest ago; on ties the lowest place wins.
     best = NOBODY
     for i in range(len(bits)):
         if (
@@ -197,12 +183,11 @@ def _best_child(
 
 @compiled
 def descend(scene: Scene, visit: Visit, among: Bools, agent: int) -> int:
-    """Descend from the root to the first leaf among the marked ones; -1: there is none."""
+    """Descend from the root to the first leaf among the marked ones; -1: none."""
     places, standing, rule = scene.places, scene.standing, scene.rule
     place = len(places.parent) - 1
     while place >= 0 and places.client[place] < 0:
-        # Shared scores are up to date. Other scores depend on the agent, so compute them for these
-        # children first.
+        # Shared scores are up to date; others depend on the agent.
         if rule.shared:
             place = _best_child(places, standing, standing.score, among, place)
         else:
