@@ -86,9 +86,14 @@ def renew(state: State, snapshot: Snapshot, limit: Ints) -> Snapshot:
 
 
 def _may_collect(snapshot: Snapshot) -> Ints:
-    """Clients with a gang that are not over budget: others come before those."""
+    """Clients with a gang, unless they are over budget, or under a cap on agents.
+
+    Others come before the former; the agents of the latter are not chosen here within the cap.
+    """
     assert snapshot.gangs is not None
-    clients, last = snapshot.gangs.client, snapshot.over_budget
+    clients, last, counts = snapshot.gangs.client, snapshot.over_budget, snapshot.counts
+    if counts is not None:
+        clients = clients[~counts.limits_agents()[clients]]
     return clients if last is None else clients[~last[clients]]
 
 
