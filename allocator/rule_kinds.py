@@ -490,8 +490,8 @@ CAP = SettingKind(
     ),
     examples=("eng 'cpus:100;mem:64Gi' --per user", "eng --per user"),
     called="resources",
-    meaning="The cap of each of them: amounts, tasks (a number of tasks of their demand), and agents"
-    " (a number of agents).",
+    meaning="The cap of each of them: amounts, and the numbers of tasks (of their demand) and of"
+    " agents.",
     hint="The cap of each: amounts, as in 'cpus:20;mem:64Gi', and numbers of tasks and of agents,"
     " as in 'tasks:50;agents:10'.",
     example="cpus:20;mem:65536;tasks:50",

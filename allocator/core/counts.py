@@ -35,7 +35,7 @@ class Counts(NamedTuple):
     `bounded` (m,): clients with a cap on tasks and a known demand.
     `first`: the row of the snapshot's bounds with that of the first of them.
     `taken` (q,): number of agents on which something is held under a cap on agents.
-    `on` (p,): sorted keys ``agent * 2**32 + row``: these agents, as far as they are in the snapshot.
+    `on` (p,): sorted keys ``agent * 2**32 + row``: those of them that are in the snapshot.
     """
 
     of_client: Ints
@@ -98,6 +98,10 @@ class Counts(NamedTuple):
         """Return which caps on agents leave no further agent, (q,)."""
         return self.taken >= self.agents
 
+    def under_full(self) -> Bools:
+        """Return which clients have a cap on agents that leaves no further one, (C,)."""
+        return np.asarray(np.append(self.full(), False)[self.of_client].any(axis=1))
+
     def limits_agents(self) -> Bools:
         """Return which clients have a cap on agents, (C,)."""
         limited = np.append(self.agents < UNBOUNDED, False)
@@ -115,12 +119,12 @@ class Counts(NamedTuple):
         left = int((self.agents[rows] - self.taken[rows]).min())
         return agent[times == len(rows)], max(left, 0)
 
-    def open_to(self, clients: Bools) -> tuple[Ints, Ints]:
+    def open_to(self) -> tuple[Ints, Ints]:
         """Return the agents, and the clients, that may be paired although a cap is full, (n,) each.
 
-        `clients` (C,): those under a full cap.
+        These are the agents of all full caps of each client in `under_full`.
         """
-        full, needed = np.append(self.full(), False), np.zeros(len(clients), np.int64)
+        full, needed = np.append(self.full(), False), np.zeros(len(self.of_client), np.int64)
         keys = [np.empty(0, np.int64)]
         agent, row = self.on >> np.int64(32), self.on & _LOW
         for column in self.of_client.T:
@@ -149,34 +153,44 @@ class Counts(NamedTuple):
     def within(self, client: Ints, agent: Ints, amount: Ints) -> Bools:
         """Return which grants (G,), in their order, exceed no cap.
 
-        Of the grants under a cap, all from the first one that exceeds it do.
+        Of the grants under a cap, all from the first one that exceeds it do, except on agents that
+        it allows.
 
         `amount` (G, R): what counts of each against caps on tasks.
         """
         kept = np.ones(len(client), np.bool_)
         if (self.tasks < UNBOUNDED).any():
             left, more = self.tasks_left(), self._more_tasks(client, amount)
+            takes = (np.where(self.size[client] > 0, amount, 0) > 0).any(axis=1)
             for row in self.of_client[client].T:
-                self._keep(kept, row, left, more)
+                order = np.argsort(row, kind="stable")
+                order = order[(row[order] >= 0) & takes[order]]
+                which = row[order]
+                kept[order[_sums_within(which, more[order]) > left[which]]] = False
         if (self.agents < UNBOUNDED).any():
             for row in self.of_client[client].T:
-                self._keep(kept, row, self.agents - self.taken, self._is_new(row, agent))
+                kept &= self._on_few_agents(row, agent)
         return kept
 
-    def _keep(self, kept: Bools, row: Ints, left: Ints, more: Ints) -> None:
-        """Mark grants of which too many are before them under their caps.
+    def _on_few_agents(self, row: Ints, agent: Ints) -> Bools:
+        """Return which grants (G,) are on as many agents as a cap allows, those of the first ones.
 
         `row` (G,): a cap of each; -1: none.
-        `left` (q,); `more` (G,): what each grant takes of it.
         """
-        order = np.argsort(row, kind="stable")
-        order = order[row[order] >= 0]
-        if not len(order):
-            return
-        which = row[order]
-        total = _sums_within(which, more[order])
-        # A grant that takes nothing exceeds nothing.
-        kept[order[(total > left[which]) & (more[order] > 0)]] = False
+        few, mine = np.ones(len(row), np.bool_), np.flatnonzero(row >= 0)
+        keys = (agent[mine] << np.int64(32)) | row[mine]
+        pair, first, which = np.unique(keys, return_index=True, return_inverse=True)
+        order = np.lexsort((first, pair & _LOW))
+        its = pair[order] & _LOW
+        more = ~np.isin(pair[order], self.on)
+        fits = np.empty(len(pair), np.bool_)
+        fits[order] = ~more | (_sums_within(its, more.astype(np.int64)) <= self._further()[its])
+        few[mine] = fits[which]
+        return few
+
+    def _further(self) -> Ints:
+        """Return on how many more agents something may be held under each cap, (q,)."""
+        return np.where(self.agents < UNBOUNDED, self.agents - self.taken, UNBOUNDED)
 
     def _more_tasks(self, client: Ints, amount: Ints) -> Ints:
         """Return how many more tasks the client of each grant holds with it, (G,)."""
@@ -189,14 +203,6 @@ class Counts(NamedTuple):
         more = np.zeros(len(client), np.int64)
         more[order] = tasks - before
         return more
-
-    def _is_new(self, row: Ints, agent: Ints) -> Ints:
-        """Return 1 for each grant with which a cap's holder takes a further agent, (G,); else 0."""
-        new = np.zeros(len(row), np.int64)
-        mine = np.flatnonzero(row >= 0)
-        keys, first = np.unique((agent[mine] << np.int64(32)) | row[mine], return_index=True)
-        new[mine[first[~np.isin(keys, self.on)]]] = 1
-        return new
 
 
 def whole_tasks(held: Ints, size: Ints) -> Ints:

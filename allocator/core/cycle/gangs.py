@@ -335,11 +335,11 @@ def barred(snapshot: Snapshot) -> Snapshot:
     counts = snapshot.counts
     if counts is None:
         return snapshot
-    clients = np.append(counts.full(), False)[counts.of_client].any(axis=1)
+    clients = counts.under_full()
     if not clients.any():
         return snapshot
     excluded = snapshot.excluded | pack(clients, snapshot.excluded.shape[1])
-    agent, client = counts.open_to(clients)
+    agent, client = counts.open_to()
     stays = ~bits(snapshot.excluded, agent, client)
     agent, client = agent[stays], client[stays]
     others = ~(np.uint64(1) << (client % 64).astype(np.uint64))

@@ -50,7 +50,7 @@ def _granted(snapshot: Snapshot, given: Grants) -> Ints:
 
 
 def within(snapshot: Snapshot, grants: Grants) -> Bools:
-    """Return which grants exceed no cap on tasks or agents, nor belong to a gang that does, (G,)."""
+    """Return which grants, (G,), exceed no cap on tasks or agents; none of a gang if one does."""
     if snapshot.counts is None or not len(grants):
         return np.ones(len(grants), np.bool_)
     amount = gangs.counted(snapshot, grants)
