@@ -281,11 +281,10 @@ def _refresh_clients(state: State, change: OperatorChange | None) -> None:
 
 
 def _refresh_agents(state: State, change: OperatorChange | None) -> None:
-    name, infos = change and change.key[1], state.agents.info
-    for agent in np.flatnonzero(state.agents.bound).tolist():
-        info = infos[agent]
-        if name is None or (info and name in (info.agent_id, info.hostname)):
-            refresh_drained(state, agent)
+    agents = state.agents
+    bound = np.flatnonzero(agents.bound).tolist() if change is None else agents.named(change.key[1])
+    for agent in bound:
+        refresh_drained(state, agent)
 
 
 _OF_FRAMEWORKS: Mapping[str, Callable[[State, Sequence[int]], None]] = MappingProxyType(
