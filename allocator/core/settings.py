@@ -161,6 +161,8 @@ class SetClaim(_Change):
 class SetCap(_Change):
     """The most that each holder has in a role and its descendants; None removes the cap.
 
+    Beside amounts it may name `tasks` and `agents`: thousandths of numbers, too.
+
     `per`: what a holder is, one of `rule_kinds.PER`.
     """
 
