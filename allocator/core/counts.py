@@ -161,7 +161,7 @@ class Counts(NamedTuple):
         kept = np.ones(len(client), np.bool_)
         if (self.tasks < UNBOUNDED).any():
             left, more = self.tasks_left(), self._more_tasks(client, amount)
-            takes = (np.where(self.size[client] > 0, amount, 0) > 0).any(axis=1)
+            takes = np.asarray(((self.size[client] > 0) & (amount > 0)).any(axis=1))
             for row in self.of_client[client].T:
                 order = np.argsort(row, kind="stable")
                 order = order[(row[order] >= 0) & takes[order]]

@@ -324,7 +324,9 @@ def with_counts(snapshot: Snapshot, grants: Grants) -> Snapshot:
         return snapshot
     counts = before.charged(grants.client, grants.agent, counted(snapshot, grants))
     left = snapshot.bounds.left.copy()
-    left[counts.first : counts.first + len(counts.bounded)] = counts.left()
+    # Of a started task, what is missing was not in the bound before.
+    mine = left[counts.first : counts.first + len(counts.bounded)]
+    np.minimum(mine, counts.left(), out=mine)
     bounds = snapshot.bounds._replace(left=read_only(left))
     charged = replace(snapshot, bounds=bounds, counts=counts)
     return charged if (counts.full() == before.full()).all() else barred(charged)

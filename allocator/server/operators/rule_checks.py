@@ -150,7 +150,7 @@ def copy_cluster(allocator: Allocator, change: OperatorChange | None = None) -> 
     rows = zip(
         state.clients.role[clients].tolist(),
         state.clients.framework[clients].tolist(),
-        state.clients.demand[clients].any(axis=1).tolist(),
+        np.asarray(state.clients.demand[clients].any(axis=1)).tolist(),
         strict=True,
     )
     request = state.frameworks.request
