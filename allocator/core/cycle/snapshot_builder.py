@@ -101,8 +101,7 @@ class SnapshotBuilder:
         demand = self._demand(state, capacity)
         known = steady("characterised", self._characterised(state, demand))
         tree_shape = self._tree_shape(state)
-        counts = counts_of(state, self.caps(state), handle) if state.settings.caps else None
-        bounds, counts = self._bounds(state, demand, counts)
+        bounds, counts = self._bounds(state, demand, handle)
         snapshot = Snapshot(
             resources=tuple(space.names),
             counted=self._keep("counted", (space.version, names), lambda: fixed(space.counted)),
@@ -288,13 +287,12 @@ class SnapshotBuilder:
         most = [] if counts is None else [counts.most()]
         return np.concatenate([self.quota_tree(state).limit, caps.limit, *most])
 
-    def _bounds(
-        self, state: State, demand: Ints, counts: Counts | None
-    ) -> tuple[Bounds, Counts | None]:
+    def _bounds(self, state: State, demand: Ints, handle: Ints) -> tuple[Bounds, Counts | None]:
         """Return all bounds, and the counts with the place of their bounds among them."""
-        bounds = bounds_of(state, self.quota_tree(state))
+        bounds, counts = bounds_of(state, self.quota_tree(state)), None
         if state.settings.caps:
             bounds = with_caps(state, bounds, self.caps(state))
+            counts = counts_of(state, self.caps(state), handle)
         if counts is not None:
             counts = counts._replace(first=len(bounds.above))
             own = np.full((len(bounds.of_client), 1), -1)
