@@ -422,7 +422,7 @@ def _least_left(work: _Work, of_client: Ints, most: Ints, left: Ints) -> tuple[i
 
 
 def _cap(work: _Work, rule: SetCap) -> str:
-    """Name a cap, and for whom it holds."""
+    """Name a cap and the holder it applies to."""
     return f"the cap per {rule.per} of the role {rule.role}: {_holder(work, rule.per)}"
 
 
