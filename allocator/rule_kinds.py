@@ -42,6 +42,18 @@ class Scope(Enum):
 PER = ("framework", "principal", "user")
 """Holders of resources: each framework by itself, or all of a principal or user together."""
 
+COUNTS = ("tasks", "agents")
+"""What a cap may name beside resources: numbers of tasks and of agents."""
+
+
+def without_counts(cap: Mapping[str, int]) -> dict[str, int]:
+    """Return the resources of a cap.
+
+    >>> without_counts({"cpus": 1000, "tasks": 5000})
+    {'cpus': 1000}
+    """
+    return {name: amount for name, amount in cap.items() if name not in COUNTS}
+
 
 class Value(Enum):
     """What a setting says about its scope."""
@@ -478,9 +490,11 @@ CAP = SettingKind(
     ),
     examples=("eng 'cpus:100;mem:64Gi' --per user", "eng --per user"),
     called="resources",
-    meaning="The cap of each of them.",
-    hint="The cap of each, as in 'cpus:20;mem:65536' (MiB) or 'cpus:20;mem:64Gi'.",
-    example="cpus:20;mem:65536",
+    meaning="The cap of each of them: amounts, and the numbers of tasks (of their demand) and of"
+    " agents.",
+    hint="The cap of each: amounts, as in 'cpus:20;mem:64Gi', and numbers of tasks and of agents,"
+    " as in 'tasks:50;agents:10'.",
+    example="cpus:20;mem:65536;tasks:50",
     refused=frozenset({Doubt.NO_SUCH_RESOURCE, Doubt.NOTHING_GRANTED}),
     column="at most",
     none="no caps",

@@ -159,6 +159,8 @@ class SetClaim(_Change):
 class SetCap(_Change):
     """The most that each holder has in a role and its descendants; None removes the cap.
 
+    Besides amounts it may name `tasks` and `agents`, numbers in thousandths.
+
     `per`: what counts as a holder, one of `rule_kinds.PER`.
     """
 

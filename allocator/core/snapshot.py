@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from allocator.core import counts as counting
 from allocator.core.numba import array_types
 from allocator.core.numba.tree_sums import add_up_amounts
 from allocator.core.openings import opening_tasks
@@ -36,7 +37,9 @@ Bools = array_types.Bools
 BitWords = array_types.BitWords
 Indices = array_types.Indices
 
-UNBOUNDED = 2**62
+Counts = counting.Counts
+
+UNBOUNDED = counting.UNBOUNDED
 """An amount larger than any real one, used for "no limit"."""
 
 
@@ -154,8 +157,8 @@ class Tier(IntEnum):
 class Bounds(NamedTuple):
     """What quotas leave to each role, and what must stay free for guarantees.
 
-    A row is the bound of a role with a quota, a cap inside a role, or the bound of a framework
-    (`outstanding_max`).
+    A row is the bound of a role with a quota, a cap inside a role, what a cap on tasks leaves to a
+    client, or the bound of a framework (`outstanding_max`).
 
     `of_client` (C,): the innermost bound of a role that applies to each client; -1: none.
     `further` (C, n): further bounds of each client, which have no bound above: caps, and that of
@@ -312,6 +315,7 @@ class Snapshot:
     - `gangs`: None if there are none. Policies can ignore it.
     - `over_budget` (C,): clients that are served after all others; None if there are none. Policies
       can ignore it.
+    - `counts`: caps on tasks and on agents; None if there are none. Policies can ignore it.
     - `claimed` (q, R), in thousandths: how much more each role, one of the first rows of `bounds`,
       is entitled to beyond what it consumes; -1: it makes no claim. None if there are no claims.
       Policies can ignore it.
@@ -345,6 +349,7 @@ class Snapshot:
     gangs: Gangs | None = None
     over_budget: Bools | None = None
     claimed: Ints | None = None
+    counts: Counts | None = None
 
     @cached_property
     def free_by_column(self) -> Ints:

@@ -13,6 +13,7 @@ from allocator.core import (
     Collecting,
     Ints,
     Lines,
+    SetCap,
     Snapshot,
     bits,
     format_quantities,
@@ -68,6 +69,7 @@ TOO_LITTLE = (
 _LOWER = (
     "lower the minimum: the framework's offer_filters, or --min_allocatable_resources of the master"
 )
+_RAISE = "raise the cap, or wait"
 _RECONNECT = "the framework must connect to the master again"
 _RESUME = "wait: the master recovers from a failover, and then resumes by itself"
 
@@ -204,6 +206,7 @@ def _of_pairs(work: _Work, checker: PairChecker) -> Barring:
     _of_refusals(work, work.by_handle(handles, barring.filtered))
     _of_reservations(work, checker, pairs, barring)
     _of_bounds(work, checker, pairs, barring)
+    _of_caps_on_agents(work, snapshot, barring.excluded)
     _of_minimum(work, work.by_handle(handles, barring.minimum))
     # Candidates with too little, and agents that have nothing to offer and so are no candidates.
     short = picture.agents.ready & ~work.by_handle(handles, ~(barring.no_room & ~barring.reserved))
@@ -337,6 +340,7 @@ def _of_bounds(work: _Work, checker: PairChecker, pairs: Pairs, barring: Barring
 def _mark_bound(work: _Work, checker: PairChecker, bound: int | None, where: Bools) -> None:
     picture, bounds = work.picture, checker.snapshot.bounds
     roles, caps = len(picture.bound_paths), picture.caps
+    counts = checker.snapshot.counts
     if bound is None:
         owed = [
             f"{path} ({_text(picture, bounds.owed[row])})"
@@ -357,8 +361,11 @@ def _mark_bound(work: _Work, checker: PairChecker, bound: int | None, where: Boo
         limited = limit < UNBOUNDED
         had = _text(picture, np.where(limited, limit - bounds.left[bound], 0)) or "nothing"
         most = _text(picture, np.where(limited, limit, 0)) or "nothing"
-        cause = f"the cap per {rule.per} of the role {rule.role}: {_holder(work, rule.per)}"
-        work.mark("cap", f"{cause} has {had} of {most}", where, "raise the cap, or wait")
+        work.mark("cap", f"{_cap(work, rule)} has {had} of {most}", where, _RAISE)
+    elif counts is not None and bound < counts.first + len(counts.bounded):
+        row, left = _least_left(work, counts.of_client, counts.tasks, counts.tasks_left())
+        most = f"{counts.tasks[row] - left} of {counted(int(counts.tasks[row]), 'task')}"
+        work.mark("cap", f"{_cap(work, caps.rule[row])} has {most}", where, _RAISE)
     else:
         part = f"{100 * picture.outstanding_max:g} %"
         mine = picture.names.framework == picture.names.framework[work.subject.client]
@@ -370,6 +377,39 @@ def _mark_bound(work: _Work, checker: PairChecker, bound: int | None, where: Boo
         else:
             cause = f"one framework may have {part} on offer: less than the minimum of an offer"
             work.mark("cap", cause, where, "raise outstanding_max, or lower the minimum")
+
+
+def _of_caps_on_agents(work: _Work, snapshot: Snapshot, excluded: Bools) -> None:
+    """Mark agents beyond the number that a cap allows.
+
+    `excluded` (n,): which of the snapshot's candidates bar the client, for any reason.
+    """
+    counts, subject = snapshot.counts, work.subject
+    where = work.by_handle(snapshot.handle[snapshot.agents], excluded) & ~subject.excluded
+    if counts is None or not where.any():
+        return
+    row, left = _least_left(
+        work, counts.of_client, counts.agents, np.asarray(counts.agents - counts.taken)
+    )
+    most = f"{counts.agents[row] - left} of {counted(int(counts.agents[row]), 'agent')}"
+    cause = f"{_cap(work, work.picture.caps.rule[row])} has something on {most}"
+    work.mark("cap", cause, where, _RAISE)
+
+
+def _least_left(work: _Work, of_client: Ints, most: Ints, left: Ints) -> tuple[int, int]:
+    """Return the cap of the client that leaves the least, and how much it leaves.
+
+    `of_client` (C, n); `most`, `left` (Q,).
+    """
+    rows = of_client[work.subject.client]
+    rows = rows[(rows >= 0) & (most[rows] < UNBOUNDED)]
+    row = int(rows[np.argmin(left[rows])])
+    return row, int(left[row])
+
+
+def _cap(work: _Work, rule: SetCap) -> str:
+    """Name a cap and the holder it applies to."""
+    return f"the cap per {rule.per} of the role {rule.role}: {_holder(work, rule.per)}"
 
 
 def _holder(work: _Work, per: str) -> str:

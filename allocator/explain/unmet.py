@@ -135,8 +135,11 @@ def unmet(picture: Picture, shapes: list[Shape]) -> Unmet:
         return Unmet(resources, agents=named, common=common)
     room, left = _Room(snapshot), snapshot.bounds.left.copy()
     amounts, clients, lacks = dict[str, Ints](), set[int](), list[Want]()
+    counts = snapshot.counts
+    full = set() if counts is None else set(np.flatnonzero(counts.under_full()).tolist())
     for want in _wants(picture, snapshot):
-        inside = [each for each in want.clients if _take_limit(snapshot, left, each, want)]
+        open_to = [each for each in want.clients if each not in full]
+        inside = [each for each in open_to if _take_limit(snapshot, left, each, want)]
         fit = [shape for shape in shapes if (shape.capacity >= want.item).all()]
         if not inside or not any(shape.is_open_to(inside[0]) for shape in fit):
             continue

@@ -388,7 +388,9 @@ class Cap(_message.Message):
     per: _builtins.str
     """"framework", "principal" or "user"."""
     @_builtins.property
-    def cap(self) -> _types_pb2.Quantities: ...
+    def cap(self) -> _types_pb2.Quantities:
+        """Amounts, and whole numbers of `tasks` and of `agents`."""
+
     def __init__(
         self,
         *,

@@ -242,6 +242,22 @@ def test_a_cap_inside_a_role_names_role_and_holder(per, who):
     assert (found.cause, found.agents, found.mend) == (cause, 2, "raise the cap, or wait")
 
 
+def test_a_cap_on_tasks_or_agents_names_both_numbers():
+    a = world()
+    for _ in range(3):
+        a.agent("cpus:4;mem:4")
+    a.framework("eng/ads", name="f", principal="etl")
+    a.tell(SetCap("eng", "principal", {"agents": 2000}))
+    a.cycle()
+    found = blockers(a)["cap"]
+    whose = "the cap per principal of the role eng: principal 'etl'"
+    cause = f"{whose} has something on 2 of 2 agents"
+    assert (found.cause, found.agents, found.mend) == (cause, 1, "raise the cap, or wait")
+    a.tell(SetDemand("", "f", {"cpus": 4000, "mem": 4000}))
+    a.tell(SetCap("eng", "principal", {"tasks": 2000}))
+    assert blockers(a)["cap"].cause == f"{whose} has 2 of 2 tasks"
+
+
 def test_a_bound_below_the_minimum_of_an_offer_says_so():
     """Nothing is on offer, so answering would not help."""
     a = world(settings={"outstanding_max": 0.1}, minimum=({"cpus": 1000},))

@@ -42,6 +42,11 @@ def cap(session: Session, role: str, per: str, cpus: int | None) -> None:
     session.allocator.step(SetCap(role, per, None if cpus is None else {"cpus": 1000 * cpus}))
 
 
+def cap_counts(session: Session, role: str, per: str, **counts: int) -> None:
+    """Cap numbers of tasks and of agents."""
+    session.allocator.step(SetCap(role, per, {name: 1000 * most for name, most in counts.items()}))
+
+
 def join(session: Session, framework: int, role: int, principal: str = "p", user: str = "u"):
     session.framework(framework, role, labels=ONE, principal=principal, user=user)
 
@@ -220,6 +225,138 @@ def test_a_framework_that_waits_because_of_a_cap_is_told_apart():
     assert capped == [1]
 
 
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", POLICIES)
+def test_no_framework_has_more_tasks_or_agents_and_others_get_the_rest(name, mode):
+    session = cluster(name, mode=mode)
+    cap_counts(session, "a", "framework", tasks=2)
+    cap_counts(session, "b", "framework", agents=3)
+    for framework, role in enumerate((1, 2, 4), 1):
+        join(session, framework, role)
+    session.world.framework("c", handle=4, labels=ONE)
+    session.cycle(1000)
+    assert got(session) == [2, 2, 3, 5], "work-conserving"
+
+
+def wide(mode: str = "characterised", selection: str = "listed") -> Session:
+    """Six agents with four CPUs each."""
+    session = Session(PolicySpec("drf", selection, mode), roles=ROLES)
+    for agent in range(1, 7):
+        session.world.agent("cpus:4;mem:4", handle=agent)
+    return session
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_a_user_gets_all_of_the_agents_that_a_cap_allows(selection):
+    session = wide(selection=selection)
+    cap_counts(session, "a", "user", agents=2)
+    join(session, 1, 1)
+    join(session, 2, 2)
+    offers = session.cycle(1000)
+    assert sum(got(session)) == 8
+    assert len({agent for *_, agent, _ in offers}) == 2
+    session.give_back(offers[0])
+    again = session.cycle(2000)
+    assert {agent for *_, agent, _ in again} == {offers[0][2]}, "more on an agent it has"
+    cap_counts(session, "a", "user", agents=1)
+    session.give_back(again[0])
+    assert sum(got(session)) < 8
+    assert {agent for *_, agent, _ in session.cycle(3000)} <= {agent for *_, agent, _ in offers}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_tasks_of_a_user_count_by_each_framework_s_own_demand(mode):
+    session = wide(mode)
+    cap_counts(session, "a", "user", tasks=5)
+    labels = {DEMAND_LABEL: "cpus:2;mem:1"}
+    session.framework(1, 1, labels=ONE, user="u")
+    session.framework(2, 2, labels=labels, user="u")
+    session.framework(3, 1, labels=labels, user="v")
+    session.cycle(1000)
+    one, two, other = got(session)
+    if mode == "characterised":
+        assert (one + two / 2, other) == (5, 10)
+    assert one + -(-two // 2) <= 5 >= -(-other // 2)
+    assert session.cycle(2000) == []
+
+
+def test_a_framework_whose_demand_is_unknown_counts_no_tasks():
+    session = wide()
+    cap_counts(session, "a", "user", tasks=1)
+    session.framework(1, 1, user="u")
+    session.cycle(1000)
+    assert got(session) == [24], "nothing bounds it"
+    session = wide()
+    cap_counts(session, "a", "user", agents=1)
+    session.framework(1, 1, user="u")
+    session.cycle(1000)
+    assert got(session) == [4], "agents need no demand"
+
+
+def test_a_gang_is_placed_on_as_many_agents_as_a_cap_allows():
+    session = wide()
+    cap_counts(session, "a", "framework", agents=2)
+    session.framework(1, 1, labels={**ONE, GANG_LABEL: "tasks:8"})
+    session.framework(2, 2, labels={**ONE, GANG_LABEL: "tasks:9"})
+    session.cycle(1000)
+    assert got(session) == [8, 0]
+    session.allocator.settings.patience_cycles = 1
+    for at in range(2, 6):
+        session.cycle(1000 * at)
+    assert not session.state.clients.collecting, "a cap on agents is not collected for"
+
+
+def test_a_gang_of_more_tasks_than_a_cap_never_starts():
+    session = wide()
+    session.allocator.settings.patience_cycles = 1
+    cap_counts(session, "a", "user", tasks=5)
+    session.framework(1, 1, labels={**ONE, GANG_LABEL: "tasks:6"}, user="u")
+    session.framework(2, 1, labels={**ONE, GANG_LABEL: "tasks:3"}, user="v")
+    session.framework(3, 1, labels={**ONE, GANG_LABEL: "tasks:3"}, user="v")
+    for at in range(1, 6):
+        session.cycle(1000 * at)
+    assert sorted(got(session)) == [0, 0, 3]
+    assert not session.state.clients.collecting
+
+
+def test_many_frameworks_that_share_a_cap_on_tasks_stay_within_it_and_others_get_the_rest():
+    """The policy is asked again only a few times, and then without them."""
+    session = Session(PolicySpec("drf", "listed", "oblivious"), roles=ROLES)
+    for agent in range(1, 31):
+        session.world.agent("cpus:3;mem:3", handle=agent)
+    cap_counts(session, "a", "user", tasks=40)
+    for framework in range(1, 21):
+        labels = {DEMAND_LABEL: "cpus:2;mem:2"}
+        session.framework(framework, 1 + framework % 2, labels=labels, user="u")
+    join(session, 21, 4)
+    session.cycle(1000)
+    assert 20 < sum(-(-held // 2) for held in got(session)[:20]) <= 40
+    assert sum(got(session)) == 90, "others get the rest"
+
+
+def test_plans_divide_a_cap_on_tasks_by_weight():
+    session = cluster("cmmf")
+    join(session, 1, 1)
+    session.framework(2, 1, labels={DEMAND_LABEL: "cpus:2;mem:1"}, user="u")
+    cap_counts(session, "a", "user", tasks=5, agents=1)
+    problem = session.allocator.problem()
+    assert problem is not None
+    assert problem.limit[:, CPUS].tolist() == [2000, 4000]
+
+
+def test_who_has_its_number_of_tasks_or_agents_is_told_apart():
+    session = cluster()
+    cap_counts(session, "a", "framework", tasks=2)
+    cap_counts(session, "b", "user", agents=3)
+    join(session, 1, 1)
+    join(session, 2, 4)
+    session.world.framework("c", handle=3, labels=ONE)
+    assert not session.allocator.capped().any()
+    session.cycle(1000)
+    capped = session.state.clients.framework[session.allocator.capped()].tolist()
+    assert capped == [1, 2]
+
+
 def test_bad_caps_are_refused():
     session = cluster()
     for rule, told in (
@@ -229,6 +366,7 @@ def test_bad_caps_are_refused():
         ),
         (SetCap("a//b", "user", {"cpus": 1}), "is not a role"),
         (SetCap("a", "user", {}), "is empty; name amounts"),
+        (SetCap("a", "user", {"tasks": 1500}), "tasks: 1.5 is not possible; give a whole number"),
         (SetCap("a", "user", None), "there is no cap per user in role 'a'"),
     ):
         with pytest.raises(EventError, match=told):

@@ -8,7 +8,7 @@ resource name, without the code of the filling.
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -61,6 +61,10 @@ CAPS = (
     ("a", "user", {"mem": 1500_000, "disk": 2500_000}),
     ("b", "framework", {"cpus": 2500, "mem": 2000_000}),
     ("d", "principal", {"gpus": 1000, "cpus": 1000}),
+    ("a", "principal", {"tasks": 2000}),
+    ("b", "user", {"agents": 2000, "tasks": 5000}),
+    ("b/c", "principal", {"agents": 1000}),
+    ("d", "framework", {"agents": 2000, "tasks": 3000, "mem": 2000_000}),
 )
 CAPABILITIES = ("REVOCABLE_RESOURCES", "SHARED_RESOURCES", "GPU_RESOURCES")
 
@@ -116,17 +120,23 @@ def restrict(world: World) -> None:
         allocator.step(SetClaim("b", {"cpus": 4000, "ports": 2000}))
         allocator.step(SetClaim("b/c", {"mem": 1000_000}))
     if (agents + frameworks) % 3 == 0:
-        for role, per, cap in CAPS[: agents + 1]:
+        for role, per, cap in CAPS[agents % 3 : agents + 4]:
             allocator.step(SetCap(role, per, cap))
 
 
 @dataclass
 class Seen:
-    """A cycle: the free resources, the grants, and what clients held before, (C, K)."""
+    """A cycle: the free resources, the grants, and the state of clients before.
+
+    `held` (C, K), `size` (C, R): what they held, and the size of a task.
+    `on`: the pairs of a client and an agent's handle where it held something.
+    """
 
     snapshot: Snapshot
     grants: Grants
     held: np.ndarray
+    size: np.ndarray
+    on: set[tuple[int, int]]
 
 
 def play(
@@ -137,7 +147,10 @@ def play(
     real = cycles.commit
 
     def noting(state, snapshot: Snapshot, grants: Grants, cycle: int):
-        seen.append(Seen(snapshot, grants, state.ledger.books.client_held.copy()))
+        books, rows = state.ledger.books, state.ledger.rows()
+        on = set(zip(books.client[rows].tolist(), books.agent[rows].tolist(), strict=True))
+        held, size = books.client_held.copy(), state.clients.demand.copy()
+        seen.append(Seen(snapshot, grants, held, size, on))
         return real(state, snapshot, grants, cycle)
 
     with monkeypatch.context() as patch:
@@ -164,8 +177,10 @@ class Left:
     """Resources left by a cycle, by resource name."""
 
     def __init__(self, seen: Seen) -> None:
-        self.snapshot, grants = seen.snapshot, seen.grants
-        snapshot, specials = seen.snapshot, seen.snapshot.specials
+        grants, snapshot, specials = seen.grants, seen.snapshot, seen.snapshot.specials
+        # Pairs that caps on tasks or agents bar after the grants are out.
+        after = gangs.with_counts(snapshot, grants)
+        self.snapshot = replace(after, bounds=snapshot.bounds)
         self.columns = len(snapshot.total)
         self.free = snapshot.free.copy()
         np.subtract.at(self.free, grants.agent, grants.amount)
@@ -184,6 +199,9 @@ class Left:
         for client, amount in zip(grants.client.tolist(), counted, strict=True):
             for bound in self.bounds(client):
                 self.bound_left[bound] -= amount
+        if (counts := after.counts) is not None:
+            its = slice(counts.first, counts.first + len(counts.bounded))
+            self.bound_left[its] = after.bounds.left[its]
 
     def bounds(self, client: int) -> list[int]:
         bounds, found = self.snapshot.bounds, []
@@ -305,6 +323,54 @@ def over_caps(world: World, seen: Seen) -> list[tuple[str, str, str]]:
     ]
 
 
+def over_counts(world: World, seen: Seen) -> list[tuple[str, str, str, str]]:
+    """Caps on tasks or agents over which a cycle granted more: role, kind of holder, holder, what.
+
+    What clients of a holder hold is counted task by task and agent by agent.
+    """
+    state, caps = world.allocator.state, world.allocator.settings.caps
+    agents, tasks = dict[Any, tuple[set[int], set[int]]](), Counter[Any]()
+    more, found = set[Any](), []
+    for row in np.flatnonzero(state.clients.framework).tolist():
+        info = state.frameworks.info[int(state.clients.framework[row])]
+        assert info is not None
+        had, has = _tasks(state, seen, row)
+        on = {agent for client, agent in seen.on if client == row}
+        gets = seen.snapshot.handle[seen.grants.agent[seen.grants.client == row]].tolist()
+        path = f"{state.roles.path[int(state.clients.role[row])]}/"
+        for role, per in caps:
+            if path.startswith(f"{role}/"):
+                key = role, per, info.framework_id if per == "framework" else getattr(info, per)
+                old, new = agents.setdefault(key, (set(), set()))
+                old.update(on)
+                new.update(gets)
+                tasks[key] += has
+                more |= {key} if has > had else set()
+    for key, (old, new) in agents.items():
+        cap = caps[key[:2]].cap or {}
+        if "agents" in cap and new - old and 1000 * len(old | new) > cap["agents"]:
+            found.append((*key, "agents"))
+        if "tasks" in cap and key in more and 1000 * tasks[key] > cap["tasks"]:
+            found.append((*key, "tasks"))
+    return found
+
+
+def _tasks(state: State, seen: Seen, client: int) -> tuple[int, int]:
+    """Tasks of a client before and after a cycle, by the resource that suffices for the most."""
+    space, before, given = state.space, Counter[str](), Counter[str]()
+    for kind, held in zip(space.kinds, seen.held[client].tolist(), strict=False):
+        if kind and kind.scalar and not (kind.revocable or kind.shared or kind.rest):
+            before[kind.name] += held
+    counted = gangs.counted(seen.snapshot, seen.grants)[seen.grants.client == client].sum(axis=0)
+    given.update(dict(zip(space.names, counted.tolist(), strict=True)))
+    needs = dict(zip(space.names, seen.size[client].tolist(), strict=True))
+    scalar = dict(zip(space.names, space.scalar.tolist(), strict=True))
+    needs = {name: need for name, need in needs.items() if need and scalar[name]}
+    had = (-(-before[name] // need) for name, need in needs.items())
+    has = (-(-(before[name] + given[name]) // need) for name, need in needs.items())
+    return max(had, default=0), max(has, default=0)
+
+
 def _cap(world: World, role: str, per: str, name: str) -> float:
     column = world.allocator.state.space.names.index(name)
     scalar = world.allocator.state.space.scalar[column]
@@ -319,7 +385,8 @@ def find_faults(numbers: range, monkeypatch: pytest.MonkeyPatch) -> Iterator[str
         world = make(chance, rules=True)
         for at, seen in enumerate(play(world, chance, monkeypatch, 4)):
             faults = {"dropped": dropped(seen), "left": Left(seen).pairs()}
-            for what, pairs in {**faults, "over": over_caps(world, seen)}.items():
+            over = [*over_caps(world, seen), *over_counts(world, seen)]
+            for what, pairs in {**faults, "over": over}.items():
                 if pairs:
                     yield f"world {number}, cycle {at}: {what} {pairs}"
 

@@ -34,6 +34,7 @@ from allocator.core.events import (
 )
 from allocator.core.plans.problems import PlanningPolicy
 from allocator.core.policy import Policy, PolicySpec
+from allocator.core.resources import MILLI
 from allocator.core.settings import Settings, matches
 from allocator.rule_kinds import Scope, SettingKind, Text, Value
 
@@ -137,6 +138,8 @@ def check_rule(state: State, event: OperatorChange) -> None:
         raise EventError("value", "agent", "is empty; give an agent's id or host name")
     if isinstance(event, SetCap) and event.per not in rule_kinds.PER:
         raise EventError("value", "per", _refusal("per", event.per, rule_kinds.PER))
+    if isinstance(event, SetCap):
+        _check_counts(event)
     for option in kind.texts:
         _check_text(option, getattr(event, option.name))
     if isinstance(event, SetBudget):
@@ -171,6 +174,13 @@ def _check_text(text: Text, given: str) -> None:
 def _refusal(name: str, given: str, values: Sequence[str]) -> str:
     choice = f"{', '.join(values[:-1])} or {values[-1]}"
     return f"{name} = {quoted(given)} is not possible; give {choice}"
+
+
+def _check_counts(event: SetCap) -> None:
+    for name in rule_kinds.COUNTS:
+        if (count := (event.cap or {}).get(name, 0)) % MILLI:
+            message = f"{name}: {count / MILLI:g} is not possible; give a whole number"
+            raise EventError("value", "cap", message)
 
 
 def _check_budget(event: SetBudget) -> None:
@@ -236,7 +246,9 @@ def _refresh_roles(state: State, change: OperatorChange | None) -> None:
     rules = settings.rules() if change is None else [change]
     for rule in rules:
         if isinstance(rule, SetLimit | SetClaim | SetCap):
-            state.space.quantities(getattr(rule, rule.kind.field) or {})
+            amounts = getattr(rule, rule.kind.field) or {}
+            is_cap = isinstance(rule, SetCap)
+            state.space.quantities(rule_kinds.without_counts(amounts) if is_cap else amounts)
     state.reserve()
     state.quota_version += 1
     # Clients that may be offered nothing do not wait.
@@ -261,11 +273,10 @@ def _refresh_clients(state: State, change: OperatorChange | None) -> None:
 
 
 def _refresh_agents(state: State, change: OperatorChange | None) -> None:
-    name, infos = change and change.key[1], state.agents.info
-    for agent in np.flatnonzero(state.agents.bound).tolist():
-        info = infos[agent]
-        if name is None or (info and name in (info.agent_id, info.hostname)):
-            refresh_drained(state, agent)
+    agents = state.agents
+    bound = np.flatnonzero(agents.bound).tolist() if change is None else agents.named(change.key[1])
+    for agent in bound:
+        refresh_drained(state, agent)
 
 
 _OF_FRAMEWORKS: Mapping[str, Callable[[State, Sequence[int]], None]] = MappingProxyType(

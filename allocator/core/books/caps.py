@@ -3,6 +3,8 @@
 What a framework holds counts as it does for limits of roles: unreserved or reserved, offered or
 used, but neither revocable nor shared. As for limits, only grants of unreserved resources are
 bounded. A cap also covers all descendants of its role.
+
+A cap may also name a number of tasks and of agents (`rule_kinds.COUNTS`), see `Counts`.
 """
 
 from dataclasses import dataclass
@@ -13,10 +15,11 @@ import numpy as np
 from allocator.core.books.quota import innermost
 from allocator.core.books.state import State
 from allocator.core.numba.memo import fixed
+from allocator.core.resources import MILLI
 from allocator.core.settings import SetCap
-from allocator.core.snapshot import UNBOUNDED, Bools, Bounds, Floats, Ints
+from allocator.core.snapshot import UNBOUNDED, Bools, Bounds, Counts, Floats, Ints
 from allocator.core.task_counts import whole_below
-from allocator.rule_kinds import PER
+from allocator.rule_kinds import COUNTS, PER, without_counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,26 +28,38 @@ class CapTable:
 
     `rule`: Q rules.
     `limit` (Q, R), in thousandths; `UNBOUNDED`: no limit.
+    `tasks`, `agents` (Q,): the largest numbers of tasks and of agents; `UNBOUNDED`: no limit.
     `of_client` (C, n): the rows that apply to each client; -1: none.
     """
 
     rule: tuple[SetCap, ...]
     limit: Ints
+    tasks: Ints
+    agents: Ints
     of_client: Ints
+
+    @property
+    def counting(self) -> bool:
+        """Whether some cap is on tasks or on agents."""
+        return bool((np.minimum(self.tasks, self.agents) < UNBOUNDED).any())
 
     @staticmethod
     def none(clients: int, columns: int) -> "CapTable":
         """Return the value without caps."""
-        return CapTable((), np.empty((0, columns), np.int64), np.empty((clients, 0), np.int64))
+        limit, nothing = np.empty((0, columns), np.int64), np.empty(0, np.int64)
+        return CapTable((), limit, nothing, nothing, np.empty((clients, 0), np.int64))
 
 
 def cap_table(state: State) -> CapTable:
     """Find the caps that apply to each client."""
     rules = tuple(state.settings.caps.values())
     of_rule = np.full((len(rules), len(state.space.names)), UNBOUNDED)
+    counts = np.full((len(rules), len(COUNTS)), UNBOUNDED)
     for index, rule in enumerate(rules):
-        for name, amount in (rule.cap or {}).items():
+        cap = rule.cap or {}
+        for name, amount in without_counts(cap).items():
             of_rule[index, state.space.column(name)] = amount
+        counts[index] = [cap[name] // MILLI if name in cap else UNBOUNDED for name in COUNTS]
     of_rule[:, ~state.space.scalar] = UNBOUNDED  # only scalars are bounded
     # Number the pairs of a rule and a holder.
     keys = [_pairs(state, rules, per) for per in PER]
@@ -55,6 +70,8 @@ def cap_table(state: State) -> CapTable:
     return CapTable(
         rule=tuple(rules[each] for each in which),
         limit=fixed(of_rule[which]),
+        tasks=fixed(counts[which, 0]),
+        agents=fixed(counts[which, 1]),
         of_client=fixed(np.maximum(row - none, -1)),
     )
 
@@ -97,20 +114,71 @@ def with_caps(state: State, bounds: Bounds, caps: CapTable) -> Bounds:
     return bounds.with_further(left, caps.of_client)
 
 
+def counts_of(state: State, caps: CapTable, handle: Ints) -> Counts | None:
+    """Count tasks and agents under caps on them; None: there is no such cap.
+
+    `handle` (A,): the handles of a snapshot's agents.
+    """
+    if not caps.counting:
+        return None
+    size = task_sizes(state)
+    bounded = np.append(caps.tasks < UNBOUNDED, False)[caps.of_client].any(axis=1)
+    return Counts(
+        of_client=caps.of_client,
+        tasks=caps.tasks,
+        agents=caps.agents,
+        held=_held_by_client(state),
+        size=size,
+        bounded=np.flatnonzero(bounded & size.any(axis=1)),
+        first=0,
+        taken=_agents_taken(state, caps),
+        on=Counts.pairs(caps.of_client, caps.agents, state.ledger.holders(handle)),
+    )
+
+
+def task_sizes(state: State) -> Ints:
+    """Return what one task of each client needs of scalars, (C, R), in thousandths."""
+    return np.where(state.space.scalar, state.clients.demand, 0)
+
+
+def _agents_taken(state: State, caps: CapTable) -> Ints:
+    """Return the number of agents on which something is held under each cap on agents, (Q,)."""
+    books, taken = state.ledger.books, np.zeros(len(caps.rule), np.int64)
+    several = np.zeros(len(caps.rule), np.int64)
+    for row in caps.of_client.T:
+        inside = np.flatnonzero((row >= 0) & (books.agents_held > 0))
+        np.add.at(taken, row[inside], books.agents_held[inside])
+        np.add.at(several, row[inside], 1)
+    if ((several > 1) & (caps.agents < UNBOUNDED)).any():  # their clients may share agents
+        rows = state.ledger.rows()
+        keys = (books.agent[rows] << np.int64(32)) | books.client[rows]
+        pairs = Counts.pairs(caps.of_client, caps.agents, keys)
+        taken = np.bincount(pairs & (2**32 - 1), minlength=len(caps.rule))
+    return np.where(caps.agents < UNBOUNDED, taken, 0)
+
+
 def capped(state: State, caps: CapTable) -> Bools:
-    """Return which clients are under a cap that leaves nothing of some resource, (C,)."""
+    """Return which clients are under a cap that leaves nothing of something, (C,)."""
     if not len(caps.rule):
         return np.zeros(len(caps.of_client), np.bool_)
-    reached = np.append((caps.limit <= _held(state, caps)).any(axis=1), False)
-    return np.asarray(reached[caps.of_client].any(axis=1))
+    reached = (caps.limit <= _held(state, caps)).any(axis=1)
+    counts = counts_of(state, caps, np.empty(0, np.int64))
+    if counts is not None:
+        reached |= (counts.tasks_left() <= 0) | (counts.taken >= counts.agents)
+    return np.asarray(np.append(reached, False)[caps.of_client].any(axis=1))
+
+
+def _held_by_client(state: State) -> Ints:
+    """Return what each client holds that counts under caps, (C, R), in thousandths."""
+    space = state.space
+    reserved = np.array([kind is not None and kind.depth > 0 for kind in space.kinds], np.bool_)
+    counts = space.bounded_kind | (space.scalar_kind & ~space.shared_kind & reserved)
+    return space.by_column(state.ledger.books.client_held * counts)
 
 
 def _held(state: State, caps: CapTable) -> Ints:
     """Return what counts under each cap, (Q, R), in thousandths."""
-    space = state.space
-    reserved = np.array([kind is not None and kind.depth > 0 for kind in space.kinds], np.bool_)
-    counts = space.bounded_kind | (space.scalar_kind & ~space.shared_kind & reserved)
-    held = space.by_column(state.ledger.books.client_held * counts)
+    held = _held_by_client(state)
     found = np.zeros_like(caps.limit)
     for row in caps.of_client.T:
         inside = np.flatnonzero(row >= 0)
@@ -118,10 +186,13 @@ def _held(state: State, caps: CapTable) -> Ints:
     return found
 
 
-def within_caps(caps: CapTable, client: Ints, weight: Floats, limit: Ints) -> Ints:
+def within_caps(caps: CapTable, client: Ints, size: Ints, weight: Floats, limit: Ints) -> Ints:
     """Reduce limits of clients (n, R) by the caps, each divided among its clients by weight.
 
+    Caps on agents do not count.
+
     `client` (n,); `weight` (n,): the weight of each client within its roles.
+    `size` (n, R), in thousandths: one task of each; zeros if unknown.
     """
     for row in caps.of_client[client].T:
         inside = np.flatnonzero(row >= 0)
@@ -130,4 +201,9 @@ def within_caps(caps: CapTable, client: Ints, weight: Floats, limit: Ints) -> In
         bounded = caps.limit[here] < UNBOUNDED
         most = whole_below(np.where(bounded, caps.limit[here], 0) * part).astype(np.int64)
         limit[inside] = np.minimum(limit[inside], np.where(bounded, most, UNBOUNDED))
+        bounded = (caps.tasks[here] < UNBOUNDED)[:, None] & (size[inside] > 0)
+        tasks = whole_below(np.where(bounded, caps.tasks[here, None], 0) * part).astype(np.int64)
+        tasks = np.minimum(tasks, UNBOUNDED // np.maximum(size[inside], 1))
+        most = np.where(bounded, tasks * size[inside], UNBOUNDED)
+        limit[inside] = np.minimum(limit[inside], most)
     return limit

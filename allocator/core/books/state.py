@@ -20,6 +20,7 @@ from allocator.core.numba.wide_tables import untouched
 from allocator.core.plan import Plan
 from allocator.core.settings import Settings
 from allocator.core.snapshot import Bools, Ints
+from allocator.rule_kinds import without_counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ class State:
         self.space = ResourceSpace(self.session_limits.kinds, options.fairness_excluded)
         self.clients = ClientTable()  # its columns must match the new space
         settings = self.settings
-        caps = (rule.cap or {} for rule in settings.caps.values())
+        caps = (without_counts(rule.cap or {}) for rule in settings.caps.values())
         claims = (rule.claim or {} for rule in settings.claims.values())
         for amounts in (*options.minimum, *settings.limits.values(), *caps, *claims):
             self.space.quantities(amounts)

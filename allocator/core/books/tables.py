@@ -47,13 +47,14 @@ class AgentTable(Table):
     """When it was added, or last activated or deactivated."""
 
     # A restored table has no snapshot that shares its capacity.
-    DERIVED: ClassVar[tuple[str, ...]] = ("_shown",)
+    DERIVED: ClassVar[tuple[str, ...]] = ("_shown", "_named")
 
     def __init__(self) -> None:
         super().__init__()
         self.aside: dict[int, Aside] = {}
         self.version = 0
         self._shown: Ints | None = None
+        self._named: dict[str, list[int]] | None = None
 
     @property
     def ready(self) -> Bools:
@@ -78,6 +79,7 @@ class AgentTable(Table):
 
     def set_info(self, agent: int, info: AgentInfo) -> None:
         self.info[agent] = info
+        self._named = None
         self.aside.pop(agent, None)
         if info.set_aside:
             self.aside[agent] = bounded(info.set_aside)
@@ -109,7 +111,22 @@ class AgentTable(Table):
         self._keep_shown()
         self.clear(agent)
         self.aside.pop(agent, None)
+        self._named = None
         self.version += 1
+
+    def named(self, name: str) -> list[int]:
+        """Return the agents with an id or a host name, ascending.
+
+        Many drains may follow each other, so all names are looked up at once.
+        """
+        if self._named is None:
+            self._named = {}
+            for agent in np.flatnonzero(self.bound).tolist():
+                info = self.info[agent]
+                assert info is not None
+                for each in {info.agent_id, info.hostname}:
+                    self._named.setdefault(each, []).append(agent)
+        return self._named.get(name, [])
 
     def __len__(self) -> int:
         return int(np.count_nonzero(self.bound))

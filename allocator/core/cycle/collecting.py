@@ -81,9 +81,14 @@ def renew(state: State, snapshot: Snapshot, limit: Ints) -> Snapshot:
 
 
 def _may_collect(snapshot: Snapshot) -> Ints:
-    """Return the clients with a gang that are not over budget."""
+    """Return the clients with a gang that are neither over budget nor under a cap on agents.
+
+    The agents of a gang that collects are not chosen within such a cap.
+    """
     assert snapshot.gangs is not None
-    clients, last = snapshot.gangs.client, snapshot.over_budget
+    clients, last, counts = snapshot.gangs.client, snapshot.over_budget, snapshot.counts
+    if counts is not None:
+        clients = clients[~counts.limits_agents()[clients]]
     return clients if last is None else clients[~last[clients]]
 
 

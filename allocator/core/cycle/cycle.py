@@ -11,7 +11,7 @@ from allocator.core.books.quota import is_owed
 from allocator.core.books.sparse_rows import SparseRows, groups_of, rows_of
 from allocator.core.books.state import State
 from allocator.core.books.turns import take_turn
-from allocator.core.cycle import gangs, within_claims, within_gates
+from allocator.core.cycle import gangs, within_counts, within_gates
 from allocator.core.cycle.backfilling import note_lent, with_backfill
 from allocator.core.cycle.decisions import Decisions
 from allocator.core.cycle.minimums import reaches_own
@@ -67,6 +67,8 @@ def check_grants(excluded: BitWords, handle: Ints, snapshot: Snapshot, grants: G
         raise BadGrantError(_WRONG_GRANTS[wrong])
     _check_specials(snapshot, grants)
     _check_bounds(snapshot, grants)
+    if not within_counts.within(snapshot, grants).all():
+        raise BadGrantError("more tasks or agents granted than a cap allows")
     if snapshot.gangs is not None and gangs.in_part(snapshot, grants).any():
         raise BadGrantError("a part of a gang granted")
 
@@ -229,8 +231,9 @@ def _added_up(count: int, number: Ints, amount: Ints, tasks: Ints) -> tuple[Ints
 
 def run_policy(state: State, snapshot: Snapshot, policy: Policy, seed: int) -> Grants:
     """Let a policy decide, and check its grants; the caller handles exceptions."""
-    grants = within_claims.allocate(policy, snapshot, seed)
+    grants = within_counts.allocate(policy, snapshot, seed)
     grants = with_backfill(policy, snapshot, grants, seed)
+    grants = within_counts.without_excess(snapshot, grants)
     check_grants(state.eligibility.excluded, snapshot.handle, snapshot, grants)
     return _within_gates(snapshot, grants) if snapshot.bounds.required.any() else grants
 

@@ -19,7 +19,7 @@ from allocator.core.books.eligibility import bits
 from allocator.core.cycle.first_fit import holds, place
 from allocator.core.cycle.room import parts_on, reached_by, room_in, tasks_on
 from allocator.core.filters.filter_arrays import excerpt
-from allocator.core.numba.array_structures import read_only
+from allocator.core.numba.array_structures import pack, read_only
 from allocator.core.policy import Policy
 from allocator.core.snapshot import (
     UNBOUNDED,
@@ -131,7 +131,22 @@ def agents_open_to(snapshot: Snapshot, client: int) -> Ints:
         first, end = np.searchsorted(gangs.refuser, (client, client + 1))
         barred |= np.isin(snapshot.handle[agents], gangs.refused[first:end])
     found: Ints = agents[~barred]
-    return found
+    return _within_caps(snapshot, client, found)
+
+
+def _within_caps(snapshot: Snapshot, client: int, agents: Ints) -> Ints:
+    """Choose as many of some agents (n,) as caps on agents allow: those with most room for tasks.
+
+    If several such caps apply, this may leave out agents that one of them would allow.
+    """
+    counts = snapshot.counts
+    if counts is None or not counts.limits_agents()[client]:
+        return agents
+    held, left = counts.agents_of(client)
+    further = agents[~np.isin(agents, held)]
+    room = tasks_on(snapshot, client, snapshot.demand[client])[further]
+    most = further[np.argsort(-room, kind="stable")[:left]]
+    return np.sort(np.append(agents[np.isin(agents, held)], most))
 
 
 def within_limits(snapshot: Snapshot, client: int) -> bool:
@@ -153,6 +168,8 @@ def _place(policy: Policy, snapshot: Snapshot, client: int, seed: int) -> Grants
         return None
     need = need_of(snapshot, client)
     alone = among(snapshot, mask(np.array([client]), snapshot))
+    if snapshot.counts is not None and snapshot.counts.limits_agents()[client]:
+        alone = replace(alone, agents=read_only(agents_open_to(snapshot, client)))
     grants = policy.allocate(replace(alone, bounds=_capped(alone, client, need)), seed)
     tasks = tasks_of(snapshot, grants)
     kept = tasks > 0
@@ -262,6 +279,7 @@ def charge(snapshot: Snapshot, grants: Grants) -> Snapshot:
         specials=specials._replace(free=read_only(special_free)),
         bounds=_charged(snapshot, grants),
     )
+    charged = with_counts(charged, grants)
     return _with_more_covered(charged, np.unique(grants.agent))
 
 
@@ -292,6 +310,39 @@ def _with_more_covered(snapshot: Snapshot, agents: Ints) -> Snapshot:
     bit = np.uint64(1) << (client[covers] % 64).astype(np.uint64)
     np.bitwise_or.at(covered, (agent[covers], client[covers] // 64), bit)
     return replace(snapshot, filters=filters._replace(covered=covered))
+
+
+def with_counts(snapshot: Snapshot, grants: Grants) -> Snapshot:
+    """Return a snapshot charged with grants, with what they leave of caps on tasks and agents."""
+    before = snapshot.counts
+    if before is None:
+        return snapshot
+    counts = before.charged(grants.client, grants.agent, counted(snapshot, grants))
+    left = snapshot.bounds.left.copy()
+    # Of a started task, what is missing was not in the bound before.
+    mine = left[counts.first : counts.first + len(counts.bounded)]
+    np.minimum(mine, counts.left(), out=mine)
+    bounds = snapshot.bounds._replace(left=read_only(left))
+    charged = replace(snapshot, bounds=bounds, counts=counts)
+    return charged if (counts.full() == before.full()).all() else barred(charged)
+
+
+def barred(snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot in which holders with their number of agents are kept from others."""
+    counts = snapshot.counts
+    if counts is None:
+        return snapshot
+    clients = counts.under_full()
+    if not clients.any():
+        return snapshot
+    excluded = snapshot.excluded | pack(clients, snapshot.excluded.shape[1])
+    agent, client = counts.open_to()
+    stays = ~bits(snapshot.excluded, agent, client)
+    agent, client = agent[stays], client[stays]
+    others = ~(np.uint64(1) << (client % 64).astype(np.uint64))
+    np.bitwise_and.at(excluded, (agent, client // 64), others)
+    excluding = np.ones_like(snapshot.excluding)
+    return replace(snapshot, excluded=read_only(excluded), excluding=read_only(excluding))
 
 
 def without_collected(snapshot: Snapshot) -> Snapshot:
@@ -476,6 +527,24 @@ def among(snapshot: Snapshot, taking_part: Bools) -> Snapshot:
         leaf_of_client=read_only(leaf_of_client),
         parent_of_client=read_only(number[nearest[snapshot.parent_of_client]]),
     )
+
+
+def with_gangs_among(snapshot: Snapshot, taking_part: Bools, may_collect: Bools) -> Snapshot:
+    """Return the snapshot in which only some of the clients are served, with their gangs.
+
+    `taking_part` (C,): these clients; `may_collect` (C,): whose gangs may go on collecting.
+    """
+    fewer, every = among(snapshot, taking_part), snapshot.gangs
+    if every is None:
+        return fewer
+    mine = taking_part[every.client]
+    if not mine.any():
+        return replace(fewer, gangs=None)
+    collects = every.collects[(taking_part & may_collect)[every.collects]]
+    its = every._replace(
+        client=every.client[mine], tasks=every.tasks[mine], collects=collects, guests=None
+    )
+    return replace(fewer, gangs=its)
 
 
 def mask(clients: Ints, snapshot: Snapshot) -> Bools:

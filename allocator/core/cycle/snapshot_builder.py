@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from allocator.core.books.caps import CapTable, cap_table, with_caps
+from allocator.core.books.caps import CapTable, cap_table, counts_of, with_caps
 from allocator.core.books.competition_tree import Shape, shape
 from allocator.core.books.quota import (
     QuotaTree,
@@ -23,6 +23,7 @@ from allocator.core.books.usage_over_time import counted, inherited
 from allocator.core.cycle import before_drains
 from allocator.core.cycle.characterised import characterised
 from allocator.core.cycle.collecting import collected_on
+from allocator.core.cycle.gangs import barred
 from allocator.core.cycle.minimums import MinimumRows, reaches
 from allocator.core.cycle.servable import servable
 from allocator.core.cycle.unlike_tasks import UnlikeTasks
@@ -39,6 +40,7 @@ from allocator.core.snapshot import (
     AgentClasses,
     Bools,
     Bounds,
+    Counts,
     Filters,
     Floats,
     Gangs,
@@ -97,6 +99,7 @@ class SnapshotBuilder:
         demand = self._demand(state, capacity)
         known = steady("characterised", self._characterised(state, demand))
         tree_shape = self._tree_shape(state)
+        bounds, counts = self._bounds(state, demand, handle)
         snapshot = Snapshot(
             resources=tuple(space.names),
             counted=self._keep("counted", (space.version, names), lambda: fixed(space.counted)),
@@ -108,7 +111,7 @@ class SnapshotBuilder:
             handle=handle,
             minimum=minimum,
             minimum_rows=minimum_rows,
-            bounds=self._bounds(state, demand),
+            bounds=bounds,
             held=held,
             agents_held=agents_held,
             demand=demand,
@@ -126,7 +129,9 @@ class SnapshotBuilder:
             gangs=self._gangs(state, demand, tree_shape, handle) if state.clients.gangs else None,
             over_budget=_over_budget(state, tree_shape) if state.memory.budgets.over else None,
             claimed=claimed(state, self.quota_tree(state)),
+            counts=counts,
         )
+        snapshot = barred(snapshot)
         return frozen(_first_served(snapshot, state.clients.waited, state.settings.patience_cycles))
 
     def problem(self, state: State, *, about_holders: bool) -> PlanProblem:
@@ -272,16 +277,26 @@ class SnapshotBuilder:
 
     def limits(self, state: State) -> Ints:
         """Return the limits and caps of the first rows of a snapshot's bounds."""
-        return np.concatenate([self.quota_tree(state).limit, self.caps(state).limit])
+        caps = self.caps(state)
+        counts = counts_of(state, caps, np.empty(0, np.int64))
+        most = [] if counts is None else [counts.most()]
+        return np.concatenate([self.quota_tree(state).limit, caps.limit, *most])
 
-    def _bounds(self, state: State, demand: Ints) -> Bounds:
-        bounds = bounds_of(state, self.quota_tree(state))
+    def _bounds(self, state: State, demand: Ints, handle: Ints) -> tuple[Bounds, Counts | None]:
+        """Return all bounds, and the counts with the place of their bounds among them."""
+        bounds, counts = bounds_of(state, self.quota_tree(state)), None
         if state.settings.caps:
             bounds = with_caps(state, bounds, self.caps(state))
-        if state.settings.outstanding_max >= 1:
-            return bounds
-        opening = opening_tasks(demand, *self._minimum(state))
-        return with_outstanding(state, bounds, demand * np.maximum(opening, 1)[:, None])
+            counts = counts_of(state, self.caps(state), handle)
+        if counts is not None:
+            counts = counts._replace(first=len(bounds.above))
+            own = np.full((len(bounds.of_client), 1), -1)
+            own[counts.bounded, 0] = np.arange(len(counts.bounded))
+            bounds = bounds.with_further(counts.left(), own)
+        if state.settings.outstanding_max < 1:
+            opening = opening_tasks(demand, *self._minimum(state))
+            bounds = with_outstanding(state, bounds, demand * np.maximum(opening, 1)[:, None])
+        return bounds, counts
 
     def _gangs(self, state: State, demand: Ints, tree_shape: Shape, handle: Ints) -> Gangs | None:
         """Return the gangs of this cycle, their sizes in lots if tasks are tiny; None: no gangs."""

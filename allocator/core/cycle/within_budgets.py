@@ -36,18 +36,8 @@ def _among(snapshot: Snapshot, taking_part: Bools) -> Snapshot:
 
     Gangs of clients over budget do not collect.
     """
-    fewer, every = gangs.among(snapshot, taking_part), snapshot.gangs
-    if every is None:
-        return fewer
     assert snapshot.over_budget is not None
-    mine = taking_part[every.client]
-    if not mine.any():
-        return replace(fewer, gangs=None)
-    collects = every.collects[taking_part[every.collects] & ~snapshot.over_budget[every.collects]]
-    its = every._replace(
-        client=every.client[mine], tasks=every.tasks[mine], collects=collects, guests=None
-    )
-    return replace(fewer, gangs=its)
+    return gangs.with_gangs_among(snapshot, taking_part, ~snapshot.over_budget)
 
 
 def _with_guaranteed(snapshot: Snapshot, last: Bools) -> Snapshot:

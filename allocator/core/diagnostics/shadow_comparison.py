@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from allocator.core.cycle import within_claims
+from allocator.core.cycle import within_counts
 from allocator.core.cycle.characterised import FULL_MODE, makes_offers
 from allocator.core.cycle.cycle import check_grants, offers_of
 from allocator.core.diagnostics.trail import CycleRecord, Names, Seen
@@ -117,7 +117,7 @@ def compare_beside(record: CycleRecord, spec: PolicySpec, policy: Policy) -> Com
     snapshot = in_mode(record.seen, record.probed, whole_tasks=spec.mode == FULL_MODE)
     if snapshot is None:
         return None
-    grants = within_claims.allocate(policy, snapshot, record.seed)
+    grants = within_counts.allocate(policy, snapshot, record.seed)
     rows = np.arange(len(snapshot.free))
     check_grants(snapshot.excluded, rows, snapshot, grants)
     one, other = (_offers(snapshot, each) for each in (record.grants, grants))

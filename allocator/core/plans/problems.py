@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from allocator.core.books.caps import CapTable, within_caps
+from allocator.core.books.caps import CapTable, task_sizes, within_caps
 from allocator.core.books.competition_tree import Shape
 from allocator.core.books.quota import QuotaTree, parts_of_clients
 from allocator.core.books.state import State
@@ -160,6 +160,7 @@ def problem_of(
     weight = weight_of_leaves(tree.parent, tree.weight, len(tree.client))
     of_client = quotas.of_role[clients.role[shape.client]]
     limit, guarantee = parts_of_clients(quotas, of_client, weight)
+    limit = within_caps(caps, shape.client, task_sizes(state)[shape.client], weight, limit)
     return PlanProblem(
         now_ms=state.now_ms,
         resources=tuple(state.space.names),
@@ -181,7 +182,7 @@ def problem_of(
         client=shape.client,
         wants=fixed(state.live_clients()[shape.client]),
         weight=weight,
-        limit=fixed(within_caps(caps, shape.client, weight, limit)),
+        limit=fixed(limit),
         guarantee=fixed(guarantee),
         agents=tuple(agents.info),
         frameworks=tuple(info[framework] for framework in clients.framework.tolist()),

@@ -46,7 +46,7 @@ from allocator.core import (
 )
 from allocator.near import suggestion
 from allocator.plain import how_many
-from allocator.rule_kinds import Doubt, Scope, Value
+from allocator.rule_kinds import Doubt, Scope, Value, without_counts
 from allocator.server.operators.unknown_names import (
     unknown_attributes,
     unknown_names,
@@ -61,12 +61,14 @@ class Client(NamedTuple):
 
     `framework`: its handle, which is the same for all its roles.
     `request`: whether its REQUEST call states a demand.
+    `sized`: whether its demand is known, stated or learnt.
     """
 
     role: str
     framework: int
     info: FrameworkInfo
     request: bool
+    sized: bool
 
 
 @dataclass(frozen=True)
@@ -140,6 +142,7 @@ def copy_cluster(allocator: Allocator, change: OperatorChange | None = None) -> 
     rows = zip(
         state.clients.role[clients].tolist(),
         state.clients.framework[clients].tolist(),
+        np.asarray(state.clients.demand[clients].any(axis=1)).tolist(),
         strict=True,
     )
     request = state.frameworks.request
@@ -148,8 +151,8 @@ def copy_cluster(allocator: Allocator, change: OperatorChange | None = None) -> 
         capacity=state.space.by_column(state.agents.capacity[agents]),
         resources=tuple(state.space.names),
         clients=[
-            Client(paths[role], framework, each, framework in request)
-            for role, framework in rows
+            Client(paths[role], framework, each, framework in request, sized)
+            for role, framework, sized in rows
             if (each := info[framework]) is not None
         ],
         roles=[path for role, path in enumerate(paths) if role and state.roles.bound[role]],
@@ -276,8 +279,9 @@ def doubts_of(
             yield from _about_nothing(rule.role, value)
             yield from _about_what_is_left(cluster, rule, match)
         case SetCap():
-            yield from _about_resources(cluster, value, "it would bound nothing")
+            yield from _about_resources(cluster, without_counts(value), "it would bound nothing")
             yield from _about_nothing(rule.role, value)
+            yield from _about_counted_tasks(cluster, rule, match)
         case SetClaim():
             yield from _about_resources(cluster, value, "it would promise nothing")
         case SetBudget():
@@ -379,6 +383,18 @@ def _about_own_demands(rule: SetDemand, match: pb.RuleMatch) -> Iterator[Doubted
             f"{others} of {how_many(match.frameworks, match.frameworks)} state their own demand"
             " (REQUEST call or label), or a later rule counts; --override lets this rule count"
             " before what they state"
+        )
+
+
+def _about_counted_tasks(cluster: Cluster, rule: SetCap, match: pb.RuleMatch) -> Iterator[Doubted]:
+    if "tasks" not in (rule.cap or {}):
+        return
+    inside = cluster.below.get(rule.role, set())
+    unknown = {each.framework for each in cluster.clients if not each.sized} & inside
+    if unknown:
+        yield Doubted(
+            f"the demand of {len(unknown)} of {how_many(match.frameworks, match.frameworks)} is not"
+            " known yet: until then, no number of tasks bounds them (mesos-allocator demand set)"
         )
 
 

@@ -6,9 +6,9 @@ status.
 
 from collections.abc import Collection, Iterator, Mapping
 
-from allocator.core import Clause, OperatorChange, SetConstraint, parse_constraint, quoted
+from allocator.core import Clause, OperatorChange, SetCap, SetConstraint, parse_constraint, quoted
 from allocator.near import meant_resource, suggestion
-from allocator.rule_kinds import Value
+from allocator.rule_kinds import Value, without_counts
 
 OWN_RESOURCES = ("cpus", "mem", "disk", "gpus", "ports")
 """Resources that Mesos itself finds on agents; operators of a cluster may add others."""
@@ -49,7 +49,9 @@ def unknown_names(
     if rule.takes_back:
         return []
     if rule.kind.value in {Value.AMOUNTS, Value.HOURS}:
-        return unknown_resources(getattr(rule, rule.kind.field), resources)
+        amounts = getattr(rule, rule.kind.field)
+        amounts = without_counts(amounts) if isinstance(rule, SetCap) else amounts
+        return unknown_resources(amounts, resources)
     if isinstance(rule, SetConstraint):
         clauses = parse_constraint(rule.expression or "")
         asked = [each for each in clauses if not each.negated]

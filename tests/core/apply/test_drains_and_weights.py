@@ -11,6 +11,7 @@ from allocator.core import (
     SetQuota,
     Settings,
     SetWeight,
+    UpdateAgent,
 )
 from allocator.core.apply import clients, settings
 from tests.core.session import Session
@@ -81,6 +82,24 @@ def test_an_agent_is_drained_that_comes_later_and_again_under_another_handle():
     assert made.cycle(2000) != []
     made.agent(3, 4, 4, hostname="h1")
     assert made.cycle(3000) == []
+
+
+def test_a_drain_finds_agents_that_were_renamed_moved_or_share_a_host():
+    made = two()
+    made.agent(1, 4, 4, hostname="h1")
+    made.agent(2, 4, 4, hostname="h1")
+    step, ready = made.allocator.step, made.state.agents
+    step(SetDrain("h1"))
+    assert ready.ready[1:3].tolist() == [False, False]
+    step(SetDrain("h1", drained=False))
+    step(UpdateAgent(1, attributes={"rack": "r"}, hostname="h2"))
+    step(RemoveAgent(2))
+    made.agent(3, 4, 4, hostname="h3")
+    step(SetDrain("h1"))
+    assert ready.ready[[1, 3]].tolist() == [True, True]
+    step(SetDrain("h2"))
+    step(SetDrain("h3"))
+    assert ready.ready[[1, 3]].tolist() == [False, False]
 
 
 def test_a_framework_of_weight_two_gets_twice_as_much():

@@ -286,7 +286,9 @@ class Meddled(Followed):
         if role:
             yield SetPause(role, random.random() < 0.3)
             yield SetClaim(role, random.choice((None, {"cpus": amount})))
-            yield SetCap(role, random.choice(PER), random.choice((None, {"cpus": amount})))
+            counts = {"tasks": random.choice((2000, 9000)), "agents": random.choice((1000, 3000))}
+            cap = random.choice((None, {"cpus": amount}, counts))
+            yield SetCap(role, random.choice(PER), cap)
         yield SetShadow(random.choice((None, PolicySpec("tsf", mode="characterised"))))
         settings = self.allocator.settings.copied()
         yield SetPolicy(settings.policy)

@@ -1,0 +1,64 @@
+"""Caps on tasks and agents: drops grants that exceed them, and lets the policy decide again.
+
+Policies do not know these caps; see `allocator.core.counts` for what keeps most grants within them.
+Grants of clients that share a cap, and grants on several further agents, may together exceed it.
+From the first of these on they are dropped, and the policy is asked again for what that leaves.
+"""
+
+import numpy as np
+
+from allocator.core.cycle import gangs, within_claims
+from allocator.core.policy import Policy
+from allocator.core.snapshot import Bools, Grants, Ints, Snapshot
+
+ROUNDS_MAX = 8
+"""Maximum number of times that the policy is asked again for all clients. Each time the grants of
+every holder go on at least by one. Then it is asked once more, without clients whose grants were
+dropped; these get the rest in later cycles."""
+
+
+def allocate(policy: Policy, snapshot: Snapshot, seed: int) -> Grants:
+    """Let a policy decide, within claims and budgets, and within caps on tasks and agents."""
+    grants = within_claims.allocate(policy, snapshot, seed)
+    if snapshot.counts is None:
+        return grants
+    given, left = list[Grants](), snapshot
+    for asked in range(ROUNDS_MAX + 1):
+        kept = within(left, grants)
+        if kept.all():
+            break
+        given.append(grants.some(kept))
+        waits = grants.client[~kept] if asked == ROUNDS_MAX else np.empty(0, np.int64)
+        left = _after(left, given[-1], waits)
+        grants = within_claims.allocate(policy, left, seed)
+    return gangs.joined(snapshot, [*given, without_excess(left, grants)])
+
+
+def _after(snapshot: Snapshot, given: Grants, waits: Ints) -> Snapshot:
+    """The snapshot after grants, without gangs that are granted, and without clients that wait."""
+    left = gangs.after(snapshot, [given])
+    done = waits if left.gangs is None else np.append(waits, _granted(left, given))
+    if not len(done):
+        return left
+    served = ~gangs.mask(done, left)
+    return gangs.with_gangs_among(left, served, served)
+
+
+def _granted(snapshot: Snapshot, given: Grants) -> Ints:
+    assert snapshot.gangs is not None
+    return np.intersect1d(snapshot.gangs.client, given.client)
+
+
+def within(snapshot: Snapshot, grants: Grants) -> Bools:
+    """Return which grants, (G,), exceed no cap on tasks or agents; none of a gang if one does."""
+    if snapshot.counts is None or not len(grants):
+        return np.ones(len(grants), np.bool_)
+    amount = gangs.counted(snapshot, grants)
+    kept = snapshot.counts.within(grants.client, grants.agent, amount)
+    return kept if kept.all() else kept & ~gangs.in_part(snapshot, grants, kept)
+
+
+def without_excess(snapshot: Snapshot, grants: Grants) -> Grants:
+    """Drop grants that exceed a cap on tasks or agents."""
+    kept = within(snapshot, grants)
+    return grants if kept.all() else grants.some(kept)
