@@ -57,11 +57,20 @@ of those that ended. Means over {seeds} seeds, with 95 % confidence intervals.
 def section(kept: Path = KEPT) -> str:
     """A section of the page about policies."""
     found = json.loads(kept.read_text("utf-8"))
-    lines = [HEAD.format(seeds=found["seeds"], until_s=found["until_s"])]
-    lines += ["| way | " + " | ".join(COLUMNS.values()) + " |\n"]
-    lines += ["|---|" + "---:|" * len(COLUMNS) + "\n"]
-    for way, text in WAYS.items():
-        cells = (_number(found["rows"][way][column]) for column in COLUMNS)
+    head = HEAD.format(seeds=found["seeds"], until_s=found["until_s"])
+    return head + table(WAYS, COLUMNS, found["rows"])
+
+
+def table(
+    ways: Mapping[str, str],
+    columns: Mapping[str, str],
+    rows: Mapping[str, Mapping[str, Mapping[str, float | None]]],
+) -> str:
+    """A row for each way; `rows`: mean and half of the interval, by way and column."""
+    lines = ["| way | " + " | ".join(columns.values()) + " |\n"]
+    lines += ["|---|" + "---:|" * len(columns) + "\n"]
+    for way, text in ways.items():
+        cells = (_number(rows[way][column]) for column in columns)
         lines.append(f"| {text} | {' | '.join(cells)} |\n")
     return "".join(lines)
 
@@ -98,7 +107,7 @@ def in_order(
     for arrives_ms, units in arrivals:
         now_ms = max(now_ms, arrives_ms)
         for unit in units:
-            while (places := _fit(free, unit)) is None or (ends and ends[0][0] <= now_ms):
+            while (places := fit(free, unit)) is None or (ends and ends[0][0] <= now_ms):
                 when_ms, task, agent = heappop(ends)
                 now_ms = max(now_ms, when_ms)
                 for name, amount in running.pop(task).items():
@@ -115,7 +124,7 @@ def in_order(
     return starts, last, used
 
 
-def _fit(free: Sequence[Mapping[str, int]], unit: Unit) -> list[int] | None:
+def fit(free: Sequence[Mapping[str, int]], unit: Unit) -> list[int] | None:
     """The agent of each task of a unit, by first fit; None: they do not fit."""
     places: list[int] = []
     order = list(range(len(free)))
@@ -206,14 +215,15 @@ def compute(note: Callable[[str], None] = print) -> None:
             note(f"{way} {seed}: {row}")
             found[way].append(row)
         rows = {
-            way: {column: _mean(interval([row[column] for row in every])) for column in COLUMNS}
+            way: {column: mean(interval([row[column] for row in every])) for column in COLUMNS}
             for way, every in found.items()
         }
         data = {"seeds": seed + 1, "until_s": scenario.until_s, "rows": rows}
         KEPT.write_text(json.dumps(data, indent=1) + "\n", "utf-8")
 
 
-def _mean(found: Any) -> dict[str, float | None]:  # noqa: ANN401
+def mean(found: Any) -> dict[str, float | None]:  # noqa: ANN401
+    """An interval as it is kept."""
     pair = {"mean": found.mean, "half": found.half}
     return {key: None if value != value else round(value, 3) for key, value in pair.items()}  # noqa: PLR0124
 
