@@ -17,23 +17,6 @@ import gangs
 KEPT = gangs.KEPT.with_name("gang_days.json")
 PICTURE = gangs.HERE.parents[1] / "docs" / "pictures" / "gang-days.svg"
 
-DAY_S = 86_400
-FIRST_DAY, END_DAY, DAYS = 115, 149, 2
-"""Days of the trace with at least 75 pods each; windows of two of them are played."""
-
-WINDOWS = (1, 4, 7, 10, 13, 16)
-
-EVERY_NODE = 250
-LIFE_S_MAX = 12 * 3600
-APART_S = 300
-TASKS_MAX = 8
-COLLECT_S = 3600
-PATIENCE_MS = 60_000
-INTERVAL_MS = 30_000
-HOLDS_MS = 120_000
-LOOK_MS = 1_800_000
-UNTIL_S = 3 * DAY_S
-
 WAYS = {
     "hoarding": "frameworks keep offers",
     "strict": "strict queue",
@@ -85,104 +68,6 @@ FOOT = """\
 """
 
 
-class Job(NamedTuple):
-    """Pods that start together, or one pod.
-
-    app: a name without digits, the same for all pods of one application.
-    need: of each, in thousandths.
-    arrives_ms: since the beginning of the window.
-    lasts_ms: one for each pod.
-    """
-
-    app: str
-    role: str
-    need: Mapping[str, int]
-    models: frozenset[str]
-    arrives_ms: int
-    lasts_ms: tuple[int, ...]
-
-    @property
-    def is_gang(self) -> bool:
-        return len(self.lasts_ms) > 1
-
-
-class Window(NamedTuple):
-    """Nodes, and the jobs that arrive within two days, in order."""
-
-    nodes: Sequence[Any]
-    jobs: list[Job]
-
-    def gangs(self) -> int:
-        return sum(job.is_gang for job in self.jobs)
-
-    def total(self) -> dict[str, int]:
-        """Sum of all nodes, in thousandths."""
-        names = {name: 0 for node in self.nodes for name in node.capacity}
-        return {name: sum(node.capacity.get(name, 0) for node in self.nodes) for name in names}
-
-
-def jobs_of(pods: Sequence[Any], first_s: int) -> list[Job]:
-    """Jobs of pods in the order of their creation.
-
-    Pods whose QoS class, need and models are equal are of one application. Pods of one application,
-    each created at most five minutes after the one before, are a gang of at most eight, which
-    arrives with its last pod.
-    """
-    apps: dict[Any, str] = {}
-    last: dict[Any, list[Any]] = {}
-    found: list[tuple[Any, list[Any]]] = []
-    for pod in pods:
-        key = pod.qos, tuple(pod.need.items()), pod.models
-        apps.setdefault(key, "".join(ascii_lowercase[at] for at in divmod(len(apps), 26)))
-        gang = last.get(key, [])
-        if gang and pod.create_s - gang[-1].create_s <= APART_S and len(gang) < TASKS_MAX:
-            gang.append(pod)
-        else:
-            last[key] = [pod]
-            found.append((key, last[key]))
-    jobs = [
-        Job(
-            app=apps[key],
-            role=gang[0].qos,
-            need=gang[0].need,
-            models=gang[0].models,
-            arrives_ms=(gang[-1].create_s - first_s) * 1000,
-            lasts_ms=tuple(max(1, min(pod.life_s, LIFE_S_MAX)) * 1000 for pod in gang),
-        )
-        for key, gang in found
-    ]
-    return sorted(jobs, key=lambda job: job.arrives_ms)
-
-
-def can_run(job: Job, nodes: Sequence[Any]) -> bool:
-    """Whether all its pods fit on the empty nodes at once."""
-    return len(job.lasts_ms) <= sum(
-        min(node.capacity.get(name, 0) // amount for name, amount in job.need.items())
-        for node in nodes
-        if not job.models or node.model in job.models
-    )
-
-
-def read(trace: Path) -> list[Window]:
-    """Read all windows, on the same sample of the nodes."""
-    from laboratory.workloads.traces import read_nodes, read_pods
-
-    every = [node for node in read_nodes(trace / "openb_node_list_all_node.csv") if node.model]
-    every.sort(key=lambda node: (node.model, sorted(node.capacity.items()), node.name))
-    nodes = every[EVERY_NODE // 2 :: EVERY_NODE]
-    pods = [p for p in read_pods(trace / "openb_pod_list_gpuspec33.csv") if "gpus" in p.need]
-    days = [pod.create_s // DAY_S for pod in pods]
-    windows = []
-    for day in range(FIRST_DAY, END_DAY, DAYS):
-        some = pods[bisect_left(days, day) : bisect_left(days, day + DAYS)]
-        jobs = [job for job in jobs_of(some, day * DAY_S) if can_run(job, nodes)]
-        windows.append(Window(nodes, jobs))
-    return windows
-
-
-# Schedulers that know all durations.
-
-
 def least_end_ms(jobs: Sequence[Job], total: Mapping[str, int]) -> float:
     """When the last job can end at the earliest, under any schedule.
 
@@ -196,62 +81,6 @@ def least_end_ms(jobs: Sequence[Job], total: Mapping[str, int]) -> float:
             work += job.need.get(name, 0) * sum(job.lasts_ms)
             end_ms = max(end_ms, job.arrives_ms + work / max(amount, 1))
     return end_ms
-
-
-class Reserved(NamedTuple):
-    """An amount of an agent that is taken for a time."""
-
-    need: Mapping[str, int]
-    begin_ms: int
-    end_ms: int
-
-
-def planned(
-    agents: Sequence[Mapping[str, int]], units: Sequence[tuple[int, gangs.Unit]]
-) -> list[int]:
-    """Play conservative backfilling: when each unit starts.
-
-    `units`: when each arrives, ascending, and what it is. In this order, each gets the earliest
-    start that delays none before it.
-    """
-    taken: list[list[Reserved]] = [[] for _ in agents]
-    starts = []
-    for arrives_ms, unit in units:
-        for each in taken:
-            each[:] = [one for one in each if one.end_ms > arrives_ms]
-        ends_ms = {one.end_ms for each in taken for one in each}
-        for start_ms in sorted({arrives_ms, *ends_ms}):
-            until_ms = start_ms + max(unit.lasts_ms)
-            free = [
-                _least_free(has, each, start_ms, until_ms)
-                for has, each in zip(agents, taken, strict=True)
-            ]
-            if places := gangs.fit(free, unit):
-                break
-        else:
-            raise ValueError(f"the tasks of job {unit.job} do not fit on the empty agents")
-        starts.append(start_ms)
-        for place, lasts_ms in zip(places, unit.lasts_ms, strict=True):
-            taken[place].append(Reserved(unit.need, start_ms, start_ms + lasts_ms))
-    return starts
-
-
-def _least_free(
-    has: Mapping[str, int], taken: Sequence[Reserved], begin_ms: int, end_ms: int
-) -> dict[str, int]:
-    """What of an agent is free during all of a time."""
-    there = [one for one in taken if one.begin_ms < end_ms and one.end_ms > begin_ms]
-    times = {begin_ms, *(one.begin_ms for one in there if one.begin_ms > begin_ms)}
-    least = dict(has)
-    for time_ms in times:
-        now = [one.need for one in there if one.begin_ms <= time_ms < one.end_ms]
-        for name, amount in has.items():
-            left = amount - sum(need.get(name, 0) for need in now)
-            least[name] = min(least[name], left)
-    return least
-
-
-# Playing.
 
 
 def _queued(window: Window) -> tuple[list[dict[str, int]], list[tuple[int, gangs.Unit]]]:
@@ -278,126 +107,6 @@ def strict(window: Window) -> list[int]:
     return [starts[number] for number in range(len(window.jobs))]
 
 
-class Offered:
-    """Forecasts of next offers, and when the offers came.
-
-    `waiting`: by number of the job: when each forecast was made, its p50 and its p95.
-    `offered`: p50, p95, and what became of it, in ms after the forecast.
-    """
-
-    def __init__(self) -> None:
-        self.waiting: dict[int, list[tuple[int, int, int]]] = {}
-        self.offered: list[tuple[int, int, int]] = []
-
-    def comes(self, job: int, now_ms: int) -> None:
-        """Note an offer to a job."""
-        for made_ms, expected_ms, latest_ms in self.waiting.pop(job, ()):
-            self.offered.append((expected_ms, latest_ms, now_ms - made_ms))
-
-
-def play(window: Window, way: str, forecasts: Offered | None = None) -> list[int | None]:
-    """Play jobs on the emulated master: when each starts; None: it does not."""
-    from functools import partial
-
-    from allocator.core import GANG_LABEL, Options, PolicySpec, Settings
-    from allocator.explain import next_offer, take_clients
-    from allocator.policies import build
-    from laboratory.frameworks.base import Identity, Offer
-    from laboratory.frameworks.batch import BatchJob, Manner, Work
-    from laboratory.links.base import DirectLink
-    from laboratory.master.gates import GPU_CAPABILITY
-    from laboratory.resources import AgentSpec
-    from laboratory.workloads import play as playing
-    from laboratory.workloads.scenario import JobStage
-
-    starts: list[int | None] = [None] * len(window.jobs)
-
-    class Noted(BatchJob):
-        number = 0
-
-        def offered(self, offers: list[Offer]) -> None:
-            if forecasts is not None:
-                forecasts.comes(self.number, self._master.event_heap.now_ms)
-            super().offered(offers)
-
-    class Scenario:
-        kinds = ("cpus", "mem", "gpus")
-        agents = tuple(
-            (0, AgentSpec(node.name, dict(node.capacity), {"gpu_model": node.model}))
-            for node in window.nodes
-        )
-        jobs = len(window.jobs)
-
-        def begin(self, stage: JobStage) -> None:
-            self.master = stage.master
-            for number, job in enumerate(window.jobs):
-                stage.at(job.arrives_ms, partial(self.submit, stage, number, job))
-            if forecasts is not None:
-                stage.at(LOOK_MS, partial(self.look, forecasts))
-
-        def submit(self, stage: JobStage, number: int, job: Job) -> None:
-            size = len(job.lasts_ms)
-            stated = size > 1 and way != "hoarding"
-            identity = Identity(
-                f"{job.app}-{number}",
-                (job.role,),
-                dict(job.need),
-                {"gpu_model": job.models} if job.models else {},
-                frozenset({GPU_CAPABILITY}),
-                more_labels={GANG_LABEL: f"tasks:{size}"} if stated else {},
-            )
-
-            def started() -> None:
-                starts[number] = stage.master.event_heap.now_ms
-
-            made = Noted(
-                identity,
-                (Work(dict(job.need), job.lasts_ms),),
-                Manner(gang=size, holds_ms=HOLDS_MS),
-                lambda _cancelled: stage.ended(job.role),
-                started,
-            )
-            made.number = number
-            stage.submit(made)
-
-        def look(self, forecasts: Offered) -> None:
-            state, now_ms = link.allocator.state, self.master.event_heap.now_ms
-            some = [
-                (each.framework.number, state.clients.row(handle, next(iter(roles))))
-                for handle, each in self.master.members.items()
-                if each.framework.waits
-                for roles in [state.frameworks.roles(handle)]
-            ]
-            if some:
-                picture = take_clients(link.allocator, [row for _, row in some])
-                for (number, _), subject in zip(some, picture.subjects, strict=True):
-                    found = next_offer(picture, subject)
-                    if found.latest_ms >= 0:
-                        times = now_ms, found.expected_ms, found.latest_ms
-                        forecasts.waiting.setdefault(number, []).append(times)
-            self.master.event_heap.after(LOOK_MS, partial(self.look, forecasts))
-
-    settings = Settings(
-        PolicySpec("drf", mode="characterised"),
-        patience_cycles=PATIENCE_MS // INTERVAL_MS,
-        collect_ms=COLLECT_S * 1000,
-    )
-    if way == "collecting":
-        settings.priors_max = 0
-    link = DirectLink(build, settings)
-    played = playing.play(
-        Scenario(),
-        link,
-        tell_demand=True,
-        options=Options(allocation_interval_ms=INTERVAL_MS),
-        until_ms=UNTIL_S * 1000,
-        to_end=False,
-        sample_ms=UNTIL_S * 1000,
-    )
-    assert not played.record.defects, played.record.defects
-    return starts
-
-
 # Measuring.
 
 
@@ -405,7 +114,7 @@ def measure(window: Window, starts: Sequence[int | None]) -> dict[str, float]:
     """Figures of one window, by column; a job that does not start waits until the end."""
     import numpy as np
 
-    until_ms = UNTIL_S * 1000
+    until_ms = UNTIL_MS
     known = [until_ms if at is None else min(at, until_ms) for at in starts]
     waits: dict[bool, list[float]] = {True: [], False: []}
     changes: list[tuple[int, int, int]] = []  # when, GPUs in use, gangs that wait
@@ -448,7 +157,7 @@ def compute(trace: Path, note: Callable[[str], None] = print) -> None:
     loop_cache.prepare()
     from laboratory.reports.run_report import interval
 
-    windows = [window for at, window in enumerate(read(trace)) if at in WINDOWS]
+    windows = read(trace)
     found: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
     forecasts = Offered()
     for window in windows:

@@ -138,6 +138,62 @@ def fit(free: Sequence[Mapping[str, int]], unit: Unit) -> list[int] | None:
     return None
 
 
+# A plan.
+
+
+class Reserved(NamedTuple):
+    """An amount of an agent that is taken for a time."""
+
+    need: Mapping[str, int]
+    begin_ms: int
+    end_ms: int
+
+
+def planned(
+    agents: Sequence[Mapping[str, int]], units: Sequence[tuple[int, Unit]]
+) -> list[int]:
+    """Play conservative backfilling: when each unit starts.
+
+    `units`: when each arrives, ascending, and what it is. In this order, each gets the earliest
+    start that delays none before it.
+    """
+    taken: list[list[Reserved]] = [[] for _ in agents]
+    starts = []
+    for arrives_ms, unit in units:
+        for each in taken:
+            each[:] = [one for one in each if one.end_ms > arrives_ms]
+        ends_ms = {one.end_ms for each in taken for one in each}
+        for start_ms in sorted({arrives_ms, *ends_ms}):
+            until_ms = start_ms + max(unit.lasts_ms)
+            free = [
+                _least_free(has, each, start_ms, until_ms)
+                for has, each in zip(agents, taken, strict=True)
+            ]
+            if places := fit(free, unit):
+                break
+        else:
+            raise ValueError(f"the tasks of job {unit.job} do not fit on the empty agents")
+        starts.append(start_ms)
+        for place, lasts_ms in zip(places, unit.lasts_ms, strict=True):
+            taken[place].append(Reserved(unit.need, start_ms, start_ms + lasts_ms))
+    return starts
+
+
+def _least_free(
+    has: Mapping[str, int], taken: Sequence[Reserved], begin_ms: int, end_ms: int
+) -> dict[str, int]:
+    """What of an agent is free during all of a time."""
+    there = [one for one in taken if one.begin_ms < end_ms and one.end_ms > begin_ms]
+    times = {begin_ms, *(one.begin_ms for one in there if one.begin_ms > begin_ms)}
+    least = dict(has)
+    for time_ms in times:
+        now = [one.need for one in there if one.begin_ms <= time_ms < one.end_ms]
+        for name, amount in has.items():
+            left = amount - sum(need.get(name, 0) for need in now)
+            least[name] = min(least[name], left)
+    return least
+
+
 # Playing.
 
 
