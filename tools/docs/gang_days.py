@@ -6,16 +6,25 @@
 
 import argparse
 import json
-from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from string import ascii_lowercase
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING
 
+import forecasts
 import gangs
+
+if TYPE_CHECKING:
+    from gang_days_jobs import Window
 
 KEPT = gangs.KEPT.with_name("gang_days.json")
 PICTURE = gangs.HERE.parents[1] / "docs" / "pictures" / "gang-days.svg"
+
+HOUR_MS = 3_600_000
+UNTIL_MS = 72 * HOUR_MS
+"""When simulations end."""
+
+EDGES_S = (0, 60, 300, 900, 3600, 4 * 3600, 10**9)
+"""Limits of the p50 of forecasts that are counted together."""
 
 WAYS = {
     "hoarding": "frameworks keep offers",
@@ -40,16 +49,18 @@ HEAD = """\
 
 The same ways, with pods of Alibaba's [openb
 trace](https://github.com/alibaba/clusterdata/tree/master/cluster-trace-gpu-v2023), two days at a
-time: {windows} windows between the days {first} and {end}, with {jobs} jobs, {gangs} of them gangs.
+time. Of the 17 windows of two days between the days 115 and 148 of the trace, {windows} are played,
+with {jobs} jobs, {gangs} of them gangs. They are windows in which gangs wait more than 20 min on
+average in the strict queue; in the others little ever waits.
 
 - The trace does not say which pods start together. Here a gang is at most {tasks} pods with GPUs of
-  the same application, each created at most {apart} min after the one before. Pods whose QoS class,
+  the same application, each created at most {apart_min} min after the one before. Pods whose QoS class,
   resources and GPU models are equal count as one application.
 - Most of the cluster was idle, so it is scaled down: one of {every} agents with GPUs is played,
-  that is, {nodes} agents with {gpus:g} GPUs. Pods without GPUs are left out, and so are gangs that
-  the agents have no room for. Durations are limited to {life:g} h.
-- Frameworks that keep offers do so for {holds} s. The allocation interval is {interval} s,
-  `starvation.collect_s` is {collect}, and a gang collects after {patience} s. Nothing is learnt
+  that is, {nodes} agents with {gpus} GPUs. Pods without GPUs are left out, and so are gangs that
+  the agents have no room for. Durations are limited to {life_h} h.
+- Frameworks that keep offers do so for {holds_s} s. The allocation interval is {interval_s} s,
+  `starvation.collect_s` is {collect_s}, and a gang collects after {patience_s} s. Nothing is learnt
   when the two days begin.
 - *A plan that knows all durations* is conservative backfilling, also without the allocator: in the
   order of arrival, each job gets the earliest start that delays none before it.
@@ -57,7 +68,7 @@ time: {windows} windows between the days {first} and {end}, with {jobs} jobs, {g
   cluster needs time for the work of all jobs that arrive after any moment. Waits can be 0.
 
 Waits are from the last pod's creation to the first start, or until the simulation ends, after
-{until:g} h. *Idle GPU hours* are those during which a gang waits. Means over windows, with 95 %
+{until_h} h. *Idle GPU hours* are those during which a gang waits. Means over windows, with 95 %
 confidence intervals.
 
 """
@@ -68,22 +79,7 @@ FOOT = """\
 """
 
 
-def least_end_ms(jobs: Sequence[Job], total: Mapping[str, int]) -> float:
-    """When the last job can end at the earliest, under any schedule.
-
-    Each takes its time after it arrived; and all that arrive from some moment on need, of each
-    resource, the whole cluster for their work.
-    """
-    end_ms = float(max(job.arrives_ms + max(job.lasts_ms) for job in jobs))
-    for name, amount in total.items():
-        work = 0
-        for job in sorted(jobs, key=lambda job: -job.arrives_ms):
-            work += job.need.get(name, 0) * sum(job.lasts_ms)
-            end_ms = max(end_ms, job.arrives_ms + work / max(amount, 1))
-    return end_ms
-
-
-def _queued(window: Window) -> tuple[list[dict[str, int]], list[tuple[int, gangs.Unit]]]:
+def _queued(window: "Window") -> tuple[list[dict[str, int]], list[tuple[int, gangs.Unit]]]:
     """Return agents and units for schedulers without the allocator, with constraints as resources.
 
     Agents of the right models have enough of a resource that only tasks with the constraint need.
@@ -100,7 +96,7 @@ def _queued(window: Window) -> tuple[list[dict[str, int]], list[tuple[int, gangs
     return agents, units
 
 
-def strict(window: Window) -> list[int]:
+def strict(window: "Window") -> list[int]:
     """When each job starts in a strict queue."""
     agents, units = _queued(window)
     starts, _, _ = gangs.in_order(agents, [(when_ms, [unit]) for when_ms, unit in units])
@@ -110,12 +106,11 @@ def strict(window: Window) -> list[int]:
 # Measuring.
 
 
-def measure(window: Window, starts: Sequence[int | None]) -> dict[str, float]:
+def measure(window: "Window", starts: Sequence[int | None]) -> dict[str, float]:
     """Figures of one window, by column; a job that does not start waits until the end."""
     import numpy as np
 
-    until_ms = UNTIL_MS
-    known = [until_ms if at is None else min(at, until_ms) for at in starts]
+    known = [UNTIL_MS if at is None else min(at, UNTIL_MS) for at in starts]
     waits: dict[bool, list[float]] = {True: [], False: []}
     changes: list[tuple[int, int, int]] = []  # when, GPUs in use, gangs that wait
     end_ms = 0
@@ -123,8 +118,8 @@ def measure(window: Window, starts: Sequence[int | None]) -> dict[str, float]:
         waits[job.is_gang].append((start_ms - job.arrives_ms) / 60_000)
         if job.is_gang:
             changes += [(job.arrives_ms, 0, 1), (start_ms, 0, -1)]
-        if start_ms == until_ms:
-            end_ms = until_ms
+        if start_ms == UNTIL_MS:
+            end_ms = UNTIL_MS
             continue
         for lasts_ms in job.lasts_ms:
             gpus = job.need["gpus"]
@@ -138,16 +133,20 @@ def measure(window: Window, starts: Sequence[int | None]) -> dict[str, float]:
         "wait_min": float(np.mean(waits[True])),
         "late_min": float(np.percentile(waits[True], 95)),
         "small_wait_min": float(np.mean(waits[False])),
-        "idle_gpu_h": idle / 3_600_000 / 1000,
-        "end_h": min(end_ms, until_ms) / 3_600_000,
-        "unstarted": 100 * known.count(until_ms) / len(known),
+        "idle_gpu_h": idle / HOUR_MS / 1000,
+        "end_h": min(end_ms, UNTIL_MS) / HOUR_MS,
+        "unstarted": 100 * known.count(UNTIL_MS) / len(known),
     }
 
 
-def bound(window: Window) -> dict[str, float]:
+def bound(window: "Window") -> dict[str, float]:
     """Limits of every schedule."""
-    end_h = least_end_ms(window.jobs, window.total()) / 3_600_000
-    return {**dict.fromkeys(COLUMNS, 0.0), "end_h": end_h}
+    from gang_days_jobs import least_end_ms
+
+    return {
+        **dict.fromkeys(COLUMNS, 0.0),
+        "end_h": least_end_ms(window.jobs, window.total()) / HOUR_MS,
+    }
 
 
 def compute(trace: Path, note: Callable[[str], None] = print) -> None:
@@ -155,63 +154,71 @@ def compute(trace: Path, note: Callable[[str], None] = print) -> None:
     from allocator.server.system import loop_cache
 
     loop_cache.prepare()
+    import gang_days_jobs as jobs
+    import gang_days_play as playing
+
+    notes = playing.Offered()
+
+    def starts_of(window: "Window", way: str) -> Sequence[int | None]:
+        if way == "strict":
+            return strict(window)
+        if way == "planned":
+            return gangs.planned(*_queued(window))
+        its = notes if way == "backfill" else playing.Offered()
+        return playing.play(window, way, its, UNTIL_MS)
+
+    windows = jobs.read(trace)
+    found: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
+    for number, window in enumerate(windows):
+        for way in WAYS:
+            limits = way == "bound"
+            row = bound(window) if limits else measure(window, starts_of(window, way))
+            note(f"{number} {way}: {row}")
+            found[way].append(row)
+        keep(windows[: number + 1], found, notes.offered)
+
+
+def keep(
+    windows: "Sequence[Window]",
+    found: Mapping[str, Sequence[Mapping[str, float]]],
+    offered: Sequence[tuple[int, int, int]],
+) -> None:
+    """Keep means of windows, with all that the page says of them, and draw the picture."""
+    import gang_days_jobs as jobs
+    import gang_days_play as playing
+
     from laboratory.reports.run_report import interval
 
-    windows = read(trace)
-    found: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
-    forecasts = Offered()
-    for window in windows:
-        for way in WAYS:
-            if way == "bound":
-                row = bound(window)
-            elif way == "strict":
-                row = measure(window, strict(window))
-            elif way == "planned":
-                row = measure(window, planned(*_queued(window)))
-            else:
-                row = measure(window, play(window, way, forecasts if way == "backfill" else None))
-            note(f"{way}: {row}")
-            found[way].append(row)
+    rows = {
+        way: {column: gangs.mean(interval([row[column] for row in every])) for column in COLUMNS}
+        for way, every in found.items()
+    }
     data = {
         "windows": len(windows),
         "jobs": sum(len(window.jobs) for window in windows),
-        "gangs": sum(window.gangs() for window in windows),
+        "gangs": sum(job.is_gang for window in windows for job in window.jobs),
         "nodes": len(windows[0].nodes),
-        "gpus": windows[0].total()["gpus"] / 1000,
-        "rows": {
-            way: {
-                column: gangs.mean(interval([row[column] for row in every])) for column in COLUMNS
-            }
-            for way, every in found.items()
-        },
-        "offered": forecasts.offered,
+        "gpus": windows[0].total()["gpus"] // 1000,
+        "tasks": jobs.TASKS_MAX,
+        "apart_min": jobs.APART_S // 60,
+        "every": jobs.EVERY_NODE,
+        "life_h": jobs.LIFE_S_MAX // 3600,
+        "holds_s": playing.HOLDS_MS // 1000,
+        "interval_s": playing.INTERVAL_MS // 1000,
+        "collect_s": playing.COLLECT_S,
+        "patience_s": playing.PATIENCE_MS // 1000,
+        "until_h": UNTIL_MS // HOUR_MS,
+        "rows": rows,
+        "forecasts": forecasts.binned(offered, EDGES_S),
     }
     KEPT.write_text(json.dumps(data, indent=1) + "\n", "utf-8")
-    draw(data["rows"])
+    draw(rows)
 
 
 def section(kept: Path = KEPT) -> str:
     """A section of the page about policies."""
     found = json.loads(kept.read_text("utf-8"))
-    head = HEAD.format(
-        windows=found["windows"],
-        jobs=found["jobs"],
-        gangs=found["gangs"],
-        nodes=found["nodes"],
-        gpus=found["gpus"],
-        first=FIRST_DAY,
-        end=END_DAY - 1,
-        tasks=TASKS_MAX,
-        apart=APART_S // 60,
-        every=EVERY_NODE,
-        life=LIFE_S_MAX / 3600,
-        holds=HOLDS_MS // 1000,
-        interval=INTERVAL_MS // 1000,
-        collect=COLLECT_S,
-        patience=PATIENCE_MS // 1000,
-        until=UNTIL_S / 3600,
-    )
-    return head + gangs.table(WAYS, COLUMNS, found["rows"]) + FOOT
+    return HEAD.format(**found) + gangs.table(WAYS, COLUMNS, found["rows"]) + FOOT
 
 
 def draw(rows: Mapping[str, Mapping[str, Mapping[str, float | None]]]) -> None:
@@ -245,9 +252,7 @@ def draw(rows: Mapping[str, Mapping[str, Mapping[str, float | None]]]) -> None:
         axes.set(xlabel="wait (min), with 95 % confidence intervals", xscale="symlog")
         axes.set_xlim(left=0)
         axes.legend(frameon=False, fontsize=8)
-        figure.savefig(PICTURE, metadata={"Date": None})
-    lines = PICTURE.read_text("utf-8").splitlines()
-    PICTURE.write_text("\n".join(line.rstrip() for line in lines) + "\n", "utf-8")
+        forecasts.save(figure, PICTURE)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,6 @@ PATIENCE_MS = 60_000
 INTERVAL_MS = 60_000
 HOLDS_MS = 240_000
 LOOK_MS = 1_800_000
-UNTIL_MS = 3 * 86_400_000
 
 
 class Offered:
@@ -118,7 +117,7 @@ class _Days:
         stage.at(now_ms + LOOK_MS, partial(self._look, stage))
 
 
-def play(window: Window, way: str, notes: Offered) -> list[int | None]:
+def play(window: Window, way: str, notes: Offered, until_ms: int) -> list[int | None]:
     """Play a window: when each job starts; None: it does not."""
     settings = Settings(
         PolicySpec("drf", mode="characterised"),
@@ -134,9 +133,9 @@ def play(window: Window, way: str, notes: Offered) -> list[int | None]:
         link,
         tell_demand=True,
         options=Options(allocation_interval_ms=INTERVAL_MS),
-        until_ms=UNTIL_MS,
+        until_ms=until_ms,
         to_end=False,
-        sample_ms=UNTIL_MS,
+        sample_ms=until_ms,
     )
     assert not played.record.defects, played.record.defects
     return days.starts_ms

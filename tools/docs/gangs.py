@@ -149,9 +149,7 @@ class Reserved(NamedTuple):
     end_ms: int
 
 
-def planned(
-    agents: Sequence[Mapping[str, int]], units: Sequence[tuple[int, Unit]]
-) -> list[int]:
+def planned(agents: Sequence[Mapping[str, int]], units: Sequence[tuple[int, Unit]]) -> list[int]:
     """Play conservative backfilling: when each unit starts.
 
     `units`: when each arrives, ascending, and what it is. In this order, each gets the earliest
