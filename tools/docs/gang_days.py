@@ -44,7 +44,7 @@ COLUMNS = {
     "unstarted": "not started (%)",
 }
 
-HEAD = """\
+HEAD = """
 ### Two days of a GPU cluster
 
 The same ways, with pods of Alibaba's [openb
@@ -54,7 +54,7 @@ with {jobs} jobs, {gangs} of them gangs. They are windows in which gangs wait mo
 average in the strict queue; in the others little ever waits.
 
 - The trace does not say which pods start together. Here a gang is at most {tasks} pods with GPUs of
-  the same application, each created at most {apart_min} min after the one before. Pods whose QoS class,
+  one application, each created at most {apart_min} min after the one before. Pods whose QoS class,
   resources and GPU models are equal count as one application.
 - Most of the cluster was idle, so it is scaled down: one of {every} agents with GPUs is played,
   that is, {nodes} agents with {gpus} GPUs. Pods without GPUs are left out, and so are gangs that
@@ -141,12 +141,8 @@ def measure(window: "Window", starts: Sequence[int | None]) -> dict[str, float]:
 
 def bound(window: "Window") -> dict[str, float]:
     """Limits of every schedule."""
-    from gang_days_jobs import least_end_ms
-
-    return {
-        **dict.fromkeys(COLUMNS, 0.0),
-        "end_h": least_end_ms(window.jobs, window.total()) / HOUR_MS,
-    }
+    end_h = gangs.least_end_ms(*_queued(window)) / HOUR_MS
+    return {**dict.fromkeys(COLUMNS, 0.0), "end_h": end_h}
 
 
 def compute(trace: Path, note: Callable[[str], None] = print) -> None:

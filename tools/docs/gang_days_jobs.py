@@ -112,18 +112,3 @@ def read(trace: Path) -> list[Window]:
         jobs = [job for job in jobs_of(some, day * DAY_S) if can_run(job, nodes)]
         windows.append(Window(nodes, jobs))
     return windows
-
-
-def least_end_ms(jobs: Sequence[Job], total: Mapping[str, int]) -> float:
-    """When the last job can end at the earliest, under any schedule.
-
-    Each takes its time after it arrived; and all that arrive from some moment on need, of each
-    resource, the whole cluster for their work.
-    """
-    end_ms = float(max(job.arrives_ms + max(job.lasts_ms) for job in jobs))
-    for name, amount in total.items():
-        work = 0
-        for job in sorted(jobs, key=lambda job: -job.arrives_ms):
-            work += job.need.get(name, 0) * sum(job.lasts_ms)
-            end_ms = max(end_ms, job.arrives_ms + work / max(amount, 1))
-    return end_ms

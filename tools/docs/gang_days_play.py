@@ -1,6 +1,5 @@
 """Plays the jobs of a recorded cluster on the emulated master."""
 
-from collections.abc import Callable
 from functools import partial
 
 from gang_days_jobs import Job, Window
