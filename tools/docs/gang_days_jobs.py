@@ -3,9 +3,9 @@
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from string import ascii_lowercase
 from typing import NamedTuple
 
+from allocator.core import MILLI
 from laboratory.workloads.traces import Node, Pod, read_nodes, read_pods
 
 DAY_S = 86_400
@@ -23,13 +23,11 @@ TASKS_MAX = 8
 class Job(NamedTuple):
     """Pods that start together, or one pod.
 
-    app: a name without digits, the same for all pods of one application.
     need: of each, in thousandths.
     arrives_ms: since the beginning of the window.
     lasts_ms: one for each pod.
     """
 
-    app: str
     role: str
     need: Mapping[str, int]
     models: frozenset[str]
@@ -40,15 +38,18 @@ class Job(NamedTuple):
     def is_gang(self) -> bool:
         return len(self.lasts_ms) > 1
 
+    @property
+    def kind(self) -> str:
+        """Name of its framework, without a number: what is learnt of durations is of this kind."""
+        gpus = self.need["gpus"]
+        return "part" if gpus < MILLI else "one" if gpus == MILLI else "several"
+
 
 class Window(NamedTuple):
     """Nodes, and the jobs that arrive within two days, in order."""
 
     nodes: Sequence[Node]
     jobs: list[Job]
-
-    def gangs(self) -> int:
-        return sum(job.is_gang for job in self.jobs)
 
     def total(self) -> dict[str, int]:
         """Sum of all nodes, in thousandths."""
@@ -63,28 +64,25 @@ def jobs_of(pods: Sequence[Pod], first_s: int) -> list[Job]:
     each created at most five minutes after the one before, are a gang of at most eight, which
     arrives with its last pod.
     """
-    apps: dict[object, str] = {}
     last: dict[object, list[Pod]] = {}
-    found: list[tuple[object, list[Pod]]] = []
+    found: list[list[Pod]] = []
     for pod in pods:
         key = pod.qos, tuple(pod.need.items()), pod.models
-        apps.setdefault(key, "".join(ascii_lowercase[at] for at in divmod(len(apps), 26)))
         gang = last.get(key, [])
         if gang and pod.create_s - gang[-1].create_s <= APART_S and len(gang) < TASKS_MAX:
             gang.append(pod)
         else:
             last[key] = [pod]
-            found.append((key, last[key]))
+            found.append(last[key])
     jobs = [
         Job(
-            app=apps[key],
             role=gang[0].qos,
             need=gang[0].need,
             models=gang[0].models,
             arrives_ms=(gang[-1].create_s - first_s) * 1000,
             lasts_ms=tuple(max(1, min(pod.life_s, LIFE_S_MAX)) * 1000 for pod in gang),
         )
-        for key, gang in found
+        for gang in found
     ]
     return sorted(jobs, key=lambda job: job.arrives_ms)
 

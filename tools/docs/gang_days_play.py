@@ -19,7 +19,7 @@ COLLECT_S = 3600
 PATIENCE_MS = 60_000
 INTERVAL_MS = 60_000
 HOLDS_MS = 240_000
-LOOK_MS = 1_800_000
+LOOK_MS = 600_000
 
 
 class Offered:
@@ -77,7 +77,7 @@ class _Days:
     def _submit(self, stage: JobStage, number: int, job: Job) -> None:
         size = len(job.lasts_ms)
         identity = Identity(
-            f"{job.app}-{number}",
+            f"{job.kind}-{number}",
             (job.role,),
             dict(job.need),
             {"gpu_model": job.models} if job.models else {},
@@ -99,7 +99,7 @@ class _Days:
         stage.submit(made)
 
     def _look(self, stage: JobStage) -> None:
-        """Forecast the next offer of each job that waits; again in half an hour."""
+        """Forecast the next offer of each job that waits; again in ten minutes."""
         master, allocator = stage.master, self._link.allocator
         now_ms = master.event_heap.now_ms
         handle_of = master.roles.handle
