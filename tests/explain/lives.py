@@ -8,14 +8,16 @@ import argparse
 import json
 from collections import Counter
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from random import Random
 
 from allocator.core import DEMAND_LABEL, PolicySpec
 from allocator.explain import next_offer, take_clients
 from tests.core.session import Session
+from tests.docs import docs_scripts
 from tests.world.rows import given_back
+
+forecasts = docs_scripts.load("forecasts")
 
 SECOND = 1000
 DRF = PolicySpec("drf", selection="listed", mode="characterised")
@@ -119,12 +121,7 @@ EDGES_S = (0, 1, 2, 5, 10, 20, 40, 1000)
 def calibration(lives: int) -> dict[str, object]:
     """How many offers came before the p50 and before the p95 of their forecast."""
     offered = [each for seed in range(lives) for each in live(seed).offered]
-    rows = []
-    for first_s, end_s in pairwise(EDGES_S):
-        some = [each for each in offered if first_s * SECOND <= each[0] < end_s * SECOND]
-        before = [sum(when <= each[at] for *each, when in some) for at in (0, 1)]
-        rows.append({"from_s": first_s, "count": len(some), "p50": before[0], "p95": before[1]})
-    return {"lives": lives, "rows": rows}
+    return {"lives": lives, "rows": forecasts.binned(offered, EDGES_S)}
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from playwright.sync_api import FloatRect, ViewportSize, sync_playwright
 
 from laboratory.reports.plots import over_time
 from tests.pictures import worked_example
-from tests.pictures.scene import Scene, at_work
+from tests.pictures.scene import BUSY, COLLECTING, Scene, at_work
 from tests.pictures.terminal import capture
 
 PICTURES = Path(__file__).resolve().parents[2] / "docs" / "pictures"
@@ -33,19 +34,26 @@ ROWS = 8
 COLOURS = 256
 COLUMNS = 106
 EXPLAINED = "graph-rank"
+GANG = "train-speech"
 
 
 def main() -> None:
     """Make all generated pictures."""
     PICTURES.mkdir(parents=True, exist_ok=True)
-    with at_work() as scene:
-        words = ("explain", "framework", EXPLAINED, "--cycles", "2")
-        target = {"MESOS_ALLOCATOR_TARGET": scene.target}
+    with at_work(BUSY) as scene:
         # First, because a browser is slow, and frameworks that wait now may be served meanwhile.
-        capture(words, COLUMNS, target, PICTURES / "explain.svg")
+        explain(scene, (EXPLAINED, "--cycles", "2"), PICTURES / "explain.svg")
         photograph(scene, PICTURES / "status-page.png")
+    with at_work(COLLECTING) as scene:
+        explain(scene, (GANG, "--cycles", "1"), PICTURES / "gang-explain.svg")
     compare(PICTURES / "comparison.png")
     worked_example.draw(PICTURES / "policies.svg")
+
+
+def explain(scene: Scene, words: Sequence[str], path: Path) -> None:
+    """Draw what a terminal shows of a framework."""
+    target = {"MESOS_ALLOCATOR_TARGET": scene.target}
+    capture(("explain", "framework", *words), COLUMNS, target, path)
 
 
 def photograph(scene: Scene, path: Path) -> None:

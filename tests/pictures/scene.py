@@ -1,6 +1,6 @@
-"""A busy cluster for the pictures: an emulated master with a real sidecar process.
+"""Clusters for the pictures: an emulated master with a real sidecar process.
 
-The master plays `scene.toml` as fast as the sidecar answers, up to a chosen moment. From then on it
+The master plays a scenario as fast as the sidecar answers, up to a chosen moment. From then on it
 runs in real time, as a master does, until the pictures are taken.
 """
 
@@ -21,14 +21,28 @@ from laboratory.workloads.play import Played, play
 from laboratory.workloads.scenario import JobProgress
 from tests.server.sidecar_process import SidecarProcess
 
-SCENE = Path(__file__).with_name("scene.toml")
 SEED = 3
-
-AT_S = 420
-"""The moment of the pictures, in the scene's time; a multiple of the interval of `watch`."""
-
 WATCH_S = 10
-SETTINGS = ("policy.name=ps-dsf", "policy.mode=characterised")
+SETTINGS = ("policy.mode=characterised",)
+
+
+class Moment(NamedTuple):
+    """What is played until when.
+
+    Attributes
+    ----------
+    scenario, policy : str
+    at_s : int
+        In the scenario's time; a multiple of the interval of `watch`.
+    """
+
+    scenario: str
+    policy: str
+    at_s: int
+
+
+BUSY = Moment("scene.toml", "ps-dsf", 420)
+COLLECTING = Moment("gang.toml", "drf", 370)
 
 
 class Scene(NamedTuple):
@@ -44,12 +58,12 @@ class Scene(NamedTuple):
 
 
 @contextmanager
-def at_work() -> Iterator[Scene]:
-    """Run the cluster in the background, from the moment of the pictures on."""
+def at_work(moment: Moment) -> Iterator[Scene]:
+    """Run a cluster in the background, from the moment of the pictures on."""
     with tempfile.TemporaryDirectory() as state:
-        settings = (*SETTINGS, f"state.directory={state}")
+        settings = (*SETTINGS, f"policy.name={moment.policy}", f"state.directory={state}")
         with SidecarProcess(*settings, compiled=True) as sidecar:
-            player = _Player(sidecar.targets[0])
+            player = _Player(sidecar.targets[0], moment)
             player.start()
             try:
                 player.wait()
@@ -65,15 +79,15 @@ class _Over(Exception):  # noqa: N818 - no error: how the play is left
 class _Player(threading.Thread):
     """Plays the scene."""
 
-    def __init__(self, target: str) -> None:
+    def __init__(self, target: str, moment: Moment) -> None:
         super().__init__(name="scene", daemon=True)
-        self._target = target
+        self._target, self._moment = target, moment
         self._looked = 0
         self._ready, self._enough = threading.Event(), threading.Event()
         self.played: Played | None = None
 
     def run(self) -> None:
-        scenario = read(SCENE)
+        scenario = read(Path(__file__).with_name(self._moment.scenario))
         world = ScenarioWorld(scenario, draw(scenario, SEED))
         try:
             self.played = play(
@@ -92,7 +106,7 @@ class _Player(threading.Thread):
     def _watch(self, _progress: JobProgress) -> None:
         """Called every ten seconds of the scene: after its moment wait as long in real time."""
         self._looked += 1
-        if self._looked * WATCH_S >= AT_S:
+        if self._looked * WATCH_S >= self._moment.at_s:
             self._ready.set()
             self._enough.wait(WATCH_S)
         if self._enough.is_set():

@@ -1,10 +1,25 @@
-"""How good forecasts are: the page is written from what `tests.explain.lives` kept."""
+"""How good forecasts are: the page is written from results that are kept.
+
+`tests.explain.lives` keeps those of simulations, and `gang_days.py` those of recorded days.
+`python tools/docs/forecasts.py` draws the picture.
+"""
 
 import json
 import math
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-KEPT = Path(__file__).resolve().parent / "data" / "forecasts.json"
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+HERE = Path(__file__).resolve().parent
+KEPT = HERE / "data" / "forecasts.json"
+RECORDED = HERE / "data" / "which-policy" / "gang_days.json"
+PICTURE = HERE.parents[1] / "docs" / "pictures" / "forecasts.svg"
+
+Rows = list[dict[str, int]]
 
 PAGE = """\
 # How good forecasts are
@@ -22,8 +37,6 @@ the average, the others exponentially distributed. A cycle takes 1 s, and the po
 characterised mode. After 100 s, every framework that waits gets a forecast every 10 s; one counts
 until its offer comes or is late.
 
-| p50 of the forecast | forecasts | before the p50 (%) | before the p95 (%) |
-|---|---:|---:|---:|
 {rows}
 
 - The p95 is a safe bound: at most {late} % of the offers came later.
@@ -31,24 +44,109 @@ until its offer comes or is late.
   that tasks that begin meanwhile do not end. If the p50 is more than a few seconds ahead, read the
   range as an upper bound.
 
+## On recorded days
+
+The same comparison for {windows} windows of two days of the openb trace, which are [played with
+stated gangs and backfill](which-policy.md#two-days-of-a-gpu-cluster). Durations of tasks are those
+of the trace, and nothing is learnt when a window begins. Every ten minutes, every framework that
+waits gets a forecast, if enough is learnt.
+
+{recorded}
+
+![Parts of the offers that came before the p50 and the p95](../pictures/forecasts.svg)
+
 The metric `mesos_allocator_offer_forecasts_total`
 [measures this](../how-to/scale.md#how-good-forecasts-are) in your own cluster.
 """
 
 
-def page(kept: Path = KEPT) -> str:
+def binned(offered: Sequence[tuple[int, int, int]], edges_s: Sequence[int]) -> Rows:
+    """Count offers before the p50 and the p95, by how far ahead the p50 was.
+
+    `offered`: p50 and p95 of each forecast, and when the offer came, in ms after it.
+    """
+    rows = []
+    for first_s, end_s in pairwise(edges_s):
+        some = [each for each in offered if first_s <= each[0] / 1000 < end_s]
+        before = [sum(when <= each[at] for *each, when in some) for at in (0, 1)]
+        rows.append({"from_s": first_s, "count": len(some), "p50": before[0], "p95": before[1]})
+    return rows
+
+
+def page(kept: Path = KEPT, recorded: Path = RECORDED) -> str:
     """The whole page, from the results that are kept."""
-    found = json.loads(kept.read_text("utf-8"))
-    rows = [row for row in found["rows"] if row["count"]]
-    ends = [f"{row['from_s']} s" for row in rows[1:]]
-    spans = [f"{row['from_s']} to {end}" for row, end in zip(rows, ends, strict=False)]
-    spans.append(f"{rows[-1]['from_s']} s or more")
-    count = sum(row["count"] for row in rows)
-    rows.append({"count": count, **{at: sum(row[at] for row in rows) for at in ("p50", "p95")}})
+    lives, days = (json.loads(each.read_text("utf-8")) for each in (kept, recorded))
+    parts = [100 * row["p95"] / row["count"] for row in lives["rows"] if row["count"]]
+    return PAGE.format(
+        lives=lives["lives"],
+        windows=days["windows"],
+        rows=_table(lives["rows"]),
+        recorded=_table(days["forecasts"]),
+        late=math.ceil(100 - min(parts)),
+    )
+
+
+def _table(rows: Rows) -> str:
+    spans = [*_spans(rows), "all"]
+    rows = [row for row in rows if row["count"]]
+    rows.append({at: sum(row[at] for row in rows) for at in ("count", "p50", "p95")})
     lines = (
         f"| {span} | {row['count']:,} | {100 * row['p50'] / row['count']:.1f}"
         f" | {100 * row['p95'] / row['count']:.1f} |"
-        for span, row in zip([*spans, "all"], rows, strict=True)
+        for span, row in zip(spans, rows, strict=True)
     )
-    late = max(math.ceil(100 * (1 - row["p95"] / row["count"])) for row in rows)
-    return PAGE.format(lives=found["lives"], rows="\n".join(lines), late=late)
+    head = (
+        "| p50 of the forecast | forecasts | before the p50 (%) | before the p95 (%) |",
+        "|---|---:|---:|---:|",
+    )
+    return "\n".join((*head, *lines))
+
+
+def _spans(rows: Rows) -> list[str]:
+    """Name the times of rows that have forecasts."""
+    ends_s = [row["from_s"] for row in rows[1:]]
+    unit_s, unit = (60, "min") if rows[1]["from_s"] >= 60 else (1, "s")
+    spans = [
+        f"{row['from_s'] // unit_s} to {end_s // unit_s} {unit}"
+        for row, end_s in zip(rows, ends_s, strict=False)
+    ]
+    spans.append(f"{rows[-1]['from_s'] // unit_s} {unit} or more")
+    return [span for span, row in zip(spans, rows, strict=True) if row["count"]]
+
+
+def draw(lives: Rows, days: Rows) -> None:
+    """Draw which part of the offers came before the p50 and the p95, by how far ahead it was."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    from laboratory.reports.plots import COLOURS, SETTINGS
+
+    with mpl.rc_context(SETTINGS):
+        figure = Figure(figsize=(7.4, 3), layout="constrained")
+        both = figure.subplots(1, 2, sharey=True)
+        for axes, title, rows in zip(
+            both, ("simulations", "recorded days"), (lives, days), strict=True
+        ):
+            some = [row for row in rows if row["count"]]
+            for name, colour in zip(("p50", "p95"), COLOURS, strict=False):
+                parts = [100 * row[name] / row["count"] for row in some]
+                axes.plot(range(len(some)), parts, "o-", color=colour, markersize=4, label=name)
+                axes.axhline(float(name[1:]), linestyle="--", color=colour, linewidth=0.8)
+            names = [span.replace(" or more", " +") for span in _spans(rows)]
+            axes.set_xticks(range(len(some)), names, rotation=30, ha="right")
+            axes.set(title=title, xlabel="p50 of the forecast", ylim=(-3, 103))
+        both[0].set_ylabel("offers before it (%)")
+        both[0].legend(title="dashed: exact", frameon=False, fontsize=8, loc="lower right")
+        save(figure, PICTURE)
+
+
+def save(figure: "Figure", path: Path) -> None:
+    """Write an SVG whose lines have no spaces at their ends."""
+    figure.savefig(path, metadata={"Date": None})
+    lines = path.read_text("utf-8").splitlines()
+    path.write_text("\n".join(line.rstrip() for line in lines) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    rows_of = (json.loads(each.read_text("utf-8")) for each in (KEPT, RECORDED))
+    draw(next(rows_of)["rows"], next(rows_of)["forecasts"])

@@ -1,10 +1,11 @@
-"""Ways to start gangs: `python tools/docs/gangs.py` plays them on `gpus_and_cpu_jobs.toml`.
+"""Ways to start gangs: `python tools/docs/gangs.py [WAY ...]` plays `gpus_and_cpu_jobs.toml`.
 
 It keeps the results in `data/which-policy/gangs.json`; `make docs` writes a section of the page
 about policies from what is kept.
 """
 
 import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush
 from pathlib import Path
@@ -22,6 +23,7 @@ WAYS = {
     "strict": "strict queue",
     "collecting": "stated gangs, without backfill",
     "backfill": "stated gangs, with backfill",
+    "bound": "no schedule can do better",
 }
 
 COLUMNS = {
@@ -38,7 +40,7 @@ HEAD = """\
 ## Ways to start gangs
 
 The workload `gpus_and_cpu_jobs.toml`, in which the trainings start four tasks at once, is played in
-four ways:
+four ways, and compared with limits:
 
 - *Frameworks keep offers*: they decline them after 30 s if they do not have enough.
 - *Strict queue*: a simulated scheduler without the allocator. All tasks and gangs wait in one queue
@@ -46,6 +48,9 @@ four ways:
   everything that becomes free. Tasks without GPUs use agents without GPUs first.
 - *Stated gangs*: the frameworks state their gangs (`states_gang = true`), and the allocator
   [collects](modes.md#collecting) for them, without and with [backfill](modes.md#backfill).
+- *No schedule can do better*: limits for any schedule, even of a scheduler that knows everything in
+  advance. No job waits, each takes as long as its longest task, and the cluster needs time for the
+  work of all jobs that arrive after any moment.
 
 Allocators run `drf` in characterised mode. A job waits until its first task starts, or the
 simulation ends, after {until_s:.0f} s. What a job takes, until its last task has ended, is the mean
@@ -57,11 +62,20 @@ of those that ended. Means over {seeds} seeds, with 95 % confidence intervals.
 def section(kept: Path = KEPT) -> str:
     """A section of the page about policies."""
     found = json.loads(kept.read_text("utf-8"))
-    lines = [HEAD.format(seeds=found["seeds"], until_s=found["until_s"])]
-    lines += ["| way | " + " | ".join(COLUMNS.values()) + " |\n"]
-    lines += ["|---|" + "---:|" * len(COLUMNS) + "\n"]
-    for way, text in WAYS.items():
-        cells = (_number(found["rows"][way][column]) for column in COLUMNS)
+    head = HEAD.format(seeds=found["seeds"], until_s=found["until_s"])
+    return head + table(WAYS, COLUMNS, found["rows"])
+
+
+def table(
+    ways: Mapping[str, str],
+    columns: Mapping[str, str],
+    rows: Mapping[str, Mapping[str, Mapping[str, float | None]]],
+) -> str:
+    """A row for each way; `rows`: mean and half of the interval, by way and column."""
+    lines = ["| way | " + " | ".join(columns.values()) + " |\n"]
+    lines += ["|---|" + "---:|" * len(columns) + "\n"]
+    for way, text in ways.items():
+        cells = (_number(rows[way][column]) for column in columns)
         lines.append(f"| {text} | {' | '.join(cells)} |\n")
     return "".join(lines)
 
@@ -98,7 +112,7 @@ def in_order(
     for arrives_ms, units in arrivals:
         now_ms = max(now_ms, arrives_ms)
         for unit in units:
-            while (places := _fit(free, unit)) is None or (ends and ends[0][0] <= now_ms):
+            while (places := fit(free, unit)) is None or (ends and ends[0][0] <= now_ms):
                 when_ms, task, agent = heappop(ends)
                 now_ms = max(now_ms, when_ms)
                 for name, amount in running.pop(task).items():
@@ -115,7 +129,7 @@ def in_order(
     return starts, last, used
 
 
-def _fit(free: Sequence[Mapping[str, int]], unit: Unit) -> list[int] | None:
+def fit(free: Sequence[Mapping[str, int]], unit: Unit) -> list[int] | None:
     """The agent of each task of a unit, by first fit; None: they do not fit."""
     places: list[int] = []
     order = list(range(len(free)))
@@ -129,11 +143,89 @@ def _fit(free: Sequence[Mapping[str, int]], unit: Unit) -> list[int] | None:
     return None
 
 
+# Schedulers that know all durations.
+
+
+def least_end_ms(agents: Sequence[Mapping[str, int]], units: Sequence[tuple[int, Unit]]) -> float:
+    """When the last task can end at the earliest, under any schedule.
+
+    Each takes its time after it arrived; and all that arrive from some moment on need, of each
+    resource, the whole cluster for their work.
+
+    `units`: when each arrives, ascending, and what it is.
+    """
+    end_ms = float(max(arrives_ms + max(unit.lasts_ms) for arrives_ms, unit in units))
+    for name in {name for has in agents for name in has}:
+        total, work = sum(has.get(name, 0) for has in agents), 0
+        for arrives_ms, unit in reversed(units):
+            work += unit.need.get(name, 0) * sum(unit.lasts_ms)
+            end_ms = max(end_ms, arrives_ms + work / total)
+    return end_ms
+
+
+class Reserved(NamedTuple):
+    """An amount of an agent that is taken for a time."""
+
+    need: Mapping[str, int]
+    begin_ms: int
+    end_ms: int
+
+
+def planned(agents: Sequence[Mapping[str, int]], units: Sequence[tuple[int, Unit]]) -> list[int]:
+    """Play conservative backfilling: when each unit starts.
+
+    `units`: when each arrives, ascending, and what it is. In this order, each gets the earliest
+    start that delays none before it.
+    """
+    taken: list[list[Reserved]] = [[] for _ in agents]
+    starts = []
+    for arrives_ms, unit in units:
+        for each in taken:
+            each[:] = [one for one in each if one.end_ms > arrives_ms]
+        ends_ms = {one.end_ms for each in taken for one in each}
+        for start_ms in sorted({arrives_ms, *ends_ms}):
+            until_ms = start_ms + max(unit.lasts_ms)
+            free = [
+                _least_free(has, each, start_ms, until_ms)
+                for has, each in zip(agents, taken, strict=True)
+            ]
+            if places := fit(free, unit):
+                break
+        else:
+            raise ValueError(f"the tasks of job {unit.job} do not fit on the empty agents")
+        starts.append(start_ms)
+        for place, lasts_ms in zip(places, unit.lasts_ms, strict=True):
+            taken[place].append(Reserved(unit.need, start_ms, start_ms + lasts_ms))
+    return starts
+
+
+def _least_free(
+    has: Mapping[str, int], taken: Sequence[Reserved], begin_ms: int, end_ms: int
+) -> dict[str, int]:
+    """What of an agent is free during all of a time."""
+    there = [one for one in taken if one.begin_ms < end_ms and one.end_ms > begin_ms]
+    times = {begin_ms, *(one.begin_ms for one in there if one.begin_ms > begin_ms)}
+    least = dict(has)
+    for time_ms in times:
+        now = [one.need for one in there if one.begin_ms <= time_ms < one.end_ms]
+        for name, amount in has.items():
+            left = amount - sum(need.get(name, 0) for need in now)
+            least[name] = min(least[name], left)
+    return least
+
+
 # Playing.
 
 
-def _strict(scenario: Any, seed: int) -> dict[str, float]:  # noqa: ANN401
-    """A strict queue, whose jobs end however long it takes."""
+class Drawn(NamedTuple):
+    """A workload: capacities of agents; jobs in order, with their arrivals and their units."""
+
+    agents: list[Mapping[str, int]]
+    jobs: list[tuple[int, Any]]
+    units: list[list[Unit]]
+
+
+def _drawn(scenario: Any, seed: int) -> Drawn:  # noqa: ANN401
     from laboratory.scenarios.drawing import draw
 
     drawn = draw(scenario, seed)
@@ -141,14 +233,21 @@ def _strict(scenario: Any, seed: int) -> dict[str, float]:  # noqa: ANN401
     jobs = [(queue.arrives_ms, job) for queue in drawn.queues for job in queue.jobs]
     jobs.sort(key=lambda each: each[0])
     gang = {group.name: group.gang for group in scenario.frameworks}
-    arrivals = []
-    for number, (arrives_ms, job) in enumerate(jobs):
-        units = [
+    every = [
+        [
             Unit(number, work.need, work.durations_ms[first : first + gang[job.group]])
             for work in _made(job).work
             for first in range(0, len(work.durations_ms), gang[job.group])
         ]
-        arrivals.append((arrives_ms, units))
+        for number, (_, job) in enumerate(jobs)
+    ]
+    return Drawn(agents, jobs, every)
+
+
+def _strict(scenario: Any, seed: int) -> dict[str, float]:  # noqa: ANN401
+    """A strict queue, whose jobs end however long it takes."""
+    agents, jobs, every = _drawn(scenario, seed)
+    arrivals = [(arrives_ms, units) for (arrives_ms, _), units in zip(jobs, every, strict=True)]
     starts, last, used = in_order(agents, arrivals)
     until_ms = scenario.until_s * 1000
     gpus = sum(each.get("gpus", 0) for each in agents) // 1000
@@ -159,6 +258,27 @@ def _strict(scenario: Any, seed: int) -> dict[str, float]:  # noqa: ANN401
         row[f"{prefix}wait_s"] = sum(starts[at] - jobs[at][0] for at in those) / len(those) / 1000
         row[f"{prefix}stay_s"] = sum(last[at] - jobs[at][0] for at in those) / len(those) / 1000
         row[f"{prefix}ended"] = 100 * sum(last[at] <= until_ms for at in those) / len(those)
+    return row
+
+
+def _bound(scenario: Any, seed: int) -> dict[str, float]:  # noqa: ANN401
+    """Limits of every schedule: no job waits, and all end at the earliest."""
+    agents, jobs, every = _drawn(scenario, seed)
+    units = [
+        (arrives_ms, unit) for (arrives_ms, _), its in zip(jobs, every, strict=True) for unit in its
+    ]
+    end_ms = min(least_end_ms(agents, units), scenario.until_s * 1000)
+    gpus = sum(each.get("gpus", 0) for each in agents)
+    work = sum(unit.need.get("gpus", 0) * sum(unit.lasts_ms) for _, unit in units)
+    row = {"gpus": 100 * work / gpus / end_ms, "end_s": end_ms / 1000}
+    for prefix, group in (("", GANGS), ("others_", OTHERS)):
+        longest = [
+            max(max(unit.lasts_ms) for unit in its)
+            for (_, job), its in zip(jobs, every, strict=True)
+            if job.group == group
+        ]
+        stay_s = sum(longest) / len(longest) / 1000
+        row |= {f"{prefix}wait_s": 0.0, f"{prefix}stay_s": stay_s, f"{prefix}ended": 100.0}
     return row
 
 
@@ -190,8 +310,8 @@ def _played(scenario: Any, way: str, seed: int) -> dict[str, float]:  # noqa: AN
     return row
 
 
-def compute(note: Callable[[str], None] = print) -> None:
-    """Play all ways, and keep what came out."""
+def compute(ways: Sequence[str], note: Callable[[str], None] = print) -> None:
+    """Play some ways, and keep what came out, with what is kept of the others."""
     from allocator.server.system import loop_cache
 
     loop_cache.prepare()
@@ -199,24 +319,24 @@ def compute(note: Callable[[str], None] = print) -> None:
     from laboratory.scenarios.schema import read
 
     scenario = read(SCENARIO)
-    found: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
-    for seed in range(SEEDS):
-        for way in WAYS:
-            row = _strict(scenario, seed) if way == "strict" else _played(scenario, way, seed)
-            note(f"{way} {seed}: {row}")
-            found[way].append(row)
-        rows = {
-            way: {column: _mean(interval([row[column] for row in every])) for column in COLUMNS}
-            for way, every in found.items()
-        }
-        data = {"seeds": seed + 1, "until_s": scenario.until_s, "rows": rows}
+    rows = json.loads(KEPT.read_text("utf-8"))["rows"]
+    alone = {"strict": _strict, "bound": _bound}
+    for way in ways:
+        every = []
+        for seed in range(SEEDS):
+            played = alone[way](scenario, seed) if way in alone else _played(scenario, way, seed)
+            note(f"{way} {seed}: {played}")
+            every.append(played)
+        rows[way] = {column: mean(interval([row[column] for row in every])) for column in COLUMNS}
+        data = {"seeds": SEEDS, "until_s": scenario.until_s, "rows": rows}
         KEPT.write_text(json.dumps(data, indent=1) + "\n", "utf-8")
 
 
-def _mean(found: Any) -> dict[str, float | None]:  # noqa: ANN401
+def mean(found: Any) -> dict[str, float | None]:  # noqa: ANN401
+    """An interval as it is kept."""
     pair = {"mean": found.mean, "half": found.half}
     return {key: None if value != value else round(value, 3) for key, value in pair.items()}  # noqa: PLR0124
 
 
 if __name__ == "__main__":
-    compute()
+    compute(sys.argv[1:] or [*WAYS])

@@ -14,6 +14,7 @@ from typing import Any
 import commands
 import forecasts
 import frameworks
+import gang_days
 import gangs
 import hostile_tenants
 import module_reference
@@ -61,7 +62,7 @@ def write(directory: Path) -> None:
         "reference/metrics.md": metrics(),
         "reference/module.md": module_reference.page(),
         "reference/rpcs.md": rpcs.page(),
-        "explanation/which-policy.md": f"{which_policy.page()}\n{gangs.section()}",
+        "explanation/which-policy.md": which_policy_page(),
         "explanation/scaling.md": scaling.page(),
         "explanation/use-over-time.md": use_over_time.page(),
         "explanation/forecasts.md": forecasts.page(),
@@ -71,6 +72,11 @@ def write(directory: Path) -> None:
     for name, text in pages.items():
         (directory / name).parent.mkdir(parents=True, exist_ok=True)
         (directory / name).write_text(text, encoding="utf-8")
+
+
+def which_policy_page() -> str:
+    """Which policy for which cluster, and how to start gangs."""
+    return f"{which_policy.page()}\n{gangs.section()}{gang_days.section()}"
 
 
 # ------------------------------------------------------------------------------- configuration
