@@ -8,6 +8,8 @@ from allocator.core.cycle.within_claims import claimants
 from allocator.core.events import SetWeights
 from allocator.policies import POLICIES
 from tests.policies.test_caps import MODES, cap, cluster, got, join
+from tests.world.amounts import resources
+from tests.world.world import World
 
 
 def claim(session, role: str, cpus: int | None, **others: int) -> None:
@@ -112,3 +114,14 @@ def test_a_claim_is_for_what_it_names_alone():
     assert abs(got(session)[0] - got(session)[1]) <= 1
     claim(session, "a", None)
     assert SnapshotBuilder().build(session.state, None).claimed is None
+
+
+def test_a_shared_volume_is_offered_beside_what_a_claim_names():
+    """The claim takes all CPUs, so the second question grants nothing more there."""
+    world = World(PolicySpec("drf", mode="characterised"))
+    world.agent("cpus:2;disk(b)[volume][shared]:1000")
+    labels, able = {DEMAND_LABEL: "cpus:1"}, {"SHARED_RESOURCES"}
+    world.framework("b", labels=labels, capabilities=able)
+    world.tell(SetClaim("b", {"cpus": 2000}))
+    (offer,) = world.cycle()
+    assert offer.resources == resources("cpus:2;disk(b)[volume][shared]:1000")

@@ -151,9 +151,12 @@ def _agents_taken(state: State, caps: CapTable) -> Ints:
         np.add.at(several, row[inside], 1)
     if ((several > 1) & (caps.agents < UNBOUNDED)).any():  # their clients may share agents
         rows = state.ledger.rows()
-        keys = (books.agent[rows] << np.int64(32)) | books.client[rows]
-        pairs = Counts.pairs(caps.of_client, caps.agents, keys)
-        taken = np.bincount(pairs & (2**32 - 1), minlength=len(caps.rule))
+        agent, client = books.agent[rows], books.client[rows]
+        seen = np.zeros((len(caps.rule) + 1, (len(books.of_agent) + 63) // 64), np.uint64)
+        bit = np.uint64(1) << (agent % 64).astype(np.uint64)
+        for row in caps.of_client.T:
+            np.bitwise_or.at(seen, (row[client], agent // 64), bit)  # -1: the last row
+        taken = np.bitwise_count(seen[:-1]).sum(axis=1, dtype=np.int64)
     return np.where(caps.agents < UNBOUNDED, taken, 0)
 
 

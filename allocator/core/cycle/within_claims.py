@@ -60,7 +60,10 @@ def _with_claims(snapshot: Snapshot) -> Snapshot | None:
 
 
 def _is_claimed(snapshot: Snapshot, grants: Grants) -> Bools:
-    """Return which grants contain something that a claim of the client's roles names, (G,)."""
+    """Return which grants contain something that a claim of the client's roles names, (G,).
+
+    What is granted beside such amounts in the same offer, as shared volumes, belongs to them.
+    """
     assert snapshot.claimed is not None
     claimed, bounds, counted = snapshot.claimed, snapshot.bounds, gangs.counted(snapshot, grants)
     found, row = np.zeros(len(grants), np.bool_), bounds.of_client[grants.client]
@@ -68,4 +71,5 @@ def _is_claimed(snapshot: Snapshot, grants: Grants) -> Bools:
     while (row >= 0).any():
         found |= ((counted > 0) & named[row]).any(axis=1) & (row >= 0)
         row = np.where(row >= 0, bounds.above[row], -1)
-    return found
+    pair, beside = (grants.agent << np.int64(32)) | grants.client, ~(counted > 0).any(axis=1)
+    return found | (beside & np.isin(pair, pair[found]))

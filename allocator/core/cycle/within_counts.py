@@ -8,6 +8,7 @@ From the first of these on they are dropped, and the policy is asked again for w
 import numpy as np
 
 from allocator.core.cycle import gangs, within_claims
+from allocator.core.cycle.servable import servable
 from allocator.core.policy import Policy
 from allocator.core.snapshot import Bools, Grants, Ints, Snapshot
 
@@ -19,17 +20,17 @@ dropped; these get the rest in later cycles."""
 
 def allocate(policy: Policy, snapshot: Snapshot, seed: int) -> Grants:
     """Let a policy decide, within claims and budgets, and within caps on tasks and agents."""
-    grants = within_claims.allocate(policy, snapshot, seed)
     if snapshot.counts is None:
-        return grants
-    given, left = list[Grants](), snapshot
+        return within_claims.allocate(policy, snapshot, seed)
+    given, left = list[Grants](), _without_barred(snapshot)
+    grants = within_claims.allocate(policy, left, seed)
     for asked in range(ROUNDS_MAX + 1):
         kept = within(left, grants)
         if kept.all():
             break
         given.append(grants.some(kept))
         waits = grants.client[~kept] if asked == ROUNDS_MAX else np.empty(0, np.int64)
-        left = _after(left, given[-1], waits)
+        left = _without_barred(_after(left, given[-1], waits))
         grants = within_claims.allocate(policy, left, seed)
     return gangs.joined(snapshot, [*given, without_excess(left, grants)])
 
@@ -40,8 +41,30 @@ def _after(snapshot: Snapshot, given: Grants, waits: Ints) -> Snapshot:
     done = waits if left.gangs is None else np.append(waits, _granted(left, given))
     if not len(done):
         return left
+    if left.gangs is not None:  # what gangs that wait keep is not for others
+        for client in np.intersect1d(left.gangs.collects, waits).tolist():
+            left = gangs.charge(left, gangs.collected(left, client))
     served = ~gangs.mask(done, left)
     return gangs.with_gangs_among(left, served, served)
+
+
+def _without_barred(snapshot: Snapshot) -> Snapshot:
+    """The snapshot without clients that caps leave nothing of any agent, if these are many.
+
+    Policies would try each of them on each agent.
+    """
+    counts, clients = snapshot.counts, snapshot.tree.client
+    assert counts is not None
+    served = np.ones(len(snapshot.leaf_of_client), np.bool_)
+    if counts.full().any():
+        served[clients] = servable(snapshot, clients)
+    if not len(snapshot.specials.row):  # which caps on tasks might not bound
+        served[counts.bounded[~counts.left().any(axis=1)]] = False
+    if snapshot.gangs is not None:
+        served[snapshot.gangs.client] = True
+    if 2 * np.count_nonzero(served[clients]) > len(clients):
+        return snapshot
+    return gangs.with_gangs_among(snapshot, served, served)
 
 
 def _granted(snapshot: Snapshot, given: Grants) -> Ints:

@@ -131,6 +131,7 @@ COUNTED = [
     ("gang set 8 --framework-name tenant", "the rule applies to 4 of 9 frameworks"),
     ("claim set d cpus:100", "the rule applies to 4 of 9 frameworks"),
     ("cap set d cpus:100 --per user", "the rule applies to 4 of 9 frameworks"),
+    ("cap set d tasks:5;agents:2", "the demand of 4 of 4 frameworks is not known yet"),
     ("pause d", "the rule applies to 4 of 9 frameworks"),
     ("policy set choosy", "frameworks get the same."),
 ]
@@ -139,7 +140,7 @@ COUNTED = [
 @pytest.mark.parametrize(("words", "told"), COUNTED)
 def test_frameworks_are_counted_once_whatever_number_of_roles_they_have(live, words, told):
     done = command(live.process, *words.split(), "--dry-run")
-    assert told in " ".join(done.stdout.split())
+    assert told in " ".join((done.stdout + done.stderr).split())
 
 
 def test_what_would_be_offered_to_nobody_is_counted_in_frameworks(live):
