@@ -60,8 +60,10 @@ average in the strict queue; in the others little ever waits.
   that is, {nodes} agents with {gpus} GPUs. Pods without GPUs are left out, and so are gangs that
   the agents have no room for. Durations are limited to {life_h} h.
 - Frameworks that keep offers do so for {holds_s} s. The allocation interval is {interval_s} s,
-  `starvation.collect_s` is {collect_s}, and a gang collects after {patience_s} s. Durations are learnt
-  from the beginning, by QoS class and by whether pods use part of a GPU, one, or several.
+  `starvation.collect_s` is {collect_s}, and a gang collects after {patience_s} s. QoS classes are
+  the roles and principals. Durations are learnt from the beginning, by QoS class and by whether
+  pods use part of a GPU, one, or several.
+- All ways use the first agents with room, in the same order.
 - *A plan that knows all durations* is conservative backfilling, also without the allocator: in the
   order of arrival, each job gets the earliest start that delays none before it.
 - *No schedule can do better*: a job ends when its longest pod has run, at the earliest, and the
