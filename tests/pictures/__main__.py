@@ -117,9 +117,9 @@ def smaller(path: Path) -> None:
     """Reduce a picture to its most frequent colours; areas of one colour stay unchanged."""
     with Image.open(path) as picture:
         full = picture.convert("RGB")
-    colours, counts = np.unique(np.asarray(full).reshape(-1, 3), axis=0, return_counts=True)
+    colours = sorted(full.getcolors(full.width * full.height), reverse=True)
     palette = Image.new("P", (1, 1))
-    palette.putpalette(colours[np.argsort(-counts)[:COLOURS]].ravel().tolist())
+    palette.putpalette([part for _, colour in colours[:COLOURS] for part in colour])
     few = full.quantize(palette=palette, dither=Image.Dither.NONE)
     few.save(path, optimize=True)
 

@@ -12,7 +12,7 @@ DAY_S = 86_400
 FIRST_DAY, END_DAY, DAYS = 115, 149, 2
 """Days of the trace with at least 75 pods each; windows of two of them are played."""
 
-WINDOWS = (1, 3, 7, 8, 10, 15, 16)
+WINDOWS = (10,)
 
 EVERY_NODE = 250
 LIFE_S_MAX = 12 * 3600
