@@ -1,7 +1,8 @@
 """Gangs of a recorded cluster: `python tools/docs/gang_days.py --trace DIR` plays them.
 
-`DIR` contains the files of the openb trace. Results are kept in `data/which-policy/gang_days.json`;
-`make docs` writes a section of the page about policies from what is kept.
+`DIR` contains the files of the openb trace; `--windows 7 10` plays only some of the days. Results
+are kept in `data/which-policy/gang_days.json`; `make docs` writes a section of the page about
+policies from what is kept.
 """
 
 import argparse
@@ -147,7 +148,9 @@ def bound(window: "Window") -> dict[str, float]:
     return {**dict.fromkeys(COLUMNS, 0.0), "end_h": end_h}
 
 
-def compute(trace: Path, note: Callable[[str], None] = print) -> None:
+def compute(
+    trace: Path, numbers: Sequence[int] | None = None, note: Callable[[str], None] = print
+) -> None:
     """Play all ways, and keep what came out."""
     from allocator.server.system import loop_cache
 
@@ -165,7 +168,7 @@ def compute(trace: Path, note: Callable[[str], None] = print) -> None:
         its = notes if way == "backfill" else playing.Offered()
         return playing.play(window, way, its, UNTIL_MS)
 
-    windows = jobs.read(trace)
+    windows = jobs.read(trace, numbers or jobs.WINDOWS)
     found: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
     for number, window in enumerate(windows):
         for way in WAYS:
@@ -256,4 +259,6 @@ def draw(rows: Mapping[str, Mapping[str, Mapping[str, float | None]]]) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trace", type=Path, required=True)
-    compute(parser.parse_args().trace)
+    parser.add_argument("--windows", type=int, nargs="*", help="default: all with much waiting")
+    arguments = parser.parse_args()
+    compute(arguments.trace, arguments.windows)
