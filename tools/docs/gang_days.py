@@ -71,8 +71,8 @@ average in the strict queue; in the others little ever waits.
   cluster needs time for the work of all jobs that arrive after any moment. Waits can be 0.
 
 Waits are from the last pod's creation to the first start, or until the simulation ends, after
-{until_h} h. *Idle GPU hours* are those during which a gang waits. Means over windows, with 95 %
-confidence intervals.
+{until_h} h. *Idle GPU hours* count while a gang waits. Means over windows, with 95 %
+confidence intervals, which are wide if there are few windows.
 
 """
 
