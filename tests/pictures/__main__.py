@@ -43,9 +43,11 @@ def main() -> None:
     with at_work(BUSY) as scene:
         # First, because a browser is slow, and frameworks that wait now may be served meanwhile.
         explain(scene, (EXPLAINED, "--cycles", "2"), PICTURES / "explain.svg")
-        photograph(scene, PICTURES / "status-page.png")
+        photograph(f"http://{scene.http}/?refresh=0", PICTURES / "status-page.png", ROWS)
     with at_work(COLLECTING) as scene:
         explain(scene, (GANG, "--cycles", "1"), PICTURES / "gang-explain.svg")
+        url = f"http://{scene.http}/explain?refresh=0&kind=framework&name={GANG}"
+        photograph(url, PICTURES / "gang-page.png")
     compare(PICTURES / "comparison.png")
     worked_example.draw(PICTURES / "policies.svg")
 
@@ -56,20 +58,22 @@ def explain(scene: Scene, words: Sequence[str], path: Path) -> None:
     capture(("explain", "framework", *words), COLUMNS, target, path)
 
 
-def photograph(scene: Scene, path: Path) -> None:
-    """Photograph the status page, from its head to a row of the frameworks."""
+def photograph(url: str, path: Path, rows: int | None = None) -> None:
+    """Photograph a page; `rows`: only from its head to that row of the frameworks."""
     program = shutil.which("chromium")
     assert program, "chromium is needed (Debian's package chromium)"
     with sync_playwright() as playwright:
         # The user may be root, for which Chromium has no sandbox.
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        screen = ViewportSize(width=WIDTH, height=1000)
+        screen = ViewportSize(width=WIDTH, height=1000 if rows else 1)
         page = browser.new_page(viewport=screen, device_scale_factor=SCALE)
-        page.goto(f"http://{scene.http}/?refresh=0")
-        table = page.locator("section", has_text="who waits longest first").locator("tbody tr")
-        box = table.nth(ROWS - 1).bounding_box()
-        assert box is not None
-        seen = FloatRect(x=0, y=0, width=WIDTH, height=box["y"] + box["height"])
+        page.goto(url)
+        seen = None
+        if rows:
+            table = page.locator("section", has_text="who waits longest first")
+            box = table.locator("tbody tr").nth(rows - 1).bounding_box()
+            assert box is not None
+            seen = FloatRect(x=0, y=0, width=WIDTH, height=box["y"] + box["height"])
         page.screenshot(path=path, full_page=True, clip=seen)
         browser.close()
     smaller(path)
@@ -113,9 +117,9 @@ def smaller(path: Path) -> None:
     """Reduce a picture to its most frequent colours; areas of one colour stay unchanged."""
     with Image.open(path) as picture:
         full = picture.convert("RGB")
-    colours, counts = np.unique(np.asarray(full).reshape(-1, 3), axis=0, return_counts=True)
+    colours = sorted(full.getcolors(full.width * full.height), reverse=True)
     palette = Image.new("P", (1, 1))
-    palette.putpalette(colours[np.argsort(-counts)[:COLOURS]].ravel().tolist())
+    palette.putpalette([part for _, colour in colours[:COLOURS] for part in colour])
     few = full.quantize(palette=palette, dither=Image.Dither.NONE)
     few.save(path, optimize=True)
 

@@ -42,7 +42,7 @@ class Moment(NamedTuple):
 
 
 BUSY = Moment("scene.toml", "ps-dsf", 420)
-COLLECTING = Moment("gang.toml", "drf", 370)
+COLLECTING = Moment("gang.toml", "drf", 390)
 
 
 class Scene(NamedTuple):

@@ -47,7 +47,8 @@ until its offer comes or is late.
 ## On recorded days
 
 The same comparison for {windows} windows of two days of the openb trace, which are [played with
-stated gangs and backfill](which-policy.md#two-days-of-a-gpu-cluster). Durations of tasks are those
+stated gangs and backfill](which-policy.md#two-days-of-a-gpu-cluster). Decisions are made every two
+minutes, so shorter forecasts cannot be exact. Durations of tasks are those
 of the trace, and nothing is learnt when a window begins. Every ten minutes, every framework that
 waits gets a forecast, if enough is learnt.
 

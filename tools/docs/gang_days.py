@@ -1,7 +1,8 @@
 """Gangs of a recorded cluster: `python tools/docs/gang_days.py --trace DIR` plays them.
 
-`DIR` contains the files of the openb trace. Results are kept in `data/which-policy/gang_days.json`;
-`make docs` writes a section of the page about policies from what is kept.
+`DIR` contains the files of the openb trace; `--windows 7 10` plays only some of the days. Results
+are kept in `data/which-policy/gang_days.json`; `make docs` writes a section of the page about
+policies from what is kept.
 """
 
 import argparse
@@ -60,16 +61,18 @@ average in the strict queue; in the others little ever waits.
   that is, {nodes} agents with {gpus} GPUs. Pods without GPUs are left out, and so are gangs that
   the agents have no room for. Durations are limited to {life_h} h.
 - Frameworks that keep offers do so for {holds_s} s. The allocation interval is {interval_s} s,
-  `starvation.collect_s` is {collect_s}, and a gang collects after {patience_s} s. Durations are learnt
-  from the beginning, by QoS class and by whether pods use part of a GPU, one, or several.
+  `starvation.collect_s` is {collect_s}, and a gang collects after {patience_s} s. QoS classes are
+  the roles and principals. Durations are learnt from the beginning, by QoS class and by whether
+  pods use part of a GPU, one, or several.
+- All ways use the first agents with room, in the same order.
 - *A plan that knows all durations* is conservative backfilling, also without the allocator: in the
   order of arrival, each job gets the earliest start that delays none before it.
 - *No schedule can do better*: a job ends when its longest pod has run, at the earliest, and the
   cluster needs time for the work of all jobs that arrive after any moment. Waits can be 0.
 
 Waits are from the last pod's creation to the first start, or until the simulation ends, after
-{until_h} h. *Idle GPU hours* are those during which a gang waits. Means over windows, with 95 %
-confidence intervals.
+{until_h} h. *Idle GPU hours* count while a gang waits. Means over windows, with 95 %
+confidence intervals, which are wide if there are few windows.
 
 """
 
@@ -145,7 +148,9 @@ def bound(window: "Window") -> dict[str, float]:
     return {**dict.fromkeys(COLUMNS, 0.0), "end_h": end_h}
 
 
-def compute(trace: Path, note: Callable[[str], None] = print) -> None:
+def compute(
+    trace: Path, numbers: Sequence[int] | None = None, note: Callable[[str], None] = print
+) -> None:
     """Play all ways, and keep what came out."""
     from allocator.server.system import loop_cache
 
@@ -163,7 +168,7 @@ def compute(trace: Path, note: Callable[[str], None] = print) -> None:
         its = notes if way == "backfill" else playing.Offered()
         return playing.play(window, way, its, UNTIL_MS)
 
-    windows = jobs.read(trace)
+    windows = jobs.read(trace, numbers or jobs.WINDOWS)
     found: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
     for number, window in enumerate(windows):
         for way in WAYS:
@@ -254,4 +259,6 @@ def draw(rows: Mapping[str, Mapping[str, Mapping[str, float | None]]]) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trace", type=Path, required=True)
-    compute(parser.parse_args().trace)
+    parser.add_argument("--windows", type=int, nargs="*", help="default: all with much waiting")
+    arguments = parser.parse_args()
+    compute(arguments.trace, arguments.windows)

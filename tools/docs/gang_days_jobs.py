@@ -13,6 +13,7 @@ FIRST_DAY, END_DAY, DAYS = 115, 149, 2
 """Days of the trace with at least 75 pods each; windows of two of them are played."""
 
 WINDOWS = (1, 3, 7, 8, 10, 15, 16)
+"""Those in which gangs wait more than 20 min on average in a strict queue."""
 
 EVERY_NODE = 250
 LIFE_S_MAX = 12 * 3600
@@ -96,7 +97,7 @@ def can_run(job: Job, nodes: Sequence[Node]) -> bool:
     )
 
 
-def read(trace: Path) -> list[Window]:
+def read(trace: Path, numbers: Sequence[int] = WINDOWS) -> list[Window]:
     """Read the windows, on the same sample of the nodes."""
     every = [node for node in read_nodes(trace / "openb_node_list_all_node.csv") if node.model]
     every.sort(key=lambda node: (node.model, sorted(node.capacity.items()), node.name))
@@ -104,8 +105,8 @@ def read(trace: Path) -> list[Window]:
     pods = [p for p in read_pods(trace / "openb_pod_list_gpuspec33.csv") if "gpus" in p.need]
     days = [pod.create_s // DAY_S for pod in pods]
     windows = []
-    for window in WINDOWS:
-        day = FIRST_DAY + DAYS * window
+    for number in numbers:
+        day = FIRST_DAY + DAYS * number
         some = pods[bisect_left(days, day) : bisect_left(days, day + DAYS)]
         jobs = [job for job in jobs_of(some, day * DAY_S) if can_run(job, nodes)]
         windows.append(Window(nodes, jobs))

@@ -16,9 +16,9 @@ from laboratory.workloads import play as playing
 from laboratory.workloads.scenario import JobStage
 
 COLLECT_S = 3600
-PATIENCE_MS = 60_000
-INTERVAL_MS = 60_000
-HOLDS_MS = 240_000
+PATIENCE_MS = 120_000
+INTERVAL_MS = 120_000
+HOLDS_MS = 480_000
 LOOK_MS = 600_000
 
 
@@ -82,6 +82,7 @@ class _Days:
             dict(job.need),
             {"gpu_model": job.models} if job.models else {},
             frozenset({GPU_CAPABILITY}),
+            principal=job.role,
             more_labels={GANG_LABEL: f"tasks:{size}"} if self._stated and size > 1 else {},
         )
 
@@ -119,7 +120,7 @@ class _Days:
 def play(window: Window, way: str, notes: Offered, until_ms: int) -> list[int | None]:
     """Play a window: when each job starts; None: it does not."""
     settings = Settings(
-        PolicySpec("drf", mode="characterised"),
+        PolicySpec("drf", selection="listed", mode="characterised"),
         patience_cycles=PATIENCE_MS // INTERVAL_MS,
         collect_ms=COLLECT_S * 1000,
     )
