@@ -48,9 +48,10 @@ until its offer comes or is late.
 
 The same comparison for {windows} windows of two days of the openb trace, which are [played with
 stated gangs and backfill](which-policy.md#two-days-of-a-gpu-cluster). Decisions are made every two
-minutes, so shorter forecasts cannot be exact. Durations of tasks are those
-of the trace, and nothing is learnt when a window begins. Every ten minutes, every framework that
-waits gets a forecast, if enough is learnt.
+minutes, so shorter forecasts cannot be exact. Durations of tasks are those of the trace, and
+nothing is learnt when a window begins. Every ten minutes, every framework that waits gets a
+forecast, if enough is learnt. Of these offers, {part:.1f} % came before the p95. Here jobs also
+arrive and leave, which forecasts do not foresee.
 
 {recorded}
 
@@ -78,7 +79,9 @@ def page(kept: Path = KEPT, recorded: Path = RECORDED) -> str:
     """The whole page, from the results that are kept."""
     lives, days = (json.loads(each.read_text("utf-8")) for each in (kept, recorded))
     parts = [100 * row["p95"] / row["count"] for row in lives["rows"] if row["count"]]
+    count, held = (sum(row[at] for row in days["forecasts"]) for at in ("count", "p95"))
     return PAGE.format(
+        part=100 * held / count,
         lives=lives["lives"],
         windows=days["windows"],
         rows=_table(lives["rows"]),

@@ -45,6 +45,8 @@ COLUMNS = {
     "unstarted": "not started (%)",
 }
 
+WAITS = ("wait_min", "small_wait_min")
+
 HEAD = """
 ### Two days of a GPU cluster
 
@@ -73,6 +75,11 @@ average in the strict queue; in the others little ever waits.
 Waits are from the last pod's creation to the first start, or until the simulation ends, after
 {until_h} h. *Idle GPU hours* count while a gang waits. Means over windows, with 95 %
 confidence intervals, which are wide if there are few windows.
+
+"""
+
+EACH = """
+Gangs and single pods wait, on average in each window (min):
 
 """
 
@@ -210,6 +217,10 @@ def keep(
         "patience_s": playing.PATIENCE_MS // 1000,
         "until_h": UNTIL_MS // HOUR_MS,
         "rows": rows,
+        "waits_min": {
+            way: [[round(row[column], 1) for column in WAITS] for row in every]
+            for way, every in found.items()
+        },
         "forecasts": forecasts.binned(offered, EDGES_S),
     }
     KEPT.write_text(json.dumps(data, indent=1) + "\n", "utf-8")
@@ -219,7 +230,19 @@ def keep(
 def section(kept: Path = KEPT) -> str:
     """A section of the page about policies."""
     found = json.loads(kept.read_text("utf-8"))
-    return HEAD.format(**found) + gangs.table(WAYS, COLUMNS, found["rows"]) + FOOT
+    table = gangs.table(WAYS, COLUMNS, found["rows"])
+    return HEAD.format(**found) + table + EACH + _each(found["waits_min"]) + FOOT
+
+
+def _each(waits_min: Mapping[str, Sequence[Sequence[float]]]) -> str:
+    """A row for each way, and two columns for each window."""
+    count = len(waits_min["strict"])
+    head = "".join(f" {at + 1}: gangs | single pods |" for at in range(count))
+    lines = [f"| way |{head}\n", "|---|" + "---:|" * 2 * count + "\n"]
+    for way, text in WAYS.items():
+        cells = (f"{part:g}" for window in waits_min[way] for part in window)
+        lines.append(f"| {text} | {' | '.join(cells)} |\n")
+    return "".join(lines)
 
 
 def draw(rows: Mapping[str, Mapping[str, Mapping[str, float | None]]]) -> None:
