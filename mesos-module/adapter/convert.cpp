@@ -286,7 +286,7 @@ wire::ResourceRequest toRequest(const vector<mesos::Request>& requests)
   wire::ResourceRequest result;
 
   for (const mesos::Request& request : requests) {
-    result.add_agent_id(request.agent_id().value());
+    result.add_agent_id(request.slave_id().value());
     wire::Quantities* quantities = result.add_requests();
     for (const Resource& resource : request.resources()) {
       quantities->add_name(resource.name());
