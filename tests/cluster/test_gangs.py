@@ -139,7 +139,7 @@ def test_a_claim_by_command_holds(mesos):
     """A role with a claim gets more than its fair share of what others release."""
     with cluster(mesos, "characterised", "cpus:8;mem:4096") as world:
         ads = world.framework("ads", "ads", labels=DEMAND, manner=work(*ONE, LASTS_S, at_once=8))
-        until(lambda: running(ads) == [8], WITHIN_S, "the other role has everything")
+        until(lambda: running(ads) > [4], WITHIN_S, "the other role has more than half")
         world.sidecar.command("claim", "set", "eng", "cpus:6", "--force")
         eng = world.framework("eng", "eng", labels=DEMAND, manner=work(*ONE, 600, at_once=8))
         until(lambda: running(eng) == [6], WITHIN_S, "it has its claim")
