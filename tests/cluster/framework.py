@@ -52,6 +52,8 @@ class Framework:
         When offers came, monotonic, in seconds.
     seen : list of offer
         All offers so far.
+    callbacks : list of list of offer
+        The same, as they came together.
     tasks : dict of str to list of str
         The states of each task in order, without ``TASK_``; empty before the first.
     counts : Counter
@@ -81,6 +83,7 @@ class Framework:
         self.offers: dict[str, Offer] = {}
         self.offered_at: list[float] = []
         self.seen: list[Offer] = []
+        self.callbacks: list[list[Offer]] = []
         self.tasks: dict[str, list[str]] = {}
         self.messages: dict[str, str] = {}
         self.counts: Counter[str] = Counter()
@@ -209,6 +212,7 @@ class Framework:
     def _on_offers(self, event: Any, now_s: float) -> None:
         with self.lock:
             self.offered_at.append(now_s)
+            self.callbacks.append(event["offers"])
             for offer in event["offers"]:
                 self.offers[offer["id"]["value"]] = offer
                 self.seen.append(offer)

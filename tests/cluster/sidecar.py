@@ -85,15 +85,17 @@ class Sidecar:
 
     def set_policy(self, name: str, mode: str = "oblivious") -> None:
         """Change the policy from the next cycle on, by an operator's command."""
-        words = ["policy", "set", name, "--mode", mode, "--target", self.target, "--timeout", "20"]
-        self._command(*words)
+        self.command("policy", "set", name, "--mode", mode)
 
     def set_demand(self, resources: str, role: str) -> None:
-        self._command("demand", "set", "--role", role, resources, "--target", self.target)
+        self.command("demand", "set", "--role", role, resources)
 
-    def _command(self, *words: str) -> None:
+    def command(self, *words: str) -> None:
+        """Run an operator's command such as ``cap set eng cpus:1``; it must succeed."""
         log = self.log.with_name("command.log")
-        child = Child([sys.executable, "-m", "allocator", *words], log, {"PYTHONPATH": str(ROOT)})
+        at = ("--target", self.target, "--timeout", f"{ADMIN_S:g}")
+        command = [sys.executable, "-m", "allocator", *words, *at]
+        child = Child(command, log, {"PYTHONPATH": str(ROOT)})
         assert child.wait(60) == 0, child.said()[-2000:]
 
     def _channel(self) -> grpc.Channel:
