@@ -117,9 +117,10 @@ def smaller(path: Path) -> None:
     """Reduce a picture to its most frequent colours; areas of one colour stay unchanged."""
     with Image.open(path) as picture:
         full = picture.convert("RGB")
-    colours = sorted(full.getcolors(full.width * full.height), reverse=True)
+    pixels = np.asarray(full).reshape(-1, 3)
+    colours, count = np.unique(pixels, axis=0, return_counts=True)
     palette = Image.new("P", (1, 1))
-    palette.putpalette([part for _, colour in colours[:COLOURS] for part in colour])
+    palette.putpalette(colours[np.argsort(count)[::-1]][:COLOURS].ravel().tolist())
     few = full.quantize(palette=palette, dither=Image.Dither.NONE)
     few.save(path, optimize=True)
 
