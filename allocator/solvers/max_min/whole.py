@@ -105,7 +105,7 @@ def _search(giver: int, edges: Edges, placed: Placed, search: _Search) -> int:
                         found = other
             if found >= 0:
                 break
-    # After a search that found none, the reached groups stay settled: no overloaded group leads to them.
+    # The reached groups stay settled if none was found: no overloaded group leads to them.
     for k in range(length if found >= 0 else 0):
         settled[queue[k]] = False
     for k in range(size):
