@@ -117,9 +117,11 @@ def smaller(path: Path) -> None:
     """Reduce a picture to its most frequent colours; areas of one colour stay unchanged."""
     with Image.open(path) as picture:
         full = picture.convert("RGB")
-    colours = sorted(full.getcolors(full.width * full.height), reverse=True)
+    packed = np.asarray(full, np.int64) @ (1 << 16, 1 << 8, 1)
+    colours, counts = np.unique(packed, return_counts=True)
+    most = colours[np.argsort(-counts, kind="stable")[:COLOURS]]
     palette = Image.new("P", (1, 1))
-    palette.putpalette([part for _, colour in colours[:COLOURS] for part in colour])
+    palette.putpalette((most[:, None] >> (16, 8, 0) & 255).ravel().tolist())
     few = full.quantize(palette=palette, dither=Image.Dither.NONE)
     few.save(path, optimize=True)
 
