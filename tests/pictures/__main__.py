@@ -117,10 +117,11 @@ def smaller(path: Path) -> None:
     """Reduce a picture to its most frequent colours; areas of one colour stay unchanged."""
     with Image.open(path) as picture:
         full = picture.convert("RGB")
-    pixels = np.asarray(full).reshape(-1, 3)
-    colours, count = np.unique(pixels, axis=0, return_counts=True)
+    packed = np.asarray(full, np.int64) @ (1 << 16, 1 << 8, 1)
+    colours, counts = np.unique(packed, return_counts=True)
+    most = colours[np.argsort(-counts, kind="stable")[:COLOURS]]
     palette = Image.new("P", (1, 1))
-    palette.putpalette(colours[np.argsort(count)[::-1]][:COLOURS].ravel().tolist())
+    palette.putpalette((most[:, None] >> (16, 8, 0) & 255).ravel().tolist())
     few = full.quantize(palette=palette, dither=Image.Dither.NONE)
     few.save(path, optimize=True)
 
