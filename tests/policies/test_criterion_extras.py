@@ -157,7 +157,7 @@ REFUSED = {
     ),
     "one row for a residual": (
         lambda c: replace(c, residual=True),
-        "residual: what is free differs by agent",
+        "residual: free amounts differ by agent",
     ),
     "residual that becomes negative": (
         lambda c: replace(c, residual=True, denominator=np.full((3, 2), 500.0)),

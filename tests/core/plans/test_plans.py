@@ -191,7 +191,7 @@ def test_a_plan_that_is_none_changes_nothing() -> None:
     made = session()
     plan = planned(made).plan
     wrong = {
-        "do not fit": {"allowed": plan.allowed[0]},
+        "inconsistent shapes": {"allowed": plan.allowed[0]},
         "plan.group": {"group": plan.group + 9},
         "plan.target": {"target": -1 - plan.target},
         "plan.part": {"part": np.zeros((len(plan.allowed), 1))},

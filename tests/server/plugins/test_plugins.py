@@ -335,7 +335,7 @@ def test_a_policy_that_is_never_made_is_named_and_not_waited_for_twice(tmp_path,
     with pytest.raises(ValueError, match=f"{said} within 0.2 s; mend it, or take another"):
         GuardedRegistry(10.0).try_out(PolicySpec("mine"))
     for make in (policies.build, GuardedRegistry(10.0).build, GuardedRegistry(10.0).try_out):
-        with pytest.raises(ValueError, match=f"{said}; mend it, and have the configuration read"):
+        with pytest.raises(ValueError, match=f"{said}; fix it, and reload the configuration"):
             make(PolicySpec("mine"))
     assert module.begun == [1]
     if kind == "criterion":
