@@ -74,12 +74,12 @@ average in the strict queue; in the others little ever waits.
 
 Waits are from the last pod's creation to the first start, or until the simulation ends, after
 {until_h} h. *Idle GPU hours* count while a gang waits. Means over windows, with 95 %
-confidence intervals, which are wide if there are few windows.
+confidence intervals; in one window the strict queue waits for most of a day.
 
 """
 
 EACH = """
-Gangs and single pods wait, on average in each window (min):
+How long gangs wait on average in each window (min):
 
 """
 
@@ -235,13 +235,13 @@ def section(kept: Path = KEPT) -> str:
 
 
 def _each(waits_min: Mapping[str, Sequence[Sequence[float]]]) -> str:
-    """A row for each way, and two columns for each window."""
+    """A row for each way, and a column for each window."""
     count = len(waits_min["strict"])
-    head = "".join(f" {at + 1}: gangs | single pods |" for at in range(count))
-    lines = [f"| way |{head}\n", "|---|" + "---:|" * 2 * count + "\n"]
-    for way, text in WAYS.items():
-        cells = (f"{part:g}" for window in waits_min[way] for part in window)
-        lines.append(f"| {text} | {' | '.join(cells)} |\n")
+    head = "".join(f" {at + 1} |" for at in range(count))
+    lines = [f"| way |{head}\n", "|---|" + "---:|" * count + "\n"]
+    for way in (each for each in WAYS if each != "bound"):
+        cells = (f"{of_gangs:g}" for of_gangs, _ in waits_min[way])
+        lines.append(f"| {WAYS[way]} | {' | '.join(cells)} |\n")
     return "".join(lines)
 
 
