@@ -187,7 +187,7 @@ class Allocator:
             self.last_cycle = cycles.CycleReport(candidates, clients)
             return self._nothing(holds_back=agents is None)
         if agents is None and state.clients.gangs:
-            snapshot = renew(state, snapshot, self._snapshots.limits(state))
+            snapshot = renew(state, snapshot, self._snapshots.limits(state, snapshot))
         seed = _seed(state.settings.seed, self.cycle)
         overruled, self._overruled = self._overruled, ""
         question = Question(state, snapshot, self._policy, self.cycle, seed, overruled)

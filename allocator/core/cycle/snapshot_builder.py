@@ -275,12 +275,10 @@ class SnapshotBuilder:
         key = (state.quota_version, names, clients.version, state.roles.version, sizes)
         return self._keep("caps", key, lambda: cap_table(state))
 
-    def limits(self, state: State) -> Ints:
+    def limits(self, state: State, snapshot: Snapshot) -> Ints:
         """Return the limits and caps of the first rows of a snapshot's bounds."""
-        caps = self.caps(state)
-        counts = counts_of(state, caps, np.empty(0, np.int64))
-        most = [] if counts is None else [counts.most()]
-        return np.concatenate([self.quota_tree(state).limit, caps.limit, *most])
+        most = [] if snapshot.counts is None else [snapshot.counts.most()]
+        return np.concatenate([self.quota_tree(state).limit, self.caps(state).limit, *most])
 
     def _bounds(self, state: State, demand: Ints, handle: Ints) -> tuple[Bounds, Counts | None]:
         """Return all bounds, and the counts with the place of their bounds among them."""
