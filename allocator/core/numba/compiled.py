@@ -89,7 +89,13 @@ def entry(**options: Any) -> Decorator:  # noqa: ANN401
 
 def part(**options: Any) -> Decorator:  # noqa: ANN401
     """Declare a part: a function that only loops and other parts call."""
-    options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **options}
+    # Numba hands `forceinline` on to whatever the function calls, unless it is set there.
+    options = {
+        "no_cpython_wrapper": True,
+        "no_cfunc_wrapper": True,
+        "forceinline": False,
+        **options,
+    }
 
     def decorate(function: _Function) -> _Function:
         return cast("_Function", Loop(function, options, entry=False))

@@ -48,3 +48,41 @@ def test_only_loops_become_machine_code_and_others_may_share_their_parts():
 
 
 _shifted_dispatcher = cast("Any", _shifted).dispatcher
+
+
+@part()
+def _added(values: np.ndarray, by: int) -> int:
+    total = 0
+    for i in range(len(values)):
+        total += values[i] + by
+    return total
+
+
+@part(forceinline=True)
+def _added_inline(values: np.ndarray, by: int) -> int:
+    return _added(values, by)
+
+
+@entry(cache=False)
+def _add(values: np.ndarray, by: int) -> int:
+    return _added_inline(values, by)
+
+
+def _is_always_inlined(loop: Any) -> bool:
+    (compiled,) = loop.dispatcher.overloads.values()
+    code = compiled.library.get_llvm_str()
+    (define,) = (
+        line
+        for line in code.splitlines()
+        if line.startswith("define") and f"@{compiled.fndesc.llvm_func_name}(" in line
+    )
+    group = define.split(") ")[-1].split()[0]
+    return f"attributes {group} = {{ alwaysinline" in code
+
+
+def test_parts_are_inlined_only_where_they_ask_for_it():
+    """Not because their caller does: the code would grow, and compile for minutes."""
+    with compiled_here():
+        assert _add(np.arange(3), 2) == 9
+    assert _is_always_inlined(_added_inline)
+    assert not _is_always_inlined(_added)
