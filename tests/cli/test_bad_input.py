@@ -455,7 +455,7 @@ def test_a_target_that_is_none_is_wrong_usage(target, tmp_path):
 
 
 @pytest.mark.parametrize("command", RIGHT)
-def test_nobody_there_is_said(command, tmp_path):
+def test_an_unreachable_sidecar_is_an_error(command, tmp_path):
     target = f"unix:{tmp_path}/none"
     part = f"no sidecar answers at {target}; is it running?"
     words = f"{command} {RIGHT[command]}"

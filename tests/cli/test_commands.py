@@ -214,7 +214,7 @@ for arguments in {PLAYS}:
         assert last.endswith("could not be compiled (exit code 9)")
 
 
-def test_what_is_compiled_ahead_is_compiled_once_and_never_told_among_results(tmp_path):
+def test_loops_are_compiled_ahead_once_and_results_do_not_mention_it(tmp_path):
     program = """
 import sys
 from allocator.cli.local.warm import compile_ahead

@@ -96,7 +96,7 @@ def test_names_are_asked_of_the_sidecar(sidecar, line, found):
         ("shares --sort ", ["waiting", "share", "name"]),
     ],
 )
-def test_the_rest_needs_nobody(line, found):
+def test_other_completions_need_no_sidecar(line, found):
     assert completed("mesos-allocator " + line, NOBODY) == found
 
 
@@ -121,7 +121,7 @@ def test_what_cannot_be_read_completes_nothing_and_says_nothing(option):
     assert completed(f"mesos-allocator explain role {option} e", "127.0.0.1:9") == []
 
 
-def test_a_sidecar_that_wants_a_token_is_told_it(tmp_path):
+def test_the_token_is_sent_to_a_sidecar_that_requires_it(tmp_path):
     token = tmp_path / "token"
     token.write_text("a-long-secret\n")
     with SidecarProcess(f"access.admin_read_token={token}") as process:

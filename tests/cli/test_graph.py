@@ -80,7 +80,7 @@ def test_what_cannot_be_written_is_said(journal: Path, tmp_path: Path) -> None:
     assert run(empty, tmp_path / "graph.json").exit_code == 1
 
 
-def test_what_strangers_are_named_breaks_no_picture_and_no_file(tmp_path: Path) -> None:
+def test_odd_names_break_no_picture_and_no_file(tmp_path: Path) -> None:
     """The library draws text between dollars as a formula; XML has no control characters."""
     graph: nx.Graph = nx.Graph()
     graph.add_node(r"a$\frac{$ in eng", side=0)

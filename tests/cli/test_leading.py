@@ -79,7 +79,7 @@ def test_that_none_leads_is_said_with_what_each_says(sidecars):
     ]
 
 
-def test_where_two_lead_one_is_to_be_named(sidecars):
+def test_with_two_leaders_one_must_be_named(sidecars):
     first, second = sidecars
     with SidecarProcess() as other, other.channel() as channel:
         module = GrpcModule(channel).begin()

@@ -59,7 +59,7 @@ def test_commands_write_json_in_one_place():
     assert not wrong
 
 
-def test_what_strangers_are_named_tells_a_terminal_nothing(capsys):
+def test_names_of_tenants_do_not_control_the_terminal(capsys):
     print_table(["[bold]\x1b]0;x\x07"], [["[red]a\x1b[2J\u202eb"]], "")
     with pytest.raises(SystemExit):
         fail(Exit.REFUSED, "framework = 'x\x9b2J\x1b[2J'\n: is unknown")

@@ -305,7 +305,7 @@ def test_a_shared_volume_counts_for_each_who_holds_it():
 
 
 @mesos("DRFSorterTest.SameSharedResourcesSameClient", "DRFSorterTest.SharedResourcesUnallocated")
-def test_a_shared_volume_counts_once_however_often_it_is_held():
+def test_a_shared_volume_that_is_held_often_counts_once():
     disk = volume("50", role="role1", shared=True)
     ranking = Ranking(resources("cpus:100;mem:100;disk(role1):950") + disk)
     ranking.add("a", resources("cpus:2;mem:2") + disk)

@@ -388,7 +388,7 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("case", REFUSALS)
-def test_a_refusal_says_the_mend_and_makes_nothing(trees, tmp_path, case):
+def test_a_refusal_states_the_fix_and_makes_nothing(trees, tmp_path, case):
     change, text = REFUSALS[case]
     change(trees)
     status, said = gather(trees.build, tmp_path / "root")

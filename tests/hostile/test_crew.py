@@ -87,14 +87,14 @@ def test_there_are_enough_manners():
 
 
 @each_of(CREW, {each.name for each in CREW} - DEAR)
-def test_module_and_core_bear_it(manner: Manner, brain_library: Path):
+def test_module_and_core_withstand_it(manner: Manner, brain_library: Path):
     stage = Stage(manner, brain_library)
     _hold(stage.play())
     stage.close()
 
 
 @each_of(CREW, ALONE)
-def test_the_sidecar_alone_bears_it(manner: Manner):
+def test_the_sidecar_alone_withstands_it(manner: Manner):
     _hold(wired.play(manner), ALONE_MIB_MAX)
 
 

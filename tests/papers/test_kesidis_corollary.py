@@ -8,7 +8,7 @@ from laboratory.papers.kesidis.fluid import FluidCluster, draw, optimum
 
 
 @pytest.mark.parametrize("name", paper.CRITERIA)
-def test_nobody_gains_on_balance_in_any_allocation(name: str) -> None:
+def test_no_framework_gains_on_balance_in_any_allocation(name: str) -> None:
     rng = np.random.default_rng(1)
     for _ in range(5):
         cluster = draw(rng)

@@ -7,7 +7,7 @@ from laboratory.papers.kesidis import fluid as paper
 
 
 @pytest.mark.parametrize("exponent", paper.EXPONENTS)
-def test_every_agent_is_booked_and_nobody_gains_on_balance(exponent):
+def test_every_agent_is_booked_and_no_framework_gains_on_balance(exponent):
     rng = np.random.default_rng(3)
     for _ in range(8):
         cluster = paper.draw(rng)

@@ -38,7 +38,7 @@ def off(name: str, cluster: Cluster, tasks: np.ndarray) -> float:
     return MEASURES[name].off(cluster, tasks)
 
 
-def test_the_example_is_reached_at_once_and_from_whatever_was_there(sidecar) -> None:
+def test_the_example_is_reached_at_once_from_any_allocation(sidecar) -> None:
     cluster = clusters.EXAMPLE
     assert clusters.fairest(cluster) == pytest.approx([2_104.571, 2_104.571, 3_156.857], abs=1e-3)
     before, after = mended(cluster, sidecar, spec("cmmf"))

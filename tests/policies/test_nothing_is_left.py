@@ -494,7 +494,7 @@ def test_a_filling_that_does_not_know_the_rule_is_found_out(
 
 
 @pytest.mark.parametrize("broken", [one_task_each, *long(caps_know_one_task)])
-def test_and_so_is_one_that_lets_somebody_wait(
+def test_a_policy_that_lets_a_client_wait_is_found_too(
     broken: Callable[[pytest.MonkeyPatch], None], monkeypatch
 ):
     with monkeypatch.context() as patch:

@@ -126,7 +126,7 @@ def assert_within(snapshot, grants) -> None:
     assert np.isin(grants.agent, snapshot.agents).all()
 
 
-def test_whoever_is_not_in_the_plan_gets_what_it_leaves() -> None:
+def test_clients_outside_the_plan_get_what_it_leaves() -> None:
     cluster = static_snapshot(capacity=[[4, 4]], demand=[[1, 1], [1, 1]])
     policy = build(PolicySpec("ps-dsf-exact"))
     snapshot = planned(cluster, policy)

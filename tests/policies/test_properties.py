@@ -379,7 +379,7 @@ def test_nothing_more_fits(policy, selection, case: Instance, agents: int, seed:
 @pytest.mark.parametrize("policy", sorted(set(POLICIES) - {"choosy"}))
 @examples(7, 20)
 @given(case=instances())
-def test_nobody_is_preferred_for_its_place(policy: str, case: Instance) -> None:
+def test_policies_are_permutation_equivariant(policy: str, case: Instance) -> None:
     assert permutation_equivariance(whole(policy), case) <= few_tasks(case)
 
 

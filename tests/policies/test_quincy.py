@@ -153,7 +153,7 @@ def test_a_limit_comes_before_a_guarantee() -> None:
     assert counts(bounded(problem(clients=2), {0: 4_000}, {0: 12_000})) == [1, 2]
 
 
-def test_whoever_wants_no_more_keeps_its_part_and_others_are_not_counted_on_it() -> None:
+def test_a_satisfied_client_keeps_its_part_and_others_do_not_count_on_it() -> None:
     """Client 0 holds three of four agents, and wants nothing; with client 1 its part is two."""
     holder = np.array([1 << 32 | 0, 2 << 32 | 0, 3 << 32 | 0])
     held = np.zeros((2, 2), np.int64)

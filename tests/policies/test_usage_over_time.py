@@ -112,7 +112,7 @@ def test_a_role_keeps_the_past_of_frameworks_that_left():
     assert jobs.play(catching_up(30)) == [2] * catching_up(30)
 
 
-def test_a_next_session_goes_on_from_the_past():
+def test_a_new_session_continues_past_usage():
     session = cluster()
     session.framework(1, 1, labels=WHOLE)
     jobs = Jobs(session)

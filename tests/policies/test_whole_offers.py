@@ -204,7 +204,7 @@ def test_an_agent_with_a_shared_volume_is_not_said_to_be_full():
     assert "1 of 1 frameworks could be served" in told(w, "agent", "agent-1")
 
 
-def test_who_cannot_reach_its_minimum_is_told_so():
+def test_a_minimum_that_cannot_be_reached_is_reported():
     w = world()
     w.agent("cpus:3;mem:3000")
     labels = {DEMAND_LABEL: "cpus:1;mem:100"}

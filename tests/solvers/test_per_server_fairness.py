@@ -142,7 +142,7 @@ def test_bad_input_is_named() -> None:
         solve(one, np.ones((1, 2)))
 
 
-def test_where_the_filling_goes_in_circles_whoever_wants_one_gets_an_answer_that_is_near() -> None:
+def test_where_the_filling_cycles_a_near_answer_is_available() -> None:
     cluster = of_two_resources(16)
     arrays = cluster.demand.astype(float), cluster.capacity.astype(float)
     with pytest.raises(NotOptimal):

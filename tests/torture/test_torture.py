@@ -112,7 +112,7 @@ def test_altered_books_are_found(tmp_path):
 
 
 @pytest.mark.long
-def test_a_filter_that_is_not_told_is_found(tmp_path):
+def test_a_filter_that_is_not_sent_is_found(tmp_path):
     """A sidecar that does not receive refusals makes decisions that the books forbid."""
 
     def tamper(world):
@@ -318,7 +318,7 @@ def test_the_proxy_resets(proxied):
         connection.recv(1)
 
 
-def test_the_proxy_stalls_and_goes_on(proxied):
+def test_the_proxy_stalls_and_continues(proxied):
     proxy, connection = proxied
     proxy.stall()
     connection.sendall(b"later")

@@ -35,7 +35,7 @@ def cpus(offers) -> dict[int, int]:
     return found
 
 
-def test_a_drained_agent_is_given_to_nobody_until_it_is_taken_back():
+def test_a_drained_agent_is_not_offered_until_the_drain_ends():
     made = two()
     made.agent(1, 4, 4, hostname="h1")
     made.agent(2, 4, 4, hostname="h2")
@@ -205,7 +205,7 @@ def test_a_subtree_that_is_none_is_refused(text, said):
     ("role", "framework_name", "whom"),
     [("", "", {1, 2}), ("", "spark-*", {1}), ("role-2", "", {2}), ("role-2", "spark-1", set())],
 )
-def test_a_rule_is_worked_out_for_those_alone_whom_it_is_about(
+def test_a_rule_is_evaluated_only_for_frameworks_it_applies_to(
     role, framework_name, whom, monkeypatch
 ):
     """Every request of operators waits for this one, and there may be thousands of rules."""

@@ -199,7 +199,7 @@ def test_names_that_no_agent_has_cost_no_look_at_agents():
     relation.check()
 
 
-def test_an_attribute_is_looked_at_once_however_many_rules_ask_for_it():
+def test_an_attribute_is_read_once_for_all_rules():
     relation = Eligibility()
     relation.reserve(agents=512, clients=64)
     relation.set_agents(np.arange(256), _plain(256))
@@ -347,7 +347,7 @@ def _lived(relation: Eligibility, name: str, said) -> Eligibility:
 
 
 @given(_lives, st.sampled_from([0, 64]), st.integers(1, 3))
-def test_whatever_comes_and_goes_is_judged_pair_by_pair(life, few, block):
+def test_every_pair_is_judged_after_any_changes(life, few, block):
     """Many changes at a time, or few; with caches, and without.
 
     Checked after each step, or after several.

@@ -38,7 +38,7 @@ def test_an_offer_ages_until_all_of_it_is_used():
     assert oldest_ms(session) == -1
 
 
-def test_a_new_offer_begins_anew_and_the_oldest_counts():
+def test_a_new_offer_has_its_own_age_and_the_oldest_counts():
     session = hoarder()
     session.give_back((1, 1, 1, {"cpus": 4, "mem": 8}))
     assert len(session.cycle(5000)) == 1

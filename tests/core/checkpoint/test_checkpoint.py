@@ -89,7 +89,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 @given(values)
-def test_whatever_is_kept_comes_back(value):
+def test_everything_saved_is_restored(value):
     assert same(restore(to_columns([value]), [])[0], value)
     assert same(Detached(value).value, value)
 
@@ -191,14 +191,14 @@ KEPT_VERBS = {**POLICY_VERBS, "restore_it": 4, "limit_what_nobody_has": 2, "set_
 
 @settings(fresh, max_examples=4)
 @given(seed=SEEDS, happening=happenings(KEPT_VERBS))
-def test_who_was_restored_goes_on_as_the_other(seed, happening):
+def test_a_restored_allocator_continues_like_the_original(seed, happening):
     agree(partial(KeptHistory, seed), happening)
 
 
 @pytest.mark.long
 @settings(fresh, max_examples=20)
 @given(seed=SEEDS, happening=happenings(KEPT_VERBS))
-def test_who_was_restored_goes_on_as_the_other_in_many_histories(seed, happening):
+def test_a_restored_allocator_continues_like_the_original_in_many_histories(seed, happening):
     agree(partial(KeptHistory, seed), happening)
 
 
@@ -228,7 +228,7 @@ def go_on(session: Session, now_ms: int) -> list:
     return made
 
 
-def test_a_copy_stays_as_it_is_while_the_core_goes_on():
+def test_a_copy_does_not_change_with_the_core():
     """A checkpoint by a deep copy: the slow way."""
     session = busy()
     slow = copy.deepcopy(session.allocator.kept())
@@ -292,7 +292,7 @@ def test_what_may_change_is_copied(kind):
     assert not never_changes(kind)
 
 
-def test_all_of_an_allocator_is_kept_or_made_anew():
+def test_every_attribute_of_an_allocator_is_saved_or_rebuilt():
     """A new attribute must be listed here, because later decisions may depend on it."""
     session = busy()
     kept_here = {"cycle", "last_cycle", "state"}
@@ -318,7 +318,7 @@ def test_what_is_derived_is_not_kept_and_comes_back_by_itself():
     assert other.state.total_by_kind()[0] == 32_000
 
 
-def test_whoever_asks_about_the_books_changes_nothing():
+def test_queries_do_not_change_the_books():
     session = busy()
     session.world.roles("a/new")
     before = kept(session.allocator)
@@ -471,7 +471,7 @@ NONE = Column("none", 1)
         (lambda _root: Column("int", 1, arrays=[np.array([0.5])]), "a column of int holds float64"),
     ],
 )
-def test_a_wrong_checkpoint_is_told_and_nothing_is_changed(damage, said):
+def test_a_wrong_checkpoint_is_rejected_and_changes_nothing(damage, said):
     root = to_columns(busy().allocator.kept())
     other = Allocator(build, Settings())
     before = kept(other)

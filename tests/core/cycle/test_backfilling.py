@@ -118,7 +118,7 @@ def test_only_clients_with_learnt_and_short_tasks_are_guests(policy):
     assert cluster.its.lent == ()
 
 
-def test_many_holdings_are_looked_at_less_often(monkeypatch):
+def test_many_holdings_are_examined_less_often(monkeypatch):
     """Here there is one, and after it follow three seconds of rest."""
     monkeypatch.setattr(backfilling, "REST_MS", 3000)
     cluster, looked = Cluster(), []

@@ -211,7 +211,7 @@ def test_the_offers_are_those_of_that_world_in_long_lives(seed):
     assert all(live(seed, 60).found)
 
 
-def test_many_holdings_are_looked_at_less_often_and_without_a_drain_soon_not_at_all(monkeypatch):
+def test_many_holdings_are_examined_less_often_and_without_a_drain_soon_not_at_all(monkeypatch):
     """Here there is one holding, and after a look follow three seconds of rest."""
     monkeypatch.setattr(before_drains, "REST_MS", 3000)
     cluster, looked = Cluster(), []

@@ -243,7 +243,7 @@ def test_a_client_that_declines_gangs_waits_longer_each_time():
     assert waits == [PATIENCE + 1, 2 * PATIENCE, 4 * PATIENCE, 8 * PATIENCE]
 
 
-def test_a_gang_whose_offers_could_not_be_made_goes_on_collecting_and_has_declined_nothing():
+def test_a_gang_whose_offers_failed_still_collects_and_has_declined_nothing():
     busy = Busy(agents=2, size=2)
     busy.session.framework(2, 1, labels=gang(2))
     while not busy.collecting():

@@ -55,7 +55,7 @@ def test_a_demand_that_fits_nowhere_holds_back():
     assert holds_back(idle({DEMAND_LABEL: "cpus:9;mem:1"}))
 
 
-def test_whoever_suppresses_offers_is_not_there():
+def test_suppressed_clients_do_not_take_part():
     made = idle()
     made.allocator.step(Suppress(1, (1,)))
     assert holds_back(made)

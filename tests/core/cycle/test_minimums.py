@@ -94,7 +94,7 @@ def read(monkeypatch):
     return found
 
 
-def test_nothing_is_read_again_where_somebody_revives_or_comes(read):
+def test_minimums_are_not_read_again_when_a_framework_revives_or_comes(read):
     session = session_of()
     framework(session, 1, dict.fromkeys(ROLES, SMALL))
     builder = SnapshotBuilder()
@@ -118,7 +118,7 @@ def test_nothing_is_read_again_where_somebody_revives_or_comes(read):
     assert len(read) == 1 + len(ROLES) + 1 + 1
 
 
-def test_another_session_begins_anew_though_it_has_as_many():
+def test_a_new_session_starts_from_scratch_even_with_equal_counts():
     """Versions of a new table start from zero."""
     session = session_of()
     builder = SnapshotBuilder()

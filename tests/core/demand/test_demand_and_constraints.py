@@ -183,7 +183,7 @@ def test_a_rule_that_is_none_is_refused_and_changes_nothing(event):
     assert session.allocator.settings == Settings(policy=PolicySpec("drf"))
 
 
-def test_an_agent_whose_gpus_went_is_for_everybody():
+def test_an_agent_without_gpus_any_more_is_for_all_frameworks():
     """An operation consumes them: then no framework needs the capability."""
     session = Session()
     session.allocator.step(Define(kinds={2: Kind("gpus")}))

@@ -76,7 +76,7 @@ def test_what_overlaps_counts_from_the_first_use():
     assert learnt(session) == {12_000: 1, 64_000: 1}
 
 
-def test_a_pause_begins_anew():
+def test_use_after_a_pause_is_measured_separately():
     session = cluster()
     session.cycle(0)
     for begins_ms in (0, 10_000):

@@ -53,7 +53,7 @@ def test_who_needs_nothing_that_makes_an_offer_keeps_nothing_from_others():
     assert made.state.ledger.books.client_held[2:4].any(axis=1).all()
 
 
-def test_a_cycle_ends_after_so_many_grants_and_the_next_one_goes_on():
+def test_a_cycle_ends_at_the_limit_of_grants_and_the_next_one_continues():
     made = cluster(1250, 1, PolicySpec("drf", "listed", "characterised"), roles=1)
     made.step(AddFramework(2, FrameworkInfo("tiny", labels={"allocator.demand": "mem:1"}), (1,)))
     grants = []

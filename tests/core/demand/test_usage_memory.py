@@ -51,7 +51,7 @@ def test_it_is_what_the_definition_says(lives):
 
 
 @given(spans, st.integers(1, 5))
-def test_it_does_not_matter_how_often_time_is_told(lives, parts):
+def test_the_number_of_time_updates_does_not_matter(lives, parts):
     often = [
         (span * (part + 1) // parts - span * part // parts, held)
         for span, held in lives

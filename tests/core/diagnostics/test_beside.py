@@ -121,7 +121,7 @@ def latest(world: World) -> CycleRecord:
     return trail.for_shadow
 
 
-def test_a_policy_that_looks_on_at_itself_agrees():
+def test_a_policy_in_the_shadow_of_itself_agrees():
     spec = PolicySpec("ps-dsf", "joint", "characterised")
     world = small(spec, spec)
     world.cycle()
@@ -145,7 +145,7 @@ def test_another_policy_shows_what_it_would_offer_and_nothing_comes_of_it():
     assert not np.array_equal(found.offered, found.offered_beside)
 
 
-def test_a_cycle_that_saw_too_much_is_only_copied_where_somebody_waits_for_it(monkeypatch):
+def test_a_large_cycle_is_only_copied_if_a_shadow_waits_for_it(monkeypatch):
     monkeypatch.setattr("allocator.core.diagnostics.trail.SNAPSHOT_BYTES_MAX", 0)
     spec = PolicySpec("drf")
     world = small(spec, spec)

@@ -34,7 +34,7 @@ def new_table(limit: int = LIMIT) -> FilterTable:
 
 
 @given(st.lists(st.tuples(st.integers(1, 4), st.integers(1, 150), st.integers(1, 50))))
-def test_nobody_has_more_than_are_free_once_half_are_there(declines) -> None:
+def test_no_framework_keeps_more_filters_than_are_free_once_half_are_used(declines) -> None:
     table = new_table()
     for client, agent, count in declines:
         before = {each: kept(table, each) for each in (1, 2, 3)}

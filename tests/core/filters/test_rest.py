@@ -66,7 +66,7 @@ def asked(session, now_ms, given=0):
     return [(int(made.framework[row]), int(disk[row]) // 1000) for row in rows]
 
 
-def test_it_is_offered_whole_to_one_after_another_and_then_to_nobody():
+def test_the_rest_is_offered_whole_to_each_client_in_turn_and_then_not_at_all():
     session = session_with((4, 9), frameworks=3)
     found = [asked(session, 1000 * cycle) for cycle in range(1, 7)]
     assert sorted(each for one in found for each in one) == [(1, 9), (2, 9), (3, 9)]

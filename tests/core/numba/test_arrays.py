@@ -102,7 +102,7 @@ def test_distinct_rows_are_those_of_numpy(table):
         _check_distinct(distinct_rows(table), table)
 
 
-def test_rows_with_the_same_mark_are_told_apart():
+def test_rows_with_the_same_hash_are_distinguished():
     """A tenant can choose input for which the marks of different rows are equal."""
     same = [[np.int64(np.uint64(MARK)), 0], [0, 1]]
     table = np.array([*same, *same], np.int64)

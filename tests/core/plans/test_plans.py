@@ -111,7 +111,7 @@ def test_limits_and_guarantees_are_divided_by_weight_below_their_roles() -> None
     assert not problem.asks_the_same(before)
 
 
-def test_whoever_leaves_is_out_of_the_plan_though_another_takes_the_row() -> None:
+def test_a_framework_that_leaves_is_removed_from_the_plan_even_if_its_row_is_reused() -> None:
     made = session()
     made.allocator.step(planned(made))
     row = made.state.clients.row(2, 1)

@@ -39,7 +39,7 @@ def test_a_mistyped_constraint_is_refused(session):
     assert len(session.offer()) == 2
 
 
-def test_a_rule_for_everybody_has_to_say_so(session):
+def test_a_rule_for_all_frameworks_must_say_so(session):
     for words in (["constraint", "set", "ssd"], ["demand", "set", "cpus:1"], ["demand", "remove"]):
         done = command(session.process, *words)
         assert done.returncode == 2
@@ -203,7 +203,7 @@ def test_every_change_leaves_a_line_of_who_and_what(session):
     assert not [line for line in process.raw if not line.startswith("{")]
 
 
-def test_who_calls_by_a_unix_socket_is_told(tmp_path):
+def test_the_caller_on_a_unix_socket_is_recorded(tmp_path):
     target = f"unix:{tmp_path}/a.sock"
     with SidecarProcess(listen=[target]) as process:
         ask(process, "limit", "set", "eng", "cpus:1")

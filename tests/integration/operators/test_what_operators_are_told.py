@@ -75,7 +75,7 @@ def warning(live: Live, what: str) -> dict:
     return found
 
 
-def test_rules_of_the_configuration_and_quotas_are_told_in_the_status(live):
+def test_the_status_shows_configured_rules_and_quotas(live):
     text = warning(live, "unknown name")["text"]
     assert "the limit of role eng: no agent has any 'cpu'; did you mean 'cpus'?" in text
     assert "the demand of framework nightly*: no agent has any 'tokens'" in text
@@ -138,12 +138,12 @@ COUNTED = [
 
 
 @pytest.mark.parametrize(("words", "told"), COUNTED)
-def test_frameworks_are_counted_once_whatever_number_of_roles_they_have(live, words, told):
+def test_frameworks_in_several_roles_are_counted_once(live, words, told):
     done = command(live.process, *words.split(), "--dry-run")
     assert told in " ".join((done.stdout + done.stderr).split())
 
 
-def test_what_would_be_offered_to_nobody_is_counted_in_frameworks(live):
+def test_a_rule_that_would_leave_frameworks_without_offers_states_their_number(live):
     done = command(live.process, "constraint", "set", "zone=c", "--all")
     assert "no agent satisfies it: 9 frameworks would be offered nothing" in done.stderr
 

@@ -272,7 +272,7 @@ def test_a_sidecar_that_is_stopped_is_left_and_taken_up_again(rounds, tmp_path):
         assert driver.stop()["resyncs"] >= rounds
 
 
-def test_a_full_queue_means_a_resync_and_makes_nobody_wait(tmp_path):
+def test_a_full_queue_causes_a_resync_and_does_not_block(tmp_path):
     target = f"unix:{tmp_path}/session.sock"
     with (
         SidecarProcess(listen=[target]) as sidecar,

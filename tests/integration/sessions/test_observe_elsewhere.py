@@ -198,7 +198,7 @@ def test_with_tls_a_token_that_may_read_is_needed(pems, tmp_path):
             assert "reads" not in "".join(observer.raw)
 
 
-def test_what_is_to_be_followed_must_be_named_and_serve_followers():
+def test_the_observer_to_follow_must_be_named_and_serve_followers():
     done = CliRunner().invoke(app, ["observe"])
     assert done.exit_code == 78
     assert "--from HOST:PORT" in done.stderr

@@ -119,7 +119,7 @@ def test_all_is_there_without_javascript(open_page):
     assert page.locator("table:visible").count() == page.locator("table").count()
 
 
-def test_drains_and_the_policy_that_looks_on_have_sections(open_page):
+def test_drains_and_the_shadow_policy_have_sections(open_page):
     page = open_page("/?refresh=0", java_script_enabled=False)
     drained = page.locator("#drained tbody tr")
     assert drained.count() == len(page_cluster.DRAINED)
@@ -129,7 +129,7 @@ def test_drains_and_the_policy_that_looks_on_have_sections(open_page):
     assert shadow.locator("table").last.locator("tbody tr").count() == len(page_cluster.ROLES)
 
 
-def test_somebody_is_found_by_the_form_and_the_map(open_page):
+def test_a_framework_is_found_by_the_form_and_the_map(open_page):
     page = open_page("/?refresh=0", java_script_enabled=False)
     page.get_by_label("of this name or id get nothing?").fill("spark-pi")
     page.get_by_role("button", name="Explain").click()

@@ -118,7 +118,7 @@ def test_the_page_fits_the_screen(advised, tool, width, scheme, tmp_path):
         browser.close()
 
 
-def test_what_is_to_be_pasted_is_a_configuration(advised, tmp_path):
+def test_the_text_to_paste_is_a_configuration(advised, tmp_path):
     config = tmp_path / "config.toml"
     config.write_text(Page(advised[1].read_text()).said["pre"][0])
     assert tomllib.loads(config.read_text())["policy"]["name"] == "drf"
@@ -211,7 +211,7 @@ def test_a_journal_that_was_cut_off_before_anything_happened_is_no_day(journal, 
     assert "cut off at byte 25" in told
 
 
-def test_all_that_is_wrong_is_told_at_once(tmp_path):
+def test_all_errors_are_reported_at_once(tmp_path):
     for name in ("one", "two"):
         (tmp_path / name).touch()
     told = refused(tmp_path / "one", tmp_path / "two", "--out", tmp_path)
@@ -239,7 +239,7 @@ def test_a_cluster_that_is_not_there_is_named(journal, tmp_path):
     assert "--backend ray" in done.stderr
 
 
-def test_a_policy_that_nobody_has_is_named(tmp_path):
+def test_an_unknown_policy_is_named(tmp_path):
     """The journal of a sidecar with a user's own policy."""
     from allocator import policies
 

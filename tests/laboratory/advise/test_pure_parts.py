@@ -199,7 +199,7 @@ def test_what_ran_when_a_part_begins_is_not_shaken_and_nothing_gets_before_it():
         assert second.wanted_ms >= 70 * SECOND
 
 
-def test_a_day_is_shaken_alike_for_all_and_lasts_as_long():
+def test_a_varied_day_is_equal_for_all_and_as_long():
     day = day_of(ran("f", "red", 1, 60, 60, 90), ran("f", "red", 1, 70, 80, 90))
     assert shaken(day, 0) is day
     moved = shaken(day, 3)
@@ -239,7 +239,7 @@ def guaranteed(amount: int, **more) -> Day:
     return day_of(*tasks, quotas=[(0, "production", quota)], **more)
 
 
-def test_a_guarantee_that_others_wait_for_and_nobody_uses_is_in_the_way():
+def test_an_unused_guarantee_that_others_wait_for_is_a_bottleneck():
     (bound,) = bounds_of([guaranteed(3)])
     assert (bound.sort, bound.finding, bound.peak) == (Sort.GUARANTEE, Finding.ALWAYS, 1000)
     assert bound.in_way == 1
@@ -265,7 +265,7 @@ def test_a_guarantee_is_not_in_the_way_where_nothing_is_free():
     assert (bound.finding, bound.in_way) == (Finding.NEVER, 0)
 
 
-def test_a_guarantee_that_troubles_nobody_is_not_cut_down():
+def test_a_harmless_guarantee_is_not_reduced():
     day = guaranteed(2)
     (bound,) = bounds_of([replace(day, ran=day.ran[:1])])
     # slightly more than one rounds up to two
@@ -325,7 +325,7 @@ def constrained(*, elsewhere_free: bool = True) -> Day:
     return day
 
 
-def test_agents_that_are_too_few_for_whom_constraints_send_there_are_a_bottleneck():
+def test_too_few_agents_for_constrained_frameworks_are_a_bottleneck():
     (found,) = bottlenecks_of([constrained()])
     assert found.agents == ("host-1",)
     assert found.roles == {"f", "g"}
@@ -400,7 +400,7 @@ def test_what_is_clearly_better_is_advised_though_it_changes_more():
     assert found.spec == PolicySpec("ps-dsf", mode="characterised")
 
 
-def test_what_is_better_each_time_is_better_however_wide_the_intervals():
+def test_better_for_every_seed_is_better_despite_wide_intervals():
     """Both differ much from seed to seed, and the first beats the second in each."""
     wide = changed(-0.30, 0.25)
     best = replace(candidate("ps-dsf characterised", wide), stays=(-0.1, -0.3, -0.5))
@@ -410,7 +410,7 @@ def test_what_is_better_each_time_is_better_however_wide_the_intervals():
     assert found.spec == PolicySpec("ps-dsf", mode="characterised")
 
 
-def test_what_may_be_a_loss_is_told():
+def test_a_possible_loss_is_reported():
     roles = {"red": role(changed(0.3, 0.5)), "blue": role(changed(-0.6))}
     found = recommend(NOW, SPECS, [candidate("tsf oblivious", changed(-0.3), roles)], [], [])
     assert found.spec == PolicySpec("tsf")
@@ -428,7 +428,7 @@ def test_noise_and_little_are_no_reason_to_change(stay, wait_s):
     assert found.reasons
 
 
-def test_nobody_is_to_pay_who_had_no_more_than_its_fair_share():
+def test_roles_within_their_fair_share_should_not_lose():
     pays = {"red": role(changed(0.4), before=0.0, after=0.3), "blue": role(changed(-0.6))}
     spared = {"red": role(changed(0.4), before=0.0, after=0.0), "blue": role(changed(-0.6))}
     harming = candidate("tsf oblivious", changed(-0.3), pays)

@@ -141,7 +141,7 @@ def small(path):
         ({"frameworks": []}, "frameworks: nothing runs: give [[frameworks]] or [[spark]]"),
     ],
 )
-def test_what_is_wrong_is_named_with_its_value_and_the_mend(change, message):
+def test_an_error_names_the_field_its_value_and_the_fix(change, message):
     with pytest.raises(ScenarioError) as error:
         check(minimal(**change), "file.toml")
     assert f"file.toml: {message}" in str(error.value)

@@ -162,7 +162,7 @@ def test_quotas_and_weights_are_played_too(day):
     assert other.tasks == usual.tasks
 
 
-def test_another_policy_is_told_apart(day):
+def test_another_policy_is_distinguished(day):
     """In whole tasks the large agent is kept for those that need it."""
     told = replace(day, frameworks={k: replace(f) for k, f in day.frameworks.items()})
     for framework in told.frameworks.values():
@@ -190,7 +190,7 @@ class WithSetbacks:
         self._master.add_agent(SMALL)
 
 
-def test_what_is_told_anew_by_another_session_goes_on():
+def test_tasks_repeated_by_a_new_session_continue():
     day = record(WithSetbacks())
     lost = Counter(ran.role for ran in day.ran if ran.end_ms == 12_345)
     assert lost, "nothing ran on the agent that was lost"
@@ -251,7 +251,7 @@ def test_quotas_and_weights_that_were_set_before_the_journal_begins_are_known():
     assert day.weights == [(5_000, {"eng": 3.0})]
 
 
-def test_an_operators_constraint_is_played_by_whom_it_let_where(day):
+def test_an_operators_constraint_is_played_by_its_effect(day):
     """The agents that are played lack the attributes that it refers to."""
     assert day.settings is not None
     settings = day.settings.copied()

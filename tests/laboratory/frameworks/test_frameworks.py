@@ -205,7 +205,7 @@ def test_an_executor_takes_no_task_before_it_has_started(link):
     assert left == [1010 + 2500 + 1000]
 
 
-def test_executors_go_one_by_one_after_the_job_and_then_the_framework_leaves(link):
+def test_executors_end_one_by_one_after_the_job_and_then_the_framework_leaves(link):
     left = []
     master = master_for(link)
     framework = spark(

@@ -119,7 +119,7 @@ def test_a_filter_goes_after_its_last_moment(ledger):
     assert not ledger.filters[1]
 
 
-def test_filters_of_a_framework_that_left_expire_in_vain(ledger):
+def test_an_expired_filter_of_a_framework_that_left_has_no_effect(ledger):
     ledger.add_filter(1, (1, 1), OfferFilter((1, 1), 100))
     ledger.remove_framework(1)
     ledger.add_framework(1, framework(1))
@@ -128,7 +128,7 @@ def test_filters_of_a_framework_that_left_expire_in_vain(ledger):
     assert ledger.filters[1][1, 1] == [OfferFilter((2, 2), 300)]
 
 
-def test_names_that_nobody_knows_are_refused(ledger):
+def test_unknown_names_are_refused(ledger):
     with pytest.raises(LedgerError, match="no such resource: gpus"):
         ledger.amount({"cpus": 1, "gpus": 1})
 

@@ -171,7 +171,7 @@ def crowded_agent():
 
 
 @pytest.mark.parametrize("kinds", [1, 2, 3, 4, 6, 8, 12, 512])
-def test_with_few_kinds_everything_is_offered_to_whom_it_is_reserved(kinds):
+def test_with_few_kinds_everything_is_offered_to_the_role_of_its_reservation(kinds):
     """Every reserved resource is offered within few cycles, and only to its role.
 
     Resources are left out only if there is no kind left for their name.

@@ -38,7 +38,7 @@ def test_order_is_kept_between_different_events():
     assert names(outbox.drain()) == expected
 
 
-def test_uses_are_told_before_releases_as_the_module_does():
+def test_uses_are_sent_before_releases_as_by_the_module():
     outbox = outbox_of(1)
     for agent in (1, 2):
         outbox.release((1, 1, agent, (2,)), refuse_ms=5000)

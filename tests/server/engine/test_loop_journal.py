@@ -272,7 +272,7 @@ def requests(*paths: Path) -> list[int]:
     return [int(record.request) for record in kept if record.HasField("request")]
 
 
-def test_records_go_on_while_a_file_is_begun(tmp_path):
+def test_records_are_kept_while_a_file_is_begun(tmp_path):
     """They are in the previous file, and finally in the new one, once."""
     path, slow = tmp_path / "journal", Slow()
     journal = Journal(path, Keeping(200, 3), slow.head)

@@ -53,7 +53,7 @@ def test_they_are_the_cores_to_the_byte(loop):
         assert views.books.lag.restarts == 0
 
 
-def test_one_that_comes_later_begins_with_a_checkpoint_and_goes_on_counting(loop):
+def test_a_late_follower_begins_with_a_checkpoint_and_continues_counting(loop):
     tell(loop, *CLUSTER)
     cycle(loop, 1000)
     with observed(loop) as views:
@@ -64,7 +64,7 @@ def test_one_that_comes_later_begins_with_a_checkpoint_and_goes_on_counting(loop
         assert loop.counts.cycles == 2
 
 
-def test_one_that_was_cut_off_begins_anew(loop, monkeypatch):
+def test_a_disconnected_follower_starts_again(loop, monkeypatch):
     monkeypatch.setattr(module, "AGAIN_S", 0.01)
     with observed(loop) as views:
         tell(loop, *CLUSTER)
@@ -78,7 +78,7 @@ def test_one_that_was_cut_off_begins_anew(loop, monkeypatch):
         assert one == other
 
 
-def test_a_record_that_does_not_fit_has_the_books_begin_anew(loop, monkeypatch):
+def test_an_inconsistent_record_restarts_the_books(loop, monkeypatch):
     monkeypatch.setattr(module, "AGAIN_S", 0.01)
     with observed(loop) as views:
         tell(loop, *CLUSTER)

@@ -151,7 +151,7 @@ def test_a_plan_for_a_session_that_is_over_is_dropped(slow):
         assert not made.has_plan()
 
 
-def test_the_cluster_is_looked_at_once_an_interval(slow, monkeypatch):
+def test_the_cluster_is_examined_once_per_interval(slow, monkeypatch):
     """Even while the plan is current: checking that requires a copy of the state."""
     slow.go.set()
     with cmmf(slow, interval_s=3600.0) as made:

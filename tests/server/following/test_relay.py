@@ -140,7 +140,7 @@ def test_one_that_comes_while_a_request_is_half_applied_waits_for_its_answer(loo
             assert len(marks(loop, books, second)) == 1
 
 
-def test_books_that_begin_anew_have_their_followers_begin_anew(loop, monkeypatch):
+def test_restarted_books_restart_their_followers(loop, monkeypatch):
     monkeypatch.setattr(module, "AGAIN_S", 0.01)
     with observed(loop) as views, following(views.books) as second:
         tell(loop, *CLUSTER)
@@ -152,7 +152,7 @@ def test_books_that_begin_anew_have_their_followers_begin_anew(loop, monkeypatch
         assert len(marks(loop, views.books, second)) == 1
 
 
-def test_nobody_follows_books_that_there_are_not_yet(loop):
+def test_books_that_do_not_exist_yet_cannot_be_followed(loop):
     books = books_of()
     books.start()
     with pytest.raises(LookupError, match="this observer has no books yet"):
@@ -160,7 +160,7 @@ def test_nobody_follows_books_that_there_are_not_yet(loop):
     books.stop()
 
 
-def test_one_that_falls_too_far_behind_begins_anew_and_costs_bounded_memory(loop, monkeypatch):
+def test_a_follower_too_far_behind_restarts_and_costs_bounded_memory(loop, monkeypatch):
     monkeypatch.setattr(module, "AGAIN_S", 0.01)
     monkeypatch.setattr(module, "MESSAGES_MAX", 1)
     with observed(loop) as views, following(views.books) as slow:

@@ -72,7 +72,7 @@ def test_what_comes_too_fast_is_counted_and_passed_over(made):
     assert (counts.compared, counts.late) == (1, 2)
 
 
-def test_a_policy_that_fails_is_counted_and_told_and_nothing_else_happens(made):
+def test_a_failing_shadow_is_counted_and_reported_and_has_no_other_effect(made):
     class Broken:
         def allocate(self, snapshot, seed):
             raise ZeroDivisionError("no shares")
@@ -86,7 +86,7 @@ def test_a_policy_that_fails_is_counted_and_told_and_nothing_else_happens(made):
     assert counts.error == "ZeroDivisionError: no shares"
 
 
-def test_another_policy_begins_anew_and_none_ends_it(made):
+def test_another_shadow_policy_starts_from_scratch_and_none_ends_it(made):
     shadow, world = made(), small(DRF, OTHER)
     world.cycle()
     shadow.after_answers(world.allocator)

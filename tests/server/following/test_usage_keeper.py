@@ -156,7 +156,7 @@ def test_a_defect_of_the_account_costs_no_books(loop, monkeypatch):
         assert not views.books.lag.restarts
 
 
-def test_a_directory_that_cannot_be_used_is_told(loop, tmp_path):
+def test_an_unusable_directory_is_reported(loop, tmp_path):
     (tmp_path / NAME).mkdir()
     with observed(loop) as views:
         keeper = UsageKeeper(views.books, lambda: str(tmp_path))

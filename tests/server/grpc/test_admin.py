@@ -123,7 +123,7 @@ def test_shares_are_dominant_shares(loop, stub):
     assert (eng.weight, eng.weighted_share) == (2.0, pytest.approx(1 / 3))
 
 
-def test_shares_tell_of_offers_that_lie_and_of_whoever_waits(loop, stub):
+def test_shares_show_outstanding_offers_and_waiting_frameworks(loop, stub):
     tell(loop, *CLUSTER, SetConstraint("", "", "zone=a"), Suppress(1))
 
     def shares(now_ms: int) -> dict[str, pb.Share]:
@@ -351,7 +351,7 @@ def test_rules_of_an_unknown_kind_cannot_be_listed(stub):
         assert said.startswith(f"kind = {kind!r}: is no kind of rules; give one of demand, ")
 
 
-def test_fair_shares_are_what_the_policy_would_give_if_all_began_anew(loop, stub):
+def test_fair_shares_are_what_the_policy_would_give_from_scratch(loop, stub):
     """NSDI 2011, sec. 4.1: A's tasks need <1, 4>, B's <3, 1>; three and two of them are fair."""
     one, other = {"cpus": 1000, "mem": 4 * GIB}, {"cpus": 3000, "mem": 1 * GIB}
     tell(loop, *CLUSTER, NESTED, SetWeights({"eng": 1.0}))
@@ -376,7 +376,7 @@ def test_fair_shares_are_what_the_policy_would_give_if_all_began_anew(loop, stub
     assert math.isnan(plain.fairness_error_rms)
 
 
-def test_a_newcomer_gets_its_part_of_what_all_begin_anew_with(loop, stub):
+def test_a_newcomer_gets_its_part_of_an_allocation_from_scratch(loop, stub):
     """Beside B, whose tasks need <3, 1>, A would get the same as in the paper."""
     tell(loop, *CLUSTER, Suppress(1), SetDemand("", "kafka", {"cpus": 3000, "mem": 1 * GIB}))
     policy = spb.Policy(name="drf", mode="characterised", selection="listed", flat=True)
@@ -400,7 +400,7 @@ def test_a_newcomer_gets_its_part_of_what_all_begin_anew_with(loop, stub):
         assert "is not a role; write it as 'eng' or 'eng/ads'" in refused
 
 
-def test_whoever_wants_no_offers_and_what_is_paused_is_no_matter_of_fairness(loop, stub):
+def test_suppressed_and_paused_frameworks_have_no_fair_share(loop, stub):
     tell(loop, *CLUSTER, NESTED, Suppress(2), SetPaused(paused=True))
     answer = stub.GetShares(pb.GetSharesRequest(fair=True))
     found = {each.framework_id: each.fair_share for each in answer.clients}

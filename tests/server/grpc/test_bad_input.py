@@ -81,7 +81,7 @@ def strangers() -> dict[str, tuple[bytes, str, str]]:
 
 
 @pytest.mark.parametrize("what", strangers())
-def test_a_bad_stranger_is_refused_and_nobody_else_notices(sidecar, channel, witness, what):
+def test_bad_input_is_refused_without_effect_on_other_callers(sidecar, channel, witness, what):
     said, code, message = strangers()[what]
     module = GrpcModule(channel)
     module.say(said)
@@ -188,7 +188,7 @@ def await_ready(sidecar: SidecarProcess) -> bool:
 
 
 @pytest.mark.long
-def test_a_peer_that_does_not_read_is_dropped_and_blocks_nobody():
+def test_a_peer_that_does_not_read_is_dropped_and_blocks_no_other():
     with SidecarProcess(compiled=True) as sidecar, sidecar.channel() as slow_channel:
         slow = GrpcModule(slow_channel, "slow", 1).begin([*STATE[:2], *AGENTS])
         say_without_reading(slow, 3000)

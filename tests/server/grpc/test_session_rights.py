@@ -37,7 +37,7 @@ def refused(module: GrpcModule) -> tuple[grpc.StatusCode, str]:
     return caught.value.code(), str(caught.value.details())
 
 
-def test_a_stranger_takes_no_sidecar_from_a_master_with_a_token(token):
+def test_a_master_without_a_token_cannot_take_over_the_sidecar(token):
     with SidecarProcess(f"access.session_token={token}") as sidecar, sidecar.channel() as channel:
         master = GrpcModule(channel, "master", 1, "a-masters-secret").begin()
         assert len(master.batch(cycle=True)) == 2
@@ -91,7 +91,7 @@ def test_who_is_refused_learns_what_is_wrong_with_the_token(token, tmp_path, giv
     assert "secret" not in call.refused
 
 
-def test_a_token_that_cannot_be_read_is_told_of_once(token):
+def test_an_unreadable_token_is_reported_once(token):
     with SidecarProcess(f"access.session_token={token}") as sidecar, sidecar.channel() as channel:
 
         def try_it(times: int) -> None:
@@ -191,7 +191,7 @@ def test_no_token_is_taken_where_it_would_pass_in_clear(token, name):
     assert checked(f"access.{name}={token}").exit_code == 0
 
 
-def test_what_is_open_to_any_master_is_told():
+def test_a_sidecar_open_to_any_master_is_reported():
     warning = "any client that reaches 0.0.0.0:0 may take this sidecar from its master"
     done = checked(*OPEN)
     assert done.exit_code == 0
@@ -232,6 +232,6 @@ def test_who_may_only_read_changes_nothing():
 
 
 @pytest.mark.parametrize("name", ["Forget", "Settle", "ListAndForget", "getStatus", ""])
-def test_a_call_that_nobody_knows_needs_the_right_to_change(name):
+def test_an_unknown_call_needs_the_right_to_change(name):
     assert right_of(ADMIN + name) == "admin_write"
     assert right_of(f"/allocator.v1.OtherService/{name}") == "admin_write"

@@ -131,7 +131,7 @@ def test_nothing_is_run_and_nothing_comes_from_elsewhere(loop, server, path):
                 assert re.match(r"/(?!/)|\?|#|data:,$", address), (tag, address)
 
 
-def test_whatever_a_framework_is_called_is_text(loop, server):
+def test_any_name_of_a_framework_is_text(loop, server):
     tell(loop, Options(), *state(60))
     text = page(server, "/")
     assert HOSTILE not in text
@@ -180,7 +180,7 @@ def test_shares_and_states_stand_in_it(loop, server):
     assert "Root mean square" in page(server, "/shares?fair=1&sort=name")
 
 
-def test_a_drained_agent_is_offered_to_nobody_on_the_map(loop, server):
+def test_the_map_shows_a_drained_agent_as_not_offered(loop, server):
     tell(loop, Options(), *state(3))
     rows = loop.ask(lambda: agent_rows.take(loop.allocator)).result(60)
     tell(loop, SetDrain(rows.name[0]))
@@ -189,7 +189,7 @@ def test_a_drained_agent_is_offered_to_nobody_on_the_map(loop, server):
     assert drained.on[1:].tolist() == rows.on[1:].tolist()
 
 
-def test_what_is_wrong_is_told(loop, server):
+def test_errors_are_reported(loop, server):
     tell(loop, Options(), *state(3), SetPaused(True))
     shown = "".join(Elements(page(server, "/")).text)
     assert "the master makes no offers yet" in shown
@@ -226,7 +226,7 @@ def links_to(server: MetricsServer, path: str, begins: str) -> list[str]:
     return [each for each in found if each and each.startswith(begins)]
 
 
-def test_links_lead_to_whatever_bears_the_name(loop, server):
+def test_links_lead_to_what_has_the_name(loop, server):
     tell(
         loop,
         Options(),
@@ -303,7 +303,7 @@ def request_from(host: str | None) -> Request:
         ("", 403),
     ],
 )
-def test_it_is_shown_to_nobody_elses_page(loop, views, host, status):
+def test_a_page_of_another_origin_cannot_read_it(loop, views, host, status):
     """A foreign name may resolve to this address; the browser sends that name as the host."""
     server = start_http(CONFIG, loop, pages=page_routes(views, "local"))
     try:
@@ -380,7 +380,7 @@ def share(role: str, part: float = 0.0, waited_cycles: int = 0) -> pb.Share:
     return pb.Share(role=role, share=part, weighted_share=part, waited_cycles=waited_cycles)
 
 
-def test_a_role_stands_below_its_parent_whatever_it_is_called():
+def test_a_role_with_any_name_is_below_its_parent():
     paths = ["a", "a-b", "a/c", "a/c/d", "b"]
     found = tables.tree([share(path) for path in paths])
     assert [each.role for each in found.rows] == ["a", "a/c", "a/c/d", "a-b", "b"]

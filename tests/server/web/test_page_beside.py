@@ -69,7 +69,7 @@ def test_who_drains_is_found_by_host_and_by_id():
     assert drain_of(names, others) is None
 
 
-def test_the_policy_that_looks_on_is_shown_beside_the_one_in_force(loop, server):
+def test_the_shadow_policy_is_shown_beside_the_one_in_force(loop, server):
     tell(loop, *state(12), SetShadow(PolicySpec("ps-dsf", mode="oblivious")))
     assert "ps-dsf would" in text_of(page(server, "/"), "shadow")  # before any cycle, too
     for now_ms in (1000, 2000):

@@ -104,7 +104,7 @@ def test_the_session_lives_and_the_counter_says_so(text, field):
 
 
 @pytest.mark.parametrize("name", HELLOS)
-def test_a_hello_is_mended(name):
+def test_a_hello_is_corrected(name):
     sidecar = new_sidecar()
     module = Module(sidecar)
     request = module.client.hello()
@@ -114,7 +114,7 @@ def test_a_hello_is_mended(name):
     assert sidecar.counts.mended == {f"hello.{name}": 1}
 
 
-def test_a_snapshot_is_mended():
+def test_a_snapshot_is_corrected():
     sidecar = new_sidecar()
     module = Module(sidecar)
     module.tell(module.client.hello())
@@ -165,7 +165,7 @@ TIMES = st.integers(-(2**63), 2**63 - 1)
 
 
 @given(TIMES, TIMES)
-def test_whatever_window_is_said_can_be_read(start_ms, duration_ms):
+def test_any_window_can_be_read_after_correction(start_ms, duration_ms):
     """Correcting it again changes nothing."""
     message = pb.UnavailabilityUpdate(agent=1)
     message.unavailability.start_ms = start_ms

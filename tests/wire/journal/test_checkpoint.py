@@ -92,7 +92,7 @@ class Doubled(Sidecar):
         ("tsf", "oblivious", 3000),
     ],
 )
-def test_everything_that_mesos_allows_goes_on_from_a_checkpoint(policy, mode, cut_every_ms):
+def test_everything_that_mesos_allows_continues_from_a_checkpoint(policy, mode, cut_every_ms):
     """Quotas, reservations, filters, exclusions, interrupted sessions: at any moment."""
     link = wire_link(policy, mode, 5)
     sidecar = Doubled(lambda kept: Allocator(build, kept), link.allocator.settings, WELCOME)
@@ -106,7 +106,7 @@ def test_everything_that_mesos_allows_goes_on_from_a_checkpoint(policy, mode, cu
     assert sidecar.other is not None
 
 
-def test_sessions_in_every_state_go_on():
+def test_sessions_in_every_state_continue():
     """One session with the allocator, one within its snapshot, unknown clients, one refused."""
     sidecar = fresh()
     sidecar.step(SetConstraint("", "nobody", "ssd"))
@@ -204,7 +204,7 @@ def test_pieces_of_any_size_are_a_checkpoint(cuts):
     assert mark(root) == read_mark(end.checkpoint_end)
 
 
-def test_a_newer_checkpoint_is_told(monkeypatch):
+def test_a_newer_checkpoint_is_reported(monkeypatch):
     monkeypatch.setattr("allocator.wire.journal.checkpoint.VERSION", 2)
     newer = checkpoint()
     monkeypatch.undo()
@@ -212,7 +212,7 @@ def test_a_newer_checkpoint_is_told(monkeypatch):
         read(newer)
 
 
-def test_a_policy_that_is_gone_is_told():
+def test_a_removed_policy_is_reported():
     sidecar = fresh()
     sidecar.step(SetPolicy(PolicySpec("tsf")))
     sidecar.allocator.settings.policy = PolicySpec("gone")

@@ -260,7 +260,7 @@ def test_damage_of_grants_is_reported_or_leaves_the_books_as_they_are(name, data
         assert mark_of(damaged.sidecar) == mark_of(whole.sidecar)
 
 
-def test_a_follower_that_gave_up_goes_on_from_a_checkpoint():
+def test_a_follower_that_gave_up_continues_from_a_checkpoint():
     followed = small()
     module = go_on(followed)
     follower = followed.followers.pop()
@@ -359,7 +359,7 @@ def test_a_planted_difference_is_found_and_changes_nothing(every, found):
         assert "framework" in str(dissent.told)
 
 
-def test_grants_that_make_the_same_decisions_are_told_apart():
+def test_grants_that_make_the_same_decisions_are_distinguished():
     """Here half of each agent was granted twice."""
 
     class Halves:
@@ -382,7 +382,7 @@ def test_grants_that_make_the_same_decisions_are_told_apart():
     assert mark_of(followed.followers[0].sidecar) == mark_of(followed.sidecar)
 
 
-def test_a_policy_that_fails_here_only_is_told():
+def test_a_policy_that_fails_only_here_is_reported():
     followed = small()
     first = beginning(followed.sidecar)
     go_on(followed)

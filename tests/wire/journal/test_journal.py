@@ -255,7 +255,7 @@ def test_a_gap_in_the_numbers_is_noticed():
         list(replay([*beginning(), opened_record(3)], build))
 
 
-def test_what_a_peer_was_told_comes_back():
+def test_messages_to_a_peer_are_read_back():
     error = WireError(pb.ERROR_CODE_SHUTDOWN, "field", "the end")
     back = read_closed(closed_record(1, error).closed)
     assert back is not None
@@ -264,14 +264,14 @@ def test_what_a_peer_was_told_comes_back():
 
 
 @pytest.mark.parametrize("length", range(len(JOURNAL) - len(frame(RECORDS[-1])), len(JOURNAL)))
-def test_a_torn_end_is_told(length):
+def test_a_torn_end_is_reported(length):
     told: list[Torn] = []
     whole = len(JOURNAL) - len(frame(RECORDS[-1]))
     assert list(read_records(io.BytesIO(JOURNAL[:length]), told.append)) == RECORDS[:-1]
     assert told == ([Torn(whole, length - whole)] if length > whole else [])
 
 
-def test_damage_is_told_by_its_place():
+def test_damage_is_reported_with_its_place():
     place = len(HEADER) + sum(len(frame(record)) for record in RECORDS[:5])
     data = bytearray(JOURNAL)
     data[place + 13] ^= 1

@@ -172,7 +172,7 @@ def test_a_large_answer_comes_in_parts_and_is_settled_as_one() -> None:
     assert not len(module.sidecar.allocator.state.open_decisions)
 
 
-def test_many_kinds_are_told_agent_by_agent() -> None:
+def test_many_kinds_are_sent_agent_by_agent() -> None:
     """Reservations differ from agent to agent, so nearly each decision is a group."""
     agents, kinds, each = 720, 120, 30
     module = Module(new_sidecar())

@@ -20,7 +20,7 @@ from tests.wire.dialogue import Module, holding, new_sidecar
         ((1, "a"), (1, "b"), False),  # ... and so never both ways
     ],
 )
-def test_who_supersedes_whom(newcomer, bearer, wins):
+def test_which_session_supersedes_which(newcomer, bearer, wins):
     greetings = [Greeting("master", instance, started) for started, instance in (newcomer, bearer)]
     assert supersedes(*greetings) is wins
 
@@ -41,7 +41,7 @@ def test_a_newer_master_takes_over():
     assert len(new.batch(cycle=True)) == 2
 
 
-def test_an_older_master_is_refused_and_the_newer_goes_on():
+def test_an_older_master_is_refused_and_the_newer_continues():
     sidecar = new_sidecar()
     new = Module(sidecar, "new", 2).begin()
     old = Module(sidecar, "old", 1)
@@ -81,7 +81,7 @@ def test_a_broken_session_frees_the_allocator():
     Module(sidecar, "old", 1).begin()
 
 
-def test_a_stranger_does_not_touch_the_session():
+def test_another_stream_does_not_affect_the_session():
     """Messages of another stream before its hello have no effect."""
     sidecar = new_sidecar()
     module = Module(sidecar).begin()

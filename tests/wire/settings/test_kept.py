@@ -125,7 +125,7 @@ def test_another_configuration_counts_where_no_operator_said_otherwise():
     assert found.limits == {"new": {"cpus": 7000}}
 
 
-def test_what_nobody_configured_needs_no_taking_back():
+def test_settings_that_were_not_configured_need_no_removal():
     kept = overlay(SetDemand("q", "", {"cpus": 1000}), SetDemand("q", "", None))
     assert kept.changes == {}
     assert list(overlay(SetDemand("a", "", None)).changes) == [("demand", "a", "")]
