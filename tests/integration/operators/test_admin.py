@@ -1,25 +1,14 @@
 """The command line against a real sidecar in session with a module."""
 
 import json
-from collections.abc import Iterator
 
 import numpy as np
-import pytest
 
 from allocator.v1 import session_pb2
-from tests.integration.sessions.live_session import session
 from tests.integration.sessions.two_frameworks import CLUSTER
-from tests.server.sidecar_process import GrpcModule, SidecarProcess, await_true
-
-__all__ = ["session"]
+from tests.server.sidecar_process import GrpcModule, await_true
 
 DEMAND = {"cpus": 1000, "mem": 1_024_000}
-
-
-@pytest.fixture(scope="module")
-def process() -> Iterator[SidecarProcess]:
-    with SidecarProcess() as running:
-        yield running
 
 
 UNKNOWN_AGENT = session_pb2.OUTCOME_REASON_UNKNOWN_AGENT

@@ -10,19 +10,10 @@ from typer.testing import CliRunner
 
 from allocator.cli.app import app
 from tests.integration.operators.test_lasting_settings import ask, command, settings
-from tests.integration.sessions.live_session import session
 from tests.integration.sessions.two_frameworks import CLUSTER
 from tests.server.sidecar_process import GrpcModule, SidecarProcess, await_true
 
 AUDIT = "mesos_allocator.audit"
-
-__all__ = ["session"]
-
-
-@pytest.fixture(scope="module")
-def process():
-    with SidecarProcess() as running:
-        yield running
 
 
 def audit(process: SidecarProcess) -> list[dict]:

@@ -8,17 +8,6 @@ import tomllib
 import pytest
 
 from tests.integration.operators.test_lasting_settings import ask, command, settings
-from tests.integration.sessions.live_session import session
-from tests.server.sidecar_process import SidecarProcess
-
-__all__ = ["session"]
-
-
-@pytest.fixture(scope="module")
-def process():
-    with SidecarProcess() as running:
-        yield running
-
 
 EVERYTHING = """\
 [policy]

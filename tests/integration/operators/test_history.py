@@ -4,19 +4,8 @@ import getpass
 import json
 import signal
 
-import pytest
-
 from tests.integration.operators.test_lasting_settings import ask, begun, command, settings
-from tests.integration.sessions.live_session import session
 from tests.server.sidecar_process import SidecarProcess
-
-__all__ = ["session"]
-
-
-@pytest.fixture(scope="module")
-def process():
-    with SidecarProcess() as running:
-        yield running
 
 
 def history(process: SidecarProcess) -> list[dict]:

@@ -8,19 +8,10 @@ import pytest
 
 from allocator.core import Hold
 from tests.integration.operators.test_lasting_settings import ask, begun, command, settings
-from tests.integration.sessions.live_session import compared, session
+from tests.integration.sessions.live_session import compared
 from tests.server.metrics.scraping import value
-from tests.server.sidecar_process import SidecarProcess
 from tests.wire.dialogue import holding
 from tests.world.rows import given_back
-
-__all__ = ["session"]
-
-
-@pytest.fixture(scope="module")
-def process():
-    with SidecarProcess() as running:
-        yield running
 
 
 def test_a_shadow_policy_starts_and_stops(session):

@@ -2,28 +2,18 @@
 
 from functools import partial
 
-import pytest
-
-from allocator import policies
 from allocator.core import PolicySpec, SetDemand, SetPolicy
 from allocator.core.checkpoint import to_columns
-from allocator.server.config import Config
 from allocator.server.engine import feed
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.following import books as module
 from allocator.v1 import journal_pb2
 from allocator.wire.journal.checkpoint import Mark, mark
 from tests.server.grpc.test_admin import CLUSTER
-from tests.server.in_process import InProcess, cycle, observed, running, tell
+from tests.server.in_process import InProcess, cycle, observed, tell
 from tests.server.sidecar_process import await_true
 
 WAIT_S = 60.0
-
-
-@pytest.fixture
-def loop():
-    with running(CoreLoop(Config(), build_policy=policies.build)) as core:
-        yield core
 
 
 def marks(loop: CoreLoop, views) -> tuple[Mark, Mark]:

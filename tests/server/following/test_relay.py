@@ -6,9 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from allocator import policies
 from allocator.core.checkpoint import to_columns
-from allocator.server.config import Config
 from allocator.server.engine import feed
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.engine.feed import BehindError
@@ -18,16 +16,10 @@ from allocator.v1 import records_pb2 as pb
 from allocator.v1.journal_pb2 import JournalRecord
 from allocator.wire.journal.checkpoint import Mark, mark
 from tests.server.grpc.test_admin import CLUSTER
-from tests.server.in_process import books_of, cycle, observed, running, tell
+from tests.server.in_process import books_of, cycle, observed, tell
 from tests.server.sidecar_process import await_true
 
 WAIT_S = 60.0
-
-
-@pytest.fixture
-def loop():
-    with running(CoreLoop(Config(), build_policy=policies.build)) as core:
-        yield core
 
 
 def heard_of(source: FollowedBooks) -> Iterator[pb.FollowResponse]:

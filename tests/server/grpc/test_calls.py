@@ -37,12 +37,6 @@ NAME = "calls_refused_total"
 OWN_CONNECTION = [("grpc.enable_http_proxy", 0), ("grpc.use_local_subchannel_pool", 1)]
 
 
-@pytest.fixture(scope="module")
-def sidecar() -> Iterator[SidecarProcess]:
-    with SidecarProcess() as process:
-        yield process
-
-
 @contextmanager
 def idle(target: str, method: str, said: bytes | None = None) -> Iterator[list[Any]]:
     """Open calls on forty connections, and send nothing more."""

@@ -19,12 +19,6 @@ NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 SERVICES = ["", "allocator.v1.SessionService", "allocator.v1.AdminService"]
 
 
-@pytest.fixture(scope="module")
-def sidecar():
-    with SidecarProcess() as process:
-        yield process
-
-
 def test_a_session_over_tcp(sidecar):
     with sidecar.channel() as channel:
         module = GrpcModule(channel).begin()

@@ -130,9 +130,7 @@ def test_a_change_in_progress_is_audited_even_if_its_caller_left(loop, stub, lin
     assert (lines.kept, lines.threads) == ([("agent a1", "done")], {"core"})
 
 
-def test_an_applied_change_is_reported_even_if_the_core_is_busy(
-    loop, stub, lines, monkeypatch
-):
+def test_an_applied_change_is_reported_even_if_the_core_is_busy(loop, stub, lines, monkeypatch):
     go, operate = threading.Event(), loop.step
 
     def and_more(event: Any) -> None:
