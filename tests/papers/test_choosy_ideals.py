@@ -8,7 +8,6 @@ from laboratory.papers.choosy import macro, micro
 from laboratory.papers.choosy.ideals import SCHEDULERS, Coming, Machines
 from tests.tiers import seeds
 
-FREE = ("migration", "preemption")
 """The ideals that may move running tasks."""
 
 
