@@ -46,6 +46,7 @@ from allocator.policies import build
 from tests.core.session import Session
 from tests.differential.history import POLICY_VERBS, History
 from tests.differential.playing import SEEDS, agree, fresh, happenings
+from tests.tiers import EVERYTHING
 
 # Every type of value that a state may contain.
 
@@ -189,16 +190,9 @@ class KeptHistory(History):
 KEPT_VERBS = {**POLICY_VERBS, "restore_it": 4, "limit_what_nobody_has": 2, "set_demand": 1}
 
 
-@settings(fresh, max_examples=4)
+@settings(fresh, max_examples=20 if EVERYTHING else 4)
 @given(seed=SEEDS, happening=happenings(KEPT_VERBS))
 def test_a_restored_allocator_continues_like_the_original(seed, happening):
-    agree(partial(KeptHistory, seed), happening)
-
-
-@pytest.mark.long
-@settings(fresh, max_examples=20)
-@given(seed=SEEDS, happening=happenings(KEPT_VERBS))
-def test_a_restored_allocator_continues_like_the_original_in_many_histories(seed, happening):
     agree(partial(KeptHistory, seed), happening)
 
 

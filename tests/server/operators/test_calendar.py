@@ -38,6 +38,7 @@ from allocator.wire.settings.overlay import (
     write_overlay,
 )
 from allocator.wire.settings.schedule import Schedule
+from tests.tiers import seeds
 
 MINUTE_MS, HOUR_MS = 60_000, 3_600_000
 BEGIN_MS = 1_795_000_000_000
@@ -220,15 +221,9 @@ def live(seed: int, turns: int) -> int:
     return flips
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_what_is_in_force_is_what_the_twin_says(seed):
-    assert live(seed, 40)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("seed", range(100, 120))
-def test_what_is_in_force_is_what_the_twin_says_in_long_lives(seed):
-    assert live(seed, 150)
+@pytest.mark.parametrize("seed", seeds(2, 22))
+def test_the_settings_in_force_equal_the_slow_twins(seed):
+    assert live(seed, 40 if seed < 2 else 150)
 
 
 LIMIT, OTHER = SetLimit("a", {"cpus": 1000}), SetLimit("a", {"cpus": 2000})
