@@ -438,7 +438,7 @@ def test_words_that_are_common_elsewhere_are_answered_with_ours(words, part, tmp
     assert not is_one_line(call(words, tmp_path), 2, part)
 
 
-def test_what_is_tried_before_playing_leaves_nothing_behind(files):
+def test_an_error_before_playing_leaves_no_files(files):
     words = f"{files}/none.toml --out {files}/new/out"
     is_one_line(call(f"{LAB} simulate {words}", files), 2, "none.toml")
     assert not (files / "new").exists()

@@ -114,7 +114,7 @@ def test_without_a_sidecar_the_rest_is_written(tmp_path):
     assert json.loads(found["versions.json"])["python"]
 
 
-def test_it_is_known_which_labels_hold_names():
+def test_labels_that_hold_names_are_known():
     labels = {label for family in FAMILIES for label in family.labels}
     named = {"framework", "framework_name", "role", "agent", "name"}
     assert labels - named == bundle.NAMELESS - {"le"}

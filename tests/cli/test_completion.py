@@ -117,7 +117,7 @@ def test_the_laboratory_completes_too(line, found):
 
 
 @pytest.mark.parametrize("option", ["--token-file /none", "--tls-ca /none.pem", "--tls-cert /none"])
-def test_what_cannot_be_read_completes_nothing_and_says_nothing(option):
+def test_an_unreachable_sidecar_completes_nothing_silently(option):
     assert completed(f"mesos-allocator explain role {option} e", "127.0.0.1:9") == []
 
 

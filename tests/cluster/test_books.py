@@ -89,7 +89,7 @@ def test_books_that_differ_are_reported(held, offered, same):
     assert (not found) == same
 
 
-def test_what_decisions_do_not_tell_apart_is_added_up():
+def test_resources_that_are_equal_for_decisions_are_summed():
     stack = reserved(reserved(scalar("disk", 1), "eng"), "eng/ads")
     volumes = [{**stack, "disk": {"persistence": {"id": name}}} for name in "vw"]
     there = dump(0, 0)

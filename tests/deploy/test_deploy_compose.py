@@ -96,7 +96,7 @@ def test_there_is_a_whole_cluster():
 
 
 @pytest.mark.parametrize(("file", "name"), ALL)
-def test_what_a_service_refers_to_exists(file, name):
+def test_references_of_services_exist(file, name):
     services = COMPOSE[file]["services"]
     service = services[name]
     assert service["image"]

@@ -202,7 +202,7 @@ def test_a_limit_names_its_role_and_what_it_consumes():
     assert (quota.role, read_quantities(quota.consumed)) == ("eng", {"cpus": 4000, "mem": 4000})
 
 
-def test_what_is_kept_for_a_guarantee_names_whose():
+def test_headroom_names_the_role_of_the_guarantee():
     a = world()
     a.agent("cpus:4;mem:4")
     a.framework("r", name="f")

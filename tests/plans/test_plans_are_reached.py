@@ -73,7 +73,7 @@ def test_a_cluster_that_turns_over_comes_to_its_plan(sidecar, name: str, seed: i
 
 
 @pytest.mark.parametrize("seed", long(15, 16, 19, 27, 51))
-def test_what_falls_free_in_smaller_pieces_than_a_task_is_put_together(sidecar, seed: int) -> None:
+def test_released_pieces_smaller_than_a_task_are_combined(sidecar, seed: int) -> None:
     """Otherwise the framework that released a piece always gets it again: 2 to 17 % deviation."""
     measure = MEASURES["ps-dsf-exact"]
     cluster = measure.draw(seed)

@@ -109,7 +109,7 @@ def test_a_framework_in_two_roles_below_a_cap_counts_once():
     assert got(session) == [3]
 
 
-def test_what_is_given_back_may_be_offered_again_and_more_after_a_change():
+def test_released_resources_may_be_offered_again_and_more_after_a_change():
     session = cluster()
     cap(session, "a", "user", 2)
     join(session, 1, 1, user="u")

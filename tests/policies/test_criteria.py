@@ -81,7 +81,7 @@ def test_role_weights_count_at_every_level():
     assert tasks(cluster) == [4, 2, 2]
 
 
-def test_what_a_role_holds_through_a_client_that_is_not_served_counts():
+def test_holdings_of_clients_that_are_not_served_count_for_their_role():
     """Client a, which is not served, holds 2 for role 1; so role 2 gets two tasks more."""
     cluster = static_snapshot(
         capacity=[[8]],

@@ -436,7 +436,7 @@ the same agent must not be part of the same task.
 
 
 @pytest.mark.parametrize("numbers", [range(16), WHOLE_ALONE, *long(range(16, FEW // 2))])
-def test_who_waits_is_served(numbers):
+def test_waiting_clients_are_served(numbers):
     assert not [*find_waiting(numbers)]
 
 
@@ -449,7 +449,7 @@ KNOWN = {
 
 @pytest.mark.long
 @pytest.mark.parametrize("first", range(FEW, FEW + MANY, A_CHUNK))
-def test_so_it_is_in_many_worlds(first, monkeypatch):
+def test_properties_hold_in_many_worlds(first, monkeypatch):
     worlds = (world for world in range(first, first + A_CHUNK) if world not in KNOWN)
     assert not [*find_faults(worlds, monkeypatch)]
     assert not [*find_waiting(range(first, first + A_CHUNK // 3))]
@@ -460,7 +460,7 @@ def test_so_it_is_in_many_worlds(first, monkeypatch):
     "world",
     [pytest.param(world, marks=pytest.mark.xfail(reason=why)) for world, why in KNOWN.items()],
 )
-def test_so_it_is_in_these_worlds(world, monkeypatch):
+def test_properties_hold_in_these_worlds(world, monkeypatch):
     assert not [*find_faults([world], monkeypatch)]
 
 

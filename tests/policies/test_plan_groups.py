@@ -156,7 +156,7 @@ def test_the_number_of_groups_is_what_a_solver_can_afford() -> None:
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=12), st.randoms())
-def test_what_clients_were_given_by_a_plan_is_added_up_over_their_roles(role, random) -> None:
+def test_planned_grants_are_summed_over_roles(role, random) -> None:
     """A planned stage ignores roles; later stages rank them by all holdings in their subtree."""
     rng = np.random.default_rng(random.getrandbits(32))
     parents = [-1, *(int(rng.integers(0, role)) for role in range(1, 6))]

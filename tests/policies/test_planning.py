@@ -181,7 +181,7 @@ def _steered(demand, free):
         ((0, 3), []),  # the partial task, and nothing else
     ],
 )
-def test_who_takes_all_is_barred_only_from_agents_where_all_is_a_part(free, given) -> None:
+def test_a_client_of_unknown_demand_is_excluded_only_where_all_is_its_part(free, given) -> None:
     snapshot = _steered([[1, 5], [0, 0]], free)
     grants = build(PolicySpec("ps-dsf-exact")).allocate(snapshot, seed=0)
     assert grants.amount.tolist() == given

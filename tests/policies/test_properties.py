@@ -311,7 +311,7 @@ def test_whole_tasks_keep_the_promise_up_to_a_few(policy: str, name: str, case: 
 
 @pytest.mark.parametrize(("policy", "name"), list(REFUSED))
 @pytest.mark.parametrize("engine", [fluid, whole])
-def test_what_is_not_promised_does_not_hold(policy: str, name: str, engine) -> None:
+def test_properties_that_are_not_promised_do_not_hold(policy: str, name: str, engine) -> None:
     assert PROPERTIES[name](engine(policy), REFUSED[policy, name]) > 0.03
 
 

@@ -78,7 +78,7 @@ def test_data_elsewhere_are_worth_a_move_only_where_they_cost_more() -> None:
     assert places(asked, transfer="1") == [[0], [1], [2], [3]]
 
 
-def test_who_waited_longest_comes_first_where_places_are_few() -> None:
+def test_the_longest_waiting_client_is_placed_first_where_places_are_few() -> None:
     asked = problem(clients=3, agents=1)
     for waits in range(3):
         waited = np.where(np.arange(3) == waits, 60.0, 1.0)
@@ -167,7 +167,7 @@ def test_a_satisfied_client_keeps_its_part_and_others_do_not_count_on_it() -> No
     assert (leave & (2**32 - 1), there[(leave >> 32) - 1]) == (0, [1])
 
 
-def test_who_was_asked_to_leave_is_asked_again() -> None:
+def test_the_same_clients_are_asked_to_leave_again() -> None:
     holder = np.array([agent << 32 | 0 for agent in (1, 2, 3, 4)])
     asked = replace(problem(clients=2), holder=holder)
     for agent in (1, 2, 3, 4):

@@ -65,7 +65,7 @@ def catching_up(jobs_alone: int) -> int:
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_who_was_quiet_comes_first_until_it_has_caught_up(name):
+def test_a_quiet_client_is_served_first_until_it_has_caught_up(name):
     session = cluster(name)
     session.framework(1, 1, labels=WHOLE)
     jobs = Jobs(session)

@@ -55,7 +55,7 @@ def test_shares_are_whole_and_as_little_changes_hands_as_can_be(cluster) -> None
     assert moves == pytest.approx(fewest_moves(eligible, count, machines, held), abs=1e-6)
 
 
-def test_what_changes_is_spread_over_all_types() -> None:
+def test_changes_are_spread_over_all_types() -> None:
     """The second may take machines of any type, and finds some of each."""
     held = np.array([[4_000, 2_000, 2_000], [0, 0, 0]])
     count = held.sum(axis=0)

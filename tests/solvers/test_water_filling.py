@@ -53,7 +53,7 @@ def test_filling_continues_for_users_whose_resources_are_left() -> None:
     np.testing.assert_allclose(tasks, [1.0, 1.0, 9.0])
 
 
-def test_who_needs_what_is_not_there_gets_nothing() -> None:
+def test_users_that_need_a_missing_resource_get_nothing() -> None:
     demand, capacity = np.array([[1.0, 0.0], [1.0, 1.0]]), np.array([10.0, 0.0])
     tasks = solve(demand, capacity, rate(demand, capacity, np.ones(2))).tasks
     np.testing.assert_allclose(tasks, [10.0, 0.0])

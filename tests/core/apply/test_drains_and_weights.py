@@ -49,7 +49,7 @@ def test_a_drained_agent_is_not_offered_until_the_drain_ends():
     assert {offer[2] for offer in made.cycle(3000)} == {1}
 
 
-def test_what_is_free_on_a_drained_agent_meets_no_guarantee():
+def test_free_resources_of_a_drained_agent_satisfy_no_guarantee():
     """Role two has a guarantee of 4 CPUs, no framework: one of two agents of 4 may be offered."""
     for drained, given in ((False, 4), (True, 0)):
         made = Session(DRF)
@@ -62,7 +62,7 @@ def test_what_is_free_on_a_drained_agent_meets_no_guarantee():
         assert cpus(made.cycle(1000))[1] == given
 
 
-def test_what_runs_on_a_drained_agent_runs_on_and_what_it_gives_back_is_not_offered():
+def test_tasks_on_a_drained_agent_continue_and_released_resources_are_not_offered():
     made = two()
     made.agent(1, 4, 4, hostname="h1")
     for offer in made.cycle(1000):
@@ -150,7 +150,7 @@ def test_the_last_rule_counts_and_a_rule_that_is_taken_back_does_not():
         (SetDrain("h1", drained=False), "is not drained"),
     ],
 )
-def test_what_is_not_possible_changes_nothing(event, said):
+def test_an_impossible_change_has_no_effect(event, said):
     made = two()
     before = made.allocator.settings.copied()
     with pytest.raises(EventError, match=said):

@@ -142,7 +142,7 @@ def test_columns_of_agents_are_bounded(monkeypatch):
         assert sum(column.nbytes for column in columns.attributes.values()) <= 2000
 
 
-def test_what_agents_were_like_is_forgotten(monkeypatch):
+def test_previous_attributes_of_agents_are_forgotten(monkeypatch):
     monkeypatch.setattr(agent_rules, "RARE", 0)
     columns = AgentColumns([None] * 4)
     for turn in range(1000):
@@ -251,7 +251,7 @@ def test_an_exclusion_that_ends_costs_a_look_at_its_own_agent(monkeypatch):
     relation.check()
 
 
-def test_who_ends_too_late_stays_barred_when_rules_and_agents_change():
+def test_exclusions_before_drains_survive_changes_of_rules_and_agents():
     relation, plain = Eligibility(), Rule()
     relation.reserve(agents=AGENTS, clients=CLIENTS)
     relation.set_agents(np.arange(AGENTS), _plain(AGENTS))

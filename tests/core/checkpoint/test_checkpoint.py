@@ -277,12 +277,12 @@ def test_a_copy_of_a_large_array_is_a_copy(written, more):
 
 
 @pytest.mark.parametrize("kind", [Kind, AgentInfo, FrameworkInfo, AgentTraits, Rule])
-def test_what_there_is_most_of_is_not_copied(kind):
+def test_immutable_types_are_not_copied(kind):
     assert never_changes(kind)
 
 
 @pytest.mark.parametrize("kind", [list, dict, set, np.ndarray, Settings, PolicySpec, State, Any])
-def test_what_may_change_is_copied(kind):
+def test_mutable_types_are_copied(kind):
     assert not never_changes(kind)
 
 
@@ -300,7 +300,7 @@ def test_every_attribute_of_an_allocator_is_saved_or_rebuilt():
     assert set(vars(session.allocator)) == kept_here | anew | of_one_cycle
 
 
-def test_what_is_derived_is_not_kept_and_comes_back_by_itself():
+def test_derived_data_is_not_saved_and_is_recomputed():
     session = busy()
     before = kept(session.allocator)
     session.state.agents.version += 1
@@ -373,7 +373,7 @@ class Foreign:
     ],
     ids=lambda each: type(each).__name__,
 )
-def test_what_is_not_known_is_refused(unknown):
+def test_unknown_values_are_refused(unknown):
     allocator = busy().allocator
     allocator.state.new_thing = unknown  # type: ignore[attr-defined]
     with pytest.raises(CheckpointError):

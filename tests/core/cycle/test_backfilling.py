@@ -236,7 +236,7 @@ def test_a_guest_that_never_ends_costs_one_collection():
     assert cluster.starts.lent == lent
 
 
-def test_what_a_guest_gives_back_is_kept_for_the_gang():
+def test_resources_released_by_a_guest_are_kept_for_the_gang():
     """Another agent with more room does not draw the gang away from the one that it lent."""
     cluster = Cluster()
     cluster.gang_waits()

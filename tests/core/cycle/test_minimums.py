@@ -53,7 +53,7 @@ steps = st.lists(st.tuples(st.integers(1, 3), st.dictionaries(st.sampled_from(RO
 
 
 @given(a_minimum, steps)
-def test_they_are_what_their_slow_twin_says(usual, told):
+def test_minimums_equal_the_slow_twins(usual, told):
     session = session_of(usual)
     state, builder = session.state, SnapshotBuilder()
     for handle, minimum in told:

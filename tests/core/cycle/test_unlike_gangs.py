@@ -150,7 +150,7 @@ def test_limits_and_guarantees_hold_for_all_tasks_together():
         assert bool(session.cycle(1000)) == fits
 
 
-def test_what_a_framework_refused_is_left_out():
+def test_refused_agents_are_left_out():
     session = begun(DRF, 6, 6, 6)
     session.framework(1)
     request(session, PS, WORKER, WORKER)

@@ -40,7 +40,7 @@ def test_a_tiny_demand_makes_a_bounded_number_of_grants(selection, demand):
     made.check()
 
 
-def test_who_needs_nothing_that_makes_an_offer_keeps_nothing_from_others():
+def test_a_demand_below_the_minimum_blocks_no_others():
     """Tasks of disk alone are below the minimum, so it is served as if without a demand."""
     made = cluster(20, 1, PolicySpec("drf", "listed", "characterised"), roles=1)
     disk, all_of_it = {"allocator.demand": "disk:1"}, {"allocator.demand": "cpus:1;disk:1000"}

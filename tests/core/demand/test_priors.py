@@ -95,7 +95,7 @@ def test_frameworks_of_another_sort_begin_with_nothing(name: str, role: int):
     assert source(session, 2, role) == ("", {})
 
 
-def test_what_is_stated_comes_before_what_is_remembered():
+def test_stated_demands_precede_remembered_ones():
     session = begun()
     taught(session)
     session.allocator.step(SetDemand("a", "", {"cpus": 5000}))
@@ -392,7 +392,7 @@ def lessons(*given_ones: Mapping[str, int]) -> DemandMemory:
     return memory
 
 
-def test_it_counts_after_as_many_lessons_as_acceptances_must_agree():
+def test_a_prior_counts_after_the_configured_number_of_lessons():
     rules = Settings(learn_after=3)
     assert lessons(PI, PI).recall(rules, [TOPIC]) is None
     assert lessons(PI, PI, PI).recall(rules, [TOPIC]) == PI
@@ -410,7 +410,7 @@ def test_a_lesson_that_disagrees_halves_what_many_built_up():
     assert memory.weight(rules, TOPIC) == 3
 
 
-def test_it_fades_with_the_time_of_sessions_and_of_no_other():
+def test_a_prior_fades_with_the_time_of_sessions_only():
     rules = Settings(learn_after=3, prior_half_life_ms=DAY_MS)
     memory = lessons(*[PI] * 12)
     memory.advance(5 * DAY_MS)  # time is relative to the first clock
@@ -427,7 +427,7 @@ def test_it_fades_with_the_time_of_sessions_and_of_no_other():
     assert memory.weight(rules, TOPIC) == 0
 
 
-def test_what_was_taught_longest_ago_is_forgotten_first():
+def test_the_oldest_topics_are_forgotten_first():
     rules = Settings(priors_max=2)
     memory = DemandMemory()
     for name in ("x", "y", "x", "z"):

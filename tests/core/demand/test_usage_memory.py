@@ -46,7 +46,7 @@ def defined(lives: list[tuple[int, int]]) -> Fraction:
 
 
 @given(spans)
-def test_it_is_what_the_definition_says(lives):
+def test_averages_equal_the_definition(lives):
     assert follow(kept(), lives) == pytest.approx(float(defined(lives)), rel=1e-12, abs=1e-9)
 
 
@@ -90,7 +90,7 @@ def test_the_average_of_one_who_left_fades_and_returns_with_it():
     assert memory.come("eng", "f-1", {"cpus"}) == {}
 
 
-def test_what_is_unknown_here_stays_with_the_role():
+def test_usage_of_unknown_resources_stays_with_the_role():
     memory = kept()
     memory.leave("eng", "f-1", {"cpus": 800.0, "gpus": 8.0})
     assert memory.come("eng", "f-1", {"cpus"}) == {"cpus": 800}
@@ -108,7 +108,7 @@ def test_the_oldest_of_too_many_become_their_roles():
     assert len(memory.absent) <= ABSENT_MAX
 
 
-def test_what_faded_is_forgotten():
+def test_faded_usage_is_forgotten():
     memory = kept()
     memory.leave("eng", "f-1", {"cpus": 1e6})
     memory.leave("ads", "f-2", {"cpus": 1e15})

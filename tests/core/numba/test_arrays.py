@@ -127,7 +127,7 @@ class Shelf(Table):
     names: list[list[str]] = listed(list)
 
 
-def test_what_a_table_declares_grows_together_and_keeps_what_it_holds():
+def test_columns_of_a_table_grow_together_and_keep_their_values():
     shelf = Shelf()
     assert not shelf.names[0]
     assert shelf.names[0] is not shelf.names[1]

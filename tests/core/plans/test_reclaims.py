@@ -140,7 +140,7 @@ def test_a_framework_that_should_stay_in_one_of_its_roles_is_not_asked() -> None
     assert asked(made, 1000) == [(1, 2)]
 
 
-def test_so_many_at_a_time() -> None:
+def test_the_number_of_requests_to_leave_is_limited() -> None:
     made = Session(PolicySpec("quincy", "listed"))
     count = RECLAIMS_MAX + 20
     made.framework(1)
@@ -202,7 +202,7 @@ def test_offers_to_a_newcomer_do_not_change_which_frameworks_are_asked() -> None
     assert {each.for_whom for each in made.state.asked.values()} == {("framework-2",)}
 
 
-def test_what_the_plan_wants_no_more_is_asked_for_no_more() -> None:
+def test_reclaims_that_a_new_plan_does_not_need_end() -> None:
     made, _ = crowded()
     schedule(made, 1, 2, 3, 4)
     assert len(asked(made, 2000)) == len(made.state.asked) == 2
@@ -228,7 +228,7 @@ def test_a_framework_that_refuses_is_not_asked_while_another_can_be() -> None:
     assert not set(first) & set(second)
 
 
-def test_who_was_asked_is_kept_in_checkpoints_and_forgotten_with_who_goes() -> None:
+def test_asked_frameworks_are_in_checkpoints_and_forgotten_when_they_leave() -> None:
     made, _ = crowded()
     schedule(made, 1, 2, 3, 4)
     (_, one), (_, other) = asked(made, 2000)

@@ -110,7 +110,7 @@ def test_errors_and_sessions_are_counted_by_code(sidecar):
     assert value(after, "in_session") == 1
 
 
-def test_it_is_alive_and_ready_and_says_when_it_drains():
+def test_liveness_readiness_and_shutdown_are_visible():
     with SidecarProcess() as process:
         assert process.page("/healthz") == (200, "ok\n")
         # `/readyz` says whether loops are being compiled or loaded.

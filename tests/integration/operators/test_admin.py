@@ -75,7 +75,7 @@ def test_a_policy_set_while_offers_are_out_decides_the_next_cycle(session):
     assert decisions.amount.sum(axis=0).tolist() == [16_000, 32_768_000]
 
 
-def test_what_is_not_named_stays(session):
+def test_options_that_are_not_named_stay(session):
     session.ask("policy", "set", "choosy", "--selection", "joint", "-p", "unit=tasks", "--flat")
     kept = session.ask("policy", "set", "--mode", "characterised")["policy"]
     assert kept == {

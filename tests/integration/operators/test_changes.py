@@ -81,7 +81,7 @@ SENSELESS = [
 
 
 @pytest.mark.parametrize(("kind", "words", "why"), SENSELESS)
-def test_what_cannot_be_meant_is_refused_unless_it_is_forced(session, kind, words, why):
+def test_probable_mistakes_are_refused_unless_forced(session, kind, words, why):
     process, set_it = session.process, (kind, "set", *words.split())
     for dry in ((), ("--dry-run",)):
         done = command(process, *set_it, *dry)

@@ -42,7 +42,7 @@ def settings(process: SidecarProcess) -> dict[tuple[str, str], dict]:
     return {(each["key"], each["scope"]): each for each in found}
 
 
-def test_what_operators_set_is_there_after_a_kill(tmp_path):
+def test_operators_settings_survive_a_kill(tmp_path):
     with begun(tmp_path) as process:
         for words in (
             ["policy", "set", "ps-dsf", "--mode", "characterised"],
@@ -78,7 +78,7 @@ def test_what_operators_set_is_there_after_a_kill(tmp_path):
         channel.close()
 
 
-def test_what_was_learnt_is_there_after_a_restart(tmp_path):
+def test_learnt_demands_survive_a_restart(tmp_path):
     flags = ("policy.mode=characterised", "state.save_s=1", "learn.acceptances=2")
     with begun(tmp_path, *flags) as process:
         channel = process.channel()

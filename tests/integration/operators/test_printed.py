@@ -158,7 +158,7 @@ def test_all_rules_of_a_kind_are_taken_back_by_their_names(target, tool, kind):
 
 
 @pytest.mark.parametrize("command", OTHERS)
-def test_what_has_no_names_says_so(target, command):
+def test_lists_without_names_are_refused_as_names(target, command):
     done = called(target, f"{command} -o name")
     assert (done.exit_code, done.stdout) == (2, "")
     assert "lists no names; choose json, yaml or wide" in done.stderr

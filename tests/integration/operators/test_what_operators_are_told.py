@@ -83,7 +83,7 @@ def test_the_status_shows_configured_rules_and_quotas(live):
     assert text.endswith("and 1 more")
 
 
-def test_they_are_logged_at_the_start_and_warned_of_by_the_check(live):
+def test_unknown_names_are_logged_at_the_start_and_reported_by_the_check(live):
     known = "the demand of framework nightly*: no agent has any 'tokens'"
     live.process.await_said("a rule names what no agent has", rule=known)
     (entry,) = live.process.said("a rule names an unknown resource, probably by mistake")
@@ -108,7 +108,7 @@ def test_amounts_as_mesos_prints_them_are_understood(live):
     assert client["open_agents"] == 2
 
 
-def test_what_fits_nowhere_is_named_with_what_was_meant(live):
+def test_a_demand_that_fits_nowhere_is_named_with_a_suggestion(live):
     found = warning(live, "fits nowhere")
     assert found["text"] == (
         "1 framework asked for what no agent has, such as of-a-role for 'cpus(prod)'; did you mean"

@@ -166,7 +166,7 @@ def test_the_books_agree_while_everything_comes_and_goes(listen, tmp_path):
         assert not sidecar.said("session ended with an error")
 
 
-def test_what_the_module_counts_is_in_the_scrape():
+def test_figures_of_the_module_are_in_the_scrape():
     """The figures that the module sends with batches, every 200 ms here, are in the metrics."""
     with SidecarProcess() as sidecar, Driver(sidecar.targets[0]) as driver:
         driver.wait("connected")

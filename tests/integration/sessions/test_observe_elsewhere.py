@@ -71,7 +71,7 @@ def status(process: SidecarProcess) -> pb.GetStatusResponse:
 LIMIT = settings_pb2.Limit(role="r", limit=types_pb2.Quantities(name=["cpus"], amount=[1000]))
 
 
-def test_it_answers_everything_and_says_where_changes_are_made():
+def test_an_observer_answers_all_queries_and_names_the_sidecar_for_changes():
     with observed() as sidecar, sidecar.channel() as channel, ExitStack() as stack:
         module = GrpcModule(channel).begin()
         module.batch(cycle=True)

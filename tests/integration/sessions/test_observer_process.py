@@ -83,7 +83,7 @@ def test_the_observer_ends_with_the_decider(sidecar):
     await_true(is_gone)
 
 
-def test_one_that_is_only_starting_ends_with_it_too(sidecar):
+def test_an_observer_that_is_starting_ends_with_the_decider(sidecar):
     """An observer that outlived its sidecar would keep the port that the next one needs."""
     decider = sidecar.process.pid
     children = Path(f"/proc/{decider}/task/{decider}/children")

@@ -102,7 +102,7 @@ def test_pages_fit_the_screen(open_page, path, width, tmp_path):
     page.screenshot(path=tmp_path / "page.png", full_page=True)
 
 
-def test_what_a_framework_is_called_is_not_run(open_page):
+def test_names_of_frameworks_are_not_executed(open_page):
     page = open_page("/?refresh=0")
     assert page.get_by_text(page_cluster.HOSTILE).count() >= 1
     assert "stolen" not in page.title()
@@ -144,7 +144,7 @@ def test_a_framework_is_found_by_the_form_and_the_map(open_page):
     assert page.locator("svg .fair").count() > 3
 
 
-def test_it_is_asked_for_again_by_itself_until_it_is_held(open_page, address):
+def test_the_page_refreshes_until_it_is_held(open_page, address):
     page = open_page("/?refresh=1")
     with page.expect_navigation(timeout=20_000):
         pass

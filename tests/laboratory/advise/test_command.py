@@ -70,7 +70,7 @@ def advised(journal, tmp_path_factory):
     return done, out / "advice.html"
 
 
-def test_what_is_printed_says_what_to_do_and_why(advised):
+def test_output_states_the_advice_and_its_reasons(advised):
     done, _ = advised
     lines = done.stdout.splitlines()
     assert lines[1].startswith(("Keep what you have", "Change the policy"))
@@ -165,7 +165,7 @@ def test_names_of_frameworks_do_no_harm_to_the_page(torn):
     assert "\x1b" not in text + done.stdout
 
 
-def test_what_is_left_of_a_journal_that_was_cut_off_is_played(torn):
+def test_a_truncated_journal_is_played_as_far_as_possible(torn):
     assert "is cut off at byte" in torn[0].stdout
 
 

@@ -86,7 +86,7 @@ def test_every_candidate_and_each_of_its_settings_can_be_built():
         build(spec)
 
 
-def test_what_is_the_default_anyway_is_no_change():
+def test_explicit_defaults_are_no_change():
     spelt = PolicySpec("choosy", "random", parameters={"unit": "machines"})
     first = POLICIES["choosy"].parameters["unit"][0]
     assert plain(replace(spelt, parameters={"unit": first})) == PolicySpec("choosy")
@@ -162,7 +162,7 @@ def test_a_day_is_measured():
     assert found.used["cpus"] == pytest.approx(0.75)
 
 
-def test_what_never_began_waited_up_to_the_end():
+def test_tasks_that_never_began_waited_up_to_the_end():
     tasks = [ran("f", "red", 1, 0, 10, 20), Ran("f", "red", {"cpus": 1000}, 0, -1, -1)]
     day = day_of(tasks[0])
     found = measure(day, table_of(tasks, KINDS), 100 * SECOND)
@@ -182,7 +182,7 @@ def test_the_busiest_part_of_a_day_is_that_in_which_tasks_wait():
     assert busiest(day, 24) is day
 
 
-def test_what_ran_when_a_part_begins_runs_on():
+def test_tasks_running_when_a_part_begins_continue():
     day = day_of(ran("f", "red", 1, 0, 10, 200), ran("g", "red", 1, 5, 90, 95))
     part = cut(day, 60 * SECOND, 120 * SECOND)
     times = {t.framework: (t.wanted_ms, t.start_ms, t.end_ms) for t in part.ran}
@@ -190,7 +190,7 @@ def test_what_ran_when_a_part_begins_runs_on():
     assert times == {"f": (60_000, 60_000, 200_000), "g": (70_000, 90_000, 95_000)}
 
 
-def test_what_ran_when_a_part_begins_is_not_shaken_and_nothing_gets_before_it():
+def test_tasks_running_when_a_part_begins_are_not_shifted_and_stay_first():
     day = day_of(ran("f", "red", 1, 0, 10, 200), ran("g", "red", 1, 5, 90, 95))
     part = cut(day, 60 * SECOND, 180 * SECOND)
     for seed in range(1, 20):
@@ -386,7 +386,7 @@ def test_of_what_is_equally_good_the_least_change_is_advised():
     assert any("ps-dsf characterised" in reason for reason in found.reasons)
 
 
-def test_what_is_clearly_better_is_advised_though_it_changes_more():
+def test_a_clearly_better_candidate_is_advised_even_if_it_changes_more():
     found = recommend(
         NOW,
         SPECS,
@@ -462,12 +462,12 @@ def test_quotas_and_constraints_are_advised_beside_the_policy():
         PolicySpec("drf", subtrees={'eng/"x"': "tsf"}),
     ],
 )
-def test_what_is_pasted_says_the_policy(spec):
+def test_the_configuration_to_paste_states_the_policy(spec):
     policy = tomllib.loads(toml_of(spec))["policy"]
     assert PolicySpec(**policy) == spec
 
 
-def test_what_is_pasted_says_how_much_the_past_counts():
+def test_the_configuration_to_paste_states_how_much_the_past_counts():
     chosen = Candidate(NOW, past=Past(600, 0.5))
     found = recommend(NOW, {chosen.name: chosen}, [candidate(chosen.name, changed(-0.3))], [], [])
     assert found.headline.endswith("to drf oblivious half_life_s=600 usage_weight=0.5.")

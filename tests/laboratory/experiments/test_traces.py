@@ -193,7 +193,7 @@ def test_synthetic_pods_are_constrained_as_often_as_those_of_the_list():
     assert all(pod.models & models for pod in with_gpus if pod.models)
 
 
-def test_what_is_missing_is_replaced_and_said(tmp_path, monkeypatch):
+def test_missing_traces_are_replaced_and_reported(tmp_path, monkeypatch):
     monkeypatch.setenv("MESOS_ALLOCATOR_TRACES", str(tmp_path))
     scenario, source = catalogue.swim(seed=0, agents=5, hour=21, scale=0.1)
     assert source.startswith("synthetic")

@@ -98,7 +98,7 @@ def test_a_task_that_is_lost_is_run_again(link):
     assert master.members
 
 
-def test_what_a_gang_has_lost_begins_again_without_a_whole_gang(link):
+def test_lost_tasks_of_a_gang_start_again_without_a_whole_gang(link):
     master = master_for(link)
     master.add_agent(AgentSpec("other", {"cpus": 4000, "mem": 8_192_000}))
     job = BatchJob(Identity("g", ("r",)), [Work(NEED, (60_000, 60_000))], Manner(gang=2))

@@ -88,13 +88,13 @@ DIFFERENT = [
 
 
 @pytest.mark.parametrize(("one", "other"), ALIKE)
-def test_what_no_decision_depends_on_makes_no_kind(one, other):
+def test_properties_irrelevant_to_decisions_make_no_kind(one, other):
     assert one != other
     assert kind_of(one) == kind_of(other)
 
 
 @pytest.mark.parametrize(("one", "other"), DIFFERENT)
-def test_what_decisions_depend_on_makes_a_kind(one, other):
+def test_properties_relevant_to_decisions_make_a_kind(one, other):
     assert kind_of(one) != kind_of(other)
 
 

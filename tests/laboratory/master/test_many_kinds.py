@@ -201,7 +201,7 @@ NAMES = ("cpus", "disk")
 
 
 @pytest.mark.parametrize("kept_from", [True, False])
-def test_who_gets_nothing_of_the_rest_is_not_asked_before_a_minute(kept_from, monkeypatch):
+def test_after_no_share_of_the_rest_a_minute_passes_to_the_next_offer(kept_from, monkeypatch):
     """Otherwise the first would be offered it forever, and its role never."""
     if not kept_from:
         monkeypatch.setattr("allocator.core.apply.holdings.REST_REFUSED_MS", -1)

@@ -63,7 +63,7 @@ def test_a_kind_is_defined_before_it_is_used():
     assert names(outbox.drain()) == ["Transition"]
 
 
-def test_what_became_the_same_kind_is_no_change():
+def test_a_conversion_within_a_kind_is_no_change():
     table = ResourceTable(["cpus"])
     outbox = Outbox(KindTable(table, 1))
     first, second = (reserved(Resource("cpus"), "r", principal=name) for name in ("a", "b"))
@@ -96,7 +96,7 @@ def test_outcomes_of_decisions_apart_are_two_events():
     assert (first.first_decision, second.first_decision) == (1, 3)
 
 
-def test_what_is_drained_is_gone():
+def test_drained_events_are_removed():
     outbox = outbox_of(1)
     outbox.release((1, 1, 1, (1,)))
     assert len(outbox) == 1

@@ -55,7 +55,7 @@ def test_records_are_counted_without_followers():
     assert not feed.is_followed
 
 
-def test_one_that_falls_too_far_behind_is_cut_off_and_costs_no_more_memory(monkeypatch):
+def test_a_follower_too_far_behind_is_disconnected_and_costs_no_more_memory(monkeypatch):
     monkeypatch.setattr(module, "BEHIND_BYTES_MAX", 10_000)
     feed = Feed()
     slow, quick = new_follower(feed), new_follower(feed)

@@ -331,7 +331,7 @@ def test_the_end_of_a_process_waits_for_no_checkpoint(tmp_path):
 
 
 @pytest.mark.parametrize("left", [["journal.new"], ["journal", "journal.new"]])
-def test_what_a_killed_process_left_is_kept_or_put_away(tmp_path, left):
+def test_files_of_a_killed_process_are_kept_or_put_aside(tmp_path, left):
     """The process was killed while it started a file: before its renaming, or half-way."""
     for name in left:
         (tmp_path / name).write_text(name)

@@ -30,7 +30,7 @@ def marks(loop: CoreLoop, views) -> tuple[Mark, Mark]:
     return of_core, books.ask(follow, after=loop.feed.position).result(WAIT_S)
 
 
-def test_they_are_the_cores_to_the_byte(loop):
+def test_the_books_equal_the_cores_to_the_byte(loop):
     with observed(loop) as views:
         tell(loop, *CLUSTER)
         assert len(cycle(loop, 1000))
@@ -95,7 +95,7 @@ def test_sessions_come_and_go_in_the_books_too(loop):
         assert (session.instance_id, session.number) == ("other", 2)
 
 
-def test_what_was_asked_about_a_moment_waits_for_it(loop):
+def test_a_query_about_a_position_waits_for_it(loop):
     with observed(loop) as views:
         future = views.books.ask(lambda: views.books.position, after=loop.feed.position + 1)
         assert not future.done()

@@ -106,7 +106,7 @@ def test_metrics_show_each_distance_from_the_fair_share(books):
     assert value(found, "fair_shares_last_seconds") > 0
 
 
-def test_who_refuses_offers_or_wants_none_lacks_nothing(books):
+def test_frameworks_that_refuse_or_suppress_offers_lack_nothing(books):
     nothing = holdings((2, 3, 1, 1000, 0))
     tell(books, Release(nothing, np.array([3_600_000]), np.array([True])))
     found = looked(books)
@@ -174,7 +174,7 @@ def test_the_more_it_costs_the_longer_it_rests(books):
     assert watch.pause_s == 2.0 / PROCESSOR_PART
 
 
-def test_what_happens_once_does_not_make_it_rest(books):
+def test_a_single_slow_sample_does_not_cause_a_pause(books):
     watch = FairnessWatch(books, 0.001)
     watch.sample()  # it may load loops, or be the first of its kind in this process
     assert watch.counts.processor_s == 0

@@ -111,7 +111,7 @@ def between_a_request_and_its_answer(
     books.stop()
 
 
-def test_one_that_comes_between_a_request_and_its_answer_is_given_both(loop):
+def test_a_follower_that_joins_between_request_and_answer_gets_both(loop):
     with between_a_request_and_its_answer(loop) as (books, go_on), following(books) as second:
         await_true(lambda: second.position >= 0)
         assert second.position == books.position == loop.feed.position - 1
@@ -119,7 +119,7 @@ def test_one_that_comes_between_a_request_and_its_answer_is_given_both(loop):
         assert len(marks(loop, books, second)) == 1
 
 
-def test_one_that_comes_while_a_request_is_half_applied_waits_for_its_answer(loop):
+def test_a_follower_that_joins_while_a_request_is_half_applied_waits(loop):
     """A request is half applied while a cycle waits for the first plan."""
     with between_a_request_and_its_answer(loop) as (books, go_on):
         follower = books._following

@@ -42,7 +42,7 @@ def made():
         each.close()
 
 
-def test_it_adds_up_who_would_have_been_offered_what(made):
+def test_a_shadow_sums_up_its_offers(made):
     shadow, world = made(), small(DRF, OTHER)
     for _ in range(2):
         for offer in world.cycle():
@@ -59,7 +59,7 @@ def test_it_adds_up_who_would_have_been_offered_what(made):
     assert counts.share_apart == pytest.approx(moved / 2)
 
 
-def test_what_comes_too_fast_is_counted_and_passed_over(made):
+def test_cycles_that_follow_too_fast_are_counted_and_skipped(made):
     gate = Gate(OTHER)
     shadow, world = made(lambda _spec: gate), small(DRF, OTHER)
     for number in range(3):

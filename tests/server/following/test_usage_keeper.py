@@ -33,7 +33,7 @@ def bucket(amount: int) -> Bucket:
     return made
 
 
-def test_what_is_too_old_is_forgotten(tmp_path):
+def test_old_usage_is_forgotten(tmp_path):
     store = UsageStore(tmp_path / NAME)
     hours = [Closed(HOUR_MS, number * HOUR_MS, bucket(number)) for number in range(1000)]
     days = [Closed(DAY_MS, number * DAY_MS, bucket(number)) for number in range(1000)]

@@ -278,7 +278,7 @@ def test_a_limit_of_nothing_is_refused_unless_it_is_forced(loop, stub):
     assert listed(stub.ChangeRule(request)) == [request.change.limit]
 
 
-def test_what_a_rule_is_for_has_a_bound(stub):
+def test_the_scope_of_a_rule_is_bounded(stub):
     role, few = 4097 * "r", Quantities(name=["cpus"], amount=[1])
     before = settings(stub)
     for request in (
@@ -335,7 +335,7 @@ def test_a_rule_that_is_not_there_cannot_be_removed(stub):
         (spb.OperatorChange(policy=spb.Policy(), remove=True), "remove: a policy cannot be"),
     ],
 )
-def test_what_is_no_rule_is_refused(stub, change, text):
+def test_invalid_rules_are_refused(stub, change, text):
     assert text in refusal(stub.ChangeRule, pb.ChangeRuleRequest(change=change))
 
 
@@ -444,7 +444,7 @@ def test_a_dump_is_json_of_everything(loop, stub, monkeypatch):
     assert held == agent["held"]["0"]
 
 
-def test_what_is_set_aside_is_in_a_dump(loop, stub):
+def test_input_that_was_set_aside_is_in_a_dump(loop, stub):
     tell(loop, *CLUSTER)
     row = SetAside("labels", "unreadable", "is no demand")
     tell(loop, UpdateFramework(1, FrameworkInfo("id-1", set_aside=(row,)), (2,)))
@@ -483,7 +483,7 @@ def test_a_dump_has_rules_of_every_kind(loop, stub):
     assert all(len(settings[kind.plural]) == 1 for kind in RULES)
 
 
-def test_what_was_not_begun_in_time_is_not_done(loop, stub):
+def test_a_change_not_started_in_time_is_not_applied(loop, stub):
     before = settings(stub)
     busy = threading.Event()
     work = loop.call(busy.wait)

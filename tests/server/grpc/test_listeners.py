@@ -68,7 +68,7 @@ def test_an_address_that_is_not_ours_is_noticed(host, why):
         claim_addresses(config(f"{host}:5056").listen.targets)
 
 
-def test_what_is_free_stays_free(tmp_path, taken):
+def test_a_free_address_is_not_occupied_by_the_check(tmp_path, taken):
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
         free = server.getsockname()[1]
     path = tmp_path / "a.sock"

@@ -192,7 +192,7 @@ def test_a_role_has_its_quota_and_what_is_below_it(loop, stub):
         ("ListRoles", pb.ListRolesRequest(names=["opps"]), "role = 'opps': there is no such role"),
     ],
 )
-def test_what_there_is_not_is_refused(loop, stub, call, request_, said):
+def test_unknown_objects_are_refused(loop, stub, call, request_, said):
     tell(loop, *CLUSTER)
     assert refusal(getattr(stub, call), request_).startswith(said)
 

@@ -82,7 +82,7 @@ class Call:
         ("Bearer a-masters-secret", "the token has the right session, and not admin_write"),
     ],
 )
-def test_who_is_refused_learns_what_is_wrong_with_the_token(token, tmp_path, given, part):
+def test_a_refusal_states_what_is_wrong_with_the_token(token, tmp_path, given, part):
     (tmp_path / "write").write_text("an-operators-secret\n")
     section = AccessSection(session_token=str(token), admin_write_token=str(tmp_path / "write"))
     call: Any = Call()
@@ -219,7 +219,7 @@ def test_an_emulated_master_sends_no_token_in_clear(token, monkeypatch):
     assert "would be sent unencrypted" in done.stderr
 
 
-def test_who_may_only_read_changes_nothing():
+def test_the_right_to_read_permits_no_changes():
     """A call that changes settings returns the `change`; `ResetUsage` changes none."""
     calls = {each.name: each for each in SERVICE.methods}
     assert set(calls) >= READS, "each that is named as a reader's is there"

@@ -273,7 +273,7 @@ def read_by_nobody(loop: FollowedBooks, readers: int) -> Iterator[tuple[MetricsS
         server.close()
 
 
-def test_who_reads_no_answer_leaves_room_for_probes_and_scrapes(loop, monkeypatch):
+def test_clients_that_do_not_read_leave_room_for_probes_and_scrapes(loop, monkeypatch):
     """Each such answer waits for its reader until the timeout."""
     monkeypatch.setattr(listener, "OTHERS_MAX", 2)
     with read_by_nobody(loop, 2) as (server, crowd):

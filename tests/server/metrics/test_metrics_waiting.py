@@ -127,7 +127,7 @@ def test_quotas_and_the_headroom_that_they_need():
     assert not series(scrape(allocator), "role_quota_consumed", role="ops")
 
 
-def test_what_is_reserved_or_no_scalar_is_no_headroom():
+def test_reserved_and_non_scalar_resources_are_no_headroom():
     allocator = nsdi()
     kinds = {
         2: Kind("cpus", reserved_role="ops", depth=1),

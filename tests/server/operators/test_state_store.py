@@ -135,7 +135,7 @@ def put_link(path: Path) -> None:
 
 
 @pytest.mark.parametrize("put", [os.mkfifo, Path.mkdir, put_link, lambda at: at.symlink_to(at)])
-def test_what_is_no_file_is_neither_waited_for_nor_followed(tmp_path, put):
+def test_special_files_are_neither_waited_for_nor_followed(tmp_path, put):
     put(tmp_path / SETTINGS)
     assert state_store.restore(derived(tmp_path)).directory is None
     assert os.path.lexists(tmp_path / SETTINGS)
@@ -161,7 +161,7 @@ def test_a_lock_that_is_a_link_is_not_followed(tmp_path):
 
 @pytest.mark.parametrize("text", ["[" * 200_000, "9" * 10_000, "\0", '{"version": 1}'])
 @pytest.mark.parametrize("file", [SETTINGS, HISTORY])
-def test_what_is_broken_is_set_aside(tmp_path, text, file):
+def test_broken_files_are_put_aside(tmp_path, text, file):
     (tmp_path / file).write_text(text)
     found = state_store.restore(named(tmp_path))
     assert found.directory is not None

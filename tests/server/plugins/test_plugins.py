@@ -292,7 +292,7 @@ numba.njit(lambda x: np.sort(x)[::-1].copy())(np.ones(3))
 
 
 @pytest.mark.long
-def test_what_a_compiler_takes_is_not_the_policys_own_time(plugin):
+def test_compilation_does_not_count_as_the_policys_own_time(plugin):
     """Compiling this takes longer than the policy's time limit."""
     load_file(plugin(COMPILES))
     with interpreted_here():

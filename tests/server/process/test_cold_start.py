@@ -206,7 +206,7 @@ def test_where_loops_cannot_be_compiled_no_session_begins_and_it_is_said_why(mon
         interpret(False)
 
 
-def test_what_could_not_be_compiled_is_tried_again(monkeypatch, cold):
+def test_a_failed_compilation_is_retried(monkeypatch, cold):
     """As if no descriptor had been left, for a while."""
 
     monkeypatch.setattr(compilation, "command_aside", exits(3))

@@ -159,7 +159,7 @@ def test_headers_forbid_all_but_the_page_itself(loop, server):
         assert "Server" not in headers
 
 
-def test_it_can_only_be_read(server):
+def test_the_page_is_read_only(server):
     for path in ("/", "/shares", "/agents", "/explain", "/metrics", "/healthz", "/readyz"):
         for method in ("POST", "PUT", "DELETE", "PATCH"):
             assert ask(server, path, method)[0] == 405, (method, path)
@@ -318,13 +318,13 @@ def test_a_page_of_another_origin_cannot_read_it(loop, views, host, status):
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"])
-def test_it_is_shown_to_this_machine(views, host):
+def test_the_page_is_shown_to_this_machine(views, host):
     pages = routes.Pages(views, local_only=True)
     assert pages.answer(pages.status, request_from(host)).status_code == 200
 
 
 @pytest.mark.parametrize("host", ["10.0.0.7", "::ffff:10.0.0.7", "fe80::1%eth0", None])
-def test_others_need_permission(views, host):
+def test_other_machines_need_permission(views, host):
     pages = routes.Pages(views, local_only=True)
     refused = pages.answer(pages.status, request_from(host))
     assert refused.status_code == 403
@@ -333,7 +333,7 @@ def test_others_need_permission(views, host):
     assert opened.answer(opened.status, request_from(host)).status_code == 200
 
 
-def test_it_can_be_turned_off(loop, views):
+def test_the_page_can_be_turned_off(loop, views):
     server = start_http(CONFIG, loop, pages=page_routes(views, "off"))
     try:
         assert ask(server, "/")[1].startswith("/metrics ")
@@ -396,7 +396,7 @@ def test_roles_are_left_out_from_the_deepest_level_on():
     assert largest.more == 17
 
 
-def test_who_waits_longest_comes_first_then_the_largest_share():
+def test_the_longest_wait_is_listed_first_then_the_largest_share():
     found = tables.frameworks(
         [share("a", 0.1), share("b", 0.3), share("c", 0.2, waited_cycles=5)], 2
     )
@@ -510,7 +510,7 @@ def test_shares_are_written_and_drawn_as_parts_of_the_cluster(loop, server, view
         assert float(width) == pytest.approx(100 * role.share, abs=0.01)
 
 
-def test_what_helps_is_folded(loop, server):
+def test_remedies_are_folded(loop, server):
     text = page(server, "/")
     folded = re.findall(r"<details class=\"warning\"><summary>(.*?)</summary>(.*?)</details>", text)
     assert any("no session" in summary and "<em>" in rest for summary, rest in folded)

@@ -153,7 +153,7 @@ VALID = [
 
 
 @pytest.mark.parametrize("text", VALID)
-def test_what_is_right_stays_as_it_is(text):
+def test_valid_events_are_not_changed(text):
     event = event_of(text)
     name = event.WhichOneof("event") or ""
     assert mend_event(name, getattr(event, name), 64) == []
@@ -187,7 +187,7 @@ DECIDES = [
 
 
 @pytest.mark.parametrize(("text", "field"), DECIDES)
-def test_what_decisions_or_handles_depend_on_is_still_an_error(text, field):
+def test_invalid_values_that_decisions_or_handles_depend_on_are_errors(text, field):
     module = Module(new_sidecar()).begin()
     (answer,) = module.say(module.client.batch_of(2000, [event_of(text)]))
     assert field in answer.error.field

@@ -61,7 +61,7 @@ def test_a_framework_in_a_role_that_is_too_deep_is_served_like_all_others():
     module.sidecar.allocator.check()
 
 
-def test_what_it_holds_counts_against_the_quota_of_the_roles_above_it():
+def test_holdings_count_against_the_quota_of_ancestors():
     module = begun()
     module.batch(SetQuota("r", {}, {"cpus": 0}))
     assert {framework for framework, _ in served(module)} == {1, 2}

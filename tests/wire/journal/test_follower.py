@@ -226,7 +226,7 @@ def test_grants_that_were_changed_are_reported_and_their_books_are_given_up(colu
         follower.take(records[at + 1])
 
 
-def test_what_was_lost_or_cut_off_is_reported():
+def test_missing_or_truncated_grants_are_reported():
     at = cycles()[1]
     cut = with_grants(at)
     cut[at].answered.grants.amount = cut[at].answered.grants.amount[:-1]
@@ -329,7 +329,7 @@ def test_a_session_that_a_defect_ends_ends_the_same_way():
 
 
 @pytest.mark.parametrize("every", [1, 3])
-def test_what_the_policy_decides_again_is_the_same(every):
+def test_repeated_decisions_are_equal(every):
     followed = small(verify_every=every)
     go_on(followed, 7)
     assert followed.followers[0].verified == 7 // every

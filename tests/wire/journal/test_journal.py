@@ -60,7 +60,7 @@ def read(data: bytes) -> list[journal_pb2.JournalRecord]:
 
 
 @given(st.lists(st.builds(request_record, st.integers(0, 2**64 - 1), st.binary(max_size=100))))
-def test_what_is_written_is_read(records):
+def test_written_values_are_read_back(records):
     assert read(frames(records)) == records
 
 
@@ -131,7 +131,7 @@ def with_checksums(body: bytes) -> bytes:
     return HEADER + length + struct.pack("<II", zlib.crc32(length), zlib.crc32(body)) + body
 
 
-def test_what_would_fill_the_memory_is_no_record():
+def test_a_record_that_would_fill_the_memory_is_refused():
     # The header of a frame of 2^40 bytes, and one of unknown size.
     bomb = b"\x28\xb5\x2f\xfd\xe0" + struct.pack("<Q", 2**40) + b"\x01\x00\x00"
     silent = ZstdCompressor(write_content_size=False).compress(b"x" * 1000)
@@ -216,7 +216,7 @@ def test_the_first_record_holds_all_settings():
         SETTINGS,
     ],
 )
-def test_what_operators_set_comes_back_as_it_was(event):
+def test_operators_changes_are_read_as_written(event):
     record = operator_record(event)
     assert read_operator(record) == event
     assert record.WhichOneof("record") == ("settings" if isinstance(event, Settings) else "change")

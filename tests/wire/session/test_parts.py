@@ -71,7 +71,7 @@ def test_the_emulated_module_refuses_gangs_that_overlap_or_lie_outside(first, co
         read_decisions(batch)
 
 
-def test_what_fits_is_not_divided() -> None:
+def test_small_answers_are_not_divided() -> None:
     whole = Holdings(framework=[1] * 5000, role=[1] * 5000, agent=[9] * 5000, kind=[0], amount=[1])
     whole.amount.extend([1] * 4999)
     batch = pb.DecisionBatch(cycle=1, first_decision=1, grants=[whole])

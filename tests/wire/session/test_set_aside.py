@@ -54,7 +54,7 @@ def test_a_framework_is_served_as_if_it_had_not_said_it(words, row):
     assert rows(module) == []
 
 
-def test_so_many_labels_are_kept_and_ours_first():
+def test_the_number_of_labels_is_limited_and_ours_are_kept_first():
     module = Module(new_sidecar()).begin()
     labels = " ".join(f'labels {{ key: "k{n}" value: "v" }}' for n in range(2 * LABELS_MAX))
     said(module, FRAMEWORK.format(f'{labels} labels {{ key: "{DEMAND_LABEL}" value: "cpus:1" }}'))

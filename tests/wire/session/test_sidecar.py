@@ -113,7 +113,7 @@ def test_closing_with_an_error_tells_the_module():
     assert sidecar.sessions == {}
 
 
-def test_what_operators_set_outlives_sessions():
+def test_operators_settings_outlive_sessions():
     sidecar = new_sidecar()
     rule = SetDemand("eng", "", {"cpus": 1000})
     only = SetConstraint("", "spark", "zone=a")
@@ -146,7 +146,7 @@ def test_a_setting_that_is_none_changes_nothing():
     assert sidecar.allocator.settings.policy.name == "drf"
 
 
-def test_what_was_learnt_of_demands_outlives_sessions_and_stands_in_checkpoints():
+def test_learnt_demands_outlive_sessions_and_are_in_checkpoints():
     sidecar = new_sidecar(PolicySpec("drf", "listed", "characterised"))
     first = Module(sidecar, "old", 1).begin()
     taken = Transition(holding(1, 1, 1, cpus=1000, mem=512_000))
