@@ -152,7 +152,7 @@ class Criterion:
     weight_power: float = 1.0
 
 
-def everybody(_client: int) -> bool:
+def all_clients(_client: int) -> bool:
     return True
 
 
@@ -165,7 +165,7 @@ def totals(cluster: Cluster) -> list[float]:
 def of_totals(cluster: Cluster, *, additive: bool = False) -> Criterion:
     """Holdings relative to the whole cluster."""
     total = totals(cluster)
-    return Criterion(everybody, lambda agent: total, [0.0] * len(cluster.held), additive=additive)
+    return Criterion(all_clients, lambda agent: total, [0.0] * len(cluster.held), additive=additive)
 
 
 def of_prices(cluster: Cluster) -> Criterion:
@@ -176,7 +176,7 @@ def of_prices(cluster: Cluster) -> Criterion:
         for t, p in zip(totals(cluster), price, strict=True)
     ]
     nothing = [0.0] * len(cluster.held)
-    return Criterion(everybody, lambda agent: at_price, nothing, additive=True)
+    return Criterion(all_clients, lambda agent: at_price, nothing, additive=True)
 
 
 def of_agent(cluster: Cluster, against: list[list[int]]) -> Criterion:
@@ -190,7 +190,7 @@ def of_agent(cluster: Cluster, against: list[list[int]]) -> Criterion:
             float(n) if yes else math.inf for n, yes in zip(against[agent], takes_part, strict=True)
         ]
 
-    return Criterion(everybody, on_agent, [0.0] * len(cluster.held))
+    return Criterion(all_clients, on_agent, [0.0] * len(cluster.held))
 
 
 def of_tasks_alone(cluster: Cluster) -> Criterion:

@@ -108,9 +108,9 @@ def test_envy_max_gives_up_where_there_is_too_much_to_compare() -> None:
 
 
 def test_no_users_are_no_error() -> None:
-    nobody = np.zeros((0, 2), np.int64)
-    assert measures.envy_max(nobody, nobody) == 0.0
-    assert len(measures.dominant_share(nobody, np.array([1, 1]))) == 0
+    no_users = np.zeros((0, 2), np.int64)
+    assert measures.envy_max(no_users, no_users) == 0.0
+    assert len(measures.dominant_share(no_users, np.array([1, 1]))) == 0
 
 
 def test_sharing_incentive_deficit_compares_with_the_own_part_of_the_cluster() -> None:

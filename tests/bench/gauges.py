@@ -84,7 +84,7 @@ def _reoffer(agents: int, frameworks: int, spec: PolicySpec, meter: Meter) -> Tu
     while True:
         bench.give_back(made)
         made, cost = bench.cycle()
-        assert len(made), "nobody was served"
+        assert len(made), "no client was served"
         yield cost
 
 
@@ -99,7 +99,7 @@ def used_up(agents: int, frameworks: int, meter: Meter) -> Turns:
         made, cost = meter(allocator.allocate, now_ms)
         settle(allocator, made)
         if now_ms > 3000:
-            assert not len(made), "somebody was served"
+            assert not len(made), "a client was served"
             yield cost
 
 
@@ -112,7 +112,7 @@ def one_agent(agents: int, frameworks: int, meter: Meter) -> Turns:
         agent = int(chance.choice(filled))
         release_all(allocator, agent)
         made, cost = meter(allocator.allocate, now_ms, np.array([agent]))
-        assert len(made), "nobody was served"
+        assert len(made), "no client was served"
         settle(allocator, made)
         yield cost
 

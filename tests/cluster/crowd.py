@@ -73,7 +73,7 @@ def crowd(mesos: Mesos, agents: int, frameworks: int, seconds: float) -> CrowdFi
                 member.manner = work(CPUS / 2, 32, 10, at_once=1)
             figures.usual_gap_s = _watch(members, seconds)
             figures.offers = sum(each.counts["offers"] for each in members)
-            assert all(each.seen for each in members), "nobody is left out"
+            assert all(each.seen for each in members), "none is left out"
             _settle(world, members)
 
             world.sidecar.crash()

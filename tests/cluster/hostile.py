@@ -306,7 +306,7 @@ class HostileSidecar:
             amounts = [min(each, self._random.choice((0, 1, 10, 500, 64_000))) for each in amounts]
         elif manner == "reserved":
             amounts = [self._random.choice((0, 1, 1000, 100_000, 10**9)) for _ in kinds]
-        elif manner == "nobody":
+        elif manner == "unknown_handle":
             framework = self._random.choice((framework, 999, UINT32_MAX))
             role = self._random.choice((role, 999, UINT32_MAX))
             agent = self._random.choice((agent, 999, UINT32_MAX))
@@ -327,7 +327,7 @@ class HostileSidecar:
             amounts[self._random.randrange(len(amounts))] = number
         yield answer.SerializeToString()
 
-    def _nobody_at_all(self, answer, honest, last):
+    def _unbound_handle(self, answer, honest, last):
         """A handle that is not bound."""
         grants = _rows(answer)
         if grants.agent:
@@ -417,7 +417,7 @@ BELIEVED = (
     "small",
     "small",
     "reserved",
-    "nobody",
+    "unknown_handle",
     "crossed",
     "vast",
     "nothing",
@@ -426,7 +426,7 @@ BELIEVED = (
 )
 ENDING = (
     "negative",
-    "nobody_at_all",
+    "unbound_handle",
     "uneven",
     "noise",
     "not_a_number",

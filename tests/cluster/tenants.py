@@ -281,8 +281,8 @@ def _resources(amounts: Amounts) -> list[dict[str, Any]]:
 
 def _constraints(info: Info) -> dict[str, Any]:
     """Offer constraints that no agent meets."""
-    nobody = {"selector": {"attribute_name": "nobody-has-it"}, "predicate": {"exists": {}}}
-    groups = {"groups": [{"attribute_constraints": [nobody]}]}
+    unmet = {"selector": {"attribute_name": "nobody-has-it"}, "predicate": {"exists": {}}}
+    groups = {"groups": [{"attribute_constraints": [unmet]}]}
     return {"role_constraints": dict.fromkeys(info.roles, groups)}
 
 

@@ -146,11 +146,11 @@ def test_honest_reservations_beside_hostile_tenants_are_served(manner: Manner, b
     stage.close()
 
 
-def test_there_are_those_who_are_greedy():
+def test_some_manners_are_greedy():
     assert len(GREEDY) >= 6
 
 
-def test_there_are_those_who_are_owed():
+def test_some_manners_have_an_unmet_guarantee():
     assert OWED
 
 

@@ -391,7 +391,7 @@ def find_faults(numbers: Iterable[int], monkeypatch: pytest.MonkeyPatch) -> Iter
                     yield f"world {number}, cycle {at}: {what} {pairs}"
 
 
-def may_wait_in_vain(world: World, client: int) -> bool:
+def cannot_be_offered(world: World, client: int) -> bool:
     """Whether `servable` may count a client as waiting although no offer can be made to it.
 
     It ignores that the first tasks of an offer may not share an indivisible disk, and that a
@@ -419,7 +419,7 @@ def find_waiting(numbers: Iterable[int]) -> Iterator[str]:
             for offer in world.cycle():
                 world.decline(offer)
             late = np.flatnonzero(clients.waited > most).tolist()
-            late = [client for client in late if not may_wait_in_vain(world, client)]
+            late = [client for client in late if not cannot_be_offered(world, client)]
             if late:
                 yield f"world {number}: {late} waited for more than {most} cycles"
                 break

@@ -137,8 +137,8 @@ def test_clients_outside_the_plan_get_what_it_leaves() -> None:
     )
     everything = policy.allocate(replace(snapshot, plan=only_first), seed=0)
     assert placement(cluster, everything)[:, 0].tolist() == [4, 0]
-    nobody = replace(plan, group=np.full_like(plan.group, -1))
-    shared = policy.allocate(replace(snapshot, plan=nobody), seed=0)
+    unplanned = replace(plan, group=np.full_like(plan.group, -1))
+    shared = policy.allocate(replace(snapshot, plan=unplanned), seed=0)
     assert placement(cluster, shared)[:, 0].tolist() == [2, 2]
 
 

@@ -408,7 +408,7 @@ def test_drf_on_several_agents_has_no_sharing_incentive(selection: str) -> None:
     assert tasks[1] < 0.95 * alone
 
 
-def gives_everybody_more(better, tasks: np.ndarray, capacity, demand) -> bool:
+def gives_all_more(better, tasks: np.ndarray, capacity, demand) -> bool:
     """Whether another placement fits and gives every user more tasks."""
     fits = (np.array(better).T @ demand <= np.array(capacity)).all()
     return bool(fits and (np.sum(better, axis=1) > tasks.sum(axis=1)).all())
@@ -422,7 +422,7 @@ def test_ps_dsf_on_several_agents_is_not_pareto_efficient() -> None:
     """
     capacity, demand = [[1900, 1400], [1900, 1500]], [[4, 1], [2, 6]]
     tasks = filled("ps-dsf", "joint", capacity, demand)
-    assert gives_everybody_more([[300, 300], [170, 170]], tasks, capacity, demand)
+    assert gives_all_more([[300, 300], [170, 170]], tasks, capacity, demand)
 
 
 @pytest.mark.parametrize("policy", ["drf", "tsf"])
@@ -434,7 +434,7 @@ def test_filling_agents_in_random_order_is_not_pareto_efficient(policy: str) -> 
     """
     capacity, demand = [[100, 30], [30, 100]], [[5, 1], [1, 5]]
     tasks = filled(policy, "random", capacity, demand)
-    assert gives_everybody_more([[19, 2], [2, 19]], tasks, capacity, demand)
+    assert gives_all_more([[19, 2], [2, 19]], tasks, capacity, demand)
 
 
 @pytest.mark.parametrize("policy", ["drf", "ps-dsf"])

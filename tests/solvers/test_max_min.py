@@ -141,8 +141,8 @@ def test_the_certificate_refuses_what_is_not_fair() -> None:
     assert machines_envied(idle, eligible, count) > 0.1
     twice = np.array([[1.0, 1.5], [0.0, 1.5]])
     assert machines_envied(twice, eligible, count) == pytest.approx(1 / 3)
-    stranger = np.array([[0.5, 1.0], [0.5, 1.0]])
-    assert machines_envied(stranger, eligible, count) > 0.1
+    unfair = np.array([[0.5, 1.0], [0.5, 1.0]])
+    assert machines_envied(unfair, eligible, count) > 0.1
 
 
 def test_the_certificate_of_whole_machines_follows_chains() -> None:

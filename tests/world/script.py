@@ -306,10 +306,10 @@ class Script:
         for client in np.flatnonzero(state.clients.framework).tolist():
             named = state.space.named(state.clients.demand[client])
             amounts = core.format_quantities(named) if named else "unknown"
-            known_from = state.clients.demand_source[client] or "nobody"
+            source = state.clients.demand_source[client] or "no source"
             framework = state.clients.framework[client]
-            lines.append(f"framework-{framework}: {amounts} from {known_from}")
-        return "\n".join(lines) or "nobody"
+            lines.append(f"framework-{framework}: {amounts} from {source}")
+        return "\n".join(lines) or "none"
 
     def do_shares(self, options: Options) -> str:
         """Print the holdings of each framework by role, and its dominant share."""
@@ -323,7 +323,7 @@ class Script:
             named = state.space.named(held[client])
             amounts = core.format_quantities(named) if named else "nothing"
             lines.append(f"framework-{framework} in {path}: {amounts} share {share[client]:.3f}")
-        return "\n".join(lines) or "nobody"
+        return "\n".join(lines) or "none"
 
 
 def _listed(text: str) -> list[str]:

@@ -207,7 +207,7 @@ def test_an_unknown_resource_fits_once_an_agent_has_it():
     assert list(clients.unfit) == [clients.row(2, 1)]
 
 
-def test_a_minimum_has_so_many_alternatives():
+def test_the_number_of_alternative_minimums_is_limited():
     session = begun()
     many = (*({"cpus": 9000 + n} for n in range(ALTERNATIVES_MAX)), {"cpus": 1})
     session.allocator.step(AddFramework(1, FrameworkInfo("f1", minimum={1: many}), (1,)))
@@ -291,7 +291,7 @@ class CountedRole(int):
         return int(self) == other
 
 
-def test_a_framework_has_so_many_roles_and_they_are_not_compared_each_with_each():
+def test_the_number_of_roles_of_a_framework_is_limited_and_they_are_not_compared():
     count = ROLES_OF_FRAMEWORK_MAX + 10
     paths: dict[int, str] = {CountedRole(role): f"role-{role}" for role in range(1, count + 1)}
     session = Session(TASKS, roles={})

@@ -177,7 +177,7 @@ class KeptHistory(History):
     def restore_it(self) -> None:
         self.both.second = resumed(self.both.first)
 
-    def limit_what_nobody_has(self) -> None:
+    def limit_unknown_resource(self) -> None:
         """The resource gets a column, and limits no client."""
         limit = self.random.randint(0, 5)
         self.both.step(SetQuota(self.one("a", "b"), {}, {f"gold{limit}": limit * 1000}))
@@ -187,7 +187,7 @@ class KeptHistory(History):
             self.both.step(SetDemand("nobody", "", self.one({}, None, {"disk": 1000})))
 
 
-KEPT_VERBS = {**POLICY_VERBS, "restore_it": 4, "limit_what_nobody_has": 2, "set_demand": 1}
+KEPT_VERBS = {**POLICY_VERBS, "restore_it": 4, "limit_unknown_resource": 2, "set_demand": 1}
 
 
 @settings(fresh, max_examples=20 if EVERYTHING else 4)

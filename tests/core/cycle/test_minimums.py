@@ -164,8 +164,8 @@ def test_offers_to_many_with_minimums_are_compared_in_one_go(monkeypatch):
     client = snapshot.tree.client
     amount = np.zeros((len(client), snapshot.free.shape[1]), np.int64)
     amount[:, 0] = 2
-    nobody = np.zeros(len(client), np.int64)
-    grants = Grants(client, snapshot.agents[nobody], nobody, amount)
+    zeros = np.zeros(len(client), np.int64)
+    grants = Grants(client, snapshot.agents[zeros], zeros, amount)
     enough = cycles.offers_of(snapshot, grants)[2]
     assert enough.tolist() == [True, True, False, False]
     assert len(calls) == 1

@@ -36,7 +36,7 @@ from tests.core.session import Session
 from tests.oracle_offers import Supply
 from tests.strategies import snapshots
 
-NOBODY = FrameworkInfo("nobody")
+INFO = FrameworkInfo("nobody")
 
 
 def bit(words: np.ndarray, agent: int, client: int) -> bool:
@@ -172,8 +172,8 @@ LAST_WORDS = pytest.mark.parametrize(
         (Suppress(1), Revive(1)),
         (Suppress(1, (1,)), Revive(1, (1,))),
         (ActivateFramework(1, active=False), ActivateFramework(1, active=True)),
-        (UpdateFramework(1, NOBODY, (1,), (1,)), UpdateFramework(1, NOBODY, (1,))),
-        (UpdateFramework(1, NOBODY, ()), UpdateFramework(1, NOBODY, (1,))),
+        (UpdateFramework(1, INFO, (1,), (1,)), UpdateFramework(1, INFO, (1,))),
+        (UpdateFramework(1, INFO, ()), UpdateFramework(1, INFO, (1,))),
     ],
     ids=["suppressed", "suppressed in its role", "deactivated", "updated", "left its role"],
 )

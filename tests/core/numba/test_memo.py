@@ -35,7 +35,7 @@ def test_results_of_writable_arrays_are_not_cached():
     assert (total(array), total(view)) == (13, 13)
 
 
-def test_arrays_in_tuples_count_and_so_many_results_are_kept():
+def test_arrays_in_tuples_count_and_the_number_of_results_is_limited():
     made = []
 
     @memoize(size=2)

@@ -81,7 +81,7 @@ def test_a_starving_framework_is_explained_and_fixed(sidecar, command):
 
     def misread() -> None:
         words = ("constraint", "set", "rack=r9", "--role", "WordCount")
-        assert command(*words).exit_code == 4, "nobody means that"
+        assert command(*words).exit_code == 4, "probably a mistake"
         done = command(*words, "--force")
         assert done.exit_code == 0, done.stderr
 

@@ -46,7 +46,7 @@ def test_a_shadow_policy_starts_and_stops(session):
     )
 
 
-def test_a_policy_that_is_none_does_not_look_on(session):
+def test_an_invalid_policy_cannot_run_in_shadow(session):
     for words, code, said in (
         (["drff"], 4, "there is no policy 'drff'"),
         (["drf", "--mode", "whole"], 2, "'whole' is not one of 'oblivious', 'characterised'"),

@@ -197,7 +197,7 @@ def test_both_sides_prove_who_they_are_over_tls(tmp_path, tool):
     openssl = tool("openssl")
     certificate(openssl, tmp_path, "sidecar", "subjectAltName=DNS:sidecar.test")
     certificate(openssl, tmp_path, "module")
-    certificate(openssl, tmp_path, "stranger")
+    certificate(openssl, tmp_path, "other")
     flags = (
         f"listen.tls_cert={tmp_path}/sidecar.crt",
         f"listen.tls_key={tmp_path}/sidecar.key",
@@ -205,7 +205,7 @@ def test_both_sides_prove_who_they_are_over_tls(tmp_path, tool):
     )
     known: dict[str, Any] = {"tls_ca": tmp_path / "sidecar.crt", "tls_name": "sidecar.test"}
     module = {"tls_cert": tmp_path / "module.crt", "tls_key": tmp_path / "module.key"}
-    stranger = {"tls_cert": tmp_path / "stranger.crt", "tls_key": tmp_path / "stranger.key"}
+    other = {"tls_cert": tmp_path / "other.crt", "tls_key": tmp_path / "other.key"}
     with SidecarProcess(*flags) as sidecar:
         (target,) = sidecar.targets
         with Driver(target, **known, **module) as driver:
@@ -214,9 +214,9 @@ def test_both_sides_prove_who_they_are_over_tls(tmp_path, tool):
         for wrong in (
             {},
             {**known},
-            {**known, **stranger},
+            {**known, **other},
             {**known, **module, "tls_name": "another.test"},
-            {**module, "tls_ca": tmp_path / "stranger.crt", "tls_name": "sidecar.test"},
+            {**module, "tls_ca": tmp_path / "other.crt", "tls_name": "sidecar.test"},
         ):
             with Driver(target, **wrong) as driver:
                 ended = driver.wait("ended")

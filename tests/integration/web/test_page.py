@@ -98,7 +98,7 @@ def test_pages_fit_the_screen(open_page, path, width, tmp_path):
         assert 0 <= box["x"] <= box["x"] + box["width"] <= width
     assert page.evaluate(CLIPPED) == [], "columns are out of sight"
     if width == WIDTHS[0]:
-        assert page.evaluate(UNNAMED) == [], "nobody sees what these are"
+        assert page.evaluate(UNNAMED) == [], "elements without a visible name"
     page.screenshot(path=tmp_path / "page.png", full_page=True)
 
 

@@ -64,8 +64,8 @@ def play(loop: CoreLoop) -> list[tuple[int, bytes]]:
         loop.call(partial(loop.step, SetPolicy(PolicySpec("nonesuch")))).result(60)
     first.batch(20)
     first.batch(30, cycle=False)
-    stranger = Heard(loop)
-    loop.receive(stranger.port, b"noise")
+    noisy = Heard(loop)
+    loop.receive(noisy.port, b"noise")
     second = Heard(loop, "other", 2).begin()
     second.batch(10)
     loop.call(partial(loop.step, SetConstraint("", "spark", "ssd"))).result(60)
@@ -101,7 +101,7 @@ def test_the_journal_gives_the_bytes_that_were_sent(tmp_path):
     kept = records(path)
     assert decisions(replay(kept, build)) == heard
     assert decisions(replay(kept, build)) == heard
-    assert path.stat().st_mode & 0o077 == 0, "frameworks' names are nobody else's"
+    assert path.stat().st_mode & 0o077 == 0, "names of frameworks are private"
 
 
 def long_play(path: Path, batches: int) -> list[tuple[int, bytes]]:

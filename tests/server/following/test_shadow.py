@@ -103,7 +103,7 @@ def test_another_shadow_policy_starts_from_scratch_and_none_ends_it(made):
     assert world.allocator.trail.shadow_bytes_max == 0
 
 
-def test_only_so_many_clients_are_remembered(made, monkeypatch):
+def test_the_number_of_remembered_clients_is_limited(made, monkeypatch):
     monkeypatch.setattr(shadows, "CLIENTS_MAX", 1)
     shadow, world = made(), small(DRF, DRF)
     world.cycle()

@@ -235,7 +235,7 @@ def test_demands_are_set_replaced_and_removed(loop, stub):
 )
 def test_a_demand_that_is_none_is_refused_and_nothing_changes(stub, demand, message):
     before = settings(stub)
-    request = rule_change(demand=spb.Demand(demand=demand), everybody=True)
+    request = rule_change(demand=spb.Demand(demand=demand), to_all=True)
     assert refusal(stub.ChangeRule, request).startswith(message)
     assert settings(stub) == before
 
@@ -314,14 +314,14 @@ def test_of_many_wrong_resources_three_are_named(loop, stub):
 @pytest.mark.parametrize("expression", ["", " ; ", "zone=", "=a", "a=|"])
 def test_a_constraint_that_is_none_is_refused_and_nothing_changes(stub, expression):
     before = settings(stub)
-    request = rule_change(constraint=spb.Constraint(expression=expression), everybody=True)
+    request = rule_change(constraint=spb.Constraint(expression=expression), to_all=True)
     assert refusal(stub.ChangeRule, request).startswith("constraint")
     assert settings(stub) == before
 
 
 def test_a_rule_that_is_not_there_cannot_be_removed(stub):
     for rule in ({"demand": spb.Demand()}, {"constraint": spb.Constraint()}):
-        request = rule_change(remove=True, everybody=True, **rule)
+        request = rule_change(remove=True, to_all=True, **rule)
         said = refusal(stub.ChangeRule, request)
         assert "there is no rule for any role and any framework" in said
 
@@ -410,7 +410,7 @@ def test_suppressed_and_paused_frameworks_have_no_fair_share(loop, stub):
 def test_a_dump_is_json_of_everything(loop, stub, monkeypatch):
     monkeypatch.setattr(dump, "PIECE_CHARACTERS", 100)
     tell(loop, *CLUSTER, SetQuota("ops", {"cpus": 1000}, {}))
-    stub.ChangeRule(rule_change(constraint=spb.Constraint(expression="!ssd"), everybody=True))
+    stub.ChangeRule(rule_change(constraint=spb.Constraint(expression="!ssd"), to_all=True))
     cycle(loop, 1000)
     one, two, cpus = np.array([1]), np.array([2]), np.array([0])
     taken = Holdings(one, two, one, cpus, np.array([[1000]]))

@@ -32,7 +32,7 @@ CHECK = "/grpc.health.v1.Health/Check"
 WATCH = "/grpc.health.v1.Health/Watch"
 STATUS = "/allocator.v1.AdminService/GetStatus"
 DUMP = "/allocator.v1.AdminService/Dump"
-STRANGERS = 40
+IDLE_CALLERS = 40
 NAME = "calls_refused_total"
 OWN_CONNECTION = [("grpc.enable_http_proxy", 0), ("grpc.use_local_subchannel_pool", 1)]
 
@@ -50,7 +50,7 @@ def idle(target: str, method: str, said: bytes | None = None) -> Iterator[list[A
     with ExitStack() as until_end:
         until_end.callback(over.set)
         begun: list[Any] = []
-        for _ in range(STRANGERS):
+        for _ in range(IDLE_CALLERS):
             channel = until_end.enter_context(grpc.insecure_channel(target, OWN_CONNECTION))
             grpc.channel_ready_future(channel).result(60)
             call: Any = channel.stream_stream(method)

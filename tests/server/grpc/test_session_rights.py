@@ -41,12 +41,12 @@ def test_a_master_without_a_token_cannot_take_over_the_sidecar(token):
     with SidecarProcess(f"access.session_token={token}") as sidecar, sidecar.channel() as channel:
         master = GrpcModule(channel, "master", 1, "a-masters-secret").begin()
         assert len(master.batch(cycle=True)) == 2
-        for stranger in (
+        for intruder in (
             GrpcModule(channel, "later", NOW_US),
             GrpcModule(channel, "later", NOW_US, "another"),
             GrpcModule(channel, "later", NOW_US, ""),
         ):
-            code, text = refused(stranger)
+            code, text = refused(intruder)
             assert code == grpc.StatusCode.PERMISSION_DENIED
             assert "right session" in text
         master.batch(cycle=True)

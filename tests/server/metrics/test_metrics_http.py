@@ -257,7 +257,7 @@ BIG = 50_000_000
 
 
 @contextlib.contextmanager
-def read_by_nobody(loop: FollowedBooks, readers: int) -> Iterator[tuple[MetricsServer, list]]:
+def not_read(loop: FollowedBooks, readers: int) -> Iterator[tuple[MetricsServer, list]]:
     """Yield a listener, and clients that requested a large answer and do not read it."""
     big = Route("/big", lambda _request: plain_text(200, "x" * BIG))
     server = start_http(CONFIG, loop, pages=[big])
@@ -276,7 +276,7 @@ def read_by_nobody(loop: FollowedBooks, readers: int) -> Iterator[tuple[MetricsS
 def test_clients_that_do_not_read_leave_room_for_probes_and_scrapes(loop, monkeypatch):
     """Each such answer waits for its reader until the timeout."""
     monkeypatch.setattr(listener, "OTHERS_MAX", 2)
-    with read_by_nobody(loop, 2) as (server, crowd):
+    with not_read(loop, 2) as (server, crowd):
         status, _, headers = get(server, "/big")
         assert (status, headers["Retry-After"]) == (503, "1")
         assert get(server, "/healthz")[0] == 200
@@ -291,7 +291,7 @@ def test_a_scrape_displaces_a_client_that_does_not_read(loop, monkeypatch):
     """The oldest one is disconnected; scrapes do not have to wait for its timeout."""
     monkeypatch.setattr(listener, "SCRAPES_MAX", 2)
     monkeypatch.setattr(listener, "SCRAPED", "/big")
-    with read_by_nobody(loop, 2) as (server, crowd):
+    with not_read(loop, 2) as (server, crowd):
         assert get(server, "/big")[0] == 200
         assert cut_off(crowd[0])
 

@@ -365,7 +365,7 @@ def test_a_bad_one_is_refused_and_changes_nothing(change, schedule, text):
     assert not sidecar.operators.scheduled
 
 
-def test_there_are_at_most_so_many():
+def test_the_number_of_scheduled_rules_is_limited():
     sidecar = Sidecar()
     many = [KeptChange(LIMIT, "", 0, SOON._replace(until_ms=2 * BEGIN_MS + n)) for n in range(201)]
     with pytest.raises(EventError, match="201 rules by calendar: at most 200; remove some"):

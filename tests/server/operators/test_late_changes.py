@@ -30,7 +30,7 @@ class Lines:
         self.threads.add(threading.current_thread().name)
         self.came.set()
         if self.broken:
-            raise OSError("nobody reads the log any more")
+            raise OSError("the log is no longer read")
 
 
 @pytest.fixture

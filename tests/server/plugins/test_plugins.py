@@ -378,7 +378,7 @@ main()
     ],
 )
 @pytest.mark.parametrize("command", ["check-config", "serve"])
-def test_no_start_waits_for_ever_for_a_policy(tmp_path, command, text, said):
+def test_no_start_waits_forever_for_a_policy(tmp_path, command, text, said):
     path = tmp_path / "mine.py"
     path.write_text(text)
     words = [command, "--set", f"policy.plugins={path}", "--set", "policy.name=mine"]

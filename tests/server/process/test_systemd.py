@@ -82,5 +82,5 @@ def test_the_time_is_meant_for_one_process(monkeypatch, usec, pid, within_s):
 def test_without_systemd_there_are_no_notifications(monkeypatch):
     monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
     monkeypatch.delenv("WATCHDOG_USEC", raising=False)
-    with systemd.watched(lambda: pytest.fail("nobody asked")):
+    with systemd.watched(lambda: pytest.fail("no watchdog was requested")):
         systemd.notify(systemd.READY)

@@ -112,7 +112,7 @@ def test_sessions_in_every_state_continue():
     sidecar.step(SetConstraint("", "nobody", "ssd"))
     bearer = Module(sidecar, "bearer", 2).begin()
     bearer.batch(bearer.all_offered(bearer.batch(cycle=True)))
-    stranger, refused = Module(sidecar), Module(sidecar, "older", 1)
+    unknown, refused = Module(sidecar), Module(sidecar, "older", 1)
     refused.say(refused.client.hello())
     other = resumed(sidecar)
     assert (other.active, other.sessions_begun) == (1, 3)
@@ -123,7 +123,7 @@ def test_sessions_in_every_state_continue():
     snapshot = [pb.SnapshotChunk(), pb.SnapshotChunk(last=True, clock_ms=1)]
     said = [
         (bearer.number, bearer.client.batch(9000, (), cycle=True)),
-        (stranger.number, bearer.client.batch(9000, (), cycle=True)),
+        (unknown.number, bearer.client.batch(9000, (), cycle=True)),
         (refused.number, pb.SessionRequest()),
         (newer.number, newer.client.hello()),
         (bearer.number, bearer.client.batch(9500, (), cycle=True)),

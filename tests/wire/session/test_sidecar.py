@@ -85,10 +85,10 @@ def test_another_stream_does_not_affect_the_session():
     """Messages of another stream before its hello have no effect."""
     sidecar = new_sidecar()
     module = Module(sidecar).begin()
-    stranger = Module(sidecar)
-    (answer,) = stranger.say(pb.SessionRequest(events=pb.EventBatch(sequence=1)))
+    other = Module(sidecar)
+    (answer,) = other.say(pb.SessionRequest(events=pb.EventBatch(sequence=1)))
     assert answer.error.code == pb.ERROR_CODE_PROTOCOL
-    sidecar.close(stranger.number)
+    sidecar.close(other.number)
     assert len(module.batch(cycle=True)) == 2
 
 
