@@ -128,17 +128,13 @@ class Cluster:
 class Criterion:
     """A criterion in terms of one client and one agent.
 
-    Attributes
-    ----------
-    counts_amounts : client -> whether its holdings count
-    count : each client's value in the counting column
-    gain : (client, tasks, whether the agent is new to it) -> what a grant adds there
-    denominator : agent -> one number per resource
-    count_denominator : of the counting column
-    additive : the parts are added up
-    priority : client -> factor of its weight
-    preference : (client, agent) -> how much it prefers the agent
-    weight_power : power of all weights
+    counts_amounts: client -> whether its holdings count.
+    count: each client's value in the counting column.
+    denominator: agent -> one number per resource.
+    count_denominator: of the counting column.
+    additive: the parts are added up.
+    priority: client -> factor of its weight.
+    weight_power: power of all weights.
     """
 
     counts_amounts: Callable[[int], bool]

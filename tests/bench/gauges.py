@@ -47,15 +47,10 @@ Turns = Iterator[Any]
 class Gauge(NamedTuple):
     """A piece of work, and the sizes (agents, frameworks) of the clusters to measure it in.
 
-    Attributes
-    ----------
-    work : callable
-        Takes the size of the cluster and a meter. In `one agent has many kinds`, the second size is
-        the number of kinds.
-    timed, counted : tuple of int
-        Sizes at which its time is measured, and at which its steps are counted.
-    growth : tuple of float
-        Maximum growth of its cost when the number of agents, or of frameworks, doubles.
+    work: takes the size of the cluster and a meter. In `one agent has many kinds`, the second size
+        is the number of kinds.
+    timed, counted: sizes at which its time is measured, and at which its steps are counted.
+    growth: maximum growth of its cost when the number of agents, or of frameworks, doubles.
     """
 
     work: Callable[[int, int, Meter], Turns]

@@ -38,12 +38,7 @@ Row = dict[str, float]
 
 
 class Master:
-    """A master's side of a session in this process.
-
-    Parameters
-    ----------
-    agents, frameworks : int
-    """
+    """A master's side of a session in this process."""
 
     def __init__(self, agents: int, frameworks: int) -> None:
         self._session: SidecarSession = new_session()

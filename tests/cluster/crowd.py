@@ -32,17 +32,12 @@ CROWD_S = 300.0
 class CrowdFigures:
     """Observations of a crowd.
 
-    Attributes
-    ----------
-    agents_s : float
-        Until all agents were registered.
-    offers : int
-        Received while most frameworks declined theirs.
-    usual_gap_s, without_sidecar_gap_s : float
-        The longest time without any offer, with a sidecar and after it was killed.
-    fewest, most : int
-        Smallest and largest number of agents that a framework with a single role has at the end,
-        when all frameworks keep their offers.
+    agents_s: until all agents were registered.
+    offers: received while most frameworks declined theirs.
+    usual_gap_s, without_sidecar_gap_s: the longest time without any offer, with a sidecar and after
+        it was killed.
+    fewest, most: smallest and largest number of agents that a framework with a single role has at
+        the end, when all frameworks keep their offers.
     """
 
     agents: int

@@ -48,16 +48,11 @@ Place = tuple[int, int, int]
 class World:
     """The state of a session: handles, capacities of agents by kind, outcomes.
 
-    Attributes
-    ----------
-    modest : dict of int to int
-        A small amount of each kind that every framework may have.
-    asked : dict of int to Place
-        Decisions by number whose outcome is not known yet.
-    welcome : dict of Place to None
-        Where the latest decision became an offer.
-    offered, last_offered : int
-        Decisions that became offers, in total and in the latest batch of outcomes.
+    modest: a small amount of each kind that every framework may have.
+    asked: decisions by number whose outcome is not known yet.
+    welcome: where the latest decision became an offer.
+    offered, last_offered: decisions that became offers, in total and in the latest batch of
+        outcomes.
     """
 
     def __init__(self) -> None:
@@ -168,21 +163,10 @@ def _serve(target: str, seed: int, asked: Any) -> None:
 class HostileSidecar:
     """The server.
 
-    Parameters
-    ----------
-    target : str
-        Where it listens, such as ``unix:PATH``.
-    seed : int
-    ended : float
-        Fraction of answers for which a module must end the session.
-
-    Attributes
-    ----------
-    said : Counter
-        Answers by manner.
-    rows, offered : int
-        Decisions made, and those that became offers.
-    streams : int
+    target: where it listens, such as ``unix:PATH``.
+    ended: fraction of answers for which a module must end the session.
+    said: answers by manner.
+    rows, offered: decisions made, and those that became offers.
     """
 
     def __init__(self, target: str, seed: int, ended: float = 0.01) -> None:

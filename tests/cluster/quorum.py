@@ -24,10 +24,7 @@ SESSION_S = 4.0
 def find_zookeeper() -> str:
     """The path of Java, if ZooKeeper is installed, too.
 
-    Raises
-    ------
-    NotFoundError
-        If one of them is missing.
+    Raises NotFoundError if one of them is missing.
     """
     java = shutil.which("java")
     if java is None or not JAR.is_file():

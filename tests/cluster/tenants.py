@@ -55,16 +55,10 @@ RUNS = ("allocator/mesos/allocation_runs", "allocator/sidecar/cycles")
 class TenantFigures:
     """The effects of a manner on a master.
 
-    Attributes
-    ----------
-    wait : int
-        Maximum number of intervals without an offer to the honest framework.
-    master_mib, sidecar_mib : float
-        Growth of peak memory.
-    ends : dict of str to int
-        Sessions that ended since the tenants came, by reason.
-    refused : Counter of str
-        Requests that the master refused.
+    wait: maximum number of intervals without an offer to the honest framework.
+    master_mib, sidecar_mib: growth of peak memory.
+    ends: sessions that ended since the tenants came, by reason.
+    refused: requests that the master refused.
     """
 
     manner: str

@@ -57,15 +57,8 @@ NEED_MAX = 6
 class Instance:
     """Users of one pool, and changes to it.
 
-    Attributes
-    ----------
-    demand : (n, R), 1 to `NEED_MAX`
-    capacity : (R,)
-    weight : (n,)
-    claim : (R,)
-        The demand that user 0 claims when it lies.
-    growth : (R,)
-        The addition to the capacity when it grows.
+    claim (R,): the demand that user 0 claims when it lies.
+    growth (R,): the addition to the capacity when it grows.
     """
 
     demand: np.ndarray

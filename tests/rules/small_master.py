@@ -22,13 +22,7 @@ UNBOUND = 999
 
 
 class SmallMaster:
-    """A master in the state of a case.
-
-    Attributes
-    ----------
-    ledger : Ledger
-    now_ms : int
-    """
+    """A master in the state of a case."""
 
     def __init__(self, case: Case) -> None:
         self.ledger = Ledger((), ())

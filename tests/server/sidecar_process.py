@@ -52,12 +52,7 @@ class SidecarProcess:
         most tests, and plain Python decides the same. Otherwise it is a fork, see `Forked`.
     `until`: the log event that ends the wait for its start; by default, that it accepts sessions.
 
-    Attributes
-    ----------
-    targets : list of str
-    http : str
-    log : list of dict
-        The structured log so far.
+    log: the structured log so far.
     """
 
     def __init__(

@@ -67,10 +67,7 @@ class _Stream:
 class Simulation:
     """One world, determined by its seed.
 
-    Attributes
-    ----------
-    deliveries, faulted : int
-        Messages delivered and faults injected so far.
+    deliveries, faulted: messages delivered and faults injected so far.
     """
 
     SILENCE_MS = 5000

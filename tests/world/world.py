@@ -62,14 +62,7 @@ Used = Mapping[tuple[Framework, str], Text]
 class World:
     """A session with an allocator.
 
-    Attributes
-    ----------
-    allocator : Allocator
-    told : list of Event
-        All events that the allocator received, for replay by another one.
-    now_ms : int
-    agents : dict of int to Agent
-    frameworks : dict of int to Framework
+    told: all events that the allocator received, for replay by another one.
     """
 
     def __init__(
