@@ -48,7 +48,6 @@ class Faults:
 
     @staticmethod
     def none() -> "Faults":
-        """No faults at all."""
         return Faults(0, 0, 0, 0, 0, 0)
 
 

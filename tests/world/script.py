@@ -143,12 +143,10 @@ class Script:
         self.world.agent(resources(has), **self._agent_info(options))
 
     def do_update_agent(self, options: Options, agent: str, has: str | None = None) -> None:
-        """Update an agent."""
         amounts = None if has is None else resources(has)
         self.world.update_agent(self._agent(agent), amounts, **self._agent_info(options))
 
     def do_remove_agent(self, options: Options, agent: str) -> None:
-        """Remove an agent."""
         self.world.remove_agent(self._agent(agent))
 
     def do_deactivate_agent(self, options: Options, agent: str) -> None:
@@ -156,7 +154,6 @@ class Script:
         self.world.deactivate_agent(self._agent(agent))
 
     def do_activate_agent(self, options: Options, agent: str) -> None:
-        """Activate an agent again."""
         self.world.deactivate_agent(self._agent(agent), active=True)
 
     def do_whitelist(self, options: Options, *hosts: str) -> None:
@@ -200,7 +197,6 @@ class Script:
         self.world.update_framework(self._framework(framework), named, **info)
 
     def do_remove_framework(self, options: Options, framework: str) -> None:
-        """Remove a framework."""
         self.world.remove_framework(self._framework(framework))
 
     def do_deactivate(self, options: Options, framework: str) -> None:

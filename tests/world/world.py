@@ -115,7 +115,6 @@ class World:
         return agent
 
     def update_agent(self, agent: Agent, has: Text | None = None, **info) -> None:
-        """Update an agent."""
         if has is not None:
             agent.resources = +Counter(resources(has))
             info["capacity"] = self.amounts(agent.resources)
@@ -124,7 +123,6 @@ class World:
         self.tell(UpdateAgent(agent.handle, **info))
 
     def remove_agent(self, agent: Agent) -> None:
-        """Remove an agent."""
         self.tell(RemoveAgent(agent.handle))
         del self.agents[agent.handle]
 
@@ -205,7 +203,6 @@ class World:
         return FrameworkInfo(**usual, capabilities=framework.capabilities, minimum=rows)
 
     def remove_framework(self, framework: Framework) -> None:
-        """Remove a framework."""
         self.tell(RemoveFramework(framework.handle))
         del self.frameworks[framework.handle]
 
