@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from laboratory.links.sidecar_process import free_port
 from tests.cluster import books
 from tests.cluster.api import CallFailedError, Operator
 from tests.cluster.framework import Framework, Manner
 from tests.cluster.mesos import MODULE_NAME, Mesos
 from tests.cluster.processes import Child, Patience, end_all_below, until
 from tests.cluster.sidecar import Sidecar
+from tests.server.processes import free_port
 
 START_S = 60.0
 RESOURCES = "cpus:4;mem:4096;disk:8192;ports:[31000-31099]"

@@ -19,8 +19,9 @@ from typing import IO, Any
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1.admin_pb2_grpc import AdminServiceStub
 from laboratory.links.end_with_parent import ending_with_us
-from laboratory.links.sidecar_process import ProcessFigures, channel, figures_of, free_port
+from laboratory.links.sidecar_process import ProcessFigures, channel, figures_of
 from laboratory.links.stream import StreamLink
+from tests.server.processes import free_port
 from tests.torture import wall_clock
 from tests.torture.link import PatientLink, RunningClock
 from tests.torture.report import TortureFindings

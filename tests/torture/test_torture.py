@@ -16,10 +16,11 @@ import pytest
 from allocator.core import MILLI
 from allocator.v1 import admin_pb2
 from allocator.v1.admin_pb2_grpc import AdminServiceStub
-from laboratory.links.sidecar_process import channel, free_port
+from laboratory.links.sidecar_process import channel
 from laboratory.links.stream import StreamLink
 from laboratory.master.emulated import EmulatedMaster
 from tests.server.metrics.scraping import samples
+from tests.server.processes import free_port
 from tests.server.sidecar_process import await_true
 from tests.tiers import long
 from tests.torture.faults import (

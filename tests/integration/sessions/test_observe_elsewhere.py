@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 from allocator.cli.app import app
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import admin_pb2_grpc, explain_pb2, settings_pb2, types_pb2
-from laboratory.links.sidecar_process import free_port
 from tests.rule_changes import listed, rule_change
 from tests.server.grpc.certificates import Authority
 from tests.server.metrics.scraping import value
+from tests.server.processes import free_port
 from tests.server.sidecar_process import GrpcModule, SidecarProcess, await_true
 
 Stub = admin_pb2_grpc.AdminServiceStub

@@ -12,8 +12,8 @@ import pytest
 from allocator.server.process.link import new_link
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import admin_pb2_grpc, settings_pb2, types_pb2
-from laboratory.links.sidecar_process import name_of
 from tests.rule_changes import listed, rule_change
+from tests.server.processes import name_of
 from tests.server.sidecar_process import GrpcModule, SidecarProcess, await_true
 
 

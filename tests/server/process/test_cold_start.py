@@ -23,8 +23,8 @@ from allocator.core.numba.compiled import interpret
 from allocator.server.system import compilation, loop_cache
 from allocator.server.system.compilation import PARTS, Compilation
 from allocator.v1 import admin_pb2, admin_pb2_grpc
-from laboratory.links.sidecar_process import children_of
 from tests.server.metrics.scraping import value
+from tests.server.processes import children_of
 from tests.server.sidecar_process import READY_S, GrpcModule, SidecarProcess, await_true
 from tests.tiers import long
 
