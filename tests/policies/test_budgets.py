@@ -1,4 +1,4 @@
-"""Budgets: who is over one is served last, or not at all, by every policy and in both modes."""
+"""Budgets: roles over theirs are served last, or not at all, by every policy and in both modes."""
 
 import random
 

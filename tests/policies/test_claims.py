@@ -1,4 +1,4 @@
-"""Claims of roles: who is within one is served first, and lends what it does not use."""
+"""Claims of roles: a role within its claim is served first, and lends what it does not use."""
 
 import pytest
 

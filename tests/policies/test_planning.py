@@ -18,7 +18,7 @@ from tests.strategies import snapshots
 SELECTIONS = ("random", "round_robin", "joint")
 PLANNING = tuple(name for name in POLICIES if isinstance(build(PolicySpec(name)), PlanningPolicy))
 
-# Figure 1 of Choosy: ten machines, four users; by cuts of (1.5, 1.5, 3, 4).
+# Figure 1 of Choosy: ten machines, four users, who get 1.5, 1.5, 3 and 4 of them.
 CAN_USE = [{1, 4}, {3, 4}, {2, 3, 4, 6, 7}, {5, 6, 7, 8, 9, 10}]
 ALLOWED = [[machine in those for machine in range(1, 11)] for those in CAN_USE]
 

@@ -217,7 +217,7 @@ REFUSED: Mapping[tuple[str, str], Instance] = {
     ("asset", "resource_monotonicity"): example([[3, 1], [1, 6]], [7, 9], growth=[11, 0]),
     # [2]_, Proposition 5: a1 = (1/2, 1), a2 = (1, 1/2); job 1 claims (2/3, 1).
     ("ceei", "strategy_proofness"): example([[3, 6], [6, 3]], [6, 6], claim=[4, 6]),
-    # Without user 2, user 1 pays for another resource, of which user 0 needs more.
+    # User 1 needs little of the third resource. Without user 2 only the first has a price.
     ("ceei", "population_monotonicity"): example([[5, 4, 4], [6, 1, 1], [1, 3, 6]], [22, 14, 11]),
     ("ceei", "resource_monotonicity"): example(
         [[1, 4, 1], [3, 1, 1], [5, 2, 5]], [8, 10, 16], growth=[11, 0, 0]

@@ -56,7 +56,7 @@ def test_two_who_always_want_all_alternate():
 
 
 def catching_up(jobs_alone: int) -> int:
-    """Jobs until the newcomer's average reaches that of who was alone, by the definition."""
+    """Jobs until the newcomer's average reaches that of the other one, by the definition."""
     q = 0.5 ** (JOB_S / HALF_LIFE_S)
     alone, newcomer, jobs = 1 - q**jobs_alone, 0.0, 0
     while newcomer < alone:

@@ -230,7 +230,7 @@ class TorturedSidecar:
             return self._process.poll()
 
     def limit(self, which: int, soft: int | None) -> bool:
-        """Set a soft limit of the process, None: the maximum; returns False if it has exited."""
+        """Set a soft limit of the process (None: the hard one); returns False if it has exited."""
         try:
             _, hard = resource.prlimit(self.pid, which)
             resource.prlimit(self.pid, which, (hard if soft is None else soft, hard))

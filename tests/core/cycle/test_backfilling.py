@@ -119,7 +119,7 @@ def test_only_clients_with_learnt_and_short_tasks_are_guests(policy):
 
 
 def test_many_holdings_are_examined_less_often(monkeypatch):
-    """Here there is one, and after it follow three seconds of rest."""
+    """Here a forecast examines one holding, and is followed by a pause of three seconds."""
     monkeypatch.setattr(backfilling, "REST_MS", 3000)
     cluster, looked = Cluster(), []
 
@@ -166,7 +166,7 @@ def test_nothing_is_lent_for_longer_than_the_gang_collects():
 
 
 def test_the_gang_begins_when_it_was_expected_and_guests_end_before():
-    """Short tasks run for exactly as long as the longest of their like: 6 s."""
+    """Short tasks run for exactly as long as the longest learnt duration: 6 s."""
     cluster = Cluster()
     cluster.gang_waits()
     runs, lent_s = list[tuple[int, int, int]](), 0

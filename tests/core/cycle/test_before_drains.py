@@ -207,7 +207,7 @@ def test_the_offers_are_those_of_a_world_where_the_host_excludes_these_pairs(see
 
 
 def test_many_holdings_are_examined_less_often_and_without_a_drain_soon_not_at_all(monkeypatch):
-    """Here there is one holding, and after a look follow three seconds of rest."""
+    """Here one holding is examined, which is followed by a pause of three seconds."""
     monkeypatch.setattr(before_drains, "REST_MS", 3000)
     cluster, looked = Cluster(), []
 

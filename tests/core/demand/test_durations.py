@@ -28,7 +28,7 @@ def counted(*lasted_ms: int) -> np.ndarray:
 
 
 def ends(counts: np.ndarray) -> dict[int, int]:
-    """By bucket, how many."""
+    """Counts by bucket."""
     return {bucket: int(counts[bucket]) for bucket in np.flatnonzero(counts).tolist()}
 
 

@@ -67,7 +67,7 @@ def test_a_half_life_later_it_is_half_of_the_rest(half_lives):
 
 
 def test_a_year_of_moments_does_not_drift():
-    """What is always held is the average, after 10,000 half-lives told in odd steps."""
+    """A constant holding equals its average, after 10,000 half-lives in irregular steps."""
     average = follow(kept(), [(SLOT_MS * 7 + 3, 123_456)] * 100_000)
     assert average == pytest.approx(123_456, rel=1e-9)
 

@@ -1,4 +1,4 @@
-"""Rules by calendar: what is in force at each time is what a simple twin says, whatever happens."""
+"""Rules by calendar: after any events, the settings in force equal those of a simple twin."""
 
 import random
 from collections.abc import Callable
@@ -120,7 +120,7 @@ _REQUESTER: Requester[None] = Requester("test", lambda: True, lambda: None)
 
 
 class Twin:
-    """The same, said simply: the other rules in order, then those that hold, in order."""
+    """A naive implementation: the other rules in order, then those that hold, in order."""
 
     def __init__(self, config: Config) -> None:
         self.base = {each.key: each for each in config.settings().rules()}
