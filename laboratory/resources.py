@@ -249,7 +249,7 @@ OTHERS = Kind("(other resources)", rest=True)
 
 @dataclass(slots=True)
 class _Share:
-    """A share of the handles, and how many of it each source has bound."""
+    """Handles that several sources share, and the number that each source has bound."""
 
     room: int
     told: Counter[str] = field(default_factory=Counter)

@@ -97,7 +97,7 @@ def tool() -> Callable[[str], str]:
     known = declared_tools()
 
     def find(name: str) -> str:
-        assert name in known, f"{name} has no line in {TOOLS.name}, so nobody would bring it"
+        assert name in known, f"{name} has no line in {TOOLS.name}: `make tools` installs those"
         here = str(Path(sys.executable).parent)
         path = shutil.which(name, path=os.pathsep.join([here, os.environ.get("PATH", "")]))
         if path is None:

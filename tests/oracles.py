@@ -128,17 +128,13 @@ class Cluster:
 class Criterion:
     """A criterion in terms of one client and one agent.
 
-    Attributes
-    ----------
-    counts_amounts : client -> whether its holdings count
-    count : each client's value in the counting column
-    gain : (client, tasks, whether the agent is new to it) -> what a grant adds there
-    denominator : agent -> one number per resource
-    count_denominator : of the counting column
-    additive : the parts are added up
-    priority : client -> factor of its weight
-    preference : (client, agent) -> how much it prefers the agent
-    weight_power : power of all weights
+    counts_amounts: client -> whether its holdings count.
+    count: each client's value in the counting column.
+    denominator: agent -> one number per resource.
+    count_denominator: of the counting column.
+    additive: the parts are added up.
+    priority: client -> factor of its weight.
+    weight_power: power of all weights.
     """
 
     counts_amounts: Callable[[int], bool]
@@ -152,7 +148,7 @@ class Criterion:
     weight_power: float = 1.0
 
 
-def everybody(_client: int) -> bool:
+def all_clients(_client: int) -> bool:
     return True
 
 
@@ -165,7 +161,7 @@ def totals(cluster: Cluster) -> list[float]:
 def of_totals(cluster: Cluster, *, additive: bool = False) -> Criterion:
     """Holdings relative to the whole cluster."""
     total = totals(cluster)
-    return Criterion(everybody, lambda agent: total, [0.0] * len(cluster.held), additive=additive)
+    return Criterion(all_clients, lambda agent: total, [0.0] * len(cluster.held), additive=additive)
 
 
 def of_prices(cluster: Cluster) -> Criterion:
@@ -176,7 +172,7 @@ def of_prices(cluster: Cluster) -> Criterion:
         for t, p in zip(totals(cluster), price, strict=True)
     ]
     nothing = [0.0] * len(cluster.held)
-    return Criterion(everybody, lambda agent: at_price, nothing, additive=True)
+    return Criterion(all_clients, lambda agent: at_price, nothing, additive=True)
 
 
 def of_agent(cluster: Cluster, against: list[list[int]]) -> Criterion:
@@ -190,7 +186,7 @@ def of_agent(cluster: Cluster, against: list[list[int]]) -> Criterion:
             float(n) if yes else math.inf for n, yes in zip(against[agent], takes_part, strict=True)
         ]
 
-    return Criterion(everybody, on_agent, [0.0] * len(cluster.held))
+    return Criterion(all_clients, on_agent, [0.0] * len(cluster.held))
 
 
 def of_tasks_alone(cluster: Cluster) -> Criterion:

@@ -9,14 +9,14 @@ from allocator.v1 import settings_pb2 as spb
 def rule_change(
     *,
     remove: bool = False,
-    everybody: bool = False,
+    to_all: bool = False,
     dry_run: bool = False,
     force: bool = False,
     **rule: Any,
 ) -> pb.ChangeRuleRequest:
     """Make a request from a rule, named as its kind: `limit=spb.Limit(...)`."""
     change = spb.OperatorChange(remove=remove, **rule)
-    return pb.ChangeRuleRequest(change=change, all=everybody, dry_run=dry_run, force=force)
+    return pb.ChangeRuleRequest(change=change, all=to_all, dry_run=dry_run, force=force)
 
 
 def listed(response: pb.ListRulesResponse | pb.ChangeRuleResponse) -> list[Any]:

@@ -1,14 +1,13 @@
 """Random inputs for Hypothesis: small, and rich in ties, zeros and corner cases."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
-from allocator.core.snapshot import UNBOUNDED, Bounds, Filters, Grants, Snapshot, Specials, Tier
+from allocator.core.snapshot import UNBOUNDED, Bounds, Filters, Snapshot, Specials, Tier
 from allocator.testing import excluded_words, make_snapshot, make_tree
 from tests.oracle_offers import opening_of
 
@@ -291,14 +290,3 @@ def _shift_clients(tree: dict[str, Any], absent: int) -> dict[str, Any]:
         "leaf_of_client": np.append(np.full(absent, -1), tree["leaf_of_client"]),
         "parent_of_client": np.append(np.full(absent, root), tree["parent_of_client"]),
     }
-
-
-def after_grants(snapshot: Snapshot, grants: Grants) -> Snapshot:
-    """Charge grants: the snapshot as it would be taken after them, except for `served`."""
-    free, held = snapshot.free.copy(), snapshot.held.copy()
-    np.subtract.at(free, grants.agent, grants.amount)
-    np.add.at(held, grants.client, grants.amount)
-    holder = np.union1d(snapshot.holder, (grants.agent << 32) + grants.client)
-    new = np.setdiff1d(holder, snapshot.holder) & 0xFFFFFFFF
-    agents_held = snapshot.agents_held + np.bincount(new, minlength=len(held))
-    return replace(snapshot, free=free, held=held, holder=holder, agents_held=agents_held)

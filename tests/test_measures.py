@@ -78,7 +78,7 @@ def test_envy_is_about_bundles_in_proportion_to_weights() -> None:
     assert measures.envy(held, demand, np.array([1.0, 2.0])).tolist() == [0.5, 0.0]
 
 
-def test_an_unknown_demand_envies_nobody_but_its_bundle_can_be_envied() -> None:
+def test_an_unknown_demand_has_no_envy_but_its_bundle_can_be_envied() -> None:
     held, demand = np.array([[1], [5]]), np.array([[1], [0]])
     assert measures.envy(held, demand).tolist() == [4.0, 0.0]
 
@@ -107,10 +107,10 @@ def test_envy_max_gives_up_where_there_is_too_much_to_compare() -> None:
     assert measures.envy_max(held, few) == measures.envy(held, few).max() > 0
 
 
-def test_nobody_is_no_error() -> None:
-    nobody = np.zeros((0, 2), np.int64)
-    assert measures.envy_max(nobody, nobody) == 0.0
-    assert len(measures.dominant_share(nobody, np.array([1, 1]))) == 0
+def test_no_users_are_no_error() -> None:
+    no_users = np.zeros((0, 2), np.int64)
+    assert measures.envy_max(no_users, no_users) == 0.0
+    assert len(measures.dominant_share(no_users, np.array([1, 1]))) == 0
 
 
 def test_sharing_incentive_deficit_compares_with_the_own_part_of_the_cluster() -> None:

@@ -13,12 +13,12 @@ def quietly(*words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_what_works_says_nothing():
+def test_a_successful_command_prints_nothing():
     done = quietly("sh", "-c", "seq 100; echo warning >&2")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_what_fails_says_everything_and_keeps_its_code():
+def test_a_failed_command_prints_everything_and_keeps_its_code():
     done = quietly("sh", "-c", "seq 100; echo why >&2; exit 3")
     assert (done.returncode, done.stdout) == (3, "")
     lines = done.stderr.splitlines()

@@ -36,14 +36,9 @@ MODE = re.compile(r"(?P<name>\S+)(?: in (?P<unit>tasks))?")
 class Scenario:
     """One scenario of a file.
 
-    Attributes
-    ----------
-    title : str
-        Empty if the file holds only this one.
-    head : list of str
-        Lines before the first block: Mesos's tests, and its policies.
-    blocks : list of (list of str, list of str)
-        Commands with comments, and printed lines.
+    title: empty if the file holds only this one.
+    head: lines before the first block: Mesos's tests, and its policies.
+    blocks: commands with comments, and printed lines.
     """
 
     title: str

@@ -46,7 +46,7 @@ def planted(recorded, monkeypatch):
 
 
 @pytest.mark.long
-def test_what_costs_the_same_passes(planted):
+def test_equal_costs_pass(planted):
     assert planted(lambda _: None) == []
 
 

@@ -298,7 +298,7 @@ def leads_nowhere(dotted: str) -> bool:
     return False
 
 
-def test_what_prose_names_in_backquotes_is_there():
+def test_names_in_backquotes_exist():
     """Names of code and of files in docstrings and comments of the packages exist."""
     files = {f"/{name}" for name in tracked()}
     elsewhere = (".proto", ".cpp", ".hpp", ".toml", ".json", ".yml", ".html", ".css", ".sh")
@@ -369,7 +369,7 @@ def programs(name: str, functions: tuple[str, ...]) -> set[str]:
     }
 
 
-def test_what_tests_start_is_what_make_tools_brings():
+def test_programs_started_by_tests_are_installed_by_make_tools():
     """A program that is missing on some machines must not fail a test there without a reason."""
     # A real Mesos brings programs of its own; tests/cluster reports missing ones.
     users = [name for name in PYTHON if not name.startswith("tests/cluster/")]

@@ -21,16 +21,10 @@ EVERY_MS = 5_000
 class Soak:
     """A soak on the sidecar at `target`.
 
-    Attributes
-    ----------
-    compared : int
-        How often the books were compared.
-    wrong : list of str
-        Their differences.
-    now_ms : int
-        The emulated time.
-    record : Record or None
-        The master's record; None before the soak has begun.
+    compared: how often the books were compared.
+    wrong: their differences.
+    now_ms: the emulated time.
+    record: the master's record; None before the soak has begun.
     """
 
     def __init__(self, target: str, scenario: RandomScenario) -> None:

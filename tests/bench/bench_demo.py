@@ -23,7 +23,6 @@ HEADER = (
 
 
 def scenarios(scale: float) -> dict[str, Scenario]:
-    """The scenarios."""
     return {
         "section V": experiment(0, jobs=max(1, round(50 * scale))),
         "SWIM, 1,000 agents": catalogue.swim(0, 1_000, 21, scale)[0],

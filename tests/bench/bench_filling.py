@@ -50,16 +50,9 @@ def synthetic(
 ) -> Snapshot:
     """Build a busy cluster: every client holds something, every agent has something free.
 
-    Parameters
-    ----------
-    agents, clients : int
-    flat, characterised : bool
-    tasks : int
-        Approximate number of whole tasks that fit, if characterised.
-    filters : float
-        Refusals that exclude a client from an agent, relative to the number of pairs.
-    excluded : float
-        Fraction of the pairs that is excluded.
+    tasks: approximate number of whole tasks that fit, if characterised.
+    filters: refusals that exclude a client from an agent, relative to the number of pairs.
+    excluded: fraction of the pairs that is excluded.
     """
     random = np.random.default_rng(1)
     shape = np.array(SHAPES) * 1000

@@ -84,7 +84,7 @@ def measure(
             cpu_ms.append((time.thread_time() - cpu) * 1000)
             report = allocator.last_cycle
             assert not report.policy_error, report.policy_error
-            assert len(made), "nobody was served"
+            assert len(made), "no client was served"
             settle(allocator, made)
         held = len(allocator.state.ledger)
         warm = took_ms[1:]

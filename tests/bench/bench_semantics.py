@@ -122,7 +122,7 @@ def beside_tenants(repeats: int) -> Iterator[str]:
     ):
         spec = PolicySpec("drf", selection, mode)
         for tenants, least, said in (
-            (0, None, "nobody else"),
+            (0, None, "no other"),
             (6, None, "a constraint that no agent meets"),
             (6, 10**9, "a minimum that no agent reaches"),
             (6, 100, "a minimum that any agent reaches"),

@@ -32,16 +32,11 @@ LARGE_BYTES = 1024
 class Counts(NamedTuple):
     """The work of one turn.
 
-    Attributes
-    ----------
-    steps : int
-        Executed lines of Python, and calls and returns.
-    calls : int
-        Calls of functions from Python, including those written in C.
-    allocated : int
-        Bytes allocated, summed over intervals between two calls or returns with at least a KiB.
-    answered : int
-        Decisions, or bytes of answers.
+    steps: executed lines of Python, and calls and returns.
+    calls: calls of functions from Python, including those written in C.
+    allocated: bytes allocated, summed over intervals between two calls or returns with at least a
+        KiB.
+    answered: decisions, or bytes of answers.
     """
 
     steps: int

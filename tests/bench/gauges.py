@@ -47,15 +47,10 @@ Turns = Iterator[Any]
 class Gauge(NamedTuple):
     """A piece of work, and the sizes (agents, frameworks) of the clusters to measure it in.
 
-    Attributes
-    ----------
-    work : callable
-        Takes the size of the cluster and a meter. In `one agent has many kinds`, the second size is
-        the number of kinds.
-    timed, counted : tuple of int
-        Sizes at which its time is measured, and at which its steps are counted.
-    growth : tuple of float
-        Maximum growth of its cost when the number of agents, or of frameworks, doubles.
+    work: takes the size of the cluster and a meter. In `one agent has many kinds`, the second size
+        is the number of kinds.
+    timed, counted: sizes at which its time is measured, and at which its steps are counted.
+    growth: maximum growth of its cost when the number of agents, or of frameworks, doubles.
     """
 
     work: Callable[[int, int, Meter], Turns]
@@ -84,7 +79,7 @@ def _reoffer(agents: int, frameworks: int, spec: PolicySpec, meter: Meter) -> Tu
     while True:
         bench.give_back(made)
         made, cost = bench.cycle()
-        assert len(made), "nobody was served"
+        assert len(made), "no client was served"
         yield cost
 
 
@@ -99,7 +94,7 @@ def used_up(agents: int, frameworks: int, meter: Meter) -> Turns:
         made, cost = meter(allocator.allocate, now_ms)
         settle(allocator, made)
         if now_ms > 3000:
-            assert not len(made), "somebody was served"
+            assert not len(made), "a client was served"
             yield cost
 
 
@@ -112,7 +107,7 @@ def one_agent(agents: int, frameworks: int, meter: Meter) -> Turns:
         agent = int(chance.choice(filled))
         release_all(allocator, agent)
         made, cost = meter(allocator.allocate, now_ms, np.array([agent]))
-        assert len(made), "nobody was served"
+        assert len(made), "no client was served"
         settle(allocator, made)
         yield cost
 

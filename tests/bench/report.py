@@ -25,14 +25,8 @@ from tests.bench.yardstick import processor, yardstick_ms
 class Section(NamedTuple):
     """A benchmark, and its description.
 
-    Attributes
-    ----------
-    title : str
-    words : tuple of str
-        The benchmark, and its arguments.
-    about : str
-    neighbours : int
-        Number of processes per processor that only consume time during the benchmark.
+    words: the benchmark, and its arguments.
+    neighbours: number of processes per processor that only consume time during the benchmark.
     """
 
     title: str

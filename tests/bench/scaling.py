@@ -38,12 +38,7 @@ Row = dict[str, float]
 
 
 class Master:
-    """A master's side of a session in this process.
-
-    Parameters
-    ----------
-    agents, frameworks : int
-    """
+    """A master's side of a session in this process."""
 
     def __init__(self, agents: int, frameworks: int) -> None:
         self._session: SidecarSession = new_session()
@@ -92,7 +87,7 @@ def measure(agents: int, frameworks: int) -> Row:
         idle.append(took["ms"])
         declined = [given_back(holdings_of(each)) for each in made if len(each)]
         made, took = master.cycle(declined)
-        assert sum(map(len, made)), "nobody was served"
+        assert sum(map(len, made)), "no client was served"
         reoffers.append(took)
     row["reoffer_ms"] = min(took["ms"] for took in reoffers)
     row["reoffer_bytes"] = reoffers[-1]["bytes"]

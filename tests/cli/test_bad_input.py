@@ -438,7 +438,7 @@ def test_words_that_are_common_elsewhere_are_answered_with_ours(words, part, tmp
     assert not is_one_line(call(words, tmp_path), 2, part)
 
 
-def test_what_is_tried_before_playing_leaves_nothing_behind(files):
+def test_an_error_before_playing_leaves_no_files(files):
     words = f"{files}/none.toml --out {files}/new/out"
     is_one_line(call(f"{LAB} simulate {words}", files), 2, "none.toml")
     assert not (files / "new").exists()
@@ -455,7 +455,7 @@ def test_a_target_that_is_none_is_wrong_usage(target, tmp_path):
 
 
 @pytest.mark.parametrize("command", RIGHT)
-def test_nobody_there_is_said(command, tmp_path):
+def test_an_unreachable_sidecar_is_an_error(command, tmp_path):
     target = f"unix:{tmp_path}/none"
     part = f"no sidecar answers at {target}; is it running?"
     words = f"{command} {RIGHT[command]}"

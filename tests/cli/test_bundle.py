@@ -50,7 +50,7 @@ def parts(file: Path) -> dict[str, bytes]:
     return found
 
 
-def test_all_that_can_be_had_is_in_one_file(sidecar, tmp_path):
+def test_one_file_has_all_that_is_available(sidecar, tmp_path):
     file, log = tmp_path / "report.tar.gz", tmp_path / "log"
     log.write_text("".join(f"line {number}\n" for number in range(6000)))
     done = gathered(sidecar, file, "--log", str(log))
@@ -114,7 +114,7 @@ def test_without_a_sidecar_the_rest_is_written(tmp_path):
     assert json.loads(found["versions.json"])["python"]
 
 
-def test_it_is_known_which_labels_hold_names():
+def test_labels_that_hold_names_are_known():
     labels = {label for family in FAMILIES for label in family.labels}
     named = {"framework", "framework_name", "role", "agent", "name"}
     assert labels - named == bundle.NAMELESS - {"le"}

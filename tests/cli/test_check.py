@@ -59,7 +59,7 @@ def test_a_sidecar_is_judged_by_what_it_says_of_itself():
         assert (found.exit_code, json.loads(found.stdout)["in_session"]) == (Check.OK, True)
 
 
-def test_who_does_not_answer_is_critical():
+def test_an_unreachable_sidecar_is_critical():
     found = check("127.0.0.1:1", "--timeout", "5")
     assert found.exit_code == Check.CRITICAL
     assert one_line(found).startswith("CRITICAL: no sidecar answers at 127.0.0.1:1")
@@ -98,7 +98,7 @@ def test_a_question_that_cannot_be_asked_is_unknown(words):
     assert one_line(found).startswith("UNKNOWN: ")
 
 
-def test_who_has_no_right_to_ask_knows_nothing(tmp_path):
+def test_without_permission_the_state_is_unknown(tmp_path):
     token = tmp_path / "token"
     token.write_text("secret")
     with SidecarProcess(f"access.admin_read_token={token}") as sidecar:

@@ -87,12 +87,12 @@ def test_help_of_the_laboratory_loads_nothing_that_is_slow(arguments):
         ["demand", "set", "cpus:2", "--all", "--target", "127.0.0.1:9", "--timeout", "0.1"],
     ],
 )
-def test_what_runs_no_loop_needs_no_compiler(arguments):
+def test_commands_without_loops_do_not_import_numba(arguments):
     assert "numba" not in imported_by(*arguments)
 
 
 @pytest.mark.parametrize("missing", ["matplotlib", *long("joblib", "pyarrow", "scipy")])
-def test_what_the_laboratory_needs_is_named_when_it_is_missing(missing):
+def test_a_missing_library_of_the_laboratory_is_named(missing):
     program = f"""
 import sys
 sys.modules[{missing!r}] = None
@@ -108,7 +108,7 @@ main()
     assert "pip install 'mesos-allocator-lab'" in done.stderr
 
 
-def test_what_a_picture_needs_is_named_when_it_is_missing(monkeypatch, tmp_path):
+def test_a_missing_library_for_pictures_is_named(monkeypatch, tmp_path):
     for name in ("matplotlib", "matplotlib.figure"):
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setattr(graph, "_replayed", lambda _: ("its allocator", []))
@@ -183,7 +183,7 @@ PLAYS = [
 
 
 @pytest.mark.long
-def test_who_plays_compiles_ahead_and_says_so(tmp_path):
+def test_commands_that_play_compile_ahead_and_report_it(tmp_path):
     """Loops are compiled first: here the compiler fails, and so does the command."""
     (tmp_path / "journal").touch()
     examples = Path(__file__).parents[2] / "examples" / "scenarios"
@@ -214,7 +214,7 @@ for arguments in {PLAYS}:
         assert last.endswith("could not be compiled (exit code 9)")
 
 
-def test_what_is_compiled_ahead_is_compiled_once_and_never_told_among_results(tmp_path):
+def test_loops_are_compiled_ahead_once_and_results_do_not_mention_it(tmp_path):
     program = """
 import sys
 from allocator.cli.local.warm import compile_ahead

@@ -13,7 +13,7 @@ from tests.cli.command_tree import LAB, invoke
 from tests.integration.sessions.two_frameworks import CLUSTER
 from tests.server.sidecar_process import GrpcModule, SidecarProcess
 
-NOBODY = "unix:/nowhere/none"
+UNREACHABLE = "unix:/nowhere/none"
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def completed(line: str, target: str, **more: str) -> list[str]:
 def test_the_program_itself_answers_a_shell():
     program = Path(sys.executable).with_name("mesos-allocator")
     line = "mesos-allocator policy set --mode ch"
-    environment = {**os.environ, **asking(line, NOBODY)}
+    environment = {**os.environ, **asking(line, UNREACHABLE)}
     done = subprocess.run([program], capture_output=True, text=True, check=False, env=environment)
     assert (done.returncode, done.stdout, done.stderr) == (0, "characterised\n", "")
 
@@ -96,8 +96,8 @@ def test_names_are_asked_of_the_sidecar(sidecar, line, found):
         ("shares --sort ", ["waiting", "share", "name"]),
     ],
 )
-def test_the_rest_needs_nobody(line, found):
-    assert completed("mesos-allocator " + line, NOBODY) == found
+def test_other_completions_need_no_sidecar(line, found):
+    assert completed("mesos-allocator " + line, UNREACHABLE) == found
 
 
 @pytest.mark.parametrize(
@@ -113,15 +113,15 @@ def test_the_rest_needs_nobody(line, found):
     ],
 )
 def test_the_laboratory_completes_too(line, found):
-    assert completed(f"{LAB} {line}", NOBODY) == found
+    assert completed(f"{LAB} {line}", UNREACHABLE) == found
 
 
 @pytest.mark.parametrize("option", ["--token-file /none", "--tls-ca /none.pem", "--tls-cert /none"])
-def test_what_cannot_be_read_completes_nothing_and_says_nothing(option):
+def test_an_unreachable_sidecar_completes_nothing_silently(option):
     assert completed(f"mesos-allocator explain role {option} e", "127.0.0.1:9") == []
 
 
-def test_a_sidecar_that_wants_a_token_is_told_it(tmp_path):
+def test_the_token_is_sent_to_a_sidecar_that_requires_it(tmp_path):
     token = tmp_path / "token"
     token.write_text("a-long-secret\n")
     with SidecarProcess(f"access.admin_read_token={token}") as process:

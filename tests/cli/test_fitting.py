@@ -28,7 +28,7 @@ def test_nothing_is_left_out_or_cut_without_need():
     )
 
 
-def test_what_matters_least_is_left_out_first():
+def test_the_least_important_columns_are_omitted_first():
     found = fit(COLUMNS, [20, 20, 6, 5, 20, 36], ["needs", "role", "cause"], 80)
     assert list(found) == [0, 2, 3, 5]
 

@@ -68,7 +68,7 @@ def test_a_graph_is_written_for_other_programs_and_drawn(journal: Path, tmp_path
     assert "<svg" in (tmp_path / "graph.svg").read_text()
 
 
-def test_what_cannot_be_written_is_said(journal: Path, tmp_path: Path) -> None:
+def test_files_that_cannot_be_written_are_reported(journal: Path, tmp_path: Path) -> None:
     wrong = run(journal, tmp_path / "graph.doc")
     assert wrong.exit_code == 2
     assert ".graphml, .json, .png" in wrong.output + wrong.stderr
@@ -80,7 +80,7 @@ def test_what_cannot_be_written_is_said(journal: Path, tmp_path: Path) -> None:
     assert run(empty, tmp_path / "graph.json").exit_code == 1
 
 
-def test_what_strangers_are_named_breaks_no_picture_and_no_file(tmp_path: Path) -> None:
+def test_odd_names_break_no_picture_and_no_file(tmp_path: Path) -> None:
     """The library draws text between dollars as a formula; XML has no control characters."""
     graph: nx.Graph = nx.Graph()
     graph.add_node(r"a$\frac{$ in eng", side=0)

@@ -34,7 +34,7 @@ def test_help_says_all_there_is(path):
 
 
 @pytest.mark.parametrize("path", leaves(), ids=" ".join)
-def test_what_takes_arguments_has_an_example_that_is_right(path, tmp_path):
+def test_commands_with_arguments_have_a_valid_example(path, tmp_path):
     command = TREE[path]
     example = (command.epilog or "").partition("Example: ")[2].removeprefix("mesos-allocator ")
     if any(parameter.param_type_name == "argument" for parameter in command.params):

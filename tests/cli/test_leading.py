@@ -67,10 +67,10 @@ def test_that_none_leads_is_said_with_what_each_says(sidecars):
     first, _ = sidecars
     done = run(f"{first},{NOWHERE}", "agents")
     assert (done.exit_code, done.stdout) == (3, "")
-    none, no_session, nobody = done.stderr.splitlines()
+    none, no_session, unreachable = done.stderr.splitlines()
     assert none == "error: none of 2 sidecars leads"
     assert no_session == f"error: {first}: no master's session"
-    assert nobody.startswith(f"error: no sidecar answers at {NOWHERE}")
+    assert unreachable.startswith(f"error: no sidecar answers at {NOWHERE}")
     done = run(f"127.0.0.1:2,{NOWHERE}", "status")
     assert done.exit_code == 3
     assert [line.split(";")[0] for line in done.stderr.splitlines()] == [
@@ -79,7 +79,7 @@ def test_that_none_leads_is_said_with_what_each_says(sidecars):
     ]
 
 
-def test_where_two_lead_one_is_to_be_named(sidecars):
+def test_with_two_leaders_one_must_be_named(sidecars):
     first, second = sidecars
     with SidecarProcess() as other, other.channel() as channel:
         module = GrpcModule(channel).begin()

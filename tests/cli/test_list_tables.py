@@ -72,7 +72,7 @@ def test_a_framework_shows_its_roles_and_what_differs_in_them(capsys):
 
 
 @pytest.mark.parametrize("wide", [True, False])
-def test_whatever_they_are_called_commands_no_terminal(capsys, wide):
+def test_names_do_not_control_the_terminal(capsys, wide):
     name = "\x1b]0;owned\x07\u202e"
     agent = pb.ListedAgent(agent_id=name, hostname=name, attributes={name: name})
     agent.holders.add(framework=name)

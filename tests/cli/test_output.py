@@ -59,7 +59,7 @@ def test_commands_write_json_in_one_place():
     assert not wrong
 
 
-def test_what_strangers_are_named_tells_a_terminal_nothing(capsys):
+def test_names_of_tenants_do_not_control_the_terminal(capsys):
     print_table(["[bold]\x1b]0;x\x07"], [["[red]a\x1b[2J\u202eb"]], "")
     with pytest.raises(SystemExit):
         fail(Exit.REFUSED, "framework = 'x\x9b2J\x1b[2J'\n: is unknown")
@@ -122,7 +122,7 @@ def names(data: dict, **view) -> list[str]:
     return [each["framework_name"] for each in share_tables.arranged(data, **view)["clients"]]
 
 
-def test_who_starves_comes_first():
+def test_starved_frameworks_are_listed_first():
     assert names(many()) == ["starved-framework", "thin", "new", "rich", "fed"]
     assert names(many(), sort="share") == ["rich", "fed", "thin", "starved-framework", "new"]
     assert names(many(), sort="name") == ["fed", "new", "rich", "starved-framework", "thin"]
@@ -131,7 +131,7 @@ def test_who_starves_comes_first():
     assert (len(limited["roles"]), limited["not_shown"]) == (2, 3)
 
 
-def test_what_a_limit_leaves_out_is_counted(capsys):
+def test_omitted_rows_are_counted(capsys):
     share_tables.shares(share_tables.arranged(many(), limit=2))
     # Two of three roles are shown. The frameworks have no ids here, so they count as one.
     assert "not shown: 1 role and 1 framework in 3 roles" in capsys.readouterr().out

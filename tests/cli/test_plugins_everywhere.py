@@ -90,7 +90,7 @@ def test_a_policy_of_one_s_own_is_simulated_in_workers_too(scenario, tmp_path, j
 PLACE = r"KeyError: 'too many' at {file}:17 in pick, called from line 13 in allocate"
 
 
-def test_a_policy_that_fails_is_told_before_anything_is_played(scenario, tmp_path):
+def test_a_failing_policy_is_reported_before_anything_is_played(scenario, tmp_path):
     file = failing(tmp_path)
     done = simulate(scenario, tmp_path, "--plugin", file, "--policy", "mine")
     assert done.exit_code == Exit.USAGE
@@ -119,7 +119,7 @@ def test_a_file_that_is_wrong_is_named_by_every_command(scenario, tmp_path, comm
     assert done.stderr == f"error: --plugin {file}: {said}\n"
 
 
-def test_what_build_raises_is_told_with_its_place(scenario, tmp_path):
+def test_an_error_of_build_is_reported_with_its_place(scenario, tmp_path):
     file = failing(tmp_path, made="{}['nothing']")
     done = simulate(scenario, tmp_path, "--plugin", file, "--policy", "mine")
     assert done.exit_code == Exit.USAGE

@@ -98,14 +98,14 @@ def test_records_that_stand_in_two_files_count_once(directory, recorded, count):
     assert data["cycles"] == recorded[1]
 
 
-def test_files_in_the_wrong_order_are_told(directory, recorded):
+def test_files_in_the_wrong_order_are_reported(directory, recorded):
     first, second = list(recorded[0])[:2]
     done = replay(directory / second, directory / first)
     assert done.exit_code == 1
     assert "file 1 comes after file 2; give the older ones first" in done.stderr
 
 
-def test_a_torn_end_is_told_and_is_no_failure(directory, recorded):
+def test_a_torn_end_is_reported_and_is_no_failure(directory, recorded):
     last = list(recorded[0])[-1]
     data = recorded[0][last]
     (directory / last).write_bytes(data[:-3])
@@ -116,7 +116,7 @@ def test_a_torn_end_is_told_and_is_no_failure(directory, recorded):
     assert f"at byte {position}: the process ended while writing" in replay(directory).stdout
 
 
-def test_damage_is_told_and_the_next_file_goes_on(directory, recorded):
+def test_damage_is_reported_and_replay_continues_with_the_next_file(directory, recorded):
     name = list(recorded[0])[1]
     data = bytearray(recorded[0][name])
     data[len(data) // 2] ^= 1
@@ -136,7 +136,7 @@ def rewritten(data: bytes, change) -> bytes:
     return HEADER + b"".join(map(frame, records))
 
 
-def test_other_answers_than_then_are_told(directory, recorded):
+def test_answers_that_differ_are_reported(directory, recorded):
     name = next(iter(recorded[0]))
 
     def change(records: list[journal_pb2.JournalRecord]) -> None:
@@ -154,7 +154,7 @@ def test_other_answers_than_then_are_told(directory, recorded):
     assert replay_json(directory, "--no-check")["differing"] == 0
 
 
-def test_another_state_than_then_is_told(directory, recorded):
+def test_a_state_that_differs_is_reported(directory, recorded):
     """A change is missing from the journal; from the next file on it is consistent."""
     first, second = list(recorded[0])[:2]
 
@@ -186,7 +186,7 @@ def test_another_file_is_refused(tmp_path, data, said):
     assert f"error: {path}: {said}\n" in done.stderr
 
 
-def test_nothing_to_replay_is_told(tmp_path):
+def test_nothing_to_replay_is_reported(tmp_path):
     done = replay(tmp_path)
     assert done.exit_code == 1
     assert f"no journal in {tmp_path}" in done.stderr

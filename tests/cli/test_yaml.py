@@ -20,7 +20,7 @@ values = st.recursive(
 
 
 @given(values)
-def test_what_is_written_is_read(value):
+def test_written_values_are_read_back(value):
     assert yaml.safe_load(yaml_text(value)) == value
 
 

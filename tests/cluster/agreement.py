@@ -16,18 +16,11 @@ from tests.cluster.world import Sampler, World
 class Agreement:
     """Decisions of a policy, by the framework to which Mesos's own allocator offered the agent.
 
-    Attributes
-    ----------
-    offers : int
-        Number of offers of Mesos's own allocator.
-    same, other, none : int
-        Number of decisions whose agent Mesos's own allocator offered to the same framework, only
-        to others, or to none within the interval.
-    share : float
-        `same` as a fraction of all decisions compared.
-    misfits : int
-    finished : int
-        Tasks.
+    offers: number of offers of Mesos's own allocator.
+    same, other, none: number of decisions whose agent Mesos's own allocator offered to the same
+        framework, only to others, or to none within the interval.
+    share: `same` as a fraction of all decisions compared.
+    finished: number of tasks.
     """
 
     policy: str

@@ -12,10 +12,7 @@ OLD_AGENTS = "sla" + "ves"
 class CallFailedError(Exception):
     """A call was answered with an error.
 
-    Attributes
-    ----------
-    status : int
-        The HTTP status.
+    status: the HTTP status.
     """
 
     def __init__(self, status: int, text: str) -> None:

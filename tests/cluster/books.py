@@ -22,13 +22,9 @@ Place = tuple[str, str, str]
 class Books:
     """Totals and holdings, in thousandths by kind.
 
-    Attributes
-    ----------
-    total : dict of agent id to amounts
-    held : dict of place to amounts
-        Offered and in use.
-    offered : dict of place to amounts
-        The part of it that is offered.
+    total: amounts by agent id.
+    held: offered and in use.
+    offered: the part of it that is offered.
     """
 
     total: dict[str, Amounts] = field(default_factory=dict)

@@ -32,17 +32,12 @@ CROWD_S = 300.0
 class CrowdFigures:
     """Observations of a crowd.
 
-    Attributes
-    ----------
-    agents_s : float
-        Until all agents were registered.
-    offers : int
-        Received while most frameworks declined theirs.
-    usual_gap_s, without_sidecar_gap_s : float
-        The longest time without any offer, with a sidecar and after it was killed.
-    fewest, most : int
-        Smallest and largest number of agents that a framework with a single role has at the end,
-        when all frameworks keep their offers.
+    agents_s: until all agents were registered.
+    offers: received while most frameworks declined theirs.
+    usual_gap_s, without_sidecar_gap_s: the longest time without any offer, with a sidecar and after
+        it was killed.
+    fewest, most: smallest and largest number of agents that a framework with a single role has at
+        the end, when all frameworks keep their offers.
     """
 
     agents: int
@@ -73,7 +68,7 @@ def crowd(mesos: Mesos, agents: int, frameworks: int, seconds: float) -> CrowdFi
                 member.manner = work(CPUS / 2, 32, 10, at_once=1)
             figures.usual_gap_s = _watch(members, seconds)
             figures.offers = sum(each.counts["offers"] for each in members)
-            assert all(each.seen for each in members), "nobody is left out"
+            assert all(each.seen for each in members), "none is left out"
             _settle(world, members)
 
             world.sidecar.crash()

@@ -133,15 +133,10 @@ def _try_policy(
 class Fault:
     """One fault, and its effects on frameworks.
 
-    Attributes
-    ----------
-    gap_s : float
-        The longest time without any offer, from before the fault until the module has a session
+    gap_s: the longest time without any offer, from before the fault until the module has a session
         again.
-    first_s : float
-        From the fault to the next offer.
-    back_s : float
-        From the return of the sidecar to a session.
+    first_s: from the fault to the next offer.
+    back_s: from the return of the sidecar to a session.
     """
 
     kind: str
@@ -263,14 +258,10 @@ def _fault(world: World, frameworks: list[Framework], kind: str, chance: random.
 class HostileFigures:
     """The effects of a hostile sidecar on frameworks.
 
-    Attributes
-    ----------
-    gaps_s : list of float
-        The longest times in which the master sent no offers, the longest first.
-    seen_gaps_s : list of float
-        The same as frameworks saw it.
-    usual_gaps_s : list of float
-        As `gaps_s`, for the time before, without a sidecar, when the module decided itself.
+    gaps_s: the longest times in which the master sent no offers, the longest first.
+    seen_gaps_s: the same as frameworks saw it.
+    usual_gaps_s: as `gaps_s`, for the time before, without a sidecar, when the module decided
+        itself.
     """
 
     seconds: float = 0.0

@@ -31,35 +31,16 @@ Manner = Callable[["Framework", Offer], None]
 class Framework:
     """A framework that stays subscribed until its context ends.
 
-    Parameters
-    ----------
-    address : str
-        host:port of the master.
-    name : str
-    roles : sequence of str
-    manner : function of the framework and an offer
-        Called in the thread that reads; by default offers are kept.
-    framework_id : str
-        Of a framework that fails over to this one.
-    info : dict
-        More of its `FrameworkInfo`.
-
-    Attributes
-    ----------
-    offers : dict of str to offer
-        Outstanding ones, by id.
-    offered_at : list of float
-        When offers came, monotonic, in seconds.
-    seen : list of offer
-        All offers so far.
-    callbacks : list of list of offer
-        The same, as they came together.
-    tasks : dict of str to list of str
-        The states of each task in order, without ``TASK_``; empty before the first.
-    counts : Counter
-        Events and calls by name.
-    inverse_offers : list of dict
-    errors : list of str
+    address: host:port of the master.
+    manner: called in the thread that reads; by default offers are kept.
+    framework_id: of a framework that fails over to this one.
+    info: more of its `FrameworkInfo`.
+    offers: outstanding ones, by id.
+    offered_at: when offers came, monotonic, in seconds.
+    seen: all offers so far.
+    callbacks: the same, as they came together.
+    tasks: the states of each task in order, without ``TASK_``; empty before the first.
+    counts: events and calls by name.
     """
 
     def __init__(

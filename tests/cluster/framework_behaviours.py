@@ -80,10 +80,7 @@ def fickle(seed: int, cpus: float, mem_mib: float, seconds: float, at_once: int)
 class Steward:
     """A framework that reserves, makes volumes, grows, shrinks and destroys them, and unreserves.
 
-    Attributes
-    ----------
-    done : Counter
-        Operations asked for, by type.
+    done: operations asked for, by type.
     """
 
     def __init__(self, seed: int, at_once: int = 2) -> None:

@@ -48,16 +48,11 @@ Place = tuple[int, int, int]
 class World:
     """The state of a session: handles, capacities of agents by kind, outcomes.
 
-    Attributes
-    ----------
-    modest : dict of int to int
-        A small amount of each kind that every framework may have.
-    asked : dict of int to Place
-        Decisions by number whose outcome is not known yet.
-    welcome : dict of Place to None
-        Where the latest decision became an offer.
-    offered, last_offered : int
-        Decisions that became offers, in total and in the latest batch of outcomes.
+    modest: a small amount of each kind that every framework may have.
+    asked: decisions by number whose outcome is not known yet.
+    welcome: where the latest decision became an offer.
+    offered, last_offered: decisions that became offers, in total and in the latest batch of
+        outcomes.
     """
 
     def __init__(self) -> None:
@@ -168,21 +163,10 @@ def _serve(target: str, seed: int, asked: Any) -> None:
 class HostileSidecar:
     """The server.
 
-    Parameters
-    ----------
-    target : str
-        Where it listens, such as ``unix:PATH``.
-    seed : int
-    ended : float
-        Fraction of answers for which a module must end the session.
-
-    Attributes
-    ----------
-    said : Counter
-        Answers by manner.
-    rows, offered : int
-        Decisions made, and those that became offers.
-    streams : int
+    target: where it listens, such as ``unix:PATH``.
+    ended: fraction of answers for which a module must end the session.
+    said: answers by manner.
+    rows, offered: decisions made, and those that became offers.
     """
 
     def __init__(self, target: str, seed: int, ended: float = 0.01) -> None:
@@ -306,7 +290,7 @@ class HostileSidecar:
             amounts = [min(each, self._random.choice((0, 1, 10, 500, 64_000))) for each in amounts]
         elif manner == "reserved":
             amounts = [self._random.choice((0, 1, 1000, 100_000, 10**9)) for _ in kinds]
-        elif manner == "nobody":
+        elif manner == "unknown_handle":
             framework = self._random.choice((framework, 999, UINT32_MAX))
             role = self._random.choice((role, 999, UINT32_MAX))
             agent = self._random.choice((agent, 999, UINT32_MAX))
@@ -327,7 +311,7 @@ class HostileSidecar:
             amounts[self._random.randrange(len(amounts))] = number
         yield answer.SerializeToString()
 
-    def _nobody_at_all(self, answer, honest, last):
+    def _unbound_handle(self, answer, honest, last):
         """A handle that is not bound."""
         grants = _rows(answer)
         if grants.agent:
@@ -417,7 +401,7 @@ BELIEVED = (
     "small",
     "small",
     "reserved",
-    "nobody",
+    "unknown_handle",
     "crossed",
     "vast",
     "nothing",
@@ -426,7 +410,7 @@ BELIEVED = (
 )
 ENDING = (
     "negative",
-    "nobody_at_all",
+    "unbound_handle",
     "uneven",
     "noise",
     "not_a_number",

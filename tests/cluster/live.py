@@ -62,10 +62,7 @@ class Row:
 def interpreter(name: str, below: str | None = None) -> Path:
     """The interpreter of a framework: `DIR/NAME/bin/python` below MESOS_FRAMEWORKS.
 
-    Raises
-    ------
-    NotFoundError
-        If the framework's package is not installed.
+    Raises NotFoundError if the framework's package is not installed.
     """
     below = below or os.environ.get("MESOS_FRAMEWORKS")
     if not below:

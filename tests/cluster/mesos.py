@@ -17,13 +17,8 @@ class NotFoundError(Exception):
 class Mesos:
     """Programs of one Mesos.
 
-    Attributes
-    ----------
-    master, agent, execute : Path
-    launcher : Path
-        The directory of the helpers of agents, such as `mesos-containerizer`.
-    module : Path
-        Our allocator, built for this Mesos.
+    launcher: the directory of the helpers of agents, such as `mesos-containerizer`.
+    module: our allocator, built for this Mesos.
     """
 
     master: Path
@@ -35,10 +30,7 @@ class Mesos:
     def library(self, name: str) -> Path:
         """A library of Mesos's own modules.
 
-        Raises
-        ------
-        NotFoundError
-            If this Mesos was built without it.
+        Raises NotFoundError if this Mesos was built without it.
         """
         prefix = self.master.parent.parent
         for below in ("src/.libs", "lib/mesos/modules", "lib"):
@@ -50,10 +42,7 @@ class Mesos:
 def find(root: str | None = None, module: str | None = None) -> Mesos:
     """Find the programs below `root` (or MESOS_ROOT), and the module (or MESOS_ALLOCATOR_MODULE).
 
-    Raises
-    ------
-    NotFoundError
-        If something is missing.
+    Raises NotFoundError if something is missing.
     """
     root = root or os.environ.get("MESOS_ROOT")
     module = module or os.environ.get("MESOS_ALLOCATOR_MODULE")

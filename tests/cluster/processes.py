@@ -17,13 +17,8 @@ STOP_S = 10.0
 class Child:
     """A process in a group of its own, which logs to a file.
 
-    Parameters
-    ----------
-    command : sequence of str
-    log : Path
-        Appended to.
-    environment : mapping of str to str
-        In addition to ours.
+    log: appended to.
+    environment: in addition to ours.
     """
 
     def __init__(

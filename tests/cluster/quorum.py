@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from laboratory.links.sidecar_process import free_port
 from tests.cluster.api import Operator
 from tests.cluster.framework import Framework
 from tests.cluster.mesos import Mesos, NotFoundError
 from tests.cluster.processes import Child, until
 from tests.cluster.world import START_S, World, leads
+from tests.server.processes import free_port
 
 JAR = Path("/usr/share/java/zookeeper.jar")
 """Debian's package `zookeeper` installs it here; its manifest names all its dependencies."""
@@ -24,10 +24,7 @@ SESSION_S = 4.0
 def find_zookeeper() -> str:
     """The path of Java, if ZooKeeper is installed, too.
 
-    Raises
-    ------
-    NotFoundError
-        If one of them is missing.
+    Raises NotFoundError if one of them is missing.
     """
     java = shutil.which("java")
     if java is None or not JAR.is_file():

@@ -52,7 +52,7 @@ def _run_on_gpu(framework: Framework, agent_id: str) -> str:
 
 
 @scenario(agents=1)
-def gpus_are_for_those_who_can_use_them(world: World) -> Outcome:
+def gpus_are_for_frameworks_with_the_capability(world: World) -> Outcome:
     """Agents with GPUs are not offered to frameworks without the capability."""
     agent_id = _add(world, "agent-gpu", resources=GPUS)
     plain = world.framework("plain", "eng", manner=refuse())
@@ -75,7 +75,7 @@ def gpus_are_for_those_who_can_use_them(world: World) -> Outcome:
 
 
 @scenario(agents=1, flags={"filter_gpu_resources": "false"})
-def gpus_are_for_all_where_the_master_says_so(world: World) -> Outcome:
+def gpus_are_for_all_if_the_master_permits_it(world: World) -> Outcome:
     """With the master's option, frameworks without the capability are offered agents with GPUs."""
     agent_id = _add(world, "agent-gpu", resources=GPUS)
     plain = world.framework("plain", "eng")
@@ -107,7 +107,7 @@ HERE = _domain("here", "a").replace("{", "{{").replace("}", "}}")
 
 
 @scenario(agents=1, flags={"domain": HERE})
-def regions_are_for_those_who_know_them(world: World) -> Outcome:
+def regions_are_for_frameworks_with_the_capability(world: World) -> Outcome:
     """Agents in other zones are offered to all, in other regions to region-aware frameworks."""
     near = _add(world, "agent-near", domain=_domain("here", "b"))
     far = _add(world, "agent-far", domain=_domain("there", "a"))
@@ -148,7 +148,7 @@ def _estimator(world: World) -> dict[str, str]:
 
 
 @scenario(agents=1)
-def what_is_lent_is_for_who_can_give_it_back(world: World) -> Outcome:
+def revocable_resources_are_for_frameworks_with_the_capability(world: World) -> Outcome:
     """Oversubscribed cpus are added to an agent later, revocable, for capable frameworks."""
     agent_id = _add(world, "agent-lends", **_estimator(world))
     plain = world.framework("plain", "eng")

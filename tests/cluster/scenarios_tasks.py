@@ -29,7 +29,7 @@ def _least(framework: Framework, name: str) -> int:
 
 
 @scenario(configuration=MODE, agents=3, agent_flags={"resources": "cpus:3;mem:4096;disk:100"})
-def what_is_too_little_for_one_is_for_another(world: World) -> Outcome:
+def an_offer_too_small_for_one_framework_goes_to_another(world: World) -> Outcome:
     """No agent meets the minimum of one framework, so the other gets everything."""
     picky = world.framework("picky", "eng", labels=TASK, info=at_least(4, "eng"))
     hungry = world.framework("hungry", "ads", labels=TASK)
@@ -38,7 +38,7 @@ def what_is_too_little_for_one_is_for_another(world: World) -> Outcome:
 
 
 @scenario(configuration=MODE, agents=1, agent_flags={"resources": "cpus:6;mem:4096;disk:100"})
-def who_takes_only_much_is_served(world: World) -> Outcome:
+def a_framework_with_a_large_minimum_is_served(world: World) -> Outcome:
     """A framework with a large minimum is served beside one that uses and releases every offer."""
     world.framework("hungry", "ads", labels=TASK, manner=refuse())
     picky = world.framework("picky", "eng", labels=TASK, info=at_least(4, "eng"), manner=refuse())
@@ -70,7 +70,7 @@ def a_shared_volume_comes_with_a_task(world: World) -> Outcome:
     agents=1,
     agent_flags={"resources": "cpus:4;mem:4096;disk:100;disk(eng):1000;ports(eng):[31000-31004]"},
 )
-def what_is_reserved_comes_though_it_is_no_task(world: World) -> Outcome:
+def reserved_resources_too_small_for_a_task_are_offered(world: World) -> Outcome:
     """Reserved resources are offered together with the unreserved ones of the same agent."""
     framework = world.framework("one", "eng", labels=TASK)
     comes(framework)

@@ -55,16 +55,10 @@ RUNS = ("allocator/mesos/allocation_runs", "allocator/sidecar/cycles")
 class TenantFigures:
     """The effects of a manner on a master.
 
-    Attributes
-    ----------
-    wait : int
-        Maximum number of intervals without an offer to the honest framework.
-    master_mib, sidecar_mib : float
-        Growth of peak memory.
-    ends : dict of str to int
-        Sessions that ended since the tenants came, by reason.
-    refused : Counter of str
-        Requests that the master refused.
+    wait: maximum number of intervals without an offer to the honest framework.
+    master_mib, sidecar_mib: growth of peak memory.
+    ends: sessions that ended since the tenants came, by reason.
+    refused: requests that the master refused.
     """
 
     manner: str
@@ -281,8 +275,8 @@ def _resources(amounts: Amounts) -> list[dict[str, Any]]:
 
 def _constraints(info: Info) -> dict[str, Any]:
     """Offer constraints that no agent meets."""
-    nobody = {"selector": {"attribute_name": "nobody-has-it"}, "predicate": {"exists": {}}}
-    groups = {"groups": [{"attribute_constraints": [nobody]}]}
+    unmet = {"selector": {"attribute_name": "nobody-has-it"}, "predicate": {"exists": {}}}
+    groups = {"groups": [{"attribute_constraints": [unmet]}]}
     return {"role_constraints": dict.fromkeys(info.roles, groups)}
 
 

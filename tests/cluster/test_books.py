@@ -83,13 +83,13 @@ def dump(held: int, offered: int) -> Any:
     ("held", "offered", "same"),
     [(3000, 2000, True), (3000, 0, True), (3001, 2000, False), (3000, 2001, False)],
 )
-def test_books_that_differ_are_told(held, offered, same):
+def test_books_that_differ_are_reported(held, offered, same):
     master = state([scalar("cpus", 4)], [scalar("cpus", 2, "eng")], [scalar("cpus", 1, "eng")])
     found = books.of_master(master).differences(books.of_sidecar(dump(held, offered)))
     assert (not found) == same
 
 
-def test_what_decisions_do_not_tell_apart_is_added_up():
+def test_resources_that_are_equal_for_decisions_are_summed():
     stack = reserved(reserved(scalar("disk", 1), "eng"), "eng/ads")
     volumes = [{**stack, "disk": {"persistence": {"id": name}}} for name in "vw"]
     there = dump(0, 0)
@@ -108,7 +108,7 @@ def test_the_longest_gap_reaches_to_both_ends():
     assert longest_gap([7.0], 0.0, 6.0) == 6.0
 
 
-def test_a_mesos_that_is_not_there_is_told(tmp_path, monkeypatch):
+def test_a_missing_mesos_is_reported(tmp_path, monkeypatch):
     monkeypatch.delenv("MESOS_ROOT", raising=False)
     monkeypatch.delenv("MESOS_ALLOCATOR_MODULE", raising=False)
     with pytest.raises(NotFoundError, match="MESOS_ROOT"):

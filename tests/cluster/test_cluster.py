@@ -19,7 +19,7 @@ def test_books_agree_under_every_policy(mesos):
     assert all(each.tasks and each.executed for each in figures)
 
 
-def test_a_storm_of_faults_harms_nobody(mesos):
+def test_a_storm_of_faults_does_no_harm(mesos):
     figures = storm(mesos, rounds=6)
     assert figures.samples > 50
     assert figures.states["FINISHED"] > 10
@@ -27,7 +27,7 @@ def test_a_storm_of_faults_harms_nobody(mesos):
     assert max(each.gap_s for each in figures.faults) < 2.5
 
 
-def test_a_hostile_sidecar_harms_nobody(mesos):
+def test_a_hostile_sidecar_does_no_harm(mesos):
     figures = be_hostile(mesos, seconds=40)
     assert figures.rows > 500
     assert figures.samples > 50

@@ -60,7 +60,7 @@ def test_every_end_differs_from_the_honest_answer(hostile, world, manner):
     assert said != [honest]
 
 
-def test_what_never_happened_is_none_of_it_in_the_figures():
+def test_outcomes_that_never_happened_are_not_in_the_figures():
     metrics = {f"{PREFIX}outcomes/partial": 3.0, f"{PREFIX}outcomes/offered": 0.0, "other": 1.0}
     outcomes = told(metrics, "outcomes/")
     assert dict(outcomes) == {"partial": 3}

@@ -96,7 +96,7 @@ def comes(world: World) -> Framework:
     return world.framework("blue", "blue", manner=manner)
 
 
-def test_whoever_gives_way_is_asked_for_two_agents(crowded) -> None:
+def test_a_framework_that_gives_way_is_asked_for_two_agents(crowded) -> None:
     world, red, holdings = crowded
     blue = comes(world)
     left: set[str] = set()
@@ -113,7 +113,7 @@ def test_whoever_gives_way_is_asked_for_two_agents(crowded) -> None:
     assert len(holdings.killed) == PART
 
 
-def test_whoever_does_not_answer_is_asked_for_no_others(crowded) -> None:
+def test_a_framework_that_does_not_answer_is_asked_for_no_others(crowded) -> None:
     world, red, holdings = crowded
     comes(world)
     until(lambda: len(set(asked(red))) == 2, 60, "red is asked")
@@ -125,7 +125,7 @@ def test_whoever_does_not_answer_is_asked_for_no_others(crowded) -> None:
     assert "has not answered" in told[0]
 
 
-def test_whoever_leaves_late_is_asked_for_no_third(crowded) -> None:
+def test_a_framework_that_leaves_late_is_asked_for_no_third(crowded) -> None:
     world, red, holdings = crowded
     blue = comes(world)
     until(lambda: len(set(asked(red))) == 2, 60, "red is asked")

@@ -36,7 +36,7 @@ def usual(mesos: Mesos, name: str) -> Outcome:
 
 @pytest.mark.parametrize("allocator", ALLOCATORS[1:])
 @pytest.mark.parametrize("name", NAMES)
-def test_it_is_as_with_the_built_in_allocator(mesos, name, allocator):
+def test_observations_equal_those_with_the_built_in_allocator(mesos, name, allocator):
     try:
         expected = usual(mesos, name)
     except NotFoundError as error:

@@ -18,7 +18,7 @@ MEMORY_MIB_MAX = 100
 
 
 @pytest.mark.parametrize("manner", CREW, ids=lambda each: each.name)
-def test_tenants_harm_nobody(mesos, manner):
+def test_hostile_tenants_do_no_harm(mesos, manner):
     ours = play(mesos, manner, built_in=False)
     theirs = with_built_in(mesos, manner)
     assert not ours.ends

@@ -18,7 +18,7 @@ def clock(monkeypatch):
 
 
 @pytest.mark.parametrize(("share", "seconds"), [(1.0, 60), (0.125, 480)])
-def test_what_is_late_on_a_starved_machine_is_waited_for(clock, monkeypatch, share, seconds):
+def test_timeouts_are_longer_on_a_busy_machine(clock, monkeypatch, share, seconds):
     """With eight times as many tasks as processors, sixty seconds are eight minutes."""
     monkeypatch.setattr(processes, "share_of_processors", lambda: share)
     assert until(lambda: len(clock) == seconds - 1, 60, "it comes late")

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from laboratory.links.sidecar_process import free_port
 from tests.cluster import books
 from tests.cluster.api import CallFailedError, Operator
 from tests.cluster.framework import Framework, Manner
 from tests.cluster.mesos import MODULE_NAME, Mesos
 from tests.cluster.processes import Child, Patience, end_all_below, until
 from tests.cluster.sidecar import Sidecar
+from tests.server.processes import free_port
 
 START_S = 60.0
 RESOURCES = "cpus:4;mem:4096;disk:8192;ports:[31000-31099]"
@@ -91,20 +91,11 @@ class Agent:
 class World:
     """A master, agents and other processes; all of them end with the context.
 
-    Parameters
-    ----------
-    mesos : Mesos
-    built_in : bool
-        True: Mesos's own allocator, and no sidecar.
-    agents : int
-    interval : str
-        Allocation interval, such as ``1secs``.
-    parameters : mapping of str to str
-        More of the module's.
-    configuration : str
-        More of the sidecar's.
-    flags : mapping of str to str
-        More of the master's; ``{directory}`` is the directory of the cluster.
+    built_in: true: Mesos's own allocator, and no sidecar.
+    interval: allocation interval, such as ``1secs``.
+    parameters: more of the module's.
+    configuration: more of the sidecar's.
+    flags: more of the master's; ``{directory}`` is the directory of the cluster.
     """
 
     def __init__(
@@ -277,11 +268,7 @@ class World:
 class Sampler:
     """Polls the master, and records violations.
 
-    Attributes
-    ----------
-    samples : int
-    found : list of str
-        Agents whose offers and tasks exceed their total.
+    found: agents whose offers and tasks exceed their total.
     """
 
     def __init__(self, operator: Operator, every_s: float = 0.2) -> None:

@@ -17,7 +17,7 @@ def test_a_nested_role_needs_an_agent_that_knows_of_them(world, capable):
 
 @pytest.mark.parametrize("filtered", [True, False])
 @pytest.mark.parametrize("capable", [True, False])
-def test_agents_with_gpus_are_for_those_who_can_use_them(policy, filtered, capable):
+def test_agents_with_gpus_are_for_frameworks_with_the_capability(policy, filtered, capable):
     world = World(policy, filter_gpus=filtered)
     framework = world.framework("role", capabilities=["GPU_RESOURCES"] if capable else [])
     plain = world.agent("cpus:2;mem:1024")
@@ -27,7 +27,7 @@ def test_agents_with_gpus_are_for_those_who_can_use_them(policy, filtered, capab
 
 
 @pytest.mark.parametrize("capable", [True, False])
-def test_remote_agents_are_for_those_who_know_of_regions(policy, capable):
+def test_remote_agents_are_for_frameworks_with_the_capability(policy, capable):
     world = World(policy, region="home")
     framework = world.framework("role", capabilities=["REGION_AWARE"] if capable else [])
     near = world.agent("cpus:2;mem:1024", region="home", zone="a")

@@ -35,7 +35,7 @@ def test_filters_that_ended_take_no_room(world):
 
 
 @pytest.mark.parametrize("ends", ["removed agent", "removed role", "deactivated framework"])
-def test_what_ends_a_refusal_before_its_time(world, ends):
+def test_events_that_end_a_refusal_early(world, ends):
     framework = world.framework("role", "other", suppressed=["other"])
     agent = world.agent("cpus:2;mem:1024")
     (offer,) = world.cycle()

@@ -11,7 +11,7 @@ HALF = "cpus:1;mem:512"
 
 @mesos("MasterAllocatorTest.RoleTest")
 @pytest.mark.parametrize("path", ["/a", "a/", "a//b", ""])
-def test_what_is_no_role_is_refused(world, path):
+def test_invalid_roles_are_refused(world, path):
     with pytest.raises(EventError):
         world.roles("a", path)
 

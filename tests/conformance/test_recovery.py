@@ -74,7 +74,7 @@ def test_a_new_master_with_quotas_waits_for_most_of_its_agents(quotas):
     assert framework.cpus() == (7000 if quotas else 8000)
 
 
-def test_a_new_master_waits_no_longer_than_it_was_told():
+def test_a_new_master_waits_no_longer_than_configured():
     master, framework = elected(5, quotas=True, back=1, timeout_ms=10_000)
     run(master, 20 * SECOND_MS - 1)
     assert framework.cpus() == 0

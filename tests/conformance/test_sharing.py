@@ -1,7 +1,5 @@
 """Hierarchical dominant resource fairness, with whole agents, as in the built-in allocator."""
 
-from collections import Counter
-
 from tests.conformance.mesos import mesos
 from tests.world.world import World
 
@@ -22,14 +20,3 @@ def test_scarce_gpus_make_no_dominant_share_unless_they_count():
         (offer,) = world.cycle()
         taken[bool(excluded)] = offer.framework is one
     assert taken == {True: True, False: False}
-
-
-def agents_by_role(world: World) -> list[int]:
-    """Count the agents offered to each, and release them all."""
-    offers = world.cycle()
-    assert len(offers) == 6
-    for offer in offers:
-        assert offer.resources == offer.agent.resources
-        world.decline(offer)
-    counts = Counter(offer.role for offer in offers)
-    return [counts[role] for role in sorted(counts)]

@@ -181,7 +181,7 @@ def test_a_role_with_children_gets_a_framework_of_its_own():
 
 
 @mesos("DRFSorterTest.AddChildToInactiveLeaf")
-def test_what_an_inactive_parent_holds_counts_against_its_child():
+def test_holdings_of_an_inactive_parent_count_against_its_child():
     ranking = Ranking()
     ranking.add("a", "cpus:10;mem:10")
     ranking.add("b", "cpus:6;mem:6")
@@ -208,7 +208,7 @@ def test_a_role_that_loses_its_child_is_as_it_was(inactive):
 
 
 @mesos("CommonSorterTest.AllocationForInactiveClient")
-def test_what_an_inactive_framework_uses_is_known():
+def test_holdings_of_an_inactive_framework_are_known():
     ranking = Ranking()
     ranking.add("a", "cpus:2;mem:2")
     ranking.add("b", "cpus:3;mem:3")
@@ -256,7 +256,7 @@ def test_another_total_makes_another_resource_dominant():
 
 
 @mesos("DRFSorterTest.MultipleAgentsUpdateTotal")
-def test_so_it_does_when_one_of_several_agents_grows():
+def test_the_order_changes_when_one_of_several_agents_grows():
     ranking = Ranking("cpus:5;mem:50")
     second = ranking.world.agent("cpus:5;mem:50")
     ranking.world.deactivate_agent(second)
@@ -269,7 +269,7 @@ def test_so_it_does_when_one_of_several_agents_grows():
 
 
 @mesos("DRFSorterTest.RemoveResources")
-def test_what_goes_from_the_total_and_from_a_role_changes_the_order():
+def test_resources_removed_from_total_and_role_change_the_order():
     ranking = Ranking("cpus:11;mem:1")
     ranking.add("a", "cpus:6")
     ranking.add("b", "cpus:4")
@@ -305,7 +305,7 @@ def test_a_shared_volume_counts_for_each_who_holds_it():
 
 
 @mesos("DRFSorterTest.SameSharedResourcesSameClient", "DRFSorterTest.SharedResourcesUnallocated")
-def test_a_shared_volume_counts_once_however_often_it_is_held():
+def test_a_shared_volume_that_is_held_often_counts_once():
     disk = volume("50", role="role1", shared=True)
     ranking = Ranking(resources("cpus:100;mem:100;disk(role1):950") + disk)
     ranking.add("a", resources("cpus:2;mem:2") + disk)
@@ -337,7 +337,7 @@ def test_a_conversion_leaves_the_share_as_it_is(role):
 
 
 @mesos("CommonSorterTest.MultipleAgents", "CommonSorterTest.MultipleAgentsUpdateAllocation")
-def test_what_is_held_on_several_agents_adds_up_and_stays_apart():
+def test_holdings_on_several_agents_are_summed_and_kept_separately():
     world = World()
     framework = world.framework("role")
     for _ in range(2):

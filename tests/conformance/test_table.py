@@ -16,7 +16,7 @@ def test_every_name_is_answered_to():
     assert not [name for name in names if name not in ours and name not in elsewhere]
 
 
-def test_every_answer_is_to_a_name():
+def test_every_answer_names_a_test_of_mesos():
     names = {subject.name for subject in table.read_subjects()}
     answered = {*table.scenarios(), *table.read_elsewhere(), *table.read_differences()}
     assert answered <= names

@@ -139,7 +139,7 @@ def test_few_stand_on_a_step_unless_they_want_the_same(wanted, count):
         assert len(here) == 1 or (on == step).sum() <= 2 * -(-len(wanted) // count)
 
 
-def test_the_loops_are_compiled_for_one_type_whoever_asks():
+def test_every_caller_uses_one_compiled_type_of_the_loops():
     """`warm` must compile the type used in cycles; another one would be compiled within a cycle."""
     snapshot = snapshot_of(FrameworkInfo("each-too-much", minimum=minimums(7, alternatives=3)))
     looking.servable(snapshot, snapshot.tree.client)

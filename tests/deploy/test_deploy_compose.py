@@ -96,7 +96,7 @@ def test_there_is_a_whole_cluster():
 
 
 @pytest.mark.parametrize(("file", "name"), ALL)
-def test_what_a_service_refers_to_exists(file, name):
+def test_references_of_services_exist(file, name):
     services = COMPOSE[file]["services"]
     service = services[name]
     assert service["image"]
@@ -120,7 +120,7 @@ def test_what_a_service_refers_to_exists(file, name):
         assert services[each]["image"] in ours or "healthcheck" in services[each]
 
 
-def test_nothing_is_declared_that_nobody_uses():
+def test_everything_declared_is_used():
     used = {source for service in SERVICES.values() for source, _ in mounts(service)}
     assert set(COMPOSE[CLUSTER]["volumes"]) <= used
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.deploy.containers import Container, until
 
-STRANGER = "12345"
+OTHER_USER = "12345"
 """A user that the image does not know."""
 STOPPED_WITHIN_S = "20"
 SOCKET = "/run/mesos-allocator/allocator.sock"
@@ -14,7 +14,7 @@ SOCKET = "/run/mesos-allocator/allocator.sock"
 pytestmark = pytest.mark.long
 
 
-@pytest.mark.parametrize("user", ["mesos-allocator", STRANGER])
+@pytest.mark.parametrize("user", ["mesos-allocator", OTHER_USER])
 def test_locked_down_it_is_healthy_ends_in_time_and_keeps_its_state(engine, image, user):
     with engine.volume() as socket, engine.volume() as state:
         locked_down = ["--read-only", "--cap-drop=ALL", "--security-opt=no-new-privileges"]
@@ -22,7 +22,7 @@ def test_locked_down_it_is_healthy_ends_in_time_and_keeps_its_state(engine, imag
         volumes = [f"--volume={each}" for each in kept]
         with engine.running(image, *locked_down, f"--user={user}", *volumes) as sidecar:
             sidecar.until_healthy()
-            assert sidecar.exec("id", "-u") == (STRANGER if user == STRANGER else "5056")
+            assert sidecar.exec("id", "-u") == (OTHER_USER if user == OTHER_USER else "5056")
             sidecar.exec("mesos-allocator", "policy", "set", "tsf")
 
             sidecar.do("stop", "--time", STOPPED_WITHIN_S)

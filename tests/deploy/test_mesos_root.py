@@ -177,7 +177,7 @@ def trees(request, tmp_path, tool) -> Trees:
     return made
 
 
-def test_what_the_module_needs_is_in_the_prefix(trees, tmp_path):
+def test_everything_the_module_needs_is_in_the_prefix(trees, tmp_path):
     status, said = gather(trees.build, tmp_path / "root")
     assert status == 0, said
     assert f"Mesos 1.11.0 ({trees.layout}, protobuf 3.5.0) is gathered in {tmp_path}/root" in said
@@ -290,7 +290,7 @@ def system(tmp_path, monkeypatch) -> System:
     return System(tmp_path / "system", monkeypatch)
 
 
-def test_what_a_finished_build_left_empty_is_the_systems(system, tmp_path):
+def test_empty_directories_of_a_finished_build_mean_the_systems_libraries(system, tmp_path):
     """CMake creates directories for Mesos's own libraries before it knows which are built."""
     trees = Trees(tmp_path, "cmake")
     trees.configure()
@@ -313,7 +313,7 @@ def test_what_a_finished_build_left_empty_is_the_systems(system, tmp_path):
     assert all("is not built" in each for each in wrong)
 
 
-def test_what_the_system_lacks_is_named_with_its_package(system, tmp_path):
+def test_missing_system_libraries_are_named_with_their_packages(system, tmp_path):
     trees = Trees(tmp_path, "autotools")
     trees.configure(system=("glog", "picojson"))
     _, wrong = system.gather(trees)
@@ -388,7 +388,7 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("case", REFUSALS)
-def test_a_refusal_says_the_mend_and_makes_nothing(trees, tmp_path, case):
+def test_a_refusal_states_the_fix_and_makes_nothing(trees, tmp_path, case):
     change, text = REFUSALS[case]
     change(trees)
     status, said = gather(trees.build, tmp_path / "root")

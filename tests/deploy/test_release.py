@@ -53,7 +53,7 @@ def test_a_release_has_the_notes_of_its_version():
     assert notes == ours.strip() != ""
 
 
-def test_the_workflow_builds_as_everyone_does_for_the_tag_of_the_version(tool):
+def test_the_workflow_builds_with_make_for_the_tag_of_the_version(tool):
     scripts = "\n".join(step.get("run", "") for step in STEPS)
     assert "make release" in scripts
     assert run("make", "--silent", "version") == __version__

@@ -72,12 +72,7 @@ Item = TypeVar("Item")
 class History:
     """A small cluster for random events; `told` is their log, one line per event.
 
-    Attributes
-    ----------
-    pair : Pair
-    told : list of str
-    offers : int
-        Number of offers so far.
+    offers: number of offers so far.
     """
 
     def __init__(self, seed: int, *, special: bool, any_policy: bool = False) -> None:

@@ -6,6 +6,7 @@ from hypothesis import Phase, note, settings
 from hypothesis import strategies as st
 
 from tests.differential.history import History
+from tests.tiers import EVERYTHING
 
 SEEDS = st.integers(0, 2**32 - 1)
 Happening = list[tuple[str, int]]
@@ -13,6 +14,7 @@ Happening = list[tuple[str, int]]
 # Every run plays new histories, also in continuous integration. A failing one is shortened here:
 # Hypothesis would go on to simplify its numbers, which are mere seeds.
 fresh = settings(derandomize=False, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+few = fresh if EVERYTHING else settings(fresh, max_examples=8)
 
 
 def happenings(verbs: Mapping[str, int]) -> st.SearchStrategy[Happening]:

@@ -9,19 +9,11 @@ from typing import NamedTuple, TypeAlias
 class Resource(NamedTuple):
     """A resource; amounts of equal resources add up.
 
-    Attributes
-    ----------
-    name : str
-    reservations : tuple of str
-        The stack of reserved roles, each a descendant of the previous one; frameworks of the last
-        one may use it. Empty if unreserved.
-    scalar : bool
-        False: a range such as ports; its amount is a count.
-    revocable, shared : bool
-    disk : str
-        The type of disk; empty for other resources and for plain space.
-    whole : bool
-        Whether it is indivisible.
+    reservations: the stack of reserved roles, each a descendant of the previous one; frameworks of
+        the last one may use it. Empty if unreserved.
+    scalar: false: a range such as ports; its amount is a count.
+    disk: the type of disk; empty for other resources and for plain space.
+    whole: whether it is indivisible.
     """
 
     name: str

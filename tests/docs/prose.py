@@ -74,6 +74,13 @@ def prose_of_python(source: str, *, messages: bool = True) -> Iterator[Piece]:
     yield from _joined([Piece(each.start[0], each.string.lstrip("#")) for each in comments])
 
 
+def names_of_python(source: str) -> Iterator[Piece]:
+    """Yield the names of functions and classes, as words."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield Piece(node.lineno, node.name.replace("_", " ").lstrip())
+
+
 def prose_of_slashes(source: str) -> Iterator[Piece]:
     """Yield ``//`` comments, of C++ and protocol buffers."""
     lines = enumerate(source.splitlines(), 1)

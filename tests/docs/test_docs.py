@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 
 
-def test_they_are_what_is_generated(tmp_path):
+def test_generated_pages_are_up_to_date(tmp_path):
     command = [sys.executable, str(TOOLS / "generate.py"), str(tmp_path)]
     subprocess.run(command, check=True, timeout=240, cwd=ROOT)
     written = [each for each in tmp_path.rglob("*") if each.is_file()]

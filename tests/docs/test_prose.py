@@ -4,6 +4,7 @@ Pages are also checked by proselint (https://github.com/amperser/proselint).
 """
 
 import re
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,13 @@ from proselint.config import DEFAULT
 from proselint.registry import CheckRegistry
 from proselint.tools import LintFile
 
-from tests.docs.prose import phrases, prose_of_page, prose_of_python, prose_of_slashes
+from tests.docs.prose import (
+    names_of_python,
+    phrases,
+    prose_of_page,
+    prose_of_python,
+    prose_of_slashes,
+)
 from tests.docs.test_pages import PAGES, name_of
 from tests.test_tidy import tracked
 
@@ -34,6 +41,9 @@ WRITTEN_BY_US = (
 )
 
 
+NAMES_TOO = ("laboratory", "tests", "tools")
+"""Where names of functions and classes are in plain English, too: those of tests are read."""
+
 PROSELINT = {
     # These take "32,768 amounts" for a time, and Mesos's "Allocatable" for a mistake.
     "dates_times.am_pm": False,
@@ -53,6 +63,7 @@ def found_in(path: Path) -> list[str]:
     if path.suffix == ".py":
         # Texts in tests are data: names of roles, or what a hostile client sends.
         pieces = prose_of_python(source, messages=name.parts[0] != "tests")
+        pieces = chain(pieces, names_of_python(source) if name.parts[0] in NAMES_TOO else ())
     else:
         pieces = prose_of_slashes(source)
     return [f"{name}:{each.line}: {found}" for each in pieces for found in phrases(each.text)]
@@ -79,6 +90,11 @@ def wait():
     words = ("everybody", "nobody else may", "in vain", "nobody's fault")
     assert len(found) == len(words)
     assert all(any(word in each for each in found) for word in words)
+
+
+def test_phrases_are_found_in_names_of_python():
+    (name,) = names_of_python("def test_nobody_waits_in_vain(): pass")
+    assert len(phrases(name.text)) == 2
 
 
 def test_phrases_are_found_in_comments_of_cpp():

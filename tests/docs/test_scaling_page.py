@@ -31,7 +31,7 @@ def test_a_cost_that_is_such_a_sum_is_found_again(scaling):
     assert found.agents_for(5_003, 2_000) == pytest.approx(100_000)
 
 
-def test_what_is_no_such_sum_is_told_with_its_error(scaling):
+def test_a_poor_fit_has_a_large_error(scaling):
     found = scaling.law(rows(lambda a, _: a**2), "ms")
     assert found.error > 0.5
     assert min(found[:4]) >= 0

@@ -22,7 +22,7 @@ def row(policy, mode, *, ended=10, end_s=100.0, wait_s=5.0):
     return {"policy": policy, "mode": mode, "ended": ended, "jobs": 10, "used": used, **cells}
 
 
-def test_who_is_as_good_as_the_best_is_named_with_it(guide):
+def test_policies_as_good_as_the_best_are_named_with_it(guide):
     rows = [
         row("drf", "oblivious", end_s=130.0),
         row("ps-dsf", "oblivious", end_s=101.0),
@@ -50,7 +50,7 @@ def test_only_who_ended_most_jobs_is_compared(guide):
     assert waited.startswith("Jobs waited least under `tsf` (oblivious) (1 s")
 
 
-def test_what_is_kept_is_of_the_scenarios_and_seeds_of_today(guide):
+def test_stored_results_are_of_the_current_scenarios_and_seeds(guide):
     for kind in guide.KINDS:
         kept = json.loads((guide.KEPT / f"{kind.scenario}.json").read_text())
         assert kept["seeds"] == kind.seeds

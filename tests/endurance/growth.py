@@ -36,14 +36,9 @@ KIB = 1024
 class Growth:
     """Memory at both times.
 
-    Attributes
-    ----------
-    events : int
-        Sent to the sidecar, from the beginning.
-    warm_bytes, end_bytes : int
-        Allocated after the warm-up, and at the end.
-    top : list of str
-        Where most of the difference was allocated.
+    events: sent to the sidecar, from the beginning.
+    warm_bytes, end_bytes: allocated after the warm-up, and at the end.
+    top: where most of the difference was allocated.
     """
 
     events: int
@@ -58,13 +53,7 @@ class Growth:
 
 
 class Load:
-    """A cluster that runs until it is stopped.
-
-    Parameters
-    ----------
-    seed : int
-    link : WireLink
-    """
+    """A cluster that runs until it is stopped."""
 
     def __init__(self, seed: int, link: WireLink) -> None:
         scenario = RandomScenario(seed, size=SIZE, duration_ms=NEVER_MS)
@@ -115,14 +104,8 @@ class Load:
 def measure(seed: int, warm_up: int, events: int, policy: PolicySpec | None = None) -> Growth:
     """Play, and return the memory.
 
-    Parameters
-    ----------
-    seed : int
-    warm_up : int
-        Events before the first measurement.
-    events : int
-        Events in total.
-    policy : PolicySpec
+    warm_up: events before the first measurement.
+    events: events in total.
     """
     settings = Settings(policy=policy or PolicySpec("drf", mode="characterised"))
     load = Load(seed, wire_link(settings.policy.name, settings.policy.mode, seed))

@@ -74,7 +74,7 @@ def test_nothing_keeps_an_agent_back_that_the_next_cycle_gives():
     assert [offer.framework.handle for offer in a.cycle()] == [1]
 
 
-def test_whoever_wants_no_offers_is_told_since_when():
+def test_a_suppressed_framework_sees_since_when():
     a = world()
     a.agent("cpus:4;mem:4")
     f = a.framework("r", name="f")
@@ -104,7 +104,7 @@ def test_a_cause_is_counted_with_what_it_alone_keeps_back():
     assert "GPU_RESOURCES" in gpus.mend
 
 
-def test_labels_and_offer_constraints_are_told_from_operators_rules():
+def test_labels_and_offer_constraints_are_distinguished_from_operators_rules():
     a = world()
     a.agent("cpus:4;mem:4")
     b = a.agent("cpus:4;mem:4", attributes={"ssd": ""})
@@ -143,7 +143,7 @@ def declining(world: World, times: int, refuse_s: float = 5) -> None:
             world.decline(offer, refuse_s)
 
 
-def test_whoever_declines_whole_agents_over_and_over_is_not_told_to_wait():
+def test_a_framework_that_keeps_declining_whole_agents_is_not_advised_to_wait():
     a = world()
     a.agent("cpus:4;mem:4")
     a.framework("r", name="f")
@@ -157,7 +157,7 @@ def test_whoever_declines_whole_agents_over_and_over_is_not_told_to_wait():
     assert "one task may need more than any agent has" in found.mend
 
 
-def test_whoever_declines_whole_agents_without_a_refusal_is_not_told_of_the_next_cycle():
+def test_declines_of_whole_agents_without_filters_do_not_announce_the_next_cycle():
     a = world()
     a.agent("cpus:4;mem:4")
     a.framework("r", name="f")
@@ -167,7 +167,7 @@ def test_whoever_declines_whole_agents_without_a_refusal_is_not_told_of_the_next
     assert client.verdict.startswith("it declined 3 whole agents, and accepted nothing: one task")
 
 
-def test_whoever_accepts_declines_parts_or_says_what_it_needs_is_told_of_its_turn():
+def test_the_turn_is_explained_after_accepts_partial_declines_or_a_stated_demand():
     parts, accepts, says = world(), world(), world()
     for each in (parts, accepts, says):
         each.agent("cpus:4;mem:4")
@@ -202,7 +202,7 @@ def test_a_limit_names_its_role_and_what_it_consumes():
     assert (quota.role, read_quantities(quota.consumed)) == ("eng", {"cpus": 4000, "mem": 4000})
 
 
-def test_what_is_kept_for_a_guarantee_names_whose():
+def test_headroom_names_the_role_of_the_guarantee():
     a = world()
     a.agent("cpus:4;mem:4")
     a.framework("r", name="f")
@@ -441,7 +441,7 @@ def test_a_gang_that_lends_says_when_it_begins_and_on_what_that_rests():
     )
 
 
-def test_agents_that_are_offered_to_nobody():
+def test_agents_that_are_offered_to_no_framework():
     a = world()
     gone = a.agent("cpus:4;mem:4")
     a.agent("cpus:4;mem:4")
@@ -480,7 +480,7 @@ def test_an_agent_that_is_drained_before_tasks_would_end_says_when():
     assert any(each.startswith("it is drained from 2026-11-18 12:36 UTC") for each in agent.notes)
 
 
-def test_whoever_was_outranked_is_told_by_whom_and_with_which_scores():
+def test_an_outranked_client_sees_by_which_others_and_with_which_scores():
     """DRF: g holds nothing, f half of the cluster; the freed agent goes to g."""
     a = world()
     one = a.agent("cpus:4;mem:4")
@@ -502,7 +502,7 @@ def test_whoever_was_outranked_is_told_by_whom_and_with_which_scores():
     assert [loss.loser.name for loss in account.losses] == ["r"]
 
 
-def test_of_many_that_came_first_the_rest_is_told_together():
+def test_of_many_clients_served_first_the_rest_is_summarized():
     """An answer stays short, however many frameworks got the agents of a cycle."""
     a = world()
     f = a.framework("r", name="f")
@@ -520,7 +520,7 @@ def test_of_many_that_came_first_the_rest_is_told_together():
     assert "others" not in blockers(a, "f")["outranked"].cause
 
 
-def test_a_pause_is_told_to_everybody():
+def test_a_pause_is_reported_to_all():
     a = world()
     a.agent("cpus:4;mem:4")
     a.framework("r", name="f")
@@ -542,7 +542,7 @@ def test_a_role_is_answered_by_its_frameworks_and_those_below():
     assert [(each.reason, each.frameworks) for each in answer.tallies] == [("suppressed", 2)]
 
 
-def test_the_first_line_counts_each_reason_once_and_leaves_nobody_out():
+def test_the_first_line_counts_each_reason_once_and_omits_none():
     a = world(CHARACTERISED)
     a.agent("cpus:4;mem:4")
     for number in range(5):
@@ -591,7 +591,7 @@ def test_frameworks_in_several_roles_are_counted_and_named_once():
     assert (tally.frameworks, list(tally.examples)) == (1, ["tenant-6"])
 
 
-def test_nobody_of_that_name_is_an_error_that_knows_all_names():
+def test_an_unknown_name_is_an_error_that_lists_all_names():
     a = world()
     a.framework("r", name="spark")
     with pytest.raises(UnknownSubjectError) as caught:
@@ -599,7 +599,7 @@ def test_nobody_of_that_name_is_an_error_that_knows_all_names():
     assert "spark" in caught.value.known
 
 
-def test_the_loop_is_compiled_for_one_type_whoever_asks():
+def test_every_caller_uses_one_compiled_type_of_the_loop():
     """Answers use the types that `warm` compiles; another type would be compiled during a call."""
     a = world(CHARACTERISED)
     a.agent("cpus:4;mem:4;cpus(r):1")
@@ -619,7 +619,7 @@ def test_the_loop_is_compiled_for_one_type_whoever_asks():
     ("kind", "name"),
     [("framework", "f"), ("role", "eng"), ("agent", "host-1"), ("role", "nobody")],
 )
-def test_whoever_asks_changes_nothing_but_what_a_look_does(kind, name):
+def test_a_question_changes_nothing_but_expired_filters(kind, name):
     """A replay refreshes filters where a question did, without knowing the question."""
     a = world()
     a.agent("cpus:4;mem:4;cpus(eng):1")
@@ -637,7 +637,7 @@ def test_whoever_asks_changes_nothing_but_what_a_look_does(kind, name):
     assert mark(to_columns(a.allocator.copied().value)) == before
 
 
-def test_an_offer_that_was_accepted_is_told_so_though_its_rest_comes_back_first():
+def test_an_accepted_offer_is_reported_as_such_even_if_its_rest_returns_first():
     """As a master does: it releases the rest with the refusal, and then books the task.
 
     Between the two, the task's resources are unknown.
@@ -674,7 +674,7 @@ def test_a_partial_offer_that_comes_back_whole_was_declined():
     assert (client.offers[0].outcome, client.offers[0].then) == ("partial", "declined")
 
 
-def test_words_that_are_set_aside_are_told():
+def test_input_that_was_set_aside_is_reported():
     a = world()
     a.agent("cpus:4;mem:4")
     a.framework("r", name="f", labels={"allocator.demand": "cpus:9e999999"})
@@ -716,7 +716,7 @@ def test_conditions_are_judged_by_value_and_not_agent_by_agent(monkeypatch):
     assert lifted["_lift"] <= 4 * cycles_laid_out["__init__"]
 
 
-def test_what_was_found_is_told_when_the_time_is_up():
+def test_partial_results_are_reported_when_the_time_is_up():
     a = crowd(3, 8)
     picture = take(a.allocator, "framework", "f")
     whole = explain(picture, "framework", "f")
@@ -732,7 +732,7 @@ def test_what_was_found_is_told_when_the_time_is_up():
     assert len(explain(picture, "framework", "f", 10, lambda: False).clients) == 1
 
 
-def test_the_cycles_of_an_agent_are_told_as_long_as_there_is_time():
+def test_cycles_of_an_agent_are_reported_while_there_is_time():
     a = world()
     a.agent("cpus:4;mem:4")
     a.framework("r", name="f")
@@ -748,7 +748,7 @@ def test_the_cycles_of_an_agent_are_told_as_long_as_there_is_time():
     assert part.verdict == whole.verdict
 
 
-def test_use_over_time_is_told_if_it_is_kept():
+def test_use_over_time_is_reported_if_it_is_recorded():
     for half_life_ms in (0, 64_000):
         a = world(settings={"half_life_ms": half_life_ms})
         agent = a.agent("cpus:4;mem:4")

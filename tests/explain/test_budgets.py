@@ -39,7 +39,7 @@ def ask(world: World, name: str, kind: str = "framework"):
     return explain(take(world.allocator, kind, name), kind, name)
 
 
-def test_a_role_over_a_hard_budget_is_told_until_when():
+def test_a_role_over_a_hard_budget_sees_when_it_ends():
     answer = ask(over(hard=True), "new")
     (client,) = answer.clients
     blocker = client.blockers[0]
@@ -53,7 +53,7 @@ def test_a_role_over_a_hard_budget_is_told_until_when():
     assert client.open_agents == 0
 
 
-def test_a_role_over_a_soft_budget_is_told_that_others_come_first():
+def test_a_role_over_a_soft_budget_sees_that_others_are_served_first():
     world = over(hard=False)
     world.framework("ops", name="other", labels=ONE)
     world.allocator.allocate(NOON_MS + 31 * MINUTE_MS, None)

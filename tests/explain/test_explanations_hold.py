@@ -68,7 +68,7 @@ def thousandths(task: Mapping[str, str]) -> dict[str, int]:
 
 
 @given(case=cases(), policy=POLICIES, tasks=st.tuples(TASKS, TASKS))
-def test_whoever_gets_nothing_is_told_why_and_whoever_is_told_nothing_gets_something(
+def test_clients_without_offers_have_an_explanation_and_all_others_get_offers(
     case: Case, policy: PolicySpec, tasks: tuple[Mapping[str, str], ...]
 ):
     master = SmallMaster(case)

@@ -78,7 +78,7 @@ def test_nothing_is_unmet_if_everything_fits():
     assert compute(session).clients == 1, "the one that does not fit beside the others"
 
 
-def test_what_more_agents_do_not_help_is_not_unmet():
+def test_demand_that_more_agents_would_not_serve_is_not_unmet():
     def left(session: Session) -> int:
         return compute(session).clients
 

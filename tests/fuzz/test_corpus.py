@@ -29,7 +29,7 @@ def test_some_of_the_corpus_is_taken(name):
 
 
 @pytest.mark.parametrize("name", sorted(TARGETS))
-def test_what_fuzzing_begins_with_is_what_the_writer_writes(name):
+def test_seeds_of_fuzzing_are_up_to_date(name):
     for each, data in getattr(seed_corpus, name)():
         assert (CORPUS / name / each).read_bytes() == data
 

@@ -64,14 +64,9 @@ releases, in milliseconds, -1 if it does not.
 class Cost(NamedTuple):
     """The cost of a scenario.
 
-    Attributes
-    ----------
-    core_s : float
-        Processor seconds of the core, without the usual cost of cycles.
-    wait_s : float
-        The longest time between two offers to the honest framework, in processor seconds.
-    grown_mib : float
-        Growth of peak memory.
+    core_s: processor seconds of the core, without the usual cost of cycles.
+    wait_s: the longest time between two offers to the honest framework, in processor seconds.
+    grown_mib: growth of peak memory.
     """
 
     core_s: float

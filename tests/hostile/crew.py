@@ -200,7 +200,7 @@ CREW: tuple[Manner, ...] = (
         lambda: _labelled(CONSTRAINT_LABEL, "rack=" + "|".join(map(str, range(10_000)))),
     ),
     Manner(
-        "constraint-nobody",
+        "constraint-unmet",
         "200 constraints that no agent meets, all different",
         lambda: _labelled(CONSTRAINT_LABEL, *(f"no-{n}={n};host-{n}" for n in range(200))),
     ),

@@ -43,27 +43,16 @@ _T = TypeVar("_T")
 class Figures:
     """The effects of a manner.
 
-    Attributes
-    ----------
-    core_s, brain_s : float
-        Processor time since the tenants came.
-    core_most_s, brain_most_s : float
-        Maximum processor time of one message or line.
-    memory_mib : float
-        Growth of peak memory since the tenants came.
-    ended : int
-        Sessions that ended.
-    wait : int
-        Maximum number of consecutive intervals without an offer to the honest framework.
-    lines : dict of str to int
-        Lines of the status page, of /metrics, and of the page that explains a tenant.
-    page_s : float
-        Processor time of all pages together.
-    negative : list of str
-        Metrics below zero, which overflowing sums would cause.
-    set_aside : dict of str to int
-        Counts by reason or field: frameworks and agents with ignored input, corrected values, and
-        errors that ended sessions.
+    core_s, brain_s: processor time since the tenants came.
+    core_most_s, brain_most_s: maximum processor time of one message or line.
+    memory_mib: growth of peak memory since the tenants came.
+    ended: sessions that ended.
+    wait: maximum number of consecutive intervals without an offer to the honest framework.
+    lines: lines of the status page, of /metrics, and of the page that explains a tenant.
+    page_s: processor time of all pages together.
+    negative: metrics below zero, which overflowing sums would cause.
+    set_aside: counts by reason or field: frameworks and agents with ignored input, corrected
+        values, and errors that ended sessions.
     """
 
     core_s: float = 0.0

@@ -30,15 +30,9 @@ STEP_MS = 20
 class Stage(Simulation):
     """A cluster with an honest framework, before the tenants come.
 
-    Parameters
-    ----------
-    manner : Manner
-    library : Path
-        The brain's shared library.
-    agents : int
-        Number of honest agents.
-    guarantee : bool
-        As in `Tenanted`.
+    library: the brain's shared library.
+    agents: number of honest agents.
+    guarantee: as in `Tenanted`.
     """
 
     def __init__(

@@ -25,7 +25,7 @@ from tests.hostile.measuring import AGENTS, INTERVALS, Figures
 from tests.hostile.words import Manner
 from tests.simulation.brain import LIBRARY, library_path
 
-NOBODY = Manner("nobody", "the same cluster without tenants")
+NO_TENANTS = Manner("none", "the same cluster without tenants")
 KEPT = Path(__file__).resolve().parents[2] / "tools/docs/data/hostile-tenants.json"
 CPU_S, MEMORY_MIB = 120, 6 * 1024
 
@@ -47,9 +47,9 @@ def main() -> None:
     library = library_path()
     if library is None and given.stage == "simulated":
         parser.error(f"set {LIBRARY} to the brain's library; `make module` builds it")
-    crew = [each for each in (NOBODY, *CREW) if not given.names or each.name in given.names]
+    crew = [each for each in (NO_TENANTS, *CREW) if not given.names or each.name in given.names]
     loop_cache.prepare()
-    play(NOBODY, library, given)  # load everything before processes are forked
+    play(NO_TENANTS, library, given)  # load everything before processes are forked
     _say(COLUMNS)
     _say("---" for _ in COLUMNS)
     for manner in crew:

@@ -87,19 +87,19 @@ def test_there_are_enough_manners():
 
 
 @each_of(CREW, {each.name for each in CREW} - DEAR)
-def test_module_and_core_bear_it(manner: Manner, brain_library: Path):
+def test_module_and_core_withstand_it(manner: Manner, brain_library: Path):
     stage = Stage(manner, brain_library)
     _hold(stage.play())
     stage.close()
 
 
 @each_of(CREW, ALONE)
-def test_the_sidecar_alone_bears_it(manner: Manner):
+def test_the_sidecar_alone_withstands_it(manner: Manner):
     _hold(wired.play(manner), ALONE_MIB_MAX)
 
 
 @each_of(ONE_TENANT, {"filter-of-others", "request-odd", "reserve-labelled"})
-def test_it_has_its_turns_beside_one_tenant(manner: Manner, brain_library: Path):
+def test_an_honest_framework_has_its_turns_beside_one_tenant(manner: Manner, brain_library: Path):
     """Without a guarantee and without holdings, they take turns."""
     stage = Stage(manner, brain_library, FEW_AGENTS, guarantee=False)
     assert stage.play(LONGER, pages=False).wait <= WAIT_MAX
@@ -107,7 +107,7 @@ def test_it_has_its_turns_beside_one_tenant(manner: Manner, brain_library: Path)
 
 
 @each_of(ONE_TENANT, {"filter-deep", "labels-many", "revive-foreign"})
-def test_it_has_its_turns_where_no_module_bounds_the_tenant(manner: Manner):
+def test_an_honest_framework_has_its_turns_where_no_module_bounds_the_tenant(manner: Manner):
     figures = wired.play(manner, FEW_AGENTS, LONGER, guarantee=False, pages=False)
     assert figures.wait <= WAIT_MAX
 
@@ -116,7 +116,9 @@ OWED = [each for each in CREW if each.guarantees]
 
 
 @pytest.mark.parametrize("manner", OWED, ids=lambda manner: manner.name)
-def test_it_has_its_turns_beside_guarantees_that_are_never_met(manner: Manner, brain_library: Path):
+def test_an_honest_framework_has_its_turns_beside_unmet_guarantees(
+    manner: Manner, brain_library: Path
+):
     """Headroom for them must not exceed the unmet guarantees, whatever the total."""
     stage = Stage(manner, brain_library, guarantee=False)
     assert stage.play(pages=False).wait <= WAIT_MAX
@@ -128,7 +130,7 @@ GREEDY = [each for each in CREW if "reserv" in each.name or "kinds" in each.name
 
 
 @each_of(GREEDY, {"agent-reservations", "reserve-labelled"})
-def test_who_reserves_beside_it_is_served_as_ever(manner: Manner, brain_library: Path):
+def test_honest_reservations_beside_hostile_tenants_are_served(manner: Manner, brain_library: Path):
     """A reservation made after the tenants came stays a separate kind, and is offered as usual."""
     stage = Stage(manner, brain_library)
     _hold(stage.play())
@@ -144,11 +146,11 @@ def test_who_reserves_beside_it_is_served_as_ever(manner: Manner, brain_library:
     stage.close()
 
 
-def test_there_are_those_who_are_greedy():
+def test_some_manners_are_greedy():
     assert len(GREEDY) >= 6
 
 
-def test_there_are_those_who_are_owed():
+def test_some_manners_have_an_unmet_guarantee():
     assert OWED
 
 

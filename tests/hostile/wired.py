@@ -34,10 +34,7 @@ HONEST = Identity("honest", ("honest",), demand={"cpus": MILLI, "mem": GIB // 2}
 class Honest:
     """An honest framework that declines everything, without a filter.
 
-    Attributes
-    ----------
-    served : int
-        Offers so far.
+    served: offers so far.
     """
 
     identity = HONEST
@@ -59,10 +56,7 @@ class Honest:
 class Link(WireLink):
     """A link to a sidecar in this process.
 
-    Attributes
-    ----------
-    ended : list of str
-        Errors that ended sessions.
+    ended: errors that ended sessions.
     """
 
     def __init__(self, loop: CoreLoop) -> None:

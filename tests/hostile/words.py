@@ -130,7 +130,7 @@ Said: TypeAlias = Sequence[tuple[int, Call]]
 """Calls, each with the number of the caller among the attack's frameworks or agents."""
 
 
-def _nobody() -> tuple[()]:
+def _none() -> tuple[()]:
     return ()
 
 
@@ -155,8 +155,8 @@ class Manner:
 
     name: str
     does: str
-    frameworks: Callable[[], Iterable[Info]] = _nobody
-    agents: Callable[[], Iterable[AgentWords]] = _nobody
+    frameworks: Callable[[], Iterable[Info]] = _none
+    agents: Callable[[], Iterable[AgentWords]] = _none
     turn: Callable[[int], Said] = _nothing
     refuse_s: tuple[float, ...] = (REFUSE_USUAL_S,)
     reserves: int = 0

@@ -28,18 +28,11 @@ Offer = Held[str]
 class Tenanted(World[str]):
     """A cluster of honest agents with an honest framework, and the actions of hostile tenants.
 
-    Attributes
-    ----------
-    guarantee : bool
-        Whether the honest framework has a guarantee, which is served first.
-    served : int
-        Number of offers to the honest framework so far.
-    reserved : int
-        Number of these offers that include its reservation.
-    reserves_honestly : bool
-        Whether the honest framework reserves a CPU of its next offer.
-    refused : Counter of str
-        Number of lines that the brain refused, by verb.
+    guarantee: whether the honest framework has a guarantee, which is served first.
+    served: number of offers to the honest framework so far.
+    reserved: number of these offers that include its reservation.
+    reserves_honestly: whether the honest framework reserves a CPU of its next offer.
+    refused: number of lines that the brain refused, by verb.
     """
 
     def __init__(

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from laboratory.links.sidecar_process import free_port
 from tests.integration.metrics.scraped import DEPLOY, process, sidecar
+from tests.server.processes import free_port
 
 __all__ = ["process", "query", "sidecar"]
 

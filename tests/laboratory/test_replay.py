@@ -65,7 +65,7 @@ def test_another_policy_is_played_beside_the_one_in_force(worked, tmp_path):
 
 
 @pytest.mark.parametrize("closed", [True, False])
-def test_what_still_ran_counts_alike_whether_or_not_its_session_was_closed(
+def test_running_tasks_count_alike_with_and_without_the_end_of_the_session(
     worked, closed, tmp_path
 ):
     """Whether the sidecar heard of the end of its last session before its own end is chance."""
@@ -101,7 +101,7 @@ def test_where_nothing_ran_nothing_can_be_played(tmp_path):
         (["--mode", "oblivious"], "--policy"),
     ],
 )
-def test_what_cannot_be_asked_is_named(worked, options, said):
+def test_invalid_options_are_named(worked, options, said):
     done = replay(worked, *options)
     assert done.exit_code == 2
     assert said in done.stderr

@@ -50,7 +50,7 @@ def test_the_rate_of_a_job_that_lies_is_the_solvers(others, claim):
 
 
 @pytest.mark.parametrize("others", traffic.BEST_FOR)
-def test_a_claim_is_best_beside_so_many_others(others):
+def test_the_best_claim_beside_a_number_of_others(others):
     best = traffic.job_rate(others, traffic.best_claim(others))
     assert best > traffic.job_rate(others, traffic.ALPHA)
     for claim in np.linspace(traffic.ALPHA, 1, 50):

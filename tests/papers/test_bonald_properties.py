@@ -10,7 +10,7 @@ from laboratory.papers.drf import draw
 
 @pytest.mark.parametrize("policy", ["PF", "DRF"])
 @pytest.mark.parametrize("name", paper.PROPERTIES)
-def test_what_is_proved_holds(name: str, policy: str) -> None:
+def test_proved_properties_hold(name: str, policy: str) -> None:
     test, refused = paper.PROPERTIES[name]
     rng = np.random.default_rng(0)
     failed = [test(paper.POLICIES[policy], draw(rng)) > paper.SLACK for _ in range(15)]

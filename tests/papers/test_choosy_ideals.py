@@ -8,7 +8,6 @@ from laboratory.papers.choosy import macro, micro
 from laboratory.papers.choosy.ideals import SCHEDULERS, Coming, Machines
 from tests.tiers import seeds
 
-FREE = ("migration", "preemption")
 """The ideals that may move running tasks."""
 
 
@@ -70,7 +69,7 @@ def test_alone_a_job_takes_as_long_as_its_waves(scheduler):
     assert Machines([2, 1], scheduler, 0).play([job], []).stay.tolist() == [40.0]
 
 
-def test_paused_tasks_go_on_from_where_they_left_off():
+def test_paused_tasks_resume():
     """One machine each after the second arrives; the first's second task waits from 4 to 14 s."""
     first = Coming(0.0, (0,), (10.0, 10.0), 2)
     second = Coming(4.0, (0,), (10.0,), 1)

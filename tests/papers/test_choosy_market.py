@@ -44,7 +44,7 @@ def test_machines_given_away_first_change_the_shares() -> None:
     assert paper.market(graph).machines == pytest.approx([1.5, 1.5, 3, 4], rel=paper.NEAR)
 
 
-def test_what_is_no_equilibrium_is_seen() -> None:
+def test_a_result_that_is_no_equilibrium_is_detected() -> None:
     """User 2 takes half of machine 1, which is expensive: machine 2 would be cheaper."""
     graph = paper.Graph(
         np.array([[True, False], [True, True]]), np.array([1, 1]), np.array([1.0, 1.0])

@@ -122,7 +122,7 @@ def test_best_fit_improves_drf() -> None:
     assert sum(certain("bf-drf", "best_fit")) > trials("drf", "random").sum(axis=1).max()
 
 
-def test_a_server_ends_with_a_resource_that_nobody_can_use_more_of() -> None:
+def test_a_server_ends_with_a_resource_that_no_framework_can_use_more_of() -> None:
     """Proposition 1, for whole tasks: no further task fits on any agent."""
     capacity, demand = np.array(kesidis.CAPACITY), np.array(kesidis.DEMAND)
     for policy, selection in (("drf", "random"), ("ps-dsf", "joint"), ("rps-dsf", "best_fit")):

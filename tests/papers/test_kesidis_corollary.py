@@ -8,7 +8,7 @@ from laboratory.papers.kesidis.fluid import FluidCluster, draw, optimum
 
 
 @pytest.mark.parametrize("name", paper.CRITERIA)
-def test_nobody_gains_on_balance_in_any_allocation(name: str) -> None:
+def test_no_framework_gains_on_balance_in_any_allocation(name: str) -> None:
     rng = np.random.default_rng(1)
     for _ in range(5):
         cluster = draw(rng)
@@ -39,7 +39,7 @@ def test_where_tasks_lie_matters_where_the_criterion_differs() -> None:
     assert paper.elsewhere(same, paper.solve(same), np.random.default_rng(0)) > 0.5
 
 
-def test_what_is_not_optimal_is_seen() -> None:
+def test_a_result_that_is_not_optimal_is_detected() -> None:
     """From half of the optimum all can double."""
     rng = np.random.default_rng(4)
     cluster = draw(rng)

@@ -7,7 +7,7 @@ from laboratory.papers.kesidis import fluid as paper
 
 
 @pytest.mark.parametrize("exponent", paper.EXPONENTS)
-def test_every_agent_is_booked_and_nobody_gains_on_balance(exponent):
+def test_every_agent_is_booked_and_no_framework_gains_on_balance(exponent):
     rng = np.random.default_rng(3)
     for _ in range(8):
         cluster = paper.draw(rng)
@@ -18,7 +18,7 @@ def test_every_agent_is_booked_and_nobody_gains_on_balance(exponent):
         assert max(paper.gain(cluster, best, each, exponent) for each in others) < 1e-5
 
 
-def test_what_is_not_optimal_is_seen():
+def test_a_result_that_is_not_optimal_is_detected():
     """Half of everything can be doubled; from an optimum for other weights there is a net gain."""
     rng = np.random.default_rng(4)
     cluster = paper.draw(rng)

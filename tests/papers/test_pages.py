@@ -19,7 +19,7 @@ def made_up(name="drf-made-up"):
     return PaperReport(
         name,
         "A title",
-        "Somebody, sec. 1",
+        "Author, sec. 1",
         ("a", "b"),
         (
             Row("agrees", (TableCell(1.0, 1.0), TableCell(2.0, half=0.5))),

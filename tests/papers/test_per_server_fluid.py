@@ -20,7 +20,7 @@ def test_with_one_agent_a_filling_meets_the_definition() -> None:
         assert max(found.moved, found.lacks) <= 0.01
 
 
-def test_who_lacks_most_is_named_in_parts_of_its_own_tasks() -> None:
+def test_the_largest_gap_is_in_parts_of_the_frameworks_own_tasks() -> None:
     """Under DRF the first framework has too little, and the second too much."""
     cluster = (
         np.array([[5, 1], [1, 5]]),

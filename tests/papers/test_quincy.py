@@ -278,7 +278,7 @@ def test_jobs_that_start_apart_let_the_first_one_hold_the_cluster():
 
 
 @pytest.mark.long
-def test_what_the_starts_change_is_told_claim_by_claim(open_network):
+def test_the_effect_of_the_starts_is_reported_claim_by_claim(open_network):
     report = starts(trials=2, shrink=12, aparts_s=(0.0,))
     assert report.columns == ("at once",)
     figures = {row.name: row.cells for row in open_network.rows[10:-1]}

@@ -22,7 +22,7 @@ def call(*arguments: str):
 
 def made_up(*rows: Row) -> PaperReport:
     """An empty report."""
-    return PaperReport("made-up", "Title", "Somebody, sec. 1", ("a", "b"), rows, ("A note.",))
+    return PaperReport("made-up", "Title", "Author, sec. 1", ("a", "b"), rows, ("A note.",))
 
 
 def test_list_names_every_experiment() -> None:
@@ -133,7 +133,7 @@ def test_a_wide_table_comes_in_parts_and_loses_nothing(capsys) -> None:
     cells = tuple(TableCell(1234.5 + at, half=200.0) for at in range(12))
     name = "the name of a row that has more words than fit beside numbers"
     rows = Row(name, cells), Row("only the first", cells[:1], departure="It is one.")
-    print_report(PaperReport("made-up", "Title", "Somebody, sec. 1", columns, rows))
+    print_report(PaperReport("made-up", "Title", "Author, sec. 1", columns, rows))
     words = capsys.readouterr().out.split()
     assert all(cell.computed_text().split()[0] in words for cell in cells)
     assert all(words.count(column) == 1 for column in columns)

@@ -29,11 +29,7 @@ SETTINGS = ("policy.mode=characterised",)
 class Moment(NamedTuple):
     """What is played until when.
 
-    Attributes
-    ----------
-    scenario, policy : str
-    at_s : int
-        In the scenario's time; a multiple of the interval of `watch`.
+    at_s: in the scenario's time; a multiple of the interval of `watch`.
     """
 
     scenario: str
@@ -46,12 +42,7 @@ COLLECTING = Moment("gang.toml", "drf", 390)
 
 
 class Scene(NamedTuple):
-    """The addresses of the sidecar.
-
-    Attributes
-    ----------
-    target, http : str
-    """
+    """The addresses of the sidecar."""
 
     target: str
     http: str

@@ -18,13 +18,7 @@ ALLOWED = 0.6
 class Cluster:
     """Frameworks and agents.
 
-    Attributes
-    ----------
-    demand : (F, R) int64
-        One task's needs, in whole units.
-    capacity : (A, R) int64
-    eligible : (F, A) bool
-    weight : (F,) float64
+    demand (F, R): one task's needs, in whole units.
     """
 
     demand: np.ndarray

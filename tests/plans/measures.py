@@ -14,17 +14,10 @@ _SOME = 2e-3  # of an agent: smaller fractions count as zero
 class Measure:
     """The measure of a policy.
 
-    Attributes
-    ----------
-    unit : str
-    draw : callable
-        Makes a random cluster of a seed.
-    off : callable
-        The deviation of tasks (F, A) on a cluster.
-    bound : float
-        The permitted deviation, because tasks are whole.
-    turns : int
-        Number of complete turnovers before the measurement.
+    draw: makes a random cluster of a seed.
+    off: the deviation of tasks (F, A) on a cluster.
+    bound: the permitted deviation, because tasks are whole.
+    turns: number of complete turnovers before the measurement.
     """
 
     unit: str

@@ -38,7 +38,7 @@ def off(name: str, cluster: Cluster, tasks: np.ndarray) -> float:
     return MEASURES[name].off(cluster, tasks)
 
 
-def test_the_example_is_reached_at_once_and_from_whatever_was_there(sidecar) -> None:
+def test_the_example_is_reached_at_once_from_any_allocation(sidecar) -> None:
     cluster = clusters.EXAMPLE
     assert clusters.fairest(cluster) == pytest.approx([2_104.571, 2_104.571, 3_156.857], abs=1e-3)
     before, after = mended(cluster, sidecar, spec("cmmf"))
@@ -73,7 +73,7 @@ def test_a_cluster_that_turns_over_comes_to_its_plan(sidecar, name: str, seed: i
 
 
 @pytest.mark.parametrize("seed", long(15, 16, 19, 27, 51))
-def test_what_falls_free_in_smaller_pieces_than_a_task_is_put_together(sidecar, seed: int) -> None:
+def test_released_pieces_smaller_than_a_task_are_combined(sidecar, seed: int) -> None:
     """Otherwise the framework that released a piece always gets it again: 2 to 17 % deviation."""
     measure = MEASURES["ps-dsf-exact"]
     cluster = measure.draw(seed)

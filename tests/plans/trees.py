@@ -27,14 +27,9 @@ surcharge below the lower bound.
 class Roles:
     """Frameworks with their roles, and the rules of the roles.
 
-    Attributes
-    ----------
-    path : sequence of str
-        The role of each framework.
-    weight : dict of str to float
-        Of roles; 1 if a role is not named.
-    limit : dict of str to int
-        Tasks that a role may have; each limited role has one framework.
+    path: the role of each framework.
+    weight: of roles; 1 if a role is not named.
+    limit: tasks that a role may have; each limited role has one framework.
     """
 
     path: Sequence[str]

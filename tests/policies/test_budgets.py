@@ -1,4 +1,4 @@
-"""Budgets: who is over one is served last, or not at all, by every policy and in both modes."""
+"""Budgets: roles over theirs are served last, or not at all, by every policy and in both modes."""
 
 import random
 
@@ -43,7 +43,7 @@ def cpus(offers, framework: int) -> int:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", POLICIES)
-def test_who_is_over_a_soft_budget_gets_what_others_cannot_have(name, mode):
+def test_a_role_over_a_soft_budget_gets_what_others_cannot_use(name, mode):
     session = cluster(name, mode)
     spend(session, "a")
     session.framework(1, 1, labels=ONE)
@@ -57,7 +57,7 @@ def test_who_is_over_a_soft_budget_gets_what_others_cannot_have(name, mode):
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", POLICIES)
-def test_who_is_over_a_hard_budget_gets_nothing_until_the_period_ends(name, mode):
+def test_a_role_over_a_hard_budget_gets_nothing_until_the_period_ends(name, mode):
     session = cluster(name, mode)
     spend(session, "a", hard=True)
     session.framework(1, 1, labels=ONE)
@@ -111,7 +111,7 @@ def test_a_soft_budget_does_not_touch_a_guarantee(name, mode):
     assert cpus(offers, 2) + cpus(offers, 3) == 5
 
 
-def test_who_is_over_is_guaranteed_no_less_than_others():
+def test_a_role_over_its_budget_keeps_its_guarantee():
     """With room for one of two guarantees, the turn decides, not the budget."""
     session = Session(PolicySpec("drf", "listed", "characterised"))
     session.agent(1, 4, 8)

@@ -109,7 +109,7 @@ def test_a_framework_in_two_roles_below_a_cap_counts_once():
     assert got(session) == [3]
 
 
-def test_what_is_given_back_may_be_offered_again_and_more_after_a_change():
+def test_released_resources_may_be_offered_again_and_more_after_a_change():
     session = cluster()
     cap(session, "a", "user", 2)
     join(session, 1, 1, user="u")
@@ -213,7 +213,7 @@ def test_without_caps_there_is_nothing_to_walk():
     assert cap_table(session.state).rule == (), "no framework is in it"
 
 
-def test_a_framework_that_waits_because_of_a_cap_is_told_apart():
+def test_waiting_because_of_a_cap_is_counted_separately():
     assert not World(PolicySpec("drf")).allocator.capped().any(), "nothing is known yet"
     session = cluster()
     cap(session, "a", "user", 2)
@@ -344,7 +344,7 @@ def test_plans_divide_a_cap_on_tasks_by_weight():
     assert problem.limit[:, CPUS].tolist() == [2000, 4000]
 
 
-def test_who_has_its_number_of_tasks_or_agents_is_told_apart():
+def test_waiting_because_of_a_limit_of_tasks_or_agents_is_counted_separately():
     session = cluster()
     cap_counts(session, "a", "framework", tasks=2)
     cap_counts(session, "b", "user", agents=3)

@@ -1,4 +1,4 @@
-"""Claims of roles: who is within one is served first, and lends what it does not use."""
+"""Claims of roles: a role within its claim is served first, and lends what it does not use."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def test_a_role_is_served_first_up_to_its_claim_and_then_like_others(name, mode)
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_what_a_role_does_not_use_is_lent_and_comes_back_first(mode):
+def test_unused_resources_of_a_claim_are_lent_and_return_first(mode):
     session = cluster(mode=mode)
     claim(session, "a", 6)
     join(session, 1, 4)

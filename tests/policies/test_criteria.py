@@ -81,7 +81,7 @@ def test_role_weights_count_at_every_level():
     assert tasks(cluster) == [4, 2, 2]
 
 
-def test_what_a_role_holds_through_a_client_that_is_not_served_counts():
+def test_holdings_of_clients_that_are_not_served_count_for_their_role():
     """Client a, which is not served, holds 2 for role 1; so role 2 gets two tasks more."""
     cluster = static_snapshot(
         capacity=[[8]],
@@ -161,7 +161,7 @@ def test_ps_dsf_measures_against_the_agent_that_is_filled():
     assert first == {1: 0, 2: 1}  # 4/8 < 4/4 for a on the first, for b on the second
 
 
-def test_ps_dsf_puts_nobody_off_an_agent_for_what_the_agent_never_had():
+def test_ps_dsf_ignores_resources_that_an_agent_never_had():
     """a holds all the GPUs, and less of the rest: it is served first on an agent without GPUs."""
     cluster = static_snapshot(
         capacity=[[4, 0], [4, 2]],
@@ -187,7 +187,7 @@ def test_rps_dsf_follows_what_is_left():
     assert rps_dsf(cluster).denominator[1].tolist() == [1000, 0, np.inf]
 
 
-def test_choosy_counts_agents_once_however_often_they_serve():
+def test_choosy_counts_each_agent_once():
     """a already holds something on agent 1, so another task there adds no machine."""
     cluster = static_snapshot(
         capacity=[[9]],
@@ -284,7 +284,7 @@ def test_round_robin_visits_every_agent_once_a_round():
     assert [sorted(each) for each in agents.reshape(3, 5).tolist()] == [[1, 2, 3, 4, 5]] * 3
 
 
-def test_nobody_or_nothing_to_serve_gives_no_grants():
+def test_without_clients_or_resources_there_are_no_grants():
     for cluster in (
         static_snapshot([[4]], clients=0),
         static_snapshot([[4]], [[1]], live=[False]),

@@ -111,7 +111,7 @@ def test_a_power_of_the_weight_gives_weighted_a_fairness(a, parts):
     assert np.abs(tasks - expected).max() <= 1
 
 
-def test_it_is_the_optimum_of_the_equation():
+def test_a_power_of_the_weights_is_the_optimum_of_the_equation():
     """No other division of 60 tasks has a larger sum of eq. 8, a = 2, up to one task."""
     cluster = static_snapshot([[60]], [[1], [1]], weight=[9.0, 1.0])
     fair = with_extras(drf, weight_power=0.5)
@@ -189,7 +189,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("case", list(REFUSED))
 @pytest.mark.parametrize("selection", ["joint", "random"])
-def test_what_the_loops_cannot_go_by_is_refused_with_a_reason(case, selection):
+def test_invalid_extras_of_a_criterion_are_refused_with_a_reason(case, selection):
     """The loops check no bounds: an array of a wrong shape would be read beyond its end."""
     change, said = REFUSED[case]
     cluster = static_snapshot([[4], [4]], [[1], [1]])

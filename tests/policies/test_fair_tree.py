@@ -92,7 +92,7 @@ def test_all_users_of_a_higher_account_come_first():
 
 
 @pytest.mark.parametrize("seed", some(range(100), range(3)))
-def test_so_it_is_in_random_trees(seed):
+def test_random_trees_are_served_in_the_order_of_fair_tree(seed):
     chance = random.Random(seed)
     accounts = [f"{name}" for name in "abc"[: chance.randint(2, 3)]]
     accounts += [f"{name}/{part}" for name in accounts for part in "pq" if chance.random() < 0.5]

@@ -97,7 +97,7 @@ def test_the_compiled_loop_gives_what_its_twin_gives(name, unit, selection, snap
 @pytest.mark.parametrize("name", ["drf", "tsf", "rps-dsf"])
 @examples(3, 15)
 @given(snapshot=snapshots(agents_max=24, clients_max=24), seed=SEEDS, effort=EFFORTS)
-def test_so_it_does_on_larger_snapshots(name, selection, snapshot, seed, effort):
+def test_larger_snapshots_are_filled_as_by_the_twin(name, selection, snapshot, seed, effort):
     fast = replace(policy(name, "", selection), effort=effort).allocate(snapshot, seed)
     assert rows(fast) == oracles.fill(snapshot, name, selection, seed)
 
@@ -106,7 +106,7 @@ def test_so_it_does_on_larger_snapshots(name, selection, snapshot, seed, effort)
 @pytest.mark.parametrize("name", ["drf", "tsf", "rps-dsf"])
 @examples(8, 60)
 @given(snapshot=snapshots(several=True), seed=SEEDS, effort=EFFORTS)
-def test_so_it_does_where_offers_begin_with_several_tasks(name, selection, snapshot, seed, effort):
+def test_offers_of_several_tasks_are_filled_as_by_the_twin(name, selection, snapshot, seed, effort):
     fast = replace(policy(name, "", selection), effort=effort).allocate(snapshot, seed)
     assert rows(fast) == oracles.fill(snapshot, name, selection, seed)
 
@@ -151,7 +151,7 @@ def test_of_the_few_that_are_kept_one_may_have_become_as_bad_as_one_that_is_not(
 
 @pytest.mark.parametrize("selection", SELECTIONS)
 @pytest.mark.parametrize("name", ["drf", "ps-dsf", "rps-dsf"])
-def test_who_refused_one_kind_is_offered_another_once_the_first_is_gone(name, selection):
+def test_after_a_refusal_of_one_kind_another_is_offered_once_it_is_used_up(name, selection):
     """Client 0 refused a task of the reserved kind; client 1, whose demand is unknown, takes that
     kind.
 
@@ -182,7 +182,7 @@ def test_who_refused_one_kind_is_offered_another_once_the_first_is_gone(name, se
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)
-def test_who_came_no_nearer_to_a_guarantee_does_so_once_what_is_reserved_is_gone(selection):
+def test_a_task_counts_towards_a_guarantee_once_reserved_resources_are_used_up(selection):
     """A task of client 1 is the reserved CPU, which counts towards no guarantee.
 
     Client 2 needs two CPUs and takes that one, too. From then on a task of client 1 counts.

@@ -36,7 +36,7 @@ def test_the_same_sessions(name):
         assert play(spec, 7) == expected
 
 
-def test_whoever_interprets_needs_no_numba():
+def test_interpreted_loops_need_no_numba():
     program = """
 import sys
 from allocator.core import PolicySpec

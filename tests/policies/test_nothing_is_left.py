@@ -391,7 +391,7 @@ def find_faults(numbers: Iterable[int], monkeypatch: pytest.MonkeyPatch) -> Iter
                     yield f"world {number}, cycle {at}: {what} {pairs}"
 
 
-def may_wait_in_vain(world: World, client: int) -> bool:
+def cannot_be_offered(world: World, client: int) -> bool:
     """Whether `servable` may count a client as waiting although no offer can be made to it.
 
     It ignores that the first tasks of an offer may not share an indivisible disk, and that a
@@ -419,7 +419,7 @@ def find_waiting(numbers: Iterable[int]) -> Iterator[str]:
             for offer in world.cycle():
                 world.decline(offer)
             late = np.flatnonzero(clients.waited > most).tolist()
-            late = [client for client in late if not may_wait_in_vain(world, client)]
+            late = [client for client in late if not cannot_be_offered(world, client)]
             if late:
                 yield f"world {number}: {late} waited for more than {most} cycles"
                 break
@@ -436,7 +436,7 @@ the same agent must not be part of the same task.
 
 
 @pytest.mark.parametrize("numbers", [range(16), WHOLE_ALONE, *long(range(16, FEW // 2))])
-def test_who_waits_is_served(numbers):
+def test_waiting_clients_are_served(numbers):
     assert not [*find_waiting(numbers)]
 
 
@@ -449,7 +449,7 @@ KNOWN = {
 
 @pytest.mark.long
 @pytest.mark.parametrize("first", range(FEW, FEW + MANY, A_CHUNK))
-def test_so_it_is_in_many_worlds(first, monkeypatch):
+def test_properties_hold_in_many_worlds(first, monkeypatch):
     worlds = (world for world in range(first, first + A_CHUNK) if world not in KNOWN)
     assert not [*find_faults(worlds, monkeypatch)]
     assert not [*find_waiting(range(first, first + A_CHUNK // 3))]
@@ -460,7 +460,7 @@ def test_so_it_is_in_many_worlds(first, monkeypatch):
     "world",
     [pytest.param(world, marks=pytest.mark.xfail(reason=why)) for world, why in KNOWN.items()],
 )
-def test_so_it_is_in_these_worlds(world, monkeypatch):
+def test_properties_hold_in_these_worlds(world, monkeypatch):
     assert not [*find_faults([world], monkeypatch)]
 
 
@@ -494,7 +494,7 @@ def test_a_filling_that_does_not_know_the_rule_is_found_out(
 
 
 @pytest.mark.parametrize("broken", [one_task_each, *long(caps_know_one_task)])
-def test_and_so_is_one_that_lets_somebody_wait(
+def test_a_policy_that_lets_a_client_wait_is_found_too(
     broken: Callable[[pytest.MonkeyPatch], None], monkeypatch
 ):
     with monkeypatch.context() as patch:

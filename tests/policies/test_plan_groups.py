@@ -44,7 +44,7 @@ def plan_of(problem: PlanProblem, name: str) -> Plan:
 
 
 @pytest.mark.parametrize("name", WITH_PARTS)
-def test_strangers_constraints_do_not_make_more_groups_than_there_may_be(name: str) -> None:
+def test_constraints_of_frameworks_do_not_exceed_the_limit_of_groups(name: str) -> None:
     plan = plan_of(problem_of(shattered()), name)
     assert AGENTS > GROUPS_MAX >= len(plan.allowed) > 1
     assert len(plan.part) in (0, len(plan.allowed))
@@ -77,7 +77,7 @@ def test_a_cycle_makes_a_bounded_number_of_passes_and_gives_everything(monkeypat
     assert tasks[0] == pytest.approx(80 * AGENTS * 10 / (10 + TENANTS), rel=0.05)
 
 
-def test_groups_of_which_nothing_is_free_are_not_looked_at(monkeypatch) -> None:
+def test_groups_without_free_resources_are_not_examined(monkeypatch) -> None:
     snapshot = planned(shattered(4), build(PolicySpec("ps-dsf-exact")))
     assert snapshot.plan is not None
     assert len(snapshot.plan.part) == 16
@@ -87,7 +87,7 @@ def test_groups_of_which_nothing_is_free_are_not_looked_at(monkeypatch) -> None:
     assert tasks.sum() == 80
 
 
-def test_nobody_has_a_place_where_it_may_not_be() -> None:
+def test_no_client_is_planned_on_agents_it_may_not_use() -> None:
     """Although agents of a group differ, quincy asks no framework to leave them."""
     problem = replace(problem_of(shattered()), frameworks=(None,) * (TENANTS + 1))
     excluded = problem.excluded[1:, 0]
@@ -115,7 +115,7 @@ def test_where_groups_are_few_agents_of_one_are_equal(agents, clients, most, ran
     ]
 
 
-def test_whoever_weighs_most_and_whoever_sets_few_agents_apart_are_looked_at_first() -> None:
+def test_heavy_clients_and_those_with_few_distinct_agents_are_examined_first() -> None:
     number = np.arange(64)
     halves = [(number >> bit & 1).astype(bool) for bit in range(6)]
     few = number < 3
@@ -140,7 +140,7 @@ def test_sizes_that_hardly_differ_are_taken_together_first() -> None:
     assert groups.capacity[:, 0] @ groups.count == pytest.approx(capacity.sum())
 
 
-def test_as_many_groups_are_told_apart_as_a_solver_can_pay_for() -> None:
+def test_the_number_of_groups_is_what_a_solver_can_afford() -> None:
     problem = problem_of(shattered())
     asked = []
 
@@ -156,7 +156,7 @@ def test_as_many_groups_are_told_apart_as_a_solver_can_pay_for() -> None:
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=12), st.randoms())
-def test_what_clients_were_given_by_a_plan_is_added_up_over_their_roles(role, random) -> None:
+def test_planned_grants_are_summed_over_roles(role, random) -> None:
     """A planned stage ignores roles; later stages rank them by all holdings in their subtree."""
     rng = np.random.default_rng(random.getrandbits(32))
     parents = [-1, *(int(rng.integers(0, role)) for role in range(1, 6))]

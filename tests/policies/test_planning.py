@@ -18,7 +18,7 @@ from tests.strategies import snapshots
 SELECTIONS = ("random", "round_robin", "joint")
 PLANNING = tuple(name for name in POLICIES if isinstance(build(PolicySpec(name)), PlanningPolicy))
 
-# Figure 1 of Choosy: ten machines, four users; by cuts of (1.5, 1.5, 3, 4).
+# Figure 1 of Choosy: ten machines, four users, who get 1.5, 1.5, 3 and 4 of them.
 CAN_USE = [{1, 4}, {3, 4}, {2, 3, 4, 6, 7}, {5, 6, 7, 8, 9, 10}]
 ALLOWED = [[machine in those for machine in range(1, 11)] for those in CAN_USE]
 
@@ -126,7 +126,7 @@ def assert_within(snapshot, grants) -> None:
     assert np.isin(grants.agent, snapshot.agents).all()
 
 
-def test_whoever_is_not_in_the_plan_gets_what_it_leaves() -> None:
+def test_clients_outside_the_plan_get_what_it_leaves() -> None:
     cluster = static_snapshot(capacity=[[4, 4]], demand=[[1, 1], [1, 1]])
     policy = build(PolicySpec("ps-dsf-exact"))
     snapshot = planned(cluster, policy)
@@ -137,8 +137,8 @@ def test_whoever_is_not_in_the_plan_gets_what_it_leaves() -> None:
     )
     everything = policy.allocate(replace(snapshot, plan=only_first), seed=0)
     assert placement(cluster, everything)[:, 0].tolist() == [4, 0]
-    nobody = replace(plan, group=np.full_like(plan.group, -1))
-    shared = policy.allocate(replace(snapshot, plan=nobody), seed=0)
+    unplanned = replace(plan, group=np.full_like(plan.group, -1))
+    shared = policy.allocate(replace(snapshot, plan=unplanned), seed=0)
     assert placement(cluster, shared)[:, 0].tolist() == [2, 2]
 
 
@@ -181,7 +181,7 @@ def _steered(demand, free):
         ((0, 3), []),  # the partial task, and nothing else
     ],
 )
-def test_who_takes_all_is_barred_only_from_agents_where_all_is_a_part(free, given) -> None:
+def test_a_client_of_unknown_demand_is_excluded_only_where_all_is_its_part(free, given) -> None:
     snapshot = _steered([[1, 5], [0, 0]], free)
     grants = build(PolicySpec("ps-dsf-exact")).allocate(snapshot, seed=0)
     assert grants.amount.tolist() == given

@@ -40,7 +40,7 @@ def test_many_roles_that_no_agent_suits_are_not_tried_one_by_one(info, selection
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)
-def test_where_only_what_is_reserved_is_left_nobody_else_is_tried(selection, calls):
+def test_where_only_reserved_resources_are_left_no_other_client_is_tried(selection, calls):
     """Each agent has a little that no client may use, and is granted to one of many clients."""
     cluster = static_snapshot([[4]] * AGENTS, clients=ROLES)
     agents, words = len(cluster.free), cluster.excluded.shape[1]

@@ -57,15 +57,8 @@ NEED_MAX = 6
 class Instance:
     """Users of one pool, and changes to it.
 
-    Attributes
-    ----------
-    demand : (n, R), 1 to `NEED_MAX`
-    capacity : (R,)
-    weight : (n,)
-    claim : (R,)
-        The demand that user 0 claims when it lies.
-    growth : (R,)
-        The addition to the capacity when it grows.
+    claim (R,): the demand that user 0 claims when it lies.
+    growth (R,): the addition to the capacity when it grows.
     """
 
     demand: np.ndarray
@@ -224,7 +217,7 @@ REFUSED: Mapping[tuple[str, str], Instance] = {
     ("asset", "resource_monotonicity"): example([[3, 1], [1, 6]], [7, 9], growth=[11, 0]),
     # [2]_, Proposition 5: a1 = (1/2, 1), a2 = (1, 1/2); job 1 claims (2/3, 1).
     ("ceei", "strategy_proofness"): example([[3, 6], [6, 3]], [6, 6], claim=[4, 6]),
-    # Without user 2, user 1 pays for another resource, of which user 0 needs more.
+    # User 1 needs little of the third resource. Without user 2 only the first has a price.
     ("ceei", "population_monotonicity"): example([[5, 4, 4], [6, 1, 1], [1, 3, 6]], [22, 14, 11]),
     ("ceei", "resource_monotonicity"): example(
         [[1, 4, 1], [3, 1, 1], [5, 2, 5]], [8, 10, 16], growth=[11, 0, 0]
@@ -311,7 +304,7 @@ def test_whole_tasks_keep_the_promise_up_to_a_few(policy: str, name: str, case: 
 
 @pytest.mark.parametrize(("policy", "name"), list(REFUSED))
 @pytest.mark.parametrize("engine", [fluid, whole])
-def test_what_is_not_promised_does_not_hold(policy: str, name: str, engine) -> None:
+def test_properties_that_are_not_promised_do_not_hold(policy: str, name: str, engine) -> None:
     assert PROPERTIES[name](engine(policy), REFUSED[policy, name]) > 0.03
 
 
@@ -379,7 +372,7 @@ def test_nothing_more_fits(policy, selection, case: Instance, agents: int, seed:
 @pytest.mark.parametrize("policy", sorted(set(POLICIES) - {"choosy"}))
 @examples(7, 20)
 @given(case=instances())
-def test_nobody_is_preferred_for_its_place(policy: str, case: Instance) -> None:
+def test_policies_are_permutation_equivariant(policy: str, case: Instance) -> None:
     assert permutation_equivariance(whole(policy), case) <= few_tasks(case)
 
 
@@ -408,7 +401,7 @@ def test_drf_on_several_agents_has_no_sharing_incentive(selection: str) -> None:
     assert tasks[1] < 0.95 * alone
 
 
-def gives_everybody_more(better, tasks: np.ndarray, capacity, demand) -> bool:
+def gives_all_more(better, tasks: np.ndarray, capacity, demand) -> bool:
     """Whether another placement fits and gives every user more tasks."""
     fits = (np.array(better).T @ demand <= np.array(capacity)).all()
     return bool(fits and (np.sum(better, axis=1) > tasks.sum(axis=1)).all())
@@ -422,7 +415,7 @@ def test_ps_dsf_on_several_agents_is_not_pareto_efficient() -> None:
     """
     capacity, demand = [[1900, 1400], [1900, 1500]], [[4, 1], [2, 6]]
     tasks = filled("ps-dsf", "joint", capacity, demand)
-    assert gives_everybody_more([[300, 300], [170, 170]], tasks, capacity, demand)
+    assert gives_all_more([[300, 300], [170, 170]], tasks, capacity, demand)
 
 
 @pytest.mark.parametrize("policy", ["drf", "tsf"])
@@ -434,7 +427,7 @@ def test_filling_agents_in_random_order_is_not_pareto_efficient(policy: str) -> 
     """
     capacity, demand = [[100, 30], [30, 100]], [[5, 1], [1, 5]]
     tasks = filled(policy, "random", capacity, demand)
-    assert gives_everybody_more([[19, 2], [2, 19]], tasks, capacity, demand)
+    assert gives_all_more([[19, 2], [2, 19]], tasks, capacity, demand)
 
 
 @pytest.mark.parametrize("policy", ["drf", "ps-dsf"])

@@ -78,7 +78,7 @@ def test_data_elsewhere_are_worth_a_move_only_where_they_cost_more() -> None:
     assert places(asked, transfer="1") == [[0], [1], [2], [3]]
 
 
-def test_who_waited_longest_comes_first_where_places_are_few() -> None:
+def test_the_longest_waiting_client_is_placed_first_where_places_are_few() -> None:
     asked = problem(clients=3, agents=1)
     for waits in range(3):
         waited = np.where(np.arange(3) == waits, 60.0, 1.0)
@@ -153,7 +153,7 @@ def test_a_limit_comes_before_a_guarantee() -> None:
     assert counts(bounded(problem(clients=2), {0: 4_000}, {0: 12_000})) == [1, 2]
 
 
-def test_whoever_wants_no_more_keeps_its_part_and_others_are_not_counted_on_it() -> None:
+def test_a_satisfied_client_keeps_its_part_and_others_do_not_count_on_it() -> None:
     """Client 0 holds three of four agents, and wants nothing; with client 1 its part is two."""
     holder = np.array([1 << 32 | 0, 2 << 32 | 0, 3 << 32 | 0])
     held = np.zeros((2, 2), np.int64)
@@ -167,7 +167,7 @@ def test_whoever_wants_no_more_keeps_its_part_and_others_are_not_counted_on_it()
     assert (leave & (2**32 - 1), there[(leave >> 32) - 1]) == (0, [1])
 
 
-def test_who_was_asked_to_leave_is_asked_again() -> None:
+def test_the_same_clients_are_asked_to_leave_again() -> None:
     holder = np.array([agent << 32 | 0 for agent in (1, 2, 3, 4)])
     asked = replace(problem(clients=2), holder=holder)
     for agent in (1, 2, 3, 4):

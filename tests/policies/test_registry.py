@@ -53,7 +53,7 @@ def test_best_fit_is_the_default_of_bf_drf_alone():
         ),
     ],
 )
-def test_an_error_names_the_key_the_value_and_the_mend(spec, said):
+def test_an_error_names_the_key_the_value_and_the_fix(spec, said):
     with pytest.raises(ValueError) as caught:
         build(spec)
     for part in said:

@@ -110,7 +110,7 @@ def behind_another_role() -> Session:
     return session
 
 
-def test_others_that_become_overdue_as_fast_as_they_are_served_are_not_always_first():
+def test_clients_that_become_overdue_quickly_are_not_always_served_first():
     session = behind_another_role()
     waited = 0
     while 1 not in decline_all(session, 2000 + 1000 * waited, keep=1):
@@ -118,7 +118,7 @@ def test_others_that_become_overdue_as_fast_as_they_are_served_are_not_always_fi
         assert waited <= 2 + 2 * 4
 
 
-def test_one_that_its_limit_keeps_back_does_not_keep_the_others_waiting():
+def test_an_overdue_client_at_its_limit_does_not_block_others():
     """The free resources would suffice for it, so it waits, and longer than all others."""
     session = behind_another_role()
     session.allocator.step(SetQuota("c", {}, {"cpus": 0, "mem": 0}))

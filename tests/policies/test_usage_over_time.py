@@ -56,7 +56,7 @@ def test_two_who_always_want_all_alternate():
 
 
 def catching_up(jobs_alone: int) -> int:
-    """Jobs until the newcomer's average reaches that of who was alone, by the definition."""
+    """Jobs until the newcomer's average reaches that of the other one, by the definition."""
     q = 0.5 ** (JOB_S / HALF_LIFE_S)
     alone, newcomer, jobs = 1 - q**jobs_alone, 0.0, 0
     while newcomer < alone:
@@ -65,7 +65,7 @@ def catching_up(jobs_alone: int) -> int:
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_who_was_quiet_comes_first_until_it_has_caught_up(name):
+def test_a_quiet_client_is_served_first_until_it_has_caught_up(name):
     session = cluster(name)
     session.framework(1, 1, labels=WHOLE)
     jobs = Jobs(session)
@@ -112,7 +112,7 @@ def test_a_role_keeps_the_past_of_frameworks_that_left():
     assert jobs.play(catching_up(30)) == [2] * catching_up(30)
 
 
-def test_a_next_session_goes_on_from_the_past():
+def test_a_new_session_continues_past_usage():
     session = cluster()
     session.framework(1, 1, labels=WHOLE)
     jobs = Jobs(session)

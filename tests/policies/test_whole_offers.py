@@ -31,7 +31,7 @@ def world(name: str = "drf", selection: str = "", **settings) -> World:
 
 @EVERY
 @pytest.mark.parametrize("agents", [1, 9])
-def test_who_can_reach_its_minimum_nowhere_keeps_nothing_from_others(name, selection, agents):
+def test_a_client_that_cannot_reach_its_minimum_blocks_no_others(name, selection, agents):
     w = world(name, selection)
     for _ in range(agents):
         w.agent("cpus:3;mem:3000")
@@ -44,7 +44,7 @@ def test_who_can_reach_its_minimum_nowhere_keeps_nothing_from_others(name, selec
 
 
 @EVERY
-def test_it_is_given_as_many_tasks_as_it_must_have_and_no_more(name, selection):
+def test_an_offer_has_as_many_tasks_as_its_minimum_requires(name, selection):
     """Of eight CPUs, with equal shares."""
     w = world(name, selection)
     w.agent("cpus:8;mem:8000")
@@ -59,7 +59,7 @@ def test_it_is_given_as_many_tasks_as_it_must_have_and_no_more(name, selection):
 
 
 @EVERY
-def test_who_waits_is_given_enough_for_an_offer(name, selection):
+def test_an_overdue_client_gets_enough_for_an_offer(name, selection):
     """Six CPUs are released each time; the others hold nothing, and want them all."""
     w = world(name, selection, patience_cycles=PATIENCE)
     big, small = w.agent("cpus:32;mem:32000"), w.agent("cpus:6;mem:6000")
@@ -107,7 +107,7 @@ def test_two_frameworks_get_it_by_turns_and_one_that_cannot_share_never():
     assert seen == set(capable)
 
 
-def test_it_is_no_part_of_what_is_learnt():
+def test_a_shared_volume_is_not_part_of_a_learnt_demand():
     w = world(learn_after=LEARN)
     w.agent("cpus:4;mem:4096;disk(r1)[volume][shared]:2048")
     f = w.framework("r1", capabilities=["SHARED_RESOURCES"])
@@ -126,7 +126,7 @@ def test_it_is_no_part_of_what_is_learnt():
 
 @pytest.mark.parametrize("selection", SELECTIONS)
 @pytest.mark.parametrize("left", ["disk(r1)[volume]:1000", "disk(r1):1000", "ports(r1):5"])
-def test_what_is_reserved_and_makes_no_task_goes_with_the_offer(selection, left):
+def test_reserved_resources_too_small_for_a_task_are_added_to_the_offer(selection, left):
     w = world("drf", selection)
     w.agent(f"cpus:4;mem:4096;{left}")
     w.framework("r1", labels={DEMAND_LABEL: "cpus:1;mem:128"})
@@ -134,7 +134,7 @@ def test_what_is_reserved_and_makes_no_task_goes_with_the_offer(selection, left)
     assert offer.resources == resources(f"cpus:4;mem:512;{left}")
 
 
-def test_it_counts_towards_the_minimum():
+def test_reserved_resources_count_towards_the_minimum():
     """One task fits. With the resources reserved to its role that is as much as it wants."""
     w = world()
     w.agent("cpus:1;mem:2048;cpus(r1):4")
@@ -145,7 +145,7 @@ def test_it_counts_towards_the_minimum():
     assert offer.resources == resources("mem:2048;cpus(r1):4")
 
 
-def test_it_is_not_tested_alone_against_what_was_refused():
+def test_an_added_volume_is_not_compared_with_filters_alone():
     """The agent gets a volume after the framework refused a task there: both are a new offer."""
     w = world()
     agent = w.agent("cpus:1;mem:128")
@@ -204,7 +204,7 @@ def test_an_agent_with_a_shared_volume_is_not_said_to_be_full():
     assert "1 of 1 frameworks could be served" in told(w, "agent", "agent-1")
 
 
-def test_who_cannot_reach_its_minimum_is_told_so():
+def test_a_minimum_that_cannot_be_reached_is_reported():
     w = world()
     w.agent("cpus:3;mem:3000")
     labels = {DEMAND_LABEL: "cpus:1;mem:100"}

@@ -22,19 +22,11 @@ Wish = dict[Kind, int]
 class Case:
     """A state, a wish, and the verdict on it.
 
-    Attributes
-    ----------
-    title : str
-    comments : list of str
-        Comment lines above it, with their signs.
-    state : list of list of str
-        Lines, split into words.
-    wish : list of str
-        Framework, role, agent; then amounts, or ``all``.
-    verdict : list of str
-        A reason, followed by the offer if there is one. Empty: not known yet.
-    core : list of str or None
-        The sidecar's offer, if it differs from the verdict.
+    comments: comment lines above it, with their signs.
+    state: lines, split into words.
+    wish: framework, role, agent; then amounts, or ``all``.
+    verdict: a reason, followed by the offer if there is one. Empty: not known yet.
+    core: the sidecar's offer, if it differs from the verdict.
     """
 
     title: str

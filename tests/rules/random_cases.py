@@ -63,7 +63,7 @@ def cases(draw: Any) -> Case:
     state = case.state
     for least in draw(st.lists(quantities(), max_size=2)):
         state.append(["minimum", *least])
-    state += [[word] for word in ("gpus-for-everybody", "region here") if draw(st.booleans())]
+    state += [[word] for word in ("gpus-for-all", "region here") if draw(st.booleans())]
     state += [["agent", name, *objects] for name, objects in agents.items()]
     state += [["framework", name, *roles] for name, roles in frameworks.items()]
     for name in agents:

@@ -10,7 +10,7 @@ from allocator.v1 import types_pb2 as types_pb
 from allocator.wire.codec.proto_types import read_kind
 from laboratory.resources import Resource
 from tests.rules.cases import OFFERING, Case, Wish, objects_of, quantities_of, words_of
-from tests.rules.small_master import NOBODY, SmallMaster
+from tests.rules.small_master import UNBOUND, SmallMaster
 from tests.simulation.brain import Brain
 
 _CAPABILITIES = ("MULTI_ROLE", "HIERARCHICAL_ROLE", "RESERVATION_REFINEMENT")
@@ -52,9 +52,9 @@ class SmallBrain:
         decision, known = master.decision, master.ledger.kinds
         batch, group = pb.DecisionBatch(sequence=1, cycle=1, first_decision=1), types_pb.Holdings()
         framework, role, agent = self._case.wish[:3]
-        group.framework.append(self._frameworks.get(framework, NOBODY))
-        group.role.append(self._roles.get(role, NOBODY))
-        group.agent.append(self._agents.get(agent, NOBODY))
+        group.framework.append(self._frameworks.get(framework, UNBOUND))
+        group.role.append(self._roles.get(role, UNBOUND))
+        group.agent.append(self._agents.get(agent, UNBOUND))
         wanted = {
             known.kinds[kind]: amount
             for kind, amount in zip(decision.kinds, decision.amounts, strict=True)
@@ -85,7 +85,7 @@ class SmallBrain:
             lines[word].append(rest)
         minimum = self._any_of(lines["minimum"])
         region = f" region={lines['region'][0][0]}" if lines["region"] else ""
-        gpus = " filter-gpus=0" if "gpus-for-everybody" in lines else ""
+        gpus = " filter-gpus=0" if "gpus-for-all" in lines else ""
         some = f" minimum={minimum}" if minimum else ""
         # A filter lasts for an interval at least, so the interval is short.
         self._tell(f"initialize interval=1 fallback=0{some}{region}{gpus}")

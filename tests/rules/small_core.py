@@ -6,7 +6,7 @@ from allocator import policies
 from allocator.core import Allocator, Decisions, Options, PolicySpec, SetPaused, Settings, Suppress
 from laboratory.master.session import snapshot
 from tests.rules.cases import Case, Wish
-from tests.rules.small_master import NOBODY, SmallMaster
+from tests.rules.small_master import UNBOUND, SmallMaster
 
 POLICY = PolicySpec("drf", selection="listed", mode="oblivious")
 
@@ -15,7 +15,7 @@ def offered(case: Case) -> Wish:
     """Run one cycle over the agent, all others suppressed; returns the offered amounts by kind."""
     master = SmallMaster(case)
     wish = master.decision
-    known = wish.framework in master.ledger.frameworks and wish.agent != NOBODY
+    known = wish.framework in master.ledger.frameworks and wish.agent != UNBOUND
     if not known or wish.role not in master.ledger.frameworks[wish.framework].roles:
         return {}
     allocator = begun(master)

@@ -17,18 +17,12 @@ SEQUENCE = 5
 NEVER_MS = 2**53
 
 UNKNOWN = "?"
-NOBODY = 999
+UNBOUND = 999
 """A handle that was never bound."""
 
 
 class SmallMaster:
-    """A master in the state of a case.
-
-    Attributes
-    ----------
-    ledger : Ledger
-    now_ms : int
-    """
+    """A master in the state of a case."""
 
     def __init__(self, case: Case) -> None:
         self.ledger = Ledger((), ())
@@ -52,7 +46,7 @@ class SmallMaster:
         return {
             "minimum": self._minimum,
             "region": lambda rest: setattr(self.ledger, "region", rest[0]),
-            "gpus-for-everybody": lambda _: setattr(self.ledger, "filter_gpus", False),
+            "gpus-for-all": lambda _: setattr(self.ledger, "filter_gpus", False),
             "whitelist": lambda rest: setattr(self.ledger, "whitelist", frozenset(rest)),
             "agent": self._agent,
             "agent-is": self._agent_is,
@@ -184,7 +178,7 @@ class SmallMaster:
 
     def _decision(self, wish: list[str]) -> Decision:
         framework, role, agent, *amounts = wish
-        handle = self._agents.get(agent, NOBODY)
+        handle = self._agents.get(agent, UNBOUND)
         if amounts == [ALL]:
             free = self.ledger.available(handle) if handle in self.ledger.agents else ()
             by_kind = dict(enumerate(self.ledger.kinds.by_kind(free)))
@@ -195,8 +189,8 @@ class SmallMaster:
             }
         wanted = {kind: amount for kind, amount in by_kind.items() if amount or amounts != [ALL]}
         return Decision(
-            framework=self._frameworks.get(framework, NOBODY),
-            role=self._roles.get(role, NOBODY),
+            framework=self._frameworks.get(framework, UNBOUND),
+            role=self._roles.get(role, UNBOUND),
             agent=handle,
             kinds=tuple(wanted),
             amounts=tuple(wanted.values()),

@@ -23,7 +23,7 @@ def told(case: Case, offered: Wish) -> str:
 
 
 @given(cases())
-def test_what_the_core_decides_passes_the_gates_as_it_is(case: Case):
+def test_decisions_of_the_core_pass_the_gates_unchanged(case: Case):
     offered = small_core.offered(case)
     if offered:
         wish = Case(case.title, state=case.state, wish=[*case.wish[:3], *words_of(offered)])
@@ -32,7 +32,7 @@ def test_what_the_core_decides_passes_the_gates_as_it_is(case: Case):
 
 
 @given(cases())
-def test_what_passes_the_gates_the_core_decides(case: Case):
+def test_the_core_decides_all_that_passes_the_gates(case: Case):
     if not is_coarse(case):
         offered = small_core.offered(case)
         case.verdict = SmallMaster(case).verdict()

@@ -21,10 +21,10 @@ from allocator.core import Decisions
 from allocator.v1 import admin_pb2, admin_pb2_grpc
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import Greeting
-from laboratory.links.sidecar_process import observer_of
 from laboratory.module_protocol import ModuleSession
 from tests.server.forked import Forked
 from tests.server.metrics.scraping import Samples, samples
+from tests.server.processes import observer_of
 from tests.wire.dialogue import STATE
 
 METHOD = "/allocator.v1.SessionService/Session"
@@ -52,12 +52,7 @@ class SidecarProcess:
         most tests, and plain Python decides the same. Otherwise it is a fork, see `Forked`.
     `until`: the log event that ends the wait for its start; by default, that it accepts sessions.
 
-    Attributes
-    ----------
-    targets : list of str
-    http : str
-    log : list of dict
-        The structured log so far.
+    log: the structured log so far.
     """
 
     def __init__(

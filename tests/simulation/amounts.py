@@ -35,10 +35,7 @@ def _value(amount: int | frozenset[int]) -> str:
 def add(one: Amounts, other: Amounts) -> Amounts:
     """Add amounts; sets of numbers must be disjoint.
 
-    Raises
-    ------
-    AssertionError
-        If two ranges share a number.
+    Raises AssertionError if two ranges share a number.
     """
     result = dict(one)
     for name, amount in other.items():

@@ -41,10 +41,8 @@ class Brain:
     def run(self, lines: str) -> list[str]:
         """Run lines of a script; returns the brain's effects.
 
-        Raises
-        ------
-        AssertionError
-            If a line is not a command: a defect of the simulation, not of the brain.
+        Raises AssertionError if a line is not a command: a defect of the simulation, not of the
+            brain.
         """
         text, size = lines.encode(), ctypes.c_size_t()
         said = self._library.allocator_brain_run(self._brain, text, len(text), ctypes.byref(size))

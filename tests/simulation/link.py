@@ -22,14 +22,9 @@ _BATCH_EVENTS_MAX = 64
 class Link:
     """One session after another.
 
-    Attributes
-    ----------
-    wanted : bool
-        Whether the brain wants a session.
-    connected : bool
-        Whether the sidecar has answered in this session.
-    agents : dict of str to int
-        Handles of agents in the session.
+    wanted: whether the brain wants a session.
+    connected: whether the sidecar has answered in this session.
+    agents: handles of agents in the session.
     """
 
     def __init__(self, tell: Callable[[str], object], send: Callable[[bytes], None]) -> None:

@@ -48,7 +48,6 @@ class Faults:
 
     @staticmethod
     def none() -> "Faults":
-        """No faults at all."""
         return Faults(0, 0, 0, 0, 0, 0)
 
 
@@ -67,10 +66,7 @@ class _Stream:
 class Simulation:
     """One world, determined by its seed.
 
-    Attributes
-    ----------
-    deliveries, faulted : int
-        Messages delivered and faults injected so far.
+    deliveries, faulted: messages delivered and faults injected so far.
     """
 
     SILENCE_MS = 5000

@@ -28,12 +28,8 @@ class Held(Generic[A]):
 class World(Generic[A]):
     """A world, as the simulation uses it.
 
-    Attributes
-    ----------
-    offers : list of Held
-        Outstanding ones.
-    facts, offers_made : int
-        Lines that the brain received, and offers that it made.
+    offers: outstanding ones.
+    facts, offers_made: lines that the brain received, and offers that it made.
     """
 
     def __init__(self, tell: Callable[[str], list[str]]) -> None:

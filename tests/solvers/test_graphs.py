@@ -61,7 +61,7 @@ def test_the_smallest_share_is_what_networkx_says(problem) -> None:
         assert nx.maximum_flow_value(network, "s", "t") == pytest.approx(least * len(able))
 
 
-def test_what_is_no_graph_of_this_sort_is_named() -> None:
+def test_invalid_graphs_are_refused_with_a_reason() -> None:
     graph: nx.Graph = nx.Graph()
     graph.add_node("a")
     with pytest.raises(ValueError, match="node 'a' has the side None"):

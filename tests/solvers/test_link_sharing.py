@@ -32,7 +32,7 @@ def test_rates_are_those_of_the_slow_twin(network):
 
 
 @given(networks())
-def test_no_link_carries_too_much_and_everyone_crosses_a_full_one_on_which_nobody_is_faster(
+def test_no_link_is_overloaded_and_every_flow_is_among_the_fastest_on_a_full_link(
     network,
 ):
     paths, capacity = network
@@ -49,6 +49,6 @@ def test_no_link_carries_too_much_and_everyone_crosses_a_full_one_on_which_nobod
         )
 
 
-def test_a_link_without_bounds_slows_nobody_down():
+def test_a_link_without_bounds_slows_no_flow_down():
     rates = fair_rates(np.array([[0, 1], [0, NO_LINK]]), np.array([np.inf, 2.0]))
     assert rates.tolist() == [2.0, np.inf]

@@ -125,7 +125,7 @@ def test_each_machine_is_cut_up_for_its_users(graph) -> None:
 
 
 @given(graphs())
-def test_nobody_whole_is_a_machine_or_more_below_its_divisible_share(graph) -> None:
+def test_whole_machines_differ_by_less_than_one_from_the_divisible_share(graph) -> None:
     eligible, count, _, _ = graph
     whole = max_min_whole.solve(eligible, count).machines
     assert (np.abs(whole - max_min.solve(eligible, count).machines) < 1).all()
@@ -141,8 +141,8 @@ def test_the_certificate_refuses_what_is_not_fair() -> None:
     assert machines_envied(idle, eligible, count) > 0.1
     twice = np.array([[1.0, 1.5], [0.0, 1.5]])
     assert machines_envied(twice, eligible, count) == pytest.approx(1 / 3)
-    stranger = np.array([[0.5, 1.0], [0.5, 1.0]])
-    assert machines_envied(stranger, eligible, count) > 0.1
+    unfair = np.array([[0.5, 1.0], [0.5, 1.0]])
+    assert machines_envied(unfair, eligible, count) > 0.1
 
 
 def test_the_certificate_of_whole_machines_follows_chains() -> None:
@@ -200,7 +200,7 @@ def test_bad_input_is_named() -> None:
         max_min.solve(one, np.array([2**53]))
 
 
-def test_nobody_and_nothing_are_no_error() -> None:
+def test_no_users_and_no_machines_are_no_error() -> None:
     assert len(max_min.solve(np.zeros((0, 2), bool), np.array([1, 2])).machines) == 0
     assert len(max_min_whole.solve(np.zeros((0, 2), bool), np.array([1, 2])).machines) == 0
     assert max_min.solve(np.zeros((2, 0), bool), np.zeros(0, np.int64)).machines.tolist() == [0, 0]

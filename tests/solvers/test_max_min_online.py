@@ -50,7 +50,7 @@ def test_every_change_gives_the_optimum(data: st.DataObject) -> None:
         np.testing.assert_allclose(online.solution.given.sum(axis=1), machines, atol=1e-9)
 
 
-def test_what_is_wrong_changes_nothing() -> None:
+def test_invalid_input_changes_nothing() -> None:
     online = OnlineMaxMin(np.ones((2, 1), bool), np.array([4]))
     with pytest.raises(ValueError, match="weights must be positive and finite, one is -1"):
         online.join(np.array([True]), -1.0)

@@ -55,7 +55,7 @@ def test_shares_are_whole_and_as_little_changes_hands_as_can_be(cluster) -> None
     assert moves == pytest.approx(fewest_moves(eligible, count, machines, held), abs=1e-6)
 
 
-def test_what_changes_is_spread_over_all_types() -> None:
+def test_changes_are_spread_over_all_types() -> None:
     """The second may take machines of any type, and finds some of each."""
     held = np.array([[4_000, 2_000, 2_000], [0, 0, 0]])
     count = held.sum(axis=0)
@@ -63,7 +63,7 @@ def test_what_changes_is_spread_over_all_types() -> None:
     assert got[1] == pytest.approx([2_000, 1_000, 1_000], rel=0.2)
 
 
-def test_whoever_could_go_elsewhere_leaves_what_only_another_can_use() -> None:
+def test_a_flexible_user_leaves_what_only_another_can_use() -> None:
     eligible = np.array([[1, 0, 1], [1, 0, 1], [1, 1, 1]], bool)
     count = np.array([2_328, 2_679, 2_359])
     share = max_min.solve(eligible, count, np.array([1.0, 1.0, 1.5])).machines
@@ -72,6 +72,6 @@ def test_whoever_could_go_elsewhere_leaves_what_only_another_can_use() -> None:
     assert got[2, 1] == 2_679
 
 
-def test_shares_that_cannot_be_had_are_refused() -> None:
+def test_unreachable_shares_are_refused() -> None:
     with pytest.raises(Infeasible):
         nearest.solve(np.ones((1, 1), bool), np.array([3]), np.array([4.0]), np.zeros((1, 1), int))

@@ -40,7 +40,7 @@ def test_the_certificate_holds(cluster) -> None:
 
 
 @given(clusters(wild=False))
-def test_it_meets_the_definition(cluster) -> None:
+def test_a_solution_meets_the_definition(cluster) -> None:
     assert gain_by_definition(solve(*cluster).tasks, *cluster) <= 1e-5
 
 
@@ -104,7 +104,7 @@ def test_there_may_be_several_allocations() -> None:
     assert apart > 0.01
 
 
-def test_who_can_run_nowhere_gets_nothing() -> None:
+def test_users_that_can_run_nowhere_get_nothing() -> None:
     demand, capacity = np.array([[1.0, 0], [1, 1], [1, 0]]), np.array([[10.0, 0.0]])
     solution = solve(demand, capacity, np.array([[True], [True], [False]]))
     assert solution.tasks[:, 0].tolist() == [10, 0, 0]
@@ -123,7 +123,7 @@ def test_the_certificate_refuses_what_is_no_allocation() -> None:
     assert residual(best, *cluster[:2], nowhere, np.ones(2)) == np.inf
 
 
-def test_what_cannot_be_proved_is_not_returned() -> None:
+def test_an_unproved_solution_is_not_returned() -> None:
     with pytest.raises(NotOptimal, match="per-server dominant-share fairness"):
         solve(np.ones((1, 1)), np.ones((1, 1)), tolerance=-1.0)
 
@@ -142,7 +142,7 @@ def test_bad_input_is_named() -> None:
         solve(one, np.ones((1, 2)))
 
 
-def test_where_the_filling_goes_in_circles_whoever_wants_one_gets_an_answer_that_is_near() -> None:
+def test_where_the_filling_cycles_a_near_answer_is_available() -> None:
     cluster = of_two_resources(16)
     arrays = cluster.demand.astype(float), cluster.capacity.astype(float)
     with pytest.raises(NotOptimal):

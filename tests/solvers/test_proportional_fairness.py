@@ -77,7 +77,7 @@ def test_proportional_demands_leave_a_choice_of_prices_and_none_of_tasks() -> No
     assert (solution.prices > 0).all()
 
 
-def test_who_needs_what_is_not_there_gets_nothing_and_the_others_all() -> None:
+def test_users_that_need_a_missing_resource_get_nothing_and_others_all() -> None:
     demand = np.array([[1.0, 0.0], [1.0, 1.0]])
     solution = solve(demand, np.array([10.0, 0.0]), np.ones(2))
     np.testing.assert_allclose(solution.tasks, [10.0, 0.0])

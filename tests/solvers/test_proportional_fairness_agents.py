@@ -82,7 +82,7 @@ def test_the_certificate_refuses_what_is_not_optimal() -> None:
     assert residual(best.tasks * np.nan, best.prices, *cluster) == np.inf
 
 
-def test_who_can_run_nowhere_gets_nothing() -> None:
+def test_users_that_can_run_nowhere_get_nothing() -> None:
     demand, capacity = np.array([[1.0, 0], [1, 1], [1, 0]]), np.array([[10.0, 0.0]])
     solution = solve(demand, capacity, np.array([[True], [True], [False]]))
     np.testing.assert_allclose(solution.tasks[:, 0], [10, 0, 0], atol=1e-6)
@@ -125,7 +125,7 @@ def test_a_solver_gives_up_where_it_would_have_to_do_too_much() -> None:
     assert (solve(*problem, work_max=1e5).tasks == solve(*problem).tasks).all()
 
 
-def test_what_is_too_large_is_given_up_before_anything_is_made_of_it(monkeypatch) -> None:
+def test_too_large_a_problem_is_refused_before_anything_is_allocated(monkeypatch) -> None:
     """Its matrix alone would take gigabytes."""
     monkeypatch.setattr(proportional_fairness_agents, "_constraints", None)
     capacity = 1 + np.random.default_rng(0).random((400, 2))

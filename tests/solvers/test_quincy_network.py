@@ -66,7 +66,7 @@ def test_without_bounds_it_is_an_assignment(seed, computers, load) -> None:
     assert solve(network.network).cost == square[linear_sum_assignment(square)].sum()
 
 
-def test_another_cluster_begins_from_nothing() -> None:
+def test_a_new_cluster_begins_without_a_flow() -> None:
     world, other = SolverWorld(5, 2, 1.0, 0), SolverWorld(6, 2, 1.0, 0)
     network, wider = (build(each.tasks(), each.cluster()) for each in (world, other))
     flow, potential = wider.begin_with(network, solve(network.network))

@@ -12,7 +12,7 @@ SIZES = st.sampled_from([0.0, 0.0, 0.001, 0.5, 1.0, 2.0, 3.0, 1000.0])
 
 
 @given(st.data())
-def test_everybody_has_a_bottleneck_where_nobody_stands_higher(data: st.DataObject) -> None:
+def test_every_user_has_a_bottleneck_where_none_is_higher(data: st.DataObject) -> None:
     frameworks, resources = data.draw(st.integers(1, 8)), data.draw(st.integers(1, 4))
     demand = data.draw(arrays(np.float64, (frameworks, resources), elements=SIZES))
     demand[:, 0] = np.where(demand.any(axis=1), demand[:, 0], 1.0)
@@ -45,7 +45,7 @@ def test_weights_scale_the_shares() -> None:
     np.testing.assert_allclose(tasks.tasks, [6.0, 3.0])
 
 
-def test_filling_goes_on_for_those_whose_resources_are_left() -> None:
+def test_filling_continues_for_users_whose_resources_are_left() -> None:
     demand, capacity = np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]), np.array([2.0, 10.0])
     tasks = solve(demand, capacity, rate(demand, capacity, np.ones(3))).tasks
     # Dominant shares x1/2, x2/2, x3/10 grow to 1/2; the first resource is used up, x3 takes the
@@ -53,7 +53,7 @@ def test_filling_goes_on_for_those_whose_resources_are_left() -> None:
     np.testing.assert_allclose(tasks, [1.0, 1.0, 9.0])
 
 
-def test_who_needs_what_is_not_there_gets_nothing() -> None:
+def test_users_that_need_a_missing_resource_get_nothing() -> None:
     demand, capacity = np.array([[1.0, 0.0], [1.0, 1.0]]), np.array([10.0, 0.0])
     tasks = solve(demand, capacity, rate(demand, capacity, np.ones(2))).tasks
     np.testing.assert_allclose(tasks, [10.0, 0.0])

@@ -24,12 +24,13 @@ from allocator.policies import MODES, POLICIES, build
 from allocator.v1 import admin_pb2, explain_pb2, settings_pb2, types_pb2
 from allocator.v1 import session_pb2 as pb
 from laboratory.links.base import Batch, LinkDownError, Opening
-from laboratory.links.sidecar_process import channel, lowest_free_descriptor, observer_of
+from laboratory.links.sidecar_process import channel
 from laboratory.master.emulated import EmulatedMaster
 from laboratory.module_protocol import SessionEndedError
 from tests.hostile.crew import CREW
 from tests.hostile.tenants import Tenants
 from tests.rule_changes import rule_change
+from tests.server.processes import lowest_free_descriptor, observer_of
 from tests.torture.link import PatientLink, TorturedLink
 from tests.torture.rig import ANSWER_S, Rig, SidecarGoneError
 from tests.torture.wires import Proxy, dial_tcp

@@ -14,12 +14,12 @@ from prometheus_client.parser import text_string_to_metric_families
 from allocator.core import Reason
 from allocator.v1 import admin_pb2 as pb
 from laboratory.frameworks.base import Offer
-from laboratory.links.sidecar_process import observer_of
 from laboratory.master.emulated import EmulatedMaster
 from laboratory.master.gates import Decision, QuotaBook, judge
 from laboratory.random_cluster.checks import Inspector, differences, of_ledger, of_sidecar
 from laboratory.resources import Amount, Resource
 from tests.hostile.tenants import Tenant
+from tests.server.processes import observer_of
 from tests.torture.faults import Scene
 from tests.torture.report import TortureFindings
 from tests.torture.rig import ANSWER_S, PATIENCE_CYCLES, Rig

@@ -19,8 +19,9 @@ from typing import IO, Any
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1.admin_pb2_grpc import AdminServiceStub
 from laboratory.links.end_with_parent import ending_with_us
-from laboratory.links.sidecar_process import ProcessFigures, channel, figures_of, free_port
+from laboratory.links.sidecar_process import ProcessFigures, channel, figures_of
 from laboratory.links.stream import StreamLink
+from tests.server.processes import free_port
 from tests.torture import wall_clock
 from tests.torture.link import PatientLink, RunningClock
 from tests.torture.report import TortureFindings
@@ -229,7 +230,7 @@ class TorturedSidecar:
             return self._process.poll()
 
     def limit(self, which: int, soft: int | None) -> bool:
-        """Set a soft limit of the process, None: the maximum; returns False if it has exited."""
+        """Set a soft limit of the process (None: the hard one); returns False if it has exited."""
         try:
             _, hard = resource.prlimit(self.pid, which)
             resource.prlimit(self.pid, which, (hard if soft is None else soft, hard))

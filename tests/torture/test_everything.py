@@ -57,7 +57,7 @@ def test_no_decision_needs_the_gates(policy, mode, seed):
 
 
 @pytest.mark.parametrize("mode", [MODES[0], *long(MODES[1])])
-def test_what_crosses_an_event_may_be_refused_and_nothing_else_is(mode):
+def test_only_decisions_that_cross_an_event_are_rejected(mode):
     _, record = run(FIRST, mode=mode, decision_ms=150, duration_ms=40_000)
     assert record.steady[Reason.OFFERED] > 20
     assert not record.defects

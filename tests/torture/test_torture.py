@@ -16,10 +16,11 @@ import pytest
 from allocator.core import MILLI
 from allocator.v1 import admin_pb2
 from allocator.v1.admin_pb2_grpc import AdminServiceStub
-from laboratory.links.sidecar_process import channel, free_port
+from laboratory.links.sidecar_process import channel
 from laboratory.links.stream import StreamLink
 from laboratory.master.emulated import EmulatedMaster
 from tests.server.metrics.scraping import samples
+from tests.server.processes import free_port
 from tests.server.sidecar_process import await_true
 from tests.tiers import long
 from tests.torture.faults import (
@@ -112,7 +113,7 @@ def test_altered_books_are_found(tmp_path):
 
 
 @pytest.mark.long
-def test_a_filter_that_is_not_told_is_found(tmp_path):
+def test_a_filter_that_is_not_sent_is_found(tmp_path):
     """A sidecar that does not receive refusals makes decisions that the books forbid."""
 
     def tamper(world):
@@ -318,7 +319,7 @@ def test_the_proxy_resets(proxied):
         connection.recv(1)
 
 
-def test_the_proxy_stalls_and_goes_on(proxied):
+def test_the_proxy_stalls_and_continues(proxied):
     proxy, connection = proxied
     proxy.stall()
     connection.sendall(b"later")

@@ -41,7 +41,6 @@ class WireLink:
             self._say(each)
 
     def send(self, batch: Batch) -> None:
-        """Send the batch."""
         self._exchange(batch, cycle=False)
 
     def settle(self) -> None:

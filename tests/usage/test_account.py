@@ -224,7 +224,7 @@ class Session:
 NOON_MS = LEAP_DAY_MS + 9 * HOUR_MS
 
 
-def test_what_is_used_counts_from_the_moment_it_is_held():
+def test_use_counts_from_the_moment_of_the_hold():
     """The cluster has 6 CPUs; 4 are used for half an hour."""
     session = Session(NOON_MS)
     session.at(NOON_MS + HOUR_MS // 4, Hold(holding(1, 1, 1, cpus=4000, mem=8192_000)))

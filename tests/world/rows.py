@@ -3,7 +3,6 @@
 import numpy as np
 
 from allocator.core import Decisions, Holdings, Outcomes, Release
-from allocator.core.books.state import State
 
 
 def holdings(*rows: tuple[int, ...], kinds: tuple[int, ...] = (0, 1)) -> Holdings:
@@ -31,8 +30,3 @@ def given_back(rows: Holdings, refuse_ms: int = -1, *, used: bool = False) -> Re
     """
     count = len(rows.framework)
     return Release(rows, np.full(count, refuse_ms), np.full(count, used))
-
-
-def unknown_demands(state: State) -> np.ndarray:
-    """An unknown demand (C, R) for each client."""
-    return np.zeros((len(state.clients.framework), len(state.space.names)), np.int64)

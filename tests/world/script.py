@@ -143,12 +143,10 @@ class Script:
         self.world.agent(resources(has), **self._agent_info(options))
 
     def do_update_agent(self, options: Options, agent: str, has: str | None = None) -> None:
-        """Update an agent."""
         amounts = None if has is None else resources(has)
         self.world.update_agent(self._agent(agent), amounts, **self._agent_info(options))
 
     def do_remove_agent(self, options: Options, agent: str) -> None:
-        """Remove an agent."""
         self.world.remove_agent(self._agent(agent))
 
     def do_deactivate_agent(self, options: Options, agent: str) -> None:
@@ -156,7 +154,6 @@ class Script:
         self.world.deactivate_agent(self._agent(agent))
 
     def do_activate_agent(self, options: Options, agent: str) -> None:
-        """Activate an agent again."""
         self.world.deactivate_agent(self._agent(agent), active=True)
 
     def do_whitelist(self, options: Options, *hosts: str) -> None:
@@ -200,7 +197,6 @@ class Script:
         self.world.update_framework(self._framework(framework), named, **info)
 
     def do_remove_framework(self, options: Options, framework: str) -> None:
-        """Remove a framework."""
         self.world.remove_framework(self._framework(framework))
 
     def do_deactivate(self, options: Options, framework: str) -> None:
@@ -306,10 +302,10 @@ class Script:
         for client in np.flatnonzero(state.clients.framework).tolist():
             named = state.space.named(state.clients.demand[client])
             amounts = core.format_quantities(named) if named else "unknown"
-            known_from = state.clients.demand_source[client] or "nobody"
+            source = state.clients.demand_source[client] or "no source"
             framework = state.clients.framework[client]
-            lines.append(f"framework-{framework}: {amounts} from {known_from}")
-        return "\n".join(lines) or "nobody"
+            lines.append(f"framework-{framework}: {amounts} from {source}")
+        return "\n".join(lines) or "none"
 
     def do_shares(self, options: Options) -> str:
         """Print the holdings of each framework by role, and its dominant share."""
@@ -323,7 +319,7 @@ class Script:
             named = state.space.named(held[client])
             amounts = core.format_quantities(named) if named else "nothing"
             lines.append(f"framework-{framework} in {path}: {amounts} share {share[client]:.3f}")
-        return "\n".join(lines) or "nobody"
+        return "\n".join(lines) or "none"
 
 
 def _listed(text: str) -> list[str]:

@@ -62,14 +62,7 @@ Used = Mapping[tuple[Framework, str], Text]
 class World:
     """A session with an allocator.
 
-    Attributes
-    ----------
-    allocator : Allocator
-    told : list of Event
-        All events that the allocator received, for replay by another one.
-    now_ms : int
-    agents : dict of int to Agent
-    frameworks : dict of int to Framework
+    told: all events that the allocator received, for replay by another one.
     """
 
     def __init__(
@@ -122,7 +115,6 @@ class World:
         return agent
 
     def update_agent(self, agent: Agent, has: Text | None = None, **info) -> None:
-        """Update an agent."""
         if has is not None:
             agent.resources = +Counter(resources(has))
             info["capacity"] = self.amounts(agent.resources)
@@ -131,7 +123,6 @@ class World:
         self.tell(UpdateAgent(agent.handle, **info))
 
     def remove_agent(self, agent: Agent) -> None:
-        """Remove an agent."""
         self.tell(RemoveAgent(agent.handle))
         del self.agents[agent.handle]
 
@@ -212,7 +203,6 @@ class World:
         return FrameworkInfo(**usual, capabilities=framework.capabilities, minimum=rows)
 
     def remove_framework(self, framework: Framework) -> None:
-        """Remove a framework."""
         self.tell(RemoveFramework(framework.handle))
         del self.frameworks[framework.handle]
 

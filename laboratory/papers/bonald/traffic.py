@@ -475,7 +475,7 @@ def figure_4() -> PaperReport:
 
 
 def figure_5() -> PaperReport:
-    """Figure 5: a whole class with false claims."""
+    """Figure 5: all jobs of a class make false claims."""
     rows, panels = [], []
     for policy in POLICIES:
         lines = []

@@ -34,7 +34,7 @@ from allocator.solvers.max_min import whole as max_min_whole
 
 @dataclass(slots=True, eq=False)
 class IdealTask:
-    """A running task; `due` is NaN once it was paused or cancelled."""
+    """A running task. `due`: the time of its end; NaN after it was paused or cancelled."""
 
     user: "User"
     type: int

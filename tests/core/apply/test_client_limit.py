@@ -43,7 +43,7 @@ def test_many_rows_of_one_client_need_one_place():
     made.allocator.check()
 
 
-def test_what_one_client_too_many_holds_is_not_booked():
+def test_holdings_of_clients_beyond_the_limit_are_not_booked():
     made = session(clients=2)
     made.allocator.step(held((1, 1, 1)))
     made.allocator.step(held((1, 1, 2), (2, 1, 1), (3, 1, 1)))
@@ -75,7 +75,7 @@ def test_a_role_that_is_left_makes_place_for_another():
     made.allocator.check()
 
 
-def test_but_not_while_something_is_held_in_it():
+def test_a_role_with_holdings_keeps_its_client():
     made = session(clients=3)
     made.framework(1, 1, 2, 3)
     made.allocator.step(held((1, 3, 1)))

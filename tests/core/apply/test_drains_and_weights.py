@@ -35,7 +35,7 @@ def cpus(offers) -> dict[int, int]:
     return found
 
 
-def test_a_drained_agent_is_given_to_nobody_until_it_is_taken_back():
+def test_a_drained_agent_is_not_offered_until_the_drain_ends():
     made = two()
     made.agent(1, 4, 4, hostname="h1")
     made.agent(2, 4, 4, hostname="h2")
@@ -49,7 +49,7 @@ def test_a_drained_agent_is_given_to_nobody_until_it_is_taken_back():
     assert {offer[2] for offer in made.cycle(3000)} == {1}
 
 
-def test_what_is_free_on_a_drained_agent_meets_no_guarantee():
+def test_free_resources_of_a_drained_agent_satisfy_no_guarantee():
     """Role two has a guarantee of 4 CPUs, no framework: one of two agents of 4 may be offered."""
     for drained, given in ((False, 4), (True, 0)):
         made = Session(DRF)
@@ -62,7 +62,7 @@ def test_what_is_free_on_a_drained_agent_meets_no_guarantee():
         assert cpus(made.cycle(1000))[1] == given
 
 
-def test_what_runs_on_a_drained_agent_runs_on_and_what_it_gives_back_is_not_offered():
+def test_tasks_on_a_drained_agent_continue_and_released_resources_are_not_offered():
     made = two()
     made.agent(1, 4, 4, hostname="h1")
     for offer in made.cycle(1000):
@@ -150,7 +150,7 @@ def test_the_last_rule_counts_and_a_rule_that_is_taken_back_does_not():
         (SetDrain("h1", drained=False), "is not drained"),
     ],
 )
-def test_what_is_not_possible_changes_nothing(event, said):
+def test_an_impossible_change_has_no_effect(event, said):
     made = two()
     before = made.allocator.settings.copied()
     with pytest.raises(EventError, match=said):
@@ -205,7 +205,7 @@ def test_a_subtree_that_is_none_is_refused(text, said):
     ("role", "framework_name", "whom"),
     [("", "", {1, 2}), ("", "spark-*", {1}), ("role-2", "", {2}), ("role-2", "spark-1", set())],
 )
-def test_a_rule_is_worked_out_for_those_alone_whom_it_is_about(
+def test_a_rule_is_evaluated_only_for_frameworks_it_applies_to(
     role, framework_name, whom, monkeypatch
 ):
     """Every request of operators waits for this one, and there may be thousands of rules."""

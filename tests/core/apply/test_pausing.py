@@ -42,7 +42,7 @@ def test_a_paused_role_and_its_descendants_are_offered_nothing(name, mode):
     assert set().union(*found) == {1, 2, 3}
 
 
-def test_what_it_holds_stays():
+def test_a_paused_role_keeps_its_holdings():
     session = crowded()
     offers = session.cycle(1000)
     for each in offers:

@@ -73,7 +73,7 @@ AMOUNTS = [
 
 
 @pytest.mark.parametrize("text", AMOUNTS, ids=range(len(AMOUNTS)))
-def test_what_is_no_amount_is_a_value_error_that_says_so_in_a_line(text):
+def test_an_invalid_amount_is_a_value_error_of_one_line(text):
     with pytest.raises(ValueError, match=r"number|out of range") as caught:
         parse_quantities(f"cpus:{text}")
     assert type(caught.value) is ValueError
@@ -175,7 +175,7 @@ def test_many_clauses_are_taken_up_to_the_bound():
     session.allocator.check()
 
 
-def test_what_no_agent_has_makes_one_column_and_fits_nowhere():
+def test_resources_that_no_agent_has_share_one_column_and_fit_nowhere():
     session = begun()
     columns = len(session.state.space.names)
     for framework in range(1, 20):
@@ -192,7 +192,7 @@ def test_what_no_agent_has_makes_one_column_and_fits_nowhere():
     assert rows(session, 21) == [("request", "unknown")]
 
 
-def test_it_fits_where_it_comes():
+def test_an_unknown_resource_fits_once_an_agent_has_it():
     session = begun()
     session.framework(1, labels={DEMAND_LABEL: "gpus:1;cpus:1"}, capabilities=["GPU_RESOURCES"])
     known = FrameworkInfo("f2", minimum={1: ({"gpus": 1000}, {"invented": 1})})
@@ -207,7 +207,7 @@ def test_it_fits_where_it_comes():
     assert list(clients.unfit) == [clients.row(2, 1)]
 
 
-def test_a_minimum_has_so_many_alternatives():
+def test_the_number_of_alternative_minimums_is_limited():
     session = begun()
     many = (*({"cpus": 9000 + n} for n in range(ALTERNATIVES_MAX)), {"cpus": 1})
     session.allocator.step(AddFramework(1, FrameworkInfo("f1", minimum={1: many}), (1,)))
@@ -291,7 +291,7 @@ class CountedRole(int):
         return int(self) == other
 
 
-def test_a_framework_has_so_many_roles_and_they_are_not_compared_each_with_each():
+def test_the_number_of_roles_of_a_framework_is_limited_and_they_are_not_compared():
     count = ROLES_OF_FRAMEWORK_MAX + 10
     paths: dict[int, str] = {CountedRole(role): f"role-{role}" for role in range(1, count + 1)}
     session = Session(TASKS, roles={})
@@ -331,7 +331,7 @@ def test_sums_over_agents_that_say_to_have_more_than_there_is_stay_in_range():
     assert 1 not in session.state.agents.aside
 
 
-def test_what_a_module_says_of_an_object_at_most_is_counted_exactly():
+def test_reservations_as_deep_as_permitted_are_counted_exactly():
     """Otherwise a reservation would count twice, and be granted without effect in each cycle."""
     session = Session(TASKS)
     session.allocator.step(Define(kinds={2: Kind("cpus", reserved_role="a", depth=1)}))

@@ -11,7 +11,7 @@ _agents = st.integers(0, 99)
 
 
 @given(st.lists(st.tuples(st.booleans(), st.lists(_agents, max_size=9), st.integers(100, 2000))))
-def test_it_is_a_set(steps):
+def test_an_agent_set_behaves_like_a_set(steps):
     fast, slow = AgentSet(), set()
     for adds, agents, rows in steps:
         if adds:
@@ -25,7 +25,7 @@ def test_it_is_a_set(steps):
         assert [agent for agent in range(120) if agent in fast] == sorted(slow)
 
 
-def test_what_all_agents_have_takes_a_byte_each_and_what_one_has_takes_no_more():
+def test_memory_of_agent_sets_is_at_most_a_byte_per_agent():
     many, one = AgentSet(), AgentSet()
     many.update(range(20_000), 20_000)
     one.update((7,), 20_000)

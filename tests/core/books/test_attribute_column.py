@@ -43,7 +43,7 @@ def test_a_value_has_one_code_and_another_value_another_one(values, changes):
         assert column.find(["x", "none has it"]).tolist() == [-1, -1]
 
 
-def test_values_with_the_same_hash_are_told_apart(monkeypatch):
+def test_values_with_the_same_hash_are_distinguished(monkeypatch):
     """Both for values of agents, and for values in rules that no agent has."""
 
     def alike(texts, salt):
@@ -98,7 +98,7 @@ def test_columns_of_twenty_attributes_that_all_differ_are_made_once(monkeypatch,
     assert made == [AGENTS] * NAMES
 
 
-def test_what_rules_name_is_looked_up_once_however_many_clients_there_are(monkeypatch):
+def test_values_in_rules_are_looked_up_once_for_all_clients(monkeypatch):
     """Not once for each block of clients that is painted."""
     index = RuleIndex([_unlike(agent) for agent in range(AGENTS)])
     rules = {

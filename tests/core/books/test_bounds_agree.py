@@ -29,7 +29,7 @@ def test_the_whole_table_of_the_module_is_read():
     assert len(of_module()) == declared > 20
 
 
-def test_what_the_module_lets_through_is_not_set_aside_for_its_number():
+def test_the_sidecars_limits_are_not_below_the_modules():
     module = of_module()
     pairs = {
         "LABELS_MAX": bounds.LABELS_MAX,

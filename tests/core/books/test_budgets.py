@@ -131,7 +131,7 @@ def test_a_day_that_is_none_is_refused(text):
 
 
 @pytest.mark.parametrize(("gpus", "carried"), [(0, 5), (4, 1), (20, 0)])
-def test_what_is_left_is_carried_over_once(gpus, carried):
+def test_unused_budget_is_carried_over_once(gpus, carried):
     """4 gpus for an hour leave 1 of 5 hours."""
     it = Gpus("2026-11-05T23:00", SetBudget("eng", {"gpus": 5000}, "day", carry_over=True))
     framework = it.hold("eng", f"gpus:{gpus}") if gpus else None

@@ -122,7 +122,7 @@ def test_a_table_of_zeros_that_grows_takes_no_memory(monkeypatch):
     assert grow(larger, 2 * len(larger))[5, 7] == 3
 
 
-def test_what_is_free_takes_no_memory_behind_the_last_agent(allocator, monkeypatch):
+def test_free_amounts_take_no_memory_behind_the_last_agent(allocator, monkeypatch):
     state = allocator.state
     monkeypatch.setattr("allocator.core.books.state.untouched", _apart)
     left = AGENTS // 2 + 10
@@ -176,7 +176,7 @@ def test_grants_are_checked_without_a_table_of_what_is_left(allocator):
             check_grants(state.eligibility.excluded, snapshot.handle, snapshot, grants)
 
 
-def test_what_policies_grant_is_not_copied(allocator, monkeypatch):
+def test_grants_of_policies_are_not_copied(allocator, monkeypatch):
     logs, empty_log = list[Log](), scene_builder.empty_log
     snapshot = SnapshotBuilder().build(allocator.state, np.arange(1, 4))
 

@@ -72,7 +72,7 @@ def _cycle(allocator: Allocator, refusing: int) -> None:
     allocator.step(given_back(rows.cut(slice(refusing, AGENTS))))
 
 
-def test_pairs_of_which_nobody_says_anything_take_no_memory(allocator):
+def test_pairs_without_data_take_no_memory(allocator):
     """This is true after cycles, after agents have returned, and after a checkpoint."""
     for _ in range(2):
         _cycle(allocator, refusing=0)

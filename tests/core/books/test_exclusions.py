@@ -142,7 +142,7 @@ def test_columns_of_agents_are_bounded(monkeypatch):
         assert sum(column.nbytes for column in columns.attributes.values()) <= 2000
 
 
-def test_what_agents_were_like_is_forgotten(monkeypatch):
+def test_previous_attributes_of_agents_are_forgotten(monkeypatch):
     monkeypatch.setattr(agent_rules, "RARE", 0)
     columns = AgentColumns([None] * 4)
     for turn in range(1000):
@@ -199,7 +199,7 @@ def test_names_that_no_agent_has_cost_no_look_at_agents():
     relation.check()
 
 
-def test_an_attribute_is_looked_at_once_however_many_rules_ask_for_it():
+def test_an_attribute_is_read_once_for_all_rules():
     relation = Eligibility()
     relation.reserve(agents=512, clients=64)
     relation.set_agents(np.arange(256), _plain(256))
@@ -251,7 +251,7 @@ def test_an_exclusion_that_ends_costs_a_look_at_its_own_agent(monkeypatch):
     relation.check()
 
 
-def test_who_ends_too_late_stays_barred_when_rules_and_agents_change():
+def test_exclusions_before_drains_survive_changes_of_rules_and_agents():
     relation, plain = Eligibility(), Rule()
     relation.reserve(agents=AGENTS, clients=CLIENTS)
     relation.set_agents(np.arange(AGENTS), _plain(AGENTS))
@@ -347,7 +347,7 @@ def _lived(relation: Eligibility, name: str, said) -> Eligibility:
 
 
 @given(_lives, st.sampled_from([0, 64]), st.integers(1, 3))
-def test_whatever_comes_and_goes_is_judged_pair_by_pair(life, few, block):
+def test_every_pair_is_judged_after_any_changes(life, few, block):
     """Many changes at a time, or few; with caches, and without.
 
     Checked after each step, or after several.

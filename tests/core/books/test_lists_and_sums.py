@@ -33,7 +33,7 @@ def ledgers(draw) -> Ledger:
 
 
 @given(ledger=ledgers(), agents=st.lists(st.integers(0, AGENTS - 1), unique=True))
-def test_who_holds_something_on_some_agents(ledger: Ledger, agents: list[int]) -> None:
+def test_holders_on_some_agents_equal_a_search(ledger: Ledger, agents: list[int]) -> None:
     books, rows = ledger.books, ledger.rows()
     expected = [
         pair(place, int(books.client[row]))
@@ -56,7 +56,7 @@ def test_who_holds_something_on_some_agents(ledger: Ledger, agents: list[int]) -
         )
     ),
 )
-def test_whom_amounts_were_offered_to(
+def test_the_owners_of_offered_amounts_equal_a_search(
     ledger: Ledger, wanted: list[tuple[int, int, int, int]]
 ) -> None:
     columns = np.array(wanted, np.int64).reshape(-1, 4)

@@ -38,7 +38,7 @@ def test_an_offer_ages_until_all_of_it_is_used():
     assert oldest_ms(session) == -1
 
 
-def test_a_new_offer_begins_anew_and_the_oldest_counts():
+def test_a_new_offer_has_its_own_age_and_the_oldest_counts():
     session = hoarder()
     session.give_back((1, 1, 1, {"cpus": 4, "mem": 8}))
     assert len(session.cycle(5000)) == 1
@@ -47,7 +47,7 @@ def test_a_new_offer_begins_anew_and_the_oldest_counts():
     assert oldest_ms(session) == 5000
 
 
-def test_what_is_added_to_an_offer_does_not_make_it_younger():
+def test_additions_to_an_offer_do_not_reset_its_age():
     session = hoarder()
     session.give_back((1, 1, 1, {"cpus": 4, "mem": 8}), cpus=2, mem=4)
     session.give_back((1, 1, 2, {"cpus": 4, "mem": 8}), 3_600_000)
@@ -55,7 +55,7 @@ def test_what_is_added_to_an_offer_does_not_make_it_younger():
     assert oldest_ms(session) == 1000
 
 
-def test_what_is_used_beside_it_does_not_count():
+def test_used_resources_have_no_offer_age():
     session = hoarder()
     for agent in (1, 2):
         session.use((1, 1, agent, {"cpus": 4, "mem": 8}))

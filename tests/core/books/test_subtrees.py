@@ -59,7 +59,7 @@ def test_inside_a_department_it_is_as_if_the_other_policy_were_alone():
         (PolicySpec("drf", flat=True, subtrees={"eng": "tsf"}), "cannot be used with flat"),
     ],
 )
-def test_what_is_wrong_is_said_and_nothing_changes(spec, said):
+def test_an_invalid_policy_is_reported_and_changes_nothing(spec, said):
     made = session(PolicySpec("drf"))
     made.framework(1, 1)
     with pytest.raises(EventError, match=said):

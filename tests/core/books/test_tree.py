@@ -73,8 +73,8 @@ def test_flat_all_clients_compete_with_the_weights_of_their_roles(
     role = np.array([0] + [r for r, _ in clients])
     live = np.array([False] + [alive for _, alive in clients])
     made = shape(live, role, roles, flat=True)
-    nobody = no_turns(len(role), len(roles.path))
-    tree = made.tree(roles.weight, np.zeros(len(roles.path), np.int64), nobody)
+    no_turn = no_turns(len(role), len(roles.path))
+    tree = made.tree(roles.weight, np.zeros(len(roles.path), np.int64), no_turn)
     root = len(tree.client)
     assert tree.parent.tolist() == [root] * root + [-1]
     expected = [{3: 3.0, 6: 0.5}.get(int(role[c]), 1.0) for c in tree.client]
@@ -88,8 +88,8 @@ def test_weights_stand_at_their_role_and_wait_for_it():
         roles.define(handle, path)
     live = np.array([False, True, True])
     made = shape(live, np.array([0, 3, 1]), roles, flat=False)
-    nobody = no_turns(3, len(roles.path))
-    tree = made.tree(roles.weight, np.zeros(len(roles.path), np.int64), nobody)
+    no_turn = no_turns(3, len(roles.path))
+    tree = made.tree(roles.weight, np.zeros(len(roles.path), np.int64), no_turn)
     # Two leaves, then the virtual leaf of a and a/x, then a, then the root.
     assert tree.weight.tolist() == [1.0, 1.0, 1.0, 2.0, 1.0, 1.0]
     assert tree.parent.tolist() == [3, 2, 4, 4, 5, -1]

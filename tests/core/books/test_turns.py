@@ -133,7 +133,7 @@ def test_of_its_roles_those_below_one_role_have_their_turns_together():
 
 
 @MODES
-def test_nobody_comes_to_the_front_by_reviving(flat):
+def test_reviving_does_not_move_a_client_to_the_front(flat):
     cluster = Cluster(*MANY, flat=flat)
     cluster.comes(2, *ROLES)
 
@@ -178,7 +178,7 @@ def test_nor_for_one_in_the_role_that_takes_nothing():
     assert cluster.longest_wait(come_again) <= 1
 
 
-def test_nobody_is_put_back_by_who_comes_into_its_role():
+def test_a_newcomer_in_a_role_does_not_move_others_back():
     cluster = Cluster("r")
     cluster.comes(2, 2)
 
@@ -191,7 +191,7 @@ def test_nobody_is_put_back_by_who_comes_into_its_role():
 
 
 @MODES
-def test_whoever_comes_is_as_if_it_had_just_been_served(flat):
+def test_a_newcomer_counts_as_just_served(flat):
     cluster = Cluster(*MANY[:3], flat=flat)
     for framework in (2, 3):
         cluster.comes(framework, framework)
@@ -201,7 +201,7 @@ def test_whoever_comes_is_as_if_it_had_just_been_served(flat):
     assert [cluster.serves()[0] for _ in range(5)] == [2, 3, 4, 1, 2]
 
 
-def test_a_role_has_one_turn_however_many_wait_in_it():
+def test_a_role_with_many_waiting_clients_has_one_turn():
     cluster = Cluster("r")
     for framework in (2, 3):
         cluster.comes(framework, 2)

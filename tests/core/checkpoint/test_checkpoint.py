@@ -46,6 +46,7 @@ from allocator.policies import build
 from tests.core.session import Session
 from tests.differential.history import POLICY_VERBS, History
 from tests.differential.playing import SEEDS, agree, fresh, happenings
+from tests.tiers import EVERYTHING
 
 # Every type of value that a state may contain.
 
@@ -89,7 +90,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 @given(values)
-def test_whatever_is_kept_comes_back(value):
+def test_everything_saved_is_restored(value):
     assert same(restore(to_columns([value]), [])[0], value)
     assert same(Detached(value).value, value)
 
@@ -176,7 +177,7 @@ class KeptHistory(History):
     def restore_it(self) -> None:
         self.both.second = resumed(self.both.first)
 
-    def limit_what_nobody_has(self) -> None:
+    def limit_unknown_resource(self) -> None:
         """The resource gets a column, and limits no client."""
         limit = self.random.randint(0, 5)
         self.both.step(SetQuota(self.one("a", "b"), {}, {f"gold{limit}": limit * 1000}))
@@ -186,19 +187,12 @@ class KeptHistory(History):
             self.both.step(SetDemand("nobody", "", self.one({}, None, {"disk": 1000})))
 
 
-KEPT_VERBS = {**POLICY_VERBS, "restore_it": 4, "limit_what_nobody_has": 2, "set_demand": 1}
+KEPT_VERBS = {**POLICY_VERBS, "restore_it": 4, "limit_unknown_resource": 2, "set_demand": 1}
 
 
-@settings(fresh, max_examples=4)
+@settings(fresh, max_examples=20 if EVERYTHING else 4)
 @given(seed=SEEDS, happening=happenings(KEPT_VERBS))
-def test_who_was_restored_goes_on_as_the_other(seed, happening):
-    agree(partial(KeptHistory, seed), happening)
-
-
-@pytest.mark.long
-@settings(fresh, max_examples=20)
-@given(seed=SEEDS, happening=happenings(KEPT_VERBS))
-def test_who_was_restored_goes_on_as_the_other_in_many_histories(seed, happening):
+def test_a_restored_allocator_continues_like_the_original(seed, happening):
     agree(partial(KeptHistory, seed), happening)
 
 
@@ -228,7 +222,7 @@ def go_on(session: Session, now_ms: int) -> list:
     return made
 
 
-def test_a_copy_stays_as_it_is_while_the_core_goes_on():
+def test_a_copy_does_not_change_with_the_core():
     """A checkpoint by a deep copy: the slow way."""
     session = busy()
     slow = copy.deepcopy(session.allocator.kept())
@@ -283,16 +277,16 @@ def test_a_copy_of_a_large_array_is_a_copy(written, more):
 
 
 @pytest.mark.parametrize("kind", [Kind, AgentInfo, FrameworkInfo, AgentTraits, Rule])
-def test_what_there_is_most_of_is_not_copied(kind):
+def test_immutable_types_are_not_copied(kind):
     assert never_changes(kind)
 
 
 @pytest.mark.parametrize("kind", [list, dict, set, np.ndarray, Settings, PolicySpec, State, Any])
-def test_what_may_change_is_copied(kind):
+def test_mutable_types_are_copied(kind):
     assert not never_changes(kind)
 
 
-def test_all_of_an_allocator_is_kept_or_made_anew():
+def test_every_attribute_of_an_allocator_is_saved_or_rebuilt():
     """A new attribute must be listed here, because later decisions may depend on it."""
     session = busy()
     kept_here = {"cycle", "last_cycle", "state"}
@@ -306,7 +300,7 @@ def test_all_of_an_allocator_is_kept_or_made_anew():
     assert set(vars(session.allocator)) == kept_here | anew | of_one_cycle
 
 
-def test_what_is_derived_is_not_kept_and_comes_back_by_itself():
+def test_derived_data_is_not_saved_and_is_recomputed():
     session = busy()
     before = kept(session.allocator)
     session.state.agents.version += 1
@@ -318,7 +312,7 @@ def test_what_is_derived_is_not_kept_and_comes_back_by_itself():
     assert other.state.total_by_kind()[0] == 32_000
 
 
-def test_whoever_asks_about_the_books_changes_nothing():
+def test_queries_do_not_change_the_books():
     session = busy()
     session.world.roles("a/new")
     before = kept(session.allocator)
@@ -379,7 +373,7 @@ class Foreign:
     ],
     ids=lambda each: type(each).__name__,
 )
-def test_what_is_not_known_is_refused(unknown):
+def test_unknown_values_are_refused(unknown):
     allocator = busy().allocator
     allocator.state.new_thing = unknown  # type: ignore[attr-defined]
     with pytest.raises(CheckpointError):
@@ -471,7 +465,7 @@ NONE = Column("none", 1)
         (lambda _root: Column("int", 1, arrays=[np.array([0.5])]), "a column of int holds float64"),
     ],
 )
-def test_a_wrong_checkpoint_is_told_and_nothing_is_changed(damage, said):
+def test_a_wrong_checkpoint_is_rejected_and_changes_nothing(damage, said):
     root = to_columns(busy().allocator.kept())
     other = Allocator(build, Settings())
     before = kept(other)

@@ -10,7 +10,7 @@ from tests.core.session import Session
 from tests.world.rows import settled
 
 
-def test_what_is_open_and_what_expires_is_gone_on_with() -> None:
+def test_open_decisions_and_filters_continue_after_a_checkpoint() -> None:
     first = Session(PolicySpec("drf", selection="listed"))
     for agent in (1, 2, 3):
         first.agent(agent, cpus=agent, mem=agent)

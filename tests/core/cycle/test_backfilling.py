@@ -118,8 +118,8 @@ def test_only_clients_with_learnt_and_short_tasks_are_guests(policy):
     assert cluster.its.lent == ()
 
 
-def test_many_holdings_are_looked_at_less_often(monkeypatch):
-    """Here there is one, and after it follow three seconds of rest."""
+def test_many_holdings_are_examined_less_often(monkeypatch):
+    """Here a forecast examines one holding, and is followed by a pause of three seconds."""
     monkeypatch.setattr(backfilling, "REST_MS", 3000)
     cluster, looked = Cluster(), []
 
@@ -166,7 +166,7 @@ def test_nothing_is_lent_for_longer_than_the_gang_collects():
 
 
 def test_the_gang_begins_when_it_was_expected_and_guests_end_before():
-    """Short tasks run for exactly as long as the longest of their like: 6 s."""
+    """Short tasks run for exactly as long as the longest learnt duration: 6 s."""
     cluster = Cluster()
     cluster.gang_waits()
     runs, lent_s = list[tuple[int, int, int]](), 0
@@ -236,7 +236,7 @@ def test_a_guest_that_never_ends_costs_one_collection():
     assert cluster.starts.lent == lent
 
 
-def test_what_a_guest_gives_back_is_kept_for_the_gang():
+def test_resources_released_by_a_guest_are_kept_for_the_gang():
     """Another agent with more room does not draw the gang away from the one that it lent."""
     cluster = Cluster()
     cluster.gang_waits()

@@ -88,7 +88,7 @@ def test_a_gang_begins_though_others_take_what_becomes_free(spec):
     busy.session.allocator.check()
 
 
-def test_what_is_collected_is_not_offered_to_others():
+def test_collected_resources_are_not_offered_to_others():
     busy = Busy()
     busy.session.framework(2, 1, labels=gang(4))
     busy.churn(PATIENCE)
@@ -243,7 +243,7 @@ def test_a_client_that_declines_gangs_waits_longer_each_time():
     assert waits == [PATIENCE + 1, 2 * PATIENCE, 4 * PATIENCE, 8 * PATIENCE]
 
 
-def test_a_gang_whose_offers_could_not_be_made_goes_on_collecting_and_has_declined_nothing():
+def test_a_gang_whose_offers_failed_still_collects_and_has_declined_nothing():
     busy = Busy(agents=2, size=2)
     busy.session.framework(2, 1, labels=gang(2))
     while not busy.collecting():
@@ -269,7 +269,7 @@ def test_a_gang_whose_offers_could_not_be_made_goes_on_collecting_and_has_declin
     allocator.check()
 
 
-def test_what_guarantees_need_is_not_collected():
+def test_resources_needed_for_guarantees_are_not_collected():
     busy = Busy()
     busy.session.framework(2, 1, labels=gang(4))
     busy.churn(PATIENCE)
@@ -335,7 +335,7 @@ def test_a_principal_keeps_its_fair_share_on_average(tasks, least, most, mode):
     assert least < collected / 120 <= most
 
 
-def test_what_a_framework_refused_beside_a_gang_is_not_offered_again():
+def test_resources_refused_beside_a_gang_are_not_offered_again():
     """Its demand is not known. The gang keeps all CPUs, so it refuses the memory beside them."""
     session = Session(DRF, options={"minimum": ()}, patience_cycles=2)
     for agent in (1, 2):

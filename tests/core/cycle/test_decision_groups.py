@@ -44,7 +44,7 @@ def test_groups_have_the_same_kinds_and_keep_their_order(kinds: list[frozenset[i
 
 
 @given(st.lists(few_kinds, max_size=4), st.data())
-def test_the_queue_gives_the_oldest_first_however_it_is_cut(cycles, data) -> None:
+def test_the_queue_returns_the_oldest_first_for_any_chunk_size(cycles, data) -> None:
     queue, expected = OpenDecisions(), []
     for number, kinds in enumerate(cycles):
         rows = rows_from(kinds, base=100 * number)

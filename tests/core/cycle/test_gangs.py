@@ -93,7 +93,7 @@ def test_a_limit_that_leaves_less_than_a_gang_leaves_nothing(mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_what_is_kept_for_a_guarantee_makes_no_gang(mode):
+def test_resources_kept_for_a_guarantee_do_not_count_for_a_gang(mode):
     for guarantee, given in ((3, 0), (2, 4)):
         session = begun(PolicySpec("drf", "listed", mode), 2, 2, 2, 2, 2)
         session.allocator.step(SetQuota("b", {"cpus": guarantee * 1000}, {}))
@@ -101,7 +101,7 @@ def test_what_is_kept_for_a_guarantee_makes_no_gang(mode):
         assert len(cpus(session.cycle(1000), 1)) == given
 
 
-def test_what_comes_before_the_turn_of_a_gang_is_not_taken_from_others():
+def test_grants_before_the_turn_of_a_gang_stay_with_others():
     """DRF serves the client with the lowest share, until both are equal."""
     for free, gang, other in ((10, [], [10]), (12, [8], [4])):
         session = begun(PolicySpec("drf", "listed", "characterised", flat=True), 4)

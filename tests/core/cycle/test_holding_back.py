@@ -55,7 +55,7 @@ def test_a_demand_that_fits_nowhere_holds_back():
     assert holds_back(idle({DEMAND_LABEL: "cpus:9;mem:1"}))
 
 
-def test_whoever_suppresses_offers_is_not_there():
+def test_suppressed_clients_do_not_take_part():
     made = idle()
     made.allocator.step(Suppress(1, (1,)))
     assert holds_back(made)
@@ -68,7 +68,7 @@ def test_an_operators_limit_holds_back_and_one_that_leaves_room_does_not():
         assert holds_back(made) is kept
 
 
-def test_what_is_kept_for_anothers_guarantee_holds_back():
+def test_headroom_for_the_guarantee_of_another_role_explains_an_empty_cycle():
     made = idle()
     made.allocator.step(SetQuota(made.paths[2], {"cpus": 4000}, {}))
     assert holds_back(made)

@@ -20,7 +20,7 @@ def _grants(rows: list[tuple[int, int, int, int, int]], special: list[tuple[int,
 
 
 @given(st.lists(st.tuples(*[NUMBERS] * 5), min_size=1, max_size=30), st.data())
-def test_what_a_client_is_granted_on_an_agent_is_added_up(rows, data):
+def test_grants_to_a_client_on_an_agent_are_summed(rows, data):
     parts = st.lists(st.tuples(st.integers(0, len(rows) - 1), NUMBERS), max_size=5)
     special = sorted(data.draw(parts))
     merged = coalesce(_grants(rows, special))

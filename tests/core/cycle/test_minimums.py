@@ -53,7 +53,7 @@ steps = st.lists(st.tuples(st.integers(1, 3), st.dictionaries(st.sampled_from(RO
 
 
 @given(a_minimum, steps)
-def test_they_are_what_their_slow_twin_says(usual, told):
+def test_minimums_equal_the_slow_twins(usual, told):
     session = session_of(usual)
     state, builder = session.state, SnapshotBuilder()
     for handle, minimum in told:
@@ -94,7 +94,7 @@ def read(monkeypatch):
     return found
 
 
-def test_nothing_is_read_again_where_somebody_revives_or_comes(read):
+def test_minimums_are_not_read_again_when_a_framework_revives_or_comes(read):
     session = session_of()
     framework(session, 1, dict.fromkeys(ROLES, SMALL))
     builder = SnapshotBuilder()
@@ -118,7 +118,7 @@ def test_nothing_is_read_again_where_somebody_revives_or_comes(read):
     assert len(read) == 1 + len(ROLES) + 1 + 1
 
 
-def test_another_session_begins_anew_though_it_has_as_many():
+def test_a_new_session_starts_from_scratch_even_with_equal_counts():
     """Versions of a new table start from zero."""
     session = session_of()
     builder = SnapshotBuilder()
@@ -164,8 +164,8 @@ def test_offers_to_many_with_minimums_are_compared_in_one_go(monkeypatch):
     client = snapshot.tree.client
     amount = np.zeros((len(client), snapshot.free.shape[1]), np.int64)
     amount[:, 0] = 2
-    nobody = np.zeros(len(client), np.int64)
-    grants = Grants(client, snapshot.agents[nobody], nobody, amount)
+    zeros = np.zeros(len(client), np.int64)
+    grants = Grants(client, snapshot.agents[zeros], zeros, amount)
     enough = cycles.offers_of(snapshot, grants)[2]
     assert enough.tolist() == [True, True, False, False]
     assert len(calls) == 1

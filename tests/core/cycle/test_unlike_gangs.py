@@ -119,7 +119,7 @@ def test_equal_requests_are_a_gang_of_equal_tasks():
     assert len(session.cycle(2000)) == 4
 
 
-def test_a_task_for_an_agent_goes_only_there():
+def test_a_task_for_an_agent_is_only_placed_there():
     session = begun(DRF, 8, 8, 4)
     session.framework(1)
     request(session, task(2), task(3), agents=("", "S3"))
@@ -150,7 +150,7 @@ def test_limits_and_guarantees_hold_for_all_tasks_together():
         assert bool(session.cycle(1000)) == fits
 
 
-def test_what_a_framework_refused_is_left_out():
+def test_refused_agents_are_left_out():
     session = begun(DRF, 6, 6, 6)
     session.framework(1)
     request(session, PS, WORKER, WORKER)

@@ -36,7 +36,7 @@ from tests.core.session import Session
 from tests.oracle_offers import Supply
 from tests.strategies import snapshots
 
-NOBODY = FrameworkInfo("nobody")
+INFO = FrameworkInfo("nobody")
 
 
 def bit(words: np.ndarray, agent: int, client: int) -> bool:
@@ -59,7 +59,7 @@ def is_servable(snapshot: Snapshot, client: int) -> bool:
 
 
 @given(snapshots() | snapshots(several=True), st.sampled_from([0, 1, 16]))
-def test_it_is_what_its_slow_twin_says(snapshot, nearby):
+def test_servable_equals_its_slow_twin(snapshot, nearby):
     clients = snapshot.tree.client
     found = servable(snapshot, clients, nearby)
     slow = np.array([is_servable(snapshot, client) for client in clients.tolist()], np.bool_)
@@ -126,7 +126,7 @@ def test_nor_one_that_refused_all_that_there_is():
     assert waited(session, 1) == 0
 
 
-def test_one_that_others_are_preferred_to_waits():
+def test_a_client_behind_preferred_ones_waits():
     session = Session(PolicySpec("drf", "listed"), patience_cycles=0)
     session.agent(1, 4, 8)
     session.agent(2, 4, 8)
@@ -137,7 +137,7 @@ def test_one_that_others_are_preferred_to_waits():
     assert (waited(session, 1), waited(session, 2)) == (5, 0)
 
 
-def test_one_that_a_limit_keeps_back_waits():
+def test_a_client_at_its_limit_waits():
     session = Session(PolicySpec("drf", "listed"), patience_cycles=0)
     session.agent(1, 4, 8)
     session.framework(1)
@@ -146,7 +146,7 @@ def test_one_that_a_limit_keeps_back_waits():
     assert waited(session, 1) == 5
 
 
-def test_who_waited_and_can_be_served_no_more_does_not_come_first():
+def test_an_overdue_client_that_cannot_be_served_is_not_served_first():
     """It keeps its place: as soon as an agent suits it again, it is served before the others."""
     session = Session(PolicySpec("drf", "listed"), patience_cycles=3)
     session.agent(1, 4, 8, attributes={"zone": "a"})
@@ -172,15 +172,15 @@ LAST_WORDS = pytest.mark.parametrize(
         (Suppress(1), Revive(1)),
         (Suppress(1, (1,)), Revive(1, (1,))),
         (ActivateFramework(1, active=False), ActivateFramework(1, active=True)),
-        (UpdateFramework(1, NOBODY, (1,), (1,)), UpdateFramework(1, NOBODY, (1,))),
-        (UpdateFramework(1, NOBODY, ()), UpdateFramework(1, NOBODY, (1,))),
+        (UpdateFramework(1, INFO, (1,), (1,)), UpdateFramework(1, INFO, (1,))),
+        (UpdateFramework(1, INFO, ()), UpdateFramework(1, INFO, (1,))),
     ],
     ids=["suppressed", "suppressed in its role", "deactivated", "updated", "left its role"],
 )
 
 
 @LAST_WORDS
-def test_who_wants_nothing_waits_for_nothing(last, again):
+def test_clients_without_demand_do_not_wait(last, again):
     session = Session(PolicySpec("drf", "listed"), patience_cycles=0)
     session.agent(1, 4, 8)
     session.agent(2, 4, 8)

@@ -183,7 +183,7 @@ def test_a_rule_that_is_none_is_refused_and_changes_nothing(event):
     assert session.allocator.settings == Settings(policy=PolicySpec("drf"))
 
 
-def test_an_agent_whose_gpus_went_is_for_everybody():
+def test_an_agent_without_gpus_any_more_is_for_all_frameworks():
     """An operation consumes them: then no framework needs the capability."""
     session = Session()
     session.allocator.step(Define(kinds={2: Kind("gpus")}))
@@ -250,7 +250,7 @@ def test_a_limit_bounds_from_the_next_cycle_on():
         session.allocator.step(SetLimit(role, None))
 
 
-def test_what_a_limit_names_has_a_column_in_each_session():
+def test_resources_in_limits_have_a_column_in_each_session():
     """Before any resource is defined: a demand for it counts from the first framework on."""
     session = Session(TASKS)
     limit = {"cpus": 3000, "mem": 9000}
@@ -295,7 +295,7 @@ def test_all_settings_are_replaced_or_none():
 
 
 @pytest.mark.parametrize("rest_first", [True, False])
-def test_what_comes_back_of_an_offer_that_was_accepted_is_no_decline(rest_first: bool):
+def test_the_returned_rest_of_an_accepted_offer_is_no_decline(rest_first: bool):
     """Four acceptances; the rest of each is released before or after all of them."""
     session = Session(TASKS)
     for agent in range(1, 5):

@@ -28,7 +28,7 @@ def counted(*lasted_ms: int) -> np.ndarray:
 
 
 def ends(counts: np.ndarray) -> dict[int, int]:
-    """By bucket, how many."""
+    """Counts by bucket."""
     return {bucket: int(counts[bucket]) for bucket in np.flatnonzero(counts).tolist()}
 
 
@@ -54,7 +54,7 @@ def end(session: Session, now_ms: int, cpus: int = 1, agent: int = 1) -> None:
     session.allocator.step(given_back(ended, used=True))
 
 
-def test_what_is_used_and_comes_back_is_counted_under_role_and_name():
+def test_durations_are_counted_under_role_and_name():
     session = cluster()
     (offer,) = session.cycle(1000)
     session.allocator.advance(5000)
@@ -63,7 +63,7 @@ def test_what_is_used_and_comes_back_is_counted_under_role_and_name():
     assert learnt(session) == {12_000: 1}, "from when it came into use, not from the offer"
 
 
-def test_what_overlaps_counts_from_the_first_use():
+def test_overlapping_tasks_count_from_the_first_use():
     """Never less than the duration of the task that ended, which the core cannot know."""
     session = cluster()
     session.cycle(0)
@@ -76,7 +76,7 @@ def test_what_overlaps_counts_from_the_first_use():
     assert learnt(session) == {12_000: 1, 64_000: 1}
 
 
-def test_a_pause_begins_anew():
+def test_use_after_a_pause_is_measured_separately():
     session = cluster()
     session.cycle(0)
     for begins_ms in (0, 10_000):
@@ -94,14 +94,14 @@ def test_a_decline_teaches_nothing():
     assert learnt(session) == {}
 
 
-def test_what_ran_before_the_session_teaches_nothing():
+def test_holdings_from_before_the_session_are_not_recorded():
     session = cluster()
     session.allocator.step(Hold(session.holdings(1, 1, 1, 1, 1)))
     end(session, 5000)
     assert learnt(session) == {}
 
 
-def test_what_is_lost_with_its_agent_teaches_nothing():
+def test_tasks_lost_with_an_agent_are_not_recorded():
     session = cluster()
     (offer,) = session.cycle(0)
     session.use(offer)
@@ -119,7 +119,7 @@ def test_a_refused_release_teaches_nothing():
     assert learnt(session) == {}
 
 
-def test_it_outlives_the_framework_and_the_session():
+def test_learnt_durations_outlive_the_framework_and_the_session():
     session = cluster()
     (offer,) = session.cycle(0)
     session.use(offer)
@@ -209,7 +209,7 @@ def test_tasks_that_run_on_count_against_their_like():
     assert ends_within_ms(counts, counted(*[5000] * 1000)) == 6000, "they may end just as soon"
 
 
-def test_what_is_longer_than_all_buckets_has_no_quantile():
+def test_durations_beyond_all_buckets_have_no_quantile():
     assert ends_within_ms(counted(*[2 * EDGES_MS[-1]] * 100), NONE) is None
 
 

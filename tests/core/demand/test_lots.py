@@ -40,7 +40,7 @@ def test_a_tiny_demand_makes_a_bounded_number_of_grants(selection, demand):
     made.check()
 
 
-def test_who_needs_nothing_that_makes_an_offer_keeps_nothing_from_others():
+def test_a_demand_below_the_minimum_blocks_no_others():
     """Tasks of disk alone are below the minimum, so it is served as if without a demand."""
     made = cluster(20, 1, PolicySpec("drf", "listed", "characterised"), roles=1)
     disk, all_of_it = {"allocator.demand": "disk:1"}, {"allocator.demand": "cpus:1;disk:1000"}
@@ -53,7 +53,7 @@ def test_who_needs_nothing_that_makes_an_offer_keeps_nothing_from_others():
     assert made.state.ledger.books.client_held[2:4].any(axis=1).all()
 
 
-def test_a_cycle_ends_after_so_many_grants_and_the_next_one_goes_on():
+def test_a_cycle_ends_at_the_limit_of_grants_and_the_next_one_continues():
     made = cluster(1250, 1, PolicySpec("drf", "listed", "characterised"), roles=1)
     made.step(AddFramework(2, FrameworkInfo("tiny", labels={"allocator.demand": "mem:1"}), (1,)))
     grants = []

@@ -95,7 +95,7 @@ def test_frameworks_of_another_sort_begin_with_nothing(name: str, role: int):
     assert source(session, 2, role) == ("", {})
 
 
-def test_what_is_stated_comes_before_what_is_remembered():
+def test_stated_demands_precede_remembered_ones():
     session = begun()
     taught(session)
     session.allocator.step(SetDemand("a", "", {"cpus": 5000}))
@@ -158,7 +158,7 @@ def test_an_acceptance_of_another_shape_ends_it(cpus: int, mem: int):
     assert (session.state.memory.confirmed, session.state.memory.refuted) == (0, 1)
 
 
-def test_whoever_declines_it_is_offered_all_that_is_free():
+def test_a_framework_that_declines_a_prior_is_offered_all_that_is_free():
     session = begun(probe_after=2)
     taught(session)
     job(session, 2, "pi-2")
@@ -172,7 +172,7 @@ def test_whoever_declines_it_is_offered_all_that_is_free():
     assert source(session, 2) == ("", {}), "it is three times the prior, but was declined before"
 
 
-def test_whoever_gets_nothing_with_it_is_offered_what_there_is_at_growing_intervals():
+def test_a_framework_whose_prior_never_fits_is_offered_what_is_free_at_growing_intervals():
     session = begun(learn_patience_cycles=2)
     taught(session)
     session.allocator.step(SetDemand("b", "", {"cpus": 8000, "mem": 13_000}))
@@ -194,7 +194,7 @@ def test_whoever_gets_nothing_with_it_is_offered_what_there_is_at_growing_interv
 
 
 @pytest.mark.parametrize("executor", [(4, 6), (4, 12), (1, 1)])
-def test_a_job_that_has_changed_is_learnt_anew(executor: tuple[int, int]):
+def test_a_job_that_has_changed_is_learnt_again(executor: tuple[int, int]):
     session = begun()
     for index in range(1, 4):
         taught(session, framework=index)
@@ -220,7 +220,7 @@ sizes = st.tuples(st.integers(1, 8), st.integers(1, 8))
     rival=st.none() | sizes,
     selection=st.sampled_from(["listed", "random", "joint"]),
 )
-def test_whatever_is_remembered_a_framework_soon_gets_what_some_agent_has(
+def test_with_any_prior_a_framework_soon_gets_what_some_agent_has(
     prior, need, agents, rival, selection
 ):
     """The prior may be too large, too small or of another shape; patience and declines fix it."""
@@ -265,7 +265,7 @@ def answer(session: Session, now_ms: int, need: tuple[int, int]) -> bool:
 # The size of a single task.
 
 
-def test_several_tasks_of_one_offer_are_told_apart_by_the_shape_of_two():
+def test_several_tasks_in_one_offer_are_separated_by_the_shape_of_two():
     """6 CPUs and 9 of memory, then 4 and 6: the largest common task size is half of the second."""
     session = Session(TASKS, learn_after=2)
     session.agent(1, 20, 30)
@@ -308,7 +308,7 @@ def test_a_part_of_another_shape_that_ends_says_nothing():
     assert source(session, 1) == ("learned", {"cpus": 4, "mem": 8})
 
 
-def test_no_demand_is_learnt_of_whoever_needs_less_where_it_runs_already():
+def test_no_demand_is_learnt_from_tasks_beside_a_running_executor():
     """Where its executor runs, a task needs only CPUs; elsewhere it needs memory, too."""
     session = Session(TASKS, learn_after=1)
     session.agent(1, 8, 12)
@@ -322,7 +322,7 @@ def test_no_demand_is_learnt_of_whoever_needs_less_where_it_runs_already():
     assert session.cycle(2000) == [(1, 1, 1, {"cpus": 5, "mem": 6})]
 
 
-def test_whoever_learnt_too_much_is_offered_what_there_is():
+def test_a_framework_with_too_large_a_learnt_demand_is_offered_what_is_free():
     session = Session(TASKS, learn_after=1, learn_patience_cycles=3)
     session.agent(1, 4, 6)
     session.framework(1)
@@ -336,7 +336,7 @@ def test_whoever_learnt_too_much_is_offered_what_there_is():
     assert source(session, 1) == ("", {})
 
 
-def test_whoever_declined_has_enough_and_is_not_asked_for_less():
+def test_a_framework_that_declined_its_learnt_demand_is_not_offered_less():
     session = Session(TASKS, learn_after=1, learn_patience_cycles=3)
     session.agent(1, 7, 12)
     session.framework(1)
@@ -392,7 +392,7 @@ def lessons(*given_ones: Mapping[str, int]) -> DemandMemory:
     return memory
 
 
-def test_it_counts_after_as_many_lessons_as_acceptances_must_agree():
+def test_a_prior_counts_after_the_configured_number_of_lessons():
     rules = Settings(learn_after=3)
     assert lessons(PI, PI).recall(rules, [TOPIC]) is None
     assert lessons(PI, PI, PI).recall(rules, [TOPIC]) == PI
@@ -410,7 +410,7 @@ def test_a_lesson_that_disagrees_halves_what_many_built_up():
     assert memory.weight(rules, TOPIC) == 3
 
 
-def test_it_fades_with_the_time_of_sessions_and_of_no_other():
+def test_a_prior_fades_with_the_time_of_sessions_only():
     rules = Settings(learn_after=3, prior_half_life_ms=DAY_MS)
     memory = lessons(*[PI] * 12)
     memory.advance(5 * DAY_MS)  # time is relative to the first clock
@@ -427,7 +427,7 @@ def test_it_fades_with_the_time_of_sessions_and_of_no_other():
     assert memory.weight(rules, TOPIC) == 0
 
 
-def test_what_was_taught_longest_ago_is_forgotten_first():
+def test_the_oldest_topics_are_forgotten_first():
     rules = Settings(priors_max=2)
     memory = DemandMemory()
     for name in ("x", "y", "x", "z"):

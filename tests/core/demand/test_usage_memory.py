@@ -46,12 +46,12 @@ def defined(lives: list[tuple[int, int]]) -> Fraction:
 
 
 @given(spans)
-def test_it_is_what_the_definition_says(lives):
+def test_averages_equal_the_definition(lives):
     assert follow(kept(), lives) == pytest.approx(float(defined(lives)), rel=1e-12, abs=1e-9)
 
 
 @given(spans, st.integers(1, 5))
-def test_it_does_not_matter_how_often_time_is_told(lives, parts):
+def test_the_number_of_time_updates_does_not_matter(lives, parts):
     often = [
         (span * (part + 1) // parts - span * part // parts, held)
         for span, held in lives
@@ -67,7 +67,7 @@ def test_a_half_life_later_it_is_half_of_the_rest(half_lives):
 
 
 def test_a_year_of_moments_does_not_drift():
-    """What is always held is the average, after 10,000 half-lives told in odd steps."""
+    """A constant holding equals its average, after 10,000 half-lives in irregular steps."""
     average = follow(kept(), [(SLOT_MS * 7 + 3, 123_456)] * 100_000)
     assert average == pytest.approx(123_456, rel=1e-9)
 
@@ -90,7 +90,7 @@ def test_the_average_of_one_who_left_fades_and_returns_with_it():
     assert memory.come("eng", "f-1", {"cpus"}) == {}
 
 
-def test_what_is_unknown_here_stays_with_the_role():
+def test_usage_of_unknown_resources_stays_with_the_role():
     memory = kept()
     memory.leave("eng", "f-1", {"cpus": 800.0, "gpus": 8.0})
     assert memory.come("eng", "f-1", {"cpus"}) == {"cpus": 800}
@@ -108,7 +108,7 @@ def test_the_oldest_of_too_many_become_their_roles():
     assert len(memory.absent) <= ABSENT_MAX
 
 
-def test_what_faded_is_forgotten():
+def test_faded_usage_is_forgotten():
     memory = kept()
     memory.leave("eng", "f-1", {"cpus": 1e6})
     memory.leave("ads", "f-2", {"cpus": 1e15})

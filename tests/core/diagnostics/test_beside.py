@@ -68,7 +68,7 @@ def run(allocator: Allocator, now_ms: int) -> tuple[Decisions, Comparison | None
     beside=POLICIES,
     tasks=st.tuples(TASKS, TASKS),
 )
-def test_it_decides_what_it_would_in_force(
+def test_the_shadow_decides_as_if_in_force(
     case: Case, policy: PolicySpec, beside: PolicySpec, tasks: tuple[Mapping[str, str], ...]
 ):
     master = SmallMaster(case)
@@ -121,7 +121,7 @@ def latest(world: World) -> CycleRecord:
     return trail.for_shadow
 
 
-def test_a_policy_that_looks_on_at_itself_agrees():
+def test_a_policy_in_the_shadow_of_itself_agrees():
     spec = PolicySpec("ps-dsf", "joint", "characterised")
     world = small(spec, spec)
     world.cycle()
@@ -132,7 +132,7 @@ def test_a_policy_that_looks_on_at_itself_agrees():
     assert (found.offered == found.offered_beside).all()
 
 
-def test_another_policy_shows_what_it_would_offer_and_nothing_comes_of_it():
+def test_a_shadow_policy_shows_its_offers_and_has_no_effect():
     spec, beside = PolicySpec("drf", "listed"), PolicySpec("ps-dsf", "joint", "characterised")
     alone, watched = small(spec, None), small(spec, beside)
     offers = [(each.framework.handle, each.agent.handle) for each in alone.cycle()]
@@ -145,7 +145,7 @@ def test_another_policy_shows_what_it_would_offer_and_nothing_comes_of_it():
     assert not np.array_equal(found.offered, found.offered_beside)
 
 
-def test_a_cycle_that_saw_too_much_is_only_copied_where_somebody_waits_for_it(monkeypatch):
+def test_a_large_cycle_is_only_copied_if_a_shadow_waits_for_it(monkeypatch):
     monkeypatch.setattr("allocator.core.diagnostics.trail.SNAPSHOT_BYTES_MAX", 0)
     spec = PolicySpec("drf")
     world = small(spec, spec)
@@ -172,7 +172,7 @@ def test_a_cycle_that_saw_too_much_is_only_copied_where_somebody_waits_for_it(mo
         (None, "there is no shadow policy to stop"),
     ],
 )
-def test_what_cannot_look_on_is_refused(spec: PolicySpec | None, said: str):
+def test_an_invalid_shadow_policy_is_refused(spec: PolicySpec | None, said: str):
     world = small(PolicySpec("drf"), None)
     with pytest.raises(EventError, match=said):
         world.allocator.step(SetShadow(spec))

@@ -34,7 +34,7 @@ def new_table(limit: int = LIMIT) -> FilterTable:
 
 
 @given(st.lists(st.tuples(st.integers(1, 4), st.integers(1, 150), st.integers(1, 50))))
-def test_nobody_has_more_than_are_free_once_half_are_there(declines) -> None:
+def test_no_framework_keeps_more_filters_than_are_free_once_half_are_used(declines) -> None:
     table = new_table()
     for client, agent, count in declines:
         before = {each: kept(table, each) for each in (1, 2, 3)}
@@ -47,7 +47,7 @@ def test_nobody_has_more_than_are_free_once_half_are_there(declines) -> None:
     table.check()
 
 
-def test_one_who_declines_all_in_all_its_roles_leaves_room_for_another() -> None:
+def test_a_framework_that_declines_in_all_roles_leaves_room_for_others() -> None:
     table = new_table()
     for client in (1, 2):
         decline(table, client, range(1, AGENTS))
@@ -56,7 +56,7 @@ def test_one_who_declines_all_in_all_its_roles_leaves_room_for_another() -> None
     assert kept(table, 2) == 10
 
 
-def test_what_has_no_room_is_counted() -> None:
+def test_filters_without_room_are_counted() -> None:
     table = new_table()
     decline(table, 1, range(1, AGENTS))
     assert table.forgotten == AGENTS - 1 - len(table)

@@ -66,7 +66,7 @@ def asked(session, now_ms, given=0):
     return [(int(made.framework[row]), int(disk[row]) // 1000) for row in rows]
 
 
-def test_it_is_offered_whole_to_one_after_another_and_then_to_nobody():
+def test_the_rest_is_offered_whole_to_each_client_in_turn_and_then_not_at_all():
     session = session_with((4, 9), frameworks=3)
     found = [asked(session, 1000 * cycle) for cycle in range(1, 7)]
     assert sorted(each for one in found for each in one) == [(1, 9), (2, 9), (3, 9)]
@@ -80,7 +80,7 @@ def test_after_a_while_all_are_asked_again():
     assert asked(session, 1001 + REST_REFUSED_MS) == [(1, 9)]
 
 
-def test_who_was_given_some_of_it_is_asked_for_what_is_left():
+def test_a_client_that_got_a_part_of_the_rest_is_offered_what_is_left():
     session = session_with((4, 9), frameworks=1)
     assert asked(session, 1000, given=4) == [(1, 9)]
     assert asked(session, 2000) == [(1, 5)]
@@ -97,7 +97,7 @@ def test_everything_else_of_the_agent_is_offered_on(mode):
     assert made.amount.tolist() == [[4000, 4_000_000]]
 
 
-def test_it_does_not_count_against_limits():
+def test_the_rest_does_not_count_against_limits():
     """Only the module knows its composition, and bounds it."""
     session = session_with((4, 9), frameworks=1)
     session.allocator.step(SetQuota("a", {}, {"disk": 1000}))
@@ -129,7 +129,7 @@ LIFTED = {
 
 
 @pytest.mark.parametrize("lift", LIFTED)
-def test_what_lifts_refusals_lifts_these(lift):
+def test_events_that_remove_filters_remove_those_of_the_rest(lift):
     session = session_with((4, 9), (4, 9), frameworks=1)
     assert [len(asked(session, now_ms)) for now_ms in (1000, 2000)] == [1, 0]
     LIFTED[lift](session)
@@ -227,7 +227,7 @@ def calls(function: Callable[[], object]) -> int:
     return made
 
 
-def test_what_is_taken_back_or_over_costs_as_much_as_it_is():
+def test_removing_refusals_does_not_search_those_of_others():
     """However much others refuse: a framework may refuse all agents, in all of its roles."""
     refusals = RestKindFilters()
     for client, agent in ((c, a) for c in range(1, 101) for a in range(1, 31)):
@@ -263,7 +263,7 @@ def test_refusals_have_a_bound(monkeypatch):
     assert sorted(refusals.clients(1, 0, 5)) == [2, 9]
 
 
-def test_whose_task_only_the_rest_would_hold_does_not_wait():
+def test_a_task_that_only_fits_the_rest_does_not_wait():
     """The composition of the rest is unknown, so it is not counted in tasks."""
     session = session_with((4, 9), frameworks=0, policy=PolicySpec("drf", mode="characterised"))
     session.framework(1, labels={DEMAND_LABEL: "disk:5"})

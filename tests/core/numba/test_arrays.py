@@ -102,7 +102,7 @@ def test_distinct_rows_are_those_of_numpy(table):
         _check_distinct(distinct_rows(table), table)
 
 
-def test_rows_with_the_same_mark_are_told_apart():
+def test_rows_with_the_same_hash_are_distinguished():
     """A tenant can choose input for which the marks of different rows are equal."""
     same = [[np.int64(np.uint64(MARK)), 0], [0, 1]]
     table = np.array([*same, *same], np.int64)
@@ -127,7 +127,7 @@ class Shelf(Table):
     names: list[list[str]] = listed(list)
 
 
-def test_what_a_table_declares_grows_together_and_keeps_what_it_holds():
+def test_columns_of_a_table_grow_together_and_keep_their_values():
     shelf = Shelf()
     assert not shelf.names[0]
     assert shelf.names[0] is not shelf.names[1]

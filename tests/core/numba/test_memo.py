@@ -21,7 +21,7 @@ def test_a_result_is_kept_as_long_as_the_arrays_are_the_same_objects():
     assert made == [2, 2, 3]
 
 
-def test_what_can_be_written_is_worked_out_each_time():
+def test_results_of_writable_arrays_are_not_cached():
     @memoize(size=4)
     def total(array: np.ndarray) -> int:
         return int(array.sum())
@@ -35,7 +35,7 @@ def test_what_can_be_written_is_worked_out_each_time():
     assert (total(array), total(view)) == (13, 13)
 
 
-def test_arrays_in_tuples_count_and_so_many_results_are_kept():
+def test_arrays_in_tuples_count_and_the_number_of_results_is_limited():
     made = []
 
     @memoize(size=2)
@@ -64,7 +64,7 @@ def test_a_steady_array_is_the_same_object_while_it_is_equal():
     assert steady("demand", books.astype(np.float64)).dtype == np.float64
 
 
-def test_what_is_made_fixed_cannot_be_written():
+def test_fixed_arrays_cannot_be_written():
     whole = np.arange(6).reshape(2, 3)
     row = fixed(whole[0])
     whole[0, 0] = 9

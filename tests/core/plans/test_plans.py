@@ -111,7 +111,7 @@ def test_limits_and_guarantees_are_divided_by_weight_below_their_roles() -> None
     assert not problem.asks_the_same(before)
 
 
-def test_whoever_leaves_is_out_of_the_plan_though_another_takes_the_row() -> None:
+def test_a_framework_that_leaves_is_removed_from_the_plan_even_if_its_row_is_reused() -> None:
     made = session()
     made.allocator.step(planned(made))
     row = made.state.clients.row(2, 1)
@@ -144,7 +144,7 @@ def test_a_plan_that_comes_late_is_not_about_newcomers() -> None:
     assert (fresh.group[1], fresh.group[2]) == (-1, late.plan.group[2])
 
 
-def test_another_policy_begins_without_a_plan() -> None:
+def test_a_new_policy_begins_without_a_plan() -> None:
     made = session()
     made.allocator.step(planned(made))
     made.allocator.step(SetPolicy(PolicySpec("drf")))
@@ -202,7 +202,7 @@ def test_a_plan_that_is_none_changes_nothing() -> None:
     assert made.state.plan is None
 
 
-def test_what_clients_hold_of_a_group_counts_in_later_cycles() -> None:
+def test_holdings_on_a_group_count_in_later_cycles() -> None:
     """Half of the tasks run already; the other half completes the planned amounts."""
     made = Session(PolicySpec("ps-dsf-exact", "listed", mode="characterised"))
     made.agent(1, 10, 10)
@@ -218,7 +218,7 @@ def test_what_clients_hold_of_a_group_counts_in_later_cycles() -> None:
     assert offer == (2, 1, 2, {"cpus": 10, "mem": 10})
 
 
-def test_what_a_plan_adds_to_a_snapshot_counts_against_the_trails_memory() -> None:
+def test_the_plan_of_a_snapshot_counts_against_the_trails_memory() -> None:
     made = Session(PolicySpec("ps-dsf-exact", "listed", mode="characterised"))
     made.agent(1, 10, 10)
     made.framework(1, labels={"allocator.demand": "cpus:1;mem:1"})

@@ -63,7 +63,7 @@ def asked(made: Session, now_ms: int, agents: list[int] | None = None) -> list[t
     return list(zip(found.framework.tolist(), found.agent.tolist(), strict=True))
 
 
-def test_nobody_is_asked_without_the_operators_leave() -> None:
+def test_no_framework_is_asked_unless_the_operator_allows_it() -> None:
     made, _ = crowded()
     assert asked(made, 2000) == []
     made, _ = crowded(preempt="off")
@@ -71,7 +71,7 @@ def test_nobody_is_asked_without_the_operators_leave() -> None:
     assert asked(made, 2000) == []
 
 
-def test_whoever_has_too_much_is_asked_and_what_comes_back_goes_to_the_other() -> None:
+def test_a_framework_above_its_target_is_asked_and_the_other_gets_what_returns() -> None:
     made, offers = crowded()
     schedule(made, 1, 2, 3, 4)
     first = asked(made, 2000)
@@ -85,7 +85,7 @@ def test_whoever_has_too_much_is_asked_and_what_comes_back_goes_to_the_other() -
     assert asked(made, 6000) == first[1:]
 
 
-def test_whoever_left_and_came_back_is_not_asked_for_the_same_plan() -> None:
+def test_a_framework_that_returned_is_not_asked_for_the_same_plan() -> None:
     made, offers = crowded()
     schedule(made, 1, 2, 3, 4)
     left, stays = asked(made, 2000)
@@ -122,7 +122,7 @@ def test_only_where_maintenance_is_scheduled_and_only_while_nothing_is_paused() 
     assert asked(made, 4000) == []
 
 
-def test_a_framework_that_is_to_stay_in_one_of_its_roles_is_not_asked() -> None:
+def test_a_framework_that_should_stay_in_one_of_its_roles_is_not_asked() -> None:
     made = Session(PolicySpec("quincy", "listed"))
     made.agent(1, 4, 4)
     made.agent(2, 4, 4)
@@ -140,7 +140,7 @@ def test_a_framework_that_is_to_stay_in_one_of_its_roles_is_not_asked() -> None:
     assert asked(made, 1000) == [(1, 2)]
 
 
-def test_so_many_at_a_time() -> None:
+def test_the_number_of_requests_to_leave_is_limited() -> None:
     made = Session(PolicySpec("quincy", "listed"))
     count = RECLAIMS_MAX + 20
     made.framework(1)
@@ -179,7 +179,7 @@ def test_a_journal_and_a_checkpoint_keep_who_is_asked() -> None:
     assert not len(made.state.plan.leave)
 
 
-def test_a_newcomers_offers_do_not_change_whom_the_plan_asks() -> None:
+def test_offers_to_a_newcomer_do_not_change_which_frameworks_are_asked() -> None:
     """An offer alone does not make a client resident on an agent, however many plans are made."""
     made = Session(PolicySpec("quincy", "listed", parameters={"preempt": "on"}))
     for agent in (1, 2, 3, 4):
@@ -202,7 +202,7 @@ def test_a_newcomers_offers_do_not_change_whom_the_plan_asks() -> None:
     assert {each.for_whom for each in made.state.asked.values()} == {("framework-2",)}
 
 
-def test_what_the_plan_wants_no_more_is_asked_for_no_more() -> None:
+def test_reclaims_that_a_new_plan_does_not_need_end() -> None:
     made, _ = crowded()
     schedule(made, 1, 2, 3, 4)
     assert len(asked(made, 2000)) == len(made.state.asked) == 2
@@ -212,7 +212,7 @@ def test_what_the_plan_wants_no_more_is_asked_for_no_more() -> None:
     assert made.state.asked == {}
 
 
-def test_whoever_refuses_is_left_alone_while_another_may_be_asked() -> None:
+def test_a_framework_that_refuses_is_not_asked_while_another_can_be() -> None:
     made, _ = crowded()
     schedule(made, 1, 2, 3, 4)
     first = asked(made, 2000)
@@ -228,7 +228,7 @@ def test_whoever_refuses_is_left_alone_while_another_may_be_asked() -> None:
     assert not set(first) & set(second)
 
 
-def test_who_was_asked_is_kept_in_checkpoints_and_forgotten_with_who_goes() -> None:
+def test_asked_frameworks_are_in_checkpoints_and_forgotten_when_they_leave() -> None:
     made, _ = crowded()
     schedule(made, 1, 2, 3, 4)
     (_, one), (_, other) = asked(made, 2000)
@@ -241,7 +241,7 @@ def test_who_was_asked_is_kept_in_checkpoints_and_forgotten_with_who_goes() -> N
     assert made.state.asked == {}
 
 
-def test_who_is_asked_since_when_and_for_whom_is_told_in_words_and_numbers() -> None:
+def test_text_and_numbers_say_which_framework_is_asked_since_when_and_for_which() -> None:
     made, _ = crowded()
     schedule(made, 1, 2, 3, 4)
     (_, one), (_, other) = asked(made, 2000)

@@ -140,7 +140,7 @@ def test_a_soak_sets_nothing_unless_a_policy_is_named(sidecar, tmp_path):
         assert stub.ListSettings(admin_pb2.ListSettingsRequest(), timeout=ADMIN_S) == before
 
 
-def test_what_an_operator_sets_meanwhile_stays(sidecar, tmp_path):
+def test_a_policy_that_an_operator_sets_meanwhile_stays(sidecar, tmp_path):
     run = begin("soak", sidecar, tmp_path, LONG)
     wait_for(lambda: ask(sidecar)[0] != OURS and ask(sidecar)[1].in_session)
     set_policy(sidecar.target, PolicySpec("tsf"))
@@ -250,7 +250,7 @@ def test_a_sidecar_that_serves_a_master_is_left_alone(command, sidecar, tmp_path
 
 
 @pytest.mark.parametrize("command", ["soak", *long("demo")])
-def test_it_is_taken_over_by_force_and_given_back(command, sidecar, tmp_path):
+def test_a_sidecar_is_taken_over_by_force_and_returned(command, sidecar, tmp_path):
     master = master_on(sidecar, 10)
     run = begin(command, sidecar, tmp_path, SHORT, "--force")
     _, said = run.communicate(timeout=200)

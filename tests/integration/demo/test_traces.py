@@ -43,7 +43,7 @@ def watched(scenario, policy, sidecar):
 
 
 @pytest.mark.long
-def test_the_facebook_hour_starves_nobody(traces, sidecar):
+def test_no_job_starves_in_the_facebook_hour(traces, sidecar):
     """Hour 21 on so few agents that jobs have to wait for each other."""
     scenario, source = catalogue.swim(seed=0, agents=3, hour=21, scale=0.1)
     assert source.endswith("hour 21")
@@ -54,7 +54,7 @@ def test_the_facebook_hour_starves_nobody(traces, sidecar):
 
 
 @pytest.mark.long
-def test_openb_pods_run_where_their_gpus_are_and_nobody_starves(traces, sidecar):
+def test_openb_pods_run_where_their_gpus_are_and_none_starves(traces, sidecar):
     scenario, _ = catalogue.openb(seed=0, agents=30, scale=0.02)
     assert [arrival for arrival in scenario.arrivals if arrival.allowed]
     scene, played = watched(scenario, "ps-dsf", sidecar)
@@ -67,7 +67,7 @@ PLANNING = tuple(name for name in POLICIES if isinstance(build(PolicySpec(name))
 
 @pytest.mark.long
 @pytest.mark.parametrize("policy", PLANNING)
-def test_policies_that_plan_serve_everybody_on_openb(traces, sidecar, policy):
+def test_policies_that_plan_serve_all_jobs_on_openb(traces, sidecar, policy):
     """In a real session: plans come from a thread of the sidecar; late ones delay no cycle."""
     scenario, _ = catalogue.openb(seed=0, agents=30, scale=0.02)
     scene, played = watched(scenario, policy, sidecar)
@@ -77,7 +77,7 @@ def test_policies_that_plan_serve_everybody_on_openb(traces, sidecar, policy):
 
 @pytest.mark.long
 @pytest.mark.parametrize("policy", PLANNING)
-def test_policies_that_plan_serve_everybody_on_a_small_cluster(monkeypatch, sidecar, policy):
+def test_policies_that_plan_serve_all_jobs_on_a_small_cluster(monkeypatch, sidecar, policy):
     """The same on the synthetic stand-in for the trace, which is always available."""
     monkeypatch.setenv("MESOS_ALLOCATOR_TRACES", "/nonexistent")
     scenario, source = catalogue.openb(seed=1, agents=12, scale=0.002)

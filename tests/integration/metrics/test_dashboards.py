@@ -33,7 +33,7 @@ def expressions(board: Path) -> list[str]:
     return [target["expr"] for panel in panels(board) for target in panel["targets"]]
 
 
-def test_they_are_what_the_generator_writes(tmp_path):
+def test_generated_dashboards_are_up_to_date(tmp_path):
     command = [sys.executable, str(GRAFANA / "generate.py"), str(tmp_path)]
     subprocess.run(command, check=True, timeout=60)
     written = {file.name: file.read_text() for file in tmp_path.iterdir()}

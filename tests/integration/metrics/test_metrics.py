@@ -110,7 +110,7 @@ def test_errors_and_sessions_are_counted_by_code(sidecar):
     assert value(after, "in_session") == 1
 
 
-def test_it_is_alive_and_ready_and_says_when_it_drains():
+def test_liveness_readiness_and_shutdown_are_visible():
     with SidecarProcess() as process:
         assert process.page("/healthz") == (200, "ok\n")
         # `/readyz` says whether loops are being compiled or loaded.
@@ -137,7 +137,7 @@ def test_it_is_alive_and_ready_and_says_when_it_drains():
         assert process.process.wait(60) == 0
 
 
-def test_unmet_demand_is_told_everywhere(sidecar):
+def test_unmet_demand_is_reported_everywhere(sidecar):
     """A framework in a full cluster: in metrics, `status`, `explain`, and on its page."""
     decisions = sidecar.offer(session_pb2.OUTCOME_REASON_OFFERED)
     info = FrameworkInfo("id-3", name="late", labels={DEMAND_LABEL: "cpus:4;mem:8192"})

@@ -32,7 +32,7 @@ def of_modules(found: Samples) -> set[str]:
     return {name for name, _ in found if name.startswith("module_")}
 
 
-def test_what_a_module_says_is_shown_as_long_as_it_has_a_session():
+def test_figures_of_a_module_are_shown_during_its_session():
     with SidecarProcess() as process:
         assert not of_modules(process.scraped())
         channel = process.channel()

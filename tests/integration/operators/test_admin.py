@@ -1,25 +1,14 @@
 """The command line against a real sidecar in session with a module."""
 
 import json
-from collections.abc import Iterator
 
 import numpy as np
-import pytest
 
 from allocator.v1 import session_pb2
-from tests.integration.sessions.live_session import session
 from tests.integration.sessions.two_frameworks import CLUSTER
-from tests.server.sidecar_process import GrpcModule, SidecarProcess, await_true
-
-__all__ = ["session"]
+from tests.server.sidecar_process import GrpcModule, await_true
 
 DEMAND = {"cpus": 1000, "mem": 1_024_000}
-
-
-@pytest.fixture(scope="module")
-def process() -> Iterator[SidecarProcess]:
-    with SidecarProcess() as running:
-        yield running
 
 
 UNKNOWN_AGENT = session_pb2.OUTCOME_REASON_UNKNOWN_AGENT
@@ -86,7 +75,7 @@ def test_a_policy_set_while_offers_are_out_decides_the_next_cycle(session):
     assert decisions.amount.sum(axis=0).tolist() == [16_000, 32_768_000]
 
 
-def test_what_is_not_named_stays(session):
+def test_options_that_are_not_named_stay(session):
     session.ask("policy", "set", "choosy", "--selection", "joint", "-p", "unit=tasks", "--flat")
     kept = session.ask("policy", "set", "--mode", "characterised")["policy"]
     assert kept == {

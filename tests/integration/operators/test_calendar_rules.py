@@ -127,7 +127,7 @@ def test_a_dry_run_tells_the_effect_as_if_it_held_now_and_when_it_will(process, 
     assert ask(process, "schedule", "list")["schedules"] == []
 
 
-def test_what_comes_next_is_listed_and_shown(process, reset):
+def test_scheduled_rules_are_listed_and_shown(process, reset):
     printed(process, "drain", "set", "a1", "--from", "+2h", "--for", "3h")
     for words in (("settings", "show"), ("status",)):
         text = printed(process, *words)

@@ -10,19 +10,10 @@ from typer.testing import CliRunner
 
 from allocator.cli.app import app
 from tests.integration.operators.test_lasting_settings import ask, command, settings
-from tests.integration.sessions.live_session import session
 from tests.integration.sessions.two_frameworks import CLUSTER
 from tests.server.sidecar_process import GrpcModule, SidecarProcess, await_true
 
 AUDIT = "mesos_allocator.audit"
-
-__all__ = ["session"]
-
-
-@pytest.fixture(scope="module")
-def process():
-    with SidecarProcess() as running:
-        yield running
 
 
 def audit(process: SidecarProcess) -> list[dict]:
@@ -39,7 +30,7 @@ def test_a_mistyped_constraint_is_refused(session):
     assert len(session.offer()) == 2
 
 
-def test_a_rule_for_everybody_has_to_say_so(session):
+def test_a_rule_for_all_frameworks_must_say_so(session):
     for words in (["constraint", "set", "ssd"], ["demand", "set", "cpus:1"], ["demand", "remove"]):
         done = command(session.process, *words)
         assert done.returncode == 2
@@ -90,7 +81,7 @@ SENSELESS = [
 
 
 @pytest.mark.parametrize(("kind", "words", "why"), SENSELESS)
-def test_what_cannot_be_meant_is_refused_unless_it_is_forced(session, kind, words, why):
+def test_probable_mistakes_are_refused_unless_forced(session, kind, words, why):
     process, set_it = session.process, (kind, "set", *words.split())
     for dry in ((), ("--dry-run",)):
         done = command(process, *set_it, *dry)
@@ -203,7 +194,7 @@ def test_every_change_leaves_a_line_of_who_and_what(session):
     assert not [line for line in process.raw if not line.startswith("{")]
 
 
-def test_who_calls_by_a_unix_socket_is_told(tmp_path):
+def test_the_caller_on_a_unix_socket_is_recorded(tmp_path):
     target = f"unix:{tmp_path}/a.sock"
     with SidecarProcess(listen=[target]) as process:
         ask(process, "limit", "set", "eng", "cpus:1")

@@ -8,17 +8,6 @@ import tomllib
 import pytest
 
 from tests.integration.operators.test_lasting_settings import ask, command, settings
-from tests.integration.sessions.live_session import session
-from tests.server.sidecar_process import SidecarProcess
-
-__all__ = ["session"]
-
-
-@pytest.fixture(scope="module")
-def process():
-    with SidecarProcess() as running:
-        yield running
-
 
 EVERYTHING = """\
 [policy]
@@ -76,7 +65,7 @@ def apply(session, file: str, *words: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_what_is_exported_is_applied_again(session, write):
+def test_exported_settings_can_be_applied(session, write):
     assert exported(session) == ""
     told = apply(session, write(EVERYTHING))
     assert [line.partition(":")[0] for line in told if line[:2] in {"+ ", "- ", "~ "}] == [
@@ -96,7 +85,7 @@ def test_what_is_exported_is_applied_again(session, write):
     assert exported(session) == text
 
 
-def test_what_the_file_does_not_name_stays_unless_it_is_pruned(session, write):
+def test_settings_not_in_the_file_stay_unless_pruned(session, write):
     ask(session.process, "limit", "set", "eng", "cpus:2")
     file = write('[[limit]]\nrole = "ops"\nresources = "cpus:4"\n')
     assert apply(session, file, "--dry-run")[0] == "+ limit role ops: cpus:4"
@@ -129,7 +118,7 @@ def test_all_of_a_file_is_set_or_nothing(session, write, text, code, said):
     assert exported(session) == ""
 
 
-def test_what_cannot_be_meant_is_set_by_force_with_a_warning(session, write):
+def test_probable_mistakes_are_applied_by_force_with_a_warning(session, write):
     file = write('[[drain]]\nagent = "nope"\n')
     told = apply(session, file, "--force")
     assert told[0] == "+ drain agent nope: drained"

@@ -72,7 +72,7 @@ class Story:
         return play(self, StreamLink(target), tell_demand=False)
 
 
-def test_a_starving_framework_is_explained_and_mended(sidecar, command):
+def test_a_starving_framework_is_explained_and_fixed(sidecar, command):
     """A rule with a typo excludes a role from all agents; the explanation names it and the fix."""
     set_policy(sidecar.target, PolicySpec("drf"))
     story = Story(jobs=2)
@@ -81,7 +81,7 @@ def test_a_starving_framework_is_explained_and_mended(sidecar, command):
 
     def misread() -> None:
         words = ("constraint", "set", "rack=r9", "--role", "WordCount")
-        assert command(*words).exit_code == 4, "nobody means that"
+        assert command(*words).exit_code == 4, "probably a mistake"
         done = command(*words, "--force")
         assert done.exit_code == 0, done.stderr
 
@@ -129,7 +129,7 @@ def unquoted(mend: str) -> list[str]:
     return words
 
 
-def test_who_came_first_is_told_of_cycles_that_another_won(sidecar, command):
+def test_cycles_won_by_another_framework_name_it(sidecar, command):
     set_policy(sidecar.target, PolicySpec("drf"))
     story = Story(jobs=2)
     answers: list[dict] = []
@@ -178,7 +178,7 @@ def given_in(answer: dict) -> list[dict]:
         (("agent", ""), "nothing is given; name one framework, role or agent"),
     ],
 )
-def test_whoever_is_not_there_is_an_error(command, words, message):
+def test_an_unknown_framework_is_an_error(command, words, message):
     done = command("explain", *words)
     assert done.exit_code == 4
     assert done.stderr.startswith(f"error: {message}")

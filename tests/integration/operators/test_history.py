@@ -4,19 +4,8 @@ import getpass
 import json
 import signal
 
-import pytest
-
 from tests.integration.operators.test_lasting_settings import ask, begun, command, settings
-from tests.integration.sessions.live_session import session
 from tests.server.sidecar_process import SidecarProcess
-
-__all__ = ["session"]
-
-
-@pytest.fixture(scope="module")
-def process():
-    with SidecarProcess() as running:
-        yield running
 
 
 def history(process: SidecarProcess) -> list[dict]:
@@ -29,7 +18,7 @@ def told(change: dict) -> list[tuple[str, str, str, str]]:
     ]
 
 
-def test_what_was_changed_is_known_after_a_kill_and_can_be_reverted(tmp_path):
+def test_changes_are_known_after_a_kill_and_can_be_reverted(tmp_path):
     with begun(tmp_path) as process:
         assert history(process) == []
         ask(process, "limit", "set", "ops", "cpus:4")
@@ -59,7 +48,7 @@ def test_what_was_changed_is_known_after_a_kill_and_can_be_reverted(tmp_path):
     assert [int(each["number"]) for each in kept["changes"]] == [1, 2, 3, 4]
 
 
-def test_what_one_command_changed_has_one_number(session, tmp_path):
+def test_changes_of_one_command_have_one_number(session, tmp_path):
     ask(session.process, "limit", "set", "eng", "cpus:2")
     file = tmp_path / "settings.toml"
     file.write_text('[policy]\nname = "tsf"\n[[limit]]\nrole = "ops"\nresources = "cpus:4"\n')
@@ -107,7 +96,7 @@ def test_a_revert_is_checked_as_any_change(session):
     assert ask(session.process, "settings", "revert", number, "--force")["changes"]
 
 
-def test_what_is_not_known_is_refused(session):
+def test_unknown_values_are_refused(session):
     done = command(session.process, "settings", "revert", "1000000")
     assert done.returncode == 4
     assert "number = 1000000: there is no such change; the latest is " in done.stderr

@@ -17,7 +17,7 @@ from tests.integration.sessions.two_frameworks import CLUSTER
 from tests.server.sidecar_process import GrpcModule, SidecarProcess
 from tests.world.rows import holdings
 
-NOBODY = tuple(each for each in CLUSTER if not isinstance(each, AddFramework))
+NO_FRAMEWORKS = tuple(each for each in CLUSTER if not isinstance(each, AddFramework))
 
 
 def command(process: SidecarProcess, *words: str) -> subprocess.CompletedProcess[str]:
@@ -42,7 +42,7 @@ def settings(process: SidecarProcess) -> dict[tuple[str, str], dict]:
     return {(each["key"], each["scope"]): each for each in found}
 
 
-def test_what_operators_set_is_there_after_a_kill(tmp_path):
+def test_operators_settings_survive_a_kill(tmp_path):
     with begun(tmp_path) as process:
         for words in (
             ["policy", "set", "ps-dsf", "--mode", "characterised"],
@@ -78,11 +78,11 @@ def test_what_operators_set_is_there_after_a_kill(tmp_path):
         channel.close()
 
 
-def test_what_was_learnt_is_there_after_a_restart(tmp_path):
+def test_learnt_demands_survive_a_restart(tmp_path):
     flags = ("policy.mode=characterised", "state.save_s=1", "learn.acceptances=2")
     with begun(tmp_path, *flags) as process:
         channel = process.channel()
-        module = GrpcModule(channel).begin(NOBODY)
+        module = GrpcModule(channel).begin(NO_FRAMEWORKS)
         for handle in (3, 4):
             info = FrameworkInfo(f"job-{handle}", name=f"job-{handle}")
             module.batch(AddFramework(handle, info, (1,)))
@@ -95,7 +95,7 @@ def test_what_was_learnt_is_there_after_a_restart(tmp_path):
     assert ("eng", "name", "job-#") in names
     with begun(tmp_path, *flags) as process:
         channel = process.channel()
-        module = GrpcModule(channel).begin(NOBODY)
+        module = GrpcModule(channel).begin(NO_FRAMEWORKS)
         module.batch(AddFramework(5, FrameworkInfo("job-5", name="job-5"), (1,)))
         (job,) = [
             each for each in ask(process, "shares")["clients"] if each["framework_name"] == "job-5"

@@ -8,22 +8,13 @@ import pytest
 
 from allocator.core import Hold
 from tests.integration.operators.test_lasting_settings import ask, begun, command, settings
-from tests.integration.sessions.live_session import compared, session
+from tests.integration.sessions.live_session import compared
 from tests.server.metrics.scraping import value
-from tests.server.sidecar_process import SidecarProcess
 from tests.wire.dialogue import holding
 from tests.world.rows import given_back
 
-__all__ = ["session"]
 
-
-@pytest.fixture(scope="module")
-def process():
-    with SidecarProcess() as running:
-        yield running
-
-
-def test_a_policy_looks_on_and_is_stopped(session):
+def test_a_shadow_policy_starts_and_stops(session):
     process = session.process
     assert command(process, "shadow", "show").stdout == "no shadow policy\n"
     words = ["shadow", "set", "tsf", "--mode", "characterised"]
@@ -55,7 +46,7 @@ def test_a_policy_looks_on_and_is_stopped(session):
     )
 
 
-def test_a_policy_that_is_none_does_not_look_on(session):
+def test_an_invalid_policy_cannot_run_in_shadow(session):
     for words, code, said in (
         (["drff"], 4, "there is no policy 'drff'"),
         (["drf", "--mode", "whole"], 2, "'whole' is not one of 'oblivious', 'characterised'"),
@@ -69,7 +60,7 @@ def test_a_policy_that_is_none_does_not_look_on(session):
     assert warned == ["that is the policy in force: both would decide the same"]
 
 
-def test_a_drained_agent_is_offered_to_nobody_and_explained(session):
+def test_a_drained_agent_is_not_offered_and_explained(session):
     process = session.process
     change = ask(process, "drain", "set", "a1", "--dry-run")["change"]
     assert (change["match"]["agents"], change["match"]["agents_total"]) == (1, 2)
@@ -98,7 +89,7 @@ RUNS = holding(1, 1, 1, cpus=1000)
 """A holding of a framework on the first agent."""
 
 
-def test_a_drain_tells_what_still_runs_there_since_when_and_by_whom(session):
+def test_a_drain_shows_what_still_runs_since_when_and_by_which_operator(session):
     process = session.process
     session.module.batch(Hold(RUNS))
     told = command(process, "drain", "set", "a1").stdout
@@ -138,7 +129,7 @@ def test_a_drain_waits_until_nothing_is_held(session, monkeypatch):
     assert "--wait cannot be used with --dry-run" in done.stderr
 
 
-def test_a_weight_is_told_and_shown(session):
+def test_a_weight_is_reported_and_shown(session):
     process = session.process
     done = command(process, "weight", "set", "2")
     assert done.returncode == 2
@@ -156,7 +147,7 @@ def test_a_weight_is_told_and_shown(session):
 
 
 @pytest.mark.long
-def test_all_of_it_lasts(tmp_path):
+def test_all_changes_survive_a_restart(tmp_path):
     with begun(tmp_path) as process:
         for words in (
             ["shadow", "set", "tsf"],

@@ -50,7 +50,7 @@ class WatchedConfig:
         return value
 
 
-def test_live_is_what_the_core_is_told_and_nothing_else():
+def test_exactly_the_options_of_the_core_are_live():
     """Options are declared live if and only if they go into the core's settings."""
     config: Any = WatchedConfig()
     Config.settings(config)

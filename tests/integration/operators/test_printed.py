@@ -158,7 +158,7 @@ def test_all_rules_of_a_kind_are_taken_back_by_their_names(target, tool, kind):
 
 
 @pytest.mark.parametrize("command", OTHERS)
-def test_what_has_no_names_says_so(target, command):
+def test_lists_without_names_are_refused_as_names(target, command):
     done = called(target, f"{command} -o name")
     assert (done.exit_code, done.stdout) == (2, "")
     assert "lists no names; choose json, yaml or wide" in done.stderr
@@ -211,7 +211,7 @@ def test_errors_that_cannot_be_written_keep_their_code():
 @pytest.mark.parametrize(
     "command", ["shares", "dump", *long("status", "settings show", "explain role eng")]
 )
-def test_whoever_reads_no_further_hears_nothing(target, command):
+def test_a_closed_pipe_ends_a_command_without_a_message(target, command):
     words = [sys.executable, "-m", "allocator", *command.split(), "--target", target]
     reader, writer = os.pipe()
     os.close(reader)
@@ -291,7 +291,7 @@ def test_each_piece_of_a_dump_has_its_time(pause_s, code):
     assert ("did not answer within 2 s" in done.stderr) == bool(code)
 
 
-def test_a_starved_sidecar_is_told_with_where_to_look():
+def test_a_starved_sidecar_is_reported_with_where_to_look():
     with SidecarProcess() as sidecar:
         os.kill(sidecar.process.pid, signal.SIGSTOP)
         try:

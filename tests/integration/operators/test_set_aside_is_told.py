@@ -21,7 +21,7 @@ def process():
         channel.close()
 
 
-def test_an_operator_sees_what_a_framework_said_in_vain(process):
+def test_an_operator_sees_input_that_was_ignored(process):
     rows = ask(process, "explain", "framework", "odd")["set_aside"]
     assert [(each["field"], each["reason"]) for each in rows] == [("labels", "unreadable")] * 2
     assert [label in each["text"] for each, label in zip(rows, LABELS, strict=True)] == [True] * 2
@@ -39,5 +39,5 @@ def test_an_operator_sees_what_a_framework_said_in_vain(process):
     assert "What it said and cannot be taken" in process.page("/explain?kind=framework&name=odd")[1]
 
 
-def test_whoever_says_nothing_odd_is_told_of_nothing(process):
+def test_valid_input_is_not_reported(process):
     assert ask(process, "explain", "framework", "kafka")["set_aside"] == []

@@ -91,7 +91,7 @@ def test_a_live_view_ends_cleanly(target, end):
     assert terminal.text.rstrip().endswith(("\x1b[?25h", "\x1b[?1049l"))
 
 
-def test_what_is_piped_is_one_plain_table(target):
+def test_piped_output_is_one_plain_table(target):
     command = [sys.executable, "-m", "allocator", "top", "--target", target]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     head, *rows = done.stdout.splitlines()

@@ -75,7 +75,7 @@ def warning(live: Live, what: str) -> dict:
     return found
 
 
-def test_rules_of_the_configuration_and_quotas_are_told_in_the_status(live):
+def test_the_status_shows_configured_rules_and_quotas(live):
     text = warning(live, "unknown name")["text"]
     assert "the limit of role eng: no agent has any 'cpu'; did you mean 'cpus'?" in text
     assert "the demand of framework nightly*: no agent has any 'tokens'" in text
@@ -83,7 +83,7 @@ def test_rules_of_the_configuration_and_quotas_are_told_in_the_status(live):
     assert text.endswith("and 1 more")
 
 
-def test_they_are_logged_at_the_start_and_warned_of_by_the_check(live):
+def test_unknown_names_are_logged_at_the_start_and_reported_by_the_check(live):
     known = "the demand of framework nightly*: no agent has any 'tokens'"
     live.process.await_said("a rule names what no agent has", rule=known)
     (entry,) = live.process.said("a rule names an unknown resource, probably by mistake")
@@ -108,7 +108,7 @@ def test_amounts_as_mesos_prints_them_are_understood(live):
     assert client["open_agents"] == 2
 
 
-def test_what_fits_nowhere_is_named_with_what_was_meant(live):
+def test_a_demand_that_fits_nowhere_is_named_with_a_suggestion(live):
     found = warning(live, "fits nowhere")
     assert found["text"] == (
         "1 framework asked for what no agent has, such as of-a-role for 'cpus(prod)'; did you mean"
@@ -138,12 +138,12 @@ COUNTED = [
 
 
 @pytest.mark.parametrize(("words", "told"), COUNTED)
-def test_frameworks_are_counted_once_whatever_number_of_roles_they_have(live, words, told):
+def test_frameworks_in_several_roles_are_counted_once(live, words, told):
     done = command(live.process, *words.split(), "--dry-run")
     assert told in " ".join((done.stdout + done.stderr).split())
 
 
-def test_what_would_be_offered_to_nobody_is_counted_in_frameworks(live):
+def test_a_rule_that_would_leave_frameworks_without_offers_states_their_number(live):
     done = command(live.process, "constraint", "set", "zone=c", "--all")
     assert "no agent satisfies it: 9 frameworks would be offered nothing" in done.stderr
 

@@ -106,10 +106,7 @@ class _Call:
 class LiveBrain(Simulation):
     """A master whose module connects to a target, at which sidecars come and go.
 
-    Attributes
-    ----------
-    offered_ms : list of int
-        The time of each offer, by the module's clock.
+    offered_ms: the time of each offer, by the module's clock.
     """
 
     SILENCE_MS = 60 * INTERVAL_MS

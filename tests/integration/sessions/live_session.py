@@ -5,7 +5,6 @@ import time
 from collections.abc import Sequence
 
 import numpy as np
-import pytest
 
 from allocator.core import Decisions, Event, Outcomes
 from allocator.v1 import session_pb2
@@ -37,16 +36,6 @@ class Session:
         outcomes: Outcomes = self.module.client.outcomes(reasons, none, np.empty((0, 0), np.int64))
         self.module.batch(outcomes)
         return decisions
-
-
-@pytest.fixture
-def session(process):
-    """A module in session; settings are reset afterwards."""
-    running = Session(process)
-    running.module.batch()
-    yield running
-    running.channel.close()
-    ask(process, "settings", "reset", "--all")
 
 
 def compared(process: SidecarProcess) -> dict:

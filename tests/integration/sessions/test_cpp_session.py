@@ -166,7 +166,7 @@ def test_the_books_agree_while_everything_comes_and_goes(listen, tmp_path):
         assert not sidecar.said("session ended with an error")
 
 
-def test_what_the_module_counts_is_in_the_scrape():
+def test_figures_of_the_module_are_in_the_scrape():
     """The figures that the module sends with batches, every 200 ms here, are in the metrics."""
     with SidecarProcess() as sidecar, Driver(sidecar.targets[0]) as driver:
         driver.wait("connected")
@@ -197,7 +197,7 @@ def test_both_sides_prove_who_they_are_over_tls(tmp_path, tool):
     openssl = tool("openssl")
     certificate(openssl, tmp_path, "sidecar", "subjectAltName=DNS:sidecar.test")
     certificate(openssl, tmp_path, "module")
-    certificate(openssl, tmp_path, "stranger")
+    certificate(openssl, tmp_path, "other")
     flags = (
         f"listen.tls_cert={tmp_path}/sidecar.crt",
         f"listen.tls_key={tmp_path}/sidecar.key",
@@ -205,7 +205,7 @@ def test_both_sides_prove_who_they_are_over_tls(tmp_path, tool):
     )
     known: dict[str, Any] = {"tls_ca": tmp_path / "sidecar.crt", "tls_name": "sidecar.test"}
     module = {"tls_cert": tmp_path / "module.crt", "tls_key": tmp_path / "module.key"}
-    stranger = {"tls_cert": tmp_path / "stranger.crt", "tls_key": tmp_path / "stranger.key"}
+    other = {"tls_cert": tmp_path / "other.crt", "tls_key": tmp_path / "other.key"}
     with SidecarProcess(*flags) as sidecar:
         (target,) = sidecar.targets
         with Driver(target, **known, **module) as driver:
@@ -214,9 +214,9 @@ def test_both_sides_prove_who_they_are_over_tls(tmp_path, tool):
         for wrong in (
             {},
             {**known},
-            {**known, **stranger},
+            {**known, **other},
             {**known, **module, "tls_name": "another.test"},
-            {**module, "tls_ca": tmp_path / "stranger.crt", "tls_name": "sidecar.test"},
+            {**module, "tls_ca": tmp_path / "other.crt", "tls_name": "sidecar.test"},
         ):
             with Driver(target, **wrong) as driver:
                 ended = driver.wait("ended")
@@ -272,7 +272,7 @@ def test_a_sidecar_that_is_stopped_is_left_and_taken_up_again(rounds, tmp_path):
         assert driver.stop()["resyncs"] >= rounds
 
 
-def test_a_full_queue_means_a_resync_and_makes_nobody_wait(tmp_path):
+def test_a_full_queue_causes_a_resync_and_does_not_block(tmp_path):
     target = f"unix:{tmp_path}/session.sock"
     with (
         SidecarProcess(listen=[target]) as sidecar,

@@ -59,7 +59,7 @@ def test_books_of_a_real_sidecar_agree_under_a_soak(sidecar):
 
 
 @pytest.mark.long
-def test_a_sidecar_that_is_killed_and_comes_back_is_told_everything(tmp_path):
+def test_a_sidecar_that_is_killed_and_restarted_receives_everything(tmp_path):
     """The master opens a new session with a snapshot; the books agree again."""
     process = SidecarProcess(tmp_path, {"log.level": "warning"})
     process.start()
@@ -122,7 +122,7 @@ def test_a_sidecar_that_shuts_down_is_called_again(tmp_path):
     assert not played.record.rejected
 
 
-def test_a_newer_master_takes_the_sidecar_over_and_the_older_is_told(sidecar):
+def test_a_newer_master_takes_over_and_the_older_is_notified(sidecar):
     older, newer = (StreamLink(sidecar.target, started_us=us) for us in (10, 20))
     first = EmulatedMaster(older)
     first.open()
@@ -175,7 +175,7 @@ def test_memory_stays_bounded_from_run_to_run(sidecar):
     assert sizes[-1] < sizes[1] + 16
 
 
-def test_where_nobody_listens_the_link_says_so(tmp_path):
+def test_a_link_reports_that_no_sidecar_listens(tmp_path):
     link = StreamLink(f"unix:{tmp_path / 'nothing.sock'}")
     with pytest.raises(LinkDownError, match="no sidecar answers"):
         play_without_patience(link)

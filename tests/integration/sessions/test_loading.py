@@ -16,7 +16,7 @@ BUSY_S = 3.0
 
 
 @pytest.mark.skipif(not Path(DRIVER).is_file(), reason="`make module` builds the driver")
-def test_a_module_is_welcome_within_a_second_of_readiness_and_decided_for_by_nobody_before():
+def test_a_module_gets_a_session_within_a_second_of_readiness_and_no_decision_before():
     with (
         SidecarProcess(until="listening", compiled=True) as sidecar,
         Driver(sidecar.targets[0]) as driver,

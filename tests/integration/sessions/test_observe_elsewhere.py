@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 from allocator.cli.app import app
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import admin_pb2_grpc, explain_pb2, settings_pb2, types_pb2
-from laboratory.links.sidecar_process import free_port
 from tests.rule_changes import listed, rule_change
 from tests.server.grpc.certificates import Authority
 from tests.server.metrics.scraping import value
+from tests.server.processes import free_port
 from tests.server.sidecar_process import GrpcModule, SidecarProcess, await_true
 
 Stub = admin_pb2_grpc.AdminServiceStub
@@ -71,7 +71,7 @@ def status(process: SidecarProcess) -> pb.GetStatusResponse:
 LIMIT = settings_pb2.Limit(role="r", limit=types_pb2.Quantities(name=["cpus"], amount=[1000]))
 
 
-def test_it_answers_everything_and_says_where_changes_are_made():
+def test_an_observer_answers_all_queries_and_names_the_sidecar_for_changes():
     with observed() as sidecar, sidecar.channel() as channel, ExitStack() as stack:
         module = GrpcModule(channel).begin()
         module.batch(cycle=True)
@@ -198,7 +198,7 @@ def test_with_tls_a_token_that_may_read_is_needed(pems, tmp_path):
             assert "reads" not in "".join(observer.raw)
 
 
-def test_what_is_to_be_followed_must_be_named_and_serve_followers():
+def test_the_observer_to_follow_must_be_named_and_serve_followers():
     done = CliRunner().invoke(app, ["observe"])
     assert done.exit_code == 78
     assert "--from HOST:PORT" in done.stderr

@@ -12,8 +12,8 @@ import pytest
 from allocator.server.process.link import new_link
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import admin_pb2_grpc, settings_pb2, types_pb2
-from laboratory.links.sidecar_process import name_of
 from tests.rule_changes import listed, rule_change
+from tests.server.processes import name_of
 from tests.server.sidecar_process import GrpcModule, SidecarProcess, await_true
 
 
@@ -34,7 +34,7 @@ def set_limit(channel: grpc.Channel, timeout_s: float = 60) -> pb.ChangeRuleResp
     return stub.ChangeRule(rule_change(limit=limit), timeout=timeout_s)
 
 
-def test_one_that_is_killed_is_started_anew_and_has_the_same_books(sidecar):
+def test_a_killed_observer_is_restarted_and_has_the_same_books(sidecar):
     with sidecar.channel() as channel:
         module = GrpcModule(channel).begin()
         assert len(module.batch(cycle=True)) == 2
@@ -50,7 +50,7 @@ def test_one_that_is_killed_is_started_anew_and_has_the_same_books(sidecar):
         assert sidecar.page("/")[0] == 200
 
 
-def test_while_one_is_stopped_decisions_and_changes_go_on(sidecar):
+def test_decisions_and_changes_continue_while_the_observer_is_stopped(sidecar):
     with sidecar.channel() as channel:
         module = GrpcModule(channel).begin()
         os.kill(sidecar.observer_pid, signal.SIGSTOP)
@@ -70,7 +70,7 @@ def test_while_one_is_stopped_decisions_and_changes_go_on(sidecar):
         assert len(stub.ListRules(pb.ListRulesRequest(kind="limit"), timeout=60).rules) == 1
 
 
-def test_it_ends_with_the_process_that_decides_however_that_ends(sidecar):
+def test_the_observer_ends_with_the_decider(sidecar):
     observer = sidecar.observer_pid
     sidecar.process.kill()
 
@@ -83,7 +83,7 @@ def test_it_ends_with_the_process_that_decides_however_that_ends(sidecar):
     await_true(is_gone)
 
 
-def test_one_that_is_only_starting_ends_with_it_too(sidecar):
+def test_an_observer_that_is_starting_ends_with_the_decider(sidecar):
     """An observer that outlived its sidecar would keep the port that the next one needs."""
     decider = sidecar.process.pid
     children = Path(f"/proc/{decider}/task/{decider}/children")

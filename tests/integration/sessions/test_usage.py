@@ -106,7 +106,7 @@ def test_usage_outlives_the_process_and_is_what_the_journal_says(story, tmp_path
     again.end()
 
 
-def test_what_a_killed_observer_did_not_save_is_unknown(story):
+def test_usage_that_a_killed_observer_did_not_save_is_unknown(story):
     story.begin(NOON_MS)
     story.at(NOON_MS + HOUR_MS // 2)
     story.usage()  # saves the account
@@ -135,7 +135,7 @@ def test_a_file_that_is_broken_is_set_aside(tmp_path):
         story.process.__exit__()
 
 
-def test_what_is_used_of_a_budget_outlives_the_process(story, tmp_path):
+def test_use_of_a_budget_survives_a_restart(story, tmp_path):
     def used(of: Story) -> float:
         (use,) = ask(of.process, "budget", "list")["uses"]
         assert use["per"] == "day"

@@ -98,11 +98,11 @@ def test_pages_fit_the_screen(open_page, path, width, tmp_path):
         assert 0 <= box["x"] <= box["x"] + box["width"] <= width
     assert page.evaluate(CLIPPED) == [], "columns are out of sight"
     if width == WIDTHS[0]:
-        assert page.evaluate(UNNAMED) == [], "nobody sees what these are"
+        assert page.evaluate(UNNAMED) == [], "elements without a visible name"
     page.screenshot(path=tmp_path / "page.png", full_page=True)
 
 
-def test_what_a_framework_is_called_is_not_run(open_page):
+def test_names_of_frameworks_are_not_executed(open_page):
     page = open_page("/?refresh=0")
     assert page.get_by_text(page_cluster.HOSTILE).count() >= 1
     assert "stolen" not in page.title()
@@ -119,7 +119,7 @@ def test_all_is_there_without_javascript(open_page):
     assert page.locator("table:visible").count() == page.locator("table").count()
 
 
-def test_drains_and_the_policy_that_looks_on_have_sections(open_page):
+def test_drains_and_the_shadow_policy_have_sections(open_page):
     page = open_page("/?refresh=0", java_script_enabled=False)
     drained = page.locator("#drained tbody tr")
     assert drained.count() == len(page_cluster.DRAINED)
@@ -129,7 +129,7 @@ def test_drains_and_the_policy_that_looks_on_have_sections(open_page):
     assert shadow.locator("table").last.locator("tbody tr").count() == len(page_cluster.ROLES)
 
 
-def test_somebody_is_found_by_the_form_and_the_map(open_page):
+def test_a_framework_is_found_by_the_form_and_the_map(open_page):
     page = open_page("/?refresh=0", java_script_enabled=False)
     page.get_by_label("of this name or id get nothing?").fill("spark-pi")
     page.get_by_role("button", name="Explain").click()
@@ -144,7 +144,7 @@ def test_somebody_is_found_by_the_form_and_the_map(open_page):
     assert page.locator("svg .fair").count() > 3
 
 
-def test_it_is_asked_for_again_by_itself_until_it_is_held(open_page, address):
+def test_the_page_refreshes_until_it_is_held(open_page, address):
     page = open_page("/?refresh=1")
     with page.expect_navigation(timeout=20_000):
         pass

@@ -70,7 +70,7 @@ def advised(journal, tmp_path_factory):
     return done, out / "advice.html"
 
 
-def test_what_is_printed_says_what_to_do_and_why(advised):
+def test_output_states_the_advice_and_its_reasons(advised):
     done, _ = advised
     lines = done.stdout.splitlines()
     assert lines[1].startswith(("Keep what you have", "Change the policy"))
@@ -118,7 +118,7 @@ def test_the_page_fits_the_screen(advised, tool, width, scheme, tmp_path):
         browser.close()
 
 
-def test_what_is_to_be_pasted_is_a_configuration(advised, tmp_path):
+def test_the_text_to_paste_is_a_configuration(advised, tmp_path):
     config = tmp_path / "config.toml"
     config.write_text(Page(advised[1].read_text()).said["pre"][0])
     assert tomllib.loads(config.read_text())["policy"]["name"] == "drf"
@@ -165,7 +165,7 @@ def test_names_of_frameworks_do_no_harm_to_the_page(torn):
     assert "\x1b" not in text + done.stdout
 
 
-def test_what_is_left_of_a_journal_that_was_cut_off_is_played(torn):
+def test_a_truncated_journal_is_played_as_far_as_possible(torn):
     assert "is cut off at byte" in torn[0].stdout
 
 
@@ -211,7 +211,7 @@ def test_a_journal_that_was_cut_off_before_anything_happened_is_no_day(journal, 
     assert "cut off at byte 25" in told
 
 
-def test_all_that_is_wrong_is_told_at_once(tmp_path):
+def test_all_errors_are_reported_at_once(tmp_path):
     for name in ("one", "two"):
         (tmp_path / name).touch()
     told = refused(tmp_path / "one", tmp_path / "two", "--out", tmp_path)
@@ -239,7 +239,7 @@ def test_a_cluster_that_is_not_there_is_named(journal, tmp_path):
     assert "--backend ray" in done.stderr
 
 
-def test_a_policy_that_nobody_has_is_named(tmp_path):
+def test_an_unknown_policy_is_named(tmp_path):
     """The journal of a sidecar with a user's own policy."""
     from allocator import policies
 

@@ -86,7 +86,7 @@ def test_every_candidate_and_each_of_its_settings_can_be_built():
         build(spec)
 
 
-def test_what_is_the_default_anyway_is_no_change():
+def test_explicit_defaults_are_no_change():
     spelt = PolicySpec("choosy", "random", parameters={"unit": "machines"})
     first = POLICIES["choosy"].parameters["unit"][0]
     assert plain(replace(spelt, parameters={"unit": first})) == PolicySpec("choosy")
@@ -162,7 +162,7 @@ def test_a_day_is_measured():
     assert found.used["cpus"] == pytest.approx(0.75)
 
 
-def test_what_never_began_waited_up_to_the_end():
+def test_tasks_that_never_began_waited_up_to_the_end():
     tasks = [ran("f", "red", 1, 0, 10, 20), Ran("f", "red", {"cpus": 1000}, 0, -1, -1)]
     day = day_of(tasks[0])
     found = measure(day, table_of(tasks, KINDS), 100 * SECOND)
@@ -182,7 +182,7 @@ def test_the_busiest_part_of_a_day_is_that_in_which_tasks_wait():
     assert busiest(day, 24) is day
 
 
-def test_what_ran_when_a_part_begins_runs_on():
+def test_tasks_running_when_a_part_begins_continue():
     day = day_of(ran("f", "red", 1, 0, 10, 200), ran("g", "red", 1, 5, 90, 95))
     part = cut(day, 60 * SECOND, 120 * SECOND)
     times = {t.framework: (t.wanted_ms, t.start_ms, t.end_ms) for t in part.ran}
@@ -190,7 +190,7 @@ def test_what_ran_when_a_part_begins_runs_on():
     assert times == {"f": (60_000, 60_000, 200_000), "g": (70_000, 90_000, 95_000)}
 
 
-def test_what_ran_when_a_part_begins_is_not_shaken_and_nothing_gets_before_it():
+def test_tasks_running_when_a_part_begins_are_not_shifted_and_stay_first():
     day = day_of(ran("f", "red", 1, 0, 10, 200), ran("g", "red", 1, 5, 90, 95))
     part = cut(day, 60 * SECOND, 180 * SECOND)
     for seed in range(1, 20):
@@ -199,7 +199,7 @@ def test_what_ran_when_a_part_begins_is_not_shaken_and_nothing_gets_before_it():
         assert second.wanted_ms >= 70 * SECOND
 
 
-def test_a_day_is_shaken_alike_for_all_and_lasts_as_long():
+def test_a_varied_day_is_equal_for_all_and_as_long():
     day = day_of(ran("f", "red", 1, 60, 60, 90), ran("f", "red", 1, 70, 80, 90))
     assert shaken(day, 0) is day
     moved = shaken(day, 3)
@@ -239,7 +239,7 @@ def guaranteed(amount: int, **more) -> Day:
     return day_of(*tasks, quotas=[(0, "production", quota)], **more)
 
 
-def test_a_guarantee_that_others_wait_for_and_nobody_uses_is_in_the_way():
+def test_an_unused_guarantee_that_others_wait_for_is_a_bottleneck():
     (bound,) = bounds_of([guaranteed(3)])
     assert (bound.sort, bound.finding, bound.peak) == (Sort.GUARANTEE, Finding.ALWAYS, 1000)
     assert bound.in_way == 1
@@ -265,7 +265,7 @@ def test_a_guarantee_is_not_in_the_way_where_nothing_is_free():
     assert (bound.finding, bound.in_way) == (Finding.NEVER, 0)
 
 
-def test_a_guarantee_that_troubles_nobody_is_not_cut_down():
+def test_a_harmless_guarantee_is_not_reduced():
     day = guaranteed(2)
     (bound,) = bounds_of([replace(day, ran=day.ran[:1])])
     # slightly more than one rounds up to two
@@ -325,7 +325,7 @@ def constrained(*, elsewhere_free: bool = True) -> Day:
     return day
 
 
-def test_agents_that_are_too_few_for_whom_constraints_send_there_are_a_bottleneck():
+def test_too_few_agents_for_constrained_frameworks_are_a_bottleneck():
     (found,) = bottlenecks_of([constrained()])
     assert found.agents == ("host-1",)
     assert found.roles == {"f", "g"}
@@ -386,7 +386,7 @@ def test_of_what_is_equally_good_the_least_change_is_advised():
     assert any("ps-dsf characterised" in reason for reason in found.reasons)
 
 
-def test_what_is_clearly_better_is_advised_though_it_changes_more():
+def test_a_clearly_better_candidate_is_advised_even_if_it_changes_more():
     found = recommend(
         NOW,
         SPECS,
@@ -400,7 +400,7 @@ def test_what_is_clearly_better_is_advised_though_it_changes_more():
     assert found.spec == PolicySpec("ps-dsf", mode="characterised")
 
 
-def test_what_is_better_each_time_is_better_however_wide_the_intervals():
+def test_better_for_every_seed_is_better_despite_wide_intervals():
     """Both differ much from seed to seed, and the first beats the second in each."""
     wide = changed(-0.30, 0.25)
     best = replace(candidate("ps-dsf characterised", wide), stays=(-0.1, -0.3, -0.5))
@@ -410,7 +410,7 @@ def test_what_is_better_each_time_is_better_however_wide_the_intervals():
     assert found.spec == PolicySpec("ps-dsf", mode="characterised")
 
 
-def test_what_may_be_a_loss_is_told():
+def test_a_possible_loss_is_reported():
     roles = {"red": role(changed(0.3, 0.5)), "blue": role(changed(-0.6))}
     found = recommend(NOW, SPECS, [candidate("tsf oblivious", changed(-0.3), roles)], [], [])
     assert found.spec == PolicySpec("tsf")
@@ -428,7 +428,7 @@ def test_noise_and_little_are_no_reason_to_change(stay, wait_s):
     assert found.reasons
 
 
-def test_nobody_is_to_pay_who_had_no_more_than_its_fair_share():
+def test_roles_within_their_fair_share_should_not_lose():
     pays = {"red": role(changed(0.4), before=0.0, after=0.3), "blue": role(changed(-0.6))}
     spared = {"red": role(changed(0.4), before=0.0, after=0.0), "blue": role(changed(-0.6))}
     harming = candidate("tsf oblivious", changed(-0.3), pays)
@@ -462,12 +462,12 @@ def test_quotas_and_constraints_are_advised_beside_the_policy():
         PolicySpec("drf", subtrees={'eng/"x"': "tsf"}),
     ],
 )
-def test_what_is_pasted_says_the_policy(spec):
+def test_the_configuration_to_paste_states_the_policy(spec):
     policy = tomllib.loads(toml_of(spec))["policy"]
     assert PolicySpec(**policy) == spec
 
 
-def test_what_is_pasted_says_how_much_the_past_counts():
+def test_the_configuration_to_paste_states_how_much_the_past_counts():
     chosen = Candidate(NOW, past=Past(600, 0.5))
     found = recommend(NOW, {chosen.name: chosen}, [candidate(chosen.name, changed(-0.3))], [], [])
     assert found.headline.endswith("to drf oblivious half_life_s=600 usage_weight=0.5.")

@@ -171,7 +171,7 @@ def test_a_cluster_that_is_not_there_is_named(monkeypatch):
 
 
 @pytest.mark.parametrize("backend", list(engines.ENGINES))
-def test_what_is_missing_is_said(monkeypatch, backend):
+def test_missing_libraries_and_addresses_are_reported(monkeypatch, backend):
     assert backend in BACKENDS
     with pytest.raises(BackendError, match=f"{backend} needs the address of its "):
         list(spread(len, ["a"], backend=backend))

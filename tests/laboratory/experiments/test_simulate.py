@@ -141,7 +141,7 @@ def small(path):
         ({"frameworks": []}, "frameworks: nothing runs: give [[frameworks]] or [[spark]]"),
     ],
 )
-def test_what_is_wrong_is_named_with_its_value_and_the_mend(change, message):
+def test_an_error_names_the_field_its_value_and_the_fix(change, message):
     with pytest.raises(ScenarioError) as error:
         check(minimal(**change), "file.toml")
     assert f"file.toml: {message}" in str(error.value)
@@ -314,7 +314,7 @@ def test_a_cancelled_job_leaves_with_its_tasks():
     assert np.isnan(group.stay_mean_s)
 
 
-def test_what_was_lost_with_an_agent_runs_again():
+def test_tasks_lost_with_an_agent_run_again():
     agents = [
         {"name": "lost", "capacity": "cpus:4;mem:8192", "leaves_s": 5.0},
         {"name": "late", "capacity": "cpus:4;mem:8192", "arrives_s": 30.0},

@@ -108,34 +108,30 @@ def test_openb_pods_are_read_in_order_of_creation(write):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "complaint"),
+    ("trace", "old", "new", "complaint"),
     [
-        ("sn,cpu_milli", "sn,cpus", r"trace:1: columns are"),
-        ("n0,32000", "n0,0", r"trace:2: cpu_milli is '0'; it must be a whole number from 1"),
-        ("2,T4", "2,", r"trace:3: model is ''; it must be a GPU model exactly where"),
-        ("0,\n", "0,T4\n", r"trace:2: model is 'T4'"),
-        ("2,T4", "999,T4", r"trace:3: gpu is '999'"),
-        ("n1,", ",", r"trace:3: sn is ''"),
+        (NODES, "sn,cpu_milli", "sn,cpus", r"trace:1: columns are"),
+        (NODES, "n0,32000", "n0,0", r"trace:2: cpu_milli is '0'; it must be a whole number from 1"),
+        (NODES, "2,T4", "2,", r"trace:3: model is ''; it must be a GPU model exactly where"),
+        (NODES, "0,\n", "0,T4\n", r"trace:2: model is 'T4'"),
+        (NODES, "2,T4", "999,T4", r"trace:3: gpu is '999'"),
+        (NODES, "n1,", ",", r"trace:3: sn is ''"),
+        (
+            PODS,
+            "9,20,9",
+            "9,8,9",
+            r"trace:2: deletion_time is '8'; it must be at least the creation",
+        ),
+        (PODS, "1,460", "1,1460", r"trace:2: gpu_milli is '1460'"),
+        (PODS, "4000,8192,0,0", "0,0,0,0", r"trace:3: cpu_milli is '0'; it must be above 0"),
+        (PODS, "6000", "", r"trace:2: cpu_milli is ''"),
+        (PODS, ",LS,", ",,", r"trace:2: qos is ''"),
     ],
 )
-def test_a_bad_node_is_named(write, old, new, complaint):
+def test_a_bad_row_is_named(write, trace, old, new, complaint):
+    read = {NODES: read_nodes, PODS: read_pods}[trace]
     with pytest.raises(TraceError, match=complaint):
-        read_nodes(write(NODES.replace(old, new)))
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "complaint"),
-    [
-        ("9,20,9", "9,8,9", r"trace:2: deletion_time is '8'; it must be at least the creation"),
-        ("1,460", "1,1460", r"trace:2: gpu_milli is '1460'"),
-        ("4000,8192,0,0", "0,0,0,0", r"trace:3: cpu_milli is '0'; it must be above 0"),
-        ("6000", "", r"trace:2: cpu_milli is ''"),
-        (",LS,", ",,", r"trace:2: qos is ''"),
-    ],
-)
-def test_a_bad_pod_is_named(write, old, new, complaint):
-    with pytest.raises(TraceError, match=complaint):
-        read_pods(write(PODS.replace(old, new)))
+        read(write(trace.replace(old, new)))
 
 
 def test_the_choosy_hour_of_the_facebook_sample():
@@ -197,7 +193,7 @@ def test_synthetic_pods_are_constrained_as_often_as_those_of_the_list():
     assert all(pod.models & models for pod in with_gpus if pod.models)
 
 
-def test_what_is_missing_is_replaced_and_said(tmp_path, monkeypatch):
+def test_missing_traces_are_replaced_and_reported(tmp_path, monkeypatch):
     monkeypatch.setenv("MESOS_ALLOCATOR_TRACES", str(tmp_path))
     scenario, source = catalogue.swim(seed=0, agents=5, hour=21, scale=0.1)
     assert source.startswith("synthetic")

@@ -122,7 +122,7 @@ def test_every_task_is_found_with_what_it_needed(day):
     }
 
 
-def test_who_may_be_offered_what_is_found(day):
+def test_which_agents_a_framework_may_use_is_found(day):
     allowed = {framework.name: framework.allowed for framework in day.frameworks.values()}
     (large,) = (each.agent_id for each in day.agents.values() if each.hostname == "large")
     assert allowed == {
@@ -162,7 +162,7 @@ def test_quotas_and_weights_are_played_too(day):
     assert other.tasks == usual.tasks
 
 
-def test_another_policy_is_told_apart(day):
+def test_another_policy_is_distinguished(day):
     """In whole tasks the large agent is kept for those that need it."""
     told = replace(day, frameworks={k: replace(f) for k, f in day.frameworks.items()})
     for framework in told.frameworks.values():
@@ -190,7 +190,7 @@ class WithSetbacks:
         self._master.add_agent(SMALL)
 
 
-def test_what_is_told_anew_by_another_session_goes_on():
+def test_tasks_repeated_by_a_new_session_continue():
     day = record(WithSetbacks())
     lost = Counter(ran.role for ran in day.ran if ran.end_ms == 12_345)
     assert lost, "nothing ran on the agent that was lost"
@@ -215,7 +215,7 @@ class Greedy:
         stage.submit(BatchJob(identity, work, Manner(greedy=True), lambda _cancelled: left()))
 
 
-def test_who_keeps_whole_offers_is_known_and_does_so_again():
+def test_greedy_frameworks_are_found_and_are_greedy_again():
     day = record(Greedy())
     ((who, need),) = greedy(day).items()
     assert (day.frameworks[who[0]].name, need) == ("greedy", SPARK)
@@ -229,7 +229,7 @@ def test_who_keeps_whole_offers_is_known_and_does_so_again():
     assert told.unfinished == ""
 
 
-def test_who_gives_the_rest_of_an_offer_back_does_not_keep_whole_ones(day):
+def test_frameworks_that_return_a_rest_are_not_greedy(day):
     assert greedy(day) == {}
     told = replace(day, frameworks={k: replace(f) for k, f in day.frameworks.items()})
     (spark,) = (each for each in told.frameworks.values() if each.name == "spark-1")
@@ -251,7 +251,7 @@ def test_quotas_and_weights_that_were_set_before_the_journal_begins_are_known():
     assert day.weights == [(5_000, {"eng": 3.0})]
 
 
-def test_an_operators_constraint_is_played_by_whom_it_let_where(day):
+def test_an_operators_constraint_is_played_by_its_effect(day):
     """The agents that are played lack the attributes that it refers to."""
     assert day.settings is not None
     settings = day.settings.copied()

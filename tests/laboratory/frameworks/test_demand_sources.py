@@ -16,7 +16,7 @@ def played(source: str, mode: str = "coarse") -> SourceRun:
 
 @pytest.mark.parametrize("mode", ["coarse", *long(*(each for each in MODES if each != "coarse"))])
 @pytest.mark.parametrize("source", SOURCES)
-def test_every_job_ends_whatever_is_known(source: str, mode: str):
+def test_every_job_ends_with_any_source_of_demands(source: str, mode: str):
     """No learned, remembered or declared demand may prevent a job from getting its executors."""
     run = played(source, mode)
     assert run.jobs == 12
@@ -24,7 +24,7 @@ def test_every_job_ends_whatever_is_known(source: str, mode: str):
     assert run.figures.rejected == {}
 
 
-def test_what_is_remembered_saves_most_of_what_being_told_saves():
+def test_remembered_demands_save_most_of_what_stated_ones_save():
     declines = {source: played(source).figures.declines for source in SOURCES}
     assert declines["told"] < declines["remembered"] < declines["learnt"] < declines["oblivious"]
     saved = declines["oblivious"] - declines["remembered"]

@@ -98,7 +98,7 @@ def test_a_task_that_is_lost_is_run_again(link):
     assert master.members
 
 
-def test_what_a_gang_has_lost_begins_again_without_a_whole_gang(link):
+def test_lost_tasks_of_a_gang_start_again_without_a_whole_gang(link):
     master = master_for(link)
     master.add_agent(AgentSpec("other", {"cpus": 4000, "mem": 8_192_000}))
     job = BatchJob(Identity("g", ("r",)), [Work(NEED, (60_000, 60_000))], Manner(gang=2))
@@ -205,7 +205,7 @@ def test_an_executor_takes_no_task_before_it_has_started(link):
     assert left == [1010 + 2500 + 1000]
 
 
-def test_executors_go_one_by_one_after_the_job_and_then_the_framework_leaves(link):
+def test_executors_end_one_by_one_after_the_job_and_then_the_framework_leaves(link):
     left = []
     master = master_for(link)
     framework = spark(

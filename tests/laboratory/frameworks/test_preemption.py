@@ -172,7 +172,7 @@ class Rests:
 
 @pytest.mark.parametrize("mode", ["oblivious", "characterised"])
 @pytest.mark.parametrize("manner", ["gives way", "ignores", "leaves late"])
-def test_whoever_was_asked_is_asked_and_nobody_else(manner: str, mode: str) -> None:
+def test_only_the_chosen_framework_is_asked(manner: str, mode: str) -> None:
     """Blue's part is two of four agents: red is asked to leave two, whatever it answers."""
     scene = Rests(manner)
     policy = replace(spec("on"), mode=mode)
@@ -186,7 +186,7 @@ def test_whoever_was_asked_is_asked_and_nobody_else(manner: str, mode: str) -> N
     assert [agent for _, agent in sorted(link.asked)] == ([] if leaves else sorted(scene.red.asked))
 
 
-def test_whoever_refuses_is_not_asked_for_the_same_agent_again_while_others_may_be() -> None:
+def test_a_framework_that_refuses_is_not_asked_for_the_same_agent_again() -> None:
     scene = Rests("refuses")
     link = PlanningBeside(lambda kept: Allocator(build, kept), Settings(policy=spec("on")))
     play(scene, link, tell_demand=False, until_ms=20_000, to_end=False)
@@ -194,7 +194,7 @@ def test_whoever_refuses_is_not_asked_for_the_same_agent_again_while_others_may_
 
 
 @pytest.mark.parametrize(("lasts_ms", "asked"), [(995, 1), (1500, 1), (985, 0)])
-def test_whoever_leaves_before_the_inverse_offer_comes_is_left_alone(lasts_ms, asked) -> None:
+def test_a_framework_that_left_gets_no_inverse_offer(lasts_ms, asked) -> None:
     """It is asked at 1000 ms and would receive that 10 ms later, after its only task started."""
 
     class Asking(Listener):

@@ -83,7 +83,7 @@ def test_executors_are_placed_round_robin_while_any_fits(link):
     assert sorted(task.agent for task in framework.executors) == [1, 1, 1, 1, 2, 2]
 
 
-def test_what_it_refuses_and_for_how_long(link):
+def test_filters_of_spark_and_their_durations(link):
     master = master_for(link)
     settings = replace(SMALL, cores_max=2, constraints={"zone": frozenset({"a", "b"})})
     near = master.add_agent(AgentSpec("near", {"cpus": 4000, "mem": 8_192_000}, {"zone": "b"}))
@@ -128,7 +128,7 @@ def test_gpus_are_taken_as_far_as_they_may_and_executors_start_without():
     assert sorted(executor.gpus for executor in framework.executors.values()) == [0, 0, 1]
 
 
-def test_what_is_reserved_to_its_role_is_used_like_the_rest():
+def test_resources_reserved_for_its_role_are_used_like_others():
     link = Listener()
     master = master_for(link)
     reserved = Resource("cpus", reservations=(Reservation("r", static=True),))
@@ -200,7 +200,7 @@ def test_while_it_stops_it_declines_for_the_default_time(link):
 # Dynamic allocation.
 
 
-def test_it_asks_for_twice_as_many_executors_each_time_and_declines_what_it_did_not_ask_for(link):
+def test_dynamic_allocation_doubles_its_requests_and_declines_the_rest(link):
     master = master_for(link)
     framework = coarse(replace(SMALL, dynamic=DynamicAllocation()), ((60_000,) * 6,))
     master.subscribe(framework)
@@ -248,7 +248,7 @@ def test_without_room_for_an_executor_and_a_task_it_declines(link):
     assert (used(link), refusals(link)) == ([], [5.0, 5.0])
 
 
-def test_what_is_left_of_an_offer_that_was_used_is_refused_for_a_second(link):
+def test_the_rest_of_a_used_offer_is_refused_for_a_second(link):
     left = []
     master = master_for(link)
     framework = fine(SMALL, ((1000,), (1000,)), lambda: left.append(master.event_heap.now_ms))
@@ -267,7 +267,7 @@ def test_what_is_left_of_an_offer_that_was_used_is_refused_for_a_second(link):
 
 
 @pytest.mark.parametrize("mode", [coarse, fine])
-def test_what_ran_on_a_lost_agent_is_run_again(link, mode):
+def test_tasks_of_a_lost_agent_run_again(link, mode):
     left = []
     master = master_for(link)
     framework = mode(SMALL, ((9000,) * 3,), lambda: left.append(True))

@@ -88,13 +88,13 @@ DIFFERENT = [
 
 
 @pytest.mark.parametrize(("one", "other"), ALIKE)
-def test_what_no_decision_depends_on_makes_no_kind(one, other):
+def test_properties_irrelevant_to_decisions_make_no_kind(one, other):
     assert one != other
     assert kind_of(one) == kind_of(other)
 
 
 @pytest.mark.parametrize(("one", "other"), DIFFERENT)
-def test_what_decisions_depend_on_makes_a_kind(one, other):
+def test_properties_relevant_to_decisions_make_a_kind(one, other):
     assert kind_of(one) != kind_of(other)
 
 
@@ -114,7 +114,7 @@ def test_the_sidecar_s_number_is_kept_and_without_one_the_usual():
     assert len(table_of(many, 4 * KINDS_USUAL)[1]) == len(many)
 
 
-def test_nobody_takes_the_room_of_all_others():
+def test_no_framework_uses_the_room_of_all_others():
     """As in the module's test KindsTest.NobodyTakesTheRoomOfAllOthers."""
     table, kinds = table_of([])
 
@@ -226,7 +226,7 @@ def test_whole_objects_are_taken_before_one_is_cut():
     assert kinds.chop((5000, 2000), (3000,)) == (1000, 2000)
 
 
-def test_names_beyond_all_room_are_not_told():
+def test_names_beyond_the_limit_are_not_sent():
     _, kinds = table_of([CPUS, Resource("mem"), Resource("gold")], 4)
     assert kinds.kinds == [Kind("cpus"), Kind("mem")]
     assert kinds.handle(Resource("gold")) == -1

@@ -26,7 +26,7 @@ def ledger():
     return ledger
 
 
-def test_what_is_offered_used_and_given_back_adds_up(ledger):
+def test_offered_used_and_released_amounts_add_up(ledger):
     ledger.offer(1, (1, 1), (3000, 5000))
     ledger.use(1, (1, 1), (1000, 2000))
     assert ledger.agents[1].available() == [1000, 3000]
@@ -74,7 +74,7 @@ def test_a_lost_agent_takes_with_it_what_was_held_and_refused_there(ledger):
     ledger.check()
 
 
-def test_what_a_framework_held_is_free_when_it_is_removed(ledger):
+def test_holdings_of_a_removed_framework_are_free(ledger):
     ledger.offer(1, (1, 1), (1000, 7))
     ledger.offer(1, (2, 1), (1000, 0))
     ledger.use(1, (2, 1), (500, 0))
@@ -119,7 +119,7 @@ def test_a_filter_goes_after_its_last_moment(ledger):
     assert not ledger.filters[1]
 
 
-def test_filters_of_a_framework_that_left_expire_in_vain(ledger):
+def test_an_expired_filter_of_a_framework_that_left_has_no_effect(ledger):
     ledger.add_filter(1, (1, 1), OfferFilter((1, 1), 100))
     ledger.remove_framework(1)
     ledger.add_framework(1, framework(1))
@@ -128,7 +128,7 @@ def test_filters_of_a_framework_that_left_expire_in_vain(ledger):
     assert ledger.filters[1][1, 1] == [OfferFilter((2, 2), 300)]
 
 
-def test_names_that_nobody_knows_are_refused(ledger):
+def test_unknown_names_are_refused(ledger):
     with pytest.raises(LedgerError, match="no such resource: gpus"):
         ledger.amount({"cpus": 1, "gpus": 1})
 

@@ -171,7 +171,7 @@ def crowded_agent():
 
 
 @pytest.mark.parametrize("kinds", [1, 2, 3, 4, 6, 8, 12, 512])
-def test_with_few_kinds_everything_is_offered_to_whom_it_is_reserved(kinds):
+def test_with_few_kinds_everything_is_offered_to_the_role_of_its_reservation(kinds):
     """Every reserved resource is offered within few cycles, and only to its role.
 
     Resources are left out only if there is no kind left for their name.
@@ -201,7 +201,7 @@ NAMES = ("cpus", "disk")
 
 
 @pytest.mark.parametrize("kept_from", [True, False])
-def test_who_gets_nothing_of_the_rest_is_not_asked_before_a_minute(kept_from, monkeypatch):
+def test_after_no_share_of_the_rest_a_minute_passes_to_the_next_offer(kept_from, monkeypatch):
     """Otherwise the first would be offered it forever, and its role never."""
     if not kept_from:
         monkeypatch.setattr("allocator.core.apply.holdings.REST_REFUSED_MS", -1)

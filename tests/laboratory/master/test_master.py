@@ -133,7 +133,7 @@ def test_an_offer_that_is_used_up_leaves_nothing_to_release(link):
     assert link.names() == ["Transition"]
 
 
-def test_what_was_on_a_lost_agent_goes_with_it(link):
+def test_offers_and_tasks_of_a_lost_agent_are_removed(link):
     master = master_for(link)
     framework = Recorder()
     offer = offer_whole(link, master, framework)

@@ -38,7 +38,7 @@ def test_order_is_kept_between_different_events():
     assert names(outbox.drain()) == expected
 
 
-def test_uses_are_told_before_releases_as_the_module_does():
+def test_uses_are_sent_before_releases_as_by_the_module():
     outbox = outbox_of(1)
     for agent in (1, 2):
         outbox.release((1, 1, agent, (2,)), refuse_ms=5000)
@@ -63,7 +63,7 @@ def test_a_kind_is_defined_before_it_is_used():
     assert names(outbox.drain()) == ["Transition"]
 
 
-def test_what_became_the_same_kind_is_no_change():
+def test_a_conversion_within_a_kind_is_no_change():
     table = ResourceTable(["cpus"])
     outbox = Outbox(KindTable(table, 1))
     first, second = (reserved(Resource("cpus"), "r", principal=name) for name in ("a", "b"))
@@ -96,7 +96,7 @@ def test_outcomes_of_decisions_apart_are_two_events():
     assert (first.first_decision, second.first_decision) == (1, 3)
 
 
-def test_what_is_drained_is_gone():
+def test_drained_events_are_removed():
     outbox = outbox_of(1)
     outbox.release((1, 1, 1, (1,)))
     assert len(outbox) == 1

@@ -15,7 +15,7 @@ PLANNING = tuple(name for name in POLICIES if isinstance(build(PolicySpec(name))
 @pytest.mark.long
 @pytest.mark.parametrize("mode", ["characterised", "oblivious"])
 @pytest.mark.parametrize("policy", PLANNING)
-def test_everybody_is_served_and_nothing_is_rejected(monkeypatch, policy, mode):
+def test_all_are_served_and_nothing_is_rejected(monkeypatch, policy, mode):
     monkeypatch.setenv("MESOS_ALLOCATOR_TRACES", "/nonexistent")
     scenario, source = catalogue.openb(seed=1, agents=10, scale=0.005)
     assert source.startswith("synthetic")

@@ -18,7 +18,7 @@ def test_actions_run_by_time_then_priority_then_plan():
     assert event_heap.now_ms == 5
 
 
-def test_what_is_planned_for_the_past_happens_now():
+def test_actions_scheduled_in_the_past_are_due_now():
     event_heap = EventHeap(now_ms=10)
     event_heap.at(3, lambda: None)
     assert event_heap.next_ms == 10

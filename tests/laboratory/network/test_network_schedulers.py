@@ -26,7 +26,6 @@ from tests.tiers import examples
 
 # Disks of 1 GB/s, cards of 0.5, uplinks of 0.25.
 SIX = Topology(even_racks(6, 2), 1.0, 0.5, 0.25)
-PREEMPTING = ("QP", "QFP", "QFPX")
 
 
 class Board:

@@ -34,12 +34,12 @@ def test_a_disk_a_card_and_an_uplink_take_what_arithmetic_says():
         assert play((0, 0, target, 2.0))[0] == [pytest.approx(seconds)]
 
 
-def test_two_transfers_over_an_uplink_share_it_and_one_goes_on_faster_alone():
+def test_two_transfers_share_an_uplink_and_the_last_one_speeds_up():
     # Each at 0.125 until the shorter one, 1 GB, ends at 8 s; the other has 1 GB left, at 0.25.
     assert play((0, 0, 2, 1.0), (0, 1, 3, 2.0))[0] == [pytest.approx(8.0), pytest.approx(12.0)]
 
 
-def test_what_comes_later_slows_down_what_is_on_its_way():
+def test_a_later_transfer_slows_down_current_ones():
     # 2 GB at 0.25; at 4 s 1 GB is left, both at 0.125 until 12 s.
     assert play((0, 0, 2, 2.0), (4, 1, 3, 1.0))[0] == [pytest.approx(12.0), pytest.approx(12.0)]
 

@@ -158,7 +158,7 @@ def test_rules_become_events_of_the_core(tmp_path):
     assert settings.constraint_rules("ops", "kafka") == []
 
 
-def test_the_configuration_can_state_whatever_operators_can_set():
+def test_the_configuration_can_state_everything_operators_can_set():
     """Therefore SIGHUP applies it: sections that the core receives are live."""
     assert set(KINDS) <= set(live_sections(Config))
 

@@ -179,7 +179,7 @@ def test_a_file_that_is_no_toml_is_reported_and_not_more(tmp_path, text, found):
         (f"[http]\nhost = ['{'a' * 500}']", "aaa...: must be text in quotes"),
     ],
 )
-def test_a_problem_names_line_key_value_and_mend(tmp_path, text, found):
+def test_a_problem_names_line_key_value_and_fix(tmp_path, text, found):
     (problem,) = of_text(tmp_path, text)
     assert found in problem
     assert problem.startswith("c.toml:")

@@ -27,7 +27,7 @@ QUICK = [name for name in NASTY if name not in LARGE]
 
 
 @pytest.mark.parametrize("name", QUICK + long(*LARGE))
-def test_a_configuration_that_is_none_is_told_line_by_line(tmp_path, monkeypatch, name):
+def test_an_unreadable_configuration_is_reported_line_by_line(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)  # the path of a socket must be short
     path, known = tmp_path / "c.toml", dict(POLICIES)
     NASTY[name](path)

@@ -45,7 +45,7 @@ def test_a_follower_is_given_a_checkpoint_and_all_records_from_then_on():
     assert numbers([next(heard)]) == [4]
 
 
-def test_records_are_counted_though_nobody_follows():
+def test_records_are_counted_without_followers():
     feed = Feed()
     feed.write(record(1))
     assert (feed.position, feed.is_followed) == (1, False)
@@ -55,7 +55,7 @@ def test_records_are_counted_though_nobody_follows():
     assert not feed.is_followed
 
 
-def test_one_that_falls_too_far_behind_is_cut_off_and_costs_no_more_memory(monkeypatch):
+def test_a_follower_too_far_behind_is_disconnected_and_costs_no_more_memory(monkeypatch):
     monkeypatch.setattr(module, "BEHIND_BYTES_MAX", 10_000)
     feed = Feed()
     slow, quick = new_follower(feed), new_follower(feed)
@@ -71,7 +71,7 @@ def test_one_that_falls_too_far_behind_is_cut_off_and_costs_no_more_memory(monke
         next(late)
 
 
-def test_figures_come_at_once_where_somebody_wakes_it():
+def test_figures_are_sent_at_once_when_woken():
     feed = Feed()
     heard = new_follower(feed).messages(add)
     next(heard)

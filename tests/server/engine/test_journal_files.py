@@ -74,7 +74,7 @@ def test_files_without_content_are_not_kept_without_end(tmp_path):
     assert len(names_in(tmp_path)) == FILES_MAX - 1
 
 
-def test_a_file_that_somebody_took_away_is_no_end(tmp_path):
+def test_a_removed_file_does_not_end_the_journal(tmp_path):
     """Files behind the gap are renumbered, and keep their records."""
     path = tmp_path / "journal"
     for name in ("journal", "journal.1", "journal.3"):

@@ -38,7 +38,7 @@ def test_work_is_done_in_order_on_one_thread(loop):
     assert seen == [(n, "core") for n in range(50)]
 
 
-def test_whoever_asks_is_told_what_went_wrong(loop):
+def test_the_caller_receives_the_error(loop):
     with pytest.raises(ZeroDivisionError):
         loop.call(lambda: 1 / 0).result(60)
     assert loop.call(lambda: 5).result(60) == 5
@@ -64,7 +64,7 @@ def test_cycles_are_timed_and_counted(loop):
     assert (counts.cycles, counts.batches, counts.decisions) == (1, 2, 2)
 
 
-def test_a_mended_field_is_logged_once_in_a_session(loop):
+def test_a_corrected_field_is_logged_once_in_a_session(loop):
     window = pb.UnavailabilityUpdate(agent=1)
     window.unavailability.start_ms = -5
     with structlog.testing.capture_logs() as log:

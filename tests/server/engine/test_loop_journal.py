@@ -64,8 +64,8 @@ def play(loop: CoreLoop) -> list[tuple[int, bytes]]:
         loop.call(partial(loop.step, SetPolicy(PolicySpec("nonesuch")))).result(60)
     first.batch(20)
     first.batch(30, cycle=False)
-    stranger = Heard(loop)
-    loop.receive(stranger.port, b"noise")
+    noisy = Heard(loop)
+    loop.receive(noisy.port, b"noise")
     second = Heard(loop, "other", 2).begin()
     second.batch(10)
     loop.call(partial(loop.step, SetConstraint("", "spark", "ssd"))).result(60)
@@ -101,7 +101,7 @@ def test_the_journal_gives_the_bytes_that_were_sent(tmp_path):
     kept = records(path)
     assert decisions(replay(kept, build)) == heard
     assert decisions(replay(kept, build)) == heard
-    assert path.stat().st_mode & 0o077 == 0, "frameworks' names are nobody else's"
+    assert path.stat().st_mode & 0o077 == 0, "names of frameworks are private"
 
 
 def long_play(path: Path, batches: int) -> list[tuple[int, bytes]]:
@@ -272,7 +272,7 @@ def requests(*paths: Path) -> list[int]:
     return [int(record.request) for record in kept if record.HasField("request")]
 
 
-def test_records_go_on_while_a_file_is_begun(tmp_path):
+def test_records_are_kept_while_a_file_is_begun(tmp_path):
     """They are in the previous file, and finally in the new one, once."""
     path, slow = tmp_path / "journal", Slow()
     journal = Journal(path, Keeping(200, 3), slow.head)
@@ -331,7 +331,7 @@ def test_the_end_of_a_process_waits_for_no_checkpoint(tmp_path):
 
 
 @pytest.mark.parametrize("left", [["journal.new"], ["journal", "journal.new"]])
-def test_what_a_killed_process_left_is_kept_or_put_away(tmp_path, left):
+def test_files_of_a_killed_process_are_kept_or_put_aside(tmp_path, left):
     """The process was killed while it started a file: before its renaming, or half-way."""
     for name in left:
         (tmp_path / name).write_text(name)

@@ -2,28 +2,18 @@
 
 from functools import partial
 
-import pytest
-
-from allocator import policies
 from allocator.core import PolicySpec, SetDemand, SetPolicy
 from allocator.core.checkpoint import to_columns
-from allocator.server.config import Config
 from allocator.server.engine import feed
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.following import books as module
 from allocator.v1 import journal_pb2
 from allocator.wire.journal.checkpoint import Mark, mark
 from tests.server.grpc.test_admin import CLUSTER
-from tests.server.in_process import InProcess, cycle, observed, running, tell
+from tests.server.in_process import InProcess, cycle, observed, tell
 from tests.server.sidecar_process import await_true
 
 WAIT_S = 60.0
-
-
-@pytest.fixture
-def loop():
-    with running(CoreLoop(Config(), build_policy=policies.build)) as core:
-        yield core
 
 
 def marks(loop: CoreLoop, views) -> tuple[Mark, Mark]:
@@ -40,7 +30,7 @@ def marks(loop: CoreLoop, views) -> tuple[Mark, Mark]:
     return of_core, books.ask(follow, after=loop.feed.position).result(WAIT_S)
 
 
-def test_they_are_the_cores_to_the_byte(loop):
+def test_the_books_equal_the_cores_to_the_byte(loop):
     with observed(loop) as views:
         tell(loop, *CLUSTER)
         assert len(cycle(loop, 1000))
@@ -53,7 +43,7 @@ def test_they_are_the_cores_to_the_byte(loop):
         assert views.books.lag.restarts == 0
 
 
-def test_one_that_comes_later_begins_with_a_checkpoint_and_goes_on_counting(loop):
+def test_a_late_follower_begins_with_a_checkpoint_and_continues_counting(loop):
     tell(loop, *CLUSTER)
     cycle(loop, 1000)
     with observed(loop) as views:
@@ -64,7 +54,7 @@ def test_one_that_comes_later_begins_with_a_checkpoint_and_goes_on_counting(loop
         assert loop.counts.cycles == 2
 
 
-def test_one_that_was_cut_off_begins_anew(loop, monkeypatch):
+def test_a_disconnected_follower_starts_again(loop, monkeypatch):
     monkeypatch.setattr(module, "AGAIN_S", 0.01)
     with observed(loop) as views:
         tell(loop, *CLUSTER)
@@ -78,7 +68,7 @@ def test_one_that_was_cut_off_begins_anew(loop, monkeypatch):
         assert one == other
 
 
-def test_a_record_that_does_not_fit_has_the_books_begin_anew(loop, monkeypatch):
+def test_an_inconsistent_record_restarts_the_books(loop, monkeypatch):
     monkeypatch.setattr(module, "AGAIN_S", 0.01)
     with observed(loop) as views:
         tell(loop, *CLUSTER)
@@ -105,7 +95,7 @@ def test_sessions_come_and_go_in_the_books_too(loop):
         assert (session.instance_id, session.number) == ("other", 2)
 
 
-def test_what_was_asked_about_a_moment_waits_for_it(loop):
+def test_a_query_about_a_position_waits_for_it(loop):
     with observed(loop) as views:
         future = views.books.ask(lambda: views.books.position, after=loop.feed.position + 1)
         assert not future.done()

@@ -79,7 +79,7 @@ def test_unmet_demand_by_role_and_agents_by_shape():
 @pytest.mark.parametrize(
     ("end_s", "result"), [(60, "early"), (108, "held"), (140, "late"), (None, "late")]
 )
-def test_what_came_of_a_forecast(end_s, result):
+def test_results_of_forecasts_are_counted(end_s, result):
     cluster = full()
     watch = watching(Books(cluster.session.allocator))
     watch.sample()

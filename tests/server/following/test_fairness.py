@@ -92,7 +92,7 @@ def looked(books: FollowedBooks) -> Samples:
     return scrape(watch)
 
 
-def test_metrics_say_how_far_everybody_is_from_the_share_that_is_fair(books):
+def test_metrics_show_each_distance_from_the_fair_share(books):
     found = looked(books)
     for role, fair, error in (("eng", 2 / 3, 0), ("eng/ads", 2 / 3, 0), ("ops", 2 / 3, -1 / 3)):
         assert value(found, "role_fair_share", role=role) == pytest.approx(fair)
@@ -106,7 +106,7 @@ def test_metrics_say_how_far_everybody_is_from_the_share_that_is_fair(books):
     assert value(found, "fair_shares_last_seconds") > 0
 
 
-def test_who_refuses_offers_or_wants_none_lacks_nothing(books):
+def test_frameworks_that_refuse_or_suppress_offers_lack_nothing(books):
     nothing = holdings((2, 3, 1, 1000, 0))
     tell(books, Release(nothing, np.array([3_600_000]), np.array([True])))
     found = looked(books)
@@ -135,11 +135,11 @@ def test_of_many_roles_those_that_have_or_should_have_most_are_shown(books):
     shown = series(scrape(watch, roles_max=3), "role_shortfall")
     assert {dict(labels)["role"] for labels in shown} == {"eng", "eng/ads", "ops"}
     # Frameworks without a series count in the totals.
-    everybody = series(scrape(watch), "role_shortfall")
-    assert len(everybody) == 4
+    shortfalls = series(scrape(watch), "role_shortfall")
+    assert len(shortfalls) == 4
 
 
-def test_nothing_is_said_of_nobody(books):
+def test_an_empty_cluster_has_no_series(books):
     watch = FairnessWatch(books, 60.0)
     watch.sample()
     assert series(scrape(watch), "role_fair_share")
@@ -174,7 +174,7 @@ def test_the_more_it_costs_the_longer_it_rests(books):
     assert watch.pause_s == 2.0 / PROCESSOR_PART
 
 
-def test_what_happens_once_does_not_make_it_rest(books):
+def test_a_single_slow_sample_does_not_cause_a_pause(books):
     watch = FairnessWatch(books, 0.001)
     watch.sample()  # it may load loops, or be the first of its kind in this process
     assert watch.counts.processor_s == 0
@@ -182,7 +182,7 @@ def test_what_happens_once_does_not_make_it_rest(books):
     assert 0 < watch.counts.processor_s <= watch.counts.total_s
 
 
-def test_a_policy_that_goes_on_failing_is_asked_ever_more_seldom(books, failing):
+def test_a_policy_that_keeps_failing_is_called_less_and_less_often(books, failing):
     watch = FairnessWatch(books, 60.0)
     failing.fails = True
     pauses = []
@@ -217,7 +217,7 @@ def test_a_thread_of_its_own_looks_again_and_again_until_it_is_stopped(books, mo
     assert not watch._thread.is_alive()
 
 
-def test_nobody_looks_where_that_is_not_wanted(books):
+def test_nothing_is_computed_if_disabled(books):
     before = threading.active_count()
     watch = FairnessWatch(books, 0)
     watch.start()

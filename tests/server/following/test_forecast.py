@@ -91,5 +91,5 @@ def test_the_end_is_what_each_policy_would_deal(books):
     assert {each.framework_id: each.fair_then for each in found} == fair
 
 
-def test_a_policy_compared_with_itself_changes_nobody(books):
+def test_a_policy_compared_with_itself_changes_no_framework(books):
     assert fair_shares.compare_policies(books, books.allocator.copied(), NOW, NOW) == ([], 2)

@@ -151,7 +151,7 @@ def test_a_plan_for_a_session_that_is_over_is_dropped(slow):
         assert not made.has_plan()
 
 
-def test_the_cluster_is_looked_at_once_an_interval(slow, monkeypatch):
+def test_the_cluster_is_examined_once_per_interval(slow, monkeypatch):
     """Even while the plan is current: checking that requires a copy of the state."""
     slow.go.set()
     with cmmf(slow, interval_s=3600.0) as made:
@@ -215,7 +215,7 @@ def test_the_first_cycle_goes_by_the_first_plan_and_a_replay_does(slow, tmp_path
     assert plan_after(kept[: first + 1]) is None
 
 
-def test_another_policy_and_another_session_wait_once_more(slow):
+def test_a_new_policy_and_a_new_session_wait_for_a_first_plan(slow):
     slow.go.set()
     with cmmf(slow, interval_s=WAIT_S, first_wait_s=WAIT_S) as made:
         loop, planning = made.loop, made.planning
@@ -296,7 +296,7 @@ def test_a_plan_that_hangs_costs_one_plan(slow):
         await_true(lambda: made.planning.counts.adopted == 1)
 
 
-def test_what_a_plan_followed_is_not_kept_with_it(slow):
+def test_a_plan_does_not_keep_the_previous_one(slow):
     """Each problem is as large as the cluster."""
     slow.go.set()
     with cmmf(slow) as made:

@@ -6,9 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from allocator import policies
 from allocator.core.checkpoint import to_columns
-from allocator.server.config import Config
 from allocator.server.engine import feed
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.engine.feed import BehindError
@@ -18,16 +16,10 @@ from allocator.v1 import records_pb2 as pb
 from allocator.v1.journal_pb2 import JournalRecord
 from allocator.wire.journal.checkpoint import Mark, mark
 from tests.server.grpc.test_admin import CLUSTER
-from tests.server.in_process import books_of, cycle, observed, running, tell
+from tests.server.in_process import books_of, cycle, observed, tell
 from tests.server.sidecar_process import await_true
 
 WAIT_S = 60.0
-
-
-@pytest.fixture
-def loop():
-    with running(CoreLoop(Config(), build_policy=policies.build)) as core:
-        yield core
 
 
 def heard_of(source: FollowedBooks) -> Iterator[pb.FollowResponse]:
@@ -119,7 +111,7 @@ def between_a_request_and_its_answer(
     books.stop()
 
 
-def test_one_that_comes_between_a_request_and_its_answer_is_given_both(loop):
+def test_a_follower_that_joins_between_request_and_answer_gets_both(loop):
     with between_a_request_and_its_answer(loop) as (books, go_on), following(books) as second:
         await_true(lambda: second.position >= 0)
         assert second.position == books.position == loop.feed.position - 1
@@ -127,7 +119,7 @@ def test_one_that_comes_between_a_request_and_its_answer_is_given_both(loop):
         assert len(marks(loop, books, second)) == 1
 
 
-def test_one_that_comes_while_a_request_is_half_applied_waits_for_its_answer(loop):
+def test_a_follower_that_joins_while_a_request_is_half_applied_waits(loop):
     """A request is half applied while a cycle waits for the first plan."""
     with between_a_request_and_its_answer(loop) as (books, go_on):
         follower = books._following
@@ -140,7 +132,7 @@ def test_one_that_comes_while_a_request_is_half_applied_waits_for_its_answer(loo
             assert len(marks(loop, books, second)) == 1
 
 
-def test_books_that_begin_anew_have_their_followers_begin_anew(loop, monkeypatch):
+def test_restarted_books_restart_their_followers(loop, monkeypatch):
     monkeypatch.setattr(module, "AGAIN_S", 0.01)
     with observed(loop) as views, following(views.books) as second:
         tell(loop, *CLUSTER)
@@ -152,7 +144,7 @@ def test_books_that_begin_anew_have_their_followers_begin_anew(loop, monkeypatch
         assert len(marks(loop, views.books, second)) == 1
 
 
-def test_nobody_follows_books_that_there_are_not_yet(loop):
+def test_books_that_do_not_exist_yet_cannot_be_followed(loop):
     books = books_of()
     books.start()
     with pytest.raises(LookupError, match="this observer has no books yet"):
@@ -160,7 +152,7 @@ def test_nobody_follows_books_that_there_are_not_yet(loop):
     books.stop()
 
 
-def test_one_that_falls_too_far_behind_begins_anew_and_costs_bounded_memory(loop, monkeypatch):
+def test_a_follower_too_far_behind_restarts_and_costs_bounded_memory(loop, monkeypatch):
     monkeypatch.setattr(module, "AGAIN_S", 0.01)
     monkeypatch.setattr(module, "MESSAGES_MAX", 1)
     with observed(loop) as views, following(views.books) as slow:

@@ -42,7 +42,7 @@ def made():
         each.close()
 
 
-def test_it_adds_up_who_would_have_been_offered_what(made):
+def test_a_shadow_sums_up_its_offers(made):
     shadow, world = made(), small(DRF, OTHER)
     for _ in range(2):
         for offer in world.cycle():
@@ -59,7 +59,7 @@ def test_it_adds_up_who_would_have_been_offered_what(made):
     assert counts.share_apart == pytest.approx(moved / 2)
 
 
-def test_what_comes_too_fast_is_counted_and_passed_over(made):
+def test_cycles_that_follow_too_fast_are_counted_and_skipped(made):
     gate = Gate(OTHER)
     shadow, world = made(lambda _spec: gate), small(DRF, OTHER)
     for number in range(3):
@@ -72,7 +72,7 @@ def test_what_comes_too_fast_is_counted_and_passed_over(made):
     assert (counts.compared, counts.late) == (1, 2)
 
 
-def test_a_policy_that_fails_is_counted_and_told_and_nothing_else_happens(made):
+def test_a_failing_shadow_is_counted_and_reported_and_has_no_other_effect(made):
     class Broken:
         def allocate(self, snapshot, seed):
             raise ZeroDivisionError("no shares")
@@ -86,7 +86,7 @@ def test_a_policy_that_fails_is_counted_and_told_and_nothing_else_happens(made):
     assert counts.error == "ZeroDivisionError: no shares"
 
 
-def test_another_policy_begins_anew_and_none_ends_it(made):
+def test_another_shadow_policy_starts_from_scratch_and_none_ends_it(made):
     shadow, world = made(), small(DRF, OTHER)
     world.cycle()
     shadow.after_answers(world.allocator)
@@ -103,7 +103,7 @@ def test_another_policy_begins_anew_and_none_ends_it(made):
     assert world.allocator.trail.shadow_bytes_max == 0
 
 
-def test_only_so_many_clients_are_remembered(made, monkeypatch):
+def test_the_number_of_remembered_clients_is_limited(made, monkeypatch):
     monkeypatch.setattr(shadows, "CLIENTS_MAX", 1)
     shadow, world = made(), small(DRF, DRF)
     world.cycle()

@@ -33,7 +33,7 @@ def bucket(amount: int) -> Bucket:
     return made
 
 
-def test_what_is_too_old_is_forgotten(tmp_path):
+def test_old_usage_is_forgotten(tmp_path):
     store = UsageStore(tmp_path / NAME)
     hours = [Closed(HOUR_MS, number * HOUR_MS, bucket(number)) for number in range(1000)]
     days = [Closed(DAY_MS, number * DAY_MS, bucket(number)) for number in range(1000)]
@@ -156,7 +156,7 @@ def test_a_defect_of_the_account_costs_no_books(loop, monkeypatch):
         assert not views.books.lag.restarts
 
 
-def test_a_directory_that_cannot_be_used_is_told(loop, tmp_path):
+def test_an_unusable_directory_is_reported(loop, tmp_path):
     (tmp_path / NAME).mkdir()
     with observed(loop) as views:
         keeper = UsageKeeper(views.books, lambda: str(tmp_path))

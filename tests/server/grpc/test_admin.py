@@ -123,7 +123,7 @@ def test_shares_are_dominant_shares(loop, stub):
     assert (eng.weight, eng.weighted_share) == (2.0, pytest.approx(1 / 3))
 
 
-def test_shares_tell_of_offers_that_lie_and_of_whoever_waits(loop, stub):
+def test_shares_show_outstanding_offers_and_waiting_frameworks(loop, stub):
     tell(loop, *CLUSTER, SetConstraint("", "", "zone=a"), Suppress(1))
 
     def shares(now_ms: int) -> dict[str, pb.Share]:
@@ -235,7 +235,7 @@ def test_demands_are_set_replaced_and_removed(loop, stub):
 )
 def test_a_demand_that_is_none_is_refused_and_nothing_changes(stub, demand, message):
     before = settings(stub)
-    request = rule_change(demand=spb.Demand(demand=demand), everybody=True)
+    request = rule_change(demand=spb.Demand(demand=demand), to_all=True)
     assert refusal(stub.ChangeRule, request).startswith(message)
     assert settings(stub) == before
 
@@ -278,7 +278,7 @@ def test_a_limit_of_nothing_is_refused_unless_it_is_forced(loop, stub):
     assert listed(stub.ChangeRule(request)) == [request.change.limit]
 
 
-def test_what_a_rule_is_for_has_a_bound(stub):
+def test_the_scope_of_a_rule_is_bounded(stub):
     role, few = 4097 * "r", Quantities(name=["cpus"], amount=[1])
     before = settings(stub)
     for request in (
@@ -314,14 +314,14 @@ def test_of_many_wrong_resources_three_are_named(loop, stub):
 @pytest.mark.parametrize("expression", ["", " ; ", "zone=", "=a", "a=|"])
 def test_a_constraint_that_is_none_is_refused_and_nothing_changes(stub, expression):
     before = settings(stub)
-    request = rule_change(constraint=spb.Constraint(expression=expression), everybody=True)
+    request = rule_change(constraint=spb.Constraint(expression=expression), to_all=True)
     assert refusal(stub.ChangeRule, request).startswith("constraint")
     assert settings(stub) == before
 
 
 def test_a_rule_that_is_not_there_cannot_be_removed(stub):
     for rule in ({"demand": spb.Demand()}, {"constraint": spb.Constraint()}):
-        request = rule_change(remove=True, everybody=True, **rule)
+        request = rule_change(remove=True, to_all=True, **rule)
         said = refusal(stub.ChangeRule, request)
         assert "there is no rule for any role and any framework" in said
 
@@ -335,7 +335,7 @@ def test_a_rule_that_is_not_there_cannot_be_removed(stub):
         (spb.OperatorChange(policy=spb.Policy(), remove=True), "remove: a policy cannot be"),
     ],
 )
-def test_what_is_no_rule_is_refused(stub, change, text):
+def test_invalid_rules_are_refused(stub, change, text):
     assert text in refusal(stub.ChangeRule, pb.ChangeRuleRequest(change=change))
 
 
@@ -351,7 +351,7 @@ def test_rules_of_an_unknown_kind_cannot_be_listed(stub):
         assert said.startswith(f"kind = {kind!r}: is no kind of rules; give one of demand, ")
 
 
-def test_fair_shares_are_what_the_policy_would_give_if_all_began_anew(loop, stub):
+def test_fair_shares_are_what_the_policy_would_give_from_scratch(loop, stub):
     """NSDI 2011, sec. 4.1: A's tasks need <1, 4>, B's <3, 1>; three and two of them are fair."""
     one, other = {"cpus": 1000, "mem": 4 * GIB}, {"cpus": 3000, "mem": 1 * GIB}
     tell(loop, *CLUSTER, NESTED, SetWeights({"eng": 1.0}))
@@ -376,7 +376,7 @@ def test_fair_shares_are_what_the_policy_would_give_if_all_began_anew(loop, stub
     assert math.isnan(plain.fairness_error_rms)
 
 
-def test_a_newcomer_gets_its_part_of_what_all_begin_anew_with(loop, stub):
+def test_a_newcomer_gets_its_part_of_an_allocation_from_scratch(loop, stub):
     """Beside B, whose tasks need <3, 1>, A would get the same as in the paper."""
     tell(loop, *CLUSTER, Suppress(1), SetDemand("", "kafka", {"cpus": 3000, "mem": 1 * GIB}))
     policy = spb.Policy(name="drf", mode="characterised", selection="listed", flat=True)
@@ -400,7 +400,7 @@ def test_a_newcomer_gets_its_part_of_what_all_begin_anew_with(loop, stub):
         assert "is not a role; write it as 'eng' or 'eng/ads'" in refused
 
 
-def test_whoever_wants_no_offers_and_what_is_paused_is_no_matter_of_fairness(loop, stub):
+def test_suppressed_and_paused_frameworks_have_no_fair_share(loop, stub):
     tell(loop, *CLUSTER, NESTED, Suppress(2), SetPaused(paused=True))
     answer = stub.GetShares(pb.GetSharesRequest(fair=True))
     found = {each.framework_id: each.fair_share for each in answer.clients}
@@ -410,7 +410,7 @@ def test_whoever_wants_no_offers_and_what_is_paused_is_no_matter_of_fairness(loo
 def test_a_dump_is_json_of_everything(loop, stub, monkeypatch):
     monkeypatch.setattr(dump, "PIECE_CHARACTERS", 100)
     tell(loop, *CLUSTER, SetQuota("ops", {"cpus": 1000}, {}))
-    stub.ChangeRule(rule_change(constraint=spb.Constraint(expression="!ssd"), everybody=True))
+    stub.ChangeRule(rule_change(constraint=spb.Constraint(expression="!ssd"), to_all=True))
     cycle(loop, 1000)
     one, two, cpus = np.array([1]), np.array([2]), np.array([0])
     taken = Holdings(one, two, one, cpus, np.array([[1000]]))
@@ -444,7 +444,7 @@ def test_a_dump_is_json_of_everything(loop, stub, monkeypatch):
     assert held == agent["held"]["0"]
 
 
-def test_what_is_set_aside_is_in_a_dump(loop, stub):
+def test_input_that_was_set_aside_is_in_a_dump(loop, stub):
     tell(loop, *CLUSTER)
     row = SetAside("labels", "unreadable", "is no demand")
     tell(loop, UpdateFramework(1, FrameworkInfo("id-1", set_aside=(row,)), (2,)))
@@ -483,7 +483,7 @@ def test_a_dump_has_rules_of_every_kind(loop, stub):
     assert all(len(settings[kind.plural]) == 1 for kind in RULES)
 
 
-def test_what_was_not_begun_in_time_is_not_done(loop, stub):
+def test_a_change_not_started_in_time_is_not_applied(loop, stub):
     before = settings(stub)
     busy = threading.Event()
     work = loop.call(busy.wait)

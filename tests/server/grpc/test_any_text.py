@@ -164,7 +164,7 @@ NO_TEXT = "\udcff"
         f"check-config --set policy.plugins={NO_TEXT}",
     ],
 )
-def test_what_is_no_text_is_one_line(words):
+def test_invalid_text_is_an_error_of_one_line(words):
     done = CliRunner().invoke(app, words.split(), env={"MESOS_ALLOCATOR_TARGET": "unix:/none"})
     assert done.exit_code in (2, 78), done.stderr
     (line,) = done.stderr.splitlines()

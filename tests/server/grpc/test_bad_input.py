@@ -68,7 +68,7 @@ def witness(sidecar):
     wait_until_free(sidecar)
 
 
-def strangers() -> dict[str, tuple[bytes, str, str]]:
+def bad_streams() -> dict[str, tuple[bytes, str, str]]:
     """Invalid first messages: the code, and a part of the error text.
 
     `tests/wire/session/test_session.py` covers all invalid ones.
@@ -80,9 +80,9 @@ def strangers() -> dict[str, tuple[bytes, str, str]]:
     }
 
 
-@pytest.mark.parametrize("what", strangers())
-def test_a_bad_stranger_is_refused_and_nobody_else_notices(sidecar, channel, witness, what):
-    said, code, message = strangers()[what]
+@pytest.mark.parametrize("what", bad_streams())
+def test_bad_input_is_refused_without_effect_on_other_callers(sidecar, channel, witness, what):
+    said, code, message = bad_streams()[what]
     module = GrpcModule(channel)
     module.say(said)
     error = module.ends_with()
@@ -188,16 +188,16 @@ def await_ready(sidecar: SidecarProcess) -> bool:
 
 
 @pytest.mark.long
-def test_a_peer_that_does_not_read_is_dropped_and_blocks_nobody():
+def test_a_peer_that_does_not_read_is_dropped_and_blocks_no_other():
     with SidecarProcess(compiled=True) as sidecar, sidecar.channel() as slow_channel:
         slow = GrpcModule(slow_channel, "slow", 1).begin([*STATE[:2], *AGENTS])
         say_without_reading(slow, 3000)
         time.sleep(2)
         with sidecar.channel() as channel:
             assert await_ready(sidecar)
-            stranger = GrpcModule(channel)
-            stranger.say(b"noise")
-            assert stranger.ends_with().code == pb.ERROR_CODE_PROTOCOL
+            noisy = GrpcModule(channel)
+            noisy.say(b"noise")
+            assert noisy.ends_with().code == pb.ERROR_CODE_PROTOCOL
         sidecar.await_said("session ended with an error", code="ERROR_CODE_SLOW_PEER")
         answers = list(slow.heard())
         assert len(answers) < 3000

@@ -32,15 +32,9 @@ CHECK = "/grpc.health.v1.Health/Check"
 WATCH = "/grpc.health.v1.Health/Watch"
 STATUS = "/allocator.v1.AdminService/GetStatus"
 DUMP = "/allocator.v1.AdminService/Dump"
-STRANGERS = 40
+IDLE_CALLERS = 40
 NAME = "calls_refused_total"
 OWN_CONNECTION = [("grpc.enable_http_proxy", 0), ("grpc.use_local_subchannel_pool", 1)]
-
-
-@pytest.fixture(scope="module")
-def sidecar() -> Iterator[SidecarProcess]:
-    with SidecarProcess() as process:
-        yield process
 
 
 @contextmanager
@@ -56,7 +50,7 @@ def idle(target: str, method: str, said: bytes | None = None) -> Iterator[list[A
     with ExitStack() as until_end:
         until_end.callback(over.set)
         begun: list[Any] = []
-        for _ in range(STRANGERS):
+        for _ in range(IDLE_CALLERS):
             channel = until_end.enter_context(grpc.insecure_channel(target, OWN_CONNECTION))
             grpc.channel_ready_future(channel).result(60)
             call: Any = channel.stream_stream(method)
@@ -87,7 +81,7 @@ def _drain(call: Any) -> None:
         (METHOD, None),
     ],
 )
-def test_callers_who_do_nothing_keep_nobody_away(sidecar, method, said):
+def test_idle_callers_do_not_block_others(sidecar, method, said):
     with idle(sidecar.targets[0], method, said), sidecar.channel() as channel:
         module = GrpcModule(channel).begin()
         assert len(module.batch(cycle=True)) == 2
@@ -123,7 +117,7 @@ class Held:
         self.over.wait()
 
 
-def test_who_asks_whether_we_are_ready_is_told_when_sessions_are_refused():
+def test_readiness_reports_that_sessions_are_refused():
     held = Held()
     with ExitStack() as until_end:
         core = until_end.enter_context(running(CoreLoop(Config(), build_policy=policies.build)))
@@ -147,7 +141,7 @@ def test_who_asks_whether_we_are_ready_is_told_when_sessions_are_refused():
         assert held.calls.refused == {("session", "room"): 1}
 
 
-def test_an_answer_that_nobody_takes_ends(monkeypatch):
+def test_an_answer_that_is_not_read_ends(monkeypatch):
     """Its client may have no right to stay, and occupies a thread."""
     monkeypatch.setitem(calls.BOUNDS, "operator", calls.Bounds(1, 600.0, 0.2))
     ended = threading.Event()

@@ -94,7 +94,7 @@ def test_checkpoints_take_only_a_part_of_the_cores_time():
         assert min(second - first, third - second) >= 0.05 / 0.1
 
 
-def test_one_that_cannot_wait_its_turn_hears_so_and_the_core_is_not_asked():
+def test_a_follower_that_cannot_wait_its_turn_is_refused_without_asking_the_core():
     with served(part=0.001) as (channel, begun_s):
         follow(channel).cancel()
         with pytest.raises(grpc.RpcError) as refused:

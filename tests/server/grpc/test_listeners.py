@@ -68,7 +68,7 @@ def test_an_address_that_is_not_ours_is_noticed(host, why):
         claim_addresses(config(f"{host}:5056").listen.targets)
 
 
-def test_what_is_free_stays_free(tmp_path, taken):
+def test_a_free_address_is_not_occupied_by_the_check(tmp_path, taken):
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
         free = server.getsockname()[1]
     path = tmp_path / "a.sock"
@@ -79,7 +79,7 @@ def test_what_is_free_stays_free(tmp_path, taken):
     socket.create_server(("127.0.0.1", free)).close()
 
 
-def test_a_socket_file_on_which_somebody_listens_is_noticed(tmp_path):
+def test_a_socket_file_in_use_is_noticed(tmp_path):
     path = tmp_path / "a.sock"
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(path))
@@ -120,7 +120,7 @@ def listening(path: Path, **options: object) -> Iterator[os.stat_result]:
         server.stop(None).wait()
 
 
-def test_a_socket_belongs_to_whom_it_is_for(tmp_path):
+def test_a_socket_has_the_configured_owner(tmp_path):
     with listening(tmp_path / "a.sock") as status:
         assert (status.st_uid, status.st_gid) == (os.geteuid(), os.getegid())
     group = (os.getgroups() or [os.getegid()])[-1]

@@ -90,7 +90,7 @@ def test_an_answer_is_bounded_and_counts_what_it_leaves_out(loop, stub):
     assert told.startswith("limit = 10001: at most 10000 are listed")
 
 
-def test_a_drained_agent_says_since_when_and_by_whom(loop, stub):
+def test_a_drained_agent_shows_since_when_and_by_which_operator(loop, stub):
     tell(loop, *CLUSTER, OTHER, SetDrain("a2"))
     stub.ChangeRule(rule_change(drain=spb.Drain(agent="h1"), force=True))
     mine, other = stub.ListAgents(pb.ListAgentsRequest(state="drained")).agents
@@ -116,7 +116,7 @@ def test_a_framework_says_what_it_has_and_needs_in_each_role(loop, stub):
     assert list(kafka.states) == ["active"]
 
 
-def test_what_is_on_offer_is_told_apart_from_what_is_in_use(loop, stub):
+def test_offered_and_used_resources_are_distinguished(loop, stub):
     tell(loop, *CLUSTER, Suppress(1))
     cycle(loop, 1000)
     (agent,) = stub.ListAgents(pb.ListAgentsRequest()).agents
@@ -192,7 +192,7 @@ def test_a_role_has_its_quota_and_what_is_below_it(loop, stub):
         ("ListRoles", pb.ListRolesRequest(names=["opps"]), "role = 'opps': there is no such role"),
     ],
 )
-def test_what_there_is_not_is_refused(loop, stub, call, request_, said):
+def test_unknown_objects_are_refused(loop, stub, call, request_, said):
     tell(loop, *CLUSTER)
     assert refusal(getattr(stub, call), request_).startswith(said)
 

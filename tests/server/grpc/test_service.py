@@ -19,12 +19,6 @@ NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 SERVICES = ["", "allocator.v1.SessionService", "allocator.v1.AdminService"]
 
 
-@pytest.fixture(scope="module")
-def sidecar():
-    with SidecarProcess() as process:
-        yield process
-
-
 def test_a_session_over_tcp(sidecar):
     with sidecar.channel() as channel:
         module = GrpcModule(channel).begin()
@@ -55,7 +49,7 @@ def test_the_http_endpoint_is_ready(sidecar):
     assert sidecar.page("/readyz")[0] == 200
 
 
-def test_a_unix_socket_is_for_whom_the_mode_allows(tmp_path):
+def test_a_unix_socket_has_the_configured_mode(tmp_path):
     path = tmp_path / "allocator.sock"
     with SidecarProcess("listen.unix_mode=0o600", listen=[f"unix:{path}"]) as sidecar:
         assert sidecar.targets == [f"unix:{path}"]
@@ -66,7 +60,7 @@ def test_a_unix_socket_is_for_whom_the_mode_allows(tmp_path):
     assert not path.exists()
 
 
-def test_a_socket_file_that_nobody_listens_on_is_replaced(tmp_path):
+def test_a_stale_socket_file_is_replaced(tmp_path):
     path = tmp_path / "allocator.sock"
     with socket.socket(socket.AF_UNIX) as gone:
         gone.bind(str(path))
@@ -87,7 +81,7 @@ def start_fails(*flags: str, listen: list[str]) -> str:
 
 
 @pytest.mark.long
-def test_a_socket_that_somebody_listens_on_is_left_alone(tmp_path):
+def test_a_socket_in_use_is_not_replaced(tmp_path):
     path = tmp_path / "allocator.sock"
     with SidecarProcess(listen=[f"unix:{path}"]) as sidecar:
         assert "another process listens there" in start_fails(listen=[f"unix:{path}"])
@@ -138,7 +132,7 @@ def test_tls_admits_only_modules_with_a_certificate(tmp_path, tool):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, *long(signal.SIGINT)])
-def test_shutdown_tells_everybody(number):
+def test_shutdown_notifies_all_sessions(number):
     with SidecarProcess() as sidecar, sidecar.channel() as channel:
         health: Any = health_pb2_grpc.HealthStub(channel)
         watch = health.Watch(health_pb2.HealthCheckRequest(), timeout=60)

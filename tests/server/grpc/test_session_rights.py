@@ -37,16 +37,16 @@ def refused(module: GrpcModule) -> tuple[grpc.StatusCode, str]:
     return caught.value.code(), str(caught.value.details())
 
 
-def test_a_stranger_takes_no_sidecar_from_a_master_with_a_token(token):
+def test_a_master_without_a_token_cannot_take_over_the_sidecar(token):
     with SidecarProcess(f"access.session_token={token}") as sidecar, sidecar.channel() as channel:
         master = GrpcModule(channel, "master", 1, "a-masters-secret").begin()
         assert len(master.batch(cycle=True)) == 2
-        for stranger in (
+        for intruder in (
             GrpcModule(channel, "later", NOW_US),
             GrpcModule(channel, "later", NOW_US, "another"),
             GrpcModule(channel, "later", NOW_US, ""),
         ):
-            code, text = refused(stranger)
+            code, text = refused(intruder)
             assert code == grpc.StatusCode.PERMISSION_DENIED
             assert "right session" in text
         master.batch(cycle=True)
@@ -82,7 +82,7 @@ class Call:
         ("Bearer a-masters-secret", "the token has the right session, and not admin_write"),
     ],
 )
-def test_who_is_refused_learns_what_is_wrong_with_the_token(token, tmp_path, given, part):
+def test_a_refusal_states_what_is_wrong_with_the_token(token, tmp_path, given, part):
     (tmp_path / "write").write_text("an-operators-secret\n")
     section = AccessSection(session_token=str(token), admin_write_token=str(tmp_path / "write"))
     call: Any = Call()
@@ -91,7 +91,7 @@ def test_who_is_refused_learns_what_is_wrong_with_the_token(token, tmp_path, giv
     assert "secret" not in call.refused
 
 
-def test_a_token_that_cannot_be_read_is_told_of_once(token):
+def test_an_unreadable_token_is_reported_once(token):
     with SidecarProcess(f"access.session_token={token}") as sidecar, sidecar.channel() as channel:
 
         def try_it(times: int) -> None:
@@ -191,7 +191,7 @@ def test_no_token_is_taken_where_it_would_pass_in_clear(token, name):
     assert checked(f"access.{name}={token}").exit_code == 0
 
 
-def test_what_is_open_to_any_master_is_told():
+def test_a_sidecar_open_to_any_master_is_reported():
     warning = "any client that reaches 0.0.0.0:0 may take this sidecar from its master"
     done = checked(*OPEN)
     assert done.exit_code == 0
@@ -219,7 +219,7 @@ def test_an_emulated_master_sends_no_token_in_clear(token, monkeypatch):
     assert "would be sent unencrypted" in done.stderr
 
 
-def test_who_may_only_read_changes_nothing():
+def test_the_right_to_read_permits_no_changes():
     """A call that changes settings returns the `change`; `ResetUsage` changes none."""
     calls = {each.name: each for each in SERVICE.methods}
     assert set(calls) >= READS, "each that is named as a reader's is there"
@@ -232,6 +232,6 @@ def test_who_may_only_read_changes_nothing():
 
 
 @pytest.mark.parametrize("name", ["Forget", "Settle", "ListAndForget", "getStatus", ""])
-def test_a_call_that_nobody_knows_needs_the_right_to_change(name):
+def test_an_unknown_call_needs_the_right_to_change(name):
     assert right_of(ADMIN + name) == "admin_write"
     assert right_of(f"/allocator.v1.OtherService/{name}") == "admin_write"

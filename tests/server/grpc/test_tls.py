@@ -96,7 +96,7 @@ NO_FILES = {
 
 @pytest.mark.parametrize("name", NO_FILES)
 @pytest.mark.parametrize("place", [0, 1, 2])
-def test_what_is_no_file_of_some_size_is_neither_waited_for_nor_read(pems, tmp_path, name, place):
+def test_special_files_are_neither_waited_for_nor_read(pems, tmp_path, name, place):
     make, said = NO_FILES[name]
     make(tmp_path / "odd")
     given = paths(pems, ("a.pem", "a.key", "ca.pem"))

@@ -161,7 +161,7 @@ def test_agents_and_frameworks_are_counted_by_state():
     assert value(found, "frameworks", state="active") == 2
 
 
-def test_whoever_wants_nothing_does_not_count_as_treated_unfairly():
+def test_frameworks_without_demand_do_not_count_as_treated_unfairly():
     allocator = nsdi()
     allocator.step(AddFramework(3, FrameworkInfo("id-C", name="C"), (2,)))
     assert value(scrape(allocator), "jain_index", among="frameworks") < 25 / 34
@@ -282,7 +282,7 @@ def test_an_empty_allocator_can_be_scraped():
     assert not any(math.isnan(number) for number in found.values())
 
 
-def test_who_waits_longest_has_series_whatever_his_share():
+def test_the_longest_waiting_have_series_regardless_of_their_share():
     allocator = crowd(10, 2)
     allocator.state.clients.waited[allocator.state.clients.row(1, 1 + 1 % 2)] = 50
     found = scrape(allocator, frameworks_max=4)
@@ -296,7 +296,7 @@ def test_who_waits_longest_has_series_whatever_his_share():
     }
 
 
-def test_what_strangers_make_up_makes_no_series():
+def test_names_invented_by_tenants_make_no_series():
     """Names that a framework invents add no series; those of an agent a bounded number for each."""
     allocator = nsdi()
     before = scrape(allocator)

@@ -194,7 +194,7 @@ def test_a_busy_core_is_shown_as_it_was(server, loop, impatient):
             assert value(stale, "report_age_seconds") > fresh_age_s
 
 
-def test_however_many_scrape_busy_books_are_asked_once(loop, impatient, monkeypatch):
+def test_many_scrapes_query_busy_books_once(loop, impatient, monkeypatch):
     asked, read = [], report.read
 
     def counted(allocator: Allocator) -> Report:
@@ -227,7 +227,7 @@ CROWD = 100
 
 
 @pytest.mark.parametrize("said", [b"", b"GET /metrics HT", b"GET /healthz HTTP/1.1\r\n"])
-def test_who_connects_and_asks_nothing_keeps_nobody_away(server, said):
+def test_idle_connections_do_not_block_others(server, said):
     crowd = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(CROWD)]
     try:
         for member in crowd:
@@ -257,7 +257,7 @@ BIG = 50_000_000
 
 
 @contextlib.contextmanager
-def read_by_nobody(loop: FollowedBooks, readers: int) -> Iterator[tuple[MetricsServer, list]]:
+def not_read(loop: FollowedBooks, readers: int) -> Iterator[tuple[MetricsServer, list]]:
     """Yield a listener, and clients that requested a large answer and do not read it."""
     big = Route("/big", lambda _request: plain_text(200, "x" * BIG))
     server = start_http(CONFIG, loop, pages=[big])
@@ -273,10 +273,10 @@ def read_by_nobody(loop: FollowedBooks, readers: int) -> Iterator[tuple[MetricsS
         server.close()
 
 
-def test_who_reads_no_answer_leaves_room_for_probes_and_scrapes(loop, monkeypatch):
+def test_clients_that_do_not_read_leave_room_for_probes_and_scrapes(loop, monkeypatch):
     """Each such answer waits for its reader until the timeout."""
     monkeypatch.setattr(listener, "OTHERS_MAX", 2)
-    with read_by_nobody(loop, 2) as (server, crowd):
+    with not_read(loop, 2) as (server, crowd):
         status, _, headers = get(server, "/big")
         assert (status, headers["Retry-After"]) == (503, "1")
         assert get(server, "/healthz")[0] == 200
@@ -287,11 +287,11 @@ def test_who_reads_no_answer_leaves_room_for_probes_and_scrapes(loop, monkeypatc
             time.sleep(0.01)
 
 
-def test_whoever_scrapes_comes_before_one_that_does_not_read(loop, monkeypatch):
+def test_a_scrape_displaces_a_client_that_does_not_read(loop, monkeypatch):
     """The oldest one is disconnected; scrapes do not have to wait for its timeout."""
     monkeypatch.setattr(listener, "SCRAPES_MAX", 2)
     monkeypatch.setattr(listener, "SCRAPED", "/big")
-    with read_by_nobody(loop, 2) as (server, crowd):
+    with not_read(loop, 2) as (server, crowd):
         assert get(server, "/big")[0] == 200
         assert cut_off(crowd[0])
 
@@ -401,7 +401,7 @@ OWN = socket.gethostname()
         "Sidecar.Example.Org.",
     ],
 )
-def test_a_scraper_that_asks_by_address_or_by_a_name_of_ours_goes_on(loop, host):
+def test_a_scraper_that_uses_our_address_or_name_is_served(loop, host):
     http = CONFIG.http.model_copy(update={"names": ("sidecar.example.org",)})
     running = start_http(CONFIG.model_copy(update={"http": http}), loop)
     try:
@@ -423,7 +423,7 @@ def test_a_scraper_that_asks_by_address_or_by_a_name_of_ours_goes_on(loop, host)
         "example.org:5057",
     ],
 )
-def test_no_answer_goes_to_a_page_of_somebody_elses(loop, server, host):
+def test_a_page_of_another_origin_gets_no_answer(loop, server, host):
     """A script there could read names of frameworks, roles and agents."""
     assert {asked_as(server, host, path) for path in PATHS} == {403}
     http = CONFIG.http.model_copy(update={"names": ("*",)})

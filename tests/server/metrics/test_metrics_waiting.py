@@ -45,7 +45,7 @@ def kept_by(found: Samples) -> dict[str, float]:
     return {dict(labels)["kept_by"]: number for labels, number in rows}
 
 
-def test_whoever_waits_too_long_is_counted_by_what_keeps_him():
+def test_overdue_frameworks_are_counted_by_reason():
     allocator = nsdi(patience_cycles=3)
     allocator.step(AddAgent(3, AgentInfo("a3"), {0: 4000, 1: 4 * GIB}))
     allocator.step(VIP)
@@ -70,7 +70,7 @@ def test_whoever_waits_too_long_is_counted_by_what_keeps_him():
     assert kept_by(scrape(allocator)) == {"filters": 0, "limit": 0, "nothing": 0}
 
 
-def test_a_limit_above_keeps_whoever_is_below_a_limit_of_its_own():
+def test_a_limit_of_a_parent_blocks_roles_below_their_own_limit():
     limits = {"eng": {"cpus": 3000}, "eng/ads": {"cpus": 9000}}
     allocator = nsdi(patience_cycles=1, limits=limits)
     allocator.step(AddAgent(3, AgentInfo("a3"), {0: 4000, 1: 4 * GIB}))
@@ -85,7 +85,7 @@ def test_a_limit_above_keeps_whoever_is_below_a_limit_of_its_own():
     assert value(found, "role_quota_consumed", role="other", resource="cpus") == 0
 
 
-def test_without_patience_nobody_is_overdue():
+def test_without_patience_no_framework_is_overdue():
     allocator = nsdi(patience_cycles=0)
     allocator.step(AddAgent(3, AgentInfo("a3"), {0: 4000, 1: 4 * GIB}))
     allocator.step(VIP)
@@ -127,7 +127,7 @@ def test_quotas_and_the_headroom_that_they_need():
     assert not series(scrape(allocator), "role_quota_consumed", role="ops")
 
 
-def test_what_is_reserved_or_no_scalar_is_no_headroom():
+def test_reserved_and_non_scalar_resources_are_no_headroom():
     allocator = nsdi()
     kinds = {
         2: Kind("cpus", reserved_role="ops", depth=1),

@@ -30,7 +30,7 @@ class Lines:
         self.threads.add(threading.current_thread().name)
         self.came.set()
         if self.broken:
-            raise OSError("nobody reads the log any more")
+            raise OSError("the log is no longer read")
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def held_before_the_change(loop: CoreLoop, monkeypatch) -> threading.Event:
     return go
 
 
-def test_what_is_told_as_failed_is_never_done(loop, stub, lines, monkeypatch):
+def test_a_change_reported_as_failed_is_never_applied(loop, stub, lines, monkeypatch):
     """The core has not started it in time: the client learns so before its deadline."""
     go = held_before_the_change(loop, monkeypatch)
     monkeypatch.setattr(change_requests, "left_s", lambda _context: 0.1)
@@ -106,7 +106,7 @@ def test_an_answer_is_under_way_before_the_deadline(given, left):
     assert left_s(context) == pytest.approx(left)
 
 
-def test_whoever_has_gone_changes_nothing(loop, stub, lines, monkeypatch):
+def test_a_change_of_a_disconnected_caller_is_not_applied(loop, stub, lines, monkeypatch):
     """For example by Ctrl-C while the change waits for the core."""
     go = held_before_the_change(loop, monkeypatch)
     asked = stub.ChangeRule.future(DRAIN, timeout=60)
@@ -119,7 +119,7 @@ def test_whoever_has_gone_changes_nothing(loop, stub, lines, monkeypatch):
     assert ("agent a1", "done") not in lines.kept
 
 
-def test_what_has_begun_is_written_down_whoever_still_hears_of_it(loop, stub, lines, monkeypatch):
+def test_a_change_in_progress_is_audited_even_if_its_caller_left(loop, stub, lines, monkeypatch):
     held = Held(loop, monkeypatch)
     asked = stub.ChangeRule.future(DRAIN, timeout=3)
     assert held.begun.wait(60)
@@ -130,7 +130,7 @@ def test_what_has_begun_is_written_down_whoever_still_hears_of_it(loop, stub, li
     assert (lines.kept, lines.threads) == ([("agent a1", "done")], {"core"})
 
 
-def test_what_was_done_is_told_though_the_core_is_busy_from_then_on(loop, stub, lines, monkeypatch):
+def test_an_applied_change_is_reported_even_if_the_core_is_busy(loop, stub, lines, monkeypatch):
     go, operate = threading.Event(), loop.step
 
     def and_more(event: Any) -> None:
@@ -151,7 +151,7 @@ def test_a_log_that_cannot_be_written_fails_no_change(loop, stub, lines):
     assert [each.agent for each in listed(stub.ChangeRule(DRAIN, timeout=60))] == ["a1"]
 
 
-def test_a_configuration_that_is_told_as_late_is_never_taken_over(loop):
+def test_a_configuration_reported_as_late_is_never_applied(loop):
     operators = Operators(loop, Loaded(Config(), {}))
     go = threading.Event()
     loop.call(lambda: go.wait(30))

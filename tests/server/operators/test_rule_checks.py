@@ -91,7 +91,7 @@ def test_names_in_rules_and_quotas_are_judged_by_what_agents_have():
     ]
 
 
-def test_a_minimum_of_the_master_that_nothing_reaches_is_told():
+def test_an_unreachable_minimum_of_the_master_is_reported():
     minimum = ({"cpu": 10}, {"memory": 32_000})
     found = list(named_in_vain(copy_cluster(world(("c",), minimum=minimum).allocator)))
     assert [each.partition(": ")[0] for each in found] == [
@@ -101,7 +101,7 @@ def test_a_minimum_of_the_master_that_nothing_reaches_is_told():
     assert not list(named_in_vain(copy_cluster(world(("c",), minimum=either).allocator)))
 
 
-def test_before_agents_are_known_names_near_mesos_own_are_told(tmp_path):
+def test_before_agents_are_known_names_similar_to_those_of_mesos_are_reported(tmp_path):
     file = tmp_path / "config.toml"
     file.write_text("""
 [[limit]]

@@ -54,7 +54,7 @@ def until(holds: Callable[[], bool]) -> None:
     raise AssertionError("it does not come about")
 
 
-def test_the_state_store_goes_on_after_any_error(tmp_path, monkeypatch):
+def test_the_state_store_continues_after_any_error(tmp_path, monkeypatch):
     """Learned demands are saved later, whatever error the core's answer was."""
     monkeypatch.setattr(lasting, "AGAIN_S", (0.01, 0.01))
     asked = []
@@ -76,7 +76,7 @@ def test_the_state_store_goes_on_after_any_error(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("file", [SETTINGS, HISTORY])
-def test_a_write_that_fails_for_any_reason_is_told_and_tried_again(tmp_path, monkeypatch, file):
+def test_a_failed_write_is_reported_and_retried(tmp_path, monkeypatch, file):
     monkeypatch.setattr(state_store, "RETRY_S", 0.01)
     kept = StateStore(StateDirectory(tmp_path), learnt, 3600)
     write, failures = kept.directory.write, [ValueError("odd"), MemoryError()]
@@ -135,7 +135,7 @@ def put_link(path: Path) -> None:
 
 
 @pytest.mark.parametrize("put", [os.mkfifo, Path.mkdir, put_link, lambda at: at.symlink_to(at)])
-def test_what_is_no_file_is_neither_waited_for_nor_followed(tmp_path, put):
+def test_special_files_are_neither_waited_for_nor_followed(tmp_path, put):
     put(tmp_path / SETTINGS)
     assert state_store.restore(derived(tmp_path)).directory is None
     assert os.path.lexists(tmp_path / SETTINGS)
@@ -161,7 +161,7 @@ def test_a_lock_that_is_a_link_is_not_followed(tmp_path):
 
 @pytest.mark.parametrize("text", ["[" * 200_000, "9" * 10_000, "\0", '{"version": 1}'])
 @pytest.mark.parametrize("file", [SETTINGS, HISTORY])
-def test_what_is_broken_is_set_aside(tmp_path, text, file):
+def test_broken_files_are_put_aside(tmp_path, text, file):
     (tmp_path / file).write_text(text)
     found = state_store.restore(named(tmp_path))
     assert found.directory is not None
@@ -170,7 +170,7 @@ def test_what_is_broken_is_set_aside(tmp_path, text, file):
     assert aside.read_text() == text
 
 
-def test_a_thread_that_fails_begins_again_and_is_told_of(monkeypatch):
+def test_a_failed_thread_restarts_and_is_reported(monkeypatch):
     monkeypatch.setattr(lasting, "AGAIN_S", (0.01, 0.02))
     went, go = [], threading.Event()
 

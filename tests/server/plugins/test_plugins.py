@@ -158,7 +158,7 @@ def test_check_config_runs_the_example():
         ),
     ],
 )
-def test_a_file_that_is_wrong_is_named_with_the_mend(text, said, tmp_path):
+def test_an_invalid_file_is_named_with_the_fix(text, said, tmp_path):
     path, file = tmp_path / "p.py", tmp_path / "c.toml"
     path.write_text(text)
     file.write_text(f'[policy]\nplugins = ["{path}"]\n')
@@ -292,7 +292,7 @@ numba.njit(lambda x: np.sort(x)[::-1].copy())(np.ones(3))
 
 
 @pytest.mark.long
-def test_what_a_compiler_takes_is_not_the_policys_own_time(plugin):
+def test_compilation_does_not_count_as_the_policys_own_time(plugin):
     """Compiling this takes longer than the policy's time limit."""
     load_file(plugin(COMPILES))
     with interpreted_here():
@@ -378,7 +378,7 @@ main()
     ],
 )
 @pytest.mark.parametrize("command", ["check-config", "serve"])
-def test_no_start_waits_for_ever_for_a_policy(tmp_path, command, text, said):
+def test_no_start_waits_forever_for_a_policy(tmp_path, command, text, said):
     path = tmp_path / "mine.py"
     path.write_text(text)
     words = [command, "--set", f"policy.plugins={path}", "--set", "policy.name=mine"]
@@ -394,7 +394,7 @@ def test_no_start_waits_for_ever_for_a_policy(tmp_path, command, text, said):
     assert str(path) in done.stderr
 
 
-def test_an_operator_is_told_of_a_policy_that_is_never_made(tmp_path, monkeypatch):
+def test_an_operator_sees_that_a_policy_was_never_created(tmp_path, monkeypatch):
     """The core continues meanwhile with the previous policy."""
     path = tmp_path / "mine.py"
     head = f"{HEAD}import threading\nbegun, gate = threading.Event(), threading.Event()\n"
@@ -510,7 +510,7 @@ def waiting_at_first(plugin) -> tuple[Any, pb.SetPolicyRequest]:
     return mine, pb.SetPolicyRequest(policy=settings_pb2.Policy(name="mine"))
 
 
-def test_the_core_goes_on_while_a_policy_is_tried_out(plugin):
+def test_the_core_continues_during_the_trial_of_a_policy(plugin):
     mine, request = waiting_at_first(plugin)
     with administered(GuardedRegistry(10.0)) as (loop, stub):
         answer = stub.SetPolicy.future(request, timeout=60)
@@ -531,7 +531,7 @@ class Mine:
 """
 
 
-def test_the_core_makes_no_policy_of_a_user_that_looks_on(tmp_path):
+def test_the_core_does_not_create_a_users_shadow_policy(tmp_path):
     """Neither on an operator's change nor on a configuration's: creating one may take long."""
     path = tmp_path / "mine.py"
     path.write_text(

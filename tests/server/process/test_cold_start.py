@@ -23,8 +23,8 @@ from allocator.core.numba.compiled import interpret
 from allocator.server.system import compilation, loop_cache
 from allocator.server.system.compilation import PARTS, Compilation
 from allocator.v1 import admin_pb2, admin_pb2_grpc
-from laboratory.links.sidecar_process import children_of
 from tests.server.metrics.scraping import value
+from tests.server.processes import children_of
 from tests.server.sidecar_process import READY_S, GrpcModule, SidecarProcess, await_true
 from tests.tiers import long
 
@@ -206,7 +206,7 @@ def test_where_loops_cannot_be_compiled_no_session_begins_and_it_is_said_why(mon
         interpret(False)
 
 
-def test_what_could_not_be_compiled_is_tried_again(monkeypatch, cold):
+def test_a_failed_compilation_is_retried(monkeypatch, cold):
     """As if no descriptor had been left, for a while."""
 
     monkeypatch.setattr(compilation, "command_aside", exits(3))

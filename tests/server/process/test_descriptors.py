@@ -12,8 +12,8 @@ from contextlib import ExitStack, contextmanager
 import pytest
 
 from allocator.v1 import admin_pb2, admin_pb2_grpc, settings_pb2, types_pb2
-from laboratory.links.sidecar_process import lowest_free_descriptor
 from tests.rule_changes import listed, rule_change
+from tests.server.processes import lowest_free_descriptor
 from tests.server.sidecar_process import GrpcModule, SidecarProcess
 
 SAID = "http takes no connections for a while"

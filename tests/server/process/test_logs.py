@@ -102,7 +102,7 @@ def test_auto_means_console_on_a_terminal():
     assert b'"event"' not in written
 
 
-def test_a_sidecar_goes_on_when_nobody_reads_its_log_any_more():
+def test_a_sidecar_continues_when_its_log_is_no_longer_read():
     command = [sys.executable, "-m", "allocator", "serve", "--listen", "127.0.0.1:0"]
     command += ["--http-port", "0"]
     environment = os.environ | PLAIN
@@ -137,7 +137,7 @@ assert audit.counts() == {("demand", "done"): 1, ("demand", "refused"): 1}
 """
 
 
-def test_the_audit_log_is_written_whatever_the_level():
+def test_the_audit_log_is_written_at_any_level():
     command = [sys.executable, "-c", AUDIT]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     first, second = map(json.loads, done.stderr.splitlines())
@@ -147,7 +147,7 @@ def test_the_audit_log_is_written_whatever_the_level():
     assert (second["result"], second["error"]) == ("refused", "no")
 
 
-def test_what_strangers_are_named_tells_no_terminal_anything():
+def test_names_of_tenants_in_logs_do_not_control_the_terminal():
     """Neither in a field nor in the text of an error."""
     command = [sys.executable, "-c", HOSTILE]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)

@@ -32,7 +32,7 @@ def test_a_signal_between_two_steps_is_not_lost():
     assert told.wait(0) or told.wait(0)
 
 
-def test_signals_are_told_once():
+def test_signals_are_delivered_once():
     told = SignalInbox()
     told.take(signal.SIGHUP, None)
     told.take(signal.SIGHUP, None)

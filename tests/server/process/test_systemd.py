@@ -40,7 +40,7 @@ def emptied(listener: socket.socket) -> list[bytes]:
         listener.settimeout(60)
 
 
-def test_it_is_told_of_start_life_and_end(heard, monkeypatch):
+def test_systemd_is_notified_of_start_life_and_end(heard, monkeypatch):
     monkeypatch.setenv("WATCHDOG_USEC", "300000")
     with SidecarProcess() as sidecar:
         assert heard.recv(100) == systemd.READY
@@ -79,8 +79,8 @@ def test_the_time_is_meant_for_one_process(monkeypatch, usec, pid, within_s):
     assert systemd.watchdog_s() == within_s
 
 
-def test_without_systemd_nothing_is_told(monkeypatch):
+def test_without_systemd_there_are_no_notifications(monkeypatch):
     monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
     monkeypatch.delenv("WATCHDOG_USEC", raising=False)
-    with systemd.watched(lambda: pytest.fail("nobody asked")):
+    with systemd.watched(lambda: pytest.fail("no watchdog was requested")):
         systemd.notify(systemd.READY)

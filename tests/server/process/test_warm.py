@@ -61,6 +61,6 @@ def test_a_loop_runs_though_its_cache_cannot_be_read_or_written(doubling):
     assert doubling(np.arange(3)).tolist() == [0, 2, 4]
 
 
-def test_who_compiles_ahead_is_told_that_nothing_is_kept(doubling):
+def test_warm_reports_that_the_cache_is_not_kept(doubling):
     with pytest.raises(OSError, match="No space left"):
         doubling(np.arange(3))

@@ -73,7 +73,7 @@ def child(monkeypatch):
     return found
 
 
-def test_a_child_that_fails_is_told_of(child):
+def test_a_failed_child_is_reported(child):
     def make():
         yield b"a"
         raise ValueError("something new")
@@ -96,7 +96,7 @@ def test_a_child_that_hangs_is_given_up(monkeypatch, child):
     assert_ended(child)
 
 
-def test_a_child_ends_with_whoever_reads(child):
+def test_a_child_ends_with_its_reader(child):
     """It would block forever on writing more."""
     pieces = frozen(lambda: iter([bytes(1 << 20)]))
     assert next(pieces)

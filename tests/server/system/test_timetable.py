@@ -112,7 +112,7 @@ def compare(zone: str, around: str, every: str, chance: random.Random) -> None:
 
 
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "Australia/Lord_Howe"])
-def test_it_holds_when_the_twin_says_so_where_clocks_are_set(zone):
+def test_a_schedule_holds_as_in_the_twin_around_clock_changes(zone):
     chance = random.Random(zone)
     for around in TURNS[zone]:
         compare(zone, around, "15 1-3 * * *", chance)
@@ -121,7 +121,7 @@ def test_it_holds_when_the_twin_says_so_where_clocks_are_set(zone):
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("zone", TURNS)
-def test_it_holds_when_the_twin_says_so_for_every_pattern(zone, seed):
+def test_a_schedule_holds_as_in_the_twin_for_every_pattern(zone, seed):
     chance = random.Random(f"{zone} {seed}")
     for around in TURNS[zone]:
         for every in PATTERNS:
@@ -187,7 +187,7 @@ def test_nonsense_is_refused_with_the_fix(texts, field, text):
     assert caught.value.field == field
 
 
-def test_what_is_written_is_read():
+def test_written_values_are_read_back():
     now_ms = ms("2026-11-28T12:00+00:00")
     for texts in (
         {"from": "2026-12-24T18:00", "for": "12h", "tz": "Europe/Berlin"},

@@ -131,7 +131,7 @@ def test_nothing_is_run_and_nothing_comes_from_elsewhere(loop, server, path):
                 assert re.match(r"/(?!/)|\?|#|data:,$", address), (tag, address)
 
 
-def test_whatever_a_framework_is_called_is_text(loop, server):
+def test_any_name_of_a_framework_is_text(loop, server):
     tell(loop, Options(), *state(60))
     text = page(server, "/")
     assert HOSTILE not in text
@@ -159,7 +159,7 @@ def test_headers_forbid_all_but_the_page_itself(loop, server):
         assert "Server" not in headers
 
 
-def test_it_can_only_be_read(server):
+def test_the_page_is_read_only(server):
     for path in ("/", "/shares", "/agents", "/explain", "/metrics", "/healthz", "/readyz"):
         for method in ("POST", "PUT", "DELETE", "PATCH"):
             assert ask(server, path, method)[0] == 405, (method, path)
@@ -180,7 +180,7 @@ def test_shares_and_states_stand_in_it(loop, server):
     assert "Root mean square" in page(server, "/shares?fair=1&sort=name")
 
 
-def test_a_drained_agent_is_offered_to_nobody_on_the_map(loop, server):
+def test_the_map_shows_a_drained_agent_as_not_offered(loop, server):
     tell(loop, Options(), *state(3))
     rows = loop.ask(lambda: agent_rows.take(loop.allocator)).result(60)
     tell(loop, SetDrain(rows.name[0]))
@@ -189,7 +189,7 @@ def test_a_drained_agent_is_offered_to_nobody_on_the_map(loop, server):
     assert drained.on[1:].tolist() == rows.on[1:].tolist()
 
 
-def test_what_is_wrong_is_told(loop, server):
+def test_errors_are_reported(loop, server):
     tell(loop, Options(), *state(3), SetPaused(True))
     shown = "".join(Elements(page(server, "/")).text)
     assert "the master makes no offers yet" in shown
@@ -226,7 +226,7 @@ def links_to(server: MetricsServer, path: str, begins: str) -> list[str]:
     return [each for each in found if each and each.startswith(begins)]
 
 
-def test_links_lead_to_whatever_bears_the_name(loop, server):
+def test_links_lead_to_what_has_the_name(loop, server):
     tell(
         loop,
         Options(),
@@ -303,7 +303,7 @@ def request_from(host: str | None) -> Request:
         ("", 403),
     ],
 )
-def test_it_is_shown_to_nobody_elses_page(loop, views, host, status):
+def test_a_page_of_another_origin_cannot_read_it(loop, views, host, status):
     """A foreign name may resolve to this address; the browser sends that name as the host."""
     server = start_http(CONFIG, loop, pages=page_routes(views, "local"))
     try:
@@ -318,13 +318,13 @@ def test_it_is_shown_to_nobody_elses_page(loop, views, host, status):
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"])
-def test_it_is_shown_to_this_machine(views, host):
+def test_the_page_is_shown_to_this_machine(views, host):
     pages = routes.Pages(views, local_only=True)
     assert pages.answer(pages.status, request_from(host)).status_code == 200
 
 
 @pytest.mark.parametrize("host", ["10.0.0.7", "::ffff:10.0.0.7", "fe80::1%eth0", None])
-def test_others_need_permission(views, host):
+def test_other_machines_need_permission(views, host):
     pages = routes.Pages(views, local_only=True)
     refused = pages.answer(pages.status, request_from(host))
     assert refused.status_code == 403
@@ -333,7 +333,7 @@ def test_others_need_permission(views, host):
     assert opened.answer(opened.status, request_from(host)).status_code == 200
 
 
-def test_it_can_be_turned_off(loop, views):
+def test_the_page_can_be_turned_off(loop, views):
     server = start_http(CONFIG, loop, pages=page_routes(views, "off"))
     try:
         assert ask(server, "/")[1].startswith("/metrics ")
@@ -380,7 +380,7 @@ def share(role: str, part: float = 0.0, waited_cycles: int = 0) -> pb.Share:
     return pb.Share(role=role, share=part, weighted_share=part, waited_cycles=waited_cycles)
 
 
-def test_a_role_stands_below_its_parent_whatever_it_is_called():
+def test_a_role_with_any_name_is_below_its_parent():
     paths = ["a", "a-b", "a/c", "a/c/d", "b"]
     found = tables.tree([share(path) for path in paths])
     assert [each.role for each in found.rows] == ["a", "a/c", "a/c/d", "a-b", "b"]
@@ -396,7 +396,7 @@ def test_roles_are_left_out_from_the_deepest_level_on():
     assert largest.more == 17
 
 
-def test_who_waits_longest_comes_first_then_the_largest_share():
+def test_the_longest_wait_is_listed_first_then_the_largest_share():
     found = tables.frameworks(
         [share("a", 0.1), share("b", 0.3), share("c", 0.2, waited_cycles=5)], 2
     )
@@ -510,7 +510,7 @@ def test_shares_are_written_and_drawn_as_parts_of_the_cluster(loop, server, view
         assert float(width) == pytest.approx(100 * role.share, abs=0.01)
 
 
-def test_what_helps_is_folded(loop, server):
+def test_remedies_are_folded(loop, server):
     text = page(server, "/")
     folded = re.findall(r"<details class=\"warning\"><summary>(.*?)</summary>(.*?)</details>", text)
     assert any("no session" in summary and "<em>" in rest for summary, rest in folded)

@@ -23,7 +23,7 @@ def text_of(page_text: str, section: str) -> str:
     return " ".join(re.sub(r"<[^>]*>", " ", inside).split())
 
 
-def test_neither_section_is_there_without_a_reason(loop, server):
+def test_sections_without_content_are_omitted(loop, server):
     tell(loop, *state(12))
     shown = page(server, "/")
     assert 'id="drained"' not in shown
@@ -57,7 +57,7 @@ def test_many_drained_agents_are_a_table_of_bounded_size(loop, server):
     assert "15 more that hold less" in text_of(page(server, "/"), "drained")
 
 
-def test_who_drains_is_found_by_host_and_by_id():
+def test_drains_are_found_by_host_and_by_id():
     names = ("host", "id-1")
     late = settings_pb2.Setting(key="drain", scope="agent host", set_at_ms=9)
     early = settings_pb2.Setting(key="drain", scope="agent id-1", set_at_ms=5)
@@ -69,7 +69,7 @@ def test_who_drains_is_found_by_host_and_by_id():
     assert drain_of(names, others) is None
 
 
-def test_the_policy_that_looks_on_is_shown_beside_the_one_in_force(loop, server):
+def test_the_shadow_policy_is_shown_beside_the_one_in_force(loop, server):
     tell(loop, *state(12), SetShadow(PolicySpec("ps-dsf", mode="oblivious")))
     assert "ps-dsf would" in text_of(page(server, "/"), "shadow")  # before any cycle, too
     for now_ms in (1000, 2000):

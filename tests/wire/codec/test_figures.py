@@ -23,7 +23,7 @@ FIGURES = st.builds(
 
 
 @given(FIGURES)
-def test_what_is_written_is_read(figures):
+def test_written_values_are_read_back(figures):
     data = write_figures(figures).SerializeToString()
     assert read_figures(pb.ModuleFigures.FromString(data)) == figures
 

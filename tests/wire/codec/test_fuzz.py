@@ -105,7 +105,7 @@ def test_snapshots_of_impossible_clusters(events):
 
 @examples(10, 30)
 @given(st.lists(st.binary(max_size=60), max_size=5))
-def test_another_session_goes_on_meanwhile(messages):
+def test_another_session_continues_meanwhile(messages):
     sidecar = new_sidecar(PolicySpec("drf", selection="listed"))
     module = Module(sidecar).begin()
     feed(sidecar, messages)

@@ -104,7 +104,7 @@ def test_the_session_lives_and_the_counter_says_so(text, field):
 
 
 @pytest.mark.parametrize("name", HELLOS)
-def test_a_hello_is_mended(name):
+def test_a_hello_is_corrected(name):
     sidecar = new_sidecar()
     module = Module(sidecar)
     request = module.client.hello()
@@ -114,7 +114,7 @@ def test_a_hello_is_mended(name):
     assert sidecar.counts.mended == {f"hello.{name}": 1}
 
 
-def test_a_snapshot_is_mended():
+def test_a_snapshot_is_corrected():
     sidecar = new_sidecar()
     module = Module(sidecar)
     module.tell(module.client.hello())
@@ -153,7 +153,7 @@ VALID = [
 
 
 @pytest.mark.parametrize("text", VALID)
-def test_what_is_right_stays_as_it_is(text):
+def test_valid_events_are_not_changed(text):
     event = event_of(text)
     name = event.WhichOneof("event") or ""
     assert mend_event(name, getattr(event, name), 64) == []
@@ -165,7 +165,7 @@ TIMES = st.integers(-(2**63), 2**63 - 1)
 
 
 @given(TIMES, TIMES)
-def test_whatever_window_is_said_can_be_read(start_ms, duration_ms):
+def test_any_window_can_be_read_after_correction(start_ms, duration_ms):
     """Correcting it again changes nothing."""
     message = pb.UnavailabilityUpdate(agent=1)
     message.unavailability.start_ms = start_ms
@@ -187,7 +187,7 @@ DECIDES = [
 
 
 @pytest.mark.parametrize(("text", "field"), DECIDES)
-def test_what_decisions_or_handles_depend_on_is_still_an_error(text, field):
+def test_invalid_values_that_decisions_or_handles_depend_on_are_errors(text, field):
     module = Module(new_sidecar()).begin()
     (answer,) = module.say(module.client.batch_of(2000, [event_of(text)]))
     assert field in answer.error.field

@@ -57,7 +57,7 @@ def is_taken(reader, message) -> bool:
 
 
 @given(agents())
-def test_what_is_taken_needs_no_mending(messages):
+def test_accepted_values_need_no_correction(messages):
     each = [is_taken(READERS["add_agent"], message) for message in messages]
     together = is_taken(LIST_READERS["add_agent"], messages)
     assert together == all(each)

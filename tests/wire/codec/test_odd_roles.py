@@ -51,7 +51,7 @@ def served(module: Module) -> list[tuple[int, int]]:
     return sorted(zip(made.framework.tolist(), made.role.tolist(), strict=True))
 
 
-def test_a_framework_in_a_role_that_is_too_deep_is_served_and_so_is_everybody_else():
+def test_a_framework_in_a_role_that_is_too_deep_is_served_like_all_others():
     module = begun()
     assert served(module) == [(1, 1), (2, 2), (3, DEEPEST)]
     state = module.sidecar.allocator.state
@@ -61,7 +61,7 @@ def test_a_framework_in_a_role_that_is_too_deep_is_served_and_so_is_everybody_el
     module.sidecar.allocator.check()
 
 
-def test_what_it_holds_counts_against_the_quota_of_the_roles_above_it():
+def test_holdings_count_against_the_quota_of_ancestors():
     module = begun()
     module.batch(SetQuota("r", {}, {"cpus": 0}))
     assert {framework for framework, _ in served(module)} == {1, 2}
@@ -78,7 +78,7 @@ NAMES = st.sampled_from(["a", "b", "x" * 5, "y" * (TEXT_LENGTH_MAX // 2), "z" * 
 
 
 @given(st.lists(st.lists(NAMES, min_size=1, max_size=8), max_size=4), st.integers(1, 6))
-def test_whatever_roles_frameworks_have_they_can_be_bound(subscribed, depth_max):
+def test_any_roles_of_frameworks_can_be_bound(subscribed, depth_max):
     """Each replacement is below a bound role, has a unique name, and is not too deep."""
     paths = dict.fromkeys(
         "/".join(names[: end + 1]) for names in subscribed for end in range(len(names))

@@ -162,7 +162,7 @@ def test_moves_of_many_kinds_are_read_in_several_parts():
     assert sum(map(length, found)) == len(events)
 
 
-def test_columns_that_do_not_fit_are_not_mended_by_their_neighbours():
+def test_columns_of_the_wrong_length_are_not_corrected_by_their_neighbours():
     """Two frameworks and one agent, then one framework and two agents: each is invalid."""
     events = [write_event(Hold(one_row(number))) for number in (1, 2, 3)]
     events[0].hold.framework.append(9)

@@ -264,7 +264,7 @@ class Meddled(Followed):
             "change": lambda: self.step(self.random.choice(list(self._changes()))),
             "look": self.look,
             "plan": self._adopt,
-            "stranger": self._stranger,
+            "unknown_client": self._unknown_client,
             "join": self._join,
         }
 
@@ -327,7 +327,7 @@ class Meddled(Followed):
             assert same(problem, follower.sidecar.allocator.problem())
             self.compared += 1
 
-    def _stranger(self) -> None:
+    def _unknown_client(self) -> None:
         number = self.open()
         super().receive(number, self.random.randbytes(self.random.randint(0, 9)))
         super().receive(number, b"")

@@ -92,7 +92,7 @@ class Doubled(Sidecar):
         ("tsf", "oblivious", 3000),
     ],
 )
-def test_everything_that_mesos_allows_goes_on_from_a_checkpoint(policy, mode, cut_every_ms):
+def test_everything_that_mesos_allows_continues_from_a_checkpoint(policy, mode, cut_every_ms):
     """Quotas, reservations, filters, exclusions, interrupted sessions: at any moment."""
     link = wire_link(policy, mode, 5)
     sidecar = Doubled(lambda kept: Allocator(build, kept), link.allocator.settings, WELCOME)
@@ -106,13 +106,13 @@ def test_everything_that_mesos_allows_goes_on_from_a_checkpoint(policy, mode, cu
     assert sidecar.other is not None
 
 
-def test_sessions_in_every_state_go_on():
+def test_sessions_in_every_state_continue():
     """One session with the allocator, one within its snapshot, unknown clients, one refused."""
     sidecar = fresh()
     sidecar.step(SetConstraint("", "nobody", "ssd"))
     bearer = Module(sidecar, "bearer", 2).begin()
     bearer.batch(bearer.all_offered(bearer.batch(cycle=True)))
-    stranger, refused = Module(sidecar), Module(sidecar, "older", 1)
+    unknown, refused = Module(sidecar), Module(sidecar, "older", 1)
     refused.say(refused.client.hello())
     other = resumed(sidecar)
     assert (other.active, other.sessions_begun) == (1, 3)
@@ -123,7 +123,7 @@ def test_sessions_in_every_state_go_on():
     snapshot = [pb.SnapshotChunk(), pb.SnapshotChunk(last=True, clock_ms=1)]
     said = [
         (bearer.number, bearer.client.batch(9000, (), cycle=True)),
-        (stranger.number, bearer.client.batch(9000, (), cycle=True)),
+        (unknown.number, bearer.client.batch(9000, (), cycle=True)),
         (refused.number, pb.SessionRequest()),
         (newer.number, newer.client.hello()),
         (bearer.number, bearer.client.batch(9500, (), cycle=True)),
@@ -204,7 +204,7 @@ def test_pieces_of_any_size_are_a_checkpoint(cuts):
     assert mark(root) == read_mark(end.checkpoint_end)
 
 
-def test_a_newer_checkpoint_is_told(monkeypatch):
+def test_a_newer_checkpoint_is_reported(monkeypatch):
     monkeypatch.setattr("allocator.wire.journal.checkpoint.VERSION", 2)
     newer = checkpoint()
     monkeypatch.undo()
@@ -212,7 +212,7 @@ def test_a_newer_checkpoint_is_told(monkeypatch):
         read(newer)
 
 
-def test_a_policy_that_is_gone_is_told():
+def test_a_removed_policy_is_reported():
     sidecar = fresh()
     sidecar.step(SetPolicy(PolicySpec("tsf")))
     sidecar.allocator.settings.policy = PolicySpec("gone")

@@ -226,7 +226,7 @@ def test_grants_that_were_changed_are_reported_and_their_books_are_given_up(colu
         follower.take(records[at + 1])
 
 
-def test_what_was_lost_or_cut_off_is_reported():
+def test_missing_or_truncated_grants_are_reported():
     at = cycles()[1]
     cut = with_grants(at)
     cut[at].answered.grants.amount = cut[at].answered.grants.amount[:-1]
@@ -260,7 +260,7 @@ def test_damage_of_grants_is_reported_or_leaves_the_books_as_they_are(name, data
         assert mark_of(damaged.sidecar) == mark_of(whole.sidecar)
 
 
-def test_a_follower_that_gave_up_goes_on_from_a_checkpoint():
+def test_a_follower_that_gave_up_continues_from_a_checkpoint():
     followed = small()
     module = go_on(followed)
     follower = followed.followers.pop()
@@ -329,7 +329,7 @@ def test_a_session_that_a_defect_ends_ends_the_same_way():
 
 
 @pytest.mark.parametrize("every", [1, 3])
-def test_what_the_policy_decides_again_is_the_same(every):
+def test_repeated_decisions_are_equal(every):
     followed = small(verify_every=every)
     go_on(followed, 7)
     assert followed.followers[0].verified == 7 // every
@@ -359,7 +359,7 @@ def test_a_planted_difference_is_found_and_changes_nothing(every, found):
         assert "framework" in str(dissent.told)
 
 
-def test_grants_that_make_the_same_decisions_are_told_apart():
+def test_grants_that_make_the_same_decisions_are_distinguished():
     """Here half of each agent was granted twice."""
 
     class Halves:
@@ -382,7 +382,7 @@ def test_grants_that_make_the_same_decisions_are_told_apart():
     assert mark_of(followed.followers[0].sidecar) == mark_of(followed.sidecar)
 
 
-def test_a_policy_that_fails_here_only_is_told():
+def test_a_policy_that_fails_only_here_is_reported():
     followed = small()
     first = beginning(followed.sidecar)
     go_on(followed)

@@ -60,7 +60,7 @@ def read(data: bytes) -> list[journal_pb2.JournalRecord]:
 
 
 @given(st.lists(st.builds(request_record, st.integers(0, 2**64 - 1), st.binary(max_size=100))))
-def test_what_is_written_is_read(records):
+def test_written_values_are_read_back(records):
     assert read(frames(records)) == records
 
 
@@ -131,7 +131,7 @@ def with_checksums(body: bytes) -> bytes:
     return HEADER + length + struct.pack("<II", zlib.crc32(length), zlib.crc32(body)) + body
 
 
-def test_what_would_fill_the_memory_is_no_record():
+def test_a_record_that_would_fill_the_memory_is_refused():
     # The header of a frame of 2^40 bytes, and one of unknown size.
     bomb = b"\x28\xb5\x2f\xfd\xe0" + struct.pack("<Q", 2**40) + b"\x01\x00\x00"
     silent = ZstdCompressor(write_content_size=False).compress(b"x" * 1000)
@@ -216,7 +216,7 @@ def test_the_first_record_holds_all_settings():
         SETTINGS,
     ],
 )
-def test_what_operators_set_comes_back_as_it_was(event):
+def test_operators_changes_are_read_as_written(event):
     record = operator_record(event)
     assert read_operator(record) == event
     assert record.WhichOneof("record") == ("settings" if isinstance(event, Settings) else "change")
@@ -255,7 +255,7 @@ def test_a_gap_in_the_numbers_is_noticed():
         list(replay([*beginning(), opened_record(3)], build))
 
 
-def test_what_a_peer_was_told_comes_back():
+def test_messages_to_a_peer_are_read_back():
     error = WireError(pb.ERROR_CODE_SHUTDOWN, "field", "the end")
     back = read_closed(closed_record(1, error).closed)
     assert back is not None
@@ -264,14 +264,14 @@ def test_what_a_peer_was_told_comes_back():
 
 
 @pytest.mark.parametrize("length", range(len(JOURNAL) - len(frame(RECORDS[-1])), len(JOURNAL)))
-def test_a_torn_end_is_told(length):
+def test_a_torn_end_is_reported(length):
     told: list[Torn] = []
     whole = len(JOURNAL) - len(frame(RECORDS[-1]))
     assert list(read_records(io.BytesIO(JOURNAL[:length]), told.append)) == RECORDS[:-1]
     assert told == ([Torn(whole, length - whole)] if length > whole else [])
 
 
-def test_damage_is_told_by_its_place():
+def test_damage_is_reported_with_its_place():
     place = len(HEADER) + sum(len(frame(record)) for record in RECORDS[:5])
     data = bytearray(JOURNAL)
     data[place + 13] ^= 1

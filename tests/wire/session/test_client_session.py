@@ -116,7 +116,7 @@ def test_an_impossible_answer_ends_the_session(answer, said):
         client.receive(answer if isinstance(answer, pb.SessionResponse) else decisions(12))
 
 
-def test_decisions_that_nobody_asked_for_are_not_believed():
+def test_unrequested_decisions_are_rejected():
     client = streaming()
     client.batch(1)
     with pytest.raises(BadSidecarError, match="decisions without a cycle"):

@@ -123,7 +123,7 @@ def test_an_empty_state_is_one_chunk():
     assert chunk == pb.SnapshotChunk(last=True, sequence=3, clock_ms=4)
 
 
-def test_what_is_no_state_is_refused():
+def test_events_that_are_no_state_are_refused():
     event = RemoveAgent(1)
     with pytest.raises(TypeError, match="a snapshot cannot hold"):
         list(pack_snapshot([event], sequence=1, clock_ms=1))

@@ -71,7 +71,7 @@ def test_the_emulated_module_refuses_gangs_that_overlap_or_lie_outside(first, co
         read_decisions(batch)
 
 
-def test_what_fits_is_not_divided() -> None:
+def test_small_answers_are_not_divided() -> None:
     whole = Holdings(framework=[1] * 5000, role=[1] * 5000, agent=[9] * 5000, kind=[0], amount=[1])
     whole.amount.extend([1] * 4999)
     batch = pb.DecisionBatch(cycle=1, first_decision=1, grants=[whole])
@@ -172,7 +172,7 @@ def test_a_large_answer_comes_in_parts_and_is_settled_as_one() -> None:
     assert not len(module.sidecar.allocator.state.open_decisions)
 
 
-def test_many_kinds_are_told_agent_by_agent() -> None:
+def test_many_kinds_are_sent_agent_by_agent() -> None:
     """Reservations differ from agent to agent, so nearly each decision is a group."""
     agents, kinds, each = 720, 120, 30
     module = Module(new_sidecar())

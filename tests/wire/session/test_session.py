@@ -186,7 +186,7 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize(("event", "code", "field"), REFUSALS)
-def test_what_the_core_refuses_is_named_by_the_wires_fields(event, code, field):
+def test_errors_of_the_core_name_fields_of_the_protocol(event, code, field):
     module = Module(new_sidecar(limits=SessionLimits(agents=8, kinds=4))).begin()
     error = module.refused(Hold(holding(1, 1, 1, mem=1)), event)
     assert (error.code, error.field) == (code, f"events[1].{field}")
@@ -295,7 +295,7 @@ def test_a_defect_of_ours_ends_the_session_only():
     assert session.state is SessionState.CLOSED
 
 
-def test_what_happened_is_counted():
+def test_outcomes_are_counted():
     sidecar = new_sidecar()
     module = Module(sidecar).begin()
     decisions = module.batch(cycle=True)

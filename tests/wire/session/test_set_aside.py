@@ -54,7 +54,7 @@ def test_a_framework_is_served_as_if_it_had_not_said_it(words, row):
     assert rows(module) == []
 
 
-def test_so_many_labels_are_kept_and_ours_first():
+def test_the_number_of_labels_is_limited_and_ours_are_kept_first():
     module = Module(new_sidecar()).begin()
     labels = " ".join(f'labels {{ key: "k{n}" value: "v" }}' for n in range(2 * LABELS_MAX))
     said(module, FRAMEWORK.format(f'{labels} labels {{ key: "{DEMAND_LABEL}" value: "cpus:1" }}'))
@@ -98,7 +98,7 @@ def test_an_error_of_ours_sets_words_aside_and_ends_no_session(monkeypatch, begi
     module.sidecar.allocator.check()
 
 
-def test_an_error_that_no_words_are_to_blame_for_ends_the_session():
+def test_an_error_not_caused_by_tenants_input_ends_the_session():
     module = Module(new_sidecar()).begin()
     error = module.refused(AddFramework(3, FrameworkInfo("f", labels={"a": "b"}), (77,)))
     assert error.code == pb.ERROR_CODE_HANDLE
@@ -140,7 +140,7 @@ class CountedName(str):
         return str.__eq__(self, other)
 
 
-def test_a_name_that_is_told_twice_is_found_in_one_pass():
+def test_a_name_that_is_sent_twice_is_found_in_one_pass():
     names = [CountedName(f"name-{n}") for n in range(3000)]
     CountedName.compared = 0
     with pytest.raises(WireError, match="'name-2999' once more"):
@@ -148,7 +148,7 @@ def test_a_name_that_is_told_twice_is_found_in_one_pass():
     assert CountedName.compared < 3 * len(names)
 
 
-def test_who_is_not_welcome_is_told_so_before_its_options_are_read():
+def test_a_refused_peer_is_notified_before_its_options_are_read():
     sidecar = new_sidecar()
     first = Module(sidecar, started_us=5).begin()
     second = Module(sidecar, instance="older", started_us=4)
@@ -165,7 +165,7 @@ def test_who_is_not_welcome_is_told_so_before_its_options_are_read():
     first.batch()
 
 
-def test_more_frameworks_and_agents_than_are_kept_end_no_session_and_harm_nobody():
+def test_more_frameworks_and_agents_than_are_kept_end_no_session_and_do_no_harm():
     module = Module(new_sidecar(limits=SessionLimits(frameworks=2, agents=2))).begin()
     held = types.Holdings(framework=[3], role=[1], agent=[3], kind=[0], amount=[1000])
     said(

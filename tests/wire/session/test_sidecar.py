@@ -20,7 +20,7 @@ from tests.wire.dialogue import Module, holding, new_sidecar
         ((1, "a"), (1, "b"), False),  # ... and so never both ways
     ],
 )
-def test_who_supersedes_whom(newcomer, bearer, wins):
+def test_which_session_supersedes_which(newcomer, bearer, wins):
     greetings = [Greeting("master", instance, started) for started, instance in (newcomer, bearer)]
     assert supersedes(*greetings) is wins
 
@@ -41,7 +41,7 @@ def test_a_newer_master_takes_over():
     assert len(new.batch(cycle=True)) == 2
 
 
-def test_an_older_master_is_refused_and_the_newer_goes_on():
+def test_an_older_master_is_refused_and_the_newer_continues():
     sidecar = new_sidecar()
     new = Module(sidecar, "new", 2).begin()
     old = Module(sidecar, "old", 1)
@@ -81,14 +81,14 @@ def test_a_broken_session_frees_the_allocator():
     Module(sidecar, "old", 1).begin()
 
 
-def test_a_stranger_does_not_touch_the_session():
+def test_another_stream_does_not_affect_the_session():
     """Messages of another stream before its hello have no effect."""
     sidecar = new_sidecar()
     module = Module(sidecar).begin()
-    stranger = Module(sidecar)
-    (answer,) = stranger.say(pb.SessionRequest(events=pb.EventBatch(sequence=1)))
+    other = Module(sidecar)
+    (answer,) = other.say(pb.SessionRequest(events=pb.EventBatch(sequence=1)))
     assert answer.error.code == pb.ERROR_CODE_PROTOCOL
-    sidecar.close(stranger.number)
+    sidecar.close(other.number)
     assert len(module.batch(cycle=True)) == 2
 
 
@@ -113,7 +113,7 @@ def test_closing_with_an_error_tells_the_module():
     assert sidecar.sessions == {}
 
 
-def test_what_operators_set_outlives_sessions():
+def test_operators_settings_outlive_sessions():
     sidecar = new_sidecar()
     rule = SetDemand("eng", "", {"cpus": 1000})
     only = SetConstraint("", "spark", "zone=a")
@@ -146,7 +146,7 @@ def test_a_setting_that_is_none_changes_nothing():
     assert sidecar.allocator.settings.policy.name == "drf"
 
 
-def test_what_was_learnt_of_demands_outlives_sessions_and_stands_in_checkpoints():
+def test_learnt_demands_outlive_sessions_and_are_in_checkpoints():
     sidecar = new_sidecar(PolicySpec("drf", "listed", "characterised"))
     first = Module(sidecar, "old", 1).begin()
     taken = Transition(holding(1, 1, 1, cpus=1000, mem=512_000))

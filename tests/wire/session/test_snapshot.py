@@ -139,7 +139,7 @@ def test_its_next_cycle_is_decided_again(pseudonyms):
     assert mark(to_columns(sidecar.kept())) == before, "the sidecar itself has changed"
 
 
-def test_a_state_that_decides_otherwise_is_told():
+def test_a_state_that_decides_differently_is_reported():
     class Nothing:
         def allocate(self, snapshot, seed):
             return Grants.none(len(snapshot.resources))

@@ -30,7 +30,7 @@ def of(*changes: list[Replaced]) -> History:
     return history
 
 
-def test_what_a_change_replaced_is_what_sets_it_again():
+def test_the_previous_value_of_a_change_restores_it():
     history = of([Replaced(OLD, NEW), Replaced(None, LIMIT)], [], [Replaced(LIMIT, NEW)])
     assert [(each.number, each.by, each.at_ms) for each in history.changes] == [
         (1, "me", 0),
@@ -48,7 +48,7 @@ def test_what_a_change_replaced_is_what_sets_it_again():
     ]
 
 
-def test_it_is_read_as_it_was_written():
+def test_a_history_is_read_as_written():
     history = of([Replaced(OLD, NEW)], [Replaced(None, LIMIT)])
     again = read_history(write_history(history))
     assert write_history(again) == write_history(history)
@@ -93,7 +93,7 @@ def test_long_texts_are_bounded():
     assert history.changes[-1].number == 14
 
 
-def test_what_is_no_change_is_named():
+def test_a_history_entry_without_a_change_is_refused():
     message = write_history(of([Replaced(None, LIMIT)]))
     message.changes[0].replaced[0].after.Clear()
     with pytest.raises(WireError, match=r"changes\[0\]\.replaced\[0\]\.change: is missing"):

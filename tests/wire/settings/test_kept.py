@@ -97,13 +97,13 @@ def over(base: Settings, kept: Overlay) -> Settings:
     return settings
 
 
-def test_what_was_kept_comes_back_in_its_order():
+def test_saved_settings_keep_their_order():
     kept = overlay(*CHANGES)
     again = read_overlay(pb.KeptSettings.FromString(write_overlay(kept).SerializeToString()))
     assert list(again.changes.items()) == list(kept.changes.items())
 
 
-def test_it_gives_the_settings_that_were_in_force():
+def test_an_overlay_restores_the_settings_in_force():
     allocator = Allocator(build, BASE.copied(), SessionLimits())
     for change in CHANGES:
         allocator.step(change)
@@ -112,7 +112,7 @@ def test_it_gives_the_settings_that_were_in_force():
     assert BASE.limits == {"ops": {"cpus": 2000}}, "the configuration is not changed"
 
 
-def test_another_configuration_counts_where_no_operator_said_otherwise():
+def test_a_new_configuration_applies_where_no_operator_changed_a_setting():
     kept = overlay(SetDemand("b", "", {"cpus": 9000}), SetLimit("ops", None))
     other = Settings(
         policy=PolicySpec("tsf"),
@@ -125,7 +125,7 @@ def test_another_configuration_counts_where_no_operator_said_otherwise():
     assert found.limits == {"new": {"cpus": 7000}}
 
 
-def test_what_nobody_configured_needs_no_taking_back():
+def test_settings_that_were_not_configured_need_no_removal():
     kept = overlay(SetDemand("q", "", {"cpus": 1000}), SetDemand("q", "", None))
     assert kept.changes == {}
     assert list(overlay(SetDemand("a", "", None)).changes) == [("demand", "a", "")]
@@ -136,7 +136,7 @@ def test_kinds_can_be_taken_out():
     assert {key[0] for key in rest.changes} == set(KINDS) - {"demand", "policy"}
 
 
-def test_what_is_not_possible_any_more_is_left_out():
+def test_saved_settings_that_are_no_longer_valid_are_omitted():
     kept = overlay(SetPolicy(PolicySpec("gone")), SetLimit("eng", {"cpus": 1000}))
     settings, refused = kept.over(BASE, SessionLimits(), build)
     assert list(refused) == [("policy",)]
@@ -197,7 +197,7 @@ def test_a_usage_that_is_none_is_refused(used):
         read_learnt(pb.KeptDemands(usage=[used]), 0, 10)
 
 
-def test_what_was_used_comes_back_with_the_framework():
+def test_past_usage_is_restored_with_the_framework():
     """Of one that is here, and of one that left; rounded down to thousandths."""
     world = World(settings={"half_life_ms": 64_000})
     agent = world.agent("cpus:8;mem:16")
@@ -229,7 +229,7 @@ def test_a_use_of_a_budget_that_is_none_is_refused(budget):
         read_learnt(pb.KeptDemands(budgets=[budget]), 0, 10)
 
 
-def test_what_was_used_of_a_budget_comes_back_exactly():
+def test_use_of_a_budget_is_restored_exactly():
     world = World()
     agent = world.agent("gpus:8;mem:16")
     world.allocator.advance(23 * 3_600_000)
@@ -248,7 +248,7 @@ def test_what_was_used_of_a_budget_comes_back_exactly():
     assert spent["eng"].carried == {"gpus": 1000 * 3_600_000, "mem": 4999 * 3_600_000}
 
 
-def test_what_was_learnt_comes_back_older():
+def test_learnt_demands_age_while_saved():
     settings = Settings(prior_half_life_ms=10_000)
     learnt = copy_learnt(state_with(memory()))
     message = write_learnt(learnt, now_ms=1_000_000)

@@ -114,7 +114,7 @@ class Agents(NamedTuple):
 
 
 class Kinds(NamedTuple):
-    """The special kinds: fields (S,), and `reach` (S, W), as in `Specials` of the snapshot."""
+    """The special kinds, as in `Specials` of the snapshot; all (S,), but `reach` (S, W)."""
 
     kind: Ints
     column: Ints
