@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from allocator.core.numba import array_types
+from allocator.core.numba.array_structures import distinct
 
 Ints = array_types.Ints
 Bools = array_types.Bools
@@ -62,7 +63,7 @@ class Counts(NamedTuple):
             its = row[client]
             here = bounded[its]
             keys.append((agent[here] << np.int64(32)) | its[here])
-        return np.unique(np.concatenate(keys))
+        return distinct(np.concatenate(keys))
 
     def tasks_held(self) -> Ints:
         """Return how many tasks each client holds, (C,)."""
@@ -146,9 +147,11 @@ class Counts(NamedTuple):
         held = self.held.copy()
         np.add.at(held, client, amount)
         keys = (agent << np.int64(32)) | client
-        pairs = np.setdiff1d(self.pairs(self.of_client, self.agents, keys), self.on)
+        pairs = self.pairs(self.of_client, self.agents, keys)
+        pairs = pairs[~_contains(self.on, pairs)]
         taken = self.taken + np.bincount(pairs & _LOW, minlength=len(self.taken))
-        return self._replace(held=held, taken=taken, on=np.union1d(self.on, pairs))
+        on = np.sort(np.append(self.on, pairs), kind="stable")  # merges sorted runs
+        return self._replace(held=held, taken=taken, on=on)
 
     def within(self, client: Ints, agent: Ints, amount: Ints) -> Bools:
         """Return which grants (G,), in their order, exceed no cap.
@@ -182,7 +185,7 @@ class Counts(NamedTuple):
         pair, first, which = np.unique(keys, return_index=True, return_inverse=True)
         order = np.lexsort((first, pair & _LOW))
         its = pair[order] & _LOW
-        more = ~np.isin(pair[order], self.on)
+        more = ~_contains(self.on, pair[order])
         fits = np.empty(len(pair), np.bool_)
         fits[order] = ~more | (_sums_within(its, more.astype(np.int64)) <= self._further()[its])
         few[mine] = fits[which]
@@ -203,6 +206,12 @@ class Counts(NamedTuple):
         more = np.zeros(len(client), np.int64)
         more[order] = tasks - before
         return more
+
+
+def _contains(ordered: Ints, wanted: Ints) -> Bools:
+    """Return which numbers are among sorted ones, (n,)."""
+    place = np.searchsorted(ordered, wanted)
+    return np.append(ordered, -1)[place] == wanted
 
 
 def whole_tasks(held: Ints, size: Ints) -> Ints:
