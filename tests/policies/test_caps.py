@@ -12,6 +12,7 @@ from allocator.core import (
     DEMAND_LABEL,
     GANG_LABEL,
     EventError,
+    PlanningPolicy,
     PolicySpec,
     SetCap,
     UpdateFramework,
@@ -238,9 +239,9 @@ def test_no_framework_has_more_tasks_or_agents_and_others_get_the_rest(name, mod
     assert got(session) == [2, 2, 3, 5], "work-conserving"
 
 
-def wide(mode: str = "characterised", selection: str = "listed") -> Session:
+def wide(mode: str = "characterised", selection: str = "listed", name: str = "drf") -> Session:
     """Six agents with four CPUs each."""
-    session = Session(PolicySpec("drf", selection, mode), roles=ROLES)
+    session = Session(PolicySpec(name, selection, mode), roles=ROLES)
     for agent in range(1, 7):
         session.world.agent("cpus:4;mem:4", handle=agent)
     return session
@@ -338,10 +339,43 @@ def test_plans_divide_a_cap_on_tasks_by_weight():
     session = cluster("cmmf")
     join(session, 1, 1)
     session.framework(2, 1, labels={DEMAND_LABEL: "cpus:2;mem:1"}, user="u")
-    cap_counts(session, "a", "user", tasks=5, agents=1)
+    cap_counts(session, "a", "user", tasks=5)
     problem = session.allocator.problem()
     assert problem is not None
     assert problem.limit[:, CPUS].tolist() == [2000, 4000]
+
+
+def test_plans_count_a_cap_on_agents_as_what_fits_on_those_with_most_room():
+    session = cluster("cmmf")
+    for agent, cpus in ((13, 8), (14, 6)):
+        session.world.agent(f"cpus:{cpus};mem:5", handle=agent)
+    session.framework(1, 1, labels=ONE, user="u")
+    session.framework(2, 1, labels={DEMAND_LABEL: "cpus:2;mem:1"}, user="u")
+    session.framework(3, 4, user="v")
+    cap_counts(session, "a", "user", agents=3)
+    cap_counts(session, "b", "framework", agents=1)
+    problem = session.allocator.problem()
+    assert problem is not None
+    # Of tasks of one CPU, 5 + 5 + 1 fit on three agents; of two CPUs, 4 + 3. Each may have half.
+    assert problem.limit[:2, CPUS].tolist() == [6000, 8000]
+    assert problem.limit[2, CPUS] == 8000, "its demand is unknown"
+
+
+@pytest.mark.parametrize("name", ["cmmf", "quincy"])
+def test_targets_of_plans_are_within_caps_on_tasks_and_agents(name):
+    session = wide(name=name)
+    join(session, 1, 1)
+    join(session, 2, 4)
+    session.world.framework("c", handle=3, labels=ONE)
+    cap_counts(session, "a", "framework", tasks=3)
+    cap_counts(session, "b", "framework", agents=1)
+    problem, policy = session.allocator.problem(), build(PolicySpec(name, mode="characterised"))
+    assert problem is not None
+    assert isinstance(policy, PlanningPolicy)
+    target = policy.plan(problem).target
+    one, two, other = (3 * target[problem.client] / target[problem.client[0]]).tolist()
+    assert (one, two) == pytest.approx((3, 4))
+    assert other > 4
 
 
 def test_who_has_its_number_of_tasks_or_agents_is_told_apart():

@@ -324,19 +324,20 @@ def with_counts(snapshot: Snapshot, grants: Grants) -> Snapshot:
     np.minimum(mine, counts.left(), out=mine)
     bounds = snapshot.bounds._replace(left=read_only(left))
     charged = replace(snapshot, bounds=bounds, counts=counts)
-    return charged if (counts.full() == before.full()).all() else barred(charged)
+    return barred(charged, counts.newly_full(before))
 
 
-def barred(snapshot: Snapshot) -> Snapshot:
-    """Return the snapshot in which holders with their number of agents are kept from others."""
+def barred(snapshot: Snapshot, clients: Bools) -> Snapshot:
+    """Return the snapshot in which clients (C,) are kept from agents that full caps do not allow.
+
+    Others are as in the snapshot. What is open to a client changes only when one of its caps
+    becomes full.
+    """
     counts = snapshot.counts
-    if counts is None:
-        return snapshot
-    clients = counts.under_full()
-    if not clients.any():
+    if counts is None or not clients.any():
         return snapshot
     excluded = snapshot.excluded | pack(clients, snapshot.excluded.shape[1])
-    agent, client = counts.open_to()
+    agent, client = counts.open_to(clients)
     stays = ~bits(snapshot.excluded, agent, client)
     agent, client = agent[stays], client[stays]
     others = ~(np.uint64(1) << (client % 64).astype(np.uint64))
