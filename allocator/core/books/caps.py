@@ -28,7 +28,7 @@ from allocator.rule_kinds import COUNTS, PER, without_counts
 class CapTable:
     """The caps in force: Q rows, one for each rule and each holder that the rule applies to.
 
-    `rule`: Q rules.
+    `rule`: Q rules; the first `bounding` ones bound amounts.
     `limit` (Q, R), in thousandths; `UNBOUNDED`: no limit.
     `tasks`, `agents` (Q,): the largest numbers of tasks and of agents; `UNBOUNDED`: no limit.
     `of_client` (C, n): the rows that apply to each client; -1: none.
@@ -39,6 +39,10 @@ class CapTable:
     tasks: Ints
     agents: Ints
     of_client: Ints
+
+    @property
+    def bounding(self) -> int:
+        return int(np.count_nonzero((self.limit < UNBOUNDED).any(axis=1)))
 
     @property
     def counting(self) -> bool:
@@ -68,13 +72,17 @@ def cap_table(state: State) -> CapTable:
     pairs = np.concatenate([np.empty((len(state.clients.role), 0), np.int64), *keys], axis=1)
     found, row = np.unique(pairs, return_inverse=True)
     row, none = row.reshape(pairs.shape), int(np.searchsorted(found, 0))
-    which = (found[none:] >> np.int64(32)).tolist()
+    rows = found[none:] >> np.int64(32)
+    bounding = np.any(of_rule < UNBOUNDED, axis=1)[rows]
+    order = np.argsort(~bounding, kind="stable")
+    place = np.append(np.argsort(order), -1)  # -1: none
+    which = rows[order].tolist()
     return CapTable(
         rule=tuple(rules[each] for each in which),
         limit=fixed(of_rule[which]),
         tasks=fixed(counts[which, 0]),
         agents=fixed(counts[which, 1]),
-        of_client=fixed(np.maximum(row - none, -1)),
+        of_client=fixed(place[np.maximum(row - none, -1)]),
     )
 
 
@@ -111,9 +119,12 @@ def _holders(state: State, per: str) -> Ints:
 
 
 def with_caps(state: State, bounds: Bounds, caps: CapTable) -> Bounds:
-    """Add a bound for each cap."""
+    """Add a bound for each cap on amounts."""
+    if not caps.bounding:
+        return bounds
     left = np.where(caps.limit < UNBOUNDED, caps.limit - _held(state, caps), UNBOUNDED)
-    return bounds.with_further(left, caps.of_client)
+    mine = caps.of_client < caps.bounding
+    return bounds.with_further(left[: caps.bounding], np.where(mine, caps.of_client, -1))
 
 
 def counts_of(state: State, caps: CapTable, holder: Ints) -> Counts | None:

@@ -280,7 +280,8 @@ class SnapshotBuilder:
     def limits(self, state: State, snapshot: Snapshot) -> Ints:
         """Return the limits and caps of the first rows of a snapshot's bounds."""
         most = [] if snapshot.counts is None else [snapshot.counts.most()]
-        return np.concatenate([self.quota_tree(state).limit, self.caps(state).limit, *most])
+        caps = self.caps(state)
+        return np.concatenate([self.quota_tree(state).limit, caps.limit[: caps.bounding], *most])
 
     def _bounds(self, state: State, demand: Ints, holder: Ints) -> tuple[Bounds, Counts | None]:
         """Return all bounds, and the counts with the place of their bounds among them."""
@@ -288,7 +289,7 @@ class SnapshotBuilder:
         if state.settings.caps:
             bounds = with_caps(state, bounds, self.caps(state))
             counts = counts_of(state, self.caps(state), holder)
-        if counts is not None:
+        if counts is not None and len(counts.bounded):
             counts = counts._replace(first=len(bounds.above))
             own = np.full((len(bounds.of_client), 1), -1)
             own[counts.bounded, 0] = np.arange(len(counts.bounded))
