@@ -3,6 +3,8 @@
 `test_nothing_is_left` has them in its random worlds, with an oracle.
 """
 
+import random
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -22,7 +24,7 @@ from allocator.core.cycle.cycle import BadGrantError, _check_bounds
 from allocator.core.cycle.snapshot_builder import SnapshotBuilder
 from allocator.core.snapshot import UNBOUNDED
 from allocator.policies import POLICIES, SELECTIONS, build
-from tests.core.session import CPUS, Session
+from tests.core.session import CPUS, MEM, Session
 from tests.world.amounts import resources
 from tests.world.world import World
 
@@ -263,6 +265,45 @@ def test_a_user_gets_all_of_the_agents_that_a_cap_allows(selection):
     session.give_back(again[0])
     assert sum(got(session)) < 8
     assert {agent for *_, agent, _ in session.cycle(3000)} <= {agent for *_, agent, _ in offers}
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+@pytest.mark.parametrize("seed", range(5))
+def test_caps_on_agents_alone_leave_nothing_that_a_user_may_still_have(seed, selection):
+    chance = random.Random(seed)
+    session = Session(PolicySpec("drf", selection, "characterised"), roles=ROLES)
+    for agent in range(1, 41):
+        cpus, mem = chance.randint(1, 6), chance.randint(1, 6)
+        session.world.agent(f"cpus:{cpus};mem:{mem}", handle=agent)
+    needs = {framework: chance.randint(1, 3) for framework in range(1, 31)}
+    users = {framework: chance.randint(1, 6) for framework in needs}
+    for framework, cpus in needs.items():
+        labels = {DEMAND_LABEL: f"cpus:{cpus};mem:1"}
+        session.framework(framework, 1 + framework % 2, labels=labels, user=f"{users[framework]}")
+    most = chance.randint(2, 4)
+    cap_counts(session, "a", "user", agents=most)
+    asked: list[int] = []
+    for at in range(3):
+        offers = session.cycle(1000 * (at + 1))
+        on = {(users[framework], agent) for framework, agent in _held(session)}
+        of_user = Counter(user for user, _ in on)
+        assert max(of_user.values()) <= most
+        free = session.state.free_on(None)[:, [CPUS, MEM]] // 1000
+        for framework, cpus in needs.items():
+            for agent in np.flatnonzero((free >= (cpus, 1)).all(axis=1)).tolist():
+                assert of_user[users[framework]] == most
+                assert (users[framework], agent) not in on
+        asked.append(len(offers))
+        for offer in chance.sample(offers, len(offers) // 3):
+            session.give_back(offer)
+    assert all(asked)
+
+
+def _held(session: Session) -> set[tuple[int, int]]:
+    """Pairs of a framework and an agent on which it holds something."""
+    books, rows = session.state.ledger.books, session.state.ledger.rows()
+    framework = session.state.clients.framework[books.client[rows]]
+    return set(zip(framework.tolist(), books.agent[rows].tolist(), strict=True))
 
 
 @pytest.mark.parametrize("mode", MODES)
