@@ -35,7 +35,7 @@ COLOURS = 256
 COLUMNS = 106
 EXPLAINED = "graph-rank"
 GANG = "train-speech"
-OVER_BUDGET = "train-vision"
+OVER_BUDGET = "train-text"
 
 
 def main() -> None:

@@ -60,8 +60,8 @@ COLLECTING = Moment("gang.toml", "drf", 390)
 USED = Moment(
     *("use.toml", "drf", 9 * DAY_S + 15 * 3600, 600),
     (
-        "budget set research 'gpus:800h;cpus:30000h' --per week",
-        "budget set robotics gpus:400h --per week --carry-over",
+        "budget set research 'gpus:1800h;cpus:40000h' --per week",
+        "budget set robotics gpus:200h --per week",
         "budget set analytics cpus:2500h --per day --hard",
     ),
 )
