@@ -132,8 +132,7 @@ class SnapshotBuilder:
             claimed=claimed(state, self.quota_tree(state)),
             counts=counts,
         )
-        if counts is not None:
-            snapshot = barred(snapshot, counts.under_full())
+        snapshot = snapshot if counts is None else barred(snapshot, counts.under_full())
         return frozen(_first_served(snapshot, state.clients.waited, state.settings.patience_cycles))
 
     def problem(self, state: State, *, about_holders: bool) -> PlanProblem:

@@ -41,8 +41,8 @@ def allocate(policy: Policy, snapshot: Snapshot, seed: int) -> Grants:
 def _where(snapshot: Snapshot, grants: Grants) -> Snapshot:
     """The snapshot with only the agents of grants, (G,), if no others can serve a client.
 
-    A policy grants until nothing fits. What fitted nobody on an agent then fits nobody now, unless
-    grants that are dropped used up a bound.
+    A policy grants until nothing fits. If an agent had room for no client then, it has none now,
+    unless grants that are dropped used up a bound.
     """
     if len(snapshot.bounds.above) or snapshot.gangs is not None:
         return snapshot
