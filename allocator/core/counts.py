@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from allocator.core.numba import array_types
+from allocator.core.numba.array_structures import distinct
 
 Ints = array_types.Ints
 Bools = array_types.Bools
@@ -62,7 +63,7 @@ class Counts(NamedTuple):
             its = row[client]
             here = bounded[its]
             keys.append((agent[here] << np.int64(32)) | its[here])
-        return np.unique(np.concatenate(keys))
+        return distinct(np.concatenate(keys))
 
     def tasks_held(self) -> Ints:
         """Return how many tasks each client holds, (C,)."""
@@ -100,12 +101,19 @@ class Counts(NamedTuple):
 
     def under_full(self) -> Bools:
         """Return which clients have a cap on agents that leaves no further one, (C,)."""
-        return np.asarray(np.append(self.full(), False)[self.of_client].any(axis=1))
+        return self._have(self.full())
+
+    def newly_full(self, before: "Counts") -> Bools:
+        """Return which clients have such a cap that left one before, (C,)."""
+        return self._have(self.full() & ~before.full())
+
+    def _have(self, rows: Bools) -> Bools:
+        """Return which clients some of the caps (q,) apply to, (C,)."""
+        return np.asarray(np.append(rows, False)[self.of_client].any(axis=1))
 
     def limits_agents(self) -> Bools:
         """Return which clients have a cap on agents, (C,)."""
-        limited = np.append(self.agents < UNBOUNDED, False)
-        return np.asarray(limited[self.of_client].any(axis=1))
+        return self._have(self.agents < UNBOUNDED)
 
     def agents_of(self, client: int) -> tuple[Ints, int]:
         """Return the agents on which all holders of a client hold something, and how many more.
@@ -119,26 +127,31 @@ class Counts(NamedTuple):
         left = int((self.agents[rows] - self.taken[rows]).min())
         return agent[times == len(rows)], max(left, 0)
 
-    def open_to(self) -> tuple[Ints, Ints]:
+    def open_to(self, clients: Bools) -> tuple[Ints, Ints]:
         """Return the agents, and the clients, that may be paired although a cap is full, (n,) each.
 
-        These are the agents of all full caps of each client in `under_full`.
+        These are the agents of all full caps of each client.
+
+        `clients` (C,): some of the clients in `under_full`.
         """
-        full, needed = np.append(self.full(), False), np.zeros(len(self.of_client), np.int64)
-        keys = [np.empty(0, np.int64)]
+        full = np.append(self.full(), False)[self.of_client] & clients[:, None]
+        needed, keys = full.sum(axis=1), [np.empty(0, np.int64)]
         agent, row = self.on >> np.int64(32), self.on & _LOW
-        for column in self.of_client.T:
-            mine = np.flatnonzero(full[column])
-            needed[mine] += 1
+        for column, here in zip(self.of_client.T, full.T, strict=True):
             # All clients of each row, for each agent of the row.
+            mine = np.flatnonzero(here)
             mine = mine[np.argsort(column[mine], kind="stable")]
-            begin, end = (np.searchsorted(column[mine], row, side) for side in ("left", "right"))
-            number = end - begin
+            size = np.bincount(column[mine], minlength=len(self.taken))
+            number, begin = size[row], (np.cumsum(size) - size)[row]
+            some = np.flatnonzero(number)
+            number, begin = number[some], begin[some]
             offset = np.arange(number.sum()) - np.repeat(np.cumsum(number) - number, number)
             client = mine[np.repeat(begin, number) + offset]
-            keys.append((np.repeat(agent, number) << np.int64(32)) | client)
-        pair, times = np.unique(np.concatenate(keys), return_counts=True)
-        pair = pair[times == needed[pair & _LOW]]
+            keys.append((np.repeat(agent[some], number) << np.int64(32)) | client)
+        pair = np.concatenate(keys)
+        if needed.max(initial=0) > 1:
+            pair, times = np.unique(pair, return_counts=True)
+            pair = pair[times == needed[pair & _LOW]]
         return pair >> np.int64(32), pair & _LOW
 
     def charged(self, client: Ints, agent: Ints, amount: Ints) -> "Counts":
@@ -146,9 +159,11 @@ class Counts(NamedTuple):
         held = self.held.copy()
         np.add.at(held, client, amount)
         keys = (agent << np.int64(32)) | client
-        pairs = np.setdiff1d(self.pairs(self.of_client, self.agents, keys), self.on)
+        pairs = self.pairs(self.of_client, self.agents, keys)
+        pairs = pairs[~_contains(self.on, pairs)]
         taken = self.taken + np.bincount(pairs & _LOW, minlength=len(self.taken))
-        return self._replace(held=held, taken=taken, on=np.union1d(self.on, pairs))
+        on = np.sort(np.append(self.on, pairs), kind="stable")  # merges sorted runs
+        return self._replace(held=held, taken=taken, on=on)
 
     def within(self, client: Ints, agent: Ints, amount: Ints) -> Bools:
         """Return which grants (G,), in their order, exceed no cap.
@@ -182,7 +197,7 @@ class Counts(NamedTuple):
         pair, first, which = np.unique(keys, return_index=True, return_inverse=True)
         order = np.lexsort((first, pair & _LOW))
         its = pair[order] & _LOW
-        more = ~np.isin(pair[order], self.on)
+        more = ~_contains(self.on, pair[order])
         fits = np.empty(len(pair), np.bool_)
         fits[order] = ~more | (_sums_within(its, more.astype(np.int64)) <= self._further()[its])
         few[mine] = fits[which]
@@ -203,6 +218,12 @@ class Counts(NamedTuple):
         more = np.zeros(len(client), np.int64)
         more[order] = tasks - before
         return more
+
+
+def _contains(ordered: Ints, wanted: Ints) -> Bools:
+    """Return which numbers are among sorted ones, (n,)."""
+    place = np.searchsorted(ordered, wanted)
+    return np.append(ordered, -1)[place] == wanted
 
 
 def whole_tasks(held: Ints, size: Ints) -> Ints:

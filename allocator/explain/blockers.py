@@ -356,7 +356,7 @@ def _mark_bound(work: _Work, checker: PairChecker, bound: int | None, where: Boo
         limit = _text(picture, np.where(limited, quotas.limit[bound], 0)) or "nothing"
         cause = f"the limit of the role {path}: {had} of {limit} is consumed"
         work.mark("limit", cause, where, f"raise the limit of {path}, or free what it holds")
-    elif bound < roles + len(caps.rule):
+    elif bound < roles + caps.bounding:
         rule, limit = caps.rule[bound - roles], caps.limit[bound - roles]
         limited = limit < UNBOUNDED
         had = _text(picture, np.where(limited, limit - bounds.left[bound], 0)) or "nothing"

@@ -186,6 +186,9 @@ def next_offer(picture: Picture, subject: Subject) -> NextOffer:
         return NextOffer(first_ms, last_ms, rests)
     if picture.snapshot is None or picture.held is None:
         return NextOffer.none("no agent may be offered to it")
+    last = picture.snapshot.over_budget
+    if last is not None and last[client]:
+        return NextOffer.none("its role is over budget, so all others are served first")
     filters = subject.filter_agent, subject.filter_expires_ms
     return forecast(
         picture.snapshot,

@@ -65,6 +65,7 @@ def test_a_role_over_a_soft_budget_sees_that_others_are_served_first():
     )
     (client,) = answer.clients
     assert not any(each.reason == "budget" for each in client.blockers)
+    assert client.forecast == "no forecast: its role is over budget, so all others are served first"
     (loss,) = [loss for cycle in answer.clients[0].cycles for loss in cycle.losses]
     assert loss.why == "its role is within budget, and this one is over it"
 

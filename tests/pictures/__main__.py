@@ -20,7 +20,7 @@ from playwright.sync_api import FloatRect, ViewportSize, sync_playwright
 
 from laboratory.reports.plots import over_time
 from tests.pictures import worked_example
-from tests.pictures.scene import BUSY, COLLECTING, Scene, at_work
+from tests.pictures.scene import BUSY, COLLECTING, USED, Scene, at_work
 from tests.pictures.terminal import capture
 
 PICTURES = Path(__file__).resolve().parents[2] / "docs" / "pictures"
@@ -35,6 +35,7 @@ COLOURS = 256
 COLUMNS = 106
 EXPLAINED = "graph-rank"
 GANG = "train-speech"
+OVER_BUDGET = "train-text"
 
 
 def main() -> None:
@@ -48,6 +49,10 @@ def main() -> None:
         explain(scene, (GANG, "--cycles", "1"), PICTURES / "gang-explain.svg")
         url = f"http://{scene.http}/explain?refresh=0&kind=framework&name={GANG}"
         photograph(url, PICTURES / "gang-page.png")
+    with at_work(USED) as scene:
+        explain(scene, (OVER_BUDGET, "--cycles", "1"), PICTURES / "budget-explain.svg")
+        photograph(f"http://{scene.http}/?refresh=0", PICTURES / "budgets.png", part="#budgets")
+        photograph(f"http://{scene.http}/usage?refresh=0&by=role", PICTURES / "usage-page.png")
     compare(PICTURES / "comparison.png")
     worked_example.draw(PICTURES / "policies.svg")
 
@@ -58,8 +63,11 @@ def explain(scene: Scene, words: Sequence[str], path: Path) -> None:
     capture(("explain", "framework", *words), COLUMNS, target, path)
 
 
-def photograph(url: str, path: Path, rows: int | None = None) -> None:
-    """Photograph a page; `rows`: only from its head to that row of the frameworks."""
+def photograph(url: str, path: Path, rows: int | None = None, part: str = "") -> None:
+    """Photograph a page.
+
+    `rows`: only from its head to that row of the frameworks; `part`: only this element.
+    """
     program = shutil.which("chromium")
     assert program, "chromium is needed (Debian's package chromium)"
     with sync_playwright() as playwright:
@@ -74,7 +82,10 @@ def photograph(url: str, path: Path, rows: int | None = None) -> None:
             box = table.locator("tbody tr").nth(rows - 1).bounding_box()
             assert box is not None
             seen = FloatRect(x=0, y=0, width=WIDTH, height=box["y"] + box["height"])
-        page.screenshot(path=path, full_page=True, clip=seen)
+        if part:
+            page.locator(part).screenshot(path=path)
+        else:
+            page.screenshot(path=path, full_page=True, clip=seen)
         browser.close()
     smaller(path)
 

@@ -4,15 +4,21 @@ The master plays a scenario as fast as the sidecar answers, up to a chosen momen
 runs in real time, as a master does, until the pictures are taken.
 """
 
+import shlex
+import subprocess
+import sys
 import tempfile
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
-from allocator.core import Options
+from allocator.core import Decisions, Options
+from laboratory.links.base import Batch, Opening
 from laboratory.links.stream import StreamLink
 from laboratory.scenarios.drawing import draw
 from laboratory.scenarios.running import ScenarioWorld
@@ -30,15 +36,29 @@ class Moment(NamedTuple):
     """What is played until when.
 
     at_s: in the scenario's time; a multiple of the interval of `watch`.
+    interval_s: the master's allocation interval.
+    rules: commands of operators, before it begins.
     """
 
     scenario: str
     policy: str
     at_s: int
+    interval_s: int = 1
+    rules: tuple[str, ...] = ()
 
+
+DAY_S = 86_400
 
 BUSY = Moment("scene.toml", "ps-dsf", 420)
 COLLECTING = Moment("gang.toml", "drf", 390)
+USED = Moment(
+    *("use.toml", "drf", 9 * DAY_S + 15 * 3600, 600),
+    (
+        "budget set research 'gpus:1800h;cpus:40000h' --per week",
+        "budget set robotics gpus:200h --per week",
+        "budget set analytics cpus:2500h --per day --hard",
+    ),
+)
 
 
 class Scene(NamedTuple):
@@ -54,6 +74,9 @@ def at_work(moment: Moment) -> Iterator[Scene]:
     with tempfile.TemporaryDirectory() as state:
         settings = (*SETTINGS, f"policy.name={moment.policy}", f"state.directory={state}")
         with SidecarProcess(*settings, compiled=True) as sidecar:
+            for rule in moment.rules:
+                words = (*shlex.split(rule), "--force", "--target", sidecar.targets[0])
+                subprocess.run([sys.executable, "-m", "allocator", *words], check=True)
             player = _Player(sidecar.targets[0], moment)
             player.start()
             try:
@@ -65,6 +88,29 @@ def at_work(moment: Moment) -> Iterator[Scene]:
 
 class _Over(Exception):  # noqa: N818 - no error: how the play is left
     """Stops the play once the pictures are taken."""
+
+
+def _friday_ms() -> int:
+    """When the last Friday began, in UTC."""
+    today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    return round((today - timedelta(days=(today.weekday() - 4) % 7)).timestamp() * 1000)
+
+
+class _DatedLink(StreamLink):
+    """A link to a master whose clock shows real dates; it is a Friday at the moment of pictures."""
+
+    def __init__(self, target: str, at_s: int) -> None:
+        super().__init__(target)
+        self._origin_ms = _friday_ms() - at_s // DAY_S * DAY_S * 1000
+
+    def open(self, opening: Opening) -> None:
+        super().open(replace(opening, clock_ms=self._origin_ms + opening.clock_ms))
+
+    def send(self, batch: Batch) -> None:
+        super().send(replace(batch, clock_ms=self._origin_ms + batch.clock_ms))
+
+    def exchange(self, batch: Batch) -> Decisions:
+        return super().exchange(replace(batch, clock_ms=self._origin_ms + batch.clock_ms))
 
 
 class _Player(threading.Thread):
@@ -83,10 +129,10 @@ class _Player(threading.Thread):
         try:
             self.played = play(
                 world,
-                StreamLink(self._target),
+                _DatedLink(self._target, self._moment.at_s),
                 tell_demand=True,
                 to_end=False,
-                options=Options(filter_gpus=scenario.filter_gpus),
+                options=Options(self._moment.interval_s * 1000, filter_gpus=scenario.filter_gpus),
                 watch=self._watch,
             )
         except _Over:

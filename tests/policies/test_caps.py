@@ -3,6 +3,8 @@
 `test_nothing_is_left` has them in its random worlds, with an oracle.
 """
 
+import random
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +14,7 @@ from allocator.core import (
     DEMAND_LABEL,
     GANG_LABEL,
     EventError,
+    PlanningPolicy,
     PolicySpec,
     SetCap,
     UpdateFramework,
@@ -21,7 +24,7 @@ from allocator.core.cycle.cycle import BadGrantError, _check_bounds
 from allocator.core.cycle.snapshot_builder import SnapshotBuilder
 from allocator.core.snapshot import UNBOUNDED
 from allocator.policies import POLICIES, SELECTIONS, build
-from tests.core.session import CPUS, Session
+from tests.core.session import CPUS, MEM, Session
 from tests.world.amounts import resources
 from tests.world.world import World
 
@@ -238,9 +241,9 @@ def test_no_framework_has_more_tasks_or_agents_and_others_get_the_rest(name, mod
     assert got(session) == [2, 2, 3, 5], "work-conserving"
 
 
-def wide(mode: str = "characterised", selection: str = "listed") -> Session:
+def wide(mode: str = "characterised", selection: str = "listed", name: str = "drf") -> Session:
     """Six agents with four CPUs each."""
-    session = Session(PolicySpec("drf", selection, mode), roles=ROLES)
+    session = Session(PolicySpec(name, selection, mode), roles=ROLES)
     for agent in range(1, 7):
         session.world.agent("cpus:4;mem:4", handle=agent)
     return session
@@ -262,6 +265,45 @@ def test_a_user_gets_all_of_the_agents_that_a_cap_allows(selection):
     session.give_back(again[0])
     assert sum(got(session)) < 8
     assert {agent for *_, agent, _ in session.cycle(3000)} <= {agent for *_, agent, _ in offers}
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+@pytest.mark.parametrize("seed", range(5))
+def test_caps_on_agents_alone_leave_nothing_that_a_user_may_still_have(seed, selection):
+    chance = random.Random(seed)
+    session = Session(PolicySpec("drf", selection, "characterised"), roles=ROLES)
+    for agent in range(1, 41):
+        cpus, mem = chance.randint(1, 6), chance.randint(1, 6)
+        session.world.agent(f"cpus:{cpus};mem:{mem}", handle=agent)
+    needs = {framework: chance.randint(1, 3) for framework in range(1, 31)}
+    users = {framework: chance.randint(1, 6) for framework in needs}
+    for framework, cpus in needs.items():
+        labels = {DEMAND_LABEL: f"cpus:{cpus};mem:1"}
+        session.framework(framework, 1 + framework % 2, labels=labels, user=f"{users[framework]}")
+    most = chance.randint(2, 4)
+    cap_counts(session, "a", "user", agents=most)
+    asked: list[int] = []
+    for at in range(3):
+        offers = session.cycle(1000 * (at + 1))
+        on = {(users[framework], agent) for framework, agent in _held(session)}
+        of_user = Counter(user for user, _ in on)
+        assert max(of_user.values()) <= most
+        free = session.state.free_on(None)[:, [CPUS, MEM]] // 1000
+        for framework, cpus in needs.items():
+            for agent in np.flatnonzero((free >= (cpus, 1)).all(axis=1)).tolist():
+                assert of_user[users[framework]] == most
+                assert (users[framework], agent) not in on
+        asked.append(len(offers))
+        for offer in chance.sample(offers, len(offers) // 3):
+            session.give_back(offer)
+    assert all(asked)
+
+
+def _held(session: Session) -> set[tuple[int, int]]:
+    """Pairs of a framework and an agent on which it holds something."""
+    books, rows = session.state.ledger.books, session.state.ledger.rows()
+    framework = session.state.clients.framework[books.client[rows]]
+    return set(zip(framework.tolist(), books.agent[rows].tolist(), strict=True))
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -338,10 +380,43 @@ def test_plans_divide_a_cap_on_tasks_by_weight():
     session = cluster("cmmf")
     join(session, 1, 1)
     session.framework(2, 1, labels={DEMAND_LABEL: "cpus:2;mem:1"}, user="u")
-    cap_counts(session, "a", "user", tasks=5, agents=1)
+    cap_counts(session, "a", "user", tasks=5)
     problem = session.allocator.problem()
     assert problem is not None
     assert problem.limit[:, CPUS].tolist() == [2000, 4000]
+
+
+def test_plans_count_a_cap_on_agents_as_what_fits_on_those_with_most_room():
+    session = cluster("cmmf")
+    for agent, cpus in ((13, 8), (14, 6)):
+        session.world.agent(f"cpus:{cpus};mem:5", handle=agent)
+    session.framework(1, 1, labels=ONE, user="u")
+    session.framework(2, 1, labels={DEMAND_LABEL: "cpus:2;mem:1"}, user="u")
+    session.framework(3, 4, user="v")
+    cap_counts(session, "a", "user", agents=3)
+    cap_counts(session, "b", "framework", agents=1)
+    problem = session.allocator.problem()
+    assert problem is not None
+    # Of tasks of one CPU, 5 + 5 + 1 fit on three agents; of two CPUs, 4 + 3. Each may have half.
+    assert problem.limit[:2, CPUS].tolist() == [6000, 8000]
+    assert problem.limit[2, CPUS] == 8000, "its demand is unknown"
+
+
+@pytest.mark.parametrize("name", ["cmmf", "quincy"])
+def test_targets_of_plans_are_within_caps_on_tasks_and_agents(name):
+    session = wide(name=name)
+    join(session, 1, 1)
+    join(session, 2, 4)
+    session.world.framework("c", handle=3, labels=ONE)
+    cap_counts(session, "a", "framework", tasks=3)
+    cap_counts(session, "b", "framework", agents=1)
+    problem, policy = session.allocator.problem(), build(PolicySpec(name, mode="characterised"))
+    assert problem is not None
+    assert isinstance(policy, PlanningPolicy)
+    target = policy.plan(problem).target
+    one, two, other = (3 * target[problem.client] / target[problem.client[0]]).tolist()
+    assert (one, two) == pytest.approx((3, 4))
+    assert other > 4
 
 
 def test_waiting_because_of_a_limit_of_tasks_or_agents_is_counted_separately():

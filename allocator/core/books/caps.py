@@ -8,17 +8,19 @@ A cap may also name a number of tasks and of agents (`rule_kinds.COUNTS`), see `
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from operator import attrgetter
 
 import numpy as np
 
 from allocator.core.books.quota import innermost
 from allocator.core.books.state import State
+from allocator.core.numba.array_structures import DistinctRows, distinct_rows
 from allocator.core.numba.memo import fixed
 from allocator.core.resources import MILLI
 from allocator.core.settings import SetCap
 from allocator.core.snapshot import UNBOUNDED, Bools, Bounds, Counts, Floats, Ints
-from allocator.core.task_counts import whole_below
+from allocator.core.task_counts import whole_above, whole_below
 from allocator.rule_kinds import COUNTS, PER, without_counts
 
 
@@ -26,7 +28,7 @@ from allocator.rule_kinds import COUNTS, PER, without_counts
 class CapTable:
     """The caps in force: Q rows, one for each rule and each holder that the rule applies to.
 
-    `rule`: Q rules.
+    `rule`: Q rules; the first `bounding` ones bound amounts.
     `limit` (Q, R), in thousandths; `UNBOUNDED`: no limit.
     `tasks`, `agents` (Q,): the largest numbers of tasks and of agents; `UNBOUNDED`: no limit.
     `of_client` (C, n): the rows that apply to each client; -1: none.
@@ -37,6 +39,10 @@ class CapTable:
     tasks: Ints
     agents: Ints
     of_client: Ints
+
+    @property
+    def bounding(self) -> int:
+        return int(np.count_nonzero((self.limit < UNBOUNDED).any(axis=1)))
 
     @property
     def counting(self) -> bool:
@@ -66,13 +72,17 @@ def cap_table(state: State) -> CapTable:
     pairs = np.concatenate([np.empty((len(state.clients.role), 0), np.int64), *keys], axis=1)
     found, row = np.unique(pairs, return_inverse=True)
     row, none = row.reshape(pairs.shape), int(np.searchsorted(found, 0))
-    which = (found[none:] >> np.int64(32)).tolist()
+    rows = found[none:] >> np.int64(32)
+    bounding = np.any(of_rule < UNBOUNDED, axis=1)[rows]
+    order = np.argsort(~bounding, kind="stable")
+    place = np.append(np.argsort(order), -1)  # -1: none
+    which = rows[order].tolist()
     return CapTable(
         rule=tuple(rules[each] for each in which),
         limit=fixed(of_rule[which]),
         tasks=fixed(counts[which, 0]),
         agents=fixed(counts[which, 1]),
-        of_client=fixed(np.maximum(row - none, -1)),
+        of_client=fixed(place[np.maximum(row - none, -1)]),
     )
 
 
@@ -109,15 +119,18 @@ def _holders(state: State, per: str) -> Ints:
 
 
 def with_caps(state: State, bounds: Bounds, caps: CapTable) -> Bounds:
-    """Add a bound for each cap."""
+    """Add a bound for each cap on amounts."""
+    if not caps.bounding:
+        return bounds
     left = np.where(caps.limit < UNBOUNDED, caps.limit - _held(state, caps), UNBOUNDED)
-    return bounds.with_further(left, caps.of_client)
+    mine = caps.of_client < caps.bounding
+    return bounds.with_further(left[: caps.bounding], np.where(mine, caps.of_client, -1))
 
 
-def counts_of(state: State, caps: CapTable, handle: Ints) -> Counts | None:
+def counts_of(state: State, caps: CapTable, holder: Ints) -> Counts | None:
     """Count tasks and agents under caps on them; None: there is no such cap.
 
-    `handle` (A,): the handles of a snapshot's agents.
+    `holder` (H,): as in a snapshot.
     """
     if not caps.counting:
         return None
@@ -132,7 +145,7 @@ def counts_of(state: State, caps: CapTable, handle: Ints) -> Counts | None:
         bounded=np.flatnonzero(bounded & size.any(axis=1)),
         first=0,
         taken=_agents_taken(state, caps),
-        on=Counts.pairs(caps.of_client, caps.agents, state.ledger.holders(handle)),
+        on=Counts.pairs(caps.of_client, caps.agents, holder),
     )
 
 
@@ -150,13 +163,7 @@ def _agents_taken(state: State, caps: CapTable) -> Ints:
         np.add.at(taken, row[inside], books.agents_held[inside])
         np.add.at(several, row[inside], 1)
     if ((several > 1) & (caps.agents < UNBOUNDED)).any():  # their clients may share agents
-        rows = state.ledger.rows()
-        agent, client = books.agent[rows], books.client[rows]
-        seen = np.zeros((len(caps.rule) + 1, (len(books.of_agent) + 63) // 64), np.uint64)
-        bit = np.uint64(1) << (agent % 64).astype(np.uint64)
-        for row in caps.of_client.T:
-            np.bitwise_or.at(seen, (row[client], agent // 64), bit)  # -1: the last row
-        taken = np.bitwise_count(seen[:-1]).sum(axis=1, dtype=np.int64)
+        taken = state.ledger.agents_of(caps.of_client, len(caps.rule))
     return np.where(caps.agents < UNBOUNDED, taken, 0)
 
 
@@ -189,14 +196,19 @@ def _held(state: State, caps: CapTable) -> Ints:
     return found
 
 
-def within_caps(caps: CapTable, client: Ints, size: Ints, weight: Floats, limit: Ints) -> Ints:
+def within_caps(
+    caps: CapTable, client: Ints, size: Ints, weight: Floats, capacity: Ints, limit: Ints
+) -> Ints:
     """Reduce limits of clients (n, R) by the caps, each divided among its clients by weight.
 
-    Caps on agents do not count.
+    On which agents a client may be is not linear in amounts, so a cap on agents counts as what fits
+    on that many agents, of those with most room for the client.
 
     `client` (n,); `weight` (n,): the weight of each client within its roles.
     `size` (n, R), in thousandths: one task of each; zeros if unknown.
+    `capacity` (A, R), in thousandths.
     """
+    rooms = _RoomOnAgents(capacity)
     for row in caps.of_client[client].T:
         inside = np.flatnonzero(row >= 0)
         here, its = row[inside], weight[inside]
@@ -209,4 +221,41 @@ def within_caps(caps: CapTable, client: Ints, size: Ints, weight: Floats, limit:
         tasks = np.minimum(tasks, UNBOUNDED // np.maximum(size[inside], 1))
         most = np.where(bounded, tasks * size[inside], UNBOUNDED)
         limit[inside] = np.minimum(limit[inside], most)
+        few = np.flatnonzero(caps.agents[here] < UNBOUNDED)
+        for at, number in zip(few.tolist(), caps.agents[here[few]].tolist(), strict=True):
+            most = rooms.of(number, size[inside[at]], float(part[at, 0]))
+            limit[inside[at]] = np.minimum(limit[inside[at]], most)
     return limit
+
+
+class _RoomOnAgents:
+    """What fits on a number of agents of the empty cluster: those with most room."""
+
+    def __init__(self, capacity: Ints) -> None:
+        """Take the capacities of all agents, (A, R), in thousandths."""
+        self._capacity = capacity
+        self._found = dict[tuple[int, bytes], Ints]()
+
+    @cached_property
+    def _classes(self) -> DistinctRows:
+        return distinct_rows(self._capacity)
+
+    def of(self, agents: int, size: Ints, part: float) -> Ints:
+        """Return a part of what fits, (R,), in thousandths: in whole tasks if their size is known.
+
+        `size` (R,), in thousandths: one task; zeros if unknown.
+        """
+        key = agents, size.tobytes()
+        if key not in self._found:
+            self._found[key] = self._units(agents, size)
+        units = whole_above(self._found[key] * part).astype(np.int64)
+        return np.where(size > 0, units * size, UNBOUNDED) if size.any() else units
+
+    def _units(self, agents: int, size: Ints) -> Ints:
+        """Return how many tasks fit, (1,); without a size, how much of each resource, (R,)."""
+        room = self._classes.rows
+        if size.any():
+            room = (room[:, size > 0] // size[size > 0]).min(axis=1, keepdims=True)
+        order = np.argsort(-room, axis=0, kind="stable")
+        times = np.minimum(np.cumsum(self._classes.times[order], axis=0), agents)
+        return (np.diff(times, axis=0, prepend=0) * np.take_along_axis(room, order, 0)).sum(axis=0)

@@ -13,6 +13,7 @@ from allocator.core.books.sparse_rows import SparseRows
 from allocator.core.events import Move
 from allocator.core.numba.array_structures import KeyMap, distinct, pair
 from allocator.core.numba.columns import grown, new_arrays
+from allocator.core.numba.compiled import loop_view
 from allocator.core.snapshot import Bools, Ints
 
 
@@ -161,6 +162,14 @@ class Ledger:
     def offered_by_agent(self) -> Ints:
         """Return the amounts on offer (and not in use) on each agent, (A, K)."""
         return loops.offered_by_agent(self.books, self._end)
+
+    def agents_of(self, groups: Ints, count: int) -> Ints:
+        """Return the number of agents on which each group of clients holds something, (count,).
+
+        `groups` (C, n): the groups of each client, below `count`; -1: none.
+        """
+        taken: Ints = loops.agents_of_groups(self.books, self._end, loop_view(groups), count)
+        return taken
 
     def holders(self, agents: Ints) -> Ints:
         """Return the holders on agents (J,), as sorted keys ``index in J * 2**32 + client``."""

@@ -254,6 +254,24 @@ def offered_by_agent(books: Books, end: int) -> Ints:
 
 
 @loop
+def agents_of_groups(books: Books, end: int, groups: Ints, count: int) -> Ints:
+    taken = np.zeros(count, np.int64)
+    words = (len(books.of_agent) + 63) >> 6
+    seen = np.zeros((count, words), np.uint64)
+    for row in range(end):
+        agent = books.agent[row]
+        if agent == 0:
+            continue
+        bit = np.uint64(1) << np.uint64(agent & 63)
+        for i in range(groups.shape[1]):
+            group = groups[books.client[row], i]
+            if group >= 0 and seen[group, agent >> 6] & bit == np.uint64(0):
+                seen[group, agent >> 6] |= bit
+                taken[group] += 1
+    return taken
+
+
+@loop
 def enlist(books: Books, rows: Ints) -> None:
     for row in rows:
         agent, client = books.agent[row], books.client[row]

@@ -20,9 +20,11 @@ from allocator.core.cycle.first_fit import holds, place
 from allocator.core.cycle.room import parts_on, reached_by, room_in, tasks_on
 from allocator.core.filters.filter_arrays import excerpt
 from allocator.core.numba.array_structures import pack, read_only
+from allocator.core.numba.wide_tables import untouched
 from allocator.core.policy import Policy
 from allocator.core.snapshot import (
     UNBOUNDED,
+    BitWords,
     Bools,
     Bounds,
     Grants,
@@ -324,25 +326,36 @@ def with_counts(snapshot: Snapshot, grants: Grants) -> Snapshot:
     np.minimum(mine, counts.left(), out=mine)
     bounds = snapshot.bounds._replace(left=read_only(left))
     charged = replace(snapshot, bounds=bounds, counts=counts)
-    return charged if (counts.full() == before.full()).all() else barred(charged)
+    return barred(charged, counts.newly_full(before))
 
 
-def barred(snapshot: Snapshot) -> Snapshot:
-    """Return the snapshot in which holders with their number of agents are kept from others."""
+def barred(snapshot: Snapshot, clients: Bools) -> Snapshot:
+    """Return the snapshot in which clients (C,) are kept from agents that full caps do not allow.
+
+    Others are as in the snapshot. What is open to a client changes only when one of its caps
+    becomes full.
+    """
     counts = snapshot.counts
-    if counts is None:
+    if counts is None or not clients.any():
         return snapshot
-    clients = counts.under_full()
-    if not clients.any():
-        return snapshot
-    excluded = snapshot.excluded | pack(clients, snapshot.excluded.shape[1])
-    agent, client = counts.open_to()
+    excluded = _with(snapshot.excluded, pack(clients, snapshot.excluded.shape[1]), snapshot.agents)
+    agent, client = counts.open_to(clients)
     stays = ~bits(snapshot.excluded, agent, client)
     agent, client = agent[stays], client[stays]
     others = ~(np.uint64(1) << (client % 64).astype(np.uint64))
     np.bitwise_and.at(excluded, (agent, client // 64), others)
-    excluding = np.ones_like(snapshot.excluding)
+    excluding = snapshot.excluding.copy()
+    excluding[snapshot.agents] = True
     return replace(snapshot, excluded=read_only(excluded), excluding=read_only(excluding))
+
+
+def _with(words: BitWords, more: BitWords, agents: Ints) -> BitWords:
+    """Add bits (W,) to the words (A, W) of some agents; others may be left out."""
+    if 2 * len(agents) > len(words):
+        return words | more
+    found = untouched(words.shape, np.uint64)
+    found[agents] = words[agents] | more
+    return found
 
 
 def without_collected(snapshot: Snapshot) -> Snapshot:

@@ -99,7 +99,8 @@ class SnapshotBuilder:
         demand = self._demand(state, capacity)
         known = steady("characterised", self._characterised(state, demand))
         tree_shape = self._tree_shape(state)
-        bounds, counts = self._bounds(state, demand, handle)
+        holder = state.ledger.holders(handle)
+        bounds, counts = self._bounds(state, demand, holder)
         snapshot = Snapshot(
             resources=tuple(space.names),
             counted=self._keep("counted", (space.version, names), lambda: fixed(space.counted)),
@@ -120,7 +121,7 @@ class SnapshotBuilder:
             excluded=excluded if rows is None else rows_of(excluded, rows),
             excluding=excluding if rows is None else excluding[rows],
             filters=self._filters(state, handle, free, specials, plain, demand, known),
-            holder=state.ledger.holders(handle),
+            holder=holder,
             tree=self._tree(state, tree_shape),
             leaf_of_client=tree_shape.leaf_of_client,
             parent_of_client=tree_shape.parent_of_client,
@@ -131,7 +132,7 @@ class SnapshotBuilder:
             claimed=claimed(state, self.quota_tree(state)),
             counts=counts,
         )
-        snapshot = barred(snapshot)
+        snapshot = snapshot if counts is None else barred(snapshot, counts.under_full())
         return frozen(_first_served(snapshot, state.clients.waited, state.settings.patience_cycles))
 
     def problem(self, state: State, *, about_holders: bool) -> PlanProblem:
@@ -278,15 +279,16 @@ class SnapshotBuilder:
     def limits(self, state: State, snapshot: Snapshot) -> Ints:
         """Return the limits and caps of the first rows of a snapshot's bounds."""
         most = [] if snapshot.counts is None else [snapshot.counts.most()]
-        return np.concatenate([self.quota_tree(state).limit, self.caps(state).limit, *most])
+        caps = self.caps(state)
+        return np.concatenate([self.quota_tree(state).limit, caps.limit[: caps.bounding], *most])
 
-    def _bounds(self, state: State, demand: Ints, handle: Ints) -> tuple[Bounds, Counts | None]:
+    def _bounds(self, state: State, demand: Ints, holder: Ints) -> tuple[Bounds, Counts | None]:
         """Return all bounds, and the counts with the place of their bounds among them."""
         bounds, counts = bounds_of(state, self.quota_tree(state)), None
         if state.settings.caps:
             bounds = with_caps(state, bounds, self.caps(state))
-            counts = counts_of(state, self.caps(state), handle)
-        if counts is not None:
+            counts = counts_of(state, self.caps(state), holder)
+        if counts is not None and len(counts.bounded):
             counts = counts._replace(first=len(bounds.above))
             own = np.full((len(bounds.of_client), 1), -1)
             own[counts.bounded, 0] = np.arange(len(counts.bounded))

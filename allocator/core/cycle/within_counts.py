@@ -5,10 +5,13 @@ Grants of clients that share a cap, and grants on several further agents, may to
 From the first of these on they are dropped, and the policy is asked again for what that leaves.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from allocator.core.cycle import gangs, within_claims
 from allocator.core.cycle.servable import servable
+from allocator.core.numba.array_structures import distinct, read_only
 from allocator.core.policy import Policy
 from allocator.core.snapshot import Bools, Grants, Ints, Snapshot
 
@@ -30,9 +33,23 @@ def allocate(policy: Policy, snapshot: Snapshot, seed: int) -> Grants:
             break
         given.append(grants.some(kept))
         waits = grants.client[~kept] if asked == ROUNDS_MAX else np.empty(0, np.int64)
-        left = _without_barred(_after(left, given[-1], waits))
+        left = _without_barred(_after(_where(left, grants), given[-1], waits))
         grants = within_claims.allocate(policy, left, seed)
     return gangs.joined(snapshot, [*given, without_excess(left, grants)])
+
+
+def _where(snapshot: Snapshot, grants: Grants) -> Snapshot:
+    """The snapshot with only the agents of grants, (G,), if no others can serve a client.
+
+    A policy grants until nothing fits. If an agent had room for no client then, it has none now,
+    unless grants that are dropped used up a bound.
+    """
+    if len(snapshot.bounds.above) or snapshot.gangs is not None:
+        return snapshot
+    agents = distinct(grants.agent)
+    excluding = np.zeros_like(snapshot.excluding)  # exclusions from others do not matter
+    excluding[agents] = snapshot.excluding[agents]
+    return replace(snapshot, agents=read_only(agents), excluding=read_only(excluding))
 
 
 def _after(snapshot: Snapshot, given: Grants, waits: Ints) -> Snapshot:

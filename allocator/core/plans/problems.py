@@ -156,16 +156,18 @@ def problem_of(
     agents, clients = state.agents, state.clients
     holder = state.ledger.holders(np.arange(len(agents.ready)))
     usable = agents.ready
+    capacity = np.where(usable[:, None], capacity, 0)
     info = state.frameworks.info
     weight = weight_of_leaves(tree.parent, tree.weight, len(tree.client))
     of_client = quotas.of_role[clients.role[shape.client]]
     limit, guarantee = parts_of_clients(quotas, of_client, weight)
-    limit = within_caps(caps, shape.client, task_sizes(state)[shape.client], weight, limit)
+    size = task_sizes(state)[shape.client]
+    limit = within_caps(caps, shape.client, size, weight, capacity, limit)
     return PlanProblem(
         now_ms=state.now_ms,
         resources=tuple(state.space.names),
         counted=fixed(state.space.counted.copy()),
-        capacity=fixed(np.where(usable[:, None], capacity, 0)),
+        capacity=fixed(capacity),
         free=fixed(np.where(usable[:, None], free, 0)),
         total=fixed(total.copy()),
         excluded=fixed(copied(state.eligibility.excluded)),

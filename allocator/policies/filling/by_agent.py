@@ -30,16 +30,17 @@ _UNDECIDED = -2
 @compiled
 def _stand_back(scene: Scene, visit: Visit, leaf: int) -> None:
     places, client = scene.places, scene.places.client[leaf]
-    # The leaf, and each place without another live leaf below, is no longer alive.
-    visit.alive[leaf] = False
     visit.client[client >> 6] &= ~(np.uint64(1) << np.uint64(client & 63))
-    scoring.mark_alive(places, visit.alive)
+    # The leaf, and each place without another live leaf below, is no longer alive.
     place = leaf
-    while place >= 0:
-        scene.standing.out[place] = not visit.alive[place]
+    while place >= 0 and visit.live[place] == 0:
+        visit.alive[place] = False
+        scene.standing.out[place] = True
         if scene.rule.shared:
             tournament.rematch(places, scene.standing, place)
         place = places.parent[place]
+        if place >= 0:
+            visit.live[place] -= 1
 
 
 @hot

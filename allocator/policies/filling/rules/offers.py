@@ -408,13 +408,16 @@ def can_serve(scene: Scene, offerable: bool, place: int, agent: int) -> bool:
         return True
     # If quotas are the reason, mark the leaf, so that other agents are not tried.
     if scene.rule.bounded:
-        spent[place] = _is_spent(scene, place)
+        spent[place] = is_spent(scene, place)
     return False
 
 
 @compiled
-def _is_spent(scene: Scene, place: int) -> bool:
-    """Whether quotas leave a leaf too little for any offer; only after `work_out` for it."""
+def is_spent(scene: Scene, place: int) -> bool:
+    """Whether quotas leave a leaf too little for any offer.
+
+    `scene.offer.ceiling`: what they leave it, as by `work_out`.
+    """
     places, ceiling = scene.places, scene.offer.ceiling
     if scene.rule.stage == GUARANTEED and not quotas.is_owed(scene.bounds, places.client[place]):
         return True

@@ -6,7 +6,7 @@ import numpy as np
 
 from allocator.core import needs
 from allocator.core.snapshot import BitWords, Bools, Floats, Ints
-from allocator.policies.filling.rules import offers, quota_precheck
+from allocator.policies.filling.rules import offers, quota_precheck, quotas
 from allocator.policies.filling.scene import scoring, tournament
 from allocator.policies.filling.scene.compiled import allocating, compiled
 from allocator.policies.filling.scene.loop_arrays import Agents, Places, Scene, Standing
@@ -22,6 +22,7 @@ class Visit(NamedTuple):
 
     `score` (P,): scores on this agent, for criteria with a denominator per agent.
     `alive` (P,): places with a leaf below that takes part in this stage.
+    `live` (P,): number of children of each place that are alive.
     `client` (W,): bits of the clients that have a leaf.
     `offerable` (1,): whether all free plain resources together make an offer.
     `passed_over` (P,): places removed from their tournaments during the visit.
@@ -33,6 +34,7 @@ class Visit(NamedTuple):
 
     score: Floats
     alive: Bools
+    live: Ints
     client: BitWords
     offerable: Bools
     passed_over: Ints
@@ -52,6 +54,7 @@ def begin(scene: Scene) -> Visit:
     visit = Visit(
         np.zeros(count),
         np.ones(count, np.bool_),
+        np.zeros(count, np.int64),
         np.zeros(words, np.uint64),
         np.zeros(1, np.bool_),
         np.zeros(count, np.int64),
@@ -63,6 +66,10 @@ def begin(scene: Scene) -> Visit:
         quota_precheck.begin_precheck(scene),
     )
     offers.mark_taking_part(places, scene.bounds, rule.stage, visit.alive)
+    if scene.bounds.further.shape[1] and not len(agents.special):
+        _leave_out_spent(scene, visit.alive)
+    for place in range(count - 1):
+        visit.live[places.parent[place]] += visit.alive[place]
     # Leaves that take no part in this stage are out from the start.
     for place in range(count):
         standing.spent[place] = False
@@ -76,6 +83,18 @@ def begin(scene: Scene) -> Visit:
     if rule.shared:
         tournament.begin(places, standing)
     return visit
+
+
+@compiled
+def _leave_out_spent(scene: Scene, alive: Bools) -> None:
+    """Mark leaves that quotas and further bounds, such as caps, leave nothing as taking no part."""
+    places = scene.places
+    for place in range(len(alive)):
+        client = places.client[place]
+        if client >= 0 and alive[place]:
+            quotas.raise_ceiling(scene.rule, scene.bounds, scene.offer, client)
+            alive[place] = not offers.is_spent(scene, place)
+    scoring.mark_alive(places, alive)
 
 
 @compiled
