@@ -6,6 +6,7 @@ are messages of `explain.proto`, with times on the server's clock. Start with `b
 """
 
 from allocator.explain.barring import warm
+from allocator.explain.calibration import Calibration, Corrections, ForecastResults
 from allocator.explain.cycles import CYCLES
 from allocator.explain.explaining import explain, next_offer
 from allocator.explain.picture import (
@@ -23,6 +24,9 @@ from allocator.explain.unmet import Shape, Unmet, shapes_of, unmet
 
 __all__ = [
     "CYCLES",
+    "Calibration",
+    "Corrections",
+    "ForecastResults",
     "Picture",
     "Shape",
     "UnknownSubjectError",

@@ -9,7 +9,7 @@ import pytest
 from allocator.core import CONSTRAINT_LABEL, DEMAND_LABEL, SetLimit, Suppress
 from allocator.explain import next_offer, take_clients
 from allocator.explain.next_offer import NextOffer
-from tests.core.cycle.test_backfilling import SHORT, Cluster
+from tests.core.cycle.test_backfilling import GANG, LONG, SHORT, Cluster
 from tests.core.session import Session
 from tests.explain.lives import DRF, live
 from tests.tiers import long
@@ -115,3 +115,22 @@ def test_a_refusal_counts_until_it_expires():
     found = of(session, 1)
     assert 6990 <= found.expected_ms <= 7000
     assert found.text == "by when its refusals end, on any of 1 agent"
+
+
+def test_a_gang_that_collects_is_forecast_from_what_is_known_now():
+    """After the time at which it was expected first, its start is still ahead."""
+    cluster = Cluster(collect_ms=10**9)
+    cluster.gang_waits(others=())
+    cluster.cycle()
+    assert cluster.its.expected_ms == 97_000
+    found = of(cluster.session, GANG)
+    # A long task that has run for 15 s ends within 81 s to 113 s.
+    assert 92_000 <= found.expected_ms <= 102_000
+    assert 108_000 <= found.latest_ms <= 114_000
+    assert found.text.startswith("its gang collects: by how long tasks like the 1 there run")
+    cluster.until(140)
+    assert cluster.its.expected_ms == 97_000
+    found = of(cluster.session, GANG)
+    assert 100_000 <= found.expected_ms <= 180_000, "as likely as not to run as long again"
+    cluster.end(LONG, 2, 4)
+    assert of(cluster.session, GANG).text == "its gang collects: there is room now, on any of 2 agents"
