@@ -9,6 +9,7 @@ from allocator.explain.barring import warm
 from allocator.explain.calibration import Calibration, Corrections, ForecastResults
 from allocator.explain.cycles import CYCLES
 from allocator.explain.explaining import explain, next_offer
+from allocator.explain.next_offer import NextOffer
 from allocator.explain.picture import (
     Picture,
     UnknownSubjectError,
@@ -27,6 +28,7 @@ __all__ = [
     "Calibration",
     "Corrections",
     "ForecastResults",
+    "NextOffer",
     "Picture",
     "Shape",
     "UnknownSubjectError",

@@ -104,7 +104,9 @@ class Pair:
         self.path = {number: role for role, number in self.handle.items()}
         self.compares_offers = policy == BUILT_IN
         # What a collecting gang keeps would count as left over.
-        waits: dict[str, Any] = {"patience_cycles": 0} if self.compares_offers else {"collect_ms": 0}
+        waits: dict[str, Any] = (
+            {"patience_cycles": 0} if self.compares_offers else {"collect_ms": 0}
+        )
         self.core = Allocator(build, Settings(policy=policy, learn_demand=False, **waits))
         self.snapshots: SnapshotBuilder | None = SnapshotBuilder()
         self._checks = count()

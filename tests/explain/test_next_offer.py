@@ -133,4 +133,6 @@ def test_a_gang_that_collects_is_forecast_from_what_is_known_now():
     found = of(cluster.session, GANG)
     assert 100_000 <= found.expected_ms <= 180_000, "as likely as not to run as long again"
     cluster.end(LONG, 2, 4)
-    assert of(cluster.session, GANG).text == "its gang collects: there is room now, on any of 2 agents"
+    assert (
+        of(cluster.session, GANG).text == "its gang collects: there is room now, on any of 2 agents"
+    )

@@ -20,7 +20,15 @@ from pathlib import Path
 import numpy as np
 
 from allocator import policies
-from allocator.core import Allocator, EventError, Options, PolicySpec, SetDemand, SetPolicy, Settings
+from allocator.core import (
+    Allocator,
+    EventError,
+    Options,
+    PolicySpec,
+    SetDemand,
+    SetPolicy,
+    Settings,
+)
 from allocator.v1 import session_pb2 as pb
 from allocator.wire.session.session_start import Greeting
 from allocator.wire.session.sidecar import Sidecar
