@@ -246,7 +246,8 @@ class Calibration(Generic[Who]):
 
     def _of(self, who: Who, before_ms: int | None = None) -> list[_Open[Who]]:
         """Remove and return a client's forecasts; `before_ms`: those made before."""
-        found, rest = [], []
+        found: list[_Open[Who]] = []
+        rest: list[_Open[Who]] = []
         for each in self._open:
             its = each.who == who and (before_ms is None or each.made_ms < before_ms)
             (found if its else rest).append(each)
