@@ -17,7 +17,7 @@ References
    Journal of Chronic Diseases 8(6), 1958.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -161,11 +161,6 @@ class NextOffer:
     def none(why: str) -> "NextOffer":
         return NextOffer(-1, -1, f"no forecast: {why}")
 
-    def of_collecting(self) -> "NextOffer":
-        if self.expected_ms < 0:
-            return self
-        return replace(self, text=f"its gang collects: {self.text}")
-
 
 class _Pieces(NamedTuple):
     """Amounts (n) that become free together, on agents (m,) in ascending order.
@@ -222,9 +217,7 @@ def forecast(
     opens_ms = _opens_ms(held.agent[usable], filters, now_ms)
     turns, more = turns_of(snapshot, held.agent[usable], client, needed).limited()
     kept = _kept(snapshot, client, needed) + more
-    wanted = opening
-    if snapshot.gangs is not None and client in snapshot.gangs.client:
-        wanted = max(need_of(snapshot, client), opening)
+    wanted = _wanted(snapshot, client, opening)
     known = held.topic[pieces.client] >= 0
     known &= pieces.age_ms >= 0
     part, chosen = 1, _chosen(held, pieces, known, fits)
@@ -247,8 +240,7 @@ def forecast(
     share = (some.amount / np.maximum(snapshot.total, 1))[:, counted_in].max(axis=1, initial=0.0)
     grid_ms = _grid([(gain, gain_ms), *gains])
     before = kept + _room_before(turns, grid_ms, ends_ms, some.client, share * part)
-    if client in held.collects:  # it comes before all others
-        before = np.zeros_like(before)
+    before *= client not in held.collects  # a gang that collects comes before all others
     room = _by_time(grid_ms, gain_ms, gain)
     enough = room * part >= np.ceil(before) + wanted
     for (_, number, _), (gain, gain_ms) in zip(lines, gains, strict=True):
@@ -256,12 +248,18 @@ def forecast(
     if len(grid_ms) == TIMES:  # the true time lies between two of these: take the middle
         grid_ms = (grid_ms + np.append(0, grid_ms[:-1])) // 2
     when_ms = np.sort(np.where(enough.any(axis=1), grid_ms[np.argmax(enough, axis=1)], NEVER))
-    found = _in_words(held, when_ms, pieces, known, int(np.ceil(before[0, 0])), int(fits.sum()))
-    return found.of_collecting() if client in held.collects else found
+    behind, agents = int(np.ceil(before[0, 0])), int(fits.sum())
+    return _in_words(held, client, when_ms, pieces, known, behind, agents)
 
 
 def _in_words(
-    held: Held, when_ms: Ints, pieces: _Pieces, known: Bools, before: int, agents: int
+    held: Held,
+    client: int,
+    when_ms: Ints,
+    pieces: _Pieces,
+    known: Bools,
+    before: int,
+    agents: int,
 ) -> NextOffer:
     expected_ms, latest_ms = (int(when_ms[at]) for at in (DRAWS // 2, -(-95 * DRAWS // 100) - 1))
     behind = f", after {counted(before, 'task')} of others" if before else ""
@@ -276,6 +274,8 @@ def _in_words(
         rests = f"by how long tasks like the {len(pieces.place)} there run"
     if expected_ms and not len(pieces.place):
         rests = "by when its refusals end"
+    if client in held.collects:
+        rests = f"its gang collects: {rests}"
     late_ms = latest_ms + held.interval_ms if latest_ms < NEVER else -1
     return NextOffer(expected_ms, late_ms, f"{rests}, on any of {on}{behind}", held.interval_ms)
 
@@ -292,6 +292,13 @@ def _needed(snapshot: Snapshot, client: int) -> tuple[Ints, int]:
     if first < end:
         return snapshot.minimum[first], 1
     return (snapshot.total > 0).astype(np.int64), 1
+
+
+def _wanted(snapshot: Snapshot, client: int, opening: int) -> int:
+    """Return the number of tasks for which there must be room at once."""
+    if snapshot.gangs is not None and client in snapshot.gangs.client:
+        return max(need_of(snapshot, client), opening)
+    return opening
 
 
 def _lines(snapshot: Snapshot, agent: Ints, client: int) -> list[tuple[Ints, int, Bools]]:
