@@ -248,8 +248,7 @@ def forecast(
     if len(grid_ms) == TIMES:  # the true time lies between two of these: take the middle
         grid_ms = (grid_ms + np.append(0, grid_ms[:-1])) // 2
     when_ms = np.sort(np.where(enough.any(axis=1), grid_ms[np.argmax(enough, axis=1)], NEVER))
-    behind, agents = int(np.ceil(before[0, 0])), int(fits.sum())
-    return _in_words(held, client, when_ms, pieces, known, behind, agents)
+    return _in_words(held, client, when_ms, pieces, known, int(np.ceil(before[0, 0])), fits)
 
 
 def _in_words(
@@ -259,7 +258,7 @@ def _in_words(
     pieces: _Pieces,
     known: Bools,
     before: int,
-    agents: int,
+    fits: Bools,
 ) -> NextOffer:
     expected_ms, latest_ms = (int(when_ms[at]) for at in (DRAWS // 2, -(-95 * DRAWS // 100) - 1))
     behind = f", after {counted(before, 'task')} of others" if before else ""
@@ -268,7 +267,9 @@ def _in_words(
             of_all = f"{unknown} of {counted(len(known), 'task')} on its agents run"
             return NextOffer.none(f"too little is learnt of how long {of_all}")
         return NextOffer.none(f"what comes back on its agents does not suffice{behind}")
-    on = counted(agents, "agent") + f" (every {held.part}th is looked at)" * (held.part > 1)
+    on = counted(int(fits.sum()), "agent") + f" (every {held.part}th is looked at)" * (
+        held.part > 1
+    )
     rests = "there is room now"
     if expected_ms:
         rests = f"by how long tasks like the {len(pieces.place)} there run"
