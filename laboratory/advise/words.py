@@ -124,7 +124,9 @@ def candidates(report: AdviceReport) -> Table:
     heads += [">fullest used %", ">fuller by", ">never began", ">decisions/s at most"]
     heads += [">at work %", ">runs"]
     base = report.base
-    played = [(f"{in_words(report.now)} (in force)", None, base)]
+    played: list[tuple[str, Comparison | None, Sequence[AdviceRun]]] = [
+        (f"{in_words(report.now)} (in force)", None, base)
+    ]
     played += [(each.name, each, report.runs[each.name]) for each in report.compared]
     if report.quotas is not None:
         name = f"{in_words(report.now)}, smaller guarantees"
