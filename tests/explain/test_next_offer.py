@@ -1,6 +1,7 @@
 """Forecasts of next offers: in random lives they hold as often as they say."""
 
 from collections import Counter
+from dataclasses import asdict
 from random import Random
 
 import numpy as np
@@ -16,12 +17,13 @@ from tests.tiers import long
 
 
 def late_part(seeds: range, cycles: int) -> float:
-    """Which part of the forecasts did not hold (p95); there must be enough."""
-    results = sum((live(seed, cycles=cycles).results for seed in seeds), Counter[str]())
+    """Which part of the corrected forecasts did not hold (p95); there must be enough."""
+    lives = (live(seed, cycles=cycles).calibration.results for seed in seeds)
+    results = sum((Counter(asdict(each)) for each in lives), Counter[str]())
     made = sum(results[each] for each in ("early", "held", "late"))
     assert made > 15 * len(seeds)
-    # Those before the median: about half; that tasks begin and end meanwhile is left out.
-    assert 0.4 <= results["early"] / made <= 0.8
+    # Those before the median: about half; more, because most waits are few cycles.
+    assert 0.4 <= results["early"] / made <= 0.75
     return results["late"] / made
 
 
@@ -32,7 +34,7 @@ def test_few_offers_come_later_than_forecast():
 @pytest.mark.parametrize("seeds", long(*(range(n, n + 10) for n in range(0, 40, 10))))
 def test_one_offer_in_twenty_comes_later_than_forecast(seeds):
     # Forecasts of one life depend on each other, so this allows for more than their number does.
-    assert 0.005 <= late_part(seeds, cycles=400) <= 0.08
+    assert 0.01 <= late_part(seeds, cycles=400) <= 0.08
 
 
 def of(session: Session, framework: int, role: int = 1) -> NextOffer:
