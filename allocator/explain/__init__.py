@@ -6,8 +6,10 @@ are messages of `explain.proto`, with times on the server's clock. Start with `b
 """
 
 from allocator.explain.barring import warm
+from allocator.explain.calibration import Calibration, Corrections, ForecastResults
 from allocator.explain.cycles import CYCLES
 from allocator.explain.explaining import explain, next_offer
+from allocator.explain.next_offer import NextOffer
 from allocator.explain.picture import (
     Picture,
     UnknownSubjectError,
@@ -23,6 +25,10 @@ from allocator.explain.unmet import Shape, Unmet, shapes_of, unmet
 
 __all__ = [
     "CYCLES",
+    "Calibration",
+    "Corrections",
+    "ForecastResults",
+    "NextOffer",
     "Picture",
     "Shape",
     "UnknownSubjectError",

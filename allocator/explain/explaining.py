@@ -9,6 +9,7 @@ import numpy as np
 from allocator.core import NOWHERE, UNBOUNDED, Ints, harmless, in_utc
 from allocator.explain import blockers, budgets, cycles
 from allocator.explain.barring import Barring, PairChecker, Pairs, with_smallest_tasks
+from allocator.explain.calibration import Corrections
 from allocator.explain.next_offer import NextOffer, forecast
 from allocator.explain.picture import NEVER, Holding, Picture, Subject
 from allocator.plain import counted, how_many
@@ -34,6 +35,8 @@ UNFIT_TOLD = 3
 
 NAME_MAX = 40
 
+UNCORRECTED = Corrections()
+
 RECENTLY_MS = 60_000
 
 
@@ -43,10 +46,12 @@ def explain(
     name: str,
     cycles_told: int = cycles.CYCLES,
     goes_on: Callable[[], bool] = lambda: True,
+    corrections: Corrections = UNCORRECTED,
 ) -> ExplainResponse:
     """Build the answer to a question.
 
     `picture`: the result of `take` for this kind and name.
+    `corrections`: of forecasts.
     `goes_on`: returns whether there is time for more; if not, the answer is cut short.
     """
     checker = (
@@ -60,7 +65,7 @@ def explain(
         if clients and not goes_on():
             break
         history = histories[number] if number < len(histories) else None
-        clients.append(_client(picture, subject, checker, history))
+        clients.append(_client(picture, subject, checker, history, corrections))
     if kind == "framework":
         whole = f"in {counted(len(clients), 'role')}"
         verdict = clients[0].verdict if len(clients) == 1 else _together(clients, whole)
@@ -128,6 +133,7 @@ def _client(
     subject: Subject,
     checker: PairChecker | None,
     history: list[CycleAccount] | None,
+    corrections: Corrections,
 ) -> ClientExplanation:
     """Explain a client; `history`: its last cycles; None: explain briefly."""
     client, rows, names = subject.client, picture.clients, picture.names
@@ -138,7 +144,9 @@ def _client(
     full = any(each.reason == "full" for each in ranked)
     share, used = picture.held_share[client], picture.used
     # The others of a role are explained briefly.
-    offer = NextOffer(-1, -1, "") if history is None else next_offer(picture, subject)
+    offer = NextOffer(-1, -1, "")
+    if history is not None:
+        offer = corrections.corrected(next_offer(picture, subject))
     return ClientExplanation(
         framework_id=info.framework_id if info else "",
         framework_name=picture.framework_name(client),
@@ -168,6 +176,7 @@ def _client(
 
 
 def next_offer(picture: Picture, subject: Subject) -> NextOffer:
+    """Forecast a client's next offer, without a correction."""
     client, rows, now_ms = subject.client, picture.clients, picture.now_ms
     if picture.paused:
         return NextOffer.none("the master makes no offers yet")
@@ -178,12 +187,6 @@ def next_offer(picture: Picture, subject: Subject) -> NextOffer:
     ):
         if not wants:
             return NextOffer.none(why)
-    if (its := picture.collecting.get(client)) is not None:
-        if its.expected_ms < 0:
-            return NextOffer.none("too little is learnt of how long tasks on its agents run")
-        first_ms, last_ms = (max(each - now_ms, 0) for each in (its.expected_ms, its.latest_ms))
-        rests = "its gang collects: by how long tasks like those there run"
-        return NextOffer(first_ms, last_ms, rests)
     if picture.snapshot is None or picture.held is None:
         return NextOffer.none("no agent may be offered to it")
     last = picture.snapshot.over_budget

@@ -72,6 +72,8 @@ class Held(NamedTuple):
 
     `part`: n, if only every nth of these agents is included.
     `agent` (m,): handles, ascending; `free` (m, K), in thousandths.
+    `keeper` (m,): the client whose gang collects on the agent; -1: none.
+    `collects`: clients whose gangs collect.
     `place` (n,): row of the agent of each holding, ascending; `client` (n,).
     `began_ms` (n,): since when something is used there; -1: since before the session.
     `held`, `offered` (n, K), in thousandths: offered or used; only offered.
@@ -83,6 +85,8 @@ class Held(NamedTuple):
     part: int
     agent: Ints
     free: Ints
+    keeper: Ints
+    collects: frozenset[int]
     place: Ints
     client: Ints
     began_ms: Ints
@@ -95,15 +99,16 @@ class Held(NamedTuple):
     interval_ms: int
 
 
-def take_held(state: State, barred: Bools, interval_ms: int) -> Held:
+def take_held(state: State, barred: Bools) -> Held:
     """Copy what forecasts need; on the thread that owns the books.
 
     `barred` (A,): agents, by handle, that none of the clients may use.
     """
     kinds = len(state.space)
     usable = state.agents.ready & ~barred
-    for its in collectors(state).values():
-        usable[list(its.agent)] = False
+    keeper, collecting = np.full(len(usable), -1), collectors(state)
+    for row, its in collecting.items():
+        keeper[list(its.agent)] = row
     agent, books = np.flatnonzero(usable), state.ledger.books
     rows = state.ledger.rows()
     rows = rows[usable[books.agent[rows]]]
@@ -118,6 +123,8 @@ def take_held(state: State, barred: Bools, interval_ms: int) -> Held:
         part=part,
         agent=agent,
         free=state.free_on(agent)[:, :kinds],
+        keeper=keeper[agent],
+        collects=frozenset(collecting),
         place=np.searchsorted(agent, books.agent[rows]),
         client=client,
         began_ms=books.used_ms[rows],
@@ -127,7 +134,7 @@ def take_held(state: State, barred: Bools, interval_ms: int) -> Held:
         plain_kind=state.space.plain_kind.copy(),
         topic=topic,
         ends=ends,
-        interval_ms=interval_ms,
+        interval_ms=state.options.allocation_interval_ms,
     )
 
 
@@ -137,11 +144,18 @@ class NextOffer:
 
     `expected_ms`, `latest_ms`: median and 95th percentile of the time from now; -1: not known.
     `text`: the basis of the forecast, or why there is none.
+    `interval_ms`: the allocation interval.
     """
 
     expected_ms: int
     latest_ms: int
     text: str
+    interval_ms: int = 0
+
+    @property
+    def base_ms(self) -> int:
+        """The median, but at least the allocation interval, in which nothing is decided."""
+        return max(self.expected_ms, self.interval_ms, 1)
 
     @staticmethod
     def none(why: str) -> "NextOffer":
@@ -183,7 +197,8 @@ def forecast(
     """
     if _is_bounded(snapshot, client):
         return NextOffer.none("its limits leave no room for its next task")
-    usable = np.flatnonzero(~excluded[held.agent])
+    mine = (held.keeper < 0) | (held.keeper == client)
+    usable = np.flatnonzero(~excluded[held.agent] & mine)
     if not len(usable):
         return NextOffer.none("no agent is open to it that may be offered and that no gang keeps")
     needed, opening = _needed(snapshot, client)
@@ -202,9 +217,7 @@ def forecast(
     opens_ms = _opens_ms(held.agent[usable], filters, now_ms)
     turns, more = turns_of(snapshot, held.agent[usable], client, needed).limited()
     kept = _kept(snapshot, client, needed) + more
-    wanted = opening
-    if snapshot.gangs is not None and client in snapshot.gangs.client:
-        wanted = max(need_of(snapshot, client), opening)
+    wanted = _wanted(snapshot, client, opening)
     known = held.topic[pieces.client] >= 0
     known &= pieces.age_ms >= 0
     part, chosen = 1, _chosen(held, pieces, known, fits)
@@ -227,6 +240,7 @@ def forecast(
     share = (some.amount / np.maximum(snapshot.total, 1))[:, counted_in].max(axis=1, initial=0.0)
     grid_ms = _grid([(gain, gain_ms), *gains])
     before = kept + _room_before(turns, grid_ms, ends_ms, some.client, share * part)
+    before *= client not in held.collects  # a gang that collects comes before all others
     room = _by_time(grid_ms, gain_ms, gain)
     enough = room * part >= np.ceil(before) + wanted
     for (_, number, _), (gain, gain_ms) in zip(lines, gains, strict=True):
@@ -234,11 +248,17 @@ def forecast(
     if len(grid_ms) == TIMES:  # the true time lies between two of these: take the middle
         grid_ms = (grid_ms + np.append(0, grid_ms[:-1])) // 2
     when_ms = np.sort(np.where(enough.any(axis=1), grid_ms[np.argmax(enough, axis=1)], NEVER))
-    return _in_words(held, when_ms, pieces, known, int(np.ceil(before[0, 0])), int(fits.sum()))
+    return _in_words(held, client, when_ms, pieces, known, int(np.ceil(before[0, 0])), fits)
 
 
 def _in_words(
-    held: Held, when_ms: Ints, pieces: _Pieces, known: Bools, before: int, agents: int
+    held: Held,
+    client: int,
+    when_ms: Ints,
+    pieces: _Pieces,
+    known: Bools,
+    before: int,
+    fits: Bools,
 ) -> NextOffer:
     expected_ms, latest_ms = (int(when_ms[at]) for at in (DRAWS // 2, -(-95 * DRAWS // 100) - 1))
     behind = f", after {counted(before, 'task')} of others" if before else ""
@@ -247,14 +267,18 @@ def _in_words(
             of_all = f"{unknown} of {counted(len(known), 'task')} on its agents run"
             return NextOffer.none(f"too little is learnt of how long {of_all}")
         return NextOffer.none(f"what comes back on its agents does not suffice{behind}")
-    on = counted(agents, "agent") + f" (every {held.part}th is looked at)" * (held.part > 1)
+    on = counted(int(fits.sum()), "agent") + f" (every {held.part}th is looked at)" * (
+        held.part > 1
+    )
     rests = "there is room now"
     if expected_ms:
         rests = f"by how long tasks like the {len(pieces.place)} there run"
     if expected_ms and not len(pieces.place):
         rests = "by when its refusals end"
+    if client in held.collects:
+        rests = f"its gang collects: {rests}"
     late_ms = latest_ms + held.interval_ms if latest_ms < NEVER else -1
-    return NextOffer(expected_ms, late_ms, f"{rests}, on any of {on}{behind}")
+    return NextOffer(expected_ms, late_ms, f"{rests}, on any of {on}{behind}", held.interval_ms)
 
 
 def _needed(snapshot: Snapshot, client: int) -> tuple[Ints, int]:
@@ -269,6 +293,13 @@ def _needed(snapshot: Snapshot, client: int) -> tuple[Ints, int]:
     if first < end:
         return snapshot.minimum[first], 1
     return (snapshot.total > 0).astype(np.int64), 1
+
+
+def _wanted(snapshot: Snapshot, client: int, opening: int) -> int:
+    """Return the number of tasks for which there must be room at once."""
+    if snapshot.gangs is not None and client in snapshot.gangs.client:
+        return max(need_of(snapshot, client), opening)
+    return opening
 
 
 def _lines(snapshot: Snapshot, agent: Ints, client: int) -> list[tuple[Ints, int, Bools]]:

@@ -336,20 +336,18 @@ def _picture(allocator: Allocator, taken: Snapshot | None, rows: Sequence[int]) 
         events=tuple(trail.events) if trail else (),
         collecting=collectors(state),
         resting=resting(state),
-        held=None if snapshot is None else _held(state, subjects, trail or Trail()),
+        held=None if snapshot is None else _held(state, subjects),
         budgets=tuple(budget_rows(state)),
     )
 
 
-def _held(state: State, subjects: tuple[Subject, ...], trail: Trail) -> Held | None:
+def _held(state: State, subjects: tuple[Subject, ...]) -> Held | None:
     """Copy the basis of forecasts for these clients, unless none of them wants offers."""
     live = state.live_clients()
     barred = [each.excluded for each in subjects if live[each.client]]
     if not barred:
         return None
-    whole = [each.at_ms for each in trail.cycles if each.whole][-2:]
-    interval_ms = whole[1] - whole[0] if len(whole) > 1 else 0
-    return take_held(state, np.logical_and.reduce(barred), interval_ms)
+    return take_held(state, np.logical_and.reduce(barred))
 
 
 def _set_aside(state: State, handles: list[int], agent: int) -> tuple[tuple[str, Aside], ...]:

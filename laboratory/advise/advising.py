@@ -15,6 +15,7 @@ from laboratory.advise.playing import (
     AdviceRun,
     Candidate,
     as_it_was,
+    collects_of,
     every_policy,
     in_words,
     more_of,
@@ -95,6 +96,11 @@ def advise(days: Sequence[ReadDay], seeds: int, spread: Spread, tell: Told) -> A
         Candidate(spec, past=past)
         for spec in {in_words(each): each for each in (now, *best)}.values()
         for past in pasts_of(played, spec)
+    ]
+    second += [
+        Candidate(spec, collect_s=collect_s)
+        for spec in {in_words(each): each for each in (now, *best)}.values()
+        for collect_s in collects_of(played)
     ]
     player.play(second, range(1), to_come=to_come)
     tried = [*first, *second]

@@ -15,7 +15,7 @@ from laboratory.experiments.what_if import WhatIf, settings_for
 from laboratory.links.base import DirectLink
 from laboratory.master.ledger import Quota
 from laboratory.workloads.play import play
-from laboratory.workloads.recorded_day import Day
+from laboratory.workloads.recorded_day import Day, Ran
 
 # Candidates: every policy of the registry, both modes, and some settings of the best.
 
@@ -42,21 +42,24 @@ class Candidate:
 
     quotas: by role.
     past: how much past use counts; None: as recorded.
+    collect_s: how long a gang collects, `starvation.collect_s`; None: as recorded.
     """
 
     spec: PolicySpec
     quotas: dict[str, Quota] = field(default_factory=dict)
     past: Past | None = None
+    collect_s: int | None = None
 
     @property
     def name(self) -> str:
         """A unique description."""
-        past = () if self.past is None else (str(self.past),)
-        return " ".join([in_words(self.spec), *past, *(f"quota of {role}" for role in self.quotas)])
+        more = [] if self.past is None else [str(self.past)]
+        more += [] if self.collect_s is None else [f"collect_s={self.collect_s}"]
+        return " ".join([in_words(self.spec), *more, *(f"quota of {role}" for role in self.quotas)])
 
     def changes(self, now: PolicySpec) -> int:
         """Count the settings that an operator has to change, quotas aside."""
-        return changes(self.spec, now) + (self.past is not None)
+        return changes(self.spec, now) + (self.past is not None) + (self.collect_s is not None)
 
 
 def in_words(spec: PolicySpec) -> str:
@@ -176,6 +179,26 @@ def pasts_of(days: Sequence[Day], spec: PolicySpec) -> list[Past]:
     return [past for past in found if past != now]
 
 
+# Candidates for how long gangs collect, if there are any.
+
+COLLECTS_S = (0, 60, 600, 3600)
+
+
+def gangs_of(day: Day) -> set[str]:
+    """Return the ids of the frameworks that ran tasks in gangs."""
+    ran = {task.framework for task in day.ran}
+    return {name for name, each in day.frameworks.items() if each.gang > 1 and name in ran}
+
+
+def collects_of(days: Sequence[Day]) -> list[int]:
+    """List how long gangs might collect, in s; empty: there are none, or they never collect."""
+    settings = days[-1].settings
+    assert settings is not None
+    if not settings.patience_cycles or not any(map(gangs_of, days)):
+        return []
+    return [each for each in COLLECTS_S if 1000 * each != settings.collect_ms]
+
+
 # One candidate on one day.
 
 SHAKE = 0.01
@@ -201,6 +224,7 @@ class AdviceRun:
     offers, declines, decisions, cycles: how many there were.
     busy_s: total time that the allocator took, in real time.
     span_s: the time played, in time of the day.
+    gang_wait_s: how long tasks of gangs waited on average; NaN: there are no gangs.
     """
 
     name: str
@@ -213,6 +237,7 @@ class AdviceRun:
     cycles: int
     busy_s: float
     span_s: float
+    gang_wait_s: float = float("nan")
 
     @property
     def decisions_per_s(self) -> float:
@@ -232,6 +257,8 @@ def play_cell(days: Sequence[Day], cell: AdviceCell) -> AdviceRun:
     if (past := cell.candidate.past) is not None:
         half_life_ms = past.half_life_s * 1000
         settings = replace(settings, half_life_ms=half_life_ms, usage_weight=past.usage_weight)
+    if cell.candidate.collect_s is not None:
+        settings = replace(settings, collect_ms=cell.candidate.collect_s * 1000)
     span_ms = max(day.end_ms - day.begin_ms, 1)
     until_ms = span_ms + max(round(TAIL * span_ms), TAIL_MS)
     scenario = WhatIf(day)
@@ -248,7 +275,8 @@ def play_cell(days: Sequence[Day], cell: AdviceCell) -> AdviceRun:
         enough=lambda now_ms: now_ms >= span_ms and not scenario.waits(now_ms),
     )
     now_ms = played.master.event_heap.now_ms
-    table = table_of([*scenario.ran, *scenario.left(max(now_ms, span_ms))], day.kinds)
+    every = [*scenario.ran, *scenario.left(max(now_ms, span_ms))]
+    table = table_of(every, day.kinds)
     record = played.record
     return AdviceRun(
         name=cell.candidate.name,
@@ -261,7 +289,19 @@ def play_cell(days: Sequence[Day], cell: AdviceCell) -> AdviceRun:
         cycles=len(record.latency_s),
         busy_s=_busy_s(record.latency_s),
         span_s=now_ms / 1000,
+        gang_wait_s=_gang_wait_s(day, every, max(now_ms, span_ms)),
     )
+
+
+def _gang_wait_s(day: Day, tasks: Sequence[Ran], now_ms: int) -> float:
+    """Mean wait of tasks of gangs; those that did not start have waited until now."""
+    gangs = gangs_of(day)
+    waits_ms = [
+        (task.start_ms if task.start_ms >= 0 else now_ms) - task.wanted_ms
+        for task in tasks
+        if task.framework in gangs
+    ]
+    return float(np.mean(waits_ms)) / 1000 if waits_ms else float("nan")
 
 
 def _busy_s(latency_s: Sequence[float]) -> float:

@@ -11,7 +11,7 @@ from laboratory.advise.advising import AdviceReport
 from laboratory.advise.bottlenecks import Bottleneck
 from laboratory.advise.comparing import Comparison, MeasureChange, Verdict
 from laboratory.advise.limits import Bound, Finding, Sort, cut_down
-from laboratory.advise.playing import AdviceRun, in_words
+from laboratory.advise.playing import AdviceRun, gangs_of, in_words
 from laboratory.advise.recommending import amount, few
 
 GUESSED = (
@@ -30,6 +30,10 @@ GUESSED = (
         "A framework that states what a task needs, and took most of its offers whole, is played as"
         " one that takes whole offers. If it never stated its demand, each amount that it took"
         " counts as a task."
+    ),
+    (
+        "A framework with a gang of equal tasks, which it stated or an operator set, starts as many"
+        " tasks at once. Gangs of unlike tasks are played as single tasks."
     ),
     "Reserved and revocable resources count as plain ones.",
     "Fair shares are those of weighted max-min fairness of dominant shares, in one pool.",
@@ -76,6 +80,7 @@ def about(report: AdviceReport) -> list[str]:
         day = read.day
         hours = (day.end_ms - day.begin_ms) / 3_600_000
         ran = {task.framework for task in day.ran}
+        gangs = len(gangs_of(day))
         idle = sum(1 for each in day.frameworks if each not in ran)
         line = (
             f"{read.name}: {hours:.1f} hours, {len(day.agents)} agents, {len(day.frameworks)}"
@@ -83,6 +88,8 @@ def about(report: AdviceReport) -> list[str]:
         )
         if day.unfinished:
             line += f", of which {day.unfinished} still ran at the end"
+        if gangs:
+            line += f"; {gangs} frameworks start their tasks as gangs"
         if idle:
             line += f"; {idle} frameworks ran nothing, so their needs are unknown"
         if read.played is not day:
@@ -117,16 +124,33 @@ def candidates(report: AdviceReport) -> Table:
     heads += [">fullest used %", ">fuller by", ">never began", ">decisions/s at most"]
     heads += [">at work %", ">runs"]
     base = report.base
-    rows = [_candidate(f"{in_words(report.now)} (in force)", None, base)]
-    rows += [_candidate(each.name, each, report.runs[each.name]) for each in report.compared]
+    played: list[tuple[str, Comparison | None, Sequence[AdviceRun]]] = [
+        (f"{in_words(report.now)} (in force)", None, base)
+    ]
+    played += [(each.name, each, report.runs[each.name]) for each in report.compared]
     if report.quotas is not None:
         name = f"{in_words(report.now)}, smaller guarantees"
-        rows.append(_candidate(name, report.quotas, report.runs[report.quotas.name]))
+        played.append((name, report.quotas, report.runs[report.quotas.name]))
+    rows = [_candidate(*each) for each in played]
+    if not np.isnan([run.gang_wait_s for run in base]).all():
+        heads.append(">gangs wait s")
+        for row, (_, _, runs) in zip(rows, played, strict=True):
+            row.append(_gangs_wait(runs))
     return Table("Every policy that was played", heads, rows)
 
 
+def _gangs_wait(runs: Sequence[AdviceRun]) -> str:
+    waits_s = [run.gang_wait_s for run in _judged(runs) if not np.isnan(run.gang_wait_s)]
+    return f"{np.mean(waits_s):.1f}" if waits_s else "-"
+
+
+def _judged(runs: Sequence[AdviceRun]) -> Sequence[AdviceRun]:
+    """Those with a seed, if there are any."""
+    return [run for run in runs if run.seed] or runs
+
+
 def _candidate(name: str, each: Comparison | None, runs: Sequence[AdviceRun]) -> list[str]:
-    runs = [run for run in runs if run.seed] or runs
+    runs = _judged(runs)
     changes = ["", ""] if each is None else [in_hundredths(c, " %") for c in (each.stay, each.wait)]
     cells = [name, *changes]
     packed = [run.figures.packed for run in runs if not np.isnan(run.figures.packed)]
@@ -249,6 +273,8 @@ def to_paste(report: AdviceReport) -> str:
     if chosen is not None and chosen.past is not None:
         lines = [f"{key} = {value:g}" for key, value in chosen.past._asdict().items()]
         text += "\n".join(["", "[fairness]", *lines, ""])
+    if chosen is not None and chosen.collect_s is not None:
+        text += f"\n[starvation]\ncollect_s = {chosen.collect_s}\n"
     return f"# The policy {note}: for config.toml, then SIGHUP.\n{text}"
 
 

@@ -6,6 +6,9 @@ recorded, on any agent. A framework launches it on the first offer that fits it,
 with its usual filter, and wants nothing that it never ran. Reserved and revocable resources count
 as plain ones.
 
+A framework with a gang of equal tasks states it again, and launches as many tasks at once. A gang
+of unlike tasks, stated by requests, is played as single tasks.
+
 A framework that declares the needs of a task, and used each accepted offer completely, is greedy:
 it accepts whole offers, and runs as many tasks in each as fit.
 """
@@ -19,7 +22,7 @@ from typing import TypeAlias
 import numpy as np
 
 from allocator import policies
-from allocator.core import Floats, PolicySpec, Settings
+from allocator.core import GANG_LABEL, Floats, PolicySpec, Settings
 from laboratory.frameworks.base import REFUSE_DEFAULT_MS, Identity, Quantities
 from laboratory.frameworks.batch import RecordedFramework, Wanted
 from laboratory.links.base import DirectLink
@@ -115,12 +118,14 @@ class WhatIf:
         self, stage: JobStage, framework_id: str, role: str, framework: DayFramework | None
     ) -> None:
         allowed = framework.allowed.get(role) if framework else None
+        gang = framework.gang if framework else 1
         identity = Identity(
             framework.name if framework else framework_id,
             (role,),
             framework.demand if framework else {},
             allowed={} if allowed is None else {OWN_AGENT: allowed},
             capabilities=frozenset({"GPU_RESOURCES"}),
+            more_labels={GANG_LABEL: f"tasks:{gang}"} if gang > 1 else {},
         )
 
         def ran(task: Wanted, held: Quantities, begun_ms: int) -> None:
@@ -135,6 +140,7 @@ class WhatIf:
             ran,
             left,
             refuse_ms=_refuse_ms(framework),
+            gang=gang,
             keeps_whole=who in self._greedy,
         )
         self._players[who] = player

@@ -350,6 +350,7 @@ class RecordedFramework(BatchJob):
     ran: called with each task that ended, what it held, and when it started.
     left: called once when the framework has left.
     refuse_ms: filter on unused resources.
+    gang: number of tasks that start together; fewer, if fewer are wanted.
     keeps_whole: take offers whole if a task fits, until no task is left to run there; all tasks
         then have one size.
     """
@@ -362,9 +363,10 @@ class RecordedFramework(BatchJob):
         left: Callable[[], None],
         *,
         refuse_ms: int = REFUSE_DEFAULT_MS,
+        gang: int = 1,
         keeps_whole: bool = False,
     ) -> None:
-        manner = Manner(greedy=keeps_whole, refuse_ms=refuse_ms)
+        manner = Manner(gang=gang, greedy=keeps_whole, refuse_ms=refuse_ms)
         super().__init__(identity, (), manner, lambda _cancelled: left())
         self._tasks = tasks
         self._ran = ran
@@ -378,6 +380,8 @@ class RecordedFramework(BatchJob):
     def subscribed(self, master: Master) -> None:
         """Remember the master, and schedule when each task is wanted."""
         super().subscribed(master)
+        gang = self.manner.gang
+        self._together = {master.amount(task.need): gang for task in self._tasks}
         now_ms = master.event_heap.now_ms
         for task in self._tasks:
             master.event_heap.at(max(task.wanted_ms, now_ms), partial(self._want, task))

@@ -82,6 +82,7 @@ class DayFramework:
     demand: thousandths that it stated one task needs; empty: none stated.
     allowed: by role: ids of the agents that it could be offered; no entry: all.
     refuse_ms: its most frequent filter on declined offers; -1: it declined none.
+    gang: number of tasks that start together, as stated or by an operator's rule; 1: no gang.
     left_ms: -1 if it was present at the end.
     """
 
@@ -92,6 +93,7 @@ class DayFramework:
     demand: Quantities = field(default_factory=dict)
     allowed: dict[str, frozenset[str]] = field(default_factory=dict)
     refuse_ms: int = -1
+    gang: int = 1
     left_ms: int = -1
 
 
@@ -278,6 +280,7 @@ class DayRecorder:
         """Continue with another allocator, after a new session or from a checkpoint."""
         if self._state is not None:
             self._note_allowed(self._state, range(1, len(self._state.frameworks.info)))
+            self._note_gangs(self._state)
         # Keep the rows of the old session until the new one has reported what is in use.
         for place, rows in self._begun.items():
             self._before[place].extend(rows)
@@ -299,6 +302,7 @@ class DayRecorder:
         # them.
         if isinstance(event, RemoveFramework):
             self._note_allowed(state, [event.framework])
+            self._note_gangs(state)
         agents = _agents_of(event)
         before = used_on(state, agents)
         names = _ids(state, event)
@@ -312,6 +316,7 @@ class DayRecorder:
         if state is None:
             return day
         self._note_allowed(state, range(1, len(state.frameworks.info)))
+        self._note_gangs(state)
         day.settings = state.settings
         # The state names only resources of the last session; agents of the day name earlier ones.
         seen = (name for agent in day.agents.values() for name in agent.capacity)
@@ -517,6 +522,14 @@ class DayRecorder:
                     known.allowed[role] = frozenset(
                         agent_id(state, agent) for agent in agents[~barred].tolist()
                     )
+
+    def _note_gangs(self, state: State) -> None:
+        """Record gangs of equal tasks; unlike tasks count as single ones."""
+        for client, tasks in state.clients.gangs.items():
+            info = state.frameworks.info[int(state.clients.framework[client])]
+            known = self.day.frameworks.get(info.framework_id) if info else None
+            if known is not None and client not in state.clients.unlike:
+                known.gang = max(known.gang, tasks)
 
     def tell_time(self, state: State) -> None:
         """Note the time, also of cycles without events."""

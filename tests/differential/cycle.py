@@ -5,6 +5,7 @@ Each stage visits agents, then roles, then their frameworks.
 
 from collections.abc import Iterable
 
+from allocator.core import MILLI
 from tests.differential.model import Agent, Client, Framework, Key, Model, Offers
 from tests.differential.resources import (
     Bag,
@@ -67,13 +68,27 @@ class Cycle:
             assert self._is_enough(key, offer), f"{key}: too little"
             assert not self.model.is_filtered(key, offer), f"{key}: refused before"
             self._give(key, offer, {}, {})
+        self._check_gangs(offers)
         for agent in self.agents:
             for client in live:
+                if self.model.frameworks[client[0]].gang:
+                    continue  # it may be offered the whole gang, or nothing
                 key = (*client, agent)
                 rest = self._reachable(key) if self._may_meet(key) else {}
                 barred = not self._is_enough(key, rest) or self.model.is_filtered(key, rest)
                 assert barred, f"{key}: it might have had what is left"
         self.model.served_now = []
+
+    def _check_gangs(self, offers: Offers) -> None:
+        """A framework with a gang is offered room for all of its tasks, or nothing."""
+        for client in {key[:2] for key in offers}:
+            tasks = self.model.frameworks[client[0]].gang
+            room = sum(
+                scalars(offer).get("cpus", 0) // MILLI
+                for key, offer in offers.items()
+                if key[:2] == client
+            )
+            assert room >= tasks, f"{client}: room for {room} of {tasks} tasks"
 
     def _visit(self, stage: int, agent: int) -> None:
         """Offer an agent's free resources to frameworks in order of shares."""

@@ -81,7 +81,7 @@ class History:
         any_policy: draw a policy, too, instead of using that of the built-in allocator.
         """
         self.random = Random(seed)
-        self.special = special
+        self.special, self.gangs = special, any_policy
         policy = self.a_policy() if any_policy else BUILT_IN
         options = Options(
             fairness_excluded=self.one(frozenset(), frozenset(), frozenset({"mem"})),
@@ -149,6 +149,7 @@ class History:
             capabilities=frozenset(has),
             minimum=own,
             active=active,
+            gang=self.one(0, 0, 2, 3) if self.gangs else 0,
         )
 
     def a_quota(self) -> tuple[str, Quota]:

@@ -56,13 +56,17 @@ class Agent:
 
 @dataclass
 class Framework:
-    """A framework; `minimum` replaces the cluster's minimum for the roles it names."""
+    """A framework; `minimum` replaces the cluster's minimum for the roles it names.
+
+    gang: number of tasks of a CPU each that it starts at once; 0: it states no gang.
+    """
 
     roles: set[str]
     suppressed: set[str] = field(default_factory=set)
     capabilities: frozenset[str] = frozenset()
     minimum: Mapping[str, Minimum] = field(default_factory=dict)
     active: bool = True
+    gang: int = 0
 
 
 @dataclass
@@ -175,6 +179,7 @@ class Model:
         suppressed: Iterable[str],
         capabilities: frozenset[str],
         minimum: Mapping[str, Minimum],
+        gang: int = 0,
     ) -> None:
         """Update a framework; a role that is left or no longer suppressed loses its filters."""
         framework = self.frameworks[number]
@@ -184,6 +189,7 @@ class Model:
         self.excluded = {key for key in self.excluded if key[0] != number or key[1] not in left}
         framework.roles, framework.suppressed = set(roles), set(suppressed)
         framework.capabilities, framework.minimum = capabilities, minimum
+        framework.gang = gang
         for role in framework.roles:
             self.served.setdefault((number, role), 0)
         self._forget_idle()

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from allocator.core import (
+    DEMAND_LABEL,
+    GANG_LABEL,
     ActivateAgent,
     ActivateFramework,
     AddAgent,
@@ -101,7 +103,10 @@ class Pair:
         self.handle = {role: number for number, role in enumerate(sorted(roles), 1)}
         self.path = {number: role for role, number in self.handle.items()}
         self.compares_offers = policy == BUILT_IN
-        waits: dict[str, Any] = {"patience_cycles": 0} if self.compares_offers else {}
+        # What a collecting gang keeps would count as left over.
+        waits: dict[str, Any] = (
+            {"patience_cycles": 0} if self.compares_offers else {"collect_ms": 0}
+        )
         self.core = Allocator(build, Settings(policy=policy, learn_demand=False, **waits))
         self.snapshots: SnapshotBuilder | None = SnapshotBuilder()
         self._checks = count()
@@ -144,8 +149,14 @@ class Pair:
 
     def _info(self, number: int, framework: Framework) -> FrameworkInfo:
         minimum = {self.handle[role]: tuple(rows) for role, rows in framework.minimum.items()}
+        labels = {}
+        if framework.gang:
+            labels = {DEMAND_LABEL: "cpus:1", GANG_LABEL: f"tasks:{framework.gang}"}
         return FrameworkInfo(
-            f"framework-{number}", capabilities=framework.capabilities, minimum=minimum
+            f"framework-{number}",
+            capabilities=framework.capabilities,
+            minimum=minimum,
+            labels=labels,
         )
 
     def _offers(self, made: Decisions) -> Offers:
@@ -221,6 +232,7 @@ class Pair:
             framework.suppressed,
             framework.capabilities,
             framework.minimum,
+            framework.gang,
         )
 
     def activate_framework(self, number: int, active: bool) -> None:

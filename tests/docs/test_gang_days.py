@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from allocator.explain import NextOffer
 from laboratory.workloads.traces import Node, Pod
 from tests.docs import docs_scripts
 
@@ -157,9 +158,40 @@ def test_the_section_shows_what_is_kept():
 
 def test_forecasts_are_counted_by_how_far_ahead_they_are():
     forecasts = docs_scripts.load("forecasts")
-    offered = [(500, 900, 500), (500, 900, 901), (1_000, 2_000, 1_500)]
-    assert forecasts.binned(offered, (0, 1, 5)) == [
-        {"from_s": 0, "count": 2, "p50": 1, "p95": 1},
-        {"from_s": 1, "count": 1, "p50": 0, "p95": 1},
+    judged = forecasts.Judged
+    offered = [
+        judged(500, 900, (400, 1_000), 500),
+        judged(500, 900, (600, 1_000), 901),
+        judged(1_000, -1, (2_000, 3_000), 1_500),
     ]
+    rows = forecasts.binned(offered, (0, 1, 5))
+    assert [[*row.values()] for row in rows] == [[0, 2, 1, 1, 0, 2], [1, 1, 0, 1, 1, 1]]
+    assert forecasts.width(offered) == {"computed": 1.8, "corrected": 2.0}
     assert all(one < other for one, other in pairwise(days.EDGES_S))
+
+
+def test_the_page_about_forecasts_shows_what_is_kept():
+    forecasts = docs_scripts.load("forecasts")
+    page = forecasts.page()
+    for rows in (
+        json.loads(forecasts.KEPT.read_text("utf-8"))["rows"],
+        json.loads(days.KEPT.read_text("utf-8"))["forecasts"],
+    ):
+        count, held = (sum(row[at] for row in rows) for at in ("count", "corrected_p95"))
+        (line, total) = (each for each in page.splitlines() if f" {count:,} |" in each)
+        assert f"| {100 * held / count:.1f} |" in line
+        assert total.startswith("| all |")
+        assert 93 <= 100 * held / count <= 99
+
+
+def test_a_forecast_of_an_earlier_window_corrects_later_ones():
+    playing = docs_scripts.load("gang_days_play")
+    notes = playing.Offered()
+    for window in range(6):
+        job = object()
+        notes.expect(0, [(job, NextOffer(1_000, 2_000, "", 1_000))])
+        notes.comes(job, 3_000)
+        notes.end(10_000)
+        assert len(notes.offered) == window + 1
+    assert notes.offered[4].corrected == (1_000, 2_000)
+    assert notes.offered[5] == (1_000, 2_000, (3_000, 3_000), 3_000)

@@ -10,9 +10,10 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from allocator.core import DEMAND_LABEL, PolicySpec
-from allocator.explain import next_offer, take_clients
+from allocator.explain import Calibration, NextOffer, next_offer, take_clients
 from tests.core.session import Session
 from tests.docs import docs_scripts
 from tests.world.rows import given_back
@@ -26,9 +27,9 @@ DRF = PolicySpec("drf", selection="listed", mode="characterised")
 class Life:
     """Frameworks that always want more, and whose tasks run for random times.
 
-    `forecasts`: of each waiting client, p50 and p95, on the clock.
+    `forecasts`: of each waiting client, p50 and p95, on the clock, without correction.
     `results`: what came of them.
-    `offered`: for each forecast, its p50 and p95, and when the offer came, in ms after it.
+    `calibration`: corrects forecasts of this life; they are `offered` with their offers.
     """
 
     def __init__(self, spec: PolicySpec, seed: int) -> None:
@@ -47,8 +48,9 @@ class Life:
         self.runs = list[tuple[int, int, int]]()
         self.forecasts = dict[int, tuple[int, int]]()
         self.results = Counter[str]()
-        self.offered = list[tuple[int, int, int]]()
-        self._waits = list[tuple[int, int, int, int]]()
+        self.calibration = Calibration[int]()
+        self.offered = list[Any]()  # of `Judged`
+        self._waits = list[tuple[int, int, NextOffer, NextOffer]]()
         self.now_ms = 0
 
     def _lasts_ms(self, framework: int) -> int:
@@ -79,8 +81,16 @@ class Life:
     def _settle(self, offered: set[int]) -> None:
         for each in [each for each in self._waits if each[0] in offered]:
             self._waits.remove(each)
-            _, made_ms, expected_ms, latest_ms = each
-            self.offered.append((expected_ms, latest_ms, self.now_ms - made_ms))
+            _, made_ms, offer, shown = each
+            times_ms = shown.expected_ms, shown.latest_ms
+            self.offered.append(
+                forecasts.Judged(
+                    offer.expected_ms, offer.latest_ms, times_ms, self.now_ms - made_ms
+                )
+            )
+        for framework in sorted(offered):
+            self.calibration.came(framework, self.now_ms)
+        self.calibration.tick(self.now_ms)
         for framework, (expected_ms, latest_ms) in [*self.forecasts.items()]:
             if framework in offered:
                 early, held = self.now_ms < expected_ms, self.now_ms <= latest_ms
@@ -95,13 +105,16 @@ class Life:
         state = self.session.state
         rows = {each: state.clients.row(each, role) for each, role in self.role.items()}
         picture = take_clients(self.session.allocator, list(rows.values()))
+        corrections = self.calibration.corrections(self.now_ms)
         for framework, subject in zip(rows, picture.subjects, strict=True):
             found = next_offer(picture, subject)
+            shown = self.calibration.expect(framework, self.now_ms, found, corrections)
+            if shown.latest_ms >= 0:
+                self._waits.append((framework, self.now_ms, found, shown))
             if found.latest_ms < 0:
                 self.results["none"] += 1
             elif framework not in self.forecasts:
                 times = found.expected_ms, found.latest_ms
-                self._waits.append((framework, self.now_ms, *times))
                 self.forecasts[framework] = (self.now_ms + times[0], self.now_ms + times[1])
 
 
@@ -121,7 +134,8 @@ EDGES_S = (0, 1, 2, 5, 10, 20, 40, 1000)
 def calibration(lives: int) -> dict[str, object]:
     """How many offers came before the p50 and before the p95 of their forecast."""
     offered = [each for seed in range(lives) for each in live(seed).offered]
-    return {"lives": lives, "rows": forecasts.binned(offered, EDGES_S)}
+    rows = forecasts.binned(offered, EDGES_S)
+    return {"lives": lives, "rows": rows, "width": forecasts.width(offered)}
 
 
 if __name__ == "__main__":

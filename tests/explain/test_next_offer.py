@@ -1,6 +1,7 @@
 """Forecasts of next offers: in random lives they hold as often as they say."""
 
 from collections import Counter
+from dataclasses import asdict
 from random import Random
 
 import numpy as np
@@ -9,19 +10,20 @@ import pytest
 from allocator.core import CONSTRAINT_LABEL, DEMAND_LABEL, SetLimit, Suppress
 from allocator.explain import next_offer, take_clients
 from allocator.explain.next_offer import NextOffer
-from tests.core.cycle.test_backfilling import SHORT, Cluster
+from tests.core.cycle.test_backfilling import GANG, LONG, SHORT, Cluster
 from tests.core.session import Session
 from tests.explain.lives import DRF, live
 from tests.tiers import long
 
 
 def late_part(seeds: range, cycles: int) -> float:
-    """Which part of the forecasts did not hold (p95); there must be enough."""
-    results = sum((live(seed, cycles=cycles).results for seed in seeds), Counter[str]())
+    """Which part of the corrected forecasts did not hold (p95); there must be enough."""
+    lives = (live(seed, cycles=cycles).calibration.results for seed in seeds)
+    results = sum((Counter(asdict(each)) for each in lives), Counter[str]())
     made = sum(results[each] for each in ("early", "held", "late"))
     assert made > 15 * len(seeds)
-    # Those before the median: about half; that tasks begin and end meanwhile is left out.
-    assert 0.4 <= results["early"] / made <= 0.8
+    # Those before the median: about half; more, because most waits are few cycles.
+    assert 0.4 <= results["early"] / made <= 0.75
     return results["late"] / made
 
 
@@ -32,7 +34,7 @@ def test_few_offers_come_later_than_forecast():
 @pytest.mark.parametrize("seeds", long(*(range(n, n + 10) for n in range(0, 40, 10))))
 def test_one_offer_in_twenty_comes_later_than_forecast(seeds):
     # Forecasts of one life depend on each other, so this allows for more than their number does.
-    assert 0.005 <= late_part(seeds, cycles=400) <= 0.08
+    assert 0.01 <= late_part(seeds, cycles=400) <= 0.08
 
 
 def of(session: Session, framework: int, role: int = 1) -> NextOffer:
@@ -115,3 +117,24 @@ def test_a_refusal_counts_until_it_expires():
     found = of(session, 1)
     assert 6990 <= found.expected_ms <= 7000
     assert found.text == "by when its refusals end, on any of 1 agent"
+
+
+def test_a_gang_that_collects_is_forecast_from_what_is_known_now():
+    """After the time at which it was expected first, its start is still ahead."""
+    cluster = Cluster(collect_ms=10**9)
+    cluster.gang_waits(others=())
+    cluster.cycle()
+    assert cluster.its.expected_ms == 97_000
+    found = of(cluster.session, GANG)
+    # A long task that has run for 15 s ends within 81 s to 113 s.
+    assert 92_000 <= found.expected_ms <= 102_000
+    assert 108_000 <= found.latest_ms <= 114_000
+    assert found.text.startswith("its gang collects: by how long tasks like the 1 there run")
+    cluster.until(140)
+    assert cluster.its.expected_ms == 97_000
+    found = of(cluster.session, GANG)
+    assert 100_000 <= found.expected_ms <= 180_000, "as likely as not to run as long again"
+    cluster.end(LONG, 2, 4)
+    assert (
+        of(cluster.session, GANG).text == "its gang collects: there is room now, on any of 2 agents"
+    )

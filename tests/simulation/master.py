@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from allocator.core import GANG_LABEL
 from tests.simulation.amounts import Amounts, add, contains, parse, subtract, total, write
 from tests.simulation.world import Held, World
 
@@ -29,11 +30,12 @@ class Agent:
 
 @dataclass
 class Framework:
-    """A framework's role or roles."""
+    """A framework's role or roles; `gang`: number of tasks that it starts at once, 0 if not."""
 
     roles: set[str]
     suppressed: set[str] = field(default_factory=set)
     active: bool = True
+    gang: int = 0
 
 
 class Master(World[Amounts]):
@@ -171,8 +173,11 @@ class Master(World[Amounts]):
         self._tell(f"add-agent {name} total={write(agent.total)}{used}")
 
     def _tell_framework(self, name: str) -> None:
-        roles = ",".join(sorted(self.frameworks[name].roles))
-        self._tell(f"add-framework {name} roles={roles}")
+        framework, labels = self.frameworks[name], ""
+        if framework.gang:
+            # One label only: the order of several in a message is not determined.
+            labels = f" label.{GANG_LABEL}=tasks:{framework.gang}"
+        self._tell(f"add-framework {name} roles={','.join(sorted(framework.roles))}{labels}")
 
     # Events of the world.
 
@@ -248,7 +253,8 @@ class Master(World[Amounts]):
         if len(self.frameworks) < _FRAMEWORKS_MAX:
             name = self._name("f")
             roles = set(self._chance.sample(ROLES, self._chance.randint(1, 2)))
-            self.frameworks[name] = Framework(roles)
+            gang = self._chance.choice((0, 0, 0, 2, 5, 12))
+            self.frameworks[name] = Framework(roles, gang=gang)
             self._tell_framework(name)
 
     def _remove_framework(self) -> None:

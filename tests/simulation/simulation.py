@@ -20,7 +20,15 @@ from pathlib import Path
 import numpy as np
 
 from allocator import policies
-from allocator.core import Allocator, EventError, Options, PolicySpec, SetPolicy, Settings
+from allocator.core import (
+    Allocator,
+    EventError,
+    Options,
+    PolicySpec,
+    SetDemand,
+    SetPolicy,
+    Settings,
+)
 from allocator.v1 import session_pb2 as pb
 from allocator.wire.session.session_start import Greeting
 from allocator.wire.session.sidecar import Sidecar
@@ -362,7 +370,9 @@ class Simulation:
     def _new_sidecar(self) -> Sidecar:
         build = partial(Allocator, policies.build, substitute=policies.substitute())
         welcome = pb.Welcome(protocol_version=2, sidecar_id="sidecar", kinds_max=64)
-        return Sidecar(build, Settings(), welcome)
+        sidecar = Sidecar(build, Settings(), welcome)
+        sidecar.step(SetDemand("batch", "", {"cpus": 1000, "mem": 512_000}))  # so gangs have a size
+        return sidecar
 
     def _note(self, *lines: str) -> None:
         for line in lines:

@@ -6,10 +6,11 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from statistics import median
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,39 +22,74 @@ PICTURE = HERE.parents[1] / "docs" / "pictures" / "forecasts.svg"
 
 Rows = list[dict[str, int]]
 
+COUNTS = ("p50", "p95", "corrected_p50", "corrected_p95")
+
 PAGE = """\
 # How good forecasts are
 
 <!-- `make docs` writes this file. -->
 
 `mesos-allocator explain framework NAME` forecasts the [next
-offer](modes.md#when-is-it-my-turn) of a framework as a range, from p50 to p95. If the forecasts
-were exact, half of all offers would come before the p50, and 95 % before the p95. This page
-compares them with what happened in {lives} random simulations (`python -m tests.explain.lives`).
+offer](modes.md#when-is-it-my-turn) of a framework as a range, from p50 to p95. If forecasts were
+exact, half of all offers would come before the p50, and 95 % before the p95. This page compares
+them with what happened in simulations and on recorded days: *computed* as they are computed from
+learnt durations, and *shown* as `explain` shows them, corrected by earlier forecasts.
 
-In each there are 3 to 7 agents, and 2 to 5 frameworks in two roles. All of them always want more.
-Their tasks have 1 to 3 CPUs, and each framework's last 5 to 40 s on average: half of them for half
-the average, the others exponentially distributed. A cycle takes 1 s, and the policy is DRF in
-characterised mode. After 100 s, every framework that waits gets a forecast every 10 s; one counts
-until its offer comes or is late.
+{summary}
+
+The last two columns are the median of the p95 divided by the actual wait: how wide ranges are.
+
+## The correction
+
+The observer makes forecasts for a sample of the frameworks that wait, and remembers the last
+{window} outcomes: the time until the offer came, divided by the p50 that was computed. The median
+and the 95th percentile of these ratios, times the p50 of a new forecast, are its shown p50 and p95
+([conformal prediction](https://doi.org/10.1080/01621459.2017.1307116)). So errors that recur are
+corrected: frameworks that arrive later and come first, or tasks that begin and end meanwhile.
+
+- Frameworks that still wait count as waiting longer than now, by the Kaplan-Meier estimate.
+  Otherwise, few long waits would be known while many are under way.
+- Forecasts are corrected by those of similar size once {of_size} waits of that size have ended;
+  sizes are powers of four of the allocation interval. Before, all forecasts count, once
+  {waits} waits have ended; until then they are shown as computed.
+- The p95 takes the number of waits into account, because several forecasts during one wait show no
+  more than one. With fewer than {of_size} waits, it is the largest ratio known.
+- The computed p95 is not scaled: tasks that have run longer than all known ones make it arbitrarily
+  late.
+- No range begins before the next allocation interval has passed, because nothing is decided
+  earlier.
+- A restarted observer begins without outcomes. The text of a forecast says how many earlier ones
+  its correction rests on.
+
+The ranges hold as often as they say if the future resembles the last {window} outcomes. After a
+change of the workload, it takes about that many outcomes until they do again.
+
+## In simulations
+
+These are {lives} random simulations (`python -m tests.explain.lives`). In each there are 3 to 7
+agents, and 2 to 5 frameworks in two roles. All of them always want more. Their tasks have 1 to 3
+CPUs, and each framework's last 5 to 40 s on average: half of them for half the average, the others
+exponentially distributed. A cycle takes 1 s, and the policy is DRF in characterised mode. After
+100 s, every framework that waits gets a forecast every 10 s. Each simulation begins without
+outcomes of forecasts.
 
 {rows}
-
-- The p95 is a safe bound: at most {late} % of the offers came later.
-- The p50 is pessimistic, and more so the further ahead it is. One cause is that forecasts assume
-  that tasks that begin meanwhile do not end. If the p50 is more than a few seconds ahead, read the
-  range as an upper bound.
 
 ## On recorded days
 
 The same comparison for {windows} windows of two days of the openb trace, which are [played with
 stated gangs and backfill](which-policy.md#two-days-of-a-gpu-cluster). Decisions are made every two
-minutes, so shorter forecasts cannot be exact. Durations of tasks are those of the trace, and
-nothing is learnt when a window begins. Every ten minutes, every framework that waits gets a
-forecast, if enough is learnt. Of these offers, {part:.1f} % came before the p95. Here jobs also
-arrive and leave, which forecasts do not foresee.
+minutes. Durations of tasks are those of the trace, and nothing is learnt when a window begins; only
+outcomes of forecasts are remembered from one window to the next. Every ten minutes, every framework
+that waits gets a forecast, if enough is learnt. Jobs arrive and leave meanwhile, which the
+computation does not foresee.
 
 {recorded}
+
+In the {others} other windows little ever waits. The constants of the correction were chosen without
+them; their forecasts are corrected by outcomes of these windows alone.
+
+{rest}
 
 ![Parts of the offers that came before the p50 and the p95](../pictures/forecasts.svg)
 
@@ -62,48 +98,104 @@ The metric `mesos_allocator_offer_forecasts_total`
 """
 
 
-def binned(offered: Sequence[tuple[int, int, int]], edges_s: Sequence[int]) -> Rows:
-    """Count offers before the p50 and the p95, by how far ahead the p50 was.
+class Judged(NamedTuple):
+    """A forecast, and when the offer came, in ms after it.
 
-    `offered`: p50 and p95 of each forecast, and when the offer came, in ms after it.
+    `latest_ms`: -1: its p95 is not known, so it is later than anything.
+    `corrected`: its p50 and p95 as they were shown, corrected by earlier forecasts.
     """
+
+    expected_ms: int
+    latest_ms: int
+    corrected: tuple[int, int]
+    came_ms: int
+
+    def limits_ms(self) -> tuple[float, ...]:
+        """Its p50 and p95, then the corrected ones."""
+        latest_ms = math.inf if self.latest_ms < 0 else self.latest_ms
+        return self.expected_ms, latest_ms, *self.corrected
+
+
+def binned(offered: Sequence[Judged], edges_s: Sequence[int]) -> Rows:
+    """Count offers before the p50 and the p95, by how far ahead the p50 was."""
     rows = []
     for first_s, end_s in pairwise(edges_s):
-        some = [each for each in offered if first_s <= each[0] / 1000 < end_s]
-        before = [sum(when <= each[at] for *each, when in some) for at in (0, 1)]
-        rows.append({"from_s": first_s, "count": len(some), "p50": before[0], "p95": before[1]})
+        some = [each for each in offered if first_s <= each.expected_ms / 1000 < end_s]
+        row = {"from_s": first_s, "count": len(some), **dict.fromkeys(COUNTS, 0)}
+        for each in some:
+            for name, limit_ms in zip(COUNTS, each.limits_ms(), strict=True):
+                row[name] += each.came_ms <= limit_ms
+        rows.append(row)
     return rows
+
+
+def width(offered: Sequence[Judged]) -> dict[str, float]:
+    """Medians of the p95 in relation to the wait, before and after the correction."""
+    rows = [(*each.limits_ms(), each.came_ms) for each in offered if each.came_ms > 0]
+    return {
+        "computed": round(median(latest / came for _, latest, _, _, came in rows), 1),
+        "corrected": round(median(latest / came for _, _, _, latest, came in rows), 1),
+    }
 
 
 def page(kept: Path = KEPT, recorded: Path = RECORDED) -> str:
     """The whole page, from the results that are kept."""
+    from allocator.explain import calibration
+
     lives, days = (json.loads(each.read_text("utf-8")) for each in (kept, recorded))
-    parts = [100 * row["p95"] / row["count"] for row in lives["rows"] if row["count"]]
-    count, held = (sum(row[at] for row in days["forecasts"]) for at in ("count", "p95"))
+    others = days["others"]
     return PAGE.format(
-        part=100 * held / count,
+        summary=_summary(
+            {
+                f"{lives['lives']} simulations": (lives["rows"], lives["width"]),
+                f"{days['windows']} windows of recorded days": (days["forecasts"], days["width"]),
+                f"{others['windows']} windows with little waiting": (
+                    others["rows"],
+                    others["width"],
+                ),
+            }
+        ),
+        window=calibration.WINDOW,
+        waits=calibration.WAITS_MIN,
+        of_size=calibration.WAITS_OF_SIZE_MIN,
         lives=lives["lives"],
         windows=days["windows"],
+        others=others["windows"],
         rows=_table(lives["rows"]),
         recorded=_table(days["forecasts"]),
-        late=math.ceil(100 - min(parts)),
+        rest=_table(others["rows"]),
     )
+
+
+COLUMNS = "before the p50 (%) | shown | before the p95 (%) | shown"
+
+
+def _summary(parts: Mapping[str, tuple[Rows, Mapping[str, float]]]) -> str:
+    """One line for each group of forecasts."""
+    lines = [
+        f"| {_cells(name, _sum(rows))} | {width['computed']:g} | {width['corrected']:g} |"
+        for name, (rows, width) in parts.items()
+    ]
+    head = f"| | forecasts | {COLUMNS} | p95 / wait | shown |", "|---|" + "---:|" * 7
+    return "\n".join((*head, *lines))
 
 
 def _table(rows: Rows) -> str:
     spans = [*_spans(rows), "all"]
-    rows = [row for row in rows if row["count"]]
-    rows.append({at: sum(row[at] for row in rows) for at in ("count", "p50", "p95")})
-    lines = (
-        f"| {span} | {row['count']:,} | {100 * row['p50'] / row['count']:.1f}"
-        f" | {100 * row['p95'] / row['count']:.1f} |"
-        for span, row in zip(spans, rows, strict=True)
-    )
-    head = (
-        "| p50 of the forecast | forecasts | before the p50 (%) | before the p95 (%) |",
-        "|---|---:|---:|---:|",
-    )
+    rows = [*(row for row in rows if row["count"]), _sum(rows)]
+    lines = (f"| {_cells(span, row)} |" for span, row in zip(spans, rows, strict=True))
+    head = f"| computed p50 | forecasts | {COLUMNS} |", "|---|" + "---:|" * 5
     return "\n".join((*head, *lines))
+
+
+def _sum(rows: Rows) -> dict[str, int]:
+    return {name: sum(row[name] for row in rows) for name in ("count", *COUNTS)}
+
+
+def _cells(name: str, row: Mapping[str, int]) -> str:
+    order = "p50", "corrected_p50", "p95", "corrected_p95"
+    parts = (f"{100 * row[each] / row['count']:.1f}" for each in order)
+    return " | ".join((name, f"{row['count']:,}", *parts))
 
 
 def _spans(rows: Rows) -> list[str]:
@@ -133,12 +225,19 @@ def draw(lives: Rows, days: Rows) -> None:
         ):
             some = [row for row in rows if row["count"]]
             for name, colour in zip(("p50", "p95"), COLOURS, strict=False):
-                parts = [100 * row[name] / row["count"] for row in some]
-                axes.plot(range(len(some)), parts, "o-", color=colour, markersize=4, label=name)
+                for column, line, text in (
+                    (name, "o:", "computed"),
+                    (f"corrected_{name}", "o-", "shown"),
+                ):
+                    parts = [100 * row[column] / row["count"] for row in some]
+                    label = f"{name}, {text}"
+                    axes.plot(
+                        range(len(some)), parts, line, color=colour, markersize=4, label=label
+                    )
                 axes.axhline(float(name[1:]), linestyle="--", color=colour, linewidth=0.8)
             names = [span.replace(" or more", " +") for span in _spans(rows)]
             axes.set_xticks(range(len(some)), names, rotation=30, ha="right")
-            axes.set(title=title, xlabel="p50 of the forecast", ylim=(-3, 103))
+            axes.set(title=title, xlabel="computed p50", ylim=(-3, 103))
         both[0].set_ylabel("offers before it (%)")
         both[0].legend(title="dashed: exact", frameon=False, fontsize=8, loc="lower right")
         save(figure, PICTURE)

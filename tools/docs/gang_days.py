@@ -175,6 +175,10 @@ def compute(
         its = notes if way == "backfill" else playing.Offered()
         return playing.play(window, way, its, UNTIL_MS)
 
+    others = playing.Offered()
+    for number, window in enumerate(jobs.read(trace, jobs.OTHERS)):
+        playing.play(window, "backfill", others, UNTIL_MS)
+        note(f"other {number}: {len(others.offered)} forecasts")
     windows = jobs.read(trace, numbers or jobs.WINDOWS)
     found: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
     for number, window in enumerate(windows):
@@ -183,13 +187,14 @@ def compute(
             row = bound(window) if limits else measure(window, starts_of(window, way))
             note(f"{number} {way}: {row}")
             found[way].append(row)
-        keep(windows[: number + 1], found, notes.offered)
+        keep(windows[: number + 1], found, notes.offered, others.offered)
 
 
 def keep(
     windows: "Sequence[Window]",
     found: Mapping[str, Sequence[Mapping[str, float]]],
-    offered: Sequence[tuple[int, int, int]],
+    offered: Sequence[forecasts.Judged],
+    others: Sequence[forecasts.Judged],
 ) -> None:
     """Keep means of windows, with all that the page says of them, and draw the picture."""
     import gang_days_jobs as jobs
@@ -222,6 +227,12 @@ def keep(
             for way, every in found.items()
         },
         "forecasts": forecasts.binned(offered, EDGES_S),
+        "width": forecasts.width(offered),
+        "others": {
+            "windows": len(jobs.OTHERS),
+            "rows": forecasts.binned(others, EDGES_S),
+            "width": forecasts.width(others),
+        },
     }
     KEPT.write_text(json.dumps(data, indent=1) + "\n", "utf-8")
     draw(rows)

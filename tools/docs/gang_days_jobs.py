@@ -15,6 +15,8 @@ FIRST_DAY, END_DAY, DAYS = 115, 149, 2
 WINDOWS = (1, 3, 7, 8, 10, 15, 16)
 """Those in which gangs wait more than 20 min on average in a strict queue."""
 
+OTHERS = tuple(n for n in range((END_DAY - FIRST_DAY) // DAYS) if n not in WINDOWS)
+
 EVERY_NODE = 250
 LIFE_S_MAX = 12 * 3600
 APART_S = 300

@@ -1,11 +1,13 @@
 """Plays the jobs of a recorded cluster on the emulated master."""
 
+from collections.abc import Sequence
 from functools import partial
 
+from forecasts import Judged
 from gang_days_jobs import Job, Window
 
 from allocator.core import GANG_LABEL, Options, PolicySpec, Settings
-from allocator.explain import next_offer, take_clients
+from allocator.explain import Calibration, NextOffer, next_offer, take_clients
 from allocator.policies import build
 from laboratory.frameworks.base import Identity, Offer
 from laboratory.frameworks.batch import BatchJob, Manner, Work
@@ -25,21 +27,37 @@ LOOK_MS = 600_000
 class Offered:
     """Forecasts of next offers, and when the offers came.
 
-    `offered`: p50, p95, and when the offer came, in ms after the forecast.
+    Corrections rest on earlier forecasts, also on those of windows that were played before.
     """
 
     def __init__(self) -> None:
-        self._waiting: dict[BatchJob, list[tuple[int, int, int]]] = {}
-        self.offered: list[tuple[int, int, int]] = []
+        self.offered: list[Judged] = []
+        self._calibration: Calibration[BatchJob] = Calibration()
+        self._waiting: dict[BatchJob, list[tuple[int, NextOffer, NextOffer]]] = {}
+        self._before_ms = 0
 
-    def expect(self, job: BatchJob, now_ms: int, expected_ms: int, latest_ms: int) -> None:
-        """Note a forecast."""
-        self._waiting.setdefault(job, []).append((now_ms, expected_ms, latest_ms))
+    def end(self, until_ms: int) -> None:
+        """Note the end of a window."""
+        for job in self._calibration.everyone():
+            self._calibration.left(job, self._before_ms + until_ms)
+        self._waiting.clear()
+        self._before_ms += until_ms
+
+    def expect(self, now_ms: int, found: Sequence[tuple[BatchJob, NextOffer]]) -> None:
+        """Note forecasts."""
+        corrections = self._calibration.corrections(self._before_ms + now_ms)
+        for job, offer in found:
+            shown = self._calibration.expect(job, self._before_ms + now_ms, offer, corrections)
+            if shown.latest_ms >= 0:
+                self._waiting.setdefault(job, []).append((now_ms, offer, shown))
 
     def comes(self, job: BatchJob, now_ms: int) -> None:
         """Note an offer."""
-        for made_ms, expected_ms, latest_ms in self._waiting.pop(job, ()):
-            self.offered.append((expected_ms, latest_ms, now_ms - made_ms))
+        self._calibration.came(job, self._before_ms + now_ms)
+        for made_ms, offer, shown in self._waiting.pop(job, ()):
+            times_ms = shown.expected_ms, shown.latest_ms
+            judged = Judged(offer.expected_ms, offer.latest_ms, times_ms, now_ms - made_ms)
+            self.offered.append(judged)
 
 
 class _Noted(BatchJob):
@@ -110,10 +128,8 @@ class _Days:
             if isinstance(each.framework, BatchJob) and each.framework.waits
         ]
         picture = take_clients(allocator, [row for _, row in waiting])
-        for (job, _), subject in zip(waiting, picture.subjects, strict=True):
-            found = next_offer(picture, subject)
-            if found.latest_ms >= 0:
-                self._notes.expect(job, now_ms, found.expected_ms, found.latest_ms)
+        pairs = zip(waiting, picture.subjects, strict=True)
+        self._notes.expect(now_ms, [(job, next_offer(picture, each)) for (job, _), each in pairs])
         stage.at(now_ms + LOOK_MS, partial(self._look, stage))
 
 
@@ -138,4 +154,5 @@ def play(window: Window, way: str, notes: Offered, until_ms: int) -> list[int | 
         sample_ms=until_ms,
     )
     assert not played.record.defects, played.record.defects
+    notes.end(until_ms)
     return days.starts_ms

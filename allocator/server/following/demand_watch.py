@@ -1,7 +1,7 @@
-"""Computes unmet demand, and the accuracy of forecasts of next offers, for metrics.
+"""Computes unmet demand for metrics, and calibrates forecasts of next offers.
 
-Each time, a few waiting clients in turn get a forecast; every second, its outcome is looked up. A
-separate thread does this, and pauses in proportion to the cost.
+Each time, a few waiting clients in turn get a forecast; every second, its outcome is looked up.
+Outcomes correct later forecasts. A separate thread does this, and pauses in proportion to the cost.
 """
 
 import threading
@@ -14,7 +14,7 @@ import numpy as np
 
 from allocator import explain
 from allocator.core import FrameworkInfo, State
-from allocator.explain import Picture, Shape, Unmet
+from allocator.explain import Calibration, Corrections, Picture, Shape, Unmet
 from allocator.server.following.books import FollowedBooks
 from allocator.server.system.lasting import LastingThread
 
@@ -26,40 +26,17 @@ PROCESSOR_PART = 0.02
 
 CLIENTS = 4
 
-OPEN_MAX = 256
-
 ANSWER_S = 10.0
 """Maximum time to wait for the books; then they are not asked again until the next time."""
 
 
-@dataclass(slots=True)
-class ForecastResults:
-    """Outcomes of forecasts of next offers.
-
-    `early`, `held`, `late`: the offer was decided before the p50, from then to the p95, and after
-        it or not yet.
-    `withdrawn`: the client left, or no longer wanted offers.
-    """
-
-    early: int = 0
-    held: int = 0
-    late: int = 0
-    withdrawn: int = 0
-
-
-class OpenForecast(NamedTuple):
-    """A forecast whose outcome is not known yet; times on the master's clock.
-
-    `row`, `framework_id`, `role`: the client.
-    """
+class _Client(NamedTuple):
+    """A client of one session."""
 
     row: int
     framework_id: str
     role: str
     session: int
-    made_ms: int
-    expected_ms: int
-    due_ms: int
 
 
 class _Books(NamedTuple):
@@ -74,15 +51,16 @@ class _Books(NamedTuple):
 class DemandWatch:
     """Computes unmet demand, and compares forecasts with what happens.
 
+    `corrections`: of forecasts, as of the last computation.
     `latest`: unmet demand; None before the first computation.
     """
 
     books: FollowedBooks
-    results: ForecastResults = field(default_factory=ForecastResults)
+    calibration: Calibration[_Client] = field(default_factory=Calibration)
+    corrections: Corrections = field(default_factory=Corrections)
     latest: Unmet | None = None
 
     def __post_init__(self) -> None:
-        self._open: list[OpenForecast] = []
         self._last_row = 0
         self._closing = threading.Event()
         self._thread = LastingThread("demand", self._run)
@@ -96,7 +74,7 @@ class DemandWatch:
 
     def settle(self) -> None:
         """Look up outcomes of forecasts, on the caller's thread."""
-        if self._open:
+        if self.calibration.everyone():
             self._asked(self._settle)
 
     def sample(self) -> None:
@@ -105,20 +83,13 @@ class DemandWatch:
             return
         picture = books.picture
         self.latest = explain.unmet(picture, books.shapes)
-        made = []
+        self.corrections = self.calibration.corrections(picture.now_ms)
         for subject in picture.subjects:
-            offer = explain.next_offer(picture, subject)
-            if offer.latest_ms < 0:
-                continue
-            due_ms = picture.now_ms + offer.latest_ms
-            expected_ms = picture.now_ms + offer.expected_ms
-            who = picture.framework_id(subject.client)
             role = picture.names.path[int(picture.names.role[subject.client])]
-            now_ms, session = picture.now_ms, books.session
-            made.append(
-                OpenForecast(subject.client, who, role, session, now_ms, expected_ms, due_ms)
-            )
-        self._open = [*self._open, *made][:OPEN_MAX]
+            framework_id = picture.framework_id(subject.client)
+            who = _Client(subject.client, framework_id, role, books.session)
+            offer = explain.next_offer(picture, subject)
+            self.calibration.expect(who, picture.now_ms, offer, self.corrections)
 
     def _asked(self, work: Callable[[], _Books | None]) -> _Books | None:
         future = self.books.ask(work)
@@ -134,8 +105,8 @@ class DemandWatch:
         allocator = self.books.allocator
         state = allocator.state
         rows = np.flatnonzero(explain.wanting(state))
-        known = [each.row for each in self._open]
-        few = rows[~np.isin(rows, [*known, *state.clients.gangs])]
+        known = [each.row for each in self.calibration.awaited(state.now_ms)]
+        few = rows[~np.isin(rows, known)]
         few = np.concatenate([few[few > self._last_row], few[few <= self._last_row]])[:CLIENTS]
         self._last_row = int(few[-1]) if len(few) else 0
         picture = explain.take_clients(allocator, few.tolist())
@@ -143,21 +114,14 @@ class DemandWatch:
 
     def _settle(self) -> None:
         state, session = self.books.allocator.state, self.books.counts.sessions_opened
-        still, results = [], self.results
-        for each in self._open:
-            row, there = each.row, each.session == session and _is_there(state, each)
-            offered_ms = int(state.clients.offered_ms[row]) if there else 0
-            if offered_ms > each.made_ms:
-                results.early += offered_ms < each.expected_ms
-                results.held += each.expected_ms <= offered_ms <= each.due_ms
-                results.late += offered_ms > each.due_ms
-            elif not there or not state.live_clients()[row]:
-                results.withdrawn += 1
-            elif state.now_ms > each.due_ms:
-                results.late += 1
-            else:
-                still.append(each)
-        self._open = still
+        live = state.live_clients()
+        for each in self.calibration.everyone():
+            there = each.session == session and _is_there(state, each)
+            if there and state.clients.offered_ms[each.row]:
+                self.calibration.came(each, int(state.clients.offered_ms[each.row]))
+            if not there or not live[each.row]:
+                self.calibration.left(each, state.now_ms)
+        self.calibration.tick(state.now_ms)
 
     # Its own thread.
 
@@ -172,7 +136,7 @@ class DemandWatch:
                 next_s = time.monotonic() + max(EVERY_S, took_s / PROCESSOR_PART)
 
 
-def _is_there(state: State, each: OpenForecast) -> bool:
+def _is_there(state: State, each: _Client) -> bool:
     if each.row >= len(state.clients.framework):
         return False
     info: FrameworkInfo | None = state.frameworks.info[int(state.clients.framework[each.row])]

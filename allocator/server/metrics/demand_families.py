@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from allocator.core import MILLI
-from allocator.explain import Unmet
-from allocator.server.following.demand_watch import DemandWatch, ForecastResults
+from allocator.explain import ForecastResults, Unmet
+from allocator.server.following.demand_watch import DemandWatch
 from allocator.server.metrics.family import (
     OTHER,
     Families,
@@ -81,7 +81,7 @@ def demand_parts(watch: DemandWatch, roles_max: int) -> list[Part[Any]]:
     `roles_max`: maximum number of roles with series, those with the most unmet demand.
     """
     return [
-        Part("demand", FORECASTS, lambda: watch.results),
+        Part("demand", FORECASTS, lambda: watch.calibration.results),
         Part("demand", UNMET, lambda: watch.latest and _Shown(watch.latest, roles_max)),
     ]
 

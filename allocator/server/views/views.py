@@ -230,7 +230,8 @@ class Views:
         def goes_on() -> bool:
             return time.monotonic() < until_s and is_awaited()
 
-        return explain.explain(picture, kind, name, told, goes_on)
+        corrections = self.demand.corrections if self.demand else explain.Corrections()
+        return explain.explain(picture, kind, name, told, goes_on, corrections)
 
     def planned(self, changes: Sequence[KeptChange], *, prune: bool) -> Applied:
         """Compute the settings after several changes; between two records. Raises EventError."""

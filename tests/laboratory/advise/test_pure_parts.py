@@ -22,7 +22,9 @@ from laboratory.advise.playing import (
     Past,
     absences_ms,
     changes,
+    collects_of,
     every_policy,
+    gangs_of,
     in_words,
     more_of,
     pasts_of,
@@ -38,6 +40,7 @@ from laboratory.reports.run_report import Interval
 from laboratory.workloads.recorded_day import Day, DayAgent, DayFramework, Ran
 
 NOW = PolicySpec("drf")
+CHARACTERISED = PolicySpec("drf", mode="characterised")
 SECOND = 1000
 KINDS = ("cpus", "mem")
 
@@ -138,6 +141,59 @@ def test_a_half_life_changes_who_comes_first():
     now, then = waits_s(None), waits_s(Past(100, 1.0))
     assert then["b"] < 0.8 * now["b"]
     assert then["a"] > now["a"]
+
+
+# Candidates where tasks start together.
+
+
+def gang_and_singles() -> Day:
+    """A gang needs two agents at once; single tasks of 30 s follow each other on both, shifted."""
+    alone = [
+        ran(f"s{n}", "single", 4, 15 * n, 15 * n, 15 * n + 30, agent=f"a{n % 2 + 1}")
+        for n in range(14)
+    ]
+    day = day_of(
+        *alone, *(ran("g", "gang", 4, 40, 240, 260, agent=a) for a in ("a1", "a2")), agents=2
+    )
+    day.frameworks["g"].gang = 2
+    day.frameworks["g"].demand = {"cpus": 4000, "mem": 4000}
+    return replace(day, settings=Settings(NOW, patience_cycles=5, collect_ms=300_000))
+
+
+def test_how_long_gangs_collect_is_tried_where_there_are_gangs():
+    day = gang_and_singles()
+    assert gangs_of(day) == {"g"}
+    assert collects_of([day]) == [0, 60, 600, 3600]
+    kept = replace(day, settings=Settings(NOW, collect_ms=60_000))
+    assert collects_of([kept]) == [0, 600, 3600]
+    assert collects_of([replace(day, settings=Settings(NOW, patience_cycles=0))]) == []
+    assert collects_of([back_again()]) == []
+
+
+def test_a_gang_that_collects_waits_less():
+    """Without collecting, both agents are free at once only after the single tasks."""
+    day = gang_and_singles()
+
+    def waits_s(collect_s: int) -> float:
+        cell = AdviceCell(Candidate(CHARACTERISED, collect_s=collect_s), 0, 0)
+        found = play_cell([day], cell)
+        assert not found.figures.never_began
+        return found.gang_wait_s
+
+    never, collecting = waits_s(0), waits_s(600)
+    assert collecting <= 45, "five cycles, then at most one task"
+    assert never > 2 * collecting
+
+
+def test_a_candidate_that_collects_is_named_and_pasted():
+    chosen = Candidate(NOW, collect_s=600)
+    found = recommend(NOW, {chosen.name: chosen}, [candidate(chosen.name, changed(-0.3))], [], [])
+    assert found.headline.endswith("to drf oblivious collect_s=600.")
+    assert chosen.changes(NOW) == 1
+    report: Any = SimpleNamespace(advice=found, now=NOW)
+    pasted = tomllib.loads(to_paste(report))
+    assert pasted["starvation"] == {"collect_s": 600}
+    Config.model_validate(pasted)
 
 
 # Measures.

@@ -9,6 +9,7 @@ import pytest
 
 from allocator import policies
 from allocator.core import (
+    GANG_LABEL,
     AddAgent,
     AddFramework,
     AgentInfo,
@@ -18,9 +19,12 @@ from allocator.core import (
     FrameworkInfo,
     Kind,
     PolicySpec,
+    RemoveFramework,
+    Request,
     SetConstraint,
     SetDemand,
     SetDrain,
+    SetGang,
     SetLimit,
     SetQuota,
     Settings,
@@ -92,6 +96,23 @@ def test_rules_of_operators_and_events_about_several_are_no_facts_of_one_agent()
     day = recorder.finish()
     assert [agent.hostname for agent in day.agents.values()] == ["small"]
     assert "gpus" in day.kinds
+
+
+def test_gangs_are_recorded_whether_stated_or_set_and_unlike_ones_count_as_single_tasks():
+    recorder = DayRecorder()
+    allocator = watched(recorder)(policies.build, Settings(PolicySpec("drf")))
+    allocator.step(Define({0: Kind("cpus")}, {1: "eng"}))
+    allocator.step(AddAgent(1, AgentInfo("id-1"), {0: 4000}))
+    labels = {"stated": {GANG_LABEL: "tasks:3"}}
+    for handle, name in enumerate(("stated", "set", "unlike", "single"), 1):
+        info = FrameworkInfo(name, name=name, labels=labels.get(name, {}))
+        allocator.step(AddFramework(handle, info, (1,)))
+    allocator.step(SetGang("eng", "set", 4))
+    allocator.step(Request(3, ({"cpus": 1000}, {"cpus": 2000})))
+    allocator.step(RemoveFramework(2))
+    day = recorder.finish()
+    gangs = {name: each.gang for name, each in day.frameworks.items()}
+    assert gangs == {"stated": 3, "set": 4, "unlike": 1, "single": 1}
 
 
 def needs(day: Day) -> Counter[tuple[str, int, int]]:
