@@ -62,9 +62,22 @@ def _without_barred(snapshot: Snapshot) -> Snapshot:
         served[counts.bounded[~counts.left().any(axis=1)]] = False
     if snapshot.gangs is not None:
         served[snapshot.gangs.client] = True
+    served[_may_add(snapshot)] = True
     if 2 * np.count_nonzero(served[clients]) > len(clients):
         return snapshot
     return gangs.with_gangs_among(snapshot, served, served)
+
+
+def _may_add(snapshot: Snapshot) -> Ints:
+    """Return the clients to whose offers of this cycle something that is left may be added."""
+    earlier, specials = snapshot.earlier, snapshot.specials
+    if earlier is None:
+        return np.empty(0, np.int64)
+    left, size = snapshot.free_by_column[earlier.agent], snapshot.demand[earlier.client]
+    known = snapshot.characterised[earlier.client] & (size > 0).any(axis=1)
+    enough = np.where(known, (left >= size).all(axis=1), left.any(axis=1))
+    enough |= np.diff(specials.start)[earlier.agent] > 0
+    return earlier.client[enough]
 
 
 def _granted(snapshot: Snapshot, given: Grants) -> Ints:
