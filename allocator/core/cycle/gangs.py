@@ -260,9 +260,10 @@ def _with_earlier(snapshot: Snapshot, grants: Grants) -> Snapshot:
     if before is not None:
         new = new[~np.isin(new, before.pair)]
         grants = joined(snapshot, [before, grants])
-    agents_held: Ints | Floats = snapshot.agents_held.copy()
-    np.add.at(agents_held, new & (2**32 - 1), 1)
-    return replace(snapshot, earlier=grants, agents_held=read_only(agents_held))
+    more = np.bincount(new & (2**32 - 1), minlength=len(snapshot.agents_held))
+    agents_held: Ints | Floats = snapshot.agents_held + more
+    agents_held.flags.writeable = False
+    return replace(snapshot, earlier=grants, agents_held=agents_held)
 
 
 def charge(snapshot: Snapshot, grants: Grants) -> Snapshot:
@@ -355,11 +356,15 @@ def barred(snapshot: Snapshot) -> Snapshot:
     return replace(snapshot, excluded=read_only(excluded), excluding=read_only(excluding))
 
 
-def without_collected(snapshot: Snapshot) -> Snapshot:
-    """Return the snapshot in which all that gangs collected is held."""
+def without_collected(snapshot: Snapshot, clients: Ints | None = None) -> Snapshot:
+    """Return the snapshot in which all that gangs collected is held.
+
+    `clients` (n,): those whose gangs are meant; None: all.
+    """
     assert snapshot.gangs is not None
-    for client in snapshot.gangs.collects.tolist():
-        snapshot = charge(snapshot, collected(snapshot, client))
+    collects = snapshot.gangs.collects
+    for client in collects if clients is None else collects[np.isin(collects, clients)]:
+        snapshot = charge(snapshot, collected(snapshot, int(client)))
     return snapshot
 
 

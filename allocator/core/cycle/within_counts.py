@@ -42,8 +42,7 @@ def _after(snapshot: Snapshot, given: Grants, waits: Ints) -> Snapshot:
     if not len(done):
         return left
     if left.gangs is not None:  # what gangs that wait keep is not for others
-        for client in np.intersect1d(left.gangs.collects, waits).tolist():
-            left = gangs.charge(left, gangs.collected(left, client))
+        left = gangs.without_collected(left, waits)
     served = ~gangs.mask(done, left)
     return gangs.with_gangs_among(left, served, served)
 
