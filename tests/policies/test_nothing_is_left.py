@@ -441,9 +441,10 @@ def test_who_waits_is_served(numbers):
     assert not [*find_waiting(numbers)]
 
 
-EXTENDED = (197, 1408, 2299)
-"""Worlds with claims, or caps on agents: the policy decides several times in a cycle, and the rest
-of an agent is below a minimum, or a special disk. Both may only join an offer that was made before.
+SEVERAL_ROUNDS = (197, 1408, 2299, 4208)
+"""Worlds with claims or caps on counts: the policy decides several times in a cycle. In the first
+three, the rest of an agent, below a minimum, or a special disk may only join an offer that was made
+before. In the last, a cap bars the task that makes an offer of a special disk.
 """
 
 
@@ -454,8 +455,8 @@ def test_so_it_is_in_many_worlds(first, monkeypatch):
     assert not [*find_waiting(range(first, first + A_CHUNK // 3))]
 
 
-@pytest.mark.parametrize("world", EXTENDED)
-def test_offers_of_earlier_rounds_are_extended(world, monkeypatch):
+@pytest.mark.parametrize("world", SEVERAL_ROUNDS)
+def test_so_it_is_where_the_policy_decides_several_times(world, monkeypatch):
     assert not [*find_faults([world], monkeypatch)]
 
 

@@ -85,12 +85,22 @@ def _granted(snapshot: Snapshot, given: Grants) -> Ints:
 
 
 def within(snapshot: Snapshot, grants: Grants) -> Bools:
-    """Return which grants, (G,), exceed no cap on tasks or agents; none of a gang if one does."""
+    """Return which grants, (G,), exceed no cap on tasks or agents; none of a gang if one does.
+
+    Without the first grant of an offer, none of its other grants, as these might make no offer.
+    """
     if snapshot.counts is None or not len(grants):
         return np.ones(len(grants), np.bool_)
     amount = gangs.counted(snapshot, grants)
     kept = snapshot.counts.within(grants.client, grants.agent, amount)
-    return kept if kept.all() else kept & ~gangs.in_part(snapshot, grants, kept)
+    if kept.all():
+        return kept
+    _, first, which = np.unique(grants.pair, return_index=True, return_inverse=True)
+    begun = kept[first]
+    if snapshot.earlier is not None:
+        begun |= np.isin(grants.pair[first], snapshot.earlier.pair)
+    kept &= begun[which]
+    return kept & ~gangs.in_part(snapshot, grants, kept)
 
 
 def without_excess(snapshot: Snapshot, grants: Grants) -> Grants:

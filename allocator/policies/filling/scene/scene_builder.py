@@ -43,7 +43,7 @@ def scene_of(
     blocks = lay_out(snapshot, criteria)
     places, node = places_of(snapshot, blocks)
     earlier = _earlier(snapshot, places)
-    rule = _rule_of(snapshot, blocks.criteria, adds=len(earlier) > 0)
+    rule = _rule_of(snapshot, blocks.criteria, adds=earlier is not None)
     return Scene(
         places=places,
         standing=_standing_of(snapshot, blocks.criteria, node),
@@ -257,20 +257,21 @@ def _stacked(tables: Sequence[Floats]) -> Floats:
     return tables[0] if len(tables) == 1 else np.vstack(tables)
 
 
-def _earlier(snapshot: Snapshot, places: Places) -> Grants:
-    """Return what was granted before in this cycle to the clients that are served."""
+def _earlier(snapshot: Snapshot, places: Places) -> Grants | None:
+    """Return what was granted before to the clients that are served; None: nothing."""
     before = snapshot.earlier
     if before is None:
-        return Grants.none(len(snapshot.resources))
-    return before.some(places.of_client[before.client] >= 0)
+        return None
+    served = places.of_client[before.client] >= 0
+    return before.some(served) if served.any() else None
 
 
-def _agents_of(snapshot: Snapshot, rule: Rule, earlier: Grants, places: Places) -> Agents:
+def _agents_of(snapshot: Snapshot, rule: Rule, earlier: Grants | None, places: Places) -> Agents:
     filters, specials = snapshot.filters, snapshot.specials
     barring = snapshot.excluding | (filters.head >= 0)
     stands = untouched(snapshot.excluded.shape if rule.joins else (0, 0), np.uint64)
     holder, taker, whole = snapshot.holder, np.full(len(specials.free), -1), specials.free
-    if len(earlier):
+    if earlier is not None:
         client, agent = earlier.client, earlier.agent
         bit = np.uint64(1) << (client % 64).astype(np.uint64)
         np.bitwise_or.at(stands, (agent, client // 64), bit)
