@@ -131,6 +131,14 @@ class Specials(NamedTuple):
             reach=np.empty((0, words), np.uint64),
         )
 
+    def entries(self, agent: Ints, special: Ints) -> Ints:
+        """Return the entries of special kinds on agents, (n,); both (n,)."""
+        owner = np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
+        key = owner * len(self.kind) + self.row
+        order = np.argsort(key)
+        found: Ints = order[np.searchsorted(key[order], agent * len(self.kind) + special)]
+        return found
+
     def by_column(self, columns: int) -> Ints:
         """Add up all special resources by column, (A, R), also those that no client may have."""
         result = np.zeros((len(self.start) - 1, columns), np.int64)
@@ -319,6 +327,9 @@ class Snapshot:
     - `claimed` (q, R), in thousandths: how much more each role, one of the first rows of `bounds`,
       is entitled to beyond what it consumes; -1: it makes no claim. None if there are no claims.
       Policies can ignore it.
+    - `earlier`: what was granted before in this cycle, which asks the policy several times; None:
+      this is the first time. Further grants to the same client on the same agent join the same
+      offer, so they need not reach the minimum.
     """
 
     resources: tuple[str, ...]
@@ -350,6 +361,7 @@ class Snapshot:
     over_budget: Bools | None = None
     claimed: Ints | None = None
     counts: Counts | None = None
+    earlier: "Grants | None" = None
 
     @cached_property
     def free_by_column(self) -> Ints:
@@ -370,6 +382,12 @@ class Snapshot:
     def tasks(self) -> Floats:
         """The number of tasks that each client holds, with fractions, (C,); 0 if unknown."""
         return tasks_held(self.held, self.demand, self.characterised)
+
+    def new_pairs(self, grants: "Grants") -> Ints:
+        """Return the pairs of grants that hold nothing before: keys as in `holder`, sorted."""
+        pair, holder = np.unique(grants.pair), np.append(self.holder, -1)
+        found: Ints = pair[holder[np.searchsorted(self.holder, pair)] != pair]
+        return found
 
     def held_over_tree(self, gain: Floats, count: Floats) -> Floats:
         """Add up clients' holdings, and a count, at every node of the tree.
@@ -412,6 +430,11 @@ class Grants:
 
     def __len__(self) -> int:
         return len(self.client)
+
+    @property
+    def pair(self) -> Ints:
+        """The agent and client of each grant as one number, (G,): keys as in `Snapshot.holder`."""
+        return (self.agent << np.int64(32)) | self.client
 
     def some(self, mask: Bools) -> "Grants":
         special = mask[self.special_grant]

@@ -33,7 +33,7 @@ def test_the_headroom_can_be_read(world):
     framework = world.framework("no-quota-role")
     agent = world.agent("cpus:3;mem:1536")
     state = world.allocator.state
-    bounds = bounds_of(state, quota_tree(state))
+    bounds, _ = bounds_of(state, quota_tree(state))
     assert state.space.named(bounds.required) == parse_quantities(FULL)
     assert state.space.named(bounds.available) == parse_quantities("cpus:3;mem:1536")
     assert world.cycle() == [framework.gets(agent, HALF)]

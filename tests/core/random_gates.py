@@ -81,7 +81,7 @@ def books(world: World) -> dict:
     """State of the gates before the first decision."""
     state = world.allocator.state
     tree, columns = quota_tree(state), list(state.space.names)
-    bounds = bounds_of(state, tree)
+    bounds, _ = bounds_of(state, tree)
     return {
         "names": [kind.name for kind in state.space.kinds if kind],
         "free": dict(zip(columns, bounds.available.tolist(), strict=True)),

@@ -18,6 +18,10 @@ FEW = range(40)
 """Seeds of small clusters; `make test-all` plays ten times as many."""
 
 
+MOST_OF_AN_AGENT = 187
+"""On an agent of three places, one client has 2.8 by its target, and others 0.1 and less."""
+
+
 def played(name: str, cluster: Cluster, roles: Roles, seed: int, **more) -> np.ndarray:
     selection = ("random", "joint", "round_robin")[seed % 3]
     return filled(cluster, roles, PolicySpec(name, selection, "characterised"), seed=seed, **more)
@@ -61,7 +65,7 @@ def test_cmmf_comes_within_a_task_of_the_optimum(seed: int) -> None:
     assert off_max_min(seed, (20, 300))[0] < 1
 
 
-@pytest.mark.parametrize("seed", FEW)
+@pytest.mark.parametrize("seed", [*FEW, MOST_OF_AN_AGENT])
 def test_cmmf_comes_near_where_tasks_are_few(seed: int) -> None:
     """If not every client can have one and none has three, clients without any are served first."""
     off, with_none = off_max_min(seed, (1, 14))
@@ -108,22 +112,9 @@ MORE = range(40, 440)
 
 
 @pytest.mark.long
-@pytest.mark.xfail(reason="seed 101 costs 100 more than the cheapest flow: not understood yet")
 def test_quincy_does_so_in_many_more_role_trees() -> None:
     missed = {seed: quincy_misses(seed) for seed in MORE}
     assert {seed: cost for seed, cost in missed.items() if cost > 1e-6} == {}
-
-
-TIED = (187,)
-"""On an agent of three places those with parts of 0.1 tie with the one with 2.8: all have none."""
-
-
-@pytest.mark.long
-@pytest.mark.xfail(strict=True, reason="ties within an agent go by turns, whatever the parts")
-@pytest.mark.parametrize("seed", TIED)
-def test_the_largest_part_of_an_agent_comes_first(seed: int) -> None:
-    off, with_none = off_max_min(seed, (1, 14))
-    assert off < 1 + with_none
 
 
 @pytest.mark.long
@@ -131,7 +122,7 @@ def test_many_more_role_trees() -> None:
     for seed in MORE:
         assert off_max_min(seed, (20, 300))[0] < 1, seed
         off, with_none = off_max_min(seed, (1, 14))
-        assert off < 1 + with_none or seed in TIED, seed
+        assert off < 1 + with_none, seed
     for seed in range(3, 60):
         assert percent_off("pf-exact", seed) < 0.5, seed
         assert percent_off("ps-dsf-exact", seed) < 2.0, seed

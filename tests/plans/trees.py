@@ -146,7 +146,7 @@ def placing_costs(
     All tasks need one unit. `within` (F, A): upper bounds on places.
     """
     frameworks, agents = cluster.eligible.shape
-    places = cluster.capacity[:, 0]
+    places = cluster.capacity[:, 0] * cluster.eligible.any(axis=0)  # others are places for no task
     total = int(places.sum())
     least = [int(each * total / 2) for each in share]  # LEAST is 0.5, and MOST is 1
     most = [-int(-(each * total) // 1) for each in share]

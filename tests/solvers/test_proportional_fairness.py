@@ -71,6 +71,26 @@ def test_a_resource_that_is_not_saturated_costs_nothing_exactly() -> None:
     assert prices.tolist() == [2.0, 0.0]
 
 
+def test_resources_that_are_almost_saturated_are_told_from_those_that_are() -> None:
+    """As after rounding to whole thousandths: the second resource is used to all but 1e-8."""
+    solution = solve(np.array([[0.0, 0.999999990489, 1.0, 0.99984742588]]), np.ones(4), np.ones(1))
+    assert solution.tasks == pytest.approx([1], rel=1e-12)
+    assert solution.prices.round(5).tolist() == [0, 0, 1, 0]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_certificate_holds_where_needs_are_almost_equal(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    for _ in range(100):
+        shape = rng.integers(1, 8), rng.integers(1, 6)
+        demand = rng.random(shape) * (rng.random(shape) < 0.8)
+        almost = 1 - 10.0 ** -rng.integers(3, 13, shape)
+        demand = np.where(rng.random(shape) < 0.5, demand, almost)
+        demand[~demand.any(axis=1), 0] = 1.0
+        weight = rng.random(len(demand)) ** 8 + 1e-9
+        assert solve(demand, np.ones(shape[1]), weight).residual <= TOLERANCE
+
+
 def test_proportional_demands_leave_a_choice_of_prices_and_none_of_tasks() -> None:
     solution = solve(np.array([[1.0, 1.0], [2.0, 2.0]]), np.ones(2), np.ones(2))
     np.testing.assert_allclose(solution.tasks, [0.5, 0.25])

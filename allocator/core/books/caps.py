@@ -118,19 +118,25 @@ def _holders(state: State, per: str) -> Ints:
     return np.array(holders, np.int64)
 
 
-def with_caps(state: State, bounds: Bounds, caps: CapTable) -> Bounds:
-    """Add a bound for each cap on amounts."""
-    if not caps.bounding:
-        return bounds
-    left = np.where(caps.limit < UNBOUNDED, caps.limit - _held(state, caps), UNBOUNDED)
-    mine = caps.of_client < caps.bounding
-    return bounds.with_further(left[: caps.bounding], np.where(mine, caps.of_client, -1))
-
-
-def counts_of(state: State, caps: CapTable, holder: Ints) -> Counts | None:
-    """Count tasks and agents under caps on them; None: there is no such cap.
+def with_caps(
+    state: State, bounds: Bounds, caps: CapTable, holder: Ints
+) -> tuple[Bounds, Counts | None]:
+    """Add a bound for each cap on amounts, and count under caps on tasks and agents (`_counts`).
 
     `holder` (H,): as in a snapshot.
+    """
+    held = _held_by_client(state)
+    if caps.bounding:
+        left = np.where(caps.limit < UNBOUNDED, caps.limit - _held(caps, held), UNBOUNDED)
+        mine = caps.of_client < caps.bounding
+        bounds = bounds.with_further(left[: caps.bounding], np.where(mine, caps.of_client, -1))
+    return bounds, _counts(state, caps, holder, held)
+
+
+def _counts(state: State, caps: CapTable, holder: Ints, held: Ints) -> Counts | None:
+    """Count tasks and agents under caps on them; None: there is no such cap.
+
+    `holder` (H,): as in a snapshot. `held` (C, R): as `_held_by_client` returns it.
     """
     if not caps.counting:
         return None
@@ -140,7 +146,7 @@ def counts_of(state: State, caps: CapTable, holder: Ints) -> Counts | None:
         of_client=caps.of_client,
         tasks=caps.tasks,
         agents=caps.agents,
-        held=_held_by_client(state),
+        held=held,
         size=size,
         bounded=np.flatnonzero(bounded & size.any(axis=1)),
         first=0,
@@ -171,8 +177,9 @@ def capped(state: State, caps: CapTable) -> Bools:
     """Return which clients are under a cap that leaves nothing of something, (C,)."""
     if not len(caps.rule):
         return np.zeros(len(caps.of_client), np.bool_)
-    reached = (caps.limit <= _held(state, caps)).any(axis=1)
-    counts = counts_of(state, caps, np.empty(0, np.int64))
+    held = _held_by_client(state)
+    reached = (caps.limit <= _held(caps, held)).any(axis=1)
+    counts = _counts(state, caps, np.empty(0, np.int64), held)
     if counts is not None:
         reached |= (counts.tasks_left() <= 0) | (counts.taken >= counts.agents)
     return np.asarray(np.append(reached, False)[caps.of_client].any(axis=1))
@@ -186,9 +193,8 @@ def _held_by_client(state: State) -> Ints:
     return space.by_column(state.ledger.books.client_held * counts)
 
 
-def _held(state: State, caps: CapTable) -> Ints:
-    """Return what counts under each cap, (Q, R), in thousandths."""
-    held = _held_by_client(state)
+def _held(caps: CapTable, held: Ints) -> Ints:
+    """Return what counts under each cap, (Q, R); `held` (C, R): as `_held_by_client` returns it."""
     found = np.zeros_like(caps.limit)
     for row in caps.of_client.T:
         inside = np.flatnonzero(row >= 0)

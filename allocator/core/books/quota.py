@@ -163,13 +163,14 @@ def quota_use(state: State, tree: QuotaTree) -> QuotaUse:
     )
 
 
-def bounds_of(state: State, tree: QuotaTree) -> Bounds:
+def bounds_of(state: State, tree: QuotaTree) -> tuple[Bounds, Ints | None]:
+    """Return the bounds of roles, and `Snapshot.claimed`."""
     space, clients = state.space, state.clients
     if not tree.path:
-        return Bounds.none(len(clients.framework), len(space.names))
+        return Bounds.none(len(clients.framework), len(space.names)), None
     used = consumed(state, tree)
     owed = np.maximum(tree.guarantee - used, 0)
-    return Bounds(
+    bounds = Bounds(
         of_client=tree.of_role[clients.role],
         further=np.empty((len(clients.framework), 0), np.int64),
         above=tree.above,
@@ -178,14 +179,10 @@ def bounds_of(state: State, tree: QuotaTree) -> Bounds:
         available=np.where(space.scalar, available(state), UNBOUNDED),
         required=owed.sum(axis=0),
     )
-
-
-def claimed(state: State, tree: QuotaTree) -> Ints | None:
-    """Compute `Snapshot.claimed`."""
     if not state.settings.claims:
-        return None
-    left = np.maximum(tree.guarantee + tree.claim - consumed(state, tree), 0)
-    return np.where(tree.claim >= 0, left, -1)
+        return bounds, None
+    left = np.maximum(tree.guarantee + tree.claim - used, 0)
+    return bounds, np.where(tree.claim >= 0, left, -1)
 
 
 def is_owed(bounds: Bounds, client: Ints) -> Bools:

@@ -146,11 +146,7 @@ def note_lent(state: State, snapshot: Snapshot, grants: Grants) -> None:
         if lent:
             lent = tuple(sorted({*its.lent, *lent}))
             state.clients.collecting[client] = its._replace(lent=lent)
-            state.memory.durations.starts.lent += len(np.unique(_pairs(grants)[given]))
-
-
-def _pairs(grants: Grants) -> Ints:
-    return (grants.agent << np.int64(32)) | grants.client
+            state.memory.durations.starts.lent += len(np.unique(grants.pair[given]))
 
 
 def kept_lent(state: State, client: int, its: Collecting) -> dict[tuple[int, int], int]:

@@ -193,7 +193,7 @@ def coalesce(grants: Grants) -> Grants:
     """Add up grants of the same client and agent; pairs are in the order of their first grants."""
     if len(grants) < 2:
         return grants
-    key = _pairs(grants)
+    key = grants.pair
     order = np.argsort(key)
     ordered = key[order]
     begins = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
@@ -244,8 +244,8 @@ def _within_gates(snapshot: Snapshot, grants: Grants) -> Grants:
         snapshot.bounds, (counted := gangs.counted(snapshot, grants)).sum(axis=0)
     ):
         merged, _, rows, _ = _in_order(snapshot, grants)
-        place = {pair: at for at, pair in enumerate(_pairs(merged)[rows].tolist())}
-        decision = np.array([place.get(pair, -1) for pair in _pairs(grants).tolist()], np.int64)
+        place = {pair: at for at, pair in enumerate(merged.pair[rows].tolist())}
+        decision = np.array([place.get(pair, -1) for pair in grants.pair.tolist()], np.int64)
         kept = within_gates.kept(snapshot.bounds, decision, grants.client, counted)
         kept &= ~gangs.in_part(snapshot, grants, kept)
         if kept.all():
@@ -253,11 +253,6 @@ def _within_gates(snapshot: Snapshot, grants: Grants) -> Grants:
         # Smaller decisions may be sent in another order, so check again.
         grants = grants.some(kept)
     return grants
-
-
-def _pairs(grants: Grants) -> Ints:
-    """Combine the agent and client of each grant into one number, (G,)."""
-    return (grants.agent << np.int64(32)) | grants.client
 
 
 def _by_column(snapshot: Snapshot, grants: Grants) -> Ints:

@@ -27,6 +27,7 @@ from allocator.core.snapshot import (
     BitWords,
     Bools,
     Bounds,
+    Floats,
     Grants,
     Ints,
     Lines,
@@ -251,9 +252,20 @@ def after(snapshot: Snapshot, given: Sequence[Grants]) -> Snapshot:
     grants = joined(snapshot, given)
     if not len(grants):
         return snapshot
-    charged = charge(snapshot, grants)
+    charged = charge(_with_earlier(snapshot, grants), grants)
     served = _behind(snapshot, np.unique(grants.client))
     return replace(charged, tree=snapshot.tree._replace(served=read_only(served)))
+
+
+def _with_earlier(snapshot: Snapshot, grants: Grants) -> Snapshot:
+    new, before = snapshot.new_pairs(grants), snapshot.earlier
+    if before is not None:
+        new = new[~np.isin(new, before.pair)]
+        grants = joined(snapshot, [before, grants])
+    more = np.bincount(new & (2**32 - 1), minlength=len(snapshot.agents_held))
+    agents_held: Ints | Floats = snapshot.agents_held + more
+    agents_held.flags.writeable = False
+    return replace(snapshot, earlier=grants, agents_held=agents_held)
 
 
 def charge(snapshot: Snapshot, grants: Grants) -> Snapshot:
@@ -266,11 +278,8 @@ def charge(snapshot: Snapshot, grants: Grants) -> Snapshot:
     special_free = specials.free.copy()
     if len(grants.special):
         agent, client = grants.agent[grants.special_grant], grants.client[grants.special_grant]
-        owner = np.repeat(np.arange(len(specials.start) - 1), np.diff(specials.start))
-        key = owner * len(specials.kind) + specials.row
-        order = np.argsort(key)
-        place = np.searchsorted(key[order], agent * len(specials.kind) + grants.special)
-        np.subtract.at(special_free, order[place], grants.special_amount)
+        place = specials.entries(agent, grants.special)
+        np.subtract.at(special_free, place, grants.special_amount)
         np.maximum(special_free, 0, out=special_free)
         column = specials.column[grants.special]
         np.add.at(held, (client, column), grants.special_amount)
@@ -306,6 +315,8 @@ def _with_more_covered(snapshot: Snapshot, agents: Ints) -> Snapshot:
     beyond = specials.free[entry] > few.amount[row, specials.kind[special]]
     covers[row[beyond & bits(specials.reach, special, client[row])]] = False
     covers &= ~bits(filters.covered, agent, client)
+    if snapshot.earlier is not None:  # filters do not bar what joins an offer
+        covers &= ~np.isin((agent << np.int64(32)) | client, snapshot.earlier.pair)
     if not covers.any():
         return snapshot
     covered = filters.covered.copy()
@@ -358,11 +369,15 @@ def _with(words: BitWords, more: BitWords, agents: Ints) -> BitWords:
     return found
 
 
-def without_collected(snapshot: Snapshot) -> Snapshot:
-    """Return the snapshot in which all that gangs collected is held."""
+def without_collected(snapshot: Snapshot, clients: Ints | None = None) -> Snapshot:
+    """Return the snapshot in which all that gangs collected is held.
+
+    `clients` (n,): those whose gangs are meant; None: all.
+    """
     assert snapshot.gangs is not None
-    for client in snapshot.gangs.collects.tolist():
-        snapshot = charge(snapshot, collected(snapshot, client))
+    collects = snapshot.gangs.collects
+    for client in collects if clients is None else collects[np.isin(collects, clients)]:
+        snapshot = charge(snapshot, collected(snapshot, int(client)))
     return snapshot
 
 

@@ -6,12 +6,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from allocator.core.books.caps import CapTable, cap_table, counts_of, with_caps
+from allocator.core.books.caps import CapTable, cap_table, with_caps
 from allocator.core.books.competition_tree import Shape, shape
 from allocator.core.books.quota import (
     QuotaTree,
     bounds_of,
-    claimed,
     quota_tree,
     with_outstanding,
     with_roles_of,
@@ -100,7 +99,7 @@ class SnapshotBuilder:
         known = steady("characterised", self._characterised(state, demand))
         tree_shape = self._tree_shape(state)
         holder = state.ledger.holders(handle)
-        bounds, counts = self._bounds(state, demand, holder)
+        bounds, claimed, counts = self._bounds(state, demand, holder)
         snapshot = Snapshot(
             resources=tuple(space.names),
             counted=self._keep("counted", (space.version, names), lambda: fixed(space.counted)),
@@ -129,7 +128,7 @@ class SnapshotBuilder:
             plan=self._plan(state, handle, excluded.shape[1]),
             gangs=self._gangs(state, demand, tree_shape, handle) if state.clients.gangs else None,
             over_budget=_over_budget(state, tree_shape) if state.memory.budgets.over else None,
-            claimed=claimed(state, self.quota_tree(state)),
+            claimed=claimed,
             counts=counts,
         )
         snapshot = snapshot if counts is None else barred(snapshot, counts.under_full())
@@ -282,12 +281,13 @@ class SnapshotBuilder:
         caps = self.caps(state)
         return np.concatenate([self.quota_tree(state).limit, caps.limit[: caps.bounding], *most])
 
-    def _bounds(self, state: State, demand: Ints, holder: Ints) -> tuple[Bounds, Counts | None]:
-        """Return all bounds, and the counts with the place of their bounds among them."""
-        bounds, counts = bounds_of(state, self.quota_tree(state)), None
+    def _bounds(
+        self, state: State, demand: Ints, holder: Ints
+    ) -> tuple[Bounds, Ints | None, Counts | None]:
+        """Return all bounds, claims, and the counts with the place of their bounds."""
+        (bounds, claimed), counts = bounds_of(state, self.quota_tree(state)), None
         if state.settings.caps:
-            bounds = with_caps(state, bounds, self.caps(state))
-            counts = counts_of(state, self.caps(state), holder)
+            bounds, counts = with_caps(state, bounds, self.caps(state), holder)
         if counts is not None and len(counts.bounded):
             counts = counts._replace(first=len(bounds.above))
             own = np.full((len(bounds.of_client), 1), -1)
@@ -296,7 +296,7 @@ class SnapshotBuilder:
         if state.settings.outstanding_max < 1:
             opening = opening_tasks(demand, *self._minimum(state))
             bounds = with_outstanding(state, bounds, demand * np.maximum(opening, 1)[:, None])
-        return bounds, counts
+        return bounds, claimed, counts
 
     def _gangs(self, state: State, demand: Ints, tree_shape: Shape, handle: Ints) -> Gangs | None:
         """Return the gangs of this cycle, their sizes in lots if tasks are tiny; None: no gangs."""

@@ -71,5 +71,5 @@ def _is_claimed(snapshot: Snapshot, grants: Grants) -> Bools:
     while (row >= 0).any():
         found |= ((counted > 0) & named[row]).any(axis=1) & (row >= 0)
         row = np.where(row >= 0, bounds.above[row], -1)
-    pair, beside = (grants.agent << np.int64(32)) | grants.client, ~(counted > 0).any(axis=1)
+    pair, beside = grants.pair, ~(counted > 0).any(axis=1)
     return found | (beside & np.isin(pair, pair[found]))

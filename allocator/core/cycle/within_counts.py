@@ -59,8 +59,7 @@ def _after(snapshot: Snapshot, given: Grants, waits: Ints) -> Snapshot:
     if not len(done):
         return left
     if left.gangs is not None:  # what gangs that wait keep is not for others
-        for client in np.intersect1d(left.gangs.collects, waits).tolist():
-            left = gangs.charge(left, gangs.collected(left, client))
+        left = gangs.without_collected(left, waits)
     served = ~gangs.mask(done, left)
     return gangs.with_gangs_among(left, served, served)
 
@@ -79,9 +78,22 @@ def _without_barred(snapshot: Snapshot) -> Snapshot:
         served[counts.bounded[~counts.left().any(axis=1)]] = False
     if snapshot.gangs is not None:
         served[snapshot.gangs.client] = True
+    served[_may_add(snapshot)] = True
     if 2 * np.count_nonzero(served[clients]) > len(clients):
         return snapshot
     return gangs.with_gangs_among(snapshot, served, served)
+
+
+def _may_add(snapshot: Snapshot) -> Ints:
+    """Return the clients to whose offers of this cycle something that is left may be added."""
+    earlier, specials = snapshot.earlier, snapshot.specials
+    if earlier is None:
+        return np.empty(0, np.int64)
+    left, size = snapshot.free_by_column[earlier.agent], snapshot.demand[earlier.client]
+    known = snapshot.characterised[earlier.client] & (size > 0).any(axis=1)
+    enough = np.where(known, (left >= size).all(axis=1), left.any(axis=1))
+    enough |= np.diff(specials.start)[earlier.agent] > 0
+    return earlier.client[enough]
 
 
 def _granted(snapshot: Snapshot, given: Grants) -> Ints:
@@ -90,12 +102,22 @@ def _granted(snapshot: Snapshot, given: Grants) -> Ints:
 
 
 def within(snapshot: Snapshot, grants: Grants) -> Bools:
-    """Return which grants, (G,), exceed no cap on tasks or agents; none of a gang if one does."""
+    """Return which grants, (G,), exceed no cap on tasks or agents; none of a gang if one does.
+
+    Without the first grant of an offer, none of its other grants, as these might make no offer.
+    """
     if snapshot.counts is None or not len(grants):
         return np.ones(len(grants), np.bool_)
     amount = gangs.counted(snapshot, grants)
     kept = snapshot.counts.within(grants.client, grants.agent, amount)
-    return kept if kept.all() else kept & ~gangs.in_part(snapshot, grants, kept)
+    if kept.all():
+        return kept
+    _, first, which = np.unique(grants.pair, return_index=True, return_inverse=True)
+    begun = kept[first]
+    if snapshot.earlier is not None:
+        begun |= np.isin(grants.pair[first], snapshot.earlier.pair)
+    kept &= begun[which]
+    return kept & ~gangs.in_part(snapshot, grants, kept)
 
 
 def without_excess(snapshot: Snapshot, grants: Grants) -> Grants:

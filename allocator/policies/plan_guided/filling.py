@@ -97,7 +97,9 @@ class _Towards:
             places=places._replace(**_side_by_side(len(node))._asdict()),
         )
         before = scene.standing.measure.copy(), scene.standing.served.copy()
+        _rank_newcomers(planned, plan.target)
         yield from self._by_group(towards, planned, node, criteria, kept)
+        np.maximum(scene.standing.served, 0, out=scene.standing.served)
         _add_up(scene, *before)
 
     def _by_group(
@@ -120,8 +122,9 @@ class _Towards:
         rows = _with_something_free(scene) if len(plan.part) else agents.row
         group = plan.group[rows]
         for each in np.unique(group[(group >= 0) & (group < len(plan.part))]).tolist():
-            count = progress.agent_gain * plan.agents_held[each]
-            of_group = replace(snapshot, held=plan.held[each])
+            held, agents_held = _held_in(snapshot, plan, each)
+            count = progress.agent_gain * agents_held
+            of_group = replace(snapshot, held=held)
             began = of_group.held_over_tree(progress.amount_gain, count)[node].T
             own[:] = began
             row = scene_builder.read_only(rows[group == each], np.int64)
@@ -144,6 +147,20 @@ class _Towards:
         if len(rest):
             row = scene_builder.read_only(rest, np.int64)
             yield _weighed(scene, plan.target)._replace(agents=agents._replace(row=row))
+
+
+def _held_in(snapshot: Snapshot, plan: Plan, group: int) -> tuple[Ints, Ints]:
+    """Return what clients hold in a group of agents, (C, R), and on how many of these, (C,)."""
+    held, agents_held, earlier = plan.held[group], plan.agents_held[group], snapshot.earlier
+    if earlier is None or not (mine := plan.group[earlier.agent] == group).any():
+        return held, agents_held
+    more, specials = earlier.some(mine), snapshot.specials
+    held, agents_held = held.copy(), agents_held.copy()
+    np.add.at(held, more.client, more.amount)
+    by = more.client[more.special_grant], specials.column[more.special]
+    np.add.at(held, by, more.special_amount)
+    np.add.at(agents_held, snapshot.new_pairs(more) & (2**32 - 1), 1)
+    return held, agents_held
 
 
 class _Flat(NamedTuple):
@@ -169,6 +186,17 @@ def _weighed(scene: Scene, target: Floats) -> Scene:
     client = scene.places.client
     weight = np.where(client >= 0, target[client], 0)
     return scene._replace(places=scene.places._replace(weight=fixed(np.maximum(weight, _NOTHING))))
+
+
+def _rank_newcomers(scene: Scene, target: Floats) -> None:
+    """Let the clients that were never served come first in the order of their targets, (C,).
+
+    By number, those with a small part of an agent might fill it before those with most of it.
+    """
+    served, client = scene.standing.served, scene.places.client
+    new = np.flatnonzero((served == 0) & (client >= 0))
+    order = np.argsort(-target[client[new]], kind="stable")
+    served[new[order]] = np.arange(-len(new), 0)
 
 
 def _add_up(scene: Scene, measure: Floats, served: Ints) -> None:

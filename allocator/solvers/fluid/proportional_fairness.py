@@ -150,8 +150,13 @@ def _polish(need: Floats, part: Floats, price: Floats) -> Floats:
 
 
 def _solve_symmetric(matrix: Floats, right: Floats) -> Floats:
-    """Solve a system that may be singular: return its shortest solution."""
-    return np.asarray(np.linalg.lstsq(matrix, right, rcond=None)[0], np.float64)
+    """Solve a system that may be singular: return its shortest solution, in the scale below."""
+    # Diagonal entries range over many orders of magnitude, since they contain the inverse prices of
+    # resources that are not saturated. Without scaling, `lstsq` would take a small entry for zero.
+    diagonal = matrix.diagonal()
+    scale = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1))
+    scaled = np.linalg.lstsq(matrix * scale * scale[:, None], right * scale, rcond=None)[0]
+    return np.asarray(scaled * scale, np.float64)
 
 
 def _room(value: Floats, step: Floats) -> float:

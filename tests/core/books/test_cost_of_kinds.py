@@ -32,6 +32,7 @@ from allocator.core.numba.array_structures import grow
 from allocator.core.numba.compiled import interpreted_here
 from allocator.core.snapshot import Grants, Snapshot
 from allocator.policies import build
+from allocator.policies.drf import drf
 from allocator.policies.filling.scene import scene_builder
 from allocator.policies.filling.scene.loop_arrays import Log
 from tests.counting import resident_bytes
@@ -134,7 +135,7 @@ def test_free_amounts_take_no_memory_behind_the_last_agent(allocator, monkeypatc
     # The same holds for a policy's copy.
     monkeypatch.setattr(scene_builder, "untouched", _apart)
     snapshot = SnapshotBuilder().build(state, None)
-    copy = scene_builder._agents_of(snapshot, joins=True).free
+    copy = scene_builder.scene_of(snapshot, [drf(snapshot)]).agents.free
     assert (copy == free).all()
     assert resident_bytes(copy) <= left * PAGE
 

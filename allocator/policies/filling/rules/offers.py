@@ -73,8 +73,8 @@ def _is_something(amount: Ints) -> bool:
 
 @hot
 def _stands(scene: Scene, place: int, agent: int) -> bool:
-    """Whether the leaf was granted tasks on the agent in this cycle, so that there is an offer."""
-    if not scene.rule.joins or not scene.places.known[place]:
+    """Whether the leaf was granted something on the agent before, so that there is an offer."""
+    if not scene.rule.joins:
         return False
     client = scene.places.client[place]
     word = scene.agents.stands[agent, client >> 6]
@@ -388,7 +388,7 @@ def is_simple(places: Places, agents: Agents, rule: Rule, place: int, agent: int
     """Whether an offer is just all that is free, or one task."""
     if rule.simple:
         return True
-    if rule.bounded or rule.stage == LEFT_OVER or not places.usual[place]:
+    if rule.bounded or rule.adds or rule.stage == LEFT_OVER or not places.usual[place]:
         return False
     return agents.start[agent] == agents.start[agent + 1]
 
@@ -422,6 +422,8 @@ def is_spent(scene: Scene, place: int) -> bool:
     if scene.rule.stage == GUARANTEED and not quotas.is_owed(scene.bounds, places.client[place]):
         return True
     # Too little means that all that quotas allow makes neither an offer nor a task.
+    if not places.known[place] and scene.rule.adds:
+        return not _is_something(ceiling)
     if not places.known[place]:
         return not reaches(places, scene.agents, place, ceiling)
     for r in range(len(ceiling)):
@@ -445,7 +447,7 @@ def bar_refused(scene: Scene, agent: int) -> None:
     while refusal >= 0:
         client = agents.client[refusal]
         place = places.of_client[client]
-        if place >= 0 and not places.known[place]:
+        if place >= 0 and not places.known[place] and not _stands(scene, place, agent):
             # A filter that covers all that is left also covers what is left later in the cycle.
             # Clients with a known demand would be offered less; this is checked when they are
             # tried.

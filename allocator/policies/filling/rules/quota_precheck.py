@@ -23,8 +23,8 @@ class QuotaPrecheck(NamedTuple):
         second-last row is for clients under no bound, the last one an upper bound for all clients.
     `enough` (Q + 2,): whether that amount makes an offer, by the usual minimum.
     `row` (P,): the row of a place's innermost bound; the last row if clients below it have several.
-    `takes_all` (P,): whether all clients below a place are offered all that is free, and have the
-        usual minimum.
+    `takes_all` (P,): whether all clients below a place are offered all that is free, have the usual
+        minimum, and no offers to add to.
     `in_use` (Q + 1,): rows that apply to some client.
     `most` (R,), in thousandths: the most that quotas left to any client when last computed: an
         upper bound, because what quotas leave only decreases.
@@ -52,7 +52,7 @@ def begin_precheck(scene: Scene) -> QuotaPrecheck:
         client = places.client[place]
         if client >= 0:
             row[place] = bounds.of_client[client] if bounds.of_client[client] >= 0 else last
-            takes_all[place] = places.usual[place] and not places.known[place]
+            takes_all[place] = places.usual[place] and not (places.known[place] or scene.rule.adds)
             in_use[row[place]] = True
         # Children come before parents, so place and row are complete.
         above = places.parent[place]
@@ -112,7 +112,7 @@ def is_hopeful(scene: Scene, precheck: QuotaPrecheck, leaf: int) -> bool:
             if places.demand[leaf, r] > precheck.amount[row, r]:
                 return False
         return True
-    return not places.usual[leaf] or precheck.enough[row]
+    return scene.rule.adds or not places.usual[leaf] or precheck.enough[row]
 
 
 @hot

@@ -88,9 +88,11 @@ class Agents(NamedTuple):
     `special`, `special_free` (E,): `row` and `free` of `Specials`.
     `special_whole` (E,), in thousandths: what was free of it initially.
     `taker` (E,): the place that was granted a shared volume; -1 if none.
-    `stands` (A, W): bits of the clients with known demands that were granted something on an agent
-        in this cycle, so that there is an offer to add to. No rows if `Rule.joins` is false.
-    `holder` (H,): as in the snapshot.
+    `stands` (A, W): bits of the clients that were granted something on an agent in this cycle, so
+        that there is an offer to add to. Clients with unknown demands, which are granted all that
+        is free, count only if that was before these loops (`Snapshot.earlier`). No rows if
+        `Rule.joins` is false.
+    `holder` (H,): as in the snapshot, with `Snapshot.earlier` if `Rule.counts_agents`.
     """
 
     row: Ints
@@ -133,7 +135,8 @@ class Rule(NamedTuple):
     `bounded`: there are quotas.
     `simple`: every offer is all that is free, or one task: nothing is special, bounded, or kept
         free for guarantees.
-    `several`: some clients' offers begin with several tasks.
+    `adds`: some clients have offers from before these loops to add to (`Snapshot.earlier`).
+    `several`: some clients' offers begin with several tasks, or `adds`.
     `joins`: it matters whether there is an offer to add to: `several`, or some client is served in
         tasks and some resources are special.
     `stage`: see `stages_of`.
@@ -144,6 +147,7 @@ class Rule(NamedTuple):
     counts_agents: bool
     bounded: bool
     simple: bool
+    adds: bool
     several: bool
     joins: bool
     stage: int

@@ -42,11 +42,12 @@ def scene_of(
     """
     blocks = lay_out(snapshot, criteria)
     places, node = places_of(snapshot, blocks)
-    rule = _rule_of(snapshot, blocks.criteria)
+    earlier = _earlier(snapshot, places)
+    rule = _rule_of(snapshot, blocks.criteria, adds=earlier is not None)
     return Scene(
         places=places,
         standing=_standing_of(snapshot, blocks.criteria, node),
-        agents=_agents_of(snapshot, joins=rule.joins),
+        agents=_agents_of(snapshot, rule, earlier, places),
         kinds=_kinds_of(snapshot),
         bounds=_bounds_of(snapshot),
         rule=rule,
@@ -256,9 +257,30 @@ def _stacked(tables: Sequence[Floats]) -> Floats:
     return tables[0] if len(tables) == 1 else np.vstack(tables)
 
 
-def _agents_of(snapshot: Snapshot, *, joins: bool) -> Agents:
+def _earlier(snapshot: Snapshot, places: Places) -> Grants | None:
+    """Return what was granted before to the clients that are served; None: nothing."""
+    before = snapshot.earlier
+    if before is None:
+        return None
+    served = places.of_client[before.client] >= 0
+    return before.some(served) if served.any() else None
+
+
+def _agents_of(snapshot: Snapshot, rule: Rule, earlier: Grants | None, places: Places) -> Agents:
     filters, specials = snapshot.filters, snapshot.specials
     barring = snapshot.excluding | (filters.head >= 0)
+    stands = untouched(snapshot.excluded.shape if rule.joins else (0, 0), np.uint64)
+    holder, taker, whole = snapshot.holder, np.full(len(specials.free), -1), specials.free
+    if earlier is not None:
+        client, agent = earlier.client, earlier.agent
+        bit = np.uint64(1) << (client % 64).astype(np.uint64)
+        np.bitwise_or.at(stands, (agent, client // 64), bit)
+        if rule.counts_agents:
+            holder = np.union1d(holder, earlier.pair)
+        entry = specials.entries(agent[earlier.special_grant], earlier.special)
+        taker[entry] = places.of_client[client[earlier.special_grant]]
+        whole = specials.free.copy()
+        np.add.at(whole, entry, earlier.special_amount)
     return Agents(
         row=read_only(snapshot.agents, np.int64),
         free=_copied(snapshot.free, int(snapshot.agents.max(initial=-1)) + 1),
@@ -274,10 +296,10 @@ def _agents_of(snapshot: Snapshot, *, joins: bool) -> Agents:
         start=read_only(specials.start, np.int64),
         special=read_only(specials.row, np.int64),
         special_free=own(specials.free, np.int64),
-        special_whole=read_only(specials.free, np.int64),
-        taker=np.full(len(specials.free), -1),
-        stands=untouched(snapshot.excluded.shape if joins else (0, 0), np.uint64),
-        holder=read_only(snapshot.holder, np.int64),
+        special_whole=read_only(whole, np.int64),
+        taker=taker,
+        stands=stands,
+        holder=read_only(holder, np.int64),
     )
 
 
@@ -313,11 +335,11 @@ def _bounds_of(snapshot: Snapshot) -> Bounds:
     )
 
 
-def _rule_of(snapshot: Snapshot, criteria: Sequence[Criterion]) -> Rule:
+def _rule_of(snapshot: Snapshot, criteria: Sequence[Criterion], *, adds: bool) -> Rule:
     bounded = bool(len(snapshot.bounds.above)) or bool(snapshot.bounds.required.any())
     # Offers are unusual for clients with a minimum of their own, or one above their task.
     known, client = characterised(snapshot), snapshot.tree.client
-    several = _has_any(opens_with_several(known, snapshot.opening), client)
+    several = adds or _has_any(opens_with_several(known, snapshot.opening), client)
     unusual = several or not _is_usual(snapshot.minimum_rows, client)
     special = bool(len(snapshot.specials.row))
     return Rule(
@@ -326,6 +348,7 @@ def _rule_of(snapshot: Snapshot, criteria: Sequence[Criterion]) -> Rule:
         counts_agents=any(_is_any(each.agent_gain) for each in criteria),
         bounded=bounded,
         simple=not (bounded or special or unusual),
+        adds=adds,
         several=several,
         joins=several or (special and _has_any(known, client)),
         stage=USUAL,
