@@ -227,7 +227,7 @@ void Brain::endInterval(int64_t nowMs, int64_t silentMs)
 // leaves resources unused.
 bool Brain::isBarrenTurn(int64_t nowMs)
 {
-  // In shadow, answers have no effect.
+  // In shadow mode, answers have no effect.
   if (state.options.shadow) {
     return false;
   }
@@ -292,10 +292,10 @@ bool Brain::sidecarAnswers(int64_t nowMs, int64_t silentMs) const
 }
 
 
-// A sidecar that answers late is behind the master's events, and the module's
-// own offers add to them: if it decided each interval, it could keep the
-// sidecar behind forever. So after each cycle of its own, the module gives such
-// a sidecar `fallbackAfterMs` again. Returns the rest of that time.
+// A sidecar that answers late has not caught up with the master's events. Each
+// fallback cycle adds more events, so fallback in every interval could keep the
+// sidecar behind forever. Therefore the module waits `fallbackAfterMs` after
+// each fallback cycle. Returns the rest of that time.
 int64_t Brain::turnLeft(int64_t nowMs) const
 {
   const int64_t mostMs = state.options.fallbackAfterMs;
@@ -330,7 +330,7 @@ void Brain::runCycle(
     decideAlone(all, agents, asOfMs);
   }
 
-  // In shadow the other allocator makes the inverse offers.
+  // In shadow mode, the other allocator makes the inverse offers.
   if (state.options.shadow) {
     return;
   }
@@ -377,8 +377,7 @@ bool Brain::fallbackDecides() const
 }
 
 
-// Records for metrics when the module began, and when it ceased, to decide
-// alone.
+// Records for metrics when fallback began and ended.
 void Brain::noteDecider(bool alone, int64_t nowMs)
 {
   const bool before = fallbackDecides();

@@ -381,13 +381,13 @@ private:
   Answer answer;
   int uselessAnswers = 0;
 
-  // Whether the outstanding cycle repeats one that had a useless answer, and
-  // when that first cycle was requested.
+  // Whether the outstanding cycle repeats one with a useless answer, and when
+  // the first one was requested.
   bool again = false;
   int64_t askedMs = 0;
 
-  // How long the sidecar has owed answers without giving one, and when the
-  // module last decided a cycle itself.
+  // How long answers have been due without any arriving, and when the module
+  // last decided a cycle itself.
   int64_t quietMs = 0;
   int64_t aloneMs = INT64_MIN / 2;
 

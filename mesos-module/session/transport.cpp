@@ -18,7 +18,7 @@ namespace session {
 namespace {
 
 // Keeps gRPC initialized. Otherwise the destructor of its last user would wait
-// for gRPC's threads, which may take seconds.
+// seconds for gRPC's threads.
 void keepGrpc()
 {
   static const bool kept = (grpc_init(), true);
@@ -444,7 +444,7 @@ void Transport::begin(uint64_t number)
   try {
     const std::shared_ptr<grpc::Channel> channel = channels.create();
 
-    // The pumper accesses the tags under the lock.
+    // The completion thread accesses the tags under the lock.
     std::lock_guard<std::mutex> lock(shared->mutex);
     streams.back().reset(new Stream(number, channel, token, &completions));
   } catch (...) {

@@ -46,10 +46,10 @@ struct TransportOptions
 // A link over gRPC.
 //
 // The worker thread starts streams, writes, reads and checks deadlines. The
-// pumper thread only passes gRPC's completions to the worker, because one
+// completion thread only passes gRPC's completions to the worker, because one
 // thread cannot wait for both gRPC and the owner. Neither thread calls the
 // owner or its executor while it holds the lock. An exception in the worker
-// ends the open stream; the pumper throws nothing.
+// ends the open stream; the completion thread throws nothing.
 class Transport : public Link
 {
 public:

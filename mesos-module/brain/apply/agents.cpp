@@ -33,7 +33,7 @@ void addUpdate(
   fit(cluster->messageBytesMax, update);
 }
 
-// Reports that the agent uses more roles than its share allows.
+// Reports that the agent uses more roles than its limit allows.
 void tellUntold(const Agent& agent, Aside::Rows* rows)
 {
   if (agent.untold > 0) {

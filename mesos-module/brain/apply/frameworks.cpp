@@ -19,8 +19,8 @@ const Framework* Brain::findFramework(const std::string& id, uint32_t* number)
 }
 
 
-// Subtracts the framework's footprint from its payer's, and removes the payer
-// if nothing is left.
+// Subtracts the framework's footprint from its payer's, and removes a payer
+// without footprint.
 void Brain::refundPayer(const Framework& framework)
 {
   auto found = payers.find(framework.payer);
@@ -42,8 +42,8 @@ void Brain::describeFramework(const AddFramework& event, Framework* framework)
   const std::string payer = payerOf(event.info);
   Footprint* paid = &payers[payer];
 
-  // Admit new roles only if all of them can be reported at once, because the
-  // sidecar must know each role in the books.
+  // Admit new roles only if all of them can be reported immediately, because
+  // the sidecar must know each role in the books.
   const size_t most = std::min(event.roles.size(), ROLES_OF_FRAMEWORK_MAX);
   const FrameworkInput input = takeFramework(
       event,

@@ -14,7 +14,7 @@ namespace brain {
 // roles that a framework leaves or suppresses. Other changes follow in the next
 // interval, as the framework's state at that time.
 
-// What is left of this interval's budget, in roles.
+// The rest of this interval's budget, in roles.
 size_t Brain::workLeft(const std::string& payer) const
 {
   const auto found = workedOut.find(payer);
@@ -136,7 +136,7 @@ void Brain::tellSuppressed(uint32_t framework, const std::set<uint32_t>& roles)
 }
 
 
-// Sends pending updates in a new interval, within its budget.
+// Sends pending updates at the beginning of an interval, within its budget.
 void Brain::sendLateUpdates(int64_t nowMs)
 {
   workedOut.clear();

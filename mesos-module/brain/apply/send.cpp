@@ -210,8 +210,7 @@ void Brain::tellOffers(size_t first)
 
 
 // Reports holdings under the role's own handle, then releases them under the
-// shared handle. In the other order, the held resources would appear free for a
-// moment.
+// shared handle. The reverse order would free the resources for a moment.
 void Brain::tellMover(uint32_t agent, const Allocation& held)
 {
   const Amounts amounts = toAmounts(held.parts);
@@ -270,7 +269,7 @@ void Brain::sendSnapshot(int64_t nowMs)
 
 namespace {
 
-// A row of the amounts whose sign is `sign`, as absolute values.
+// A row of the absolute values of the amounts with this sign.
 wire::Holdings row(const Place& place, const Amounts& amounts, int64_t sign)
 {
   Amounts some;

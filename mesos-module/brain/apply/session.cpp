@@ -91,8 +91,8 @@ std::string Brain::step(const Ended& event, int64_t)
 {
   forgetSession();
 
-  // If a sidecar is missing for hours, log only attempts 1 to 4 and then powers
-  // of two.
+  // Log failed attempts 1 to 4, then only powers of two, because a sidecar may
+  // be unavailable for hours.
   if (failures < 4 || (failures & (failures - 1)) == 0) {
     const char* what = event.wasConnected
         ? "The session with the sidecar ended: "

@@ -6,7 +6,7 @@ namespace allocator {
 namespace brain {
 namespace {
 
-// Whether offers to others since the sidecar decided may explain this refusal.
+// Whether this refusal may be due to offers made since the sidecar decided.
 bool isForWantOfAmounts(wire::OutcomeReason reason)
 {
   switch (reason) {

@@ -49,7 +49,7 @@ public:
   uint64_t revision(uint32_t handle) const;
 
   // Whether the number was bound or released after revision `known`. If so, a
-  // sidecar that had applied only `known` is not at fault for naming it.
+  // decision that was made at `known` may name it without being bad.
   bool changedSince(uint32_t handle, uint64_t known) const;
 
   // One more than the largest number that was ever bound.

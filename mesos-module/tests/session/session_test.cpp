@@ -79,7 +79,7 @@ Outcomes outcomes(uint64_t first, int count, uint64_t number = 7)
 }
 
 
-// Session number 7, with steps to reach a state.
+// Session number 7, and functions that bring it into a state.
 struct Dialogue
 {
   void greet(int64_t ms = 0)
