@@ -104,7 +104,7 @@ std::string Brain::step(const DefineResourceClass& event, int64_t)
           event.resourceClass,
           traits,
           top,
-          reserved ? state.roles.toldAs(role) : std::string())) {
+          reserved ? state.roles.reportedPathOf(role) : std::string())) {
     return misfit(
         "Resource class " + std::to_string(event.resourceClass) +
         " is defined already, as '" +
@@ -420,7 +420,7 @@ void Brain::runFallback(int64_t)
 
   // The sidecar did not decide these offers, so report them like other
   // holdings.
-  tellOffers(before);
+  reportOffers(before);
 }
 
 

@@ -514,6 +514,6 @@ GROUPS: Mapping[str, Families[Any]] = {
     "Core": CORE,
     "Observer": OBSERVER,
     "Module in the master": MODULE,
-    "How fair shares are worked out": LOOKS,
+    "Cost of fair shares": LOOKS,
     "Fair shares": FAIRNESS,
 }

@@ -182,7 +182,7 @@ def _do_without(config: Config, error: StateError) -> RestoredState:
     """Continue without a directory, and log what is lost; raise if the configuration names one."""
     path, named_by = directory_of(config)
     if named_by == "state.directory":
-        raise StateError(f"{error}; mend it, set {named_by} to another, or to '{NOWHERE}'")
+        raise StateError(f"{error}; fix it, set {named_by} to another, or to '{NOWHERE}'")
     text = "operators' settings and learnt demands are lost when the process ends"
     _log.warning(text, directory=path, named_by=named_by, error=str(error))
     return RestoredState(None, Overlay(), History(), DemandMemory(), str(error))

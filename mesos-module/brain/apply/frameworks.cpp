@@ -247,7 +247,7 @@ std::string Brain::apply(const UpdateFramework& event, uint32_t number, int64_t)
   }
 
   if (chargeWork(*framework)) {
-    tellUpdate(number);
+    sendUpdate(number);
   } else {
     std::set<uint32_t> silent = framework->suppressed;
     std::set_difference(
@@ -257,7 +257,7 @@ std::string Brain::apply(const UpdateFramework& event, uint32_t number, int64_t)
         framework->roles.end(),
         std::inserter(silent, silent.end()));
     deferUpdate(number, oldSuppressed);
-    tellSuppressed(number, silent);
+    sendSuppressed(number, silent);
   }
 
   return std::string();
@@ -277,7 +277,7 @@ std::string Brain::apply(const Request& event, uint32_t number, int64_t)
 
   state.frameworks.edit(number)->request = request;
   if (chargeRequest(*state.frameworks.find(number))) {
-    tellRequest(number);
+    sendRequest(number);
   } else {
     lateRequests.insert(number);
   }
@@ -323,7 +323,7 @@ std::string Brain::apply(const Suppress& event, uint32_t number, int64_t)
   if (!chargeWork(*framework, roles.size() / SUPPRESSED_AS_ONE)) {
     deferUpdate(number, before);
   }
-  tellSuppressed(number, roles);
+  sendSuppressed(number, roles);
   return std::string();
 }
 

@@ -105,7 +105,8 @@ std::string Brain::step(Decided event, int64_t nowMs)
 
   unjudged.push_back(std::move(event));
 
-  // While the master has paused offers, which takes microseconds, answers wait.
+  // Answers that arrive while the master has paused offers (for microseconds)
+  // are judged afterwards.
   if (!state.paused && unjudged.size() == 1) {
     judgeSome(nowMs);
   }

@@ -71,7 +71,7 @@ std::string Brain::apply(const ConvertHeld& event, uint32_t number, int64_t)
   } else {
     const Framework* record = state.frameworks.find(framework);
     for (const Conversion& each : event.conversions) {
-      state.classes.tell(
+      state.classes.setReporter(
           each.converted, record == nullptr ? 0 : record->reporter);
     }
     if (following) {

@@ -104,8 +104,8 @@ uint32_t Brain::useRole(uint32_t number, const std::string& path)
   const uint32_t role = state.roles.use(path, left);
   agent->levels += state.roles.count(Standing::USED) - before;
 
-  if (state.roles.standing(role) == Standing::UNTOLD) {
-    agent->untoldRole = ++agent->untold == 1 ? path : agent->untoldRole;
+  if (state.roles.standing(role) == Standing::FOLDED) {
+    agent->foldedRole = ++agent->folded == 1 ? path : agent->foldedRole;
   }
   return role;
 }
@@ -141,7 +141,7 @@ void Brain::sendHandleChanges()
     }
     for (const Allocation& each : agent->allocations) {
       if (movers.count(each.role) > 0) {
-        tellMover(number, each);
+        reportMover(number, each);
       }
     }
   }

@@ -191,7 +191,7 @@ void Brain::sendHold(
 
 // Reports the offers in `effects` from `first` on as holdings, in few events,
 // because one for each would cost the sidecar ten times as much.
-void Brain::tellOffers(size_t first)
+void Brain::reportOffers(size_t first)
 {
   if (!following) {
     return;
@@ -211,7 +211,7 @@ void Brain::tellOffers(size_t first)
 
 // Reports holdings under the role's own handle, then releases them under the
 // shared handle. The reverse order would free the resources for a moment.
-void Brain::tellMover(uint32_t agent, const Allocation& held)
+void Brain::reportMover(uint32_t agent, const Allocation& held)
 {
   const Amounts amounts = toAmounts(held.parts);
   if (amounts.empty()) {

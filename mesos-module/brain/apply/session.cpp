@@ -53,8 +53,9 @@ std::string Brain::step(const Welcomed& event, int64_t nowMs)
 
   for (uint32_t each = 0; each < state.classes.end(); ++each) {
     if (state.classes.defined(each) && state.classes.traits(each).depth > 0) {
-      state.classes.tellReserved(
-          each, state.roles.toldAs(state.classes.traits(each).reservedRole));
+      state.classes.setReportedRole(
+          each,
+          state.roles.reportedPathOf(state.classes.traits(each).reservedRole));
     }
   }
 
@@ -64,7 +65,7 @@ std::string Brain::step(const Welcomed& event, int64_t nowMs)
   state.messageBytesMax =
       event.chunkBytesMax > 0 ? event.chunkBytesMax : SIZE_MAX;
   snapshot.begin(&state, event.chunkBytesMax, ++revisions);
-  tellRequests();
+  sendRequests();
   sendSnapshot(nowMs);
   return std::string();
 }

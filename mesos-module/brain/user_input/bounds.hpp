@@ -96,7 +96,7 @@ constexpr size_t RANGE_NUMBERS_MAX = OBJECT_AMOUNT_MAX / 1000;
 // Items of SET resources: total bytes of their texts, and overhead per item. A
 // resource class keeps its items while it exists. Its items may use at most
 // half of what the items of all other classes leave free; further items are
-// ignored.
+// not offered.
 constexpr size_t ITEM_BYTES_MAX = size_t(256) << 20;
 constexpr size_t ITEM_BYTES_MORE = 128;
 

@@ -48,7 +48,7 @@ private:
     size_t count;
   };
 
-  std::vector<Row> told;
+  std::vector<Row> kept;
   size_t all = 0;
 };
 
