@@ -157,7 +157,7 @@ class SettingKind:
     moments: tuple[str, ...] = ()
     """Fields of the event with a time in ms since 1970, which only the calendar sets; 0: none."""
     scheduled: bool = False
-    """Whether its rules can hold by the calendar, with a schedule."""
+    """Whether its rules can be scheduled."""
     refused: frozenset[Doubt] = frozenset()
     """A rule with any of these doubts is refused unless forced."""
     beside: tuple[str, ...] = ()

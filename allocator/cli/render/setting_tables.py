@@ -72,7 +72,7 @@ def _forecasts(data: dict[str, Any]) -> None:
 
 def rules(data: dict[str, Any], name: str) -> None:
     kind = KINDS[name]
-    if kind.plural not in data:  # by calendar
+    if kind.plural not in data:  # scheduled
         differences(data)
         return
     if _is_dry(data):
@@ -175,7 +175,7 @@ def print_coming(data: dict[str, Any]) -> None:
 
 
 def schedules(data: dict[str, Any]) -> None:
-    print_rows(_SCHEDULES, data["schedules"], "there are no rules by calendar", ("set by",))
+    print_rows(_SCHEDULES, data["schedules"], "there are no scheduled rules", ("set by",))
 
 
 def _holds(rule: dict[str, Any]) -> str:

@@ -105,7 +105,7 @@ class Trials:
 def _described(
     applied: Applied, matches: Mapping[Key, spb.RuleMatch], now_ms: int
 ) -> Iterator[pb.SettingChange]:
-    """Yield the differences, with what rules by calendar match now, and when they are in force."""
+    """Yield the differences, with what scheduled rules match now, and when they are in force."""
     for replaced, row in zip(applied.replaced, applied.rows, strict=True):
         kept = KeptChange(replaced.after, "", 0, replaced.schedule)
         if kept.schedule is not None and not kept.change.takes_back:
