@@ -455,8 +455,8 @@ CLAIM = SettingKind(
     Scope.ROLE,
     Value.AMOUNTS,
     "claim",
-    what="What a role and its descendants are served first with, beyond the guarantee of the"
-    " master's quotas. It is lent: others are offered what the role does not use.",
+    what="Amounts, beyond the guarantee of the master's quotas, up to which a role and its"
+    " descendants are served before others. Others are offered what the role does not use.",
     group="Claims of roles: they are served first up to it, and lend what they do not use.",
     scheduled=True,
     commands=(

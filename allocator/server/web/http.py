@@ -56,7 +56,7 @@ class KnownHosts:
             await self._app(scope, receive, send)
             return
         name = host if len(host) <= SHOWN else f"{host[:SHOWN]}..."
-        text = f"Host = {name!a}: this is no name of the sidecar's; add it to http.names\n"
+        text = f"Host = {name!a}: unknown host name; add it to http.names if it is this sidecar's\n"
         await PlainTextResponse(text, 403)(scope, receive, send)
 
     def knows(self, host: str) -> bool:

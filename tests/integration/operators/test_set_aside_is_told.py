@@ -36,7 +36,7 @@ def test_an_operator_sees_what_a_framework_said_in_vain(process):
     assert value(process.scraped(), "set_aside", reason="unreadable") == 2
     (line,) = process.said("words are set aside")
     assert (line["of"], line["id"], len(line["words"])) == ("framework", "id-3", 2)
-    assert "What it said and cannot be taken" in process.page("/explain?kind=framework&name=odd")[1]
+    assert "Ignored input" in process.page("/explain?kind=framework&name=odd")[1]
 
 
 def test_whoever_says_nothing_odd_is_told_of_nothing(process):
