@@ -25,8 +25,8 @@ FORECASTS: Families[ForecastResults] = (
     counter(
         "offer_forecasts{result}",
         "Forecasts of next offers, of a sample of waiting clients. early: the offer was decided"
-        " before the p50; held: from p50 to p95; late: later or never; withdrawn: the client left or"
-        " no longer wanted offers.",
+        " before the p50; held: from p50 to p95; late: later or never; withdrawn: the client left"
+        " or no longer wanted offers.",
         lambda results: {
             result: getattr(results, result) for result in ("early", "held", "late", "withdrawn")
         },

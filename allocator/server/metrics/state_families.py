@@ -223,7 +223,7 @@ COUNTERS: Families[Scrape] = (
     ),
     gauge(
         "reclaim_seconds{framework,agent,for}",
-        "How long ago a framework was asked to leave an agent for another one; the longest-standing.",
+        "Time since a framework was asked to leave an agent for another one; the longest times.",
         lambda now: [
             ([row.framework_id, row.agent_id, ",".join(row.for_whom)], row.for_s)
             for row in now.report.asked[:ASKED_MAX]

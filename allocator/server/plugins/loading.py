@@ -57,7 +57,8 @@ def load_file(path: str) -> list[str]:
     try:
         defined = _run(origin)
     except SyntaxError as error:
-        raise PluginError(f"is not valid Python: line {error.lineno}: {error.msg}; fix it") from None
+        what = f"is not valid Python: line {error.lineno}: {error.msg}; fix it"
+        raise PluginError(what) from None
     except KeyboardInterrupt:
         raise
     except BaseException as error:

@@ -127,7 +127,5 @@ def read_kept(message: pb.KeptChange) -> KeptChange:
     if not message.HasField("schedule"):
         return KeptChange(change, message.by, message.at_ms)
     if not change.kind.scheduled:
-        reject(
-            "schedule", f"a {change.kind.name} cannot be scheduled; leave out the schedule"
-        )
+        reject("schedule", f"a {change.kind.name} cannot be scheduled; leave out the schedule")
     return KeptChange(change, message.by, message.at_ms, read_schedule(message.schedule))

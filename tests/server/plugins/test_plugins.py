@@ -151,7 +151,7 @@ def test_check_config_runs_the_example():
         ("POLICIES = {}", "must be a dict that is not empty: POLICIES"),
         ("POLICIES = ['a']", "must be a dict that is not empty: POLICIES"),
         ("POLICIES = {'a': 3}", "POLICIES['a']: is int; make it an allocator.policies.Entry"),
-        (f"{HEAD}POLICIES = {{3: filled_by(lambda: drf)}}", "POLICIES: 3 is not a name; write text"),
+        (f"{HEAD}POLICIES = {{3: filled_by(lambda: drf)}}", "POLICIES: 3 is not a name; write"),
         (
             f"{HEAD}POLICIES = {{'x': filled_by(lambda: drf), 'drf': filled_by(lambda: drf)}}",
             "POLICIES['drf']: mesos-allocator itself has that name; take another",
