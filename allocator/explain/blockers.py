@@ -304,7 +304,7 @@ def _below_minimum(work: _Work, checker: PairChecker, agents: Ints, where: Bools
     if found.any():
         most = _text(work.picture, mine[found].max(axis=0))
         least = " or ".join(_text(work.picture, row) for row in minimum[:EXAMPLES])
-        cause = f"what is free for it there, {most} at most, is less than the minimum of an offer"
+        cause = f"at most {most} are free for it there, less than the minimum of an offer"
         handles = work.by_handle(snapshot.handle[agents], found)
         work.mark("minimum", f"{cause}, {least}", handles, _LOWER)
     return found
@@ -471,7 +471,7 @@ def _sizes(picture: Picture, lines: Lines) -> str:
         nowhere = "what no agent has" if amounts.pop(NOWHERE, 0) else ""
         needs = " and ".join(filter(None, (format_quantities(amounts), nowhere)))
         where = f" only on agent {picture.agent_name(only)}" if only > 0 else ""
-        where = " only on an agent that is not there" if only < 0 else where
+        where = " only on an agent that does not exist" if only < 0 else where
         told.append(f"{number} of {needs}{where}")
     more = len(lines.number) - len(told)
     return ", ".join(told) + f" and {more} more sizes" * bool(more)
@@ -487,7 +487,9 @@ def _of_collecting(work: _Work, snapshot: Snapshot, need: int) -> None:
     since_s = (picture.now_ms - its.since_ms) // 1000
     on = f" on agents {names}{more}" if names else ""
     cause = f"collecting: {found} of {need} tasks for {since_s} s{on}{_forecast(picture, its)}"
-    work.mark("gang", cause, picture.agents.ready, "wait: what becomes free is kept for it")
+    work.mark(
+        "gang", cause, picture.agents.ready, "wait: resources that become free are kept for it"
+    )
 
 
 def _until(picture: Picture, kept: Bools) -> str:
@@ -497,7 +499,7 @@ def _until(picture: Picture, kept: Bools) -> str:
         return ""
     first_s = _in_s(picture, min(its.expected_ms for its in gangs))
     last_s = _in_s(picture, max(its.latest_ms for its in gangs))
-    return f" and is expected to begin in {first_s} to {last_s} s (p50 to p95)"
+    return f" and is expected to start in {first_s} to {last_s} s (p50 to p95)"
 
 
 def _in_s(picture: Picture, when_ms: int) -> int:
@@ -508,14 +510,14 @@ def _forecast(picture: Picture, its: Collecting) -> str:
     """Format when a gang is expected to begin, and the basis of the forecast."""
     if its.expected_ms < 0:
         return (
-            "; when it begins is not known: too few tasks of those that hold its agents have ended,"
-            " so its room is not lent"
+            "; its start is not known: too few tasks like those on its agents have ended, so its"
+            " resources are not lent"
         )
     first_s, last_s = _in_s(picture, its.expected_ms), _in_s(picture, its.latest_ms)
     lent = f"; {counted(len(its.lent), 'agent')} lent to others until then" if its.lent else ""
     return (
-        f"; it is expected to begin in {first_s} to {last_s} s (p50 to p95), by how long tasks like"
-        f" those on its agents ran{lent}"
+        f"; it is expected to start in {first_s} to {last_s} s (p50 to p95), from learnt durations"
+        f" of the tasks on its agents{lent}"
     )
 
 

@@ -180,9 +180,9 @@ def next_offer(picture: Picture, subject: Subject) -> NextOffer:
             return NextOffer.none(why)
     if (its := picture.collecting.get(client)) is not None:
         if its.expected_ms < 0:
-            return NextOffer.none("too little is learnt of how long tasks on its agents run")
+            return NextOffer.none("the durations of tasks on its agents are not known")
         first_ms, last_ms = (max(each - now_ms, 0) for each in (its.expected_ms, its.latest_ms))
-        rests = "its gang collects: by how long tasks like those there run"
+        rests = "its gang collects: from learnt durations of the tasks there"
         return NextOffer(first_ms, last_ms, rests)
     if picture.snapshot is None or picture.held is None:
         return NextOffer.none("no agent may be offered to it")
@@ -252,13 +252,13 @@ def _verdict(
     of_agents = counted(count, "agent")
     outranked = [each for each in ranked if each.reason == "outranked"]
     if is_open and outranked and picture.clients.waited[client]:
-        waited = f"passed over in {counted(int(picture.clients.waited[client]), 'cycle')}"
-        return f"{is_open} of {of_agents} open to it, {waited}: {outranked[0].cause}"
+        waited = f"not served in {counted(int(picture.clients.waited[client]), 'cycle')}"
+        return f"{is_open} of {of_agents} not blocked, {waited}: {outranked[0].cause}"
     if is_open and found.declined_whole:
         whole = f"it declined {counted(found.declined_whole, 'whole agent')}, and accepted nothing"
         return f"{whole}: {blockers.TOO_LITTLE}"
     if is_open:
-        return f"nothing keeps it from {is_open} of {of_agents}: the next cycle decides"
+        return f"it may be offered {is_open} of {of_agents}: the next cycle decides"
     age_s = (picture.now_ms - last_ms) / 1000
     lately = (
         f"last offer {age_s:.0f} s ago, now "

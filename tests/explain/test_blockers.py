@@ -70,7 +70,7 @@ def test_nothing_keeps_an_agent_back_that_the_next_cycle_gives():
     (client,) = ask(a, "f").clients
     assert not client.blockers
     assert client.open_agents == 1
-    assert client.verdict == "nothing keeps it from 1 of 1 agent: the next cycle decides"
+    assert client.verdict == "it may be offered 1 of 1 agent: the next cycle decides"
     assert [offer.framework.handle for offer in a.cycle()] == [1]
 
 
@@ -315,7 +315,7 @@ def test_reservations_below_the_minimum_are_no_fault_of_the_other_role():
     found = blockers(a)
     assert list(found) == ["minimum"]
     assert found["minimum"].cause == (
-        "what is free for it there, cpus:3 at most, is less than the minimum of an offer, cpus:4"
+        "at most cpus:3 are free for it there, less than the minimum of an offer, cpus:4"
     )
     assert found["minimum"].mend.startswith("lower the minimum")
 
@@ -405,8 +405,8 @@ def test_a_gang_that_collects_and_who_waits_for_it():
     a.allocator.advance(a.now_ms)
     found = blockers(a)["gang"]
     assert found.cause == (
-        "collecting: 1 of 4 tasks for 40 s on agents h1; when it begins is not known: too few"
-        " tasks of those that hold its agents have ended, so its room is not lent"
+        "collecting: 1 of 4 tasks for 40 s on agents h1; its start is not known: too few"
+        " tasks like those on its agents have ended, so its resources are not lent"
     )
     assert found.agents == 2
     found = blockers(a, "g")["gang"]
@@ -428,8 +428,8 @@ def test_a_gang_that_lends_says_when_it_begins_and_on_what_that_rests():
     (gang,) = explain(take(allocator, "framework", "gang"), "framework", "gang").clients
     (found,) = [each for each in gang.blockers if each.reason == "gang"]
     assert found.cause == (
-        "collecting: 0 of 2 tasks for 1 s on agents h1; it is expected to begin in 81 to 113 s "
-        "(p50 to p95), by how long tasks like those on its agents ran; 1 agent lent to others"
+        "collecting: 0 of 2 tasks for 1 s on agents h1; it is expected to start in 81 to 113 s "
+        "(p50 to p95), from learnt durations of the tasks on its agents; 1 agent lent to others"
         " until then"
     )
     cluster.session.give_back(cluster.offers[0])

@@ -74,7 +74,7 @@ def test_tasks_for_certain_agents(mode):
     assert client.forecast.startswith("no forecast: none of its agents")
     request(a, f, PS, agents=("nowhere",))
     assert cause(a) == (
-        "its gang starts 1 task at once (1 of cpus:1;mem:4 only on an agent that is not there);"
+        "its gang starts 1 task at once (1 of cpus:1;mem:4 only on an agent that does not exist);"
         f" {HAVE_ROOM} none of them"
     )
 
@@ -168,8 +168,8 @@ def test_a_gang_that_collects_and_lends():
         return found.cause
 
     assert reason("gang") == (
-        "collecting: 0 of 2 tasks for 1 s on agents h1; it is expected to begin in 81 to 113 s"
-        " (p50 to p95), by how long tasks like those on its agents ran; 1 agent lent to others"
+        "collecting: 0 of 2 tasks for 1 s on agents h1; it is expected to start in 81 to 113 s"
+        " (p50 to p95), from learnt durations of the tasks on its agents; 1 agent lent to others"
         " until then"
     )
     gang = told("gang")

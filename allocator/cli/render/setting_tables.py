@@ -63,7 +63,7 @@ def _forecasts(data: dict[str, Any]) -> None:
         ">change": lambda each: f"{each['fair_then'] - each['fair_now']:+.4f}",
     }
     console().print()
-    print_rows(columns, data["forecasts"], "no framework would get more or less")
+    print_rows(columns, data["forecasts"], "no framework's share would change")
     same = data["unaffected"]
     text = "share: held now. next: offered in the next cycle, share and agents. end: share if the"
     text += " cluster were allocated from scratch. change: difference of the ends."

@@ -178,7 +178,7 @@ def _told(
     doubts = list(doubts_of(cluster, change, after, told.match))
     texts = [each.text for each in doubts]
     if not force and any(each.why in change.kind.refused for each in doubts):
-        text = f"{about}{'; '.join(texts)}; nothing has changed, --force sets it all the same"
+        text = f"{about}{'; '.join(texts)}; nothing has changed, --force sets it nevertheless"
         raise EventError("value", change.kind.name, text)
     told.warnings.extend(texts)
     if not cluster.agents:

@@ -131,7 +131,7 @@ def _checked(name: object, entry: object, origin: str) -> Entry:
     known = POLICIES.get(name)
     if known is not None and known.origin != origin:
         whose = known.origin or "mesos-allocator itself"
-        raise PluginError(f"{DEFINES}[{name!r}]: {whose} has that name; take another")
+        raise PluginError(f"{DEFINES}[{name!r}]: {whose} has that name; choose another")
     if not isinstance(entry, Entry):
         what = f"is {type(entry).__name__}; make it an allocator.policies.Entry"
         raise PluginError(f"{DEFINES}[{name!r}]: {what}, or use filled_by(...)")

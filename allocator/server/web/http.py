@@ -239,7 +239,7 @@ class _Server(uvicorn.Server):
             self._told_s = time.monotonic()
             mend = "raise the limit (LimitNOFILE= of the unit), or see who connects"
             why = os.strerror(error.errno)
-            _log.error("http takes no connections for a while", error=why, mend=mend)
+            _log.error("http accepts no connections for a while", error=why, mend=mend)
 
 
 class _Crowd:

@@ -265,4 +265,4 @@ def test_who_is_asked_since_when_and_for_whom_is_told_in_words_and_numbers() -> 
     assert value(found, "reclaim_seconds", **labels) == 3
     (warning,) = status_warnings._asked(report.read(made.allocator))
     assert warning.what == "asked to leave"
-    assert warning.text.endswith("; and 1 more are asked")
+    assert warning.text.endswith("; and 1 more")

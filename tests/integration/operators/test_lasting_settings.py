@@ -231,7 +231,7 @@ def test_a_directory_that_cannot_be_written_any_more_is_said_and_the_change_is_i
         assert "note:" not in done.stdout
         assert len(ask(process, "demand", "list")["demands"]) == 1
         assert "NOT SAVED" in command(process, "status").stdout
-        process.await_said("what operators set is not kept")
+        process.await_said("operators' settings cannot be saved")
         (directory / "settings.json.new").rmdir()
         assert ask(process, "demand", "set", "cpus:2", "--role", "eng")["change"]["lasts"]
-        process.await_said("what operators set is kept again")
+        process.await_said("operators' settings can be saved again")

@@ -34,7 +34,7 @@ def test_an_operator_sees_what_a_framework_said_in_vain(process):
     ]
     assert warning["mend"] == "mesos-allocator explain framework odd says what"
     assert value(process.scraped(), "set_aside", reason="unreadable") == 2
-    (line,) = process.said("words are set aside")
+    (line,) = process.said("input is set aside")
     assert (line["of"], line["id"], len(line["words"])) == ("framework", "id-3", 2)
     assert "Ignored input" in process.page("/explain?kind=framework&name=odd")[1]
 

@@ -97,7 +97,7 @@ def test_they_are_logged_at_the_start_and_warned_of_by_the_check(live):
 
 def test_the_command_line_says_the_same(live):
     done = command(live.process, "limit", "set", "eng", "cpu:1")
-    assert "no agent has any 'cpu', it would bound nothing; did you mean 'cpus'?" in done.stderr
+    assert "no agent has any 'cpu', it would have no effect; did you mean 'cpus'?" in done.stderr
 
 
 def test_amounts_as_mesos_prints_them_are_understood(live):
@@ -111,8 +111,8 @@ def test_amounts_as_mesos_prints_them_are_understood(live):
 def test_what_fits_nowhere_is_named_with_what_was_meant(live):
     found = warning(live, "fits nowhere")
     assert found["text"] == (
-        "1 framework asked for what no agent has, such as of-a-role for 'cpus(prod)'; did you mean"
-        " 'cpus'?; no task that needs it fits, and no offer reaches a minimum of it"
+        "1 framework asked for a resource that no agent has, such as of-a-role for 'cpus(prod)';"
+        " did you mean 'cpus'?; no task that needs it fits, and no minimum is reached"
     )
     assert found["mend"] == "mesos-allocator explain framework of-a-role says what"
     warnings = ask(live.process, "status")["warnings"]

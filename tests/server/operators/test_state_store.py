@@ -211,5 +211,5 @@ def test_files_without_an_end_are_not_read(tmp_path):
     (tmp_path / "large").write_bytes(b"x" * 101)
     with pytest.raises(OSError, match="has more than 100 bytes"):
         disk.read_regular(tmp_path / "large", 100)
-    with pytest.raises(OSError, match="is no regular file"):
+    with pytest.raises(OSError, match="is not a regular file"):
         disk.read_regular("/dev/zero", 100)

@@ -154,7 +154,7 @@ def test_check_config_runs_the_example():
         (f"{HEAD}POLICIES = {{3: filled_by(lambda: drf)}}", "POLICIES: 3 is not a name; write"),
         (
             f"{HEAD}POLICIES = {{'x': filled_by(lambda: drf), 'drf': filled_by(lambda: drf)}}",
-            "POLICIES['drf']: mesos-allocator itself has that name; take another",
+            "POLICIES['drf']: mesos-allocator itself has that name; choose another",
         ),
     ],
 )
@@ -180,7 +180,7 @@ def test_two_files_cannot_have_one_name(tmp_path):
     for name in ("one", "two"):
         (tmp_path / f"{name}.py").write_text(f"{HEAD}POLICIES = {{'x': filled_by(lambda: drf)}}")
     load_file(f"{tmp_path}/one.py")
-    with pytest.raises(PluginError, match=r"one\.py has that name; take another"):
+    with pytest.raises(PluginError, match=r"one\.py has that name; choose another"):
         load_file(f"{tmp_path}/two.py")
 
 
