@@ -437,7 +437,7 @@ def test_a_gang_that_lends_says_when_it_begins_and_on_what_that_rests():
     (found,) = [each for each in other.blockers if each.reason == "gang"]
     assert found.cause == (
         "what is free there is kept for a gang of another framework, which collects and is expected"
-        " to begin in 81 to 113 s (p50 to p95); 95 % of this framework's tasks end within 96 s"
+        " to start in 81 to 113 s (p50 to p95); 95 % of this framework's tasks end within 96 s"
     )
 
 

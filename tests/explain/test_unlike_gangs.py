@@ -68,7 +68,7 @@ def test_tasks_for_certain_agents(mode):
     request(a, f, PS, WORKER, agents=("", "nowhere"))
     assert cause(a) == (
         "its gang starts 2 tasks at once (1 of cpus:1;mem:4, 1 of cpus:4;mem:2 only on an agent"
-        f" that is not there); {HAVE_ROOM} 1"
+        f" that does not exist); {HAVE_ROOM} 1"
     )
     (client,) = ask(a, "f").clients
     assert client.forecast.startswith("no forecast: none of its agents")
@@ -177,7 +177,7 @@ def test_a_gang_that_collects_and_lends():
     session.give_back(cluster.offers[0])
     assert reason("short") == (
         "what is free there is kept for a gang of another framework, which collects and is expected"
-        " to begin in 81 to 113 s (p50 to p95); 95 % of this framework's tasks end within 6 s"
+        " to start in 81 to 113 s (p50 to p95); 95 % of this framework's tasks end within 6 s"
     )
 
 
