@@ -246,8 +246,8 @@ bool Brain::isBarrenTurn(int64_t nowMs)
   log(Level::WARNING,
       "The sidecar has offered nothing for " + std::to_string(intervals) +
           " intervals, without saying that it holds back, but framework " +
-          *state.frameworkHandles.id(pair.framework) + " would take in role " +
-          state.roles.path(pair.role) + " what is free on agent " +
+          *state.frameworkHandles.id(pair.framework) + " in role " +
+          state.roles.path(pair.role) + " could use free resources of agent " +
           *state.agentHandles.id(pair.agent) + "; offering by DRF once");
   ++counted.barrenTurns;
   return true;

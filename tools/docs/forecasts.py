@@ -31,11 +31,11 @@ offer](modes.md#when-is-it-my-turn) of a framework as a range, from p50 to p95. 
 were exact, half of all offers would come before the p50, and 95 % before the p95. This page
 compares them with what happened in {lives} random simulations (`python -m tests.explain.lives`).
 
-In each there are 3 to 7 agents, and 2 to 5 frameworks in two roles. All of them always want more.
-Their tasks have 1 to 3 CPUs, and each framework's last 5 to 40 s on average: half of them for half
-the average, the others exponentially distributed. A cycle takes 1 s, and the policy is DRF in
-characterised mode. After 100 s, every framework that waits gets a forecast every 10 s; one counts
-until its offer comes or is late.
+Each simulation has 3 to 7 agents, and 2 to 5 frameworks in two roles, which always want more. Their
+tasks have 1 to 3 CPUs. The mean duration of a framework's tasks is between 5 and 40 s: half of them
+take half of the mean, the durations of the others are exponentially distributed. A cycle takes 1 s,
+and the policy is DRF in characterised mode. After 100 s, every 10 s, each waiting framework gets a
+forecast if it has none; a forecast ends when the offer comes or is late.
 
 {rows}
 

@@ -67,7 +67,7 @@ std::string Brain::apply(const ConvertHeld& event, uint32_t number, int64_t)
       !areDefined(state.classes, event.conversions)) {
     wrong = "they name a resource class that is not defined";
   } else if (framework == Handles::NONE || role == 0) {
-    wrong = "the framework does not hold what is converted";
+    wrong = "the framework does not hold the resources to convert";
   } else {
     const Framework* record = state.frameworks.find(framework);
     for (const Conversion& each : event.conversions) {

@@ -82,7 +82,7 @@ std::string Brain::step(const Connected& event, int64_t)
   log(Level::INFO,
       "Sidecar " + event.sidecarId + " (version " + event.sidecarVersion +
           (state.options.shadow
-               ? ") is asked in the shadow of Mesos's own allocator"
+               ? ") runs in shadow mode: Mesos's own allocator decides"
                : ") decides on offers from now on"));
   return std::string();
 }

@@ -113,8 +113,8 @@ void Brain::bookBeside(
 {
   if (!contains(state.books.free(agent), row.parts)) {
     misfit(
-        "Mesos's own allocator offers what is not free on agent " + row.agent +
-            "; booked nevertheless",
+        "Mesos's own allocator offers resources that are not free on agent " +
+            row.agent + "; booked nevertheless",
         Level::WARNING);
   }
 

@@ -485,7 +485,7 @@ wire::ResourceRequest takeRequest(
     }
 
     if (agent.size() > TEXT_BYTES_MAX || !isText(agent)) {
-      aside->add(field, UNREADABLE, quote(agent) + " is no id of an agent");
+      aside->add(field, UNREADABLE, quote(agent) + " is not an agent id");
       continue;
     }
 

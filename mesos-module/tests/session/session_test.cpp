@@ -550,7 +550,7 @@ TEST(SessionTest, BytesThatDoNotParseEndIt)
       dialogue.session.receive(std::string("\xff\xff"), at(0));
 
   EXPECT_EQ(Kind::BAD, reply.kind);
-  EXPECT_EQ("2 bytes are no SessionResponse", reply.message);
+  EXPECT_EQ("2 bytes are not a SessionResponse", reply.message);
   EXPECT_EQ(Session::State::CLOSED, dialogue.session.state());
 }
 
