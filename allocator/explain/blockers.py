@@ -218,7 +218,7 @@ def _of_pairs(work: _Work, checker: PairChecker) -> Barring:
         checker = checker.beside_gangs
         left = checker.barring(pairs)
         kept = work.by_handle(handles, barring.open & ~left.open)
-        cause = "what is free there is kept for a gang of another framework, which collects"
+        cause = "free resources there are kept for a gang of another framework, which collects"
         cause += _until(picture, kept)
         if subject.ends_within_ms is None:
             cause += "; too few tasks of this framework have ended to lend it some of that"
@@ -240,7 +240,7 @@ def _all(work: _Work) -> Pairs:
 def _of_refusals(work: _Work, where: Bools) -> None:
     subject, now_ms = work.subject, work.picture.now_ms
     here = where[subject.filter_agent]
-    cause, mend = "the framework refused what could be offered", _REVIVE
+    cause, mend = "the framework refused the resources that could be offered", _REVIVE
     if work.declined_whole:
         declined = counted(work.declined_whole, "whole agent")
         cause = f"the framework declined {declined}, and accepted nothing"
@@ -275,10 +275,10 @@ def _of_reservations(work: _Work, checker: PairChecker, pairs: Pairs, barring: B
         handles = checker.snapshot.handle[np.array(where)]
         flags = work.by_handle(handles, np.ones(len(handles), np.bool_))
         if why.startswith("@"):
-            cause = f"what is free is reserved to the role {why[1:]}"
+            cause = f"the free resources are reserved to the role {why[1:]}"
             work.mark("reserved", cause, flags, f"unreserve it, or run in the role {why[1:]}")
         else:
-            cause = f"what is free needs {why}"
+            cause = f"the free resources need {why}"
             work.mark("capability", cause, flags, "add the capability to the framework")
 
 
@@ -347,7 +347,7 @@ def _mark_bound(work: _Work, checker: PairChecker, bound: int | None, where: Boo
             for row, path in enumerate(picture.bound_paths)
             if bounds.owed[row].any()
         ]
-        cause = f"what is free is kept for guarantees: {', '.join(owed[:EXAMPLES])}"
+        cause = f"free resources are kept for guarantees: {', '.join(owed[:EXAMPLES])}"
         work.mark("headroom", cause, where, "lower a guarantee, or add agents")
     elif bound < roles:
         path, quotas = picture.bound_paths[bound], picture.quotas
@@ -423,7 +423,7 @@ def _holder(work: _Work, per: str) -> str:
 
 
 def _of_minimum(work: _Work, where: Bools) -> None:
-    cause = "what would be offered there is less than the minimum of an offer"
+    cause = "an offer there would be less than its minimum"
     work.mark("minimum", cause, where, f"{_LOWER}, or state a larger demand")
 
 
@@ -468,7 +468,7 @@ def _sizes(picture: Picture, lines: Lines) -> str:
     told = []
     for size, number, only in zip(*(column[:EXAMPLES].tolist() for column in lines), strict=True):
         amounts = picture.named(np.array(size))
-        nowhere = "what no agent has" if amounts.pop(NOWHERE, 0) else ""
+        nowhere = "a resource that no agent has" if amounts.pop(NOWHERE, 0) else ""
         needs = " and ".join(filter(None, (format_quantities(amounts), nowhere)))
         where = f" only on agent {picture.agent_name(only)}" if only > 0 else ""
         where = " only on an agent that does not exist" if only < 0 else where
@@ -557,7 +557,7 @@ def _named_in_vain(picture: Picture, names: frozenset[str]) -> str:
     known = [each for each in picture.resources if each != NOWHERE]
     told = [quoted(each) + meant_resource(each, known) for each in sorted(names)[:EXAMPLES]]
     more = f" and {len(names) - EXAMPLES} more" if len(names) > EXAMPLES else ""
-    return f"it asks for what no agent has: {', '.join(told)}{more}"
+    return f"it asks for resources that no agent has: {', '.join(told)}{more}"
 
 
 def _of_busy_agents(work: _Work, where: Bools) -> None:

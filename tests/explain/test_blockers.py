@@ -291,7 +291,7 @@ def test_agents_that_others_hold_name_the_largest_holders():
     assert found.agents == 1
     assert "hog 100 %" in found.cause
     answer = ask(a, "host-1", "agent")
-    assert answer.verdict == "nothing free on it would make an offer for any framework"
+    assert answer.verdict == "its free resources make no offer for any framework"
     assert [(each.framework, each.share) for each in answer.holders] == [("hog", 1.0)]
     assert (agent.handle, hog.handle) == (1, 1)
 
@@ -302,9 +302,9 @@ def test_reserved_and_revocable_resources_are_out_of_reach():
     a.agent("cpus[revocable]:4")
     a.framework("r", name="f")
     found = blockers(a)
-    assert found["reserved"].cause == "what is free is reserved to the role vip"
+    assert found["reserved"].cause == "the free resources are reserved to the role vip"
     assert found["reserved"].examples == ["host-1"]
-    assert found["capability"].cause == "what is free needs REVOCABLE_RESOURCES"
+    assert found["capability"].cause == "the free resources need REVOCABLE_RESOURCES"
 
 
 def test_reservations_below_the_minimum_are_no_fault_of_the_other_role():
@@ -324,7 +324,7 @@ def test_a_reservation_that_would_make_an_offer_is_blamed():
     a = world()
     a.agent("cpus(r1):3;cpus(r2):4")
     a.framework("r1", name="f", minimum={"r1": ["cpus:4"]})
-    assert blockers(a)["reserved"].cause == "what is free is reserved to the role r2"
+    assert blockers(a)["reserved"].cause == "the free resources are reserved to the role r2"
 
 
 def test_below_the_masters_minimum_is_said_so():
@@ -412,7 +412,7 @@ def test_a_gang_that_collects_and_who_waits_for_it():
     found = blockers(a, "g")["gang"]
     assert (
         found.cause
-        == "what is free there is kept for a gang of another framework, which collects; "
+        == "free resources there are kept for a gang of another framework, which collects; "
         "too few tasks of this framework have ended to lend it some of that"
     )
     assert found.examples == ["h1"]
@@ -436,8 +436,9 @@ def test_a_gang_that_lends_says_when_it_begins_and_on_what_that_rests():
     (other,) = explain(take(allocator, "framework", "middle"), "framework", "middle").clients
     (found,) = [each for each in other.blockers if each.reason == "gang"]
     assert found.cause == (
-        "what is free there is kept for a gang of another framework, which collects and is expected"
-        " to start in 81 to 113 s (p50 to p95); 95 % of this framework's tasks end within 96 s"
+        "free resources there are kept for a gang of another framework, which collects and is"
+        " expected to start in 81 to 113 s (p50 to p95);"
+        " 95 % of this framework's tasks end within 96 s"
     )
 
 
@@ -727,7 +728,7 @@ def test_what_was_found_is_told_when_the_time_is_up():
     assert list(part.clients) == whole.clients[: len(part.clients)]
     assert part.left_out == 8 - len(part.clients)
     (note,) = part.notes
-    assert note.startswith(f"there was time to look at {len(part.clients)} of 8;")
+    assert note.startswith(f"there was only time to examine {len(part.clients)} of 8;")
     # There is always an explanation.
     assert len(explain(picture, "framework", "f", 10, lambda: False).clients) == 1
 

@@ -90,8 +90,9 @@ def test_a_gang_that_never_fits_as_it_is(mode):
     assert client.expected_in_ms == -1
     request(a, f, "cpus:1", "fpga:1", "cpus:1;fpga:1")
     assert cause(a) == (
-        "its gang starts 3 tasks at once (1 of cpus:1, 1 of what no agent has, 1 of cpus:1 and what"
-        f" no agent has); it asks for what no agent has: 'fpga'; {HAVE_ROOM} 1"
+        "its gang starts 3 tasks at once (1 of cpus:1, 1 of a resource that no agent has, 1 of"
+        f" cpus:1 and a resource that no agent has); it asks for resources that no agent has: 'fpga';"
+        f" {HAVE_ROOM} 1"
     )
     a.allocator.step(SetLimit("r", {"cpus": 3000}))
     request(a, f, WORKER, PS)
@@ -176,8 +177,9 @@ def test_a_gang_that_collects_and_lends():
     assert (gang.expected_in_ms, gang.latest_in_ms) == (81_000, 113_000)
     session.give_back(cluster.offers[0])
     assert reason("short") == (
-        "what is free there is kept for a gang of another framework, which collects and is expected"
-        " to start in 81 to 113 s (p50 to p95); 95 % of this framework's tasks end within 6 s"
+        "free resources there are kept for a gang of another framework, which collects and is"
+        " expected to start in 81 to 113 s (p50 to p95);"
+        " 95 % of this framework's tasks end within 6 s"
     )
 
 

@@ -85,7 +85,7 @@ def test_rules_of_the_configuration_and_quotas_are_told_in_the_status(live):
 
 def test_they_are_logged_at_the_start_and_warned_of_by_the_check(live):
     known = "the demand of framework nightly*: no agent has any 'tokens'"
-    live.process.await_said("a rule names what no agent has", rule=known)
+    live.process.await_said("a rule names a resource or attribute that no agent has", rule=known)
     (entry,) = live.process.said("a rule names an unknown resource, probably by mistake")
     told = "limit of role eng: 'cpu' is not one of Mesos's own resources; did you mean 'cpus'?"
     assert entry["rule"] == f"{live.config}:2: {told}"
@@ -119,7 +119,10 @@ def test_what_fits_nowhere_is_named_with_what_was_meant(live):
     assert "words set aside" not in [each["what"] for each in warnings]
     (client,) = ask(live.process, "explain", "framework", "of-a-role")["clients"]
     (blocker,) = [each for each in client["blockers"] if each["reason"] == "too large"]
-    assert blocker["cause"] == "it asks for what no agent has: 'cpus(prod)'; did you mean 'cpus'?"
+    assert (
+        blocker["cause"]
+        == "it asks for resources that no agent has: 'cpus(prod)'; did you mean 'cpus'?"
+    )
     assert blocker["agents"] == 2
     assert client["demand"] == {"cpus(prod) (what no agent has)": 0.5, "mem": 384}
 
