@@ -91,8 +91,8 @@ def test_a_gang_that_never_fits_as_it_is(mode):
     request(a, f, "cpus:1", "fpga:1", "cpus:1;fpga:1")
     assert cause(a) == (
         "its gang starts 3 tasks at once (1 of cpus:1, 1 of a resource that no agent has, 1 of"
-        f" cpus:1 and a resource that no agent has); it asks for resources that no agent has: 'fpga';"
-        f" {HAVE_ROOM} 1"
+        f" cpus:1 and a resource that no agent has); it asks for resources that no agent has:"
+        f" 'fpga'; {HAVE_ROOM} 1"
     )
     a.allocator.step(SetLimit("r", {"cpus": 3000}))
     request(a, f, WORKER, PS)
