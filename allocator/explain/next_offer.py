@@ -47,8 +47,8 @@ CELLS_MAX = 500_000
 copied."""
 
 PIECES_MAX = 5_000
-"""Maximum number of ends in one draw. Beyond it, those on agents on which something ends soonest;
-or if many others are served before the client, those on every nth agent."""
+"""Maximum number of ends of tasks in one draw. If there are more, the agents with the earliest ends
+are used or, if many others are served before the client, every nth agent."""
 
 TIMES = 32
 """Number of times, between now and the last end, at which turns are evaluated."""

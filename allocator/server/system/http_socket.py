@@ -1,6 +1,6 @@
-"""The HTTP socket, opened by the deciding process and served by its observer.
+"""The HTTP socket: the deciding process opens it, and its observer serves it.
 
-So the start fails if the address is wrong, and requests wait while the observer restarts.
+A wrong address therefore prevents the start, and requests wait while the observer restarts.
 """
 
 import errno
