@@ -60,11 +60,11 @@ WRONG = [
     ("a.pem", "empty", "", "key", "contains no private key"),
     ("a.pem", "locked.key", "", "key", "is encrypted"),
     *(
-        (name, "a.key", "", "cert", "holds no certificate")
+        (name, "a.key", "", "cert", "contains no readable certificate")
         for name in ("a.key", "text", "empty", "binary", "cut.pem", "garbled.pem")
     ),
     *(
-        ("a.pem", "a.key", name, "ca", "holds no certificate")
+        ("a.pem", "a.key", name, "ca", "contains no readable certificate")
         for name in ("ca.key", "text", "empty", "binary", "cut.pem", "garbled.pem")
     ),
     ("a.pem", "a.key", "a.pem", "ca", "contains no authority's certificate"),
@@ -157,7 +157,7 @@ def test_wrong_files_are_found_before_anything_starts(command, pems):
         ({"ca": "ca.pem", "cert": "a.pem"}, "--tls-key: is missing"),
         ({"ca": "ca.pem", "key": "a.key"}, "--tls-cert: is missing"),
         ({"ca": "/dev/zero"}, "/dev/zero: is not a regular file"),
-        ({"ca": "text"}, "text: holds no certificate"),
+        ({"ca": "text"}, "text: contains no readable certificate"),
         ({"ca": "ca.pem", "cert": "a.pem", "key": "ca.key"}, "ca.key: is not the certificate's"),
     ],
 )
