@@ -164,7 +164,7 @@ def test_a_rule_of_the_file_that_an_operator_took_back_stays_away_until_it_is_re
     ("text", "why"),
     [
         ('{"version": 2, "checksum": "00000000", "content": {"changes": []}}', "its checksum"),
-        pytest.param("", "it is no JSON", marks=pytest.mark.long),
+        pytest.param("", "it is not JSON", marks=pytest.mark.long),
         pytest.param(
             '{"version": 7, "checksum": "", "content": {}}',
             f"has version 7; {VERSION} can be read",
