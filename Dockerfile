@@ -1,8 +1,8 @@
-# The sidecar's image. `make image` builds it; the wheels' sources are all that enters (.dockerignore).
-# The target `demo` has the laboratory, too: deploy/demo.compose.yaml plays an emulated master with it.
+# The sidecar's image, built by `make image` from the wheels' sources alone (.dockerignore). The target
+# `demo` also contains the laboratory, with which deploy/demo.compose.yaml emulates a master.
 
 FROM docker.io/library/python:3.11-slim-bookworm AS build
-# The environment is made here and copied, so that the compiler's leavings and pip's cache stay here.
+# Build the environment in a separate stage, so that build files and pip's cache stay out of the image.
 RUN python -m venv /opt/mesos-allocator
 ENV PATH=/opt/mesos-allocator/bin:$PATH
 WORKDIR /src
@@ -13,12 +13,12 @@ COPY allocator allocator
 RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels . \
  && pip install --no-cache-dir --no-deps /wheels/*.whl \
  && mesos-allocator --help >/dev/null
-# The loops are compiled here, for any x86-64 or arm64: a container starts with them.
+# Compile the loops for any x86-64 or arm64 processor, so that containers need not.
 ENV NUMBA_CPU_NAME=generic \
     NUMBA_CACHE_DIR=/loops
 RUN mesos-allocator warm
 
-# `demo soak` needs no more libraries than the sidecar; other commands of the laboratory do.
+# `demo soak` needs only the sidecar's libraries, unlike other commands of the laboratory.
 FROM build AS build-demo
 COPY laboratory laboratory
 RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels ./laboratory \
@@ -29,18 +29,17 @@ FROM docker.io/library/python:3.11-slim-bookworm AS sidecar
 LABEL org.opencontainers.image.title="mesos-allocator" \
       org.opencontainers.image.description="Decides, for an Apache Mesos master, who is offered which agent's resources" \
       org.opencontainers.image.licenses="Apache-2.0"
-# Its group is root, as that of any other user who runs it (`--user 12345`): what it may write is the
-# group's.
+# The group is root, as for any other user (`--user 12345`); files are writable by the group.
 RUN useradd --system --uid 5056 --gid root --home-dir /var/lib/mesos-allocator --create-home \
     mesos-allocator
 COPY --from=build /opt/mesos-allocator /opt/mesos-allocator
-# Where another user runs it, or all is read-only, it makes a private copy of these.
+# Other users, and containers with a read-only file system, use a private copy of the compiled loops.
 COPY --from=build --chown=mesos-allocator /loops /var/lib/mesos-allocator/loops
-# For the socket, which the master's container mounts, and for what outlives this container.
+# Directories for the socket, which the master's container mounts, and for persistent files.
 RUN install --directory --owner mesos-allocator --group root --mode 0770 \
     /run/mesos-allocator /var/lib/mesos-allocator/state
-# Prometheus scrapes from outside. gRPC commands the sidecar: it is reached by a socket in a
-# directory that is shared, and from within. A port for others is the operator's choice, with TLS:
+# Prometheus scrapes from outside. Clients of gRPC control the sidecar, so it listens only on a socket
+# in a shared directory, and on the container's loopback. To listen on a port, with TLS, set
 # MESOS_ALLOCATOR_LISTEN__TARGETS, or listen.targets in the configuration file.
 ENV PATH=/opt/mesos-allocator/bin:$PATH \
     MESOS_ALLOCATOR_HTTP__HOST=0.0.0.0 \
@@ -61,5 +60,5 @@ CMD ["serve"]
 FROM sidecar AS demo
 COPY --from=build-demo /opt/mesos-allocator /opt/mesos-allocator
 
-# What is built if no target is named.
+# The default target.
 FROM sidecar

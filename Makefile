@@ -1,4 +1,4 @@
-# Everything a developer or continuous integration types. `make help` lists it.
+# All commands for development and continuous integration. `make help` lists them.
 
 PYTHON ?= python3
 VENV := .venv
@@ -8,23 +8,23 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
 
-# A small master around the session library, built by `cpp`; the tests play it against real sidecars.
-# `cpp-all` builds it with the address sanitizer too.
+# A small master with the session library, built by `cpp`, which tests run against real sidecars.
+# `cpp-all` also builds it with the address sanitizer.
 export MESOS_ALLOCATOR_DRIVER ?= $(CURDIR)/.cache/module/plain/tests/session_driver
 SANITIZED_DRIVER := $(CURDIR)/.cache/module/address/tests/session_driver
 # The module's brain as a library, for the simulation.
 export MESOS_ALLOCATOR_BRAIN ?= $(CURDIR)/.cache/module/plain/brain/liballocator_brain_c.so
 
-# What the two distributions declare.
+# Declarations of the two distributions.
 DECLARED := pyproject.toml laboratory/pyproject.toml laboratory/setup.py
 
-# The stamp carries the hash of what it was made from, so that a switch of branches is noticed
-# whatever the time stamps of the files say.
+# The stamp's name contains a hash of its inputs, so a change of branch is noticed whatever the files'
+# times are.
 STAMP := $(VENV)/.installed-$(shell cat requirements-dev.lock $(DECLARED) | sha256sum | cut -c1-16)
-# What the package itself needs, which is enough to compile its loops.
+# The dependencies of the package itself, which suffice to compile its loops.
 RUNTIME_STAMP := $(VENV)/.runtime-$(shell sha256sum requirements.lock | cut -c1-16)
 
-# Runs targets at the same time, also where no -j was given.
+# Runs targets in parallel, also without -j.
 SIDE_BY_SIDE = $(MAKE) --no-print-directory --silent $(if $(filter -j%,$(MAKEFLAGS)),,-j4)
 
 PROTOS := $(sort $(wildcard proto/allocator/v1/*.proto))
@@ -40,10 +40,10 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: setup
-setup: ## virtual environment in .venv, exactly as locked, and compiled loops
+setup: ## create the virtual environment .venv with locked versions, and compile the loops
 	+@$(SIDE_BY_SIDE) $(STAMP) loops
 
-# For targets that run loops: everything is installed, and the loops are compiled.
+# For targets that run loops: installs everything, and compiles the loops.
 .PHONY: warm
 warm: setup
 
@@ -68,13 +68,13 @@ $(STAMP): | $(RUNTIME_STAMP)
 	@rm -f $(VENV)/.installed-*
 	@touch $@
 
-# What tests need of the system: .ci/tools.txt.
+# Programs of the system that tests need: .ci/tools.txt.
 .PHONY: tools
 tools: | $(BIN)/pip
 	@.ci/tools $(BIN)
 
 .PHONY: lint
-lint: $(STAMP) ## style, import contracts, rules about the code itself, plain English
+lint: $(STAMP) ## check style, import contracts, the project's own rules, and plain English
 	ruff check
 	ruff format --check
 	lint-imports
@@ -82,84 +82,84 @@ lint: $(STAMP) ## style, import contracts, rules about the code itself, plain En
 	.ci/lint-module
 
 .PHONY: types
-types: $(STAMP) ## mypy
+types: $(STAMP) ## check types (mypy)
 	mypy
 
 TESTS := --ignore tests/test_tidy.py --ignore tests/docs/test_prose.py
-# Many tests wait for processes, so there are more workers than processors.
+# More workers than processors, because many tests wait for processes.
 PYTEST := pytest --numprocesses $(shell expr $$(nproc) + 2) --dist worksteal $(TESTS)
 
-# pytest rewrites and compiles each test file on import: here once, instead of in every worker.
+# pytest rewrites and compiles each test file on import. Do this once, instead of in every worker.
 TESTS_COMPILED := $(VENV)/.tests-compiled
 $(TESTS_COMPILED): $(STAMP)
 	@.ci/quietly pytest --collect-only -q $(TESTS)
 	@touch $@
 
-# ARGS names tests in Python, of either tier: the C++ stays as it was built before.
+# With ARGS, only Python tests run, of either tier; the C++ is not rebuilt.
 .PHONY: test
-test: ## the tests of every change: each behaviour, each real part once; ARGS='-k drf': some of both tiers
+test: ## run the first tier of tests, for every change; ARGS='-k drf' selects tests of both tiers
 	+@$(SIDE_BY_SIDE) $(STAMP) loops tools $(if $(ARGS),,cpp $(TESTS_COMPILED))
 	$(PYTEST) $(or $(ARGS),-m 'not long')
 
 .PHONY: test-all
-test-all: ## also what is long, repeated or statistical: sanitizers, many random histories, torture
+test-all: ## run both tiers: also long, repeated and statistical tests, sanitizers, torture
 	+@$(SIDE_BY_SIDE) $(STAMP) loops tools $(TESTS_COMPILED)
 	+@$(MAKE) --no-print-directory cpp-all gate-times
 	HYPOTHESIS_PROFILE=all MESOS_ALLOCATOR_DRIVER=$(SANITIZED_DRIVER) \
 	  $(PYTEST)
 
-# Neither needs anything of Python.
+# Neither target needs Python.
 .PHONY: cpp
 cpp:
 	.ci/module plain
 
 .PHONY: cpp-all
-cpp-all: ## the C++ tests, also optimised, under the sanitizers, and with more random lives
+cpp-all: ## run the C++ tests, also optimised, with sanitizers, and with more random tests
 	.ci/module all
 
 .PHONY: coverage-module
-coverage-module: cpp ## lines of the brain (C++) that its tests run
+coverage-module: cpp ## measure line coverage of the brain (C++) by its tests
 	.ci/module-coverage
 
 .PHONY: simulate
-simulate: warm cpp ## brain, session and core together under a seeded scheduler: ARGS='--seeds 0-99'
+simulate: warm cpp ## simulate brain, session and core together, with a seeded scheduler: ARGS='--seeds 0-99'
 	python -m tests.simulation.run $(ARGS)
 
 # How long each target is fuzzed.
 SECONDS ?= 60
 FUZZ_TARGETS := wire config journal records traces admin
 
-# The fuzzer is for this alone, so it is not among what is locked; the version is fixed all the same.
+# Only this target needs the fuzzer, so it is not in the lock file; its version is fixed here.
 .PHONY: fuzz
-fuzz: warm ## fuzz each target, guided by coverage: SECONDS=600; the corpus alone is part of `make test`
+fuzz: warm ## fuzz each target, guided by coverage: SECONDS=600; `make test` runs the corpus only
 	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/pip install -q --no-deps atheris==3.0.0
 	for target in $(FUZZ_TARGETS); do \
 	  python -m tests.fuzz.run $$target --seconds $(SECONDS) || exit 1; \
 	done
 
-# How long the module's brain and session are fuzzed, each.
+# How long the module's brain and session are each fuzzed.
 FUZZ_S ?= 60
 
 .PHONY: fuzz-module
-fuzz-module: ## fuzz the module's C++, guided by coverage (clang): FUZZ_S=600; `make cpp` plays the corpus
+fuzz-module: ## fuzz the module's C++, guided by coverage (clang): FUZZ_S=600; `make cpp` runs the corpus only
 	.ci/fuzz-module $(FUZZ_S)
 
 .PHONY: doctest
-doctest: warm ## the examples in docstrings
+doctest: warm ## run the examples in docstrings
 	python -m pytest -p tests.conftest --doctest-modules allocator laboratory \
 	  --ignore allocator/v1 --ignore laboratory/setup.py $(ARGS)
 
 .PHONY: papers
-papers: warm ## the papers' numbers, one test a claim
+papers: warm ## reproduce the papers' results, one test per claim
 	pytest --verbose tests/papers $(ARGS)
 
-# Ray and Spark are too large for .venv: they are installed beside it, for this alone. A skipped test
-# fails. Spark 3.5 takes Java 8, 11 or 17.
+# Ray and Spark are too large for .venv, so this target installs them separately. A skipped test is a
+# failure. Spark 3.5 needs Java 8, 11 or 17.
 ENGINES := .cache/engines
 ENGINES_STAMP := $(ENGINES)/.installed-$(shell cat requirements-engines.lock $(DECLARED) | sha256sum | cut -c1-16)
 
 .PHONY: engines
-engines: $(ENGINES_STAMP) ## sweeps on clusters of Dask, Ray and Spark, which it installs; not part of `make test`
+engines: $(ENGINES_STAMP) ## test sweeps on clusters of Dask, Ray and Spark, which it installs; not part of `make test`
 	@command -v java >/dev/null || test -x "$$JAVA_HOME/bin/java" || .ci/debian-packages openjdk-17-jre-headless
 	CI=true MESOS_ALLOCATOR_ENGINES=1 $(ENGINES)/bin/python -m pytest tests/laboratory/experiments/test_engines.py $(ARGS)
 
@@ -172,26 +172,26 @@ $(ENGINES_STAMP):
 	@touch $@
 
 .PHONY: bench
-bench: warm ## what everything costs: bench-out/report.md; ARGS='--only times grid': a part of it
+bench: warm ## run all benchmarks: bench-out/report.md; ARGS='--only times grid': some of them
 	python -m tests.bench.report $(ARGS)
 
 .PHONY: gate
-gate: $(STAMP) ## does the sidecar do more work than recorded? ARGS=--record: keep the present counts
+gate: $(STAMP) ## check that the sidecar does no more work than recorded; ARGS=--record: record the present counts
 	python -m tests.bench.gate $(ARGS)
 
 .PHONY: gate-times
-gate-times: warm ## processor times beside those of an earlier commit; ARGS=--record: compare with HEAD from now on
+gate-times: warm ## compare processor times with an earlier commit; ARGS=--record: compare with HEAD from now on
 	python -m tests.bench.times $(ARGS)
 
 .PHONY: check
-check: lint types test doctest proto-check docs-check gate ## all that continuous integration checks
+check: lint types test doctest proto-check docs-check gate ## run all checks of continuous integration
 
 .PHONY: demo
-demo: warm ## an emulated master and a real sidecar, on this machine
+demo: warm ## run an emulated master and a real sidecar on this machine
 	$(BIN)/allocator-lab demo
 
-# The path below proto/ equals the package's, so the generated imports need no patching.
-# Stubs for services are asked for only where there is one: the rest would be empty files.
+# The path below proto/ equals the package's, so the generated imports need no changes. Request stubs of
+# services only for files with a service; the others would be empty.
 define generate
 	python -m grpc_tools.protoc --proto_path proto --python_out $(1) --mypy_out quiet:$(1) $(PROTOS)
 	python -m grpc_tools.protoc --proto_path proto --grpc_python_out $(1) --mypy_grpc_out quiet:$(1) $(SERVICES)
@@ -202,15 +202,15 @@ proto: $(STAMP) ## regenerate allocator/v1 from proto/
 	$(call generate,.)
 
 .PHONY: proto-check
-proto-check: $(STAMP) ## allocator/v1 is what proto/ says
+proto-check: $(STAMP) ## check that allocator/v1 matches proto/
 	@rm -rf .cache/proto && mkdir -p .cache/proto
 	$(call generate,.cache/proto)
 	diff -r --exclude __init__.py --exclude __pycache__ .cache/proto/allocator/v1 allocator/v1
 
 .PHONY: docs
-docs: $(STAMP) ## regenerate pages of docs/, the example of a configuration, the dashboards; build the site
+docs: $(STAMP) ## regenerate pages of docs/, the example configuration and the dashboards; build the site
 	python deploy/grafana/generate.py
-	python tools/docs/generate.py # which says on which dashboards a metric is
+	python tools/docs/generate.py # needs the dashboards, to list those that show a metric
 	mesos-allocator check-config --example > deploy/config.example.toml
 	@$(MAKE) --no-print-directory site
 	@echo 'the site: $(CURDIR)/.cache/site/index.html'
@@ -220,7 +220,7 @@ site: $(STAMP)
 	mkdocs build --quiet
 
 .PHONY: docs-check
-docs-check: $(STAMP) ## the site can be built, and every link in it leads somewhere
+docs-check: $(STAMP) ## check that the site builds, and that its links are valid
 	mkdocs build --quiet --site-dir .cache/site-checked
 
 .PHONY: docs-serve
@@ -228,13 +228,13 @@ docs-serve: $(STAMP) ## show the site on http://localhost:8000, and follow chang
 	mkdocs serve
 
 .PHONY: pictures
-pictures: warm tools ## the pictures of the README and of docs/, from real runs
+pictures: warm tools ## regenerate the pictures of the README and docs/ from real runs
 	python -m tests.pictures
 
-# What needs no Mesos; with MESOS_ROOT it is the module for that Mesos.
+# Without MESOS_ROOT, builds only the parts that need no Mesos.
 .PHONY: module
 ifeq ($(MESOS_ROOT),)
-module: tools cpp ## the C++ with its tests; MESOS_ROOT=... [PREFIX=...]: the module for that Mesos
+module: tools cpp ## build and test the C++; MESOS_ROOT=... [PREFIX=...]: the module for that Mesos
 	pytest --numprocesses 2 --dist worksteal tests/integration/sessions/test_cpp_session.py $(ARGS)
 else
 module:
@@ -242,30 +242,30 @@ module:
 endif
 
 VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' allocator/__init__.py)
-# docker or podman, whichever works here.
+# docker or podman, whichever works on this machine.
 ENGINE ?= $(shell .ci/container-engine)
 
 .PHONY: version
 version:
 	@echo $(VERSION)
 
-# Podman's own format of images has no health check.
+# Podman's own image format has no health check.
 .PHONY: image
-image: ## container image of the sidecar, by docker or podman: ENGINE=podman chooses
+image: ## build the container image, with docker or podman: ENGINE=podman chooses
 	BUILDAH_FORMAT=docker $(ENGINE) build --tag mesos-allocator:$(VERSION) --tag mesos-allocator \
 	  --label org.opencontainers.image.version=$(VERSION) \
 	  $(if $(REPOSITORY_URL),--label org.opencontainers.image.source=$(REPOSITORY_URL)) .
 
 .PHONY: packages
-packages: ## packages for Debian 12 and Red Hat Enterprise Linux 9, in dist/; MESOS_ROOT=...: also of the module
+packages: ## build packages for Debian 12 and Red Hat Enterprise Linux 9 in dist/; MESOS_ROOT=...: also of the module
 	VERSION=$(VERSION) .ci/packages $(PYTHON) $(MESOS_ROOT)
 
-# SITE_URL and REPOSITORY_URL go into what is built (CONTRIBUTING.md).
+# Packages, site and image contain SITE_URL and REPOSITORY_URL (CONTRIBUTING.md).
 RELEASED = dist/mesos-allocator-$(VERSION)
 release: export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct)
 
 .PHONY: release
-release: $(STAMP) ## all that is released, in dist/: wheels, sources, packages, image, site, SHA256SUMS
+release: $(STAMP) ## build a release in dist/: wheels, sources, packages, image, site, SHA256SUMS
 	rm -rf build dist
 	python -m build --wheel --no-isolation --outdir dist
 	python -m build --wheel --no-isolation --outdir dist laboratory
@@ -277,7 +277,7 @@ release: $(STAMP) ## all that is released, in dist/: wheels, sources, packages, 
 	  --mtime @$$SOURCE_DATE_EPOCH --owner 0 --group 0 --directory .cache/site .
 	cd dist && sha256sum * >SHA256SUMS
 
-# An ordinary run keeps what is locked where the declarations allow it: `make lock UPGRADE=1` moves on.
+# Keeps locked versions if the declarations allow them; `make lock UPGRADE=1` upgrades them.
 compile = uv pip compile $(1) --quiet --generate-hashes --python-version 3.11 \
   --python-platform x86_64-manylinux_2_28 --no-emit-index-url --no-emit-find-links \
   --no-emit-package mesos-allocator --no-build-isolation \
@@ -285,7 +285,7 @@ compile = uv pip compile $(1) --quiet --generate-hashes --python-version 3.11 \
 BOTH := pyproject.toml laboratory/pyproject.toml
 
 .PHONY: lock
-lock: $(STAMP) ## resolve what both distributions declare into the three lock files
+lock: $(STAMP) ## resolve the dependencies of both distributions into the three lock files
 	$(call compile,pyproject.toml) --output-file requirements.lock
 	$(call compile,$(BOTH)) --extra dev --extra dask --constraint requirements.lock \
 	  --output-file requirements-dev.lock
@@ -293,7 +293,7 @@ lock: $(STAMP) ## resolve what both distributions declare into the three lock fi
 	  --output-file requirements-engines.lock
 
 .PHONY: clean
-clean: ## remove what was built, keep .venv
+clean: ## remove build results, keep .venv
 	rm -rf .benchmarks .cache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	rm -rf bench-out build dist demo-out papers-out *.egg-info laboratory/*.egg-info
 	find allocator laboratory tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -27,8 +27,9 @@ _ENVY_CHUNK = 32  # demands compared at a time; keeps temporary arrays in cache
 
 
 def resource_share(held: Amounts, total: Amounts) -> Floats:
-    """Each client's share of each resource, (C, R), of `held` (C, R).
+    """Each client's share of each resource, (C, R).
 
+    `held` (C, R): offered and used.
     `total` (R,): the cluster's capacity; the share of a resource without capacity is 0.
     """
     share = np.zeros(np.shape(held))

@@ -157,7 +157,7 @@ class SettingKind:
     moments: tuple[str, ...] = ()
     """Fields of the event with a time in ms since 1970, which only the calendar sets; 0: none."""
     scheduled: bool = False
-    """Whether its rules can hold by the calendar, with a schedule."""
+    """Whether its rules can be scheduled."""
     refused: frozenset[Doubt] = frozenset()
     """A rule with any of these doubts is refused unless forced."""
     beside: tuple[str, ...] = ()
@@ -455,8 +455,8 @@ CLAIM = SettingKind(
     Scope.ROLE,
     Value.AMOUNTS,
     "claim",
-    what="What a role and its descendants are served first with, beyond the guarantee of the"
-    " master's quotas. It is lent: others are offered what the role does not use.",
+    what="Amounts, beyond the guarantee of the master's quotas, up to which a role and its"
+    " descendants are served before others. Others are offered what the role does not use.",
     group="Claims of roles: they are served first up to it, and lend what they do not use.",
     scheduled=True,
     commands=(

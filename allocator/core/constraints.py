@@ -144,6 +144,6 @@ def _parse_clause(text: str) -> Clause:
         values = frozenset(map(str.strip, listed.split("|")))
     wrong = not _NAME.fullmatch(name) or "" in values
     if wrong or any(map(_NO_VALUE.search, values)):
-        message = f"{quoted(text)} is no clause; write 'name=a|b', 'name!=a', 'name' or '!name'"
+        message = f"{quoted(text)} is not a clause; write 'name=a|b', 'name!=a', 'name' or '!name'"
         raise ValueError(message)
     return Clause(name, values, negated)

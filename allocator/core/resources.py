@@ -199,7 +199,7 @@ def parse_hours(text: str) -> dict[str, int]:
     parts = [part.strip() for part in text.split(";") if part.strip()]
     for part in parts:
         if ":" in part and not part.endswith("h"):
-            message = f"{quoted(part)} is no number of hours; add an h, as in 'gpus:500h'"
+            message = f"{quoted(part)} is not a number of hours; add an h, as in 'gpus:500h'"
             raise ValueError(message)
     hours = parse_quantities(";".join(part.removesuffix("h") for part in parts))
     for name, amount in hours.items():

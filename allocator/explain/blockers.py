@@ -218,7 +218,7 @@ def _of_pairs(work: _Work, checker: PairChecker) -> Barring:
         checker = checker.beside_gangs
         left = checker.barring(pairs)
         kept = work.by_handle(handles, barring.open & ~left.open)
-        cause = "what is free there is kept for a gang of another framework, which collects"
+        cause = "free resources there are kept for a gang of another framework, which collects"
         cause += _until(picture, kept)
         if subject.ends_within_ms is None:
             cause += "; too few tasks of this framework have ended to lend it some of that"
@@ -240,7 +240,7 @@ def _all(work: _Work) -> Pairs:
 def _of_refusals(work: _Work, where: Bools) -> None:
     subject, now_ms = work.subject, work.picture.now_ms
     here = where[subject.filter_agent]
-    cause, mend = "the framework refused what could be offered", _REVIVE
+    cause, mend = "the framework refused the resources that could be offered", _REVIVE
     if work.declined_whole:
         declined = counted(work.declined_whole, "whole agent")
         cause = f"the framework declined {declined}, and accepted nothing"
@@ -275,10 +275,10 @@ def _of_reservations(work: _Work, checker: PairChecker, pairs: Pairs, barring: B
         handles = checker.snapshot.handle[np.array(where)]
         flags = work.by_handle(handles, np.ones(len(handles), np.bool_))
         if why.startswith("@"):
-            cause = f"what is free is reserved to the role {why[1:]}"
+            cause = f"the free resources are reserved to the role {why[1:]}"
             work.mark("reserved", cause, flags, f"unreserve it, or run in the role {why[1:]}")
         else:
-            cause = f"what is free needs {why}"
+            cause = f"the free resources need {why}"
             work.mark("capability", cause, flags, "add the capability to the framework")
 
 
@@ -304,7 +304,7 @@ def _below_minimum(work: _Work, checker: PairChecker, agents: Ints, where: Bools
     if found.any():
         most = _text(work.picture, mine[found].max(axis=0))
         least = " or ".join(_text(work.picture, row) for row in minimum[:EXAMPLES])
-        cause = f"what is free for it there, {most} at most, is less than the minimum of an offer"
+        cause = f"at most {most} are free for it there, less than the minimum of an offer"
         handles = work.by_handle(snapshot.handle[agents], found)
         work.mark("minimum", f"{cause}, {least}", handles, _LOWER)
     return found
@@ -347,7 +347,7 @@ def _mark_bound(work: _Work, checker: PairChecker, bound: int | None, where: Boo
             for row, path in enumerate(picture.bound_paths)
             if bounds.owed[row].any()
         ]
-        cause = f"what is free is kept for guarantees: {', '.join(owed[:EXAMPLES])}"
+        cause = f"free resources are kept for guarantees: {', '.join(owed[:EXAMPLES])}"
         work.mark("headroom", cause, where, "lower a guarantee, or add agents")
     elif bound < roles:
         path, quotas = picture.bound_paths[bound], picture.quotas
@@ -423,7 +423,7 @@ def _holder(work: _Work, per: str) -> str:
 
 
 def _of_minimum(work: _Work, where: Bools) -> None:
-    cause = "what would be offered there is less than the minimum of an offer"
+    cause = "an offer there would be less than its minimum"
     work.mark("minimum", cause, where, f"{_LOWER}, or state a larger demand")
 
 
@@ -468,10 +468,10 @@ def _sizes(picture: Picture, lines: Lines) -> str:
     told = []
     for size, number, only in zip(*(column[:EXAMPLES].tolist() for column in lines), strict=True):
         amounts = picture.named(np.array(size))
-        nowhere = "what no agent has" if amounts.pop(NOWHERE, 0) else ""
+        nowhere = "a resource that no agent has" if amounts.pop(NOWHERE, 0) else ""
         needs = " and ".join(filter(None, (format_quantities(amounts), nowhere)))
         where = f" only on agent {picture.agent_name(only)}" if only > 0 else ""
-        where = " only on an agent that is not there" if only < 0 else where
+        where = " only on an agent that does not exist" if only < 0 else where
         told.append(f"{number} of {needs}{where}")
     more = len(lines.number) - len(told)
     return ", ".join(told) + f" and {more} more sizes" * bool(more)
@@ -487,7 +487,9 @@ def _of_collecting(work: _Work, snapshot: Snapshot, need: int) -> None:
     since_s = (picture.now_ms - its.since_ms) // 1000
     on = f" on agents {names}{more}" if names else ""
     cause = f"collecting: {found} of {need} tasks for {since_s} s{on}{_forecast(picture, its)}"
-    work.mark("gang", cause, picture.agents.ready, "wait: what becomes free is kept for it")
+    work.mark(
+        "gang", cause, picture.agents.ready, "wait: resources that become free are kept for it"
+    )
 
 
 def _until(picture: Picture, kept: Bools) -> str:
@@ -497,7 +499,7 @@ def _until(picture: Picture, kept: Bools) -> str:
         return ""
     first_s = _in_s(picture, min(its.expected_ms for its in gangs))
     last_s = _in_s(picture, max(its.latest_ms for its in gangs))
-    return f" and is expected to begin in {first_s} to {last_s} s (p50 to p95)"
+    return f" and is expected to start in {first_s} to {last_s} s (p50 to p95)"
 
 
 def _in_s(picture: Picture, when_ms: int) -> int:
@@ -508,14 +510,14 @@ def _forecast(picture: Picture, its: Collecting) -> str:
     """Format when a gang is expected to begin, and the basis of the forecast."""
     if its.expected_ms < 0:
         return (
-            "; when it begins is not known: too few tasks of those that hold its agents have ended,"
-            " so its room is not lent"
+            "; its start is not known: too few tasks like those on its agents have ended, so its"
+            " resources are not lent"
         )
     first_s, last_s = _in_s(picture, its.expected_ms), _in_s(picture, its.latest_ms)
     lent = f"; {counted(len(its.lent), 'agent')} lent to others until then" if its.lent else ""
     return (
-        f"; it is expected to begin in {first_s} to {last_s} s (p50 to p95), by how long tasks like"
-        f" those on its agents ran{lent}"
+        f"; it is expected to start in {first_s} to {last_s} s (p50 to p95), from learnt durations"
+        f" of the tasks on its agents{lent}"
     )
 
 
@@ -555,7 +557,7 @@ def _named_in_vain(picture: Picture, names: frozenset[str]) -> str:
     known = [each for each in picture.resources if each != NOWHERE]
     told = [quoted(each) + meant_resource(each, known) for each in sorted(names)[:EXAMPLES]]
     more = f" and {len(names) - EXAMPLES} more" if len(names) > EXAMPLES else ""
-    return f"it asks for what no agent has: {', '.join(told)}{more}"
+    return f"it asks for resources that no agent has: {', '.join(told)}{more}"
 
 
 def _of_busy_agents(work: _Work, where: Bools) -> None:

@@ -340,7 +340,7 @@ def _losses(
     # These agents stayed free, because grants on other agents used up what quotas leave.
     if left and len(record.grants):
         winner = _consumer(record, checker, client)
-        why = "it had been granted what limits or guarantees leave, on another agent"
+        why = "it already had a grant up to its limits or others' guarantees on another agent"
         losses.append(_loss(picture, record, checker, client, winner, left, why))
     return sorted(losses, key=lambda loss: -loss.agents)
 
@@ -392,7 +392,7 @@ def _loss(
     mine, its = rivals(record, checker, client, winner)
     if winner == client:
         # The client was granted less than the minimum of an offer, so the grant was dropped.
-        why = "what it would have been given is less than the minimum of an offer"
+        why = "its grant would be less than the minimum of an offer"
     elif not why:
         why = _why(checker, client, winner, (mine.score, its.score))
     return Loss(
@@ -410,22 +410,22 @@ def _why(checker: PairChecker, client: int, winner: int, scores: tuple[float, fl
     snapshot, (mine, its) = checker.snapshot, scores
     bounds = snapshot.bounds
     if bounds.owed[bounds.rows_of(winner)].any():
-        return "its role is owed part of a guarantee, which comes first"
+        return "its role's guarantee is unmet, and guarantees are served first"
     last = snapshot.over_budget
     if last is not None and last[client] and not last[winner]:
         return "its role is within budget, and this one is over it"
     within = claimants(snapshot)
     if within[winner] and not within[client]:
-        return "its role is within its claim, which comes first"
+        return "its role is within its claim, and claims are served first"
     if snapshot.overdue[winner] and not snapshot.overdue[client]:
-        return "it had waited longer than patience_cycles, and came first once"
+        return "it had waited longer than patience_cycles, and was served first, once"
     if np.isnan(mine) or np.isnan(its):
         return "the policy chose it"
     if its < mine:
         return SMALLER_FIRST
     if its == mine:
-        return "their scores are equal: the one served longest ago comes first, then the older"
-    return "its score is larger, but others next to it had been served before its turn"
+        return "their scores are equal: the one served longest ago goes first, then the older one"
+    return "its score is larger, but its siblings in the tree had been served before"
 
 
 def rivals(

@@ -108,7 +108,7 @@ def _histories(
 def _cut_short(picture: Picture, clients: list[ClientExplanation]) -> Iterable[str]:
     told, asked = len(clients), len(picture.subjects)
     if told < asked:
-        yield f"there was time to look at {told} of {asked}; ask about a single role instead"
+        yield f"there was only time to examine {told} of {asked}; ask about a single role instead"
 
 
 def _set_aside(picture: Picture) -> Iterable[WordsSetAside]:
@@ -258,13 +258,13 @@ def _verdict(
     of_agents = counted(count, "agent")
     outranked = [each for each in ranked if each.reason == "outranked"]
     if is_open and outranked and picture.clients.waited[client]:
-        waited = f"passed over in {counted(int(picture.clients.waited[client]), 'cycle')}"
-        return f"{is_open} of {of_agents} open to it, {waited}: {outranked[0].cause}"
+        waited = f"not served in {counted(int(picture.clients.waited[client]), 'cycle')}"
+        return f"{is_open} of {of_agents} not blocked, {waited}: {outranked[0].cause}"
     if is_open and found.declined_whole:
         whole = f"it declined {counted(found.declined_whole, 'whole agent')}, and accepted nothing"
         return f"{whole}: {blockers.TOO_LITTLE}"
     if is_open:
-        return f"nothing keeps it from {is_open} of {of_agents}: the next cycle decides"
+        return f"it may be offered {is_open} of {of_agents}: the next cycle decides"
     age_s = (picture.now_ms - last_ms) / 1000
     lately = (
         f"last offer {age_s:.0f} s ago, now "
@@ -359,13 +359,13 @@ def _agent(
     free = np.maximum(capacity - held, 0)
     tallies: list[Tally] = []
     if not agents.active[handle]:
-        verdict = "it is not offered: the master says that it is inactive"
+        verdict = "it is not offered: the master reports it as inactive"
     elif not agents.whitelisted[handle]:
         verdict = "it is not offered: it is not on the master's whitelist"
     elif agents.drained[handle]:
         verdict = "it is not offered: an operator drains it (drain remove undoes that)"
     elif checker is None or handle not in checker.snapshot.handle[checker.snapshot.agents]:
-        verdict = "nothing free on it would make an offer for any framework"
+        verdict = "its free resources make no offer for any framework"
         if checker is None:
             verdict = "no framework wants offers"
     else:
@@ -427,11 +427,11 @@ def _by_barring(picture: Picture, clients: Ints, barring: Barring) -> list[Tally
     found = [
         ("open", "could be served", barring.open),
         ("constraint", "constraints, capabilities or a drain exclude them", barring.excluded),
-        ("filter", "they refused what could be offered", barring.filtered),
+        ("filter", "they refused the resources that could be offered", barring.filtered),
         ("limit", "limits or guarantees leave them too little", barring.bounded),
-        ("reserved", "what is free is not for them", barring.reserved),
+        ("reserved", "they may not have the free resources", barring.reserved),
         ("full", "too little is free", barring.no_room & ~barring.reserved),
-        ("minimum", "what would be given is less than the minimum of an offer", barring.minimum),
+        ("minimum", "a grant would be less than the minimum of an offer", barring.minimum),
     ]
     tallies = []
     for reason, cause, flags in found:

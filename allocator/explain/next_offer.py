@@ -47,8 +47,8 @@ CELLS_MAX = 500_000
 copied."""
 
 PIECES_MAX = 5_000
-"""Maximum number of ends in one draw. Beyond it, those on agents on which something ends soonest;
-or if many others are served before the client, those on every nth agent."""
+"""Maximum number of ends of tasks in one draw. If there are more, the agents with the earliest ends
+are used or, if many others are served before the client, every nth agent."""
 
 TIMES = 32
 """Number of times, between now and the last end, at which turns are evaluated."""
@@ -200,7 +200,7 @@ def forecast(
     mine = (held.keeper < 0) | (held.keeper == client)
     usable = np.flatnonzero(~excluded[held.agent] & mine)
     if not len(usable):
-        return NextOffer.none("no agent is open to it that may be offered and that no gang keeps")
+        return NextOffer.none("every agent is blocked, not offered, or kept for a gang")
     needed, opening = _needed(snapshot, client)
     kinds = _kinds(snapshot, held, client)
     columns = len(snapshot.resources)
@@ -264,17 +264,17 @@ def _in_words(
     behind = f", after {counted(before, 'task')} of others" if before else ""
     if expected_ms >= NEVER:
         if 2 * (unknown := int((~known).sum())) > len(known) or (unknown and not before):
-            of_all = f"{unknown} of {counted(len(known), 'task')} on its agents run"
-            return NextOffer.none(f"too little is learnt of how long {of_all}")
-        return NextOffer.none(f"what comes back on its agents does not suffice{behind}")
-    on = counted(int(fits.sum()), "agent") + f" (every {held.part}th is looked at)" * (
-        held.part > 1
-    )
+            of_all = f"{unknown} of {counted(len(known), 'task')} on its agents"
+            return NextOffer.none(f"the durations of {of_all} are not known")
+        return NextOffer.none(
+            f"the resources that become free on its agents do not suffice{behind}"
+        )
+    on = counted(int(fits.sum()), "agent") + f" (one in {held.part} is simulated)" * (held.part > 1)
     rests = "there is room now"
     if expected_ms:
-        rests = f"by how long tasks like the {len(pieces.place)} there run"
+        rests = f"from learnt durations of the {counted(len(pieces.place), 'task')} there"
     if expected_ms and not len(pieces.place):
-        rests = "by when its refusals end"
+        rests = "when its refusals expire"
     if client in held.collects:
         rests = f"its gang collects: {rests}"
     late_ms = latest_ms + held.interval_ms if latest_ms < NEVER else -1

@@ -19,7 +19,7 @@ from allocator.policies.filling import Criterion, cluster_total, of_amounts
 from allocator.policies.plan_guided import affordable, dominant_shares, merged, plan_of
 
 _SOME = 1e-4  # a smaller fraction of a client's tasks on a group counts as none
-_PART = 0.2  # fraction of the permitted work that the first of several methods may take
+_PART = 0.2  # the fraction of the work limit for the first of several methods
 
 
 def plan_proportional_fairness(problem: PlanProblem) -> Plan:

@@ -19,7 +19,7 @@ from allocator.policies.plan_guided import affordable, dominant_shares, merged, 
 
 _NEAR = 1e-3  # tolerance of the definition: enough for whole tasks, and better than no plan
 _SOME = 1e-6  # a smaller fraction of a client's tasks on a group counts as none
-_PART = 0.2  # fraction of the permitted work that the usual number of sweeps may take
+_PART = 0.2  # the fraction of the work limit for the usual number of sweeps
 
 
 def plan_per_server_fairness(problem: PlanProblem) -> Plan:

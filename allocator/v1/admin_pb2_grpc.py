@@ -264,7 +264,7 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListSchedules(self, request, context):
-        """Lists rules by calendar. ApplySettings sets and removes them.
+        """Lists scheduled rules. ApplySettings sets and removes them.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -309,11 +309,11 @@ class CycleAccount(_message.Message):
     """Why the substitute policy decided; empty if the policy did."""
     @_builtins.property
     def given(self) -> _containers.RepeatedCompositeFieldContainer[Global___Given]:
-        """What was given to the framework; for an agent, what was given of it."""
+        """Grants to the framework; for an agent, grants of its resources."""
 
     @_builtins.property
     def others(self) -> _containers.RepeatedCompositeFieldContainer[Global___Given]:
-        """Some of what others were given."""
+        """Some of the grants to others."""
 
     @_builtins.property
     def blocked(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
@@ -425,7 +425,7 @@ class ClientExplanation(_message.Message):
     agents: _builtins.int
     """Number of all agents."""
     open_agents: _builtins.int
-    """Number of agents that no blocker keeps from it."""
+    """Number of agents without a blocker."""
     largest_free_agent: _builtins.str
     used_share: _builtins.float
     """Dominant share that it held on average; 0 unless fairness.half_life_s is set."""
@@ -438,7 +438,7 @@ class ClientExplanation(_message.Message):
     def demand(self) -> _types_pb2.Quantities: ...
     @_builtins.property
     def largest_free(self) -> _types_pb2.Quantities:
-        """Free resources of the agent that comes nearest to its demand, among those that it may use."""
+        """Free resources of the agent that it may use and that comes nearest to its demand."""
 
     @_builtins.property
     def blockers(self) -> _containers.RepeatedCompositeFieldContainer[Global___Blocker]:
@@ -573,8 +573,8 @@ class BudgetUse(_message.Message):
     """The current period."""
     end_ms: _builtins.int
     runs_out_ms: _builtins.int
-    """When the first resource will be used up if the role continues to hold what it holds; 0: not
-    within this period, or one is used up already.
+    """When the first resource will be used up if the role's holdings do not change; 0: not within
+    this period, or a resource is used up already.
     """
     over: _builtins.bool
     """A resource of the budget is used up."""
@@ -673,7 +673,7 @@ class ExplainResponse(_message.Message):
     @_builtins.property
     def notes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Facts that apply to all frameworks, for example that the master makes no offers yet; and which
-        of the explained frameworks are asked to leave agents, since when, and in whose favour.
+        of the explained frameworks are asked to leave agents, since when, and for which frameworks.
         """
 
     @_builtins.property

@@ -6,9 +6,9 @@ The session between the allocator module in a Mesos master and the sidecar.
   module  -> sidecar   Hello, SnapshotChunk..., EventBatch, EventBatch, ...
   sidecar -> module    Welcome, DecisionBatch for every EventBatch, or Error and the end
 
-The module owns the facts, the sidecar owns the decisions. Time is the module's: each EventBatch
-carries its clock and says whether to run an allocation cycle after it. To resynchronise, the
-module opens a new stream and sends a new snapshot.
+The module is authoritative for facts, the sidecar for decisions. The sidecar uses the module's
+clock, which each EventBatch contains, and runs an allocation cycle if the batch requests one. To
+resynchronise, the module opens a new stream and sends a new snapshot.
 """
 
 from allocator.v1 import types_pb2 as _types_pb2
@@ -48,7 +48,7 @@ class _SessionEndEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SessionEnd
     SESSION_END_OVERSIZED: _SessionEnd.ValueType  # 7
     """An event is larger than the sidecar reads."""
     SESSION_END_SNAPSHOT: _SessionEnd.ValueType  # 8
-    """The module's own snapshot was not well formed."""
+    """The module's own snapshot was malformed."""
 
 class SessionEnd(_SessionEnd, metaclass=_SessionEndEnumTypeWrapper):
     """Why a session, or an attempt to open one, ended, as seen by the module."""
@@ -67,7 +67,7 @@ SESSION_END_QUEUE_FULL: SessionEnd.ValueType  # 6
 SESSION_END_OVERSIZED: SessionEnd.ValueType  # 7
 """An event is larger than the sidecar reads."""
 SESSION_END_SNAPSHOT: SessionEnd.ValueType  # 8
-"""The module's own snapshot was not well formed."""
+"""The module's own snapshot was malformed."""
 Global___SessionEnd: _TypeAlias = SessionEnd  # noqa: Y015
 
 class _OutcomeReason:
@@ -619,7 +619,7 @@ class ModuleFigures(_message.Message):
     fallback_until_ms: _builtins.int
     """End of the latest fallback on the module's clock; 0: it has not ended."""
     breaker_open: _builtins.bool
-    """The circuit breaker: sessions are suspended after decisions that no correct sidecar makes."""
+    """The circuit breaker is open: no session, because of decisions that no correct sidecar makes."""
     breaker_trips: _builtins.int
     misfits: _builtins.int
     """Number of facts from the master that contradicted the books."""
@@ -1024,8 +1024,8 @@ Global___Release: _TypeAlias = Release  # noqa: Y015
 
 @_typing.final
 class UpdateAllocation(_message.Message):
-    """An operation on resources of one agent, which converts `consumed` to `converted`. Framework 0
-    means free resources (an operator's operation).
+    """An operation on resources of one agent, which converts `consumed` to `converted`. Framework 0:
+    the resources are free (an operator's operation).
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -1126,7 +1126,9 @@ class ResourceRequest(_message.Message):
 
     @_builtins.property
     def agent_id(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """The id of the only agent for each of `requests`; empty: any agent. No rows: any for all."""
+        """For each of `requests`, the id of the only agent that suits it; empty: any agent. No rows: any
+        agent for all requests.
+        """
 
     def __init__(
         self,

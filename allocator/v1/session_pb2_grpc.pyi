@@ -6,9 +6,9 @@ The session between the allocator module in a Mesos master and the sidecar.
   module  -> sidecar   Hello, SnapshotChunk..., EventBatch, EventBatch, ...
   sidecar -> module    Welcome, DecisionBatch for every EventBatch, or Error and the end
 
-The module owns the facts, the sidecar owns the decisions. Time is the module's: each EventBatch
-carries its clock and says whether to run an allocation cycle after it. To resynchronise, the
-module opens a new stream and sends a new snapshot.
+The module is authoritative for facts, the sidecar for decisions. The sidecar uses the module's
+clock, which each EventBatch contains, and runs an allocation cycle if the batch requests one. To
+resynchronise, the module opens a new stream and sends a new snapshot.
 """
 
 from allocator.v1 import session_pb2 as _session_pb2

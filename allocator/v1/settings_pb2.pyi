@@ -76,8 +76,8 @@ class Policy(_message.Message):
     mode: _builtins.str
     """"oblivious" or "characterised"."""
     flat: _builtins.bool
-    """True: all clients compete directly, as in the papers; false: roles compete, then their
-    frameworks.
+    """True: all clients compete directly, as in the papers; false: roles compete, and within each
+    role its frameworks.
     """
     @_builtins.property
     def parameters(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]: ...
@@ -348,8 +348,8 @@ Global___Budget: _TypeAlias = Budget  # noqa: Y015
 
 @_typing.final
 class Claim(_message.Message):
-    """What a role and its descendants are served first with, beyond the guarantee. It is lent: others are
-    offered what the role does not use.
+    """Amounts, beyond the guarantee, up to which a role and its descendants are served before others.
+    Others are offered what the role does not use.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -718,7 +718,7 @@ class KeptChange(_message.Message):
     def change(self) -> Global___OperatorChange: ...
     @_builtins.property
     def schedule(self) -> Global___Schedule:
-        """If set, this is a rule by calendar: at these times it replaces the rule with the same scope."""
+        """If set, this is a scheduled rule: at these times it replaces the rule with the same scope."""
 
     def __init__(
         self,
@@ -738,7 +738,7 @@ Global___KeptChange: _TypeAlias = KeptChange  # noqa: Y015
 
 @_typing.final
 class Schedule(_message.Message):
-    """The times at which a rule by calendar holds, in milliseconds since 1970."""
+    """The times at which a scheduled rule is in force, in milliseconds since 1970."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -748,12 +748,12 @@ class Schedule(_message.Message):
     FOR_MS_FIELD_NUMBER: _builtins.int
     ZONE_FIELD_NUMBER: _builtins.int
     from_ms: _builtins.int
-    """The rule does not hold before this time; 0: no bound."""
+    """The rule is not in force before this time; 0: no bound."""
     until_ms: _builtins.int
-    """The rule does not hold from this time on; 0: no bound."""
+    """The rule is not in force from this time on; 0: no bound."""
     every: _builtins.str
-    """Times in cron's syntax, in the time zone: the rule holds for `for_ms` from each of them on.
-    Empty: the rule holds from `from_ms` to `until_ms`.
+    """Times in cron's syntax, in the time zone: the rule is in force for `for_ms` from each of them
+    on. Empty: it is in force from `from_ms` to `until_ms`.
     """
     for_ms: _builtins.int
     zone: _builtins.str
@@ -777,7 +777,7 @@ Global___Schedule: _TypeAlias = Schedule  # noqa: Y015
 
 @_typing.final
 class ScheduledRule(_message.Message):
-    """A rule by calendar."""
+    """A scheduled rule."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -829,7 +829,7 @@ class ScheduledRule(_message.Message):
     """Its schedule in words."""
     holds: _builtins.bool
     begin_ms: _builtins.int
-    """The present or next period in which it holds. Both 0: never again; one 0: no such bound."""
+    """The present or next period in which it is in force. Both 0: never again; one 0: no such bound."""
     end_ms: _builtins.int
     begin: _builtins.str
     """Both in words, in its time zone."""
@@ -871,7 +871,7 @@ Global___ScheduledRule: _TypeAlias = ScheduledRule  # noqa: Y015
 
 @_typing.final
 class ComingChange(_message.Message):
-    """A time at which a rule by calendar begins to hold, or ceases to."""
+    """The begin or end of an occurrence of a scheduled rule."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

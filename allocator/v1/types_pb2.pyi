@@ -8,9 +8,9 @@ Conventions, for every message of this package:
   * An amount is an int64 number of thousandths: 1500 is 1.5 CPUs or 1.5 MiB. Resources that are
     not scalars (ports, sets) travel as a count, in thousandths of one element.
   * A handle is a small integer that the module binds to an id (agent, framework, role, kind) and
-    that is valid within one session. Handles start at 1, so 0 says "none"; role 0 is the root of
-    the role tree. Kinds start at 0. The module assigns the lowest free handle, and may reuse it
-    after the object it named was removed.
+    that is valid within one session. Handles start at 1; 0 means "none", or for roles the root
+    of the role tree. Kinds start at 0. The module assigns the lowest free handle, and may reuse
+    the handle of an object that was removed.
   * Bulk data is columnar: packed columns of equal length, one entry per row.
 
 The files compile under protoc 3.5 (no explicit presence, no editions).

@@ -1,4 +1,4 @@
-"""The dashboard of what decisions rest on: demands, headroom, plans, and a policy in shadow."""
+"""The dashboard of the inputs of decisions: demands, headroom, plans and a shadow policy."""
 
 from expressions import metric, rate
 from panels import Page, Panel, Query
@@ -6,57 +6,60 @@ from panels import Page, Panel, Query
 DECIDING = Page(
     uid="mesos-allocator-deciding",
     title="Mesos allocator: deciding",
-    description="Where demands come from, what guarantees keep free, plans, and a shadow policy.",
+    description="Sources of demands, headroom for guarantees, plans, and a shadow policy.",
     rows={
         "Demands": (
             Panel(
-                "Where demands come from",
-                "Frameworks by role. unknown: served obliviously until something is learnt.",
+                "Sources of demands",
+                "Clients (a framework in a role) by source. unknown: they are offered all free "
+                "resources of an agent until a demand is learnt.",
                 (Query(metric("demand_clients"), "{{source}}"),),
                 shape="stacked",
             ),
             Panel(
-                "Demands that are remembered",
-                "Of frameworks that were here; certain: new ones of their sort begin with them.",
+                "Remembered demands",
+                "Learnt from earlier frameworks. certain: similar new frameworks begin with them.",
                 (Query(metric("demands_remembered"), "certain: {{certain}}"),),
                 shape="stacked",
             ),
             Panel(
-                "Whether remembered demands were right",
-                "First acceptances of new frameworks that agreed with them, or did not.",
+                "Accuracy of remembered demands",
+                "First acceptances of new frameworks, by whether they agreed with it.",
                 (Query(rate("priors_total"), "{{result}}"),),
                 unit="ops",
             ),
             Panel(
-                "Demands that were doubted",
-                "A framework got nothing for so long that it was offered all that is free.",
-                (Query(rate("demand_probes_total"), "doubted"),),
+                "Tested demands",
+                "Frameworks that waited too long and were offered all free resources of an agent, "
+                "because their learnt demand may be wrong.",
+                (Query(rate("demand_probes_total"), "tested"),),
                 unit="ops",
             ),
         ),
         "Roles and values": (
             Panel(
                 "Headroom",
-                "CPUs that have to stay free for guarantees, and those that are free and count.",
+                "CPUs that must stay free for guarantees, and free CPUs that quotas count.",
                 (
                     Query(metric("headroom_required", resource="cpus"), "required"),
                     Query(metric("headroom_available", resource="cpus"), "available"),
                 ),
             ),
             Panel(
-                "Roles, and values that were mended or set aside",
-                "Roles that the master told of; values put right, a second; words not taken, now.",
+                "Roles, and corrected or ignored input",
+                "Roles that the master reported; invalid values corrected, per second; inputs of "
+                "frameworks and agents that are ignored now.",
                 (
                     Query(metric("roles"), "roles"),
-                    Query(rate("mended_total", "field"), "mended: {{field}}"),
-                    Query(metric("set_aside"), "set aside: {{reason}}"),
+                    Query(rate("mended_total", "field"), "corrected: {{field}}"),
+                    Query(metric("set_aside"), "ignored: {{reason}}"),
                 ),
             ),
         ),
         "Plans": (
             Panel(
-                "Plans worked out",
-                "By what came of them; late: longer than policy.plan_budget_ms.",
+                "Plans",
+                "By result. late: took longer than policy.plan_budget_ms.",
                 (
                     Query(rate("plans_total", "result"), "{{result}}"),
                     Query(rate("plans_late_total"), "late"),
@@ -65,24 +68,24 @@ DECIDING = Page(
                 width=8,
             ),
             Panel(
-                "Time that plans take",
-                "Of the last plan, of the one that is being worked out, and a second of time; and"
-                " how long ago the plan in force was good for the cluster.",
+                "Duration and age of plans",
+                "Duration of the last plan, and so far of the current one; processor time per"
+                " second; time since the plan in force last matched the cluster.",
                 (
                     Query(metric("plan_last_seconds"), "last"),
-                    Query(metric("plan_age_seconds"), "age of the one in force"),
-                    Query(metric("plan_running_seconds"), "so far"),
-                    Query(rate("plan_work_seconds_total"), "a second"),
+                    Query(metric("plan_age_seconds"), "age of the plan in force"),
+                    Query(metric("plan_running_seconds"), "current, so far"),
+                    Query(rate("plan_work_seconds_total"), "per second"),
                 ),
                 unit="s",
                 width=8,
             ),
             Panel(
-                "Asked to leave agents",
-                "Frameworks that the plan in force asks, once for each agent.",
+                "Requests to leave agents",
+                "Number of framework-agent pairs for which the plan in force requests this.",
                 (
-                    Query(metric("reclaims"), "asked"),
-                    Query(f"max({metric('reclaim_seconds')})", "asked for longest, s"),
+                    Query(metric("reclaims"), "requests"),
+                    Query(f"max({metric('reclaim_seconds')})", "longest-standing, s"),
                 ),
                 width=8,
             ),
@@ -90,28 +93,29 @@ DECIDING = Page(
         "Shadow": (
             Panel(
                 "Cycles compared by the shadow policy",
-                "compared, or why not; on: there is a shadow policy. Its decisions have no effect.",
+                "compared, or the reason why not. on: 1 while there is a shadow policy.",
                 (
                     Query(metric("shadow_on"), "on"),
                     Query(rate("shadow_cycles_total", "result"), "{{result}}"),
                 ),
             ),
             Panel(
-                "Who would have made the offers",
-                "both: the policy in force and the one in shadow make the same.",
+                "Offers by policy",
+                "both: made by the policy in force and by the shadow policy.",
                 (Query(rate("shadow_offers_total", "by"), "{{by}}"),),
                 unit="ops",
                 shape="stacked",
             ),
             Panel(
-                "Frameworks that only one of them serves",
-                "A second, cycle by cycle.",
+                "Frameworks that only one policy serves",
+                "Clients per second, summed over cycles.",
                 (Query(rate("shadow_frameworks_total", "only"), "{{only}}"),),
                 unit="ops",
             ),
             Panel(
-                "What it costs, and how far they are apart",
-                "Time that the shadow takes, and share of the cluster for others, a second.",
+                "Cost and difference of the shadow policy",
+                "Time that it takes, and share of the cluster that it would have offered to other"
+                " clients, per second.",
                 (
                     Query(rate("shadow_seconds_total"), "time"),
                     Query(rate("shadow_share_apart_total"), "share"),

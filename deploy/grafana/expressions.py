@@ -1,26 +1,26 @@
-"""PromQL that dashboards share; the sidecar is chosen by ``$instance``."""
+"""PromQL expressions that dashboards share; ``$instance`` selects the sidecar."""
 
 ONE = '{instance=~"$instance"}'
-"""Every series of the sidecar that was chosen."""
+"""Selects the series of the selected sidecar."""
 
 
 def metric(name: str, **labels: str) -> str:
-    """One of our metrics, of the chosen sidecar."""
+    """A metric of the selected sidecar."""
     more = "".join(f', {key}="{value}"' for key, value in labels.items())
     return f'mesos_allocator_{name}{{instance=~"$instance"{more}}}'
 
 
 def rate(name: str, by: str = "") -> str:
-    """How fast a counter grows, a second; added up by a label."""
+    """The rate of a counter per second, summed by a label."""
     inner = f"rate({metric(name)}[$__rate_interval])"
     return f"sum by ({by}) ({inner})" if by else inner
 
 
 def below(part: float, name: str, *by: str) -> str:
-    """The time that this part of what a histogram counts stays below."""
+    """A quantile (0 to 1) of a histogram of times."""
     return f"histogram_quantile({part}, {rate(f'{name}_bucket', ', '.join(('le', *by)))})"
 
 
 def cycle_time(part: float) -> str:
-    """The time that this part of all cycles stays below."""
+    """A quantile (0 to 1) of the duration of cycles."""
     return below(part, "cycle_duration_seconds")

@@ -1,4 +1,4 @@
-"""The dashboard of what operators do, and of what keeps the sidecar going."""
+"""The dashboard of operation: changes of settings, the module, the journal, both processes."""
 
 from expressions import metric, rate
 from panels import Page, Panel, Query
@@ -6,13 +6,13 @@ from panels import Page, Panel, Query
 OPERATION = Page(
     uid="mesos-allocator-operation",
     title="Mesos allocator: operation",
-    description="What operators changed, what is kept, what waits, and whether loops are compiled.",
+    description="Operators' changes, the master's module, the journal, queues, and compiled loops.",
     rows={
         "Changes": (
             Panel(
-                "Changes asked for",
-                "By what was to be changed, and whether it was done, refused, or a dry run. The log"
-                " mesos_allocator.audit says who.",
+                "Requested changes",
+                "By setting and result: done, refused, or a dry run. The log mesos_allocator.audit"
+                " names the authors.",
                 (
                     Query(
                         f"sum by (setting, result) (increase({metric('admin_changes_total')}"
@@ -23,16 +23,16 @@ OPERATION = Page(
                 shape="stacked",
             ),
             Panel(
-                "Rules in force, and what operators set",
-                "Rules of the configuration and of operators; settings over the configuration.",
+                "Rules and operators' settings",
+                "Rules in force, by kind; settings by operators, which override the configuration.",
                 (
                     Query(metric("rules"), "rules: {{kind}}"),
                     Query(metric("operator_settings"), "operators: {{kind}}"),
                 ),
             ),
             Panel(
-                "Configuration read again",
-                "SIGHUP. refused: something was wrong, the log says what, and nothing changed.",
+                "Reloads of the configuration",
+                "By SIGHUP. refused: the file contains an error, which the log names.",
                 (
                     Query(
                         f"increase({metric('config_reloads_total')}[$__rate_interval])",
@@ -41,27 +41,27 @@ OPERATION = Page(
                 ),
             ),
             Panel(
-                "Kept across a restart",
-                "1: what operators set survives a restart. Errors: a state file was not written.",
+                "Settings are saved",
+                "1: operators' settings survive a restart. errors: failures to write a state file.",
                 (
-                    Query(metric("state_kept"), "kept"),
+                    Query(metric("state_kept"), "saved"),
                     Query(f"increase({metric('state_errors_total')}[$__rate_interval])", "errors"),
                 ),
             ),
         ),
         "The master's module": (
             Panel(
-                "Cycles, and those that it decided by itself",
-                "The module says it every few seconds of a session; an older one does not.",
+                "Cycles, and fallback",
+                "The module reports these figures every few seconds during a session.",
                 (
                     Query(rate("module_cycles_total"), "all"),
-                    Query(rate("module_fallback_cycles_total"), "by itself"),
-                    Query(rate("module_fallback_offers_total"), "offers by itself"),
+                    Query(rate("module_fallback_cycles_total"), "in fallback"),
+                    Query(rate("module_fallback_offers_total"), "offers in fallback"),
                 ),
             ),
             Panel(
-                "What it made of decisions",
-                "Outcomes as the module counts them; offered ones are left out.",
+                "Outcomes of decisions",
+                "As counted by the module, without those that were offered.",
                 (
                     Query(
                         "sum by (reason) (rate(mesos_allocator_module_outcomes_total"
@@ -72,8 +72,8 @@ OPERATION = Page(
                 shape="stacked",
             ),
             Panel(
-                "How sessions ended",
-                "Attempts, too. silent: no answer in time; malformed, refused: the two disagree.",
+                "Ended sessions",
+                "Also attempts. silent: no answer in time; malformed, refused: the two disagree.",
                 (
                     Query(
                         f"sum by (end) (increase({metric('module_session_ends_total')}"
@@ -94,71 +94,73 @@ OPERATION = Page(
                 shape="stacked",
             ),
             Panel(
-                "From a batch to its answer",
-                "As the module sees it, the wait for the sidecar's thread and the stream included.",
+                "Time from a batch to its answer",
+                "As measured by the module, including queues and the stream.",
                 (Query(metric("module_round_trip_seconds"), "{{part}}"),),
                 unit="s",
             ),
             Panel(
-                "What waits in it",
-                "Messages to be sent, and batches without an answer.",
+                "Queue of the module",
+                "Messages waiting to be sent, and batches without an answer.",
                 (
                     Query(metric("module_queue_messages"), "messages"),
                     Query(metric("module_unanswered"), "unanswered"),
                 ),
             ),
             Panel(
-                "Bytes that wait in it",
-                "A queue that is full ends the session, and the next one begins with a snapshot.",
+                "Size of the module's queue",
+                "A full queue ends the session, and the next one begins with a snapshot.",
                 (Query(metric("module_queue_bytes"), "bytes"),),
                 unit="bytes",
             ),
             Panel(
-                "Calls, and sessions that came of them",
-                "Since the master began to lead. Calls without sessions: no answer in time.",
+                "Attempts and sessions",
+                "Since the master began to lead. If there are more attempts, the sidecar did not"
+                " answer or refused them.",
                 (
-                    Query(metric("module_attempts_total"), "calls"),
+                    Query(metric("module_attempts_total"), "attempts"),
                     Query(metric("module_sessions_total"), "sessions"),
                 ),
             ),
             Panel(
-                "Breaker, and who decides",
-                "open: it takes no session because of bad decisions. by itself: though one lasts.",
+                "Circuit breaker, and fallback during a session",
+                "open: no session because of bad decisions. in fallback: the module decides"
+                " although a session is open.",
                 (
                     Query(metric("module_breaker_open"), "open"),
-                    Query(metric("module_fallback_active"), "by itself"),
+                    Query(metric("module_fallback_active"), "in fallback"),
                 ),
                 most=1,
             ),
             Panel(
-                "Intervals that gave nothing",
-                "Consecutive, although frameworks want free resources, and no rule explains it.",
+                "Consecutive intervals without offers",
+                "Although frameworks want free resources, and no rule explains it.",
                 (Query(metric("module_barren_intervals"), "intervals"),),
             ),
             Panel(
-                "By itself the last time",
-                "How long no sidecar decided: at an upgrade, the time it took.",
+                "Duration of the last fallback",
+                "How long no sidecar decided. After an upgrade: how long the upgrade took.",
                 (Query(metric("module_fallback_last_seconds"), "seconds"),),
                 unit="s",
             ),
         ),
-        "In the shadow of Mesos's own allocator": (
+        "Shadow mode of the module": (
             Panel(
-                "In shadow",
+                "Shadow mode",
                 "1 while Mesos's own allocator decides, and decisions are only compared.",
-                (Query(metric("module_shadow"), "in shadow"),),
+                (Query(metric("module_shadow"), "shadow mode"),),
                 most=1,
             ),
             Panel(
-                "Decisions, by whom Mesos's own allocator gave the agent to",
-                "same: to the framework that was decided on. other: to others only. none: no offer"
-                " within the interval.",
+                "Decisions, compared with Mesos's own allocator",
+                "It offered the agent to: the same framework (same), only others (other), or none"
+                " within the interval (none).",
                 (Query(rate("module_shadow_decisions_total"), "{{given}}"),),
                 shape="stacked",
             ),
             Panel(
-                "Decisions that it made as well",
-                "As a share of all that were compared, over five minutes.",
+                "Decisions that Mesos's own allocator also made",
+                "As a fraction of all compared decisions, over five minutes.",
                 (
                     Query(
                         'sum(rate(mesos_allocator_module_shadow_decisions_total{instance=~"$instance",'
@@ -170,40 +172,40 @@ OPERATION = Page(
                 most=1,
             ),
             Panel(
-                "Its offers",
-                "To a framework of an agent each, while a sidecar was in session.",
+                "Offers of Mesos's own allocator",
+                "Counted per framework and agent, during sessions.",
                 (Query(rate("module_shadow_offers_total"), "offers"),),
             ),
         ),
         "Journal": (
             Panel(
-                "Written",
-                "1 while it is written. 0: there is none, or it failed and is tried again.",
+                "Journal is written",
+                "0: none is configured, or writing failed and will be retried.",
                 (Query(metric("journal_on"), "on"),),
                 most=1,
             ),
             Panel(
-                "Size of the present file",
-                "It falls to a checkpoint's size at each rotation.",
+                "Size of the current file",
+                "At each rotation it falls to the size of a checkpoint.",
                 (Query(metric("journal_file_bytes"), "bytes"),),
                 unit="bytes",
             ),
         ),
-        "Shadow": (
+        "Shadow policy": (
             Panel(
                 "Cycles compared by the shadow policy",
-                "compared: it decided them, too. late: they came too fast. too_large: they saw too"
-                " much. on: 1 while there is a shadow policy.",
+                "compared: it also decided them. late: it was still busy. too_large: too large to"
+                " copy. on: 1 while there is a shadow policy.",
                 (
                     Query(metric("shadow_on"), "on"),
-                    Query(rate("shadow_cycles_total"), "{{result}} a second"),
-                    Query(rate("shadow_seconds_total"), "seconds a second"),
+                    Query(rate("shadow_cycles_total"), "{{result}} per second"),
+                    Query(rate("shadow_seconds_total"), "seconds per second"),
                 ),
             ),
             Panel(
-                "How far it would decide otherwise",
-                "Offers by who would have made them; frameworks that only one offered anything;"
-                " share of the cluster that would have gone to others. Nothing comes of it.",
+                "Differences of the shadow policy",
+                "Offers by the policy that makes them; frameworks that only one policy serves;"
+                " share of the cluster that the shadow policy would have offered to others.",
                 (
                     Query(rate("shadow_offers_total"), "offers: {{by}}"),
                     Query(rate("shadow_frameworks_total"), "frameworks: only {{only}}"),
@@ -213,59 +215,60 @@ OPERATION = Page(
         ),
         "Core": (
             Panel(
-                "Commands that wait",
-                "Messages, changes and plans before the core's thread. It should be near zero.",
+                "Queue of the core",
+                "Messages, changes and plans that wait for the core's thread. It should be near"
+                " zero.",
                 (Query(metric("core_queue_depth"), "commands"),),
                 width=6,
             ),
             Panel(
                 "Observer",
-                "It follows, and answers questions: 1 while it hears of the deciding process,"
-                " and while it is connected; how far it is behind; who follows it; processor time"
-                " of all of it, and of following alone; new beginnings.",
+                "current, connected: 1 while it receives records, or has a connection. Also the age"
+                " of its state, its followers, its processor time (all, and for applying records),"
+                " and restarts from a checkpoint.",
                 (
                     Query(metric("observer_current"), "current"),
                     Query(metric("observer_connected"), "connected"),
                     Query(metric("observer_lag_seconds"), "seconds behind"),
                     Query(metric("observer_followers"), "followers"),
                     Query(rate("observer_cpu_seconds_total"), "processors"),
-                    Query(rate("observer_busy_seconds_total"), "of which following"),
-                    Query(rate("observer_restarts_total"), "restarts a second"),
+                    Query(rate("observer_busy_seconds_total"), "applying records"),
+                    Query(rate("observer_restarts_total"), "restarts per second"),
                 ),
                 width=6,
             ),
             Panel(
-                "Verified",
-                "Cycles that the observer decided again, and those that came out otherwise: each is"
-                " a fault to be reported.",
+                "Verified cycles",
+                "Cycles that the observer recomputed, and those with another result: please report"
+                " each.",
                 (
-                    Query(rate("observer_verified_cycles_total"), "verified a second"),
+                    Query(rate("observer_verified_cycles_total"), "verified per second"),
                     Query(metric("observer_differences_total"), "differences"),
                 ),
                 width=6,
             ),
             Panel(
                 "Memory of the observer",
-                "That of the deciding process is process_resident_memory_bytes.",
+                "For the deciding process, see process_resident_memory_bytes.",
                 (Query(metric("observer_resident_memory_bytes"), "resident"),),
                 unit="bytes",
                 width=6,
             ),
             Panel(
                 "Calls refused",
-                "room: no place for their kind. right: the caller has none.",
+                "room: too many calls of the kind at a time. right: the caller lacks permission.",
                 (Query(rate("calls_refused_total"), "{{kind}}: {{reason}}"),),
                 unit="ops",
             ),
             Panel(
-                "Since the last batch",
-                "A module sends one each allocation interval, even where nothing happened.",
+                "Time since the last batch",
+                "A module sends a batch in each allocation interval, even without events.",
                 (Query(f"time() - ({metric('last_batch_timestamp_seconds')} > 0)", "seconds"),),
                 unit="s",
             ),
             Panel(
                 "Messages and new sessions",
-                "A new session begins with all that the master knows; there should be few.",
+                "A new session begins with the master's whole state, so there should be few.",
                 (
                     Query(rate("messages_total"), "messages"),
                     Query(rate("sessions_opened_total"), "new sessions"),
@@ -273,10 +276,11 @@ OPERATION = Page(
                 unit="ops",
             ),
             Panel(
-                "Loops that are compiled",
-                "Part that is compiled, and 1 once they run. Until then decisions are slow.",
+                "Compiled loops",
+                "Fraction of the loops that is compiled; 1 once they are in use, before which no"
+                " session begins.",
                 (
-                    Query(metric("compilation_progress"), "part"),
+                    Query(metric("compilation_progress"), "compiled"),
                     Query(metric("compiled"), "in use"),
                 ),
                 most=1,

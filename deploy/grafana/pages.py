@@ -1,4 +1,4 @@
-"""What our dashboards show. `python deploy/grafana/generate.py` writes them as JSON."""
+"""The dashboards. `python deploy/grafana/generate.py` writes them as JSON."""
 
 from deciding import DECIDING
 from expressions import ONE, cycle_time, metric, rate
@@ -27,20 +27,20 @@ def _used(name: str, by: str, **labels: str) -> str:
 OVERVIEW = Page(
     uid="mesos-allocator-overview",
     title="Mesos allocator: overview",
-    description="Does the sidecar decide, is the cluster used, do frameworks wait?",
+    description="Whether the sidecar decides, the cluster is used, and frameworks wait.",
     rows={
         "Now": (
             Panel(
                 "In session",
-                "1 while a master's module has this sidecar. 0: the module allocates by itself.",
+                "1 while a master has a session with this sidecar. 0: the module decides.",
                 (Query(metric("in_session")),),
                 shape="number",
                 width=4,
             ),
             Panel(
-                "Frameworks that wait",
-                "They could be served, refuse nothing, are below their limits, and got nothing for "
-                "longer than starvation.patience_cycles.",
+                "Waiting frameworks",
+                "Frameworks that got no offer for starvation.patience_cycles, although they could "
+                "be served, refuse nothing, and are below their limits.",
                 (Query(metric("clients_overdue", kept_by="nothing")),),
                 shape="number",
                 width=4,
@@ -48,21 +48,21 @@ OVERVIEW = Page(
             ),
             Panel(
                 "Agents",
-                "Agents that may be offered.",
+                "Agents whose resources may be offered.",
                 (Query(metric("agents", state="active")),),
                 shape="number",
                 width=4,
             ),
             Panel(
                 "Frameworks",
-                "Frameworks that are connected.",
+                "Connected frameworks.",
                 (Query(metric("frameworks", state="active")),),
                 shape="number",
                 width=4,
             ),
             Panel(
-                "99 % of cycles take less than",
-                "Offers wait for a cycle. Near the master's allocation interval it is too slow.",
+                "Cycle duration (p99)",
+                "Offers wait for a cycle, so this should be far below the allocation interval.",
                 (Query(cycle_time(0.99)),),
                 unit="s",
                 shape="number",
@@ -71,7 +71,7 @@ OVERVIEW = Page(
             ),
             Panel(
                 "Fairness among roles",
-                "Jain's index of the weighted dominant shares of roles. 1: all have the same.",
+                "Jain's index of the weighted dominant shares of roles. 1: all are equal.",
                 (Query(metric("jain_index", among="roles")),),
                 shape="number",
                 width=4,
@@ -81,18 +81,23 @@ OVERVIEW = Page(
         "Use of the cluster": (
             Panel(
                 "Utilisation",
-                "Part of the capacity that is offered or in use, by resource.",
+                "Fraction of the capacity that is offered or in use, by resource.",
                 (Query(metric("utilisation_ratio"), "{{resource}}"),),
                 unit="percentunit",
                 most=1,
             ),
             _amount(
                 "CPUs",
-                "What there is, what is held, what of that is offered only.",
+                "Capacity; held (offered or in use); offered and not in use.",
                 "cpus",
                 "short",
             ),
-            _amount("Memory", "Memory: see the panel beside it.", "mem", "bytes"),
+            _amount(
+                "Memory",
+                "Capacity; held (offered or in use); offered and not in use.",
+                "mem",
+                "bytes",
+            ),
             Panel(
                 "Roles by dominant share",
                 "The largest share of any resource that each role holds.",
@@ -102,14 +107,14 @@ OVERVIEW = Page(
         ),
         "Decisions": (
             Panel(
-                "Offers decided",
-                "Offers that the sidecar decides on, a second.",
+                "Decisions",
+                "Offers that the sidecar decides to make, per second.",
                 (Query(rate("decisions_total"), "decisions"),),
                 unit="ops",
             ),
             Panel(
-                "What became of them",
-                "Outcomes by reason. All but offered and partial are decisions that came too late.",
+                "Outcomes of decisions",
+                "By reason. Those other than offered and partial usually came too late.",
                 (Query(rate("outcomes_total", "reason"), "{{reason}}"),),
                 unit="ops",
                 shape="stacked",
@@ -121,18 +126,18 @@ OVERVIEW = Page(
 FAIRNESS = Page(
     uid="mesos-allocator-fairness",
     title="Mesos allocator: fairness",
-    description="Who has how much, measured as the policy measures it.",
+    description="Shares of roles and frameworks, and how far they are from fair.",
     rows={
         "Roles": (
             Panel(
                 "Dominant share",
-                "The largest share of any resource.",
+                "The role's largest share of any resource.",
                 (Query(metric("role_dominant_share"), "{{role}}"),),
                 unit="percentunit",
             ),
             Panel(
-                "Dominant share by weight",
-                "What DRF makes equal where there is enough demand.",
+                "Dominant share divided by weight",
+                "DRF equalizes it, as far as there is demand.",
                 (Query(metric("role_weighted_share"), "{{role}}"),),
                 unit="percentunit",
             ),
@@ -140,7 +145,7 @@ FAIRNESS = Page(
         "Frameworks": (
             Panel(
                 "The ten largest weighted shares",
-                "Frameworks beyond metrics.frameworks_max have no series of their own.",
+                "Only metrics.frameworks_max frameworks have series of their own.",
                 (
                     Query(
                         f"topk(10, {metric('framework_weighted_share')})",
@@ -151,8 +156,8 @@ FAIRNESS = Page(
                 shape="bars",
             ),
             Panel(
-                "Those that have waited longest",
-                "Full cycles in a row that could have served a framework and did not.",
+                "Longest waits",
+                "Consecutive full cycles that could have served a framework and did not.",
                 (
                     Query(
                         f"topk(10, {metric('framework_waited_cycles')} > 0)",
@@ -165,23 +170,23 @@ FAIRNESS = Page(
         "Over time": (
             Panel(
                 "CPUs used, by role",
-                "Averages of what tasks of the role's own frameworks held; for sums over days see "
-                "`mesos-allocator usage show`.",
+                "Averages of what tasks of the role's own frameworks used; `mesos-allocator usage "
+                "show` has sums over days.",
                 (Query(_used("usage_resource_seconds", "role", state="used"), "{{role}}"),),
                 unit="short",
                 shape="stacked",
             ),
             Panel(
-                "Where CPUs went",
-                "Averages. Unknown: no master had a session, so who held what is not known.",
+                "CPUs by state",
+                "Averages. unknown: no master had a session, so usage is not known.",
                 (Query(_used("usage_cluster_resource_seconds", "state"), "{{state}}"),),
                 unit="short",
                 shape="stacked",
             ),
             Panel(
-                "Used of budgets",
-                "Part of its budget that a role used in the current period. At 100 % it is served "
-                "last, or not at all.",
+                "Budgets used",
+                "Fraction of its budget that a role has used in the current period. At 100 % it is "
+                "served last, or not at all.",
                 (
                     Query(
                         f"{metric('budget_used_hours')} / {metric('budget_hours')}",
@@ -191,35 +196,36 @@ FAIRNESS = Page(
                 unit="percentunit",
             ),
             Panel(
-                "Budgets run out in",
-                "Time until the first resource of a budget is used up if the role continues to "
-                "hold what it holds; only if that is before the end of the period.",
+                "Time until budgets are used up",
+                "Time until the first resource of a budget is used up, if the role's holdings stay "
+                "the same; only if that is before the end of the period.",
                 (Query(metric("budget_runs_out_seconds"), "{{role}}"),),
                 unit="s",
             ),
         ),
-        "How far from fair": (
+        "Fairness error": (
             Panel(
                 "Fairness error of roles",
-                "Share minus the fair share of an allocation from scratch; below 0: too little.",
+                "Dominant share minus fair share; below 0: too little. The fair share is what the "
+                "policy would give in an allocation from scratch.",
                 (Query(metric("role_fairness_error"), "{{role}}"),),
                 unit="percentunit",
             ),
             Panel(
-                "Roles that lack something",
-                "By how much, where a framework that lacks some refuses nothing. Else 0.",
+                "Roles below their fair share",
+                "What they lack. 0 if only frameworks that refuse offers lack something.",
                 (Query(f"topk(10, {metric('role_shortfall')} > 0)", "{{role}}"),),
                 unit="percentunit",
             ),
             Panel(
                 "Fair share of roles",
-                "What they would have if they wanted as much as they may get.",
+                "What the policy would give them in an allocation from scratch.",
                 (Query(metric("role_fair_share"), "{{role}}"),),
                 unit="percentunit",
             ),
             Panel(
-                "Fairness error of all",
-                "Of all frameworks that hold resources or should: largest difference, and mean.",
+                "Largest and mean fairness error",
+                "Absolute values, over all roles or frameworks that hold resources or should.",
                 (
                     Query(metric("fairness_error_max"), "largest of {{among}}"),
                     Query(metric("fairness_error_mean"), "mean of {{among}}"),
@@ -227,32 +233,32 @@ FAIRNESS = Page(
                 unit="percentunit",
             ),
             Panel(
-                "How old these numbers are",
-                "They are worked out every metrics.fair_share_every_s, or less often.",
+                "Age of fair shares",
+                "They are computed every metrics.fair_share_every_s, or less often.",
                 (Query(metric("fair_shares_age_seconds"), "age"),),
                 unit="s",
             ),
             Panel(
-                "What they cost",
-                "The last time, and a second of time.",
+                "Cost of fair shares",
+                "Duration of the last computation, and processor time per second.",
                 (
                     Query(metric("fair_shares_last_seconds"), "last"),
-                    Query(rate("fair_shares_work_seconds_total"), "a second"),
-                    Query(rate("fair_shares_total", "result"), "{{result}} a second"),
+                    Query(rate("fair_shares_work_seconds_total"), "per second"),
+                    Query(rate("fair_shares_total", "result"), "{{result}} per second"),
                 ),
                 unit="s",
             ),
         ),
-        "In one number": (
+        "Fairness indices": (
             Panel(
                 "Jain's index",
-                "1: all weighted dominant shares are equal. Low is no fault where demands differ.",
+                "1: all weighted dominant shares are equal. If demands differ, it may be low.",
                 (Query(metric("jain_index"), "{{among}}"),),
                 most=1,
             ),
             Panel(
                 "Largest envy",
-                "Most tasks more that some framework could run with what another one holds.",
+                "How many more tasks a framework could run with another one's holdings, at most.",
                 (Query(metric("envy_max_tasks"), "tasks"),),
             ),
         ),
@@ -262,18 +268,18 @@ FAIRNESS = Page(
 OFFERS = Page(
     uid="mesos-allocator-offers",
     title="Mesos allocator: offers and filters",
-    description="What is on offer, what is refused, and who sits on offers.",
+    description="Outstanding offers, filters, gangs, forecasts and unmet demand.",
     rows={
         "Offers": (
             Panel(
-                "On offer and not used, by role",
-                "The part of the CPUs that lies in offers. Much of it for long is hoarding.",
+                "CPUs on offer and not in use, by role",
+                "If a role has many for a long time, its frameworks hoard offers.",
                 (Query(metric("role_offered", resource="cpus"), "{{role}}"),),
                 shape="stacked",
             ),
             Panel(
                 "Oldest offers",
-                "How long a framework has had something on offer without a break.",
+                "How long a framework has had offers without interruption.",
                 (
                     Query(
                         f"topk(10, {metric('framework_offer_age_seconds')})",
@@ -284,7 +290,7 @@ OFFERS = Page(
             ),
             Panel(
                 "Decisions without an outcome",
-                "On their way to the master. It should stay near zero.",
+                "Decisions on their way to the master. It should stay near zero.",
                 (Query(metric("decisions_outstanding"), "decisions"),),
             ),
             Panel(
@@ -303,18 +309,18 @@ OFFERS = Page(
         "Filters": (
             Panel(
                 "Filters in force",
-                "Refusals of frameworks that have not run out.",
+                "Refusals of frameworks that have not expired.",
                 (Query(metric("filters"), "filters"),),
             ),
             Panel(
                 "Filters by role",
-                "Where a role filters almost everything its frameworks starve by their own choice.",
+                "If a role filters almost all agents, its frameworks wait by their own choice.",
                 (Query(metric("role_filters"), "{{role}}"),),
                 shape="stacked",
             ),
             Panel(
-                "Those that refuse most",
-                "Refusals in force of the ten frameworks that have most of them.",
+                "Frameworks with most filters",
+                "Refusals in force, of the ten frameworks that have most of them.",
                 (
                     Query(
                         f"topk(10, {metric('framework_filters')} > 0)",
@@ -325,57 +331,57 @@ OFFERS = Page(
                 width=24,
             ),
             Panel(
-                "Clients that wait, and what keeps them",
+                "Waiting clients, by cause",
                 "filters: they refuse some agents. limit: their role is at its limit. "
                 "nothing: neither.",
                 (Query(metric("clients_overdue"), "{{kept_by}}"),),
             ),
             Panel(
-                "Gangs that wait for room",
-                "collecting: what becomes free on some agents is kept for them. too_large: they "
-                "would not fit even if nothing was held.",
+                "Waiting gangs",
+                "collecting: resources that become free on some agents are kept for them. "
+                "too_large: they would not fit even on an empty cluster.",
                 (Query(metric("gangs"), "{{state}}"),),
             ),
             Panel(
                 "Kept for gangs",
-                "Part of the capacity that is free and kept for gangs that collect, by resource.",
+                "Fraction of the capacity that is free and kept for collecting gangs, by resource.",
                 (Query(f"{metric('gangs_kept')} / {metric('capacity')}", "{{resource}}"),),
                 unit="percentunit",
             ),
             Panel(
-                "Backfill: what gangs keep is offered to others",
-                "Offers of agents on which a gang collects to frameworks whose tasks end before "
-                "it begins. None: no durations are learnt, or tasks run too long.",
+                "Backfill",
+                "Offers of resources that are kept for a gang, to frameworks whose tasks end "
+                "before it starts. None: no durations are learnt, or tasks run too long.",
                 (Query(rate("gang_backfills_total"), "offers"),),
                 unit="ops",
             ),
             Panel(
                 "Forecasts of gangs' starts",
-                "held: it began before the latest time that was forecast (p95), as most should. "
-                "late, missed: durations were misjudged; backfill then delays gangs.",
+                "held: the gang started before the forecast's p95, as most should. late, missed: "
+                "durations were underestimated; backfill then delays gangs.",
                 (Query(rate("gang_forecasts_total"), "{{result}}"),),
                 unit="ops",
             ),
             Panel(
                 "Error of gangs' expected starts",
-                "Seconds per second between the expected start and the start.",
+                "Time between the expected and the actual start, in seconds per second.",
                 (Query(rate("gang_start_error_seconds_total"), "{{side}}"),),
             ),
             Panel(
                 "Forecasts of next offers",
-                "late: after the latest time that was forecast (p95), as one in twenty should be. "
-                "early: before the median, as half should be.",
+                "late: after the p95, as one in twenty should be. early: before the median, as "
+                "half should be.",
                 (Query(rate("offer_forecasts_total"), "{{result}}"),),
                 unit="ops",
             ),
             Panel(
                 "Agents missing",
-                "The least number of agents that would hold what frameworks want and fits nowhere.",
+                "Minimum number of additional agents that would satisfy the unmet demand.",
                 (Query(metric("agents_missing"), "{{shape}}"),),
             ),
             Panel(
                 "Unmet demand",
-                "At least this part of the capacity is wanted and fits nowhere, by role.",
+                "Demand for which no agent has room: a lower bound, as a fraction of the capacity.",
                 (
                     Query(
                         f"sum by (role, resource) ({metric('unmet')}) / on (resource) group_left "
@@ -388,12 +394,12 @@ OFFERS = Page(
             ),
             Panel(
                 "Learnt durations",
-                "Names of frameworks. no: too few of their tasks have ended.",
+                "Framework names, by whether durations are known: enough tasks have ended.",
                 (Query(metric("durations_remembered"), "known: {{known}}"),),
             ),
             Panel(
                 "Filters forgotten",
-                "limits.filters is reached: frameworks are offered again what they refused.",
+                "limits.filters is reached, so frameworks are offered what they refused.",
                 (Query(rate("filters_forgotten_total"), "filters"),),
                 unit="ops",
             ),
@@ -404,32 +410,32 @@ OFFERS = Page(
 HEALTH = Page(
     uid="mesos-allocator-health",
     title="Mesos allocator: latency and health",
-    description="How fast it decides, and what goes wrong.",
+    description="Duration of cycles, sessions, errors, memory and processor.",
     rows={
         "Latency": (
             Panel(
-                "Cycles",
-                "How long allocation cycles take.",
+                "Cycle duration",
+                "Percentiles of the duration of allocation cycles.",
                 tuple(Query(cycle_time(part), f"{part:.0%}") for part in (0.5, 0.9, 0.99)),
                 unit="s",
             ),
             Panel(
-                "Age of these numbers",
-                "How long the core has been busy. Above some seconds a cycle hangs.",
+                "Age of the metrics",
+                "How long the core has been busy. Above a few seconds, a cycle hangs.",
                 (Query(metric("report_age_seconds"), "age"),),
                 unit="s",
                 bad_from=5,
             ),
             Panel(
                 "Events",
-                "Events from the master by type.",
+                "Events from the master, by type.",
                 (Query(rate("events_total", "type"), "{{type}}"),),
                 unit="ops",
                 shape="stacked",
             ),
             Panel(
                 "Cycles and batches",
-                "A module sends a batch each allocation interval, and more when much happens.",
+                "A module sends a batch in each allocation interval, and more under load.",
                 (Query(rate("cycles_total"), "cycles"), Query(rate("batches_total"), "batches")),
                 unit="ops",
             ),
@@ -437,24 +443,24 @@ HEALTH = Page(
         "Sessions and errors": (
             Panel(
                 "Sessions",
-                "Streams that are open, and whether a master has the sidecar.",
+                "Open streams, and whether a master has a session.",
                 (Query(metric("sessions"), "open"), Query(metric("in_session"), "in session")),
             ),
             Panel(
-                "Sessions that ended",
-                "left: the module went by itself. Everything else is an error.",
+                "Ended sessions",
+                "left: ended by the module. All other reasons are errors.",
                 (Query(rate("sessions_closed_total", "reason"), "{{reason}}"),),
                 unit="ops",
             ),
             Panel(
                 "Errors sent to modules",
-                "By code; the sidecar's log has the field and the value.",
+                "By code. The sidecar's log has the field and the value.",
                 (Query(rate("errors_total", "code"), "{{code}}"),),
                 unit="ops",
             ),
             Panel(
-                "What should be zero",
-                "The policy failed and another one decided; the journal could not be written.",
+                "Errors of policy and journal",
+                "Cycles in which the policy failed and DRF decided; failed writes of the journal.",
                 (
                     Query(rate("policy_errors_total"), "policy errors"),
                     Query(rate("journal_errors_total"), "journal errors"),
@@ -471,7 +477,7 @@ HEALTH = Page(
             ),
             Panel(
                 "Processor",
-                "Processors in use by the sidecar.",
+                "Processor time of the sidecar, in processors.",
                 (Query(f"rate(process_cpu_seconds_total{ONE}[$__rate_interval])", "processors"),),
             ),
         ),
@@ -481,13 +487,13 @@ HEALTH = Page(
 ROLE = Page(
     uid="mesos-allocator-role",
     title="Mesos allocator: one role",
-    description="One role: what it has, what it is owed, and its frameworks.",
+    description="One role: its holdings, quota and share, and its frameworks.",
     by_role=True,
     rows={
         "Role": (
             Panel(
                 "CPUs",
-                "Held, offered, guaranteed and allowed.",
+                "Held, offered, and the quota's guarantee, limit and consumption.",
                 tuple(
                     Query(
                         metric(f"role_{name}", role="$role", resource="cpus"),
@@ -504,7 +510,7 @@ ROLE = Page(
             ),
             Panel(
                 "Memory",
-                "Memory: see the panel beside it.",
+                "Held, offered, and the quota's guarantee, limit and consumption.",
                 tuple(
                     Query(
                         metric(f"role_{name}", role="$role", resource="mem"), name.replace("_", " ")
@@ -521,35 +527,35 @@ ROLE = Page(
             ),
             Panel(
                 "Share and weight",
-                "Dominant share, the same divided by the weight, and that of use over time.",
+                "Dominant share; divided by the weight; and of average use over time.",
                 (
                     Query(metric("role_dominant_share", role="$role"), "dominant share"),
-                    Query(metric("role_weighted_share", role="$role"), "by weight"),
+                    Query(metric("role_weighted_share", role="$role"), "divided by weight"),
                     Query(metric("role_used_share", role="$role"), "over time"),
                 ),
                 unit="percentunit",
             ),
             Panel(
                 "Filters",
-                "Refusals in force of its frameworks.",
+                "Refusals in force, of the role's frameworks.",
                 (Query(metric("role_filters", role="$role"), "filters"),),
             ),
         ),
         "Frameworks of the role": (
             Panel(
                 "Dominant shares",
-                "The largest share of any resource, by framework.",
+                "Each framework's largest share of any resource.",
                 (Query(metric("framework_dominant_share", role="$role"), "{{framework_name}}"),),
                 unit="percentunit",
             ),
             Panel(
                 "Waiting",
-                "Full cycles in a row that could have served it and did not.",
+                "Consecutive full cycles that could have served the framework and did not.",
                 (Query(metric("framework_waited_cycles", role="$role"), "{{framework_name}}"),),
             ),
             Panel(
                 "CPUs of each framework",
-                "Held, and the part of it that is on offer and not in use.",
+                "Held, and the part of that which is on offer and not in use.",
                 (
                     Query(
                         metric("framework_held", role="$role", resource="cpus"),
@@ -563,17 +569,17 @@ ROLE = Page(
             ),
             Panel(
                 "Weight",
-                "Of the role among its siblings; 1 where the master set none.",
+                "Weight of the role among its siblings; 1 if the master set none.",
                 (Query(metric("role_weight", role="$role"), "weight"),),
             ),
             Panel(
                 "Agents",
-                "On how many agents it holds something.",
+                "Number of agents on which the framework holds resources.",
                 (Query(metric("framework_agents", role="$role"), "{{framework_name}}"),),
             ),
             Panel(
-                "What one task needs",
-                "CPUs of the demand vector, where known: told, learnt, or remembered of others.",
+                "Demand of one task",
+                "CPUs of the demand vector, if it is known: stated, learnt, or remembered.",
                 (
                     Query(
                         metric("framework_demand", role="$role", resource="cpus"),

@@ -1,4 +1,4 @@
-"""The vocabulary of our dashboards: panels, rows of them, and a dashboard, all for Prometheus."""
+"""Panels, rows and dashboards, which query Prometheus."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -20,21 +20,21 @@ from grafana_foundation_sdk.models import prometheus as prometheus_models
 
 SOURCE = models.DataSourceRef(type_val="prometheus", uid="${datasource}")
 TAGS = ["mesos", "allocator"]
-"""Dashboards that have them are linked with each other."""
+"""Dashboards with these tags link to each other."""
 
 WIDTH = 24
 HEIGHT = 8
 
 
 class Query(NamedTuple):
-    """One expression, and what its lines are called.
+    """An expression, and the name of its lines.
 
     Attributes
     ----------
     expression : str
-        PromQL; the sidecar is chosen by ``$instance``.
+        PromQL; ``$instance`` selects the sidecar.
     legend : str
-        With labels in double braces.
+        May contain labels in double braces.
     """
 
     expression: str
@@ -42,12 +42,12 @@ class Query(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """What one panel shows.
+    """The content of a panel.
 
     Attributes
     ----------
     title, description : str
-        The description tells an operator what to make of it.
+        The description says what the panel shows, and which values are normal.
     queries : tuple of Query
     unit : str
         A unit of Grafana, such as ``s``, ``bytes``, ``percentunit``.
@@ -56,7 +56,7 @@ class Panel(NamedTuple):
     width : int
         Of 24 columns.
     bad_from : float or None
-        From this value on it is shown in red.
+        Values from here on are red.
     most : float or None
         Upper end of the axis.
     """
@@ -146,7 +146,7 @@ def _build(panel: Panel):  # noqa: ANN202
 SESSION = "mesos_allocator_in_session"
 LED = f"max_over_time({SESSION}[$__range])"
 LEADING = f"{LED} == 1 or ({LED} unless on () max({LED}) == 1)"
-"""The sidecars that led in the time shown; if none did, all of them."""
+"""The sidecars that had a session in the selected time range; if none had one, all of them."""
 
 
 def _variables(page: Page) -> Iterable[object]:
@@ -171,7 +171,7 @@ def _variables(page: Page) -> Iterable[object]:
 
 
 def render(page: Page) -> str:
-    """Write a dashboard as the JSON that Grafana reads."""
+    """Convert a dashboard to the JSON that Grafana reads."""
     board = (
         dashboard.Dashboard(page.title)
         .uid(page.uid)

@@ -1,7 +1,7 @@
-"""A tree where Mesos was built, and where in it lie the parts that a module needs.
+"""A build tree of Mesos, and the places in it of the files that the module needs.
 
-Trees of CMake and of autotools are understood, with bundled libraries or the system's. Needs
-nothing but Python 3.9.
+Reads trees of CMake and of autotools, with bundled libraries or the system's. Needs only Python
+3.9.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ SYSTEM_INCLUDE = ["/usr/local/include", "/usr/include"]
 SYSTEM_LIB = ["/usr/local/lib", "/usr/lib/*-linux-gnu", "/usr/lib64", "/usr/lib"]
 SYSTEM_BIN = ["/usr/local/bin", "/usr/bin"]
 
-UNPACKED = "3rdparty/{n}-{v}/src/{n}-{v}"  # where CMake's ExternalProject has the sources
+UNPACKED = "3rdparty/{n}-{v}/src/{n}-{v}"  # sources unpacked by CMake's ExternalProject
 BUILT = UNPACKED + "-build"
 
-# Tells CMake's cache of a Mesos from that of another project; forks rename the project.
+# Identifies CMake's cache as one of Mesos: forks rename the project, but keep this option.
 OPTION_OF_MESOS = "REBUNDLED"
 
 
 class Part(NamedTuple):
-    """Something that Mesos was built with.
+    """A library or program with which Mesos was built.
 
-    `file` is what is looked for, below one of the two directories, which belong to the layouts.
-    There {n} and {v} stand for the library and for the version of it that Mesos brings along.
+    `file` is searched in the directory `cmake` or `autotools`, depending on the layout of the tree.
+    {n} and {v} are the names of the library and of the version that Mesos bundles.
     """
 
     library: str
@@ -37,7 +37,7 @@ class Part(NamedTuple):
     package: str
 
 
-HEADERS = {  # what is linked below include/; a question mark: if there is one
+HEADERS = {  # links below include/; those with a question mark are optional
     ("boost",): Part("boost", "boost/version.hpp", UNPACKED, "3rdparty/{n}-{v}", "libboost-dev"),
     ("glog", "gflags?"): Part(
         "glog",
@@ -75,7 +75,7 @@ PROGRAMS = (
     Part("grpc", "grpc_cpp_plugin", BUILT, "3rdparty/{n}-{v}/bins/opt", "protobuf-compiler-grpc"),
 )
 
-# With autotools libmesos has the bundled ones in itself.
+# In builds with autotools, libmesos contains the bundled libraries.
 LIBRARIES = (
     Part("protobuf", "libprotobuf{,d}.so", BUILT, "", ""),
     Part("grpc", "libgrpc++{s}.so", BUILT, "", ""),
@@ -86,15 +86,15 @@ LIBRARIES = (
 
 
 class Refused(Exception):  # noqa: N818
-    """What was asked for cannot be done; says what could."""
+    """The request cannot be carried out; the message says why, and names the fix."""
 
 
 @dataclass
 class Tree:
-    """Where a Mesos was built: its layout, and what it says of itself.
+    """A build tree: its layout and configuration.
 
-    `bundled` tells, by lower-case name, whether a library is Mesos's own, if the tree says so.
-    `definitions` are macros that change what Mesos's headers declare.
+    `bundled`: whether Mesos uses its own copy of a library, by lower-case name, if configured.
+    `definitions`: macros that affect Mesos's headers.
     """
 
     layout: str
@@ -109,12 +109,12 @@ class Tree:
 
     @property
     def has_tls(self) -> bool:
-        """Whether Mesos, and so its gRPC, was built with TLS."""
+        """Whether Mesos, and therefore its gRPC, was built with TLS."""
         return "USE_SSL_SOCKET=1" in self.definitions
 
     @property
     def is_finished(self) -> bool:
-        """Whether Mesos was linked, and so everything that it takes was built."""
+        """Whether Mesos was linked, which means that the build is complete."""
         return (self.build / "src" / ".libs" / "libmesos.so").exists()
 
     @property
@@ -123,26 +123,26 @@ class Tree:
         return f"cmake --build {self.build}" if self.layout == "cmake" else f"make -C {self.build}"
 
 
-# ------------------------------------------------------------------------------ the tree
+# ------------------------------------------------------------------------------ trees
 
 
 def find_tree(build: Path) -> Tree:
-    """Read what kind of tree it is."""
+    """Read the layout and configuration of a build tree."""
     if not build.is_dir():
-        raise Refused(f"{build} is no directory; name the tree where Mesos was built")
+        raise Refused(f"{build} is not a directory; name the tree where Mesos was built")
     if (build / "CMakeCache.txt").is_file():
         tree = cmake_tree(build)
     elif (build / "config.status").is_file() and (build / "src" / "Makefile").is_file():
         tree = autotools_tree(build)
     elif (build / "configure.ac").is_file() and (build / "src" / "master").is_dir():
         raise Refused(
-            f"{build} has Mesos's sources, but nothing was built in it; name the tree where "
-            f"cmake or configure was run, for instance {build / 'build'}"
+            f"{build} contains Mesos's sources, but no build; name the tree where cmake or "
+            f"configure was run, for example {build / 'build'}"
         )
     elif (build / "include" / "mesos" / "version.hpp").is_file():
         raise Refused(
-            f"{build} is an installation of Mesos, without the headers and code generators that "
-            "lie where it was built; name that tree"
+            f"{build} is an installation of Mesos, without some headers and the code generators; "
+            "name the tree where it was built"
         )
     else:
         raise Refused(
@@ -151,8 +151,8 @@ def find_tree(build: Path) -> Tree:
         )
     if not (tree.source / "include" / "mesos" / "mesos.proto").is_file():
         raise Refused(
-            f"{build} was built from {tree.source}, where Mesos's sources are no longer; "
-            "put them there again (the same version)"
+            f"{build} was built from {tree.source}, which no longer contains Mesos's sources; "
+            "put the same version there again"
         )
     tree.versions = bundled_versions(tree.source)
     return tree
@@ -166,7 +166,7 @@ def cmake_tree(build: Path) -> Tree:
         raise Refused(f"{build} was made by CMake for {cache.get('CMAKE_PROJECT_NAME')}, not Mesos")
     if not is_on(cache.get("BUILD_SHARED_LIBS", "ON")):
         raise Refused(
-            f"{build} was configured with BUILD_SHARED_LIBS=OFF, and such a master cannot load "
+            f"{build} was configured with BUILD_SHARED_LIBS=OFF, so its master cannot load "
             "modules; configure it with -DBUILD_SHARED_LIBS=ON"
         )
     switches = {"ENABLE_SSL": "USE_SSL_SOCKET=1", "ENABLE_LIBEVENT": "USE_LIBEVENT=1"}
@@ -207,7 +207,7 @@ def autotools_tree(build: Path) -> Tree:
 
 
 def bundled_versions(source: Path) -> dict[str, str]:
-    """Read which versions of libraries Mesos brings, by lower-case name."""
+    """Read the versions of the libraries that Mesos bundles, by lower-case name."""
     versions: dict[str, str] = {}
     for name, pattern in (
         ("versions.am", r"(?m)^(\w+)_VERSION *= *(\S+)"),
@@ -220,17 +220,17 @@ def bundled_versions(source: Path) -> dict[str, str]:
     return versions
 
 
-# ------------------------------------------------------------------------------ its parts
+# ------------------------------------------------------------------------------ parts of a tree
 
 
 def names_of(tree: Tree, file: str) -> list[str]:
-    """Spell a name out: gRPC's variant without TLS, protobuf's of a debug build."""
+    """Expand a file name: gRPC's variant without TLS, protobuf's debug variant."""
     plain = file.replace("{s}", "" if tree.has_tls else "_unsecure")
     return [plain.replace("{,d}", mark) for mark in ("", "d")]
 
 
 def own_directory(tree: Tree, part: Part) -> Path | None:
-    """Where Mesos's own copy of a part would be; None if the system's is used."""
+    """The directory of Mesos's own copy of a part; None if the system's is used."""
     pattern = part.cmake if tree.layout == "cmake" else part.autotools
     version = tree.versions.get(part.library, "")
     if not version or not tree.bundled.get(part.library, True):
@@ -241,10 +241,10 @@ def own_directory(tree: Tree, part: Part) -> Path | None:
 
 
 def takes_the_systems(tree: Tree, library: str) -> bool:
-    """Whether Mesos takes the system's copy of a library if the tree does not say so.
+    """Whether Mesos uses the system's copy of a library, if that is not configured.
 
-    Then there is no directory for Mesos's own, or CMake made one, and a finished build left it
-    empty.
+    It does if there is no directory for its own copy, or if a finished build by CMake left that
+    directory empty.
     """
     home = tree.build / "3rdparty" / library
     unpacked = home / "src" / library
@@ -254,7 +254,7 @@ def takes_the_systems(tree: Tree, library: str) -> bool:
 
 
 def find(tree: Tree, part: Part, system: list[str]) -> Path | None:
-    """Find a part's file: in the tree, or in the system if Mesos was configured so."""
+    """Find a part's file in the tree, or in the system if Mesos uses the system's copy."""
     own = own_directory(tree, part)
     places = [own] if own else [each for place in system for each in directories(place)]
     for place in places:
@@ -265,26 +265,26 @@ def find(tree: Tree, part: Part, system: list[str]) -> Path | None:
 
 
 def directories(pattern: str) -> list[Path]:
-    """Find the directories that an absolute name with asterisks stands for."""
+    """Find the directories that match an absolute path with asterisks."""
     return sorted(Path("/").glob(pattern.lstrip("/")))
 
 
 def missing(tree: Tree, part: Part) -> str:
-    """Say that a part is not there, and how to get it."""
+    """An error message for a missing part, with the fix."""
     own = own_directory(tree, part)
     if own:
         return (
             f"{part.file}: Mesos's own {part.library} {tree.versions[part.library]} is not built "
-            f"({own} lacks it); finish the build: {tree.make}"
+            f"(not found in {own}); finish the build: {tree.make}"
         )
     return (
-        f"{part.file}: this Mesos takes {part.library} from the system, which has none; "
-        f"apt-get install {part.package}, in the version that Mesos was built with"
+        f"{part.file}: this Mesos uses the system's {part.library}, which is not installed; "
+        f"apt-get install {part.package}, in the version with which Mesos was built"
     )
 
 
 def gather(tree: Tree) -> tuple[dict[str, Path], list[str]]:
-    """Find all; returns what to link, by name in the prefix, and what is wrong."""
+    """Find all parts; returns the targets of the prefix's links by name, and the errors."""
     links: dict[str, Path] = {}
     wrong: list[str] = []
     for below in (tree.source / "include", tree.build / "include"):
@@ -316,7 +316,7 @@ def gather(tree: Tree) -> tuple[dict[str, Path], list[str]]:
 
 
 def libraries(tree: Tree) -> dict[str, Path]:
-    """Find what the module's tests are linked against, as far as it is there."""
+    """Find the libraries with which the module's tests are linked, if they exist."""
     links: dict[str, Path] = {}
     for place, name in (
         ("src/.libs", "libmesos.so"),

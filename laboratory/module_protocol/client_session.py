@@ -355,4 +355,4 @@ def _parse(data: bytes) -> pb.SessionResponse:
     try:
         return pb.SessionResponse.FromString(data)
     except DecodeError:
-        raise BadSidecarError(f"{len(data)} bytes are no SessionResponse") from None
+        raise BadSidecarError(f"{len(data)} bytes are not a SessionResponse") from None

@@ -31,8 +31,8 @@ namespace adapter {
 // run in these metrics is a cycle: from the request to the sidecar until its
 // answer is judged, or a cycle of the fallback.
 //
-// The actor reads all values on every scrape, so it keeps sums instead of
-// adding up. Amounts are scalars by name, including reserved and revocable
+// The actor reads all values on every scrape, so it keeps running sums. Amounts
+// are scalars by name, including reserved and revocable
 // ones. A role's share is shown while a framework subscribes to the role; the
 // number of its filters also while the role or a descendant has reserved
 // resources, a quota or a weight.

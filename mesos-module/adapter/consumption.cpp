@@ -136,7 +136,7 @@ void Consumption::remove(const string& agent)
 bool Consumption::isInTree(const string& role) const
 {
   const uint32_t number = books.roles.find(role);
-  return number != 0 && books.roles.standing(number) != brain::Standing::UNTOLD;
+  return number != 0 && books.roles.standing(number) != brain::Standing::FOLDED;
 }
 
 

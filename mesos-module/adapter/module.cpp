@@ -31,8 +31,8 @@ mesos::allocator::Allocator* make(const mesos::Parameters& given)
   const allocator::session::Parameters parameters =
       allocator::session::parseParameters(pairs, &error);
 
-  // Check files and addresses when the master starts rather than when it is
-  // elected: at that time an operator may not be present.
+  // Check files and addresses when the master starts, not when it is elected,
+  // because an operator is more likely to see the error.
   if (error.empty()) {
     allocator::session::Channels(parameters.transport.channel, &error);
   }

@@ -283,7 +283,7 @@ private:
   void ignoreConstraints(const FrameworkID& frameworkId);
   bool isExcluded(const brain::Offer& offer);
   brain::Exclude holdBackExcluded();
-  void tellHeldBack(const brain::Exclude& held);
+  void reportHeldBack(const brain::Exclude& held);
 
   Statuses inverseOfferStatuses() const;
 

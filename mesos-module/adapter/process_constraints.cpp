@@ -240,7 +240,7 @@ bool AllocatorProcess::isExcluded(const brain::Offer& offer)
 
 
 // Gives those offers back to the brain that offer constraints exclude. Returns
-// the exclusions, for `tellHeldBack`.
+// the exclusions, for `reportHeldBack`.
 brain::Exclude AllocatorProcess::holdBackExcluded()
 {
   brain::Exclude result;
@@ -264,7 +264,7 @@ brain::Exclude AllocatorProcess::holdBackExcluded()
 
 // Reports the exclusions to the brain. Evaluates all agents for frameworks that
 // exclude one for the first time.
-void AllocatorProcess::tellHeldBack(const brain::Exclude& held)
+void AllocatorProcess::reportHeldBack(const brain::Exclude& held)
 {
   for (const brain::Exclude::Row& row : held.rows) {
     FrameworkID frameworkId;

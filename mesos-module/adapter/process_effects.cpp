@@ -61,7 +61,7 @@ void AllocatorProcess::carryOut()
   }
 
   // These call `step`, which carries out further effects.
-  tellHeldBack(held);
+  reportHeldBack(held);
   if (!notStarted.empty()) {
     brain::NotStarted event;
     event.why.swap(notStarted);

@@ -104,7 +104,7 @@ std::string Brain::step(const DefineResourceClass& event, int64_t)
           event.resourceClass,
           traits,
           top,
-          reserved ? state.roles.toldAs(role) : std::string())) {
+          reserved ? state.roles.reportedPathOf(role) : std::string())) {
     return misfit(
         "Resource class " + std::to_string(event.resourceClass) +
         " is defined already, as '" +
@@ -227,7 +227,7 @@ void Brain::endInterval(int64_t nowMs, int64_t silentMs)
 // leaves resources unused.
 bool Brain::isBarrenTurn(int64_t nowMs)
 {
-  // In shadow, answers have no effect.
+  // In shadow mode, answers have no effect.
   if (state.options.shadow) {
     return false;
   }
@@ -246,8 +246,8 @@ bool Brain::isBarrenTurn(int64_t nowMs)
   log(Level::WARNING,
       "The sidecar has offered nothing for " + std::to_string(intervals) +
           " intervals, without saying that it holds back, but framework " +
-          *state.frameworkHandles.id(pair.framework) + " would take in role " +
-          state.roles.path(pair.role) + " what is free on agent " +
+          *state.frameworkHandles.id(pair.framework) + " in role " +
+          state.roles.path(pair.role) + " could use free resources of agent " +
           *state.agentHandles.id(pair.agent) + "; offering by DRF once");
   ++counted.barrenTurns;
   return true;
@@ -292,10 +292,10 @@ bool Brain::sidecarAnswers(int64_t nowMs, int64_t silentMs) const
 }
 
 
-// A sidecar that answers late is behind the master's events, and the module's
-// own offers add to them: if it decided each interval, it could keep the
-// sidecar behind forever. So after each cycle of its own, the module gives such
-// a sidecar `fallbackAfterMs` again. Returns the rest of that time.
+// A sidecar that answers late has not caught up with the master's events. Each
+// fallback cycle adds more events, so fallback in every interval could keep the
+// sidecar behind forever. Therefore the module waits `fallbackAfterMs` after
+// each fallback cycle. Returns the rest of that time.
 int64_t Brain::turnLeft(int64_t nowMs) const
 {
   const int64_t mostMs = state.options.fallbackAfterMs;
@@ -330,7 +330,7 @@ void Brain::runCycle(
     decideAlone(all, agents, asOfMs);
   }
 
-  // In shadow the other allocator makes the inverse offers.
+  // In shadow mode, the other allocator makes the inverse offers.
   if (state.options.shadow) {
     return;
   }
@@ -377,8 +377,7 @@ bool Brain::fallbackDecides() const
 }
 
 
-// Records for metrics when the module began, and when it ceased, to decide
-// alone.
+// Records for metrics when fallback began and ended.
 void Brain::noteDecider(bool alone, int64_t nowMs)
 {
   const bool before = fallbackDecides();
@@ -421,7 +420,7 @@ void Brain::runFallback(int64_t)
 
   // The sidecar did not decide these offers, so report them like other
   // holdings.
-  tellOffers(before);
+  reportOffers(before);
 }
 
 

@@ -280,8 +280,8 @@ private:
       uint32_t role,
       uint32_t agent,
       const Parts& parts);
-  void tellOffers(size_t first);
-  void tellMover(uint32_t agent, const Allocation& held);
+  void reportOffers(size_t first);
+  void reportMover(uint32_t agent, const Allocation& held);
   void sendPause();
   void sendSnapshot(int64_t nowMs);
   void sendConversion(
@@ -313,7 +313,7 @@ private:
       const std::vector<Use>& used,
       const std::vector<uint32_t>& roles);
   void describeAgent(const wire::Agent& info, Agent* agent);
-  void describeUntold(Agent* agent);
+  void updateFoldedReport(Agent* agent);
   void describeFramework(const AddFramework& event, Framework* framework);
 
   // apply/late.cpp
@@ -321,11 +321,11 @@ private:
   bool chargeWork(const Framework& framework, size_t work);
   bool chargeWork(const Framework& framework);
   bool chargeRequest(const Framework& framework);
-  void tellUpdate(uint32_t framework);
-  void tellRequest(uint32_t framework);
-  void tellRequests();
+  void sendUpdate(uint32_t framework);
+  void sendRequest(uint32_t framework);
+  void sendRequests();
   void deferUpdate(uint32_t framework, const std::set<uint32_t>& suppressed);
-  void tellSuppressed(uint32_t framework, const std::set<uint32_t>& roles);
+  void sendSuppressed(uint32_t framework, const std::set<uint32_t>& roles);
   void sendLateUpdates(int64_t nowMs);
   void sendLateRequests();
   void forgetLate(uint32_t framework, const std::string& id);
@@ -381,13 +381,13 @@ private:
   Answer answer;
   int uselessAnswers = 0;
 
-  // Whether the outstanding cycle repeats one that had a useless answer, and
-  // when that first cycle was requested.
+  // Whether the outstanding cycle repeats one with a useless answer, and when
+  // the first one was requested.
   bool again = false;
   int64_t askedMs = 0;
 
-  // How long the sidecar has owed answers without giving one, and when the
-  // module last decided a cycle itself.
+  // How long answers have been due without any arriving, and when the module
+  // last decided a cycle itself.
   int64_t quietMs = 0;
   int64_t aloneMs = INT64_MIN / 2;
 

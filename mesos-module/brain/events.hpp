@@ -333,9 +333,9 @@ struct Decided
 };
 
 
-// The requested wake-up time has come, or `Ready::soon` was set. `silentMs` is
-// how long the sidecar has owed its oldest answer, `quietMs` how long it has
-// given none while it owes some.
+// The requested wake-up time has come, or `Ready::soon` was set. `silentMs`:
+// how long the oldest unanswered batch has waited. `quietMs`: how long no
+// answer has arrived although one is due.
 struct Wake
 {
   int64_t silentMs = 0;

@@ -6,9 +6,8 @@
 namespace allocator {
 namespace session {
 
-// Deadlines and delays use the machine's steady clock. The protocol's
-// `clock_ms` is the master's clock, which a test may pause. The two are never
-// mixed.
+// Deadlines and delays use the machine's steady clock. Do not mix it with the
+// protocol's `clock_ms`, the master's clock, which a test may pause.
 using Clock = std::chrono::steady_clock;
 using TimePoint = Clock::time_point;
 using Duration = std::chrono::milliseconds;

@@ -167,7 +167,8 @@ Session::Reply Session::receive(const std::string& bytes, TimePoint now)
 
   if (!response.ParseFromString(bytes)) {
     state_ = State::CLOSED;
-    return bad(std::to_string(bytes.size()) + " bytes are no SessionResponse");
+    return bad(
+        std::to_string(bytes.size()) + " bytes are not a SessionResponse");
   }
 
   return receive(std::move(response), now);

@@ -18,7 +18,7 @@ namespace session {
 constexpr uint32_t PROTOCOL_VERSION = 2;
 
 
-// How long the sidecar may be silent while it owes an answer.
+// How long the sidecar may take for an answer.
 struct SessionDeadlines
 {
   // From hello, including connecting, to welcome.
@@ -121,8 +121,8 @@ public:
   // Ends the session without a message.
   void close();
 
-  // When the sidecar will count as silent; `TimePoint::max()` if it owes
-  // nothing.
+  // When the sidecar will count as silent; `TimePoint::max()` if no answer is
+  // due.
   TimePoint deadline() const;
 
   // Ends the session if the deadline has passed; returns the reason, or an

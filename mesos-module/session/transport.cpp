@@ -18,7 +18,7 @@ namespace session {
 namespace {
 
 // Keeps gRPC initialized. Otherwise the destructor of its last user would wait
-// for gRPC's threads, which may take seconds.
+// seconds for gRPC's threads.
 void keepGrpc()
 {
   static const bool kept = (grpc_init(), true);
@@ -87,13 +87,13 @@ Transport::Transport(
   }
 
   keepGrpc();
-  pumper = options.newThread([this]() { pump(); });
+  poller = options.newThread([this]() { poll(); });
 
   try {
     worker = options.newThread([this]() { run(); });
   } catch (...) {
     completions.Shutdown();
-    pumper.join();
+    poller.join();
     throw;
   }
 }
@@ -110,7 +110,7 @@ Transport::~Transport()
 
   if (worker.joinable()) {
     worker.join();
-    pumper.join();
+    poller.join();
   }
 }
 
@@ -247,7 +247,7 @@ void Transport::deliver(const std::shared_ptr<Shared>& shared)
 }
 
 
-void Transport::pump()
+void Transport::poll()
 {
   void* tag;
   bool ok;
@@ -444,7 +444,7 @@ void Transport::begin(uint64_t number)
   try {
     const std::shared_ptr<grpc::Channel> channel = channels.create();
 
-    // The pumper accesses the tags under the lock.
+    // The poller accesses the tags under the lock.
     std::lock_guard<std::mutex> lock(shared->mutex);
     streams.back().reset(new Stream(number, channel, token, &completions));
   } catch (...) {

@@ -46,10 +46,10 @@ struct TransportOptions
 // A link over gRPC.
 //
 // The worker thread starts streams, writes, reads and checks deadlines. The
-// pumper thread only passes gRPC's completions to the worker, because one
+// poller only passes gRPC's completions to the worker, because one
 // thread cannot wait for both gRPC and the owner. Neither thread calls the
 // owner or its executor while it holds the lock. An exception in the worker
-// ends the open stream; the pumper throws nothing.
+// ends the open stream; the poller throws nothing.
 class Transport : public Link
 {
 public:
@@ -81,7 +81,7 @@ private:
 
   static void deliver(const std::shared_ptr<Shared>& shared);
 
-  void pump();
+  void poll();
   void run();
 
   // The rest is for the worker only.
@@ -107,7 +107,7 @@ private:
   uint64_t begun = 0;                   // Number of the last stream begun.
   TimePoint retryAt = TimePoint::max(); // Retry after an exception.
 
-  std::thread pumper;
+  std::thread poller;
   std::thread worker;
 };
 

@@ -350,7 +350,7 @@ def test_check_config_warns_of_a_variable_with_one_underscore():
     assert (done.exit_code, done.stdout) == (0, "configuration: ok\n")
     name = "MESOS_ALLOCATOR_HTTP_PORT"
     mend = "did you mean MESOS_ALLOCATOR_HTTP__PORT?"
-    assert done.stderr == f"warning: environment {name}: is no option, and is ignored; {mend}\n"
+    assert done.stderr == f"warning: environment {name}: is not an option, and is ignored; {mend}\n"
 
 
 @pytest.mark.parametrize("command", [["check-config"], ["serve", "--config"]])

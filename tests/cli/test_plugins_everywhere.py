@@ -115,7 +115,7 @@ def test_a_file_that_is_wrong_is_named_by_every_command(scenario, tmp_path, comm
     words = {"simulate": [scenario], "advise": [str(tmp_path)], "demo": [], "demo soak": []}
     done = invoke([LAB, *command.split(), *words[command], "--plugin", str(file)])
     assert done.exit_code == Exit.USAGE
-    said = "fails at line 2, called from line 5: OSError: no luck; mend it"
+    said = "fails at line 2, called from line 5: OSError: no luck; fix it"
     assert done.stderr == f"error: --plugin {file}: {said}\n"
 
 
@@ -125,7 +125,7 @@ def test_an_error_of_build_is_reported_with_its_place(scenario, tmp_path):
     assert done.exit_code == Exit.USAGE
     (line,) = done.stderr.splitlines()
     assert re.search(
-        r"the policy 'mine' of \S+ cannot be made: KeyError: 'nothing' at \S+:20", line
+        r"the policy 'mine' of \S+ cannot be built: KeyError: 'nothing' at \S+:20", line
     )
 
 

@@ -154,7 +154,7 @@ def _counts(world: World, name: str) -> Counts | None:
 
 def main() -> None:
     """Run, and write each row as it comes."""
-    parser = argparse.ArgumentParser(description="frameworks of others on a real Mesos")
+    parser = argparse.ArgumentParser(description="third-party frameworks on a real Mesos")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(PACKAGES)}")
     parser.add_argument("--tasks", type=int, default=3)
     parser.add_argument("--policies", nargs="+", choices=POLICIES, default=list(POLICIES))

@@ -180,7 +180,7 @@ def trees(request, tmp_path, tool) -> Trees:
 def test_everything_the_module_needs_is_in_the_prefix(trees, tmp_path):
     status, said = gather(trees.build, tmp_path / "root")
     assert status == 0, said
-    assert f"Mesos 1.11.0 ({trees.layout}, protobuf 3.5.0) is gathered in {tmp_path}/root" in said
+    assert f"{tmp_path}/root for Mesos 1.11.0 ({trees.layout}, protobuf 3.5.0)" in said
     assert f"make module MESOS_ROOT={tmp_path}/root" in said
     here = {
         str(path.relative_to(tmp_path / "root")): path.resolve()
@@ -317,8 +317,8 @@ def test_missing_system_libraries_are_named_with_their_packages(system, tmp_path
     trees = Trees(tmp_path, "autotools")
     trees.configure(system=("glog", "picojson"))
     _, wrong = system.gather(trees)
-    assert [each.partition("system, ")[2] for each in wrong] == [
-        f"which has none; apt-get install {package}, in the version that Mesos was built with"
+    assert [each.partition("which ")[2] for each in wrong] == [
+        f"is not installed; apt-get install {package}, in the version with which Mesos was built"
         for package in ("libgoogle-glog-dev", "picojson-dev")
     ]
 
@@ -349,7 +349,7 @@ def remove(name: str):
 REFUSALS = {
     "not a directory": (
         lambda trees: shutil.rmtree(trees.build),
-        "is no directory; name the tree where Mesos was built",
+        "is not a directory; name the tree where Mesos was built",
     ),
     "Mesos is not built": (
         remove("include/mesos/mesos.pb.h"),
@@ -357,7 +357,7 @@ REFUSALS = {
     ),
     "too old": (
         lambda trees: lay(version_of(trees), '#define MESOS_VERSION "1.10.2"\n'),
-        "Mesos 1.10.2: its allocators have another interface; 1.11 or later is needed",
+        "Mesos 1.10.2: its allocator interface is different; 1.11 or later is required",
     ),
     "headers of another protobuf": (
         lambda trees: trees.protobuf(
@@ -366,7 +366,7 @@ REFUSALS = {
             / ("" if trees.layout == "cmake" else "src"),
             "3.21.12",
         ),
-        "Mesos was generated with 3.5.0, but the headers in",
+        "Mesos's code was generated with 3.5.0, but the headers in",
     ),
     "another protoc": (
         lambda trees: lay(next(trees.build.rglob("protoc")), "#!/bin/sh\necho 3.6.1\n", runs=True),
@@ -378,11 +378,11 @@ REFUSALS = {
             "#!/bin/sh\necho 'error while loading shared libraries: x.so' >&2; exit 127\n",
             runs=True,
         ),
-        "does not start: error while loading shared libraries: x.so; let LD_LIBRARY_PATH name",
+        "does not start: error while loading shared libraries: x.so; set LD_LIBRARY_PATH",
     ),
     "sources are gone": (
         lambda trees: (trees.source / "include/mesos/mesos.proto").unlink(),
-        "where Mesos's sources are no longer; put them there again",
+        "which no longer contains Mesos's sources; put the same version there again",
     ),
 }
 
@@ -401,8 +401,8 @@ def test_a_refusal_states_the_fix_and_makes_nothing(trees, tmp_path, case):
 def test_trees_of_another_kind_are_refused(tmp_path):
     trees = Trees(tmp_path, "cmake")
     for place, text in (
-        (trees.source, "has Mesos's sources, but nothing was built in it; name the tree"),
-        (trees.build, "is an installation of Mesos, without the headers and code generators"),
+        (trees.source, "contains Mesos's sources, but no build; name the tree"),
+        (trees.build, "is an installation of Mesos, without some headers and the code generators"),
         (trees.build / "src", "has neither CMakeCache.txt nor config.status with src/Makefile"),
     ):
         status, said = gather(place, tmp_path / "root")
@@ -420,7 +420,7 @@ def test_a_missing_compiler_and_missing_headers_of_the_system_are_named(
     monkeypatch.delenv("CPLUS_INCLUDE_PATH")
     status, said = gather(trees.build, CXX="no-such-compiler")
     assert status == 1
-    assert "no-such-compiler: there is no such compiler; apt-get install g++, or set CXX" in said
+    assert "no-such-compiler: no such compiler; apt-get install g++, or set CXX" in said
     bare = lay(tmp_path / "bare", f'#!/bin/sh\nexec {tool("c++")} -nostdinc "$@"\n', runs=True)
     status, said = gather(trees.build, CXX=str(bare))
     assert status == 1
@@ -432,7 +432,7 @@ def test_only_its_own_prefix_is_replaced(trees, tmp_path):
     other = lay(tmp_path / "other" / "precious").parent
     status, said = gather(trees.build, other)
     assert status == 1
-    assert "is not empty, and was not made by mesos-root; name another prefix" in said
+    assert "is not empty, and was not created by mesos-root; name another prefix" in said
     assert (other / "precious").is_file()
     root = tmp_path / "root"
     assert gather(trees.build, root)[0] == 0

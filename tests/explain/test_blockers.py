@@ -70,7 +70,7 @@ def test_nothing_keeps_an_agent_back_that_the_next_cycle_gives():
     (client,) = ask(a, "f").clients
     assert not client.blockers
     assert client.open_agents == 1
-    assert client.verdict == "nothing keeps it from 1 of 1 agent: the next cycle decides"
+    assert client.verdict == "it may be offered 1 of 1 agent: the next cycle decides"
     assert [offer.framework.handle for offer in a.cycle()] == [1]
 
 
@@ -291,7 +291,7 @@ def test_agents_that_others_hold_name_the_largest_holders():
     assert found.agents == 1
     assert "hog 100 %" in found.cause
     answer = ask(a, "host-1", "agent")
-    assert answer.verdict == "nothing free on it would make an offer for any framework"
+    assert answer.verdict == "its free resources make no offer for any framework"
     assert [(each.framework, each.share) for each in answer.holders] == [("hog", 1.0)]
     assert (agent.handle, hog.handle) == (1, 1)
 
@@ -302,9 +302,9 @@ def test_reserved_and_revocable_resources_are_out_of_reach():
     a.agent("cpus[revocable]:4")
     a.framework("r", name="f")
     found = blockers(a)
-    assert found["reserved"].cause == "what is free is reserved to the role vip"
+    assert found["reserved"].cause == "the free resources are reserved to the role vip"
     assert found["reserved"].examples == ["host-1"]
-    assert found["capability"].cause == "what is free needs REVOCABLE_RESOURCES"
+    assert found["capability"].cause == "the free resources need REVOCABLE_RESOURCES"
 
 
 def test_reservations_below_the_minimum_are_no_fault_of_the_other_role():
@@ -315,7 +315,7 @@ def test_reservations_below_the_minimum_are_no_fault_of_the_other_role():
     found = blockers(a)
     assert list(found) == ["minimum"]
     assert found["minimum"].cause == (
-        "what is free for it there, cpus:3 at most, is less than the minimum of an offer, cpus:4"
+        "at most cpus:3 are free for it there, less than the minimum of an offer, cpus:4"
     )
     assert found["minimum"].mend.startswith("lower the minimum")
 
@@ -324,7 +324,7 @@ def test_a_reservation_that_would_make_an_offer_is_blamed():
     a = world()
     a.agent("cpus(r1):3;cpus(r2):4")
     a.framework("r1", name="f", minimum={"r1": ["cpus:4"]})
-    assert blockers(a)["reserved"].cause == "what is free is reserved to the role r2"
+    assert blockers(a)["reserved"].cause == "the free resources are reserved to the role r2"
 
 
 def test_below_the_masters_minimum_is_said_so():
@@ -405,14 +405,14 @@ def test_a_gang_that_collects_and_who_waits_for_it():
     a.allocator.advance(a.now_ms)
     found = blockers(a)["gang"]
     assert found.cause == (
-        "collecting: 1 of 4 tasks for 40 s on agents h1; when it begins is not known: too few"
-        " tasks of those that hold its agents have ended, so its room is not lent"
+        "collecting: 1 of 4 tasks for 40 s on agents h1; its start is not known: too few"
+        " tasks like those on its agents have ended, so its resources are not lent"
     )
     assert found.agents == 2
     found = blockers(a, "g")["gang"]
     assert (
         found.cause
-        == "what is free there is kept for a gang of another framework, which collects; "
+        == "free resources there are kept for a gang of another framework, which collects; "
         "too few tasks of this framework have ended to lend it some of that"
     )
     assert found.examples == ["h1"]
@@ -428,16 +428,17 @@ def test_a_gang_that_lends_says_when_it_begins_and_on_what_that_rests():
     (gang,) = explain(take(allocator, "framework", "gang"), "framework", "gang").clients
     (found,) = [each for each in gang.blockers if each.reason == "gang"]
     assert found.cause == (
-        "collecting: 0 of 2 tasks for 1 s on agents h1; it is expected to begin in 81 to 113 s "
-        "(p50 to p95), by how long tasks like those on its agents ran; 1 agent lent to others"
+        "collecting: 0 of 2 tasks for 1 s on agents h1; it is expected to start in 81 to 113 s "
+        "(p50 to p95), from learnt durations of the tasks on its agents; 1 agent lent to others"
         " until then"
     )
     cluster.session.give_back(cluster.offers[0])
     (other,) = explain(take(allocator, "framework", "middle"), "framework", "middle").clients
     (found,) = [each for each in other.blockers if each.reason == "gang"]
     assert found.cause == (
-        "what is free there is kept for a gang of another framework, which collects and is expected"
-        " to begin in 81 to 113 s (p50 to p95); 95 % of this framework's tasks end within 96 s"
+        "free resources there are kept for a gang of another framework, which collects and is"
+        " expected to start in 81 to 113 s (p50 to p95);"
+        " 95 % of this framework's tasks end within 96 s"
     )
 
 
@@ -727,7 +728,7 @@ def test_partial_results_are_reported_when_the_time_is_up():
     assert list(part.clients) == whole.clients[: len(part.clients)]
     assert part.left_out == 8 - len(part.clients)
     (note,) = part.notes
-    assert note.startswith(f"there was time to look at {len(part.clients)} of 8;")
+    assert note.startswith(f"there was only time to examine {len(part.clients)} of 8;")
     # There is always an explanation.
     assert len(explain(picture, "framework", "f", 10, lambda: False).clients) == 1
 

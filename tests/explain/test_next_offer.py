@@ -78,7 +78,7 @@ def test_the_range_is_that_of_learnt_durations():
     # The first does by 97 + 32 * (1 - 0.5**0.5) = 106.4 s, or 97 + 32 * (1 - 0.05**0.5) = 121.8 s.
     assert 93_000 <= found.expected_ms <= 101_000
     assert 107_000 <= found.latest_ms <= 116_000
-    assert found.text == "by how long tasks like the 2 there run, on any of 2 agents"
+    assert found.text == "from learnt durations of the 2 tasks there, on any of 2 agents"
 
 
 def test_why_there_is_no_forecast():
@@ -94,7 +94,7 @@ def test_why_there_is_no_forecast():
 
     assert why(5, "cpus:5;mem:1") == "none of its agents would have room for its next task if empty"
     assert why(6, "cpus:1;mem:1", **{CONSTRAINT_LABEL: "zone=x"}) == (
-        "no agent is open to it that may be offered and that no gang keeps"
+        "every agent is blocked, not offered, or kept for a gang"
     )
     session.allocator.step(SetLimit("a", {"cpus": 1000}))
     assert why(7, "cpus:2;mem:1") == "its limits leave no room for its next task"
@@ -102,7 +102,7 @@ def test_why_there_is_no_forecast():
     assert of(session, 8).expected_ms > 0
     session.state.memory.durations.entries.clear()
     assert of(session, 8).text == (
-        "no forecast: too little is learnt of how long 2 of 2 tasks on its agents run"
+        "no forecast: the durations of 2 of 2 tasks on its agents are not known"
     )
     session.allocator.step(Suppress(8, ()))
     assert of(session, 8).text == "no forecast: the framework suppressed offers"
@@ -116,7 +116,7 @@ def test_a_refusal_counts_until_it_expires():
     session.give_back(offer, refuse_ms=7000)
     found = of(session, 1)
     assert 6990 <= found.expected_ms <= 7000
-    assert found.text == "by when its refusals end, on any of 1 agent"
+    assert found.text == "when its refusals expire, on any of 1 agent"
 
 
 def test_a_gang_that_collects_is_forecast_from_what_is_known_now():
@@ -129,7 +129,7 @@ def test_a_gang_that_collects_is_forecast_from_what_is_known_now():
     # A long task that has run for 15 s ends within 81 s to 113 s.
     assert 92_000 <= found.expected_ms <= 102_000
     assert 108_000 <= found.latest_ms <= 114_000
-    assert found.text.startswith("its gang collects: by how long tasks like the 1 there run")
+    assert found.text.startswith("its gang collects: from learnt durations of the 1 task there")
     cluster.until(140)
     assert cluster.its.expected_ms == 97_000
     found = of(cluster.session, GANG)

@@ -68,13 +68,13 @@ def test_tasks_for_certain_agents(mode):
     request(a, f, PS, WORKER, agents=("", "nowhere"))
     assert cause(a) == (
         "its gang starts 2 tasks at once (1 of cpus:1;mem:4, 1 of cpus:4;mem:2 only on an agent"
-        f" that is not there); {HAVE_ROOM} 1"
+        f" that does not exist); {HAVE_ROOM} 1"
     )
     (client,) = ask(a, "f").clients
     assert client.forecast.startswith("no forecast: none of its agents")
     request(a, f, PS, agents=("nowhere",))
     assert cause(a) == (
-        "its gang starts 1 task at once (1 of cpus:1;mem:4 only on an agent that is not there);"
+        "its gang starts 1 task at once (1 of cpus:1;mem:4 only on an agent that does not exist);"
         f" {HAVE_ROOM} none of them"
     )
 
@@ -90,8 +90,9 @@ def test_a_gang_that_never_fits_as_it_is(mode):
     assert client.expected_in_ms == -1
     request(a, f, "cpus:1", "fpga:1", "cpus:1;fpga:1")
     assert cause(a) == (
-        "its gang starts 3 tasks at once (1 of cpus:1, 1 of what no agent has, 1 of cpus:1 and what"
-        f" no agent has); it asks for what no agent has: 'fpga'; {HAVE_ROOM} 1"
+        "its gang starts 3 tasks at once (1 of cpus:1, 1 of a resource that no agent has, 1 of"
+        f" cpus:1 and a resource that no agent has); it asks for resources that no agent has:"
+        f" 'fpga'; {HAVE_ROOM} 1"
     )
     a.allocator.step(SetLimit("r", {"cpus": 3000}))
     request(a, f, WORKER, PS)
@@ -168,8 +169,8 @@ def test_a_gang_that_collects_and_lends():
         return found.cause
 
     assert reason("gang") == (
-        "collecting: 0 of 2 tasks for 1 s on agents h1; it is expected to begin in 81 to 113 s"
-        " (p50 to p95), by how long tasks like those on its agents ran; 1 agent lent to others"
+        "collecting: 0 of 2 tasks for 1 s on agents h1; it is expected to start in 81 to 113 s"
+        " (p50 to p95), from learnt durations of the tasks on its agents; 1 agent lent to others"
         " until then"
     )
     gang = told("gang")
@@ -178,8 +179,9 @@ def test_a_gang_that_collects_and_lends():
     assert 110_000 <= gang.latest_in_ms <= 115_000
     session.give_back(cluster.offers[0])
     assert reason("short") == (
-        "what is free there is kept for a gang of another framework, which collects and is expected"
-        " to begin in 81 to 113 s (p50 to p95); 95 % of this framework's tasks end within 6 s"
+        "free resources there are kept for a gang of another framework, which collects and is"
+        " expected to start in 81 to 113 s (p50 to p95);"
+        " 95 % of this framework's tasks end within 6 s"
     )
 
 

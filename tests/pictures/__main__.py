@@ -78,7 +78,7 @@ def photograph(url: str, path: Path, rows: int | None = None, part: str = "") ->
         page.goto(url)
         seen = None
         if rows:
-            table = page.locator("section", has_text="who waits longest first")
+            table = page.locator("section", has_text="longest wait first")
             box = table.locator("tbody tr").nth(rows - 1).bounding_box()
             assert box is not None
             seen = FloatRect(x=0, y=0, width=WIDTH, height=box["y"] + box["height"])

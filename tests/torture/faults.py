@@ -454,7 +454,7 @@ def second_sidecar(scene: Scene) -> None:
         if code == CONFIG_WRONG:
             return  # another fault had broken the configuration file
         clear = code == 1 and "cannot start" in said and str(rig.directory) in said
-        named = clear or (code == 1 and "cannot be listened on" in said)
+        named = clear or (code == 1 and "cannot be bound" in said)
         wrong = [] if named else [f"a second sidecar ended with {code} and said\n{said}"]
         rig.findings.check("one sidecar at one place", wrong)
 
@@ -668,7 +668,7 @@ def bad_config(scene: Scene) -> None:
     rig, meter = scene.rig, scene.rig.sidecar.meter
     if not rig.sidecar.wanted:
         return
-    said = "configuration not taken over, nothing has changed"
+    said = "configuration refused, nothing has changed"
     before, life = meter.said[said], rig.sidecar.lives
     rig.write_config(rig.chance.choice(BAD_CONFIGS))
     rig.sidecar.signal(signal.SIGHUP)
@@ -682,7 +682,7 @@ def bad_config(scene: Scene) -> None:
     rig.findings.check("a wrong configuration is refused", wrong)
 
 
-@fault("configuration read again", 3)
+@fault("configuration reloaded", 3)
 def good_config(scene: Scene) -> None:
     """SIGHUP with a valid file that sets a new limit."""
     rig = scene.rig

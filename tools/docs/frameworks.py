@@ -1,4 +1,4 @@
-"""The page about frameworks of others, from what `tests/cluster/live.py` kept."""
+"""The page about frameworks of other projects, from what `tests/cluster/live.py` kept."""
 
 import json
 import textwrap
@@ -12,12 +12,12 @@ from allocator.policies import POLICIES
 KEPT = Path(__file__).resolve().parent / "data" / "frameworks.jsonl"
 
 INTRODUCTION = """\
-# Frameworks of others
+# Frameworks of other projects
 
 <!-- `make docs` writes this file. -->
 
 This page shows which frameworks of other projects ran on a real Mesos master with the module, which
-settings they need, and how they ran while the sidecar was dead. Each framework is a process with
+settings they need, and how they ran after the sidecar was killed. Each framework is a process with
 its own Mesos library. Frameworks that run together share the cluster, and subscribe once.
 
 For each policy and mode a sidecar is started, and decides until each framework has finished {tasks}
@@ -35,7 +35,7 @@ one when a task ends.
 """
 
 REPEAT = """\
-## Repeat it
+## How to repeat the test
 
 Each framework is installed in a virtual environment of its own. `http-parser`, which pymesos needs,
 compiles with Python 3.10, not with 3.11; tfmesos2 needs `six` and does not declare it.
@@ -150,9 +150,9 @@ def _item(text: str) -> str:
 
 
 def _summary(rows: Sequence[Row], names: Sequence[str]) -> Iterator[str]:
-    yield "## In sum\n"
-    columns = ["framework", "ways", "tasks, with a sidecar", "tasks, dead", "ended otherwise"]
-    columns += ["offers per task, with a sidecar", "dead", "subscribed again"]
+    yield "## Summary\n"
+    columns = ["framework", "combinations", "tasks, with sidecar", "tasks, without", "not finished"]
+    columns += ["offers per task, with sidecar", "without", "resubscriptions"]
     yield f"| {' | '.join(columns)} |"
     yield "|---" * len(columns) + "|"
     for name in names:
@@ -168,11 +168,12 @@ def _summary(rows: Sequence[Row], names: Sequence[str]) -> Iterator[str]:
         ]
         yield f"| {' | '.join(cells)} |"
     yield ""
-    yield "A *way* is a policy in a mode. *Ended otherwise*: failed, killed or lost.\n"
+    yield "A *combination* is a policy in a mode. *Without*: after the sidecar was killed. *Not"
+    yield "finished*: tasks that failed, were killed or were lost.\n"
 
 
 def _settings(names: Sequence[str]) -> Iterator[str]:
-    yield "## Required settings, and what is peculiar\n"
+    yield "## Required settings and special behaviour\n"
     for name in names:
         yield _item(f"*{FRAMEWORKS[name].title}*: {FRAMEWORKS[name].settings}")
     yield ""
@@ -182,7 +183,7 @@ def _settings(names: Sequence[str]) -> Iterator[str]:
 
 def _ways(rows: Sequence[Row], names: Sequence[str]) -> Iterator[str]:
     yield "## By policy and mode\n"
-    yield "Tasks finished / offers per launched task, with the sidecar; then while it is dead.\n"
+    yield "Tasks finished / offers per launched task, with the sidecar; then after it was killed.\n"
     yield f"| policy, mode | {' | '.join(names)} |"
     yield "|---" * (len(names) + 1) + "|"
     for way in dict.fromkeys((row["policy"], row["mode"]) for row in rows):

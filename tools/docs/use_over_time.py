@@ -55,31 +55,32 @@ tools/docs/use_over_time.py` plays them again.
 """
 
 SMALL = """\
-## A tenant that was quiet, with small tasks
+## A tenant that returns, with small tasks
 
 Two tenants share {slots} slots with tasks of 10 to 30 s; the half-life is {half_life} s. The first
 tenant is alone for {alone} half-lives, then the second one arrives. Let `k` be `usage_weight`, and
 `D` the difference of their averages, which is then {difference:.3f} of the cluster. The policy
-regards both as equal when the second tenant holds `k / (1 - k) * D` more than the first, at most
-the whole cluster. So its advantage
+treats both as equal when the second tenant holds `k / (1 - k) * D` more than the first, or at most
+the whole cluster. This advantage of the second tenant has two phases:
 
-- lasts, as far as it is the whole cluster, until `D` has fallen to `(1 - k) / k`;
-- then halves with every `1 - k` half-lives.
+- While `D` is above `(1 - k) / k`, the second tenant gets the whole cluster.
+- After that, its advantage halves with every `1 - k` half-lives.
 
 With `k = 1` it has the whole cluster until it has caught up, after `log2(2 - 2^-{alone})`
 half-lives.
 
-The table shows the mean share of the second tenant in some tenths of a half-life, by their ends.
+The table shows the mean share of the second tenant in tenths of a half-life; each column is named
+by the end of its tenth.
 *Played* and *computed* differ by at most {error:.3f} in the first two half-lives, and by
 {error_mean:.3f} on average. There are three reasons:
 
 - The second tenant first waits for tasks of the other one to end.
-- Grants of one cycle count in full, as what is held does without past use. So near the end, when
-  `D` is less than what becomes free in one cycle (here a twentieth of the cluster), the first
-  tenant gets some of it.
-- Tasks are whole: a task more or less is a sixteenth of the cluster.
+- Within a cycle, each grant counts in full, as without past use. So near the end, when `D` is less
+  than the resources that become free in one cycle (here a twentieth of the cluster), the first
+  tenant gets some of them.
+- Tasks are whole: one task is a sixteenth of the cluster.
 
-![The share of a tenant that was quiet](../pictures/use-over-time.svg)
+![The share of a tenant that returns](../pictures/use-over-time.svg)
 """
 
 LARGE = """\

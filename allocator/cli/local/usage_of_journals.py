@@ -73,7 +73,7 @@ def usage_of(
     for path in files:
         found = play_file(path, player)
         if found.damage:
-            text = f"warning: {path}: passed over from here on: {found.damage}"
+            text = f"warning: {path}: skipped from here on: {found.damage}"
             typer.echo(printable(text), err=True)
     player.finish()
     now = player.account.moment()

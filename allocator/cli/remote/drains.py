@@ -48,7 +48,7 @@ def set_and_tell(
         if timeout_s is not None and not wait:
             sidecar.connection = replace(sidecar.connection, timeout=timeout_s)
         answer = set_drains(sidecar, given)
-        if given["dry_run"] or "drains" not in answer:  # or drained by the calendar
+        if given["dry_run"] or "drains" not in answer:  # or the drain is scheduled
             return answer
         if wait:
             return {**answer, "agents": _wait(sidecar, given["agents"], timeout_s)}

@@ -1,4 +1,4 @@
-"""Rules by calendar: the options of `set` that give one a schedule, and the group `schedule`."""
+"""Scheduled rules: the options of `set` that give one a schedule, and the group `schedule`."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -29,9 +29,7 @@ OPTIONS: Mapping[str, tuple[Any, Any]] = {
 
 
 def register(app: typer.Typer) -> None:
-    commands = group(
-        app, "schedule", "Rules by calendar, which `set` makes with --from or --every."
-    )
+    commands = group(app, "schedule", "Scheduled rules, which `set` makes with --from or --every.")
     show = printed_by("allocator.cli.render.setting_tables", "schedules")
     remote(commands, "list", show, names=named_by("schedules"))(schedule_list)
     differences = printed_by("allocator.cli.render.setting_tables", "differences")
@@ -57,7 +55,7 @@ def set_scheduled(
     dry_run: bool,
     force: bool,
 ) -> Message:
-    """Set rules by calendar; `rules`: fields of their messages."""
+    """Set scheduled rules; `rules`: fields of their messages."""
     from allocator.server.system import timetable
     from allocator.wire.settings.schedule import write_schedule
 
@@ -73,7 +71,7 @@ def set_scheduled(
 
 
 def schedule_list(sidecar: Sidecar) -> Message:
-    """List all rules by calendar, and when they hold now or next."""
+    """List all scheduled rules, and when they hold now or next."""
     response: Message = sidecar.ask("ListSchedules")
     return response
 
@@ -83,12 +81,12 @@ def schedule_remove(
     ids: Annotated[list[str], typer.Argument(help="Ids of rules, see `schedule list`.")],
     dry_run: ShowOnly = False,
 ) -> Message:
-    """Remove rules by calendar; if one holds, the other rule for the same holds again."""
+    """Remove scheduled rules; if one holds, the other rule for the same holds again."""
     known = {each.id: each for each in sidecar.ask("ListSchedules").schedules}
     for each in ids:
         if each not in known:
             near = suggestion(each, known) or "; `schedule list` lists them"
-            fail(Exit.REFUSED, f"id = {each!r}: there is no such rule by calendar{near}")
+            fail(Exit.REFUSED, f"id = {each!r}: there is no such scheduled rule{near}")
     changes = [known[each].rule for each in dict.fromkeys(ids)]
     for rule in changes:
         rule.change.remove = True

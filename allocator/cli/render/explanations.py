@@ -47,7 +47,7 @@ def show(data: dict[str, Any]) -> None:
     for client in clients[IN_FULL:]:
         _line(f"{name_of(client)} in {client['role']}: {client['verdict']}")
     if data["left_out"]:
-        _line(f"and {data['left_out']} more, which have waited less long")
+        _line(f"and {data['left_out']} more, with shorter waits")
     print_section(_QUOTAS, data["quotas"])
     print_section(BUDGET_USES, data["budgets"])
     if data["kind"] == "agent":
@@ -98,7 +98,7 @@ def _client(client: dict[str, Any], now_ms: int, *, alone: bool) -> None:
         ("one task needs", f"{demand}{source}"),
         ("last offer", f"{last}; waited {counted(client['waited_cycles'], 'cycle')}"),
         *([("next offer", _next_offer(client))] if client.get("forecast") else []),
-        ("agents", f"{client['agents']}, {client['open_agents']} open to it"),
+        ("agents", f"{client['agents']}, {client['open_agents']} of them not blocked"),
     ]
     if client["largest_free_agent"]:
         free = in_words(client["largest_free"]) or "nothing"
@@ -112,7 +112,7 @@ def _next_offer(client: dict[str, Any]) -> str:
     first_ms, last_ms = client["expected_in_ms"], client["latest_in_ms"]
     if first_ms < 0:
         return str(client["forecast"])
-    last = duration(last_ms / 1000) if last_ms >= 0 else "a time that is not known"
+    last = duration(last_ms / 1000) if last_ms >= 0 else "an unknown time"
     return f"in {duration(first_ms / 1000)} to {last} (p50 to p95): {client['forecast']}"
 
 
@@ -178,7 +178,7 @@ def _cycles(
 
 def _given(cycle: dict[str, Any]) -> Iterator[str]:
     for each in cycle["given"]:
-        yield f"{each['framework']} was given {in_words(each['amounts'])} of {each['agent']}"
+        yield f"{each['framework']} got {in_words(each['amounts'])} of {each['agent']}"
 
 
 def _lost(cycle: dict[str, Any]) -> Iterator[str]:

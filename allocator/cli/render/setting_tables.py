@@ -63,7 +63,7 @@ def _forecasts(data: dict[str, Any]) -> None:
         ">change": lambda each: f"{each['fair_then'] - each['fair_now']:+.4f}",
     }
     console().print()
-    print_rows(columns, data["forecasts"], "no framework would get more or less")
+    print_rows(columns, data["forecasts"], "no framework's share would change")
     same = data["unaffected"]
     text = "share: held now. next: offered in the next cycle, share and agents. end: share if the"
     text += " cluster were allocated from scratch. change: difference of the ends."
@@ -72,7 +72,7 @@ def _forecasts(data: dict[str, Any]) -> None:
 
 def rules(data: dict[str, Any], name: str) -> None:
     kind = KINDS[name]
-    if kind.plural not in data:  # by calendar
+    if kind.plural not in data:  # scheduled
         differences(data)
         return
     if _is_dry(data):
@@ -175,7 +175,7 @@ def print_coming(data: dict[str, Any]) -> None:
 
 
 def schedules(data: dict[str, Any]) -> None:
-    print_rows(_SCHEDULES, data["schedules"], "there are no rules by calendar", ("set by",))
+    print_rows(_SCHEDULES, data["schedules"], "there are no scheduled rules", ("set by",))
 
 
 def _holds(rule: dict[str, Any]) -> str:

@@ -48,7 +48,7 @@ def label(row: "pb.UsageOfName") -> str:
 
 def show(response: "pb.GetUsageResponse", by: str) -> None:
     if not response.spans:
-        console().print("nothing is accounted for yet")
+        console().print("no usage is recorded yet")
     for span in response.spans:
         console().print(f"{moment(span.begin_ms)} to {moment(span.end_ms)}, hours")
         columns = [f"={by}", "resource", *(f">{name}" for name in _SECONDS)]

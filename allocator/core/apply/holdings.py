@@ -284,7 +284,7 @@ def settle(state: State, event: Outcomes) -> None:
     partial = told_partial & (client > 0)
     undone = np.flatnonzero(partial | (~event.offered & (client > 0)))
     if not state.ledger.withdraw(client[undone], agent[undone], amounts.take(undone)):
-        message = "some of what was decided was given back before its outcome; send a new snapshot"
+        message = "resources of a decision were released before its outcome; send a new snapshot"
         raise EventError("books", "first_decision", message)
     queue.drop(count)
     if state.space.rest:

@@ -78,7 +78,7 @@ def check_shadow(spec: PolicySpec | None, build: BuildPolicy) -> None:
     if spec is None:
         return
     if spec.flat or spec.subtrees:
-        message = "policy: uses those of the policy in force; leave out flat and subtrees"
+        message = "policy: flat and subtrees are those of the policy in force; leave them out"
         raise EventError("value", "shadow", message)
     try:
         policy = build(spec)

@@ -237,8 +237,8 @@ _FLAGS: tuple[tuple[str, bool, Callable[[Rule], bool]], ...] = (
     ("many_roles", False, lambda rule: rule.many_roles),
     ("nested_roles", False, lambda rule: rule.nested_role),
 )
-"""Traits of agents other than attributes: the name, the value that bars, and the rules that it
-bars."""
+"""Traits of agents other than attributes: the name, a value, and whether agents with this value are
+excluded for a rule."""
 
 
 class RuleIndex:

@@ -302,7 +302,7 @@ def _most_at_once(free: Ints, size: Ints, need: int, fit: Ints, most: Ints) -> I
     before = np.cumsum(fit[order]) - fit[order]
     tasks = np.zeros(len(fit), np.int64)
     tasks[order] = np.clip(need - before, 0, fit[order])
-    # Then the missing tasks, spread over the agents that lack least for one more.
+    # Then the missing tasks, evenly; agents that lack least for another task get the remainder.
     missing = need - int(tasks.sum())
     if missing:
         more = np.clip(most - tasks, 0, missing)

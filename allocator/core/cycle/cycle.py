@@ -156,7 +156,7 @@ def _check_specials(snapshot: Snapshot, grants: Grants) -> None:
     # The client must be allowed to have the kind.
     word = specials.reach[grants.special, client // 64]
     if not ((word >> (client % 64).astype(np.uint64)) & np.uint64(1)).all():
-        raise BadGrantError("a grant of what the client may not have")
+        raise BadGrantError("a grant of resources that the client may not have")
     # Compare free and granted amounts in tables (agents, special kinds).
     shape = (len(snapshot.free), len(specials.kind))
     free, given = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
@@ -168,7 +168,7 @@ def _check_specials(snapshot: Snapshot, grants: Grants) -> None:
     # Indivisible resources are granted as a whole or not at all.
     parted = specials.whole & ((given > 0) & (given < free)).any(axis=0)
     if parted.any():
-        raise BadGrantError("a part of what is indivisible granted")
+        raise BadGrantError("a part of an indivisible resource granted")
 
 
 def _check_bounds(snapshot: Snapshot, grants: Grants) -> None:

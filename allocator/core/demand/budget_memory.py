@@ -69,7 +69,7 @@ def check_credit(rule: SetBudget) -> None:
     try:
         begins_ms = read_day(rule.credit_from) * DAY_MS
     except ValueError:
-        text = f"credit_from = {quoted(rule.credit_from)} is no day; write it as 2026-11-01"
+        text = f"credit_from = {quoted(rule.credit_from)} is not a date; write it as 2026-11-01"
         raise ValueError(text) from None
     begin_ms, _ = period_of(rule.per, begins_ms)
     if begin_ms != begins_ms:

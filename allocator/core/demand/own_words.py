@@ -219,4 +219,4 @@ def fits_nowhere(field: str, unknown: frozenset[str]) -> SetAside:
     """Report that no agent has some of the requested resources."""
     first = ", ".join(map(quoted, sorted(unknown)[:_NAMED]))
     more = f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else ""
-    return SetAside(field, UNKNOWN, f"no agent has {first}{more}: that fits nowhere")
+    return SetAside(field, UNKNOWN, f"no agent has {first}{more}: it fits nowhere")

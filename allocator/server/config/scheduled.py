@@ -14,7 +14,7 @@ from allocator.server.system.timetable import ScheduleError
 from allocator.wire.settings.schedule import Schedule
 
 SCHEDULES_MAX = 200
-"""Maximum number of rules by calendar, of operators and of the configuration together."""
+"""Maximum number of scheduled rules, of operators and of the configuration together."""
 
 WHEN: Mapping[str, Any] = MappingProxyType(
     {
@@ -22,7 +22,7 @@ WHEN: Mapping[str, Any] = MappingProxyType(
         for name, meaning, example in (
             (
                 "from",
-                "The rule holds by the calendar, not before this time; empty: no bound.",
+                "The rule is scheduled: it does not hold before this time; empty: no bound.",
                 "2026-12-24T18:00",
             ),
             ("until", "It holds before this time; empty: no bound.", "2026-12-27T06:00"),
@@ -62,7 +62,7 @@ class BoundedSchedules(Section):
         rules = (each for kind in RULES if kind.scheduled for each in getattr(self, kind.name))
         if (count := sum(schedule_of(each) is not None for each in rules)) > SCHEDULES_MAX:
             kinds = next(kind.name for kind in RULES if kind.scheduled)
-            reject_at(kinds, f"{count} rules by calendar; at most {SCHEDULES_MAX}, remove some")
+            reject_at(kinds, f"{count} scheduled rules; at most {SCHEDULES_MAX}, remove some")
         return self
 
 

@@ -615,7 +615,7 @@ class LearnSection(Section):
 
 
 class MaintenanceSection(Section):
-    """Agents before a drain that is scheduled by the calendar (`drain set --from`, `--every`)."""
+    """Agents before a scheduled drain (`drain set --from`, `--every`)."""
 
     live = True
 

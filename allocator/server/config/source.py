@@ -133,7 +133,7 @@ def mistyped_variables(environment: Mapping[str, str]) -> Iterator[str]:
         # Variables of commands, such as ..._TLS_CERT, are below the cutoff.
         if rest == name or "__" in rest or not (near := nearest(rest, known, cutoff=0.85)):
             continue
-        yield f"environment {name}: is no option, and is ignored; did you mean {known[near]}?"
+        yield f"environment {name}: is not an option, and is ignored; did you mean {known[near]}?"
 
 
 def read_file(

@@ -41,7 +41,7 @@ def wait(context: grpc.ServicerContext, future: "Future[_T]") -> _T:
         return future.result(left_s(context))
     except TimeoutError:
         future.cancel()
-        context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "the core is busy; ask again")
+        context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "the core is busy; try again")
 
 
 def settled(future: "Future[_T]", within_s: float) -> _T:

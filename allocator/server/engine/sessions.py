@@ -248,7 +248,9 @@ class SessionLog:
         figures = session.figures
         if figures is not None and figures.shadow and number not in self._in_shadow:
             self._in_shadow.add(number)
-            _log.warning("Mesos's own allocator decides; ours is in its shadow", session=number)
+            _log.warning(
+                "Mesos's own allocator decides; the module is in shadow mode", session=number
+            )
 
     def _of_policy(self, counts: SessionCounts) -> None:
         """Log that the policy failed; each error once."""
@@ -273,11 +275,11 @@ class SessionLog:
             if told < _ASIDES_MAX:
                 told += 1
                 words = [f"{row.field}: {row.text}" for row in rows]
-                _log.warning("words are set aside", session=number, of=of, id=name, words=words)
+                _log.warning("input is set aside", session=number, of=of, id=name, words=words)
         session.asides.clear()
         if session.asides_told >= 2 * max(told, _ASIDES_MAX):
             told = session.asides_told
-            _log.warning("more words are set aside", session=number, changes=told)
+            _log.warning("more input is set aside", session=number, changes=told)
         self._asides[number] = told
         for defect in session.defects:
             _log.error("input of a framework or agent could not be processed", exc_info=defect)

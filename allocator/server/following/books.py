@@ -179,7 +179,7 @@ class FollowedBooks:
         if not self.lag.connected:
             return f"not connected to {whom} for {behind_s:.0f} s"
         if not self.is_current:
-            return f"{whom} has said nothing for {time.monotonic() - self.lag.heard_s:.0f} s"
+            return f"{whom} has sent nothing for {time.monotonic() - self.lag.heard_s:.0f} s"
         return f"{behind_s:.0f} s behind {whom}" if behind_s > STALE_S else ""
 
     @property
@@ -305,7 +305,11 @@ class FollowedBooks:
             # Wait for the next checkpoint; the reader opens the stream again.
             self._following, self._position, self._broken = None, -1, True
             defect = None if isinstance(error, JournalError) else error
-            _log.error("the books cannot follow, and restart", error=str(error), exc_info=defect)
+            _log.error(
+                "the books cannot follow, and restart from a checkpoint",
+                error=str(error),
+                exc_info=defect,
+            )
         finally:
             self._room.release()
         if message.HasField("figures"):
@@ -348,13 +352,13 @@ class FollowedBooks:
                 self.account.follow(follower.sidecar)
             except Exception:  # noqa: BLE001 - the books continue without the account.
                 self.account = None
-                _log.exception("usage cannot be accounted for; please report this")
+                _log.exception("usage cannot be computed; please report this")
 
     def _tell(self, difference: Difference) -> None:
         self.lag.differences += 1
         if self.lag.differences <= TOLD_MAX:
             _log.error(
-                "a decision cannot be repeated; please report this",
+                "a decision is not reproducible; please report this",
                 record=difference.record,
                 session=difference.session,
                 why=difference.reason,

@@ -313,7 +313,7 @@ class FairnessWatch:
             counts.failed += 1
             self._failed_in_a_row += 1
             if failure != self._failure:  # log each failure once, not every time
-                _log.warning("fair shares cannot be worked out", error=failure)
+                _log.warning("fair shares cannot be computed", error=failure)
         else:
             counts.done += 1
             self._failed_in_a_row = 0

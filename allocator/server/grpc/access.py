@@ -49,14 +49,16 @@ class Certificates:
             if problem is None:
                 found = self._read()
                 self._seen, self._problem = marks, ""
-                _log.info("certificates read again", certificate=self._paths[0])
+                _log.info("certificates reloaded", certificate=self._paths[0])
                 return found
             text = f"tls_{problem.part} {problem.message}"
         except OSError as error:
             text = str(error)
         if text != self._problem:  # log it once, not at each handshake
             self._problem = text
-            _log.warning("changed certificates cannot be used; those from before count", error=text)
+            _log.warning(
+                "changed certificates cannot be used; the previous ones stay in use", error=text
+            )
         return None
 
     def _read(self) -> "grpc.ServerCertificateConfiguration":
@@ -158,7 +160,7 @@ class Access:
         paths = [path for path in self._tokens["session"] if path]
         if self._names["session"] or not paths or any(map(_is_readable, paths)):
             return ""
-        return f"no master can be let in: the token in {paths[0]} cannot be read, or is empty"
+        return f"no session can begin: the token in {paths[0]} cannot be read, or is empty"
 
     def _tell(self, right: str, names: list[str], peer: str) -> None:
         """Log a rejected caller, at a limited rate, because clients may call at any rate."""
@@ -193,7 +195,7 @@ class Access:
         if why and why != before:
             _log.error("a token cannot be read", path=path, error=why)
         elif before and not why:
-            _log.info("a token can be read again", path=path, calls=calls)
+            _log.info("a token is readable again", path=path, calls=calls)
         return known
 
 

@@ -68,7 +68,7 @@ def _claim(host: str, port: int, target: str, key: str) -> None:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as error:
-        message = f"{target} cannot be listened on: {error.strerror}; set {key} to another"
+        message = f"{target} cannot be bound: {error.strerror}; set {key} to another"
         raise ListenError(message) from None
     for family, kind, protocol, _, address in found:
         try:
@@ -83,7 +83,7 @@ def _claim(host: str, port: int, target: str, key: str) -> None:
             mend = f"set {key} to another"
             if error.errno == errno.EACCES:
                 mend = f"privileged ports need root or CAP_NET_BIND_SERVICE; grant it, or {mend}"
-            raise ListenError(f"{target} cannot be listened on: {why}; {mend}") from None
+            raise ListenError(f"{target} cannot be bound: {why}; {mend}") from None
 
 
 def listen(server: grpc.Server, section: ListenSection) -> list[str]:
@@ -117,9 +117,9 @@ def _add(server: grpc.Server, target: str, credentials: grpc.ServerCredentials |
         else:
             port = server.add_secure_port(target, credentials)
     except (RuntimeError, ValueError) as error:
-        raise ListenError(f"{target} cannot be listened on: {error}") from None
+        raise ListenError(f"{target} cannot be bound: {error}") from None
     if port == 0:
-        raise ListenError(f"{target} cannot be listened on; is it taken?")
+        raise ListenError(f"{target} cannot be bound; is it in use?")
     return port
 
 
@@ -169,13 +169,13 @@ def _group(name: str) -> int:
 def _check_directory(path: Path) -> None:
     directory = path.parent
     if not directory.is_dir():
-        raise ListenError(f"{path} cannot be listened on: there is no directory {directory}")
+        raise ListenError(f"{path} cannot be bound: there is no directory {directory}")
     status = directory.stat()
     foreign = stat.S_IWOTH | (stat.S_IWGRP if status.st_gid != os.getegid() else 0)
     if status.st_mode & foreign and not status.st_mode & stat.S_ISVTX:
         raise ListenError(
-            f"{path} cannot be listened on: others may write to {directory}, and so replace the"
-            " socket; take a directory of its own, such as /run/mesos-allocator"
+            f"{path} cannot be bound: others may write to {directory}, and so replace the"
+            " socket; use a dedicated directory, such as /run/mesos-allocator"
         )
 
 
@@ -185,17 +185,17 @@ def _remove_stale(path: Path) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(status.st_mode):
-        raise ListenError(f"{path} cannot be listened on: it exists and is no socket; remove it")
+        raise ListenError(f"{path} cannot be bound: it exists and is not a socket; remove it")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(CONNECT_S)
         try:
             probe.connect(str(path))
         except OSError as error:
             if error.errno not in (errno.ECONNREFUSED, errno.ENOENT):
-                raise ListenError(f"{path} cannot be listened on: {error}") from None
+                raise ListenError(f"{path} cannot be bound: {error}") from None
             path.unlink(missing_ok=True)
         else:
-            raise ListenError(f"{path} cannot be listened on: another process listens there")
+            raise ListenError(f"{path} cannot be bound: another process listens there")
 
 
 @contextmanager

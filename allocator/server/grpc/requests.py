@@ -50,7 +50,7 @@ def read_kind(request: pb.ListRulesRequest, context: grpc.ServicerContext) -> Se
     kind = KINDS.get(request.kind)
     if kind not in RULES:
         known = ", ".join(each.name for each in RULES)
-        reject(context, f"kind = {request.kind!r}: is no kind of rules; give one of {known}")
+        reject(context, f"kind = {request.kind!r}: is not a kind of rule; give one of {known}")
     return kind
 
 

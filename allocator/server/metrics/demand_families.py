@@ -24,9 +24,9 @@ from allocator.server.reports.report import COMMON_MAX
 FORECASTS: Families[ForecastResults] = (
     counter(
         "offer_forecasts{result}",
-        "Forecasts of next offers, of a sample of waiting clients: the offer was decided before the"
-        " p50 (early), from then to the p95 (held), or after it or not at all (late); or the client"
-        " left or wanted none any more (withdrawn).",
+        "Forecasts of next offers, of a sample of waiting clients. early: the offer was decided"
+        " before the p50; held: from p50 to p95; late: later or never; withdrawn: the client left"
+        " or no longer wanted offers.",
         lambda results: {
             result: getattr(results, result) for result in ("early", "held", "late", "withdrawn")
         },
@@ -36,12 +36,12 @@ FORECASTS: Families[ForecastResults] = (
 UNMET: Families["_Shown"] = (
     amounts(
         "unmet{role}",
-        "Amount that the role's own frameworks want at least and for which no agent has room",
+        "Lower bound of the amount that the role's own frameworks want and no agent has room for",
         lambda shown: shown.series(),
     ),
     gauge(
         "agents_missing{shape}",
-        "Agents, by their amounts, that are needed at least for all that is unmet.",
+        "Minimum number of additional agents for the unmet demand, by the amounts of an agent.",
         lambda shown: shown.unmet.agents,
     ),
 )

@@ -277,5 +277,5 @@ class Parts(Collector):
             self.errors[part.name] += 1
             if self._told.get(part.name) != repr(error):  # once, not at each scrape
                 self._told[part.name] = repr(error)
-                _log.exception("a part of the metrics could not be given", part=part.name)
+                _log.exception("part of the metrics could not be computed", part=part.name)
             return []

@@ -427,7 +427,7 @@ SHADOW: Families[Reading] = (
 CALLS: Families[Operation] = (
     counter(
         "calls_refused{kind,reason}",
-        "Refused calls, by kind and reason: no room for more calls of this kind, or no right.",
+        "Refused calls, by kind and reason: too many calls of this kind, or no permission.",
         lambda now: _by_pair(
             now.refused + Counter(_counted(now.said.calls_refused)), BOUNDS, REFUSALS
         ),
@@ -514,6 +514,6 @@ GROUPS: Mapping[str, Families[Any]] = {
     "Core": CORE,
     "Observer": OBSERVER,
     "Module in the master": MODULE,
-    "How fair shares are worked out": LOOKS,
+    "Cost of fair shares": LOOKS,
     "Fair shares": FAIRNESS,
 }

@@ -111,10 +111,10 @@ class MetricsServer(HttpServer):
     ) -> None:
         """Serve.
 
-        `listener`: listens already.
-        `more`: metrics beside the state's.
-        `health`, `readiness`: return the problem of the deciding process, and why it takes no
-            session.
+        `listener`: a listening socket.
+        `more`: metrics in addition to those of the state.
+        `health`, `readiness`: return why the deciding process is unhealthy, or accepts no
+            session; empty if there is no problem.
         """
         registry = CollectorRegistry()
         ProcessCollector(pid=partial(_process_id, books), registry=registry)

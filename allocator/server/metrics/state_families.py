@@ -93,7 +93,7 @@ FRAMEWORKS: Families[Selection] = (
     ),
     amounts(
         f"framework_demand{_CLIENT}",
-        "One task's needs of the framework, if known",
+        "Demand of one task of the framework, if known",
         lambda shown: shown.own(
             shown.report.clients.demand, shown.report.common & (shown.report.clients.demand > 0)
         ),
@@ -213,7 +213,7 @@ COUNTERS: Families[Scrape] = (
     ),
     counter(
         "decisions",
-        "Offers that were decided (one framework, role and agent each).",
+        "Decisions to make an offer (for one framework and role, on one agent).",
         lambda now: now.counts.decisions,
     ),
     gauge(
@@ -223,7 +223,7 @@ COUNTERS: Families[Scrape] = (
     ),
     gauge(
         "reclaim_seconds{framework,agent,for}",
-        "How long a framework has been asked to leave an agent for others; the longest ones.",
+        "Time since a framework was asked to leave an agent for another one; the longest times.",
         lambda now: [
             ([row.framework_id, row.agent_id, ",".join(row.for_whom)], row.for_s)
             for row in now.report.asked[:ASKED_MAX]
@@ -241,7 +241,7 @@ COUNTERS: Families[Scrape] = (
     ),
     counter(
         "sessions_closed{reason}",
-        "Ended sessions, by reason: left by the module, or the error that ended the session.",
+        "Ended sessions, by reason: ended by the module (left), or an error.",
         lambda now: with_zeros(["left", *_CODES], now.counts.sessions_closed),
     ),
     counter(
@@ -251,7 +251,7 @@ COUNTERS: Families[Scrape] = (
     ),
     counter(
         "mended{field}",
-        "Invalid values that are only informative, corrected instead of rejected.",
+        "Invalid values without effect on decisions, which were corrected instead of rejected.",
         lambda now: with_zeros(FIELDS, now.counts.mended),
     ),
     counter(
@@ -332,20 +332,20 @@ CLUSTER: Families[Scrape] = (
     ),
     gauge(
         "budget_used_hours{role,resource,unit}",
-        "Resource-hours of its budget that the role used in the current period, with the roles"
-        " below it.",
+        "Resource-hours of its budget that the role and its descendants used in the current"
+        " period.",
         lambda now: _hours(now.report, "used"),
     ),
     gauge(
         "budget_hours{role,resource,unit}",
-        "Resource-hours that the role may use in the current period, with what was carried over and"
-        " with a credit.",
+        "Resource-hours that the role may use in the current period, including the amount carried"
+        " over and a credit.",
         lambda now: _hours(now.report, "budget"),
     ),
     gauge(
         "budget_runs_out_seconds{role}",
-        "Time until the first resource of the role's budget is used up if it continues to hold what"
-        " it holds; only of roles for which that is before the end of the period.",
+        "Time until the first resource of the role's budget is used up, if its holdings do not"
+        " change; only if that is before the end of the period.",
         lambda now: {
             use.role: (use.runs_out_ms - now.report.now_ms) / 1000
             for use in now.report.budgets[:BUDGETS_MAX]

@@ -44,9 +44,9 @@ class Applied(NamedTuple):
     """The settings with all changes.
 
     `overlay`: operators' settings from then on.
-    `holding`: the rules by calendar in force, and announced drains.
+    `holding`: the scheduled rules in force, and announced drains.
     `differing`: the changes that differ from what is set.
-    `replaced`: all differences, including removals, except those by the calendar.
+    `replaced`: all differences, including removals, except those by schedules.
     """
 
     settings: Settings
@@ -100,7 +100,7 @@ def applied(
             new.note(each._replace(by=by, at_ms=at_ms), known)
     after = new.scheduled(base.scheduled)
     if len(after) > max(SCHEDULES_MAX, len(before)):
-        text = f"{len(after)} rules by calendar: at most {SCHEDULES_MAX}; remove some"
+        text = f"{len(after)} scheduled rules: at most {SCHEDULES_MAX}; remove some"
         raise EventError("value", "schedule", text)
     holding = calendar.for_core(after.values(), now_ms)
     standing, refused = new.over(base.settings, limits, policies.build)
@@ -126,7 +126,7 @@ def _present(
 
 
 def _check(change: KeptChange, now_ms: int) -> None:
-    """Raise an EventError if a rule by calendar will never be in force."""
+    """Raise an EventError if a scheduled rule will never be in force."""
     schedule, rule = change.schedule, change.change
     if schedule is None or rule.takes_back:
         return

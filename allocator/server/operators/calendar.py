@@ -1,6 +1,6 @@
-"""Rules by calendar: which are in force, what they change next, and the thread that follows them.
+"""Scheduled rules: which are in force, what they change next, and the thread that follows them.
 
-A rule by calendar replaces the rule for the same subject; of several in force, the one set last
+A scheduled rule replaces the rule for the same subject; of several in force, the one set last
 applies. The core knows no calendar: it receives changes of settings when they are due. Only drains
 are announced to it in advance, since tasks should end in time.
 """
@@ -49,12 +49,12 @@ class Clock:
 
 
 def holding(rules: Iterable[KeptChange], at_ms: int) -> tuple[KeptChange, ...]:
-    """Return the rules by calendar that are in force at a time, in order."""
+    """Return the scheduled rules that are in force at a time, in order."""
     return tuple(each for each in rules if _holds(each, at_ms))
 
 
 def for_core(rules: Iterable[KeptChange], at_ms: int) -> tuple[KeptChange, ...]:
-    """Return the rules by calendar that the core has at a time, in order.
+    """Return the scheduled rules that the core has at a time, in order.
 
     These are the rules in force, and drains that begin later, with their time `SetDrain.from_ms`.
     """
@@ -127,7 +127,7 @@ def window_in_words(rule: KeptChange, at_ms: int) -> str:
 
 
 class CalendarThread:
-    """Changes the core's settings when rules by calendar begin and end."""
+    """Changes the core's settings when scheduled rules begin and end."""
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class CalendarThread:
     ) -> None:
         """Prepare; nothing runs yet.
 
-        `rules`: returns all rules by calendar, on any thread.
+        `rules`: returns all scheduled rules, on any thread.
         `is_due`: whether a change is due at a time, on any thread.
         `follow`: makes the changes that are due, on the core's thread.
         """

@@ -69,7 +69,7 @@ class ChangeRequests:
             audit.of_change(audited, result="refused", error=BUSY)
             context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, BUSY)
         if (rule := self.operators.holds_instead(change)) is not None:
-            told.warnings.append(f"a rule by calendar holds instead now: {about_rule(rule)}")
+            told.warnings.append(f"a scheduled rule holds instead now: {about_rule(rule)}")
         self._keep(context, told, effect.number)
         return effect.listed, told
 

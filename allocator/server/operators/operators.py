@@ -1,7 +1,7 @@
 """Operators' settings: activation, tracking, saving and reloading.
 
 The settings in force are those of the configuration, overridden by operators' settings (the
-*overlay*, see `allocator.wire.settings.overlay`) and by the rules by calendar in force. All are
+*overlay*, see `allocator.wire.settings.overlay`) and by the scheduled rules in force. All are
 changed on the core's thread only, so they always agree.
 """
 
@@ -81,9 +81,9 @@ class Operators:
     """Operators' settings in one process.
 
     On the core's thread only: `loaded`, the configuration; `base`, its settings for the core;
-    `overlay`, operators' settings; `holding`, the core's rules by calendar (`calendar.for_core`).
+    `overlay`, operators' settings; `holding`, the core's scheduled rules (`calendar.for_core`).
 
-    `history`: recent changes, except those by the calendar.
+    `history`: recent changes, except those by schedules.
     `reloads`: number of reloads of the configuration, by result (``done``, ``refused``).
     `changes`: number of changes of any of these.
     `audit`: used by the thread that makes the changes.
@@ -137,7 +137,7 @@ class Operators:
         return self._loop.allocator.settings
 
     def holds_instead(self, change: OperatorChange) -> KeptChange | None:
-        """Return the rule by calendar that is in force instead of a setting; on any thread."""
+        """Return the scheduled rule that is in force instead of a setting; on any thread."""
         for each in reversed(self.holding):
             announced = isinstance(each.change, SetDrain) and each.change.from_ms > 0
             if each.change.key == change.key and not announced:
@@ -337,7 +337,7 @@ class Operators:
         return [each for each in over if each.key in mine]
 
     def _follow_calendar(self) -> None:
-        """Begin and end rules by calendar that are due; remove those that are over."""
+        """Begin and end scheduled rules that are due; remove those that are over."""
         now_ms = self.clock.now_ms()
         found, over = for_core(self.scheduled, now_ms), self._over(now_ms)
         replaced: tuple[Replaced, ...] = ()
@@ -375,7 +375,7 @@ def _check_unchanged(before: OperatorChange | None, expected: OperatorChange | N
 
 
 class InForce(NamedTuple):
-    """The settings in force, and the core's rules by calendar."""
+    """The settings in force, and the core's scheduled rules."""
 
     settings: Settings
     holding: tuple[KeptChange, ...]

@@ -275,17 +275,17 @@ def doubts_of(
             if value == replace(cluster.settings.policy, flat=False, subtrees={}):
                 yield Doubted("that is the policy in force: both would decide the same")
         case SetLimit():
-            yield from _about_resources(cluster, value, "it would bound nothing")
+            yield from _about_resources(cluster, value, "it would have no effect")
             yield from _about_nothing(rule.role, value)
             yield from _about_what_is_left(cluster, rule, match)
         case SetCap():
-            yield from _about_resources(cluster, without_counts(value), "it would bound nothing")
+            yield from _about_resources(cluster, without_counts(value), "it would have no effect")
             yield from _about_nothing(rule.role, value)
             yield from _about_counted_tasks(cluster, rule, match)
         case SetClaim():
-            yield from _about_resources(cluster, value, "it would promise nothing")
+            yield from _about_resources(cluster, value, "it would have no effect")
         case SetBudget():
-            yield from _about_resources(cluster, value, "it would bound nothing")
+            yield from _about_resources(cluster, value, "it would have no effect")
             yield from _about_guarantees(cluster, rule)
         case _ if kind.value is Value.EXPRESSION:
             yield from _about_agents(cluster, rule, after, match)

@@ -26,7 +26,7 @@ _POLICY = ("name", "selection", "mode", "flat", "parameters", "subtrees")
 
 
 def scope_of(key: Key) -> str:
-    """Scope of a rule as text; keys of rules by calendar have one more part."""
+    """Scope of a rule as text; keys of scheduled rules have one more part."""
     kind = KINDS[key[0]]
     return kind.scope_in_words(key[1 : 1 + len(kind.scope.fields)])
 
@@ -66,7 +66,7 @@ def rows(
 ) -> Iterator[tuple[pb.Setting, OperatorChange | None]]:
     """Yield every setting in force; rules with the change that sets them.
 
-    `settings`: those in force, including `overlay` and `holding` (the core's rules by calendar).
+    `settings`: those in force, including `overlay` and `holding` (the core's scheduled rules).
     """
     by_calendar: dict[Key, list[KeptChange]] = {}
     for each in holding:

@@ -76,7 +76,7 @@ class StateDirectory:
         except OSError as error:
             raise UnreadableError(f"{path} cannot be read ({reason(error)})") from None
         except (ValueError, RecursionError):
-            raise StateError(f"{path} is broken: it is no JSON") from None
+            raise StateError(f"{path} is broken: it is not JSON") from None
         if not isinstance(kept, dict) or not isinstance(kept.get("content"), dict):
             raise StateError(f"{path} is broken: it has no content")
         if kept.get("version") != VERSION:
@@ -182,7 +182,7 @@ def _do_without(config: Config, error: StateError) -> RestoredState:
     """Continue without a directory, and log what is lost; raise if the configuration names one."""
     path, named_by = directory_of(config)
     if named_by == "state.directory":
-        raise StateError(f"{error}; mend it, set {named_by} to another, or to '{NOWHERE}'")
+        raise StateError(f"{error}; fix it, set {named_by} to another, or to '{NOWHERE}'")
     text = "operators' settings and learnt demands are lost when the process ends"
     _log.warning(text, directory=path, named_by=named_by, error=str(error))
     return RestoredState(None, Overlay(), History(), DemandMemory(), str(error))
@@ -329,7 +329,7 @@ class StateStore:
 
     def _tell(self, problem: str) -> None:
         if problem and problem != self.problem:
-            _log.error("what operators set is not kept", error=problem, retry_s=RETRY_S)
+            _log.error("operators' settings cannot be saved", error=problem, retry_s=RETRY_S)
         elif self.problem and not problem:
-            _log.info("what operators set is kept again")
+            _log.info("operators' settings can be saved again")
         self.problem = problem

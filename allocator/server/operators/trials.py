@@ -105,7 +105,7 @@ class Trials:
 def _described(
     applied: Applied, matches: Mapping[Key, spb.RuleMatch], now_ms: int
 ) -> Iterator[pb.SettingChange]:
-    """Yield the differences, with what rules by calendar match now, and when they are in force."""
+    """Yield the differences, with what scheduled rules match now, and when they are in force."""
     for replaced, row in zip(applied.replaced, applied.rows, strict=True):
         kept = KeptChange(replaced.after, "", 0, replaced.schedule)
         if kept.schedule is not None and not kept.change.takes_back:
@@ -178,7 +178,7 @@ def _told(
     doubts = list(doubts_of(cluster, change, after, told.match))
     texts = [each.text for each in doubts]
     if not force and any(each.why in change.kind.refused for each in doubts):
-        text = f"{about}{'; '.join(texts)}; nothing has changed, --force sets it all the same"
+        text = f"{about}{'; '.join(texts)}; nothing has changed, --force sets it nevertheless"
         raise EventError("value", change.kind.name, text)
     told.warnings.extend(texts)
     if not cluster.agents:

@@ -57,7 +57,8 @@ def load_file(path: str) -> list[str]:
     try:
         defined = _run(origin)
     except SyntaxError as error:
-        raise PluginError(f"is no Python: line {error.lineno}: {error.msg}; mend it") from None
+        what = f"is not valid Python: line {error.lineno}: {error.msg}; fix it"
+        raise PluginError(what) from None
     except KeyboardInterrupt:
         raise
     except BaseException as error:
@@ -107,7 +108,7 @@ def _loaded(point: EntryPoint) -> object:
     try:
         return _in_time(f"the package {_package(point)}", point.load, LOAD_S)
     except (Exception, SystemExit) as error:
-        message = f"{type(error).__name__}: {error}; mend the package, or remove it"
+        message = f"{type(error).__name__}: {error}; fix the package, or remove it"
         raise PluginError(f"cannot be loaded: {message}") from error
 
 
@@ -120,17 +121,17 @@ def _failed(origin: str, error: BaseException) -> str:
     # The innermost line in the file itself, and its callers.
     lines = [each.lineno or 0 for each in reversed(frames)] or [0]
     came = "".join(f", called from line {each}" for each in lines[1:CALLS])
-    return f"fails at line {lines[0]}{came}: {type(error).__name__}: {error}; mend it"
+    return f"fails at line {lines[0]}{came}: {type(error).__name__}: {error}; fix it"
 
 
 def _checked(name: object, entry: object, origin: str) -> Entry:
     """Return an entry with time limits, if it is valid and its name is free."""
     if not isinstance(name, str) or not name:
-        raise PluginError(f"{DEFINES}: {name!r} is no name; write text, as in 'my-policy'")
+        raise PluginError(f"{DEFINES}: {name!r} is not a name; write text, as in 'my-policy'")
     known = POLICIES.get(name)
     if known is not None and known.origin != origin:
         whose = known.origin or "mesos-allocator itself"
-        raise PluginError(f"{DEFINES}[{name!r}]: {whose} has that name; take another")
+        raise PluginError(f"{DEFINES}[{name!r}]: {whose} has that name; choose another")
     if not isinstance(entry, Entry):
         what = f"is {type(entry).__name__}; make it an allocator.policies.Entry"
         raise PluginError(f"{DEFINES}[{name!r}]: {what}, or use filled_by(...)")
@@ -147,7 +148,7 @@ class Making:
 
     def __init__(self, name: str, origin: str) -> None:
         self._named = f"name: the policy {name!r} of {origin}"
-        self._text = f"{self._named} does not come back from its `build`"
+        self._text = f"{self._named} does not return from its `build`"
         self._who = f"the policy {name!r}"
         self._overran = False
 
@@ -161,14 +162,14 @@ class Making:
                 return _in_time(self._who, lambda: make(*given, **named), BUILD_S)
             except EndlessError:
                 self._overran = True
-                text = f"{self._text} within {BUILD_S:g} s; mend it, or take another"
+                text = f"{self._text} within {BUILD_S:g} s; fix it, or take another"
                 raise ValueError(text) from None
             except SystemExit as error:
-                raise ValueError(f"{self._text}: it would end the process; mend it") from error
+                raise ValueError(f"{self._text}: it would end the process; fix it") from error
             except ValueError:  # the error in the specification
                 raise
             except Exception as error:
-                text = f"{self._named} cannot be made: {describe(error)}; mend it"
+                text = f"{self._named} cannot be built: {describe(error)}; fix it"
                 raise ValueError(text) from error
 
         return made
@@ -182,5 +183,5 @@ def _in_time(who: str, work: Callable[[], _T], within_s: float) -> _T:
 
     found = threads.apart(who, work, wait)
     if found is None:
-        raise EndlessError(f"it does not end within {within_s:g} s")
+        raise EndlessError(f"it did not return within {within_s:g} s")
     return found[0]

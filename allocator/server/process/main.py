@@ -211,7 +211,7 @@ class Server:
         try:
             self.loop.drain().result(CORE_S)
         except TimeoutError:
-            _log.warning("the core is in the midst of something long, and is not waited for")
+            _log.warning("the core is busy, and is not waited for")
         stopped = self._grpc.stop(GRACE_S)
         self.loop.feed.end()
         self._link.stop(GRACE_S)

@@ -45,7 +45,7 @@ class NamesWatch:
         new = (text for text in named_in_vain(cluster) if text not in self._told)
         for text in islice(new, MISTYPED_LOGGED):
             self._told.add(text)
-            _log.warning("a rule names what no agent has", rule=text)
+            _log.warning("a rule names a resource or attribute that no agent has", rule=text)
 
     def _copy(self) -> Cluster | None:
         """Copy the cluster for the check; None: not all agents have been reported yet."""

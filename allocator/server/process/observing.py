@@ -208,7 +208,7 @@ class Observer:
             return ""
         if not self.books.is_current:
             silent_s = time.monotonic() - self.books.lag.heard_s
-            return f"the deciding process has said nothing for {silent_s:.0f} s"
+            return f"the deciding process has sent nothing for {silent_s:.0f} s"
         return self.books.figures.health
 
     def _readiness(self) -> str:
@@ -263,7 +263,7 @@ def _listen_for_readers(readers: ReadersListener, told: str) -> str:
     except ListenError as error:
         if str(error) != told:
             told = str(error)
-            _log.error("followers cannot be served; this is tried again", error=told)
+            _log.error("followers cannot be served; retrying", error=told)
     return told
 
 

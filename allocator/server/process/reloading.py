@@ -70,14 +70,14 @@ def read_again(load: Callable[[], Loaded], operators: Operators) -> bool:
         # For example, no file descriptor is left.
         problems = [f"{reason(error)}; send SIGHUP again when that is over"]
     except BaseException as error:  # noqa: BLE001 - no configuration ends the process.
-        _log.exception("the configuration could not be read again")
+        _log.exception("the configuration could not be reloaded")
         problems = [f"{type(error).__name__}: {error}"]
     else:
         operators.reloads["done"] += 1
         for text in islice(mistyped_names(operators.loaded), MISTYPED_LOGGED):
             _log.warning("a rule names an unknown resource, probably by mistake", rule=text)
         _log.info(
-            "configuration read again",
+            "configuration reloaded",
             changed={key: {"old": old, "new": new} for key, (old, new) in found.live.items()},
             needs_restart=found.restart,
             operators_keep=operators.kept_over(found.live),
@@ -86,7 +86,7 @@ def read_again(load: Callable[[], Loaded], operators: Operators) -> bool:
     operators.reloads["refused"] += 1
     # Users' policies were loaded with the configuration; restore the previous ones.
     POLICIES.replace(known)
-    _log.error("configuration not taken over, nothing has changed", problems=problems)
+    _log.error("configuration refused, nothing has changed", problems=problems)
     return False
 
 

@@ -409,7 +409,7 @@ class Report:
 
     @cached_property
     def jain_roles(self) -> float:
-        """Jain's index for the roles directly below the root that have such clients."""
+        """Jain's index of the weighted shares of top-level roles with such clients."""
         rows = self.role_live & (self.roles.depth == 1)
         return measures.jain_index(self.role_weighted_share[rows])
 

@@ -133,7 +133,7 @@ class Compilation:
             case "failed":
                 in_s = max(0.0, self._due_s - time.monotonic())
                 why = f"the loops could not be compiled ({self._failure})"
-                return f"{why}; this is tried again in {in_s:.0f} s"
+                return f"{why}; retried in {in_s:.0f} s"
             case _:
                 return ""
 

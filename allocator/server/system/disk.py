@@ -28,7 +28,7 @@ def read_regular(path: str | Path, bytes_max: int, *, links: bool = True) -> byt
     number = os.open(path, flags)
     try:
         if not stat.S_ISREG(os.fstat(number).st_mode):
-            raise OSError(errno.EINVAL, "is no regular file", str(path))
+            raise OSError(errno.EINVAL, "is not a regular file", str(path))
         # Close the descriptor here: `open` raises without closing it if it is a directory.
         with open(number, "rb", closefd=False) as file:
             data = file.read(bytes_max + 1)

@@ -1,6 +1,6 @@
-"""The HTTP socket, opened by the deciding process and served by its observer.
+"""The HTTP socket: the deciding process opens it, and its observer serves it.
 
-So the start fails if the address is wrong, and requests wait while the observer restarts.
+A wrong address therefore prevents the start, and requests wait while the observer restarts.
 """
 
 import errno
@@ -32,7 +32,7 @@ def http_socket(host: str, port: int) -> socket.socket:
             mend = "set http.host or http.port to another"
             if error.errno == errno.EACCES:
                 mend = f"privileged ports need root or CAP_NET_BIND_SERVICE; grant it, or {mend}"
-            text = f"{host}:{port} cannot be listened on: {why}; {mend}"
+            text = f"{host}:{port} cannot be bound: {why}; {mend}"
             raise OSError(error.errno, text) from None
 
 

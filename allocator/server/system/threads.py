@@ -77,7 +77,7 @@ def _tell(who: str, what: str, waited_s: float) -> None:
 
     if structlog.is_configured():
         structlog.get_logger().info(
-            "users' code is tried out", code=who, waits_for=what, waited_s=round(waited_s)
+            "users' code is being tried", code=who, waits_for=what, waited_s=round(waited_s)
         )
     else:
         sys.stderr.write(f"{who} is tried out: waiting for {what} for {waited_s:.0f} s\n")

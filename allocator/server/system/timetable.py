@@ -1,4 +1,4 @@
-"""Evaluates schedules: when a rule by calendar is in force, and when that changes next.
+"""Evaluates schedules: when a scheduled rule is in force, and when that changes next.
 
 Times of `every` are local times, in cron's syntax. Each local time occurs once a day: if clocks are
 set forward and skip it, right after the gap; if they are set back and repeat it, the first time. An

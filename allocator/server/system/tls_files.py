@@ -17,7 +17,7 @@ FILE_BYTES_MAX = 2**20
 """Maximum size of a file; a larger one is neither a certificate nor a token."""
 
 _PEM = "name a PEM file, with -----BEGIN"
-_NO_CERTIFICATE = f"holds no certificate that can be read; {_PEM} CERTIFICATE-----"
+_NO_CERTIFICATE = f"contains no readable certificate; {_PEM} CERTIFICATE-----"
 
 
 class TlsProblem(NamedTuple):
@@ -60,10 +60,10 @@ def _problem_of_pair(cert: str, key: str) -> TlsProblem | None:
         context.load_cert_chain(cert, key, password)
     except ssl.SSLError as error:
         if asked:
-            return TlsProblem("key", "is encrypted; store it without a password, for us alone")
+            return TlsProblem("key", "is encrypted; store it unencrypted, readable only by us")
         if error.reason == "KEY_VALUES_MISMATCH":
             return TlsProblem("key", "is not the certificate's; name the one it was made with")
-        return TlsProblem("key", f"holds no private key; {_PEM} PRIVATE KEY-----")
+        return TlsProblem("key", f"contains no private key; {_PEM} PRIVATE KEY-----")
     return None
 
 
@@ -80,7 +80,7 @@ def _problem_of_authorities(ca: str) -> TlsProblem | None:
     # A self-issued certificate may be trusted, even if it is not an authority's.
     self_issued = any(each.issuer == each.subject for each in found)
     if not context.cert_store_stats()["x509_ca"] and not self_issued:
-        message = "holds no authority's certificate; name that of the signing authority"
+        message = "contains no authority's certificate; name that of the signing authority"
         return TlsProblem("ca", message)
     return None
 

@@ -1,4 +1,4 @@
-"""Lists rules by calendar: when they are in force, and what they change next."""
+"""Lists scheduled rules: when they are in force, and what they change next."""
 
 from collections.abc import Iterable, Iterator
 

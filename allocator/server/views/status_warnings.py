@@ -44,7 +44,7 @@ def of_books(books: FollowedBooks, state: Report) -> Iterator[pb.StatusWarning]:
         yield pb.StatusWarning(
             what="recovery",
             text=f"the master makes no offers yet, as after a failover: for {for_s:.0f} s so far",
-            mend="wait until enough agents are back; then it ends by itself",
+            mend="wait: it ends when enough agents are back",
         )
     if last.policy_error:
         name = state.policy.name
@@ -57,14 +57,14 @@ def of_books(books: FollowedBooks, state: Report) -> Iterator[pb.StatusWarning]:
         yield pb.StatusWarning(
             what="thread failed",
             text=f"the thread {name!r} failed, and pauses before each retry: {why}",
-            mend="it restarts by itself; the log has the complete error, please report it",
+            mend="it restarts automatically; please report the error in the log",
         )
     if books.figures.HasField("journal") and not books.figures.journal.on:
         why_off = books.figures.journal.failure or "the reason is in the log"
         yield pb.StatusWarning(
             what="journal off",
             text=f"decisions continue, but are not recorded: {why_off}",
-            mend="it is retried within a minute",
+            mend="writing is retried within a minute",
         )
     overdue = state.overdue
     if overdue.nothing:
@@ -73,7 +73,7 @@ def of_books(books: FollowedBooks, state: Report) -> Iterator[pb.StatusWarning]:
         yield pb.StatusWarning(
             what="starvation",
             text=f"{who} were offered nothing in {patience} cycles or more that could have served"
-            " them, though they refuse nothing and no limit keeps them",
+            " them, although they refuse nothing and are below their limits",
             mend="mesos-allocator explain framework NAME says why",
         )
     yield from _gangs(state.gangs)
@@ -83,26 +83,26 @@ def of_books(books: FollowedBooks, state: Report) -> Iterator[pb.StatusWarning]:
         if largest:
             yield pb.StatusWarning(
                 what="limit reached",
-                text=f"there are more {what} than limits.{what} allows, {largest} or more: those"
-                " that came last are not served",
+                text=f"there are more {what} than limits.{what} allows, {largest} or more: the"
+                " latest ones are not served",
                 mend=f"raise limits.{what}, or find what registers them",
             )
     yield from _asked(state)
     if known.filters.forgotten:
         yield pb.StatusWarning(
             what="refusals forgotten",
-            text=f"{known.filters.forgotten} refusals were more than limits.filters allows",
+            text=f"limits.filters was exceeded: {known.filters.forgotten} refusals were forgotten",
             mend="raise limits.filters",
         )
 
 
 def _asked(state: Report) -> Iterator[pb.StatusWarning]:
     if state.asked:
-        more = f"; and {len(state.asked) - 1} more are asked" if len(state.asked) > 1 else ""
+        more = f"; and {len(state.asked) - 1} more" if len(state.asked) > 1 else ""
         yield pb.StatusWarning(
             what="asked to leave",
             text=f"{harmless(str(state.asked[0]), 3 * NAME_MAX)}{more}",
-            mend="it is theirs to leave: mesos-allocator explain framework NAME tells of each",
+            mend="frameworks decide whether to leave; see mesos-allocator explain framework NAME",
         )
 
 
@@ -110,8 +110,8 @@ def _gangs(gangs: GangCounts) -> Iterator[pb.StatusWarning]:
     if gangs.too_large:
         yield pb.StatusWarning(
             what="gang too large",
-            text=f"{counted(gangs.too_large, 'gang')} would not fit even if nothing was held:"
-            " agents, constraints or limits leave too little",
+            text=f"{counted(gangs.too_large, 'gang')} would not fit even on an empty cluster:"
+            " agents, constraints or limits allow too little",
             mend="make the gang smaller (mesos-allocator gang set), raise its limit, or add agents;"
             " mesos-allocator explain role NAME says which",
         )
@@ -126,8 +126,7 @@ def _set_aside(aside: AsideCounts) -> Iterator[pb.StatusWarning]:
     name = harmless(aside.example, NAME_MAX)
     yield pb.StatusWarning(
         what="words set aside",
-        text=f"{' and '.join(who)} said what cannot be taken, such as {name}; they are served as"
-        " if they had not",
+        text=f"invalid input of {' and '.join(who)} is ignored, such as that of {name}",
         mend=f"mesos-allocator explain {of} {shlex.quote(name)} says what",
     )
 
@@ -141,8 +140,8 @@ def _unfit(unfit: UnfitCounts) -> Iterator[pb.StatusWarning]:
     )
     yield pb.StatusWarning(
         what="fits nowhere",
-        text=f"{how_many(unfit.frameworks, unfit.frameworks)} asked for what no agent has, such as"
-        f" {name} for {asked}; no task that needs it fits, and no offer reaches a minimum of it",
+        text=f"{how_many(unfit.frameworks, unfit.frameworks)} asked for a resource that no agent"
+        f" has, such as {name} for {asked}; no task that needs it fits, and no minimum is reached",
         mend=f"mesos-allocator explain framework {shlex.quote(name)} says what",
     )
 
@@ -165,7 +164,7 @@ def of_settings(
         if rule.key == "constraint" and found.frameworks_without_agents:
             yield pb.StatusWarning(
                 what="no agent left",
-                text=f"the constraint {rule.value!r} ({rule.scope}) is one of those that leave"
+                text=f"the constraint {rule.value!r} ({rule.scope}) and others leave"
                 f" {found.frameworks_without_agents} frameworks without an agent",
                 mend="mesos-allocator constraint set or remove",
             )
@@ -192,8 +191,8 @@ def _session(books: FollowedBooks) -> Iterator[pb.StatusWarning]:
     if books.session is None:
         yield pb.StatusWarning(
             what="no session",
-            text="no master is in session: its module decides by a DRF of its own meanwhile",
-            mend="see the master's log, and whether its module is given this sidecar's address",
+            text="no master has a session; its module decides meanwhile, by DRF",
+            mend="check the master's log, and whether its module has this sidecar's address",
         )
         return
     figures = books.session.figures
@@ -201,15 +200,15 @@ def _session(books: FollowedBooks) -> Iterator[pb.StatusWarning]:
         yield pb.StatusWarning(
             what="in shadow",
             text="Mesos's own allocator decides; of the decisions here, it made"
-            f" {figures.shadow_same} as well, gave {figures.shadow_other} agents to others, and"
-            f" nothing of {figures.shadow_none}",
-            mend="take the parameter shadow from the module to have them count",
+            f" {figures.shadow_same} as well; for {figures.shadow_other} it offered the agent to"
+            f" others, for {figures.shadow_none} to none",
+            mend="to put decisions into effect, remove the module's parameter shadow",
         )
     silent_s = books.figures.silent_s + time.monotonic() - books.lag.heard_s
     if books.figures.last_batch_s and silent_s > SILENCE_S:
         yield pb.StatusWarning(
             what="silent master",
-            text=f"the master is in session and has said nothing for {silent_s:.0f} s",
+            text=f"the master has a session, but has sent nothing for {silent_s:.0f} s",
             mend="see the master's log",
         )
 
@@ -225,7 +224,7 @@ def _loops(progress: Loops) -> Iterator[pb.StatusWarning]:
         yield pb.StatusWarning(
             what="starting",
             text=f"no session begins yet: {progress.problem}",
-            mend="it ends by itself; mesos-allocator warm compiles ahead",
+            mend="wait; mesos-allocator warm compiles the loops ahead of time",
         )
 
 
@@ -234,19 +233,18 @@ def _following(books: FollowedBooks) -> Iterator[pb.StatusWarning]:
     if books.source() and why:
         yield pb.StatusWarning(
             what="not current" if books.lag.connected else "not connected",
-            text=f"{why}; all of this is older",
-            mend="check the log here, and whether a sidecar runs there; the call is retried",
+            text=f"{why}; all of this is out of date",
+            mend="check this observer's log, and whether the source runs; it reconnects by itself",
         )
     elif not books.is_current:
         yield pb.StatusWarning(
             what="not current",
-            text=f"{why}; all of this is older",
-            mend="check its log; the books resume following by themselves",
+            text=f"{why}; all of this is out of date",
+            mend="check its log; the observer resumes by itself",
         )
     if books.lag.differences:
         yield pb.StatusWarning(
             what="not repeated",
-            text=f"{books.lag.differences:,} decisions came out otherwise when they were decided"
-            " again",
+            text=f"{books.lag.differences:,} decisions differed when they were recomputed",
             mend="please report it, with the log",
         )

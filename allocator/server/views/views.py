@@ -96,7 +96,7 @@ NAME_SHOWN = 200
 SUBJECTS = ("framework", "role", "agent")
 
 COMING_MAX = 20
-"""Maximum number of changes by the calendar that `settings show` lists."""
+"""Maximum number of scheduled changes that `settings show` lists."""
 
 COMING_IN_STATUS = 3
 

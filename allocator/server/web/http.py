@@ -56,7 +56,7 @@ class KnownHosts:
             await self._app(scope, receive, send)
             return
         name = host if len(host) <= SHOWN else f"{host[:SHOWN]}..."
-        text = f"Host = {name!a}: this is no name of the sidecar's; add it to http.names\n"
+        text = f"Host = {name!a}: unknown host name; add it to http.names if it is this sidecar's\n"
         await PlainTextResponse(text, 403)(scope, receive, send)
 
     def knows(self, host: str) -> bool:
@@ -239,7 +239,7 @@ class _Server(uvicorn.Server):
             self._told_s = time.monotonic()
             mend = "raise the limit (LimitNOFILE= of the unit), or see who connects"
             why = os.strerror(error.errno)
-            _log.error("http takes no connections for a while", error=why, mend=mend)
+            _log.error("http accepts no connections for a while", error=why, mend=mend)
 
 
 class _Crowd:

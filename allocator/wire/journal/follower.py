@@ -109,7 +109,7 @@ class Follower:
             differences.append(Difference(*asked, self._told.wrong or "another answer"))
             player.forget()
         if found.refused > before[1]:  # a stream only contains accepted changes
-            differences.append(Difference(*self._place, "what an operator set is refused here"))
+            differences.append(Difference(*self._place, "an operator's setting is refused here"))
             player.forget()
         if found.checkpoints_differing > before[2]:  # the follower continued from the checkpoint
             differences.append(Difference(*self._place, "another state"))

@@ -125,7 +125,7 @@ def _plain(body: bytes) -> bytes:
         return body
     size = frame_content_size(body)
     if not 0 <= size <= RECORD_BYTES_MAX:
-        raise ZstdError(f"{size} bytes are too many for a record")
+        raise ZstdError(f"{size} bytes exceed the maximum of a record")
     return ZstdDecompressor().decompress(body)
 
 

@@ -446,7 +446,7 @@ def _parse(data: bytes) -> pb.SessionRequest:
     try:
         return pb.SessionRequest.FromString(data)
     except DecodeError:
-        message = f"{len(data)} bytes are no SessionRequest; send one in each message"
+        message = f"{len(data)} bytes are not a SessionRequest; send one in each message"
         raise WireError(pb.ERROR_CODE_PROTOCOL, "", message) from None
 
 

@@ -25,7 +25,7 @@ from allocator.wire.settings.operator_settings import read_change, write_change
 from allocator.wire.settings.schedule import Schedule, read_schedule, write_schedule
 
 Key: TypeAlias = tuple[str, ...]
-"""Identifies what is changed: `OperatorChange.key`, and the schedule of a rule by calendar."""
+"""Identifies what is changed: `OperatorChange.key`, and the schedule of a scheduled rule."""
 
 
 class KeptChange(NamedTuple):
@@ -65,7 +65,7 @@ class Overlay:
         return rest
 
     def scheduled(self, base: Iterable[KeptChange] = ()) -> dict[Key, KeptChange]:
-        """All rules by calendar, by key, the latest last; `base`: those of the configuration."""
+        """All scheduled rules, by key, the latest last; `base`: those of the configuration."""
         found = {each.key: each for each in base}
         for key, kept in self.changes.items():
             if kept.schedule is not None:
@@ -84,7 +84,7 @@ class Overlay:
         """Apply the overlay to the settings of the configuration.
 
         `build`: makes a policy from its specification, or raises ValueError.
-        `holding`: the rules by calendar in force.
+        `holding`: the scheduled rules in force.
 
         Returns the settings, and the changes that are no longer possible and left out, with
             reasons.
@@ -127,7 +127,5 @@ def read_kept(message: pb.KeptChange) -> KeptChange:
     if not message.HasField("schedule"):
         return KeptChange(change, message.by, message.at_ms)
     if not change.kind.scheduled:
-        reject(
-            "schedule", f"a {change.kind.name} cannot hold by the calendar; leave out the schedule"
-        )
+        reject("schedule", f"a {change.kind.name} cannot be scheduled; leave out the schedule")
     return KeptChange(change, message.by, message.at_ms, read_schedule(message.schedule))

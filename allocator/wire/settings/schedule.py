@@ -1,4 +1,4 @@
-"""When a rule by calendar is in force, as files and messages state it.
+"""When a scheduled rule is in force, as files and messages state it.
 
 `allocator.server.system.timetable`, which has clock and time zones, evaluates it.
 """
@@ -44,7 +44,7 @@ def read_schedule(message: pb.Schedule) -> Schedule:
 
 
 def id_of(key: tuple[str, ...]) -> str:
-    """Short name of a rule by calendar, by which operators remove it.
+    """Short name of a scheduled rule, by which operators remove it.
 
     >>> id_of(("limit", "eng", "0/0/0 8 * * */3600000/UTC"))
     'e8d30bc3'

@@ -33,17 +33,17 @@ void addUpdate(
   fit(cluster->messageBytesMax, update);
 }
 
-// Reports that the agent uses more roles than its share allows.
-void tellUntold(const Agent& agent, Aside::Rows* rows)
+// Reports that the agent uses more roles than its limit allows.
+void reportFolded(const Agent& agent, Aside::Rows* rows)
 {
-  if (agent.untold > 0) {
+  if (agent.folded > 0) {
     Aside aside;
     aside.add(
         "roles",
         wire::SET_ASIDE_REASON_TOO_MANY,
-        "'" + toShown(agent.untoldRole, ASIDE_QUOTE_BYTES_MAX) +
+        "'" + toShown(agent.foldedRole, ASIDE_QUOTE_BYTES_MAX) +
             "' is in use beyond the limit on roles; " +
-            std::to_string(agent.untold) + " such roles in all");
+            std::to_string(agent.folded) + " such roles in all");
     append(aside, rows);
   }
 }
@@ -62,10 +62,10 @@ void Brain::describeAgent(const wire::Agent& said, Agent* agent)
 {
   Aside aside;
   wire::Agent info = takeAgent(said, &aside);
-  tellUntold(*agent, info.mutable_set_aside());
+  reportFolded(*agent, info.mutable_set_aside());
   setAside(
       "agent " + agent->id,
-      aside.count() + agent->untold,
+      aside.count() + agent->folded,
       info.set_aside(),
       agent->info == nullptr ? Aside::Rows() : agent->info->set_aside());
 
@@ -84,11 +84,11 @@ void Brain::describeAgent(const wire::Agent& said, Agent* agent)
 }
 
 
-// Updates the report on untold roles.
-void Brain::describeUntold(Agent* agent)
+// Updates the report on folded roles.
+void Brain::updateFoldedReport(Agent* agent)
 {
   wire::Agent info = *agent->info;
-  tellUntold(*agent, info.mutable_set_aside());
+  reportFolded(*agent, info.mutable_set_aside());
   setAside("agent " + agent->id, 1, info.set_aside(), agent->info->set_aside());
   agent->info = std::make_shared<const wire::Agent>(std::move(info));
 }
@@ -158,7 +158,7 @@ std::string Brain::step(AddAgent event, int64_t)
   Agent* agent = state.agents.add(number);
   agent->id = std::move(event.agent);
   agent->reporter = toReporter(++reporters, false, number);
-  state.classes.tell(event.total, agent->reporter);
+  state.classes.setReporter(event.total, agent->reporter);
   agent->unavailability = event.unavailability;
   const std::vector<uint32_t> roles = useRoles(number, event.used);
   agent = state.agents.edit(number);
@@ -223,7 +223,7 @@ std::string Brain::apply(const UpdateAgent& event, uint32_t number, int64_t)
   }
 
   if (event.hasTotal) {
-    state.classes.tell(event.total, state.agents.find(number)->reporter);
+    state.classes.setReporter(event.total, state.agents.find(number)->reporter);
   }
 
   const bool newTotal =
@@ -264,14 +264,14 @@ std::string Brain::apply(const AddProvider& event, uint32_t number, int64_t)
         "A provider of agent " + event.agent + " is not added: " + wrong);
   }
 
-  const size_t untold = agent->untold;
+  const size_t folded = agent->folded;
   const std::vector<uint32_t> roles = useRoles(number, event.used);
   agent = state.agents.find(number);
-  if (agent->untold > untold) {
-    describeUntold(state.agents.edit(number));
+  if (agent->folded > folded) {
+    updateFoldedReport(state.agents.edit(number));
   }
 
-  state.classes.tell(event.total, agent->reporter);
+  state.classes.setReporter(event.total, agent->reporter);
   Parts total = Books::total(*agent);
   add(event.total, &total);
 

@@ -19,8 +19,8 @@ const Framework* Brain::findFramework(const std::string& id, uint32_t* number)
 }
 
 
-// Subtracts the framework's footprint from its payer's, and removes the payer
-// if nothing is left.
+// Subtracts the framework's footprint from its payer's, and removes a payer
+// without footprint.
 void Brain::refundPayer(const Framework& framework)
 {
   auto found = payers.find(framework.payer);
@@ -42,8 +42,8 @@ void Brain::describeFramework(const AddFramework& event, Framework* framework)
   const std::string payer = payerOf(event.info);
   Footprint* paid = &payers[payer];
 
-  // Admit new roles only if all of them can be reported at once, because the
-  // sidecar must know each role in the books.
+  // Admit new roles only if all of them can be reported immediately, because
+  // the sidecar must know each role in the books.
   const size_t most = std::min(event.roles.size(), ROLES_OF_FRAMEWORK_MAX);
   const FrameworkInput input = takeFramework(
       event,
@@ -247,7 +247,7 @@ std::string Brain::apply(const UpdateFramework& event, uint32_t number, int64_t)
   }
 
   if (chargeWork(*framework)) {
-    tellUpdate(number);
+    sendUpdate(number);
   } else {
     std::set<uint32_t> silent = framework->suppressed;
     std::set_difference(
@@ -257,7 +257,7 @@ std::string Brain::apply(const UpdateFramework& event, uint32_t number, int64_t)
         framework->roles.end(),
         std::inserter(silent, silent.end()));
     deferUpdate(number, oldSuppressed);
-    tellSuppressed(number, silent);
+    sendSuppressed(number, silent);
   }
 
   return std::string();
@@ -277,7 +277,7 @@ std::string Brain::apply(const Request& event, uint32_t number, int64_t)
 
   state.frameworks.edit(number)->request = request;
   if (chargeRequest(*state.frameworks.find(number))) {
-    tellRequest(number);
+    sendRequest(number);
   } else {
     lateRequests.insert(number);
   }
@@ -323,7 +323,7 @@ std::string Brain::apply(const Suppress& event, uint32_t number, int64_t)
   if (!chargeWork(*framework, roles.size() / SUPPRESSED_AS_ONE)) {
     deferUpdate(number, before);
   }
-  tellSuppressed(number, roles);
+  sendSuppressed(number, roles);
   return std::string();
 }
 

@@ -77,8 +77,8 @@ Admission Brain::judgeOne(
 }
 
 
-// Whether the decision is wrong even for a sidecar that had applied only the
-// messages up to revision `known`.
+// Whether the decision was already wrong when the sidecar made it, that is,
+// after the messages up to revision `known`.
 bool Brain::isBad(
     const session::Decision& decision,
     uint64_t known,
@@ -105,8 +105,8 @@ std::string Brain::step(Decided event, int64_t nowMs)
 
   unjudged.push_back(std::move(event));
 
-  // A bracket lasts microseconds; answers that arrive within it are judged
-  // afterwards.
+  // Answers that arrive while the master has paused offers (for microseconds)
+  // are judged afterwards.
   if (!state.paused && unjudged.size() == 1) {
     judgeSome(nowMs);
   }

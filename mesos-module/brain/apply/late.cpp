@@ -14,7 +14,7 @@ namespace brain {
 // roles that a framework leaves or suppresses. Other changes follow in the next
 // interval, as the framework's state at that time.
 
-// What is left of this interval's budget, in roles.
+// The rest of this interval's budget, in roles.
 size_t Brain::workLeft(const std::string& payer) const
 {
   const auto found = workedOut.find(payer);
@@ -64,7 +64,7 @@ bool Brain::chargeRequest(const Framework& framework)
 }
 
 
-void Brain::tellUpdate(uint32_t framework)
+void Brain::sendUpdate(uint32_t framework)
 {
   lateUpdates.erase(framework);
 
@@ -77,7 +77,7 @@ void Brain::tellUpdate(uint32_t framework)
 }
 
 
-void Brain::tellRequest(uint32_t framework)
+void Brain::sendRequest(uint32_t framework)
 {
   lateRequests.erase(framework);
 
@@ -93,7 +93,7 @@ void Brain::tellRequest(uint32_t framework)
 
 
 // Sends all requests, because a snapshot contains none.
-void Brain::tellRequests()
+void Brain::sendRequests()
 {
   lateRequests.clear();
   for (uint32_t each = 0; each < state.frameworks.end(); ++each) {
@@ -117,7 +117,7 @@ void Brain::deferUpdate(
 }
 
 
-void Brain::tellSuppressed(uint32_t framework, const std::set<uint32_t>& roles)
+void Brain::sendSuppressed(uint32_t framework, const std::set<uint32_t>& roles)
 {
   const auto late = lateUpdates.find(framework);
   wire::Event message;
@@ -136,7 +136,7 @@ void Brain::tellSuppressed(uint32_t framework, const std::set<uint32_t>& roles)
 }
 
 
-// Sends pending updates in a new interval, within its budget.
+// Sends pending updates at the beginning of an interval, within its budget.
 void Brain::sendLateUpdates(int64_t nowMs)
 {
   workedOut.clear();
@@ -149,7 +149,7 @@ void Brain::sendLateUpdates(int64_t nowMs)
       lateUpdates.insert(std::move(entry));
     } else {
       chargeWork(framework);
-      tellUpdate(entry.first);
+      sendUpdate(entry.first);
     }
   }
 
@@ -181,7 +181,7 @@ void Brain::sendLateRequests()
     const Framework& framework = *state.frameworks.find(each);
     if (workLeft(framework.payer) > 0) {
       chargeRequest(framework);
-      tellRequest(each);
+      sendRequest(each);
     }
   }
 }

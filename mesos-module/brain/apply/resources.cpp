@@ -67,11 +67,11 @@ std::string Brain::apply(const ConvertHeld& event, uint32_t number, int64_t)
       !areDefined(state.classes, event.conversions)) {
     wrong = "they name a resource class that is not defined";
   } else if (framework == Handles::NONE || role == 0) {
-    wrong = "the framework does not hold what is converted";
+    wrong = "the framework does not hold the resources to convert";
   } else {
     const Framework* record = state.frameworks.find(framework);
     for (const Conversion& each : event.conversions) {
-      state.classes.tell(
+      state.classes.setReporter(
           each.converted, record == nullptr ? 0 : record->reporter);
     }
     if (following) {
@@ -102,9 +102,9 @@ std::string Brain::apply(const ConvertHeld& event, uint32_t number, int64_t)
 
 
 // Handles operations that contradict the books. The master has already applied
-// them, so the books must follow; otherwise resources that are returned later
-// would be held forever. A new session begins, because the sidecar's state is
-// wrong, too.
+// them, so apply them to the books as well; otherwise resources that are
+// returned later would be held forever. Begins a new session, because the
+// sidecar's state is also wrong.
 std::string Brain::followMisfit(
     const ConvertHeld& event,
     uint32_t agent,
@@ -176,8 +176,8 @@ std::string Brain::apply(const Transition& event, uint32_t number, int64_t)
   }
 
   for (const RoleParts& each : event.parts) {
-    // The master does not name the framework. Name it if only one is possible,
-    // so that the sidecar does not have to guess.
+    // The master does not name the framework. If only one is possible, name it
+    // for the sidecar.
     const uint32_t role = state.roles.find(each.role);
     uint32_t framework = 0;
     size_t holders = 0;

@@ -10,8 +10,8 @@ namespace {
 // since frameworks can cause them endlessly.
 constexpr int64_t LEAST_MS = 60000;
 
-// While a framework waits for room, a session may have this many times fewer
-// unused roles.
+// While a framework's roles wait for room, the limit on unused roles in a
+// session is divided by this.
 constexpr size_t IDLE_OF_WAITING = 4;
 
 
@@ -94,8 +94,8 @@ void Brain::markRolesInUse(std::vector<bool>* marked) const
 }
 
 
-// The number of a role that the agent uses. A new role beyond the agent's share
-// is untold.
+// The number of a role that the agent uses. A new role beyond the agent's limit
+// is unlisted.
 uint32_t Brain::useRole(uint32_t number, const std::string& path)
 {
   Agent* agent = state.agents.edit(number);
@@ -104,8 +104,8 @@ uint32_t Brain::useRole(uint32_t number, const std::string& path)
   const uint32_t role = state.roles.use(path, left);
   agent->levels += state.roles.count(Standing::USED) - before;
 
-  if (state.roles.standing(role) == Standing::UNTOLD) {
-    agent->untoldRole = ++agent->untold == 1 ? path : agent->untoldRole;
+  if (state.roles.standing(role) == Standing::FOLDED) {
+    agent->foldedRole = ++agent->folded == 1 ? path : agent->foldedRole;
   }
   return role;
 }
@@ -141,7 +141,7 @@ void Brain::sendHandleChanges()
     }
     for (const Allocation& each : agent->allocations) {
       if (movers.count(each.role) > 0) {
-        tellMover(number, each);
+        reportMover(number, each);
       }
     }
   }
@@ -162,7 +162,7 @@ void Brain::removeUnusedRoles()
 }
 
 
-// Handles the last input again of frameworks whose roles found no room.
+// Retries frameworks some of whose roles were not admitted for lack of room.
 void Brain::retryCrowded(int64_t nowMs)
 {
   std::map<std::string, UpdateFramework> waiting;

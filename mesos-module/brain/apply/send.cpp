@@ -191,7 +191,7 @@ void Brain::sendHold(
 
 // Reports the offers in `effects` from `first` on as holdings, in few events,
 // because one for each would cost the sidecar ten times as much.
-void Brain::tellOffers(size_t first)
+void Brain::reportOffers(size_t first)
 {
   if (!following) {
     return;
@@ -210,9 +210,8 @@ void Brain::tellOffers(size_t first)
 
 
 // Reports holdings under the role's own handle, then releases them under the
-// shared handle. In the other order, the held resources would appear free for a
-// moment.
-void Brain::tellMover(uint32_t agent, const Allocation& held)
+// shared handle. The reverse order would free the resources for a moment.
+void Brain::reportMover(uint32_t agent, const Allocation& held)
 {
   const Amounts amounts = toAmounts(held.parts);
   if (amounts.empty()) {
@@ -270,7 +269,7 @@ void Brain::sendSnapshot(int64_t nowMs)
 
 namespace {
 
-// A row of the amounts whose sign is `sign`, as absolute values.
+// A row of the absolute values of the amounts with this sign.
 wire::Holdings row(const Place& place, const Amounts& amounts, int64_t sign)
 {
   Amounts some;

@@ -53,8 +53,9 @@ std::string Brain::step(const Welcomed& event, int64_t nowMs)
 
   for (uint32_t each = 0; each < state.classes.end(); ++each) {
     if (state.classes.defined(each) && state.classes.traits(each).depth > 0) {
-      state.classes.tellReserved(
-          each, state.roles.toldAs(state.classes.traits(each).reservedRole));
+      state.classes.setReportedRole(
+          each,
+          state.roles.reportedPathOf(state.classes.traits(each).reservedRole));
     }
   }
 
@@ -64,7 +65,7 @@ std::string Brain::step(const Welcomed& event, int64_t nowMs)
   state.messageBytesMax =
       event.chunkBytesMax > 0 ? event.chunkBytesMax : SIZE_MAX;
   snapshot.begin(&state, event.chunkBytesMax, ++revisions);
-  tellRequests();
+  sendRequests();
   sendSnapshot(nowMs);
   return std::string();
 }
@@ -81,7 +82,7 @@ std::string Brain::step(const Connected& event, int64_t)
   log(Level::INFO,
       "Sidecar " + event.sidecarId + " (version " + event.sidecarVersion +
           (state.options.shadow
-               ? ") is asked in the shadow of Mesos's own allocator"
+               ? ") runs in shadow mode: Mesos's own allocator decides"
                : ") decides on offers from now on"));
   return std::string();
 }
@@ -91,8 +92,8 @@ std::string Brain::step(const Ended& event, int64_t)
 {
   forgetSession();
 
-  // If a sidecar is missing for hours, log only attempts 1 to 4 and then powers
-  // of two.
+  // Log failed attempts 1 to 4, then only powers of two, because a sidecar may
+  // be unavailable for hours.
   if (failures < 4 || (failures & (failures - 1)) == 0) {
     const char* what = event.wasConnected
         ? "The session with the sidecar ended: "

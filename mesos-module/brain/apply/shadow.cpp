@@ -6,7 +6,7 @@ namespace allocator {
 namespace brain {
 namespace {
 
-// Whether offers to others since the sidecar decided may explain this refusal.
+// Whether this refusal may be due to offers made since the sidecar decided.
 bool isForWantOfAmounts(wire::OutcomeReason reason)
 {
   switch (reason) {
@@ -113,8 +113,8 @@ void Brain::bookBeside(
 {
   if (!contains(state.books.free(agent), row.parts)) {
     misfit(
-        "Mesos's own allocator offers what is not free on agent " + row.agent +
-            "; booked nevertheless",
+        "Mesos's own allocator offers resources that are not free on agent " +
+            row.agent + "; booked nevertheless",
         Level::WARNING);
   }
 

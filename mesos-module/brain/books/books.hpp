@@ -92,7 +92,7 @@ public:
 
   bool hasFree(const Agent& agent) const;
 
-  // Null if the agent has nothing of the resource class.
+  // Null if the agent has no resources of the class.
   static const AgentResource* find(const Agent& agent, uint32_t resourceClass);
 
   // Null if the framework holds nothing there in the role.

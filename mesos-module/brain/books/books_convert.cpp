@@ -17,7 +17,7 @@ std::string convert(
     }
 
     if (!contains(*parts, conversion.consumed)) {
-      return std::string(whose) + " does not contain what is consumed";
+      return std::string(whose) + " do not contain the consumed ones";
     }
 
     subtract(conversion.consumed, parts);
@@ -41,14 +41,15 @@ std::string Books::convertHeld(
   const Allocation* there = find(now, framework, role);
 
   if (there == nullptr || !contains(there->parts, offered)) {
-    return "the framework does not hold what is converted";
+    return "the framework does not hold the resources to convert";
   }
 
   Parts mine = offered;
   Parts all = total(now);
-  std::string wrong = convert(conversions, false, "what it holds", &mine);
+  std::string wrong =
+      convert(conversions, false, "the offered resources", &mine);
   if (wrong.empty()) {
-    wrong = convert(conversions, true, "the total", &all);
+    wrong = convert(conversions, true, "the agent's resources", &all);
   }
 
   if (wrong.empty()) {
@@ -74,7 +75,7 @@ bool Books::followHeld(
     const std::vector<Conversion>& conversions)
 {
   Parts mine = offered;
-  if (!convert(conversions, false, "what is offered", &mine).empty()) {
+  if (!convert(conversions, false, "the offered resources", &mine).empty()) {
     return false;
   }
 
@@ -112,7 +113,7 @@ std::string Books::convertFree(uint32_t number, const Conversion& conversion)
         contains(there->free, part.spans) && !(shared && there->held > 0);
 
     if (!fits) {
-      return "not all of what is consumed is free";
+      return "some of the consumed resources are not free";
     }
   }
 

@@ -90,7 +90,7 @@ wire::Kind describe(const ResourceClasses::Row& resourceClass)
   kind.set_indivisible(traits.unit > 0);
 
   if (traits.depth > 0) {
-    kind.set_reserved_role(resourceClass.reservedTold);
+    kind.set_reserved_role(resourceClass.reportedRole);
   }
 
   return kind;
@@ -114,8 +114,8 @@ Kinds::Kinds(size_t _most) : most(_most > 0 ? _most : 1)
 
 bool Kinds::Share::hasRoom(const std::string& reporter, size_t count) const
 {
-  auto found = told.find(reporter);
-  const size_t own = found == told.end() ? 0 : found->second;
+  auto found = byReporter.find(reporter);
+  const size_t own = found == byReporter.end() ? 0 : found->second;
   return taken + count <= room && KINDS_FREE_OF_OWN * own < room - taken;
 }
 
@@ -199,7 +199,7 @@ uint32_t Kinds::number(const ResourceClasses::Row& resourceClass)
 
   share.taken += count;
   if (room != PLAIN) {
-    share.told[reporter] += count;
+    share.byReporter[reporter] += count;
   }
   const uint32_t kind = append(describe(resourceClass), room);
   byTraits[key] = kind;

@@ -100,7 +100,7 @@ private:
     size_t room;
     size_t taken = 0;
     size_t idle = 0; // Taken by kinds no longer in use.
-    std::unordered_map<std::string, size_t> told; // Taken, by reporter.
+    std::unordered_map<std::string, size_t> byReporter; // Taken, by reporter.
   };
 
   // PLAIN: Mesos's own names, unreserved. NAMED: other names. RESERVED: Mesos's

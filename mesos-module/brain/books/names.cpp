@@ -118,7 +118,7 @@ void forAbove(const std::string& path, const Each& each)
 // The path to report for a role, given the path reported for its parent
 // (`above`), whose own path has `length` bytes. Depends on the path only.
 std::string
-tellBelow(const std::string& above, size_t length, const std::string& path)
+reportedBelow(const std::string& above, size_t length, const std::string& path)
 {
   const size_t begin = above.empty() ? 0 : length + 1;
   std::string name = path.substr(std::min(begin, path.size()));
@@ -152,7 +152,7 @@ uint32_t Roles::number(const std::string& path, size_t levels)
 uint32_t Roles::use(const std::string& path, size_t levelsMax)
 {
   const uint32_t known = find(path);
-  if (known != 0 && standing(known) != Standing::UNTOLD) {
+  if (known != 0 && standing(known) != Standing::FOLDED) {
     return known;
   }
 
@@ -166,7 +166,7 @@ uint32_t Roles::use(const std::string& path, size_t levelsMax)
 uint32_t Roles::note(const std::string& path)
 {
   const uint32_t known = find(path);
-  return known != 0 ? known : place(path, 1, Standing::UNTOLD);
+  return known != 0 ? known : place(path, 1, Standing::FOLDED);
 }
 
 
@@ -212,14 +212,14 @@ uint32_t Roles::place(const std::string& path, size_t levels, Standing standing)
   }
 
   raise(role, standing);
-  if (lacks && standing == Standing::UNTOLD) {
+  if (lacks && standing == Standing::FOLDED) {
     loose[path] = role;
   }
   return role;
 }
 
 
-// Adds an unknown role as untold.
+// Adds an unknown role as folded.
 uint32_t Roles::append(const std::string& path, uint32_t parent)
 {
   uint32_t role = static_cast<uint32_t>(rows.size());
@@ -236,12 +236,12 @@ uint32_t Roles::append(const std::string& path, uint32_t parent)
   row.top = parent == 0 ? role : rows[parent].top;
   row.bound = true;
   numbers[path] = role;
-  ++counts[size_t(Standing::UNTOLD)];
+  ++counts[size_t(Standing::FOLDED)];
   return role;
 }
 
 
-// Makes the new role the parent of those untold descendants that were children
+// Makes the new role the parent of those folded descendants that were children
 // of its parent.
 void Roles::adopt(uint32_t role)
 {
@@ -290,17 +290,18 @@ void Roles::set(uint32_t role, Standing standing)
   ++counts[size_t(standing)];
   row.standing = standing;
 
-  if (standing == Standing::UNTOLD) {
-    odd.erase(row.told);
-    row.told.clear();
+  if (standing == Standing::FOLDED) {
+    odd.erase(row.reported);
+    row.reported.clear();
     loose[row.path] = role;
-  } else if (before == Standing::UNTOLD) {
+  } else if (before == Standing::FOLDED) {
     loose.erase(row.path);
     const Row& above = rows[row.parent];
-    std::string as = tellBelow(told(row.parent), above.path.size(), row.path);
+    std::string as =
+        reportedBelow(reportedPath(row.parent), above.path.size(), row.path);
     if (as != row.path) {
       as += odd.insert(as).second ? "" : " #" + std::to_string(role);
-      row.told = as;
+      row.reported = as;
     }
     if (row.handle != 0) {
       row.before = row.before == 0 ? row.handle : row.before;
@@ -311,30 +312,30 @@ void Roles::set(uint32_t role, Standing standing)
 }
 
 
-std::string Roles::toldAs(const std::string& path) const
+std::string Roles::reportedPathOf(const std::string& path) const
 {
   std::string above;
   size_t length = 0;
 
-  auto tellNext = [&](const std::string& next) {
+  auto addNext = [&](const std::string& next) {
     const uint32_t role = find(next);
-    above = role != 0 && standing(role) != Standing::UNTOLD
-        ? told(role)
-        : tellBelow(above, length, next);
+    above = role != 0 && standing(role) != Standing::FOLDED
+        ? reportedPath(role)
+        : reportedBelow(above, length, next);
     length = next.size();
   };
 
-  forAbove(path, [&](size_t end, size_t) { tellNext(path.substr(0, end)); });
-  tellNext(path);
+  forAbove(path, [&](size_t end, size_t) { addNext(path.substr(0, end)); });
+  addNext(path);
   return above;
 }
 
 
 // Whether the session knows the role by a handle of its own.
-bool Roles::isHeard(uint32_t role) const
+bool Roles::hasOwnHandle(uint32_t role) const
 {
   return rows[role].bound && rows[role].handle != 0 &&
-      rows[role].standing != Standing::UNTOLD;
+      rows[role].standing != Standing::FOLDED;
 }
 
 
@@ -362,7 +363,7 @@ std::vector<uint32_t> Roles::removeUnused(
   idle = 0;
 
   for (uint32_t role = 1; role < rows.size(); ++role) {
-    if (isHeard(role)) {
+    if (hasOwnHandle(role)) {
       idle += inUse[role] ? 0 : 1;
       inUse[role] = true;
       sought[role] = sought[role] || rows[role].standing == Standing::SOUGHT;
@@ -377,7 +378,7 @@ std::vector<uint32_t> Roles::removeUnused(
     if (rows[role].bound && !inUse[role]) {
       numbers.erase(rows[role].path);
       loose.erase(rows[role].path);
-      odd.erase(rows[role].told);
+      odd.erase(rows[role].reported);
       --counts[size_t(rows[role].standing)];
       rows[role] = Row();
       given.push_back(role);
@@ -396,8 +397,8 @@ std::vector<uint32_t> Roles::removeUnused(
 
 
 // Lowers a role that is no longer sought to USED if there is room, else to
-// UNTOLD; a role that the session knows keeps its standing. Ancestors go first,
-// because descendants of an untold role are untold.
+// FOLDED; a role that the session knows keeps its standing. Ancestors go first,
+// because descendants of a folded role are folded.
 void Roles::lower(
     uint32_t role,
     const std::vector<bool>& sought,
@@ -412,12 +413,12 @@ void Roles::lower(
   lower(parent, sought, settled);
 
   const Standing before = standing(role);
-  const bool below = parent != 0 && standing(parent) == Standing::UNTOLD;
+  const bool below = parent != 0 && standing(parent) == Standing::FOLDED;
   const bool full =
       before == Standing::SOUGHT && count(Standing::USED) >= USED_ROLES_MAX;
 
-  if (before != Standing::UNTOLD && !sought[role] && !isHeard(role)) {
-    set(role, below || full ? Standing::UNTOLD : Standing::USED);
+  if (before != Standing::FOLDED && !sought[role] && !hasOwnHandle(role)) {
+    set(role, below || full ? Standing::FOLDED : Standing::USED);
   }
 }
 
@@ -454,7 +455,7 @@ void Roles::forgetHandles()
 
 
 // Assigns the next handle.
-uint32_t Roles::tell(uint32_t role, const std::string& as)
+uint32_t Roles::assignHandle(uint32_t role, const std::string& as)
 {
   handles.push_back(role);
   const uint32_t handle = static_cast<uint32_t>(handles.size());
@@ -469,20 +470,21 @@ uint32_t Roles::tell(uint32_t role, const std::string& as)
 
 uint32_t Roles::handle(uint32_t role)
 {
-  std::vector<uint32_t> unheard;
+  std::vector<uint32_t> withoutHandle;
   for (uint32_t each = role; each != 0 && rows[each].handle == 0;
        each = rows[each].parent) {
-    unheard.push_back(each);
+    withoutHandle.push_back(each);
   }
 
-  for (auto each = unheard.rbegin(); each != unheard.rend(); ++each) {
+  for (auto each = withoutHandle.rbegin(); each != withoutHandle.rend();
+       ++each) {
     Row& row = rows[*each];
-    if (row.standing != Standing::UNTOLD) {
-      row.handle = tell(*each, told(*each));
+    if (row.standing != Standing::FOLDED) {
+      row.handle = assignHandle(*each, reportedPath(*each));
     } else if (row.parent != 0) {
       row.handle = rows[row.parent].handle;
     } else {
-      others = others == 0 ? tell(0, OTHERS) : others;
+      others = others == 0 ? assignHandle(0, OTHERS) : others;
       row.handle = others;
     }
   }

@@ -49,7 +49,7 @@ public:
   uint64_t revision(uint32_t handle) const;
 
   // Whether the number was bound or released after revision `known`. If so, a
-  // sidecar that had applied only `known` is not at fault for naming it.
+  // decision that was made at `known` may name it without being bad.
   bool changedSince(uint32_t handle, uint64_t known) const;
 
   // One more than the largest number that was ever bound.
@@ -78,7 +78,7 @@ enum class Standing : uint8_t
 {
   // Used by agents only, and beyond the limit on such roles. The sidecar sees
   // the nearest ancestor that it knows instead, or `Roles::OTHERS`.
-  UNTOLD,
+  FOLDED,
 
   // Used by agents only: tasks or reservations use the role or a descendant.
   USED,
@@ -97,12 +97,12 @@ enum class Standing : uint8_t
 // path.
 //
 // Roles that only agents name do not count against the limit on roles of
-// frameworks. An untold role is a child of the nearest existing ancestor until
+// frameworks. A folded role is a child of the nearest existing ancestor until
 // a framework or operator names it; only then are its missing ancestors added.
 class Roles
 {
 public:
-  // Path reported for untold roles that have no known ancestor. It contains a
+  // Path reported for folded roles that have no known ancestor. It contains a
   // blank and therefore differs from every valid Mesos role.
   static const char* const OTHERS;
 
@@ -124,11 +124,11 @@ public:
   uint32_t number(const std::string& path, size_t levels = ROLE_DEPTH_MAX);
 
   // Returns the number of a role that an agent uses. Adds the role if it is
-  // new: as untold if it needs more than `levelsMax` new levels, or if there is
+  // new: as folded if it needs more than `levelsMax` new levels, or if there is
   // no room.
   uint32_t use(const std::string& path, size_t levelsMax);
 
-  // Returns the number of a role. Adds the role as untold if it is new.
+  // Returns the number of a role. Adds the role as folded if it is new.
   uint32_t note(const std::string& path);
 
   // How many roles `number(path, levels)` would add, or raise to SOUGHT.
@@ -144,13 +144,13 @@ public:
 
   // The path reported to the sidecar for a role in the tree: bounded, UTF-8 and
   // unique.
-  const std::string& told(uint32_t role) const
+  const std::string& reportedPath(uint32_t role) const
   {
-    return rows[role].told.empty() ? rows[role].path : rows[role].told;
+    return rows[role].reported.empty() ? rows[role].path : rows[role].reported;
   }
 
   // The same for a path that may not be in the tree.
-  std::string toldAs(const std::string& path) const;
+  std::string reportedPathOf(const std::string& path) const;
 
   uint32_t parent(uint32_t role) const { return rows[role].parent; }
 
@@ -173,7 +173,7 @@ public:
   // Removes roles that are not in use and that the session does not know,
   // unless a descendant is in use or known. Returns their numbers, which may be
   // reused. A remaining role that the session does not know, and that is no
-  // longer sought, becomes USED, or UNTOLD if there is no room.
+  // longer sought, becomes USED, or FOLDED if there is no room.
   std::vector<uint32_t> removeUnused(
       std::vector<bool> inUse,
       std::vector<bool> sought);
@@ -186,16 +186,16 @@ public:
   size_t countHandles() const { return handles.size(); }
   size_t countIdle() const { return idle; }
 
-  // The role's handle in the session; an untold role shares an ancestor's
+  // The role's handle in the session; a folded role shares an ancestor's
   // handle.
   uint32_t handle(uint32_t role);
 
   // The handle under which the session knows the role's holdings. A role that
-  // was untold keeps the shared handle until `moved` is called.
+  // was folded keeps the shared handle until `moved` is called.
   uint32_t holdHandle(uint32_t role);
 
   // Same as `holdHandle`, or 0 if the session does not know the role.
-  uint32_t heardAs(uint32_t role) const
+  uint32_t knownHandle(uint32_t role) const
   {
     return rows[role].before != 0 ? rows[role].before : rows[role].handle;
   }
@@ -224,18 +224,18 @@ private:
       const std::vector<bool>& sought,
       std::vector<bool>* settled);
   void spread(std::vector<bool>* marked) const;
-  bool isHeard(uint32_t role) const;
-  uint32_t tell(uint32_t role, const std::string& as);
+  bool hasOwnHandle(uint32_t role) const;
+  uint32_t assignHandle(uint32_t role, const std::string& as);
 
   struct Row
   {
     std::string path;
-    std::string told; // Empty if equal to `path`.
+    std::string reported; // Empty if equal to `path`.
     uint32_t parent = 0;
     uint32_t top = 0;
-    uint32_t handle = 0; // An ancestor's or OTHERS' if untold.
-    uint32_t before = 0; // The shared handle it had while untold.
-    Standing standing = Standing::UNTOLD;
+    uint32_t handle = 0; // An ancestor's or OTHERS' if folded.
+    uint32_t before = 0; // The shared handle it had while folded.
+    Standing standing = Standing::FOLDED;
     bool bound = false;
   };
 
@@ -248,7 +248,7 @@ private:
   size_t idle = 0;
   uint32_t others = 0; // The handle of OTHERS.
 
-  // Untold roles, some of whose ancestors may not be in the tree.
+  // Folded roles, some of whose ancestors may not be in the tree.
   std::map<std::string, uint32_t> loose;
   std::vector<Adoption> adopted;
   std::vector<uint32_t> moving;

@@ -239,7 +239,7 @@ bool ResourceClasses::define(
     uint32_t resourceClass,
     const Traits& traits,
     uint32_t reservedTop,
-    const std::string& reservedTold)
+    const std::string& reportedRole)
 {
   if (defined(resourceClass)) {
     return false;
@@ -253,7 +253,7 @@ bool ResourceClasses::define(
   row.traits = traits;
   row.name = names.use(traits.name);
   row.reservedTop = reservedTop;
-  row.reservedTold = reservedTold;
+  row.reportedRole = reportedRole;
   row.uses = 0;
   row.defined = true;
   idle.push_back(resourceClass);
@@ -269,7 +269,7 @@ bool ResourceClasses::defined(const Parts& parts) const
 }
 
 
-void ResourceClasses::tell(const Parts& parts, Reporter reporter)
+void ResourceClasses::setReporter(const Parts& parts, Reporter reporter)
 {
   for (const Part& part : parts) {
     Row& row = rows[part.resourceClass];

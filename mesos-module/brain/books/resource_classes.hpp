@@ -161,7 +161,7 @@ public:
     Traits traits;
     uint32_t name = 0;        // Index in `names`.
     uint32_t reservedTop = 0; // Top-level role, by number; 0 if unreserved.
-    std::string reservedTold; // Reserved role as reported to the sidecar.
+    std::string reportedRole; // Reserved role as reported to the sidecar.
     Reporter reporter = 0;    // The first reporter.
     uint32_t uses = 0;
     bool defined = false;
@@ -172,13 +172,13 @@ public:
       uint32_t resourceClass,
       const Traits& traits,
       uint32_t reservedTop,
-      const std::string& reservedTold);
+      const std::string& reportedRole);
 
   // Changes the path under which the reserved role is reported, which may
   // differ between sessions.
-  void tellReserved(uint32_t resourceClass, const std::string& told)
+  void setReportedRole(uint32_t resourceClass, const std::string& path)
   {
-    rows[resourceClass].reservedTold = told;
+    rows[resourceClass].reportedRole = path;
   }
 
   bool defined(uint32_t resourceClass) const
@@ -198,7 +198,7 @@ public:
   uint32_t end() const { return static_cast<uint32_t>(rows.size()); }
 
   // Records `reporter` for those resource classes of `parts` that have none.
-  void tell(const Parts& parts, Reporter reporter);
+  void setReporter(const Parts& parts, Reporter reporter);
 
   void use(uint32_t resourceClass) { ++rows[resourceClass].uses; }
   void disuse(uint32_t resourceClass);

@@ -80,7 +80,7 @@ void Sums::adopt(const Roles::Adoption& adoption)
 }
 
 
-// Keeps some empty rows, because they are usually needed again soon.
+// Keeps some empty rows for reuse.
 void Sums::changeClient(
     uint32_t framework,
     uint32_t role,

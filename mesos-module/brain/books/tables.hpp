@@ -84,11 +84,11 @@ struct Agent
   bool gpus = false;
   Unavailability unavailability;
 
-  // Role levels that were added for this agent alone; the number of untold
+  // Role levels that were added for this agent alone; the number of folded
   // roles that it uses, and the path of the first one.
   size_t levels = 0;
-  size_t untold = 0;
-  std::string untoldRole;
+  size_t folded = 0;
+  std::string foldedRole;
 
   std::vector<AgentResource> resources; // Sorted by resource class.
   std::vector<Allocation> allocations;  // Sorted by framework and role.

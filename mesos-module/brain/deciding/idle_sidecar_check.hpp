@@ -10,18 +10,17 @@
 namespace allocator {
 namespace brain {
 
-// Detects a sidecar that answers but leaves resources unused that a framework
-// would take.
+// Detects a sidecar that answers but does not offer resources that a framework
+// could use.
 //
 // An interval is barren if the sidecar answered, none of its decisions became
-// an offer, no answer said that it holds back on purpose, and some framework
-// could be offered free resources according to the gates. Offers from an answer
-// with bad rows do not count, so one tiny grant does not excuse an otherwise
-// invalid answer.
+// an offer, no answer had `holds_back` set, and the gates allow an offer of
+// free resources to some framework. Offers from an answer with bad rows do not
+// count, so one tiny grant does not excuse an otherwise invalid answer.
 //
-// The search for such a framework runs only if nothing was offered, and is
-// bounded per interval, so it may span several. An interval in which the search
-// has not ended counts neither as barren nor as fruitful.
+// The search for such a framework runs only if nothing was offered, and its
+// work per interval is bounded, so it may span several intervals. While it has
+// not ended, an interval counts neither as barren nor as fruitful.
 class IdleSidecarCheck
 {
 public:

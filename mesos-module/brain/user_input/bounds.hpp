@@ -93,9 +93,10 @@ constexpr size_t ATTRIBUTE_BYTES_MAX = 64 << 10;
 constexpr size_t OBJECT_AMOUNT_MAX = size_t(1) << 43;
 constexpr size_t RANGE_NUMBERS_MAX = OBJECT_AMOUNT_MAX / 1000;
 
-// Items of SET resources: bytes of their texts, and overhead per item. A
-// resource class keeps its items while it exists. It may take at most half of
-// the room that the others leave; further items are not offered.
+// Items of SET resources: total bytes of their texts, and overhead per item. A
+// resource class keeps its items while it exists. Its items may use at most
+// half of what the items of all other classes leave free; further items are
+// not offered.
 constexpr size_t ITEM_BYTES_MAX = size_t(256) << 20;
 constexpr size_t ITEM_BYTES_MORE = 128;
 
@@ -107,14 +108,14 @@ constexpr size_t RESERVATION_DEPTH_MAX = ROLE_DEPTH_MAX;
 // eighths: two for names that are not Mesos's own, which agents invent, and
 // five for reserved resources. The rest is for Mesos's own names and for
 // overflow kinds. A reporter (agent, framework, or principal of a reservation)
-// may create kinds in a part only while it has fewer than half as many there as
-// are still free, so that room remains for other reporters.
+// may create another kind in a part only if its kinds there number less than
+// half of the free ones, so that room remains for other reporters.
 constexpr size_t KINDS_NAMED_EIGHTHS = 2;
 constexpr size_t KINDS_RESERVED_EIGHTHS = 5;
 constexpr size_t KINDS_FREE_OF_OWN = 2;
 
-// Kinds keep their handles for the session. If unused kinds take a quarter of a
-// part, a new session begins, at most once a minute.
+// Kinds keep their handles for the session. If unused kinds occupy a quarter of
+// one of these parts, a new session begins, at most once a minute.
 constexpr size_t KINDS_WORN_OF_ROOM = 4;
 
 // Pairs of role and agent for which one framework's offer constraints are

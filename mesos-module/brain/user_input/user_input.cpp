@@ -325,7 +325,7 @@ void keepFirst(Aside::Rows* rows)
 
 
 // Reports that a field was not sent to the sidecar.
-void untold(const char* field, size_t bytesMax, Aside::Rows* rows)
+void reportDropped(const char* field, size_t bytesMax, Aside::Rows* rows)
 {
   Aside aside;
   aside.add(
@@ -342,7 +342,7 @@ void fitAgent(size_t bytesMax, Message* message)
 {
   if (message->attributes_size() > 0 && message->ByteSizeLong() > bytesMax) {
     message->clear_attributes();
-    untold("attributes", bytesMax, message->mutable_set_aside());
+    reportDropped("attributes", bytesMax, message->mutable_set_aside());
   }
 
   if (message->ByteSizeLong() > bytesMax) {
@@ -360,14 +360,14 @@ void Aside::add(
 {
   ++all;
 
-  for (Row& row : told) {
+  for (Row& row : kept) {
     if (row.reason == reason && std::string(row.field) == field) {
       ++row.count;
       return;
     }
   }
 
-  told.push_back(Row{field, reason, text, 1});
+  kept.push_back(Row{field, reason, text, 1});
 }
 
 
@@ -375,7 +375,7 @@ Aside::Rows Aside::rows() const
 {
   Rows result;
 
-  for (const Row& row : told) {
+  for (const Row& row : kept) {
     if (size_t(result.size()) >= ASIDE_ROWS_MAX) {
       break;
     }
@@ -485,7 +485,7 @@ wire::ResourceRequest takeRequest(
     }
 
     if (agent.size() > TEXT_BYTES_MAX || !isText(agent)) {
-      aside->add(field, UNREADABLE, quote(agent) + " is no id of an agent");
+      aside->add(field, UNREADABLE, quote(agent) + " is not an agent id");
       continue;
     }
 
@@ -537,12 +537,12 @@ void fit(size_t bytesMax, wire::Framework* message)
 {
   if (message->labels_size() > 0 && message->ByteSizeLong() > bytesMax) {
     message->clear_labels();
-    untold("labels", bytesMax, message->mutable_set_aside());
+    reportDropped("labels", bytesMax, message->mutable_set_aside());
   }
 
   if (message->minimum_size() > 0 && message->ByteSizeLong() > bytesMax) {
     message->clear_minimum();
-    untold("offer_filters", bytesMax, message->mutable_set_aside());
+    reportDropped("offer_filters", bytesMax, message->mutable_set_aside());
   }
 
   if (message->ByteSizeLong() > bytesMax) {
@@ -570,7 +570,7 @@ void fit(size_t bytesMax, wire::ResourceRequest* message)
   if (message->requests_size() > 0 && message->ByteSizeLong() > bytesMax) {
     message->clear_requests();
     message->clear_agent_id();
-    untold("request", bytesMax, message->mutable_set_aside());
+    reportDropped("request", bytesMax, message->mutable_set_aside());
   }
 }
 

@@ -48,7 +48,7 @@ private:
     size_t count;
   };
 
-  std::vector<Row> told;
+  std::vector<Row> kept;
   size_t all = 0;
 };
 
@@ -103,7 +103,8 @@ wire::ResourceRequest takeRequest(
 // The number of a framework's roles for which offer constraints are evaluated.
 size_t constrainedRoles(size_t agents);
 
-// Shrinks a message to what the sidecar reads by dropping informational fields.
+// Shrinks a message to the sidecar's size limit, by dropping informational
+// fields.
 void fit(size_t bytesMax, wire::Framework* message);
 void fit(size_t bytesMax, wire::Agent* message);
 void fit(size_t bytesMax, wire::UpdateAgent* message);

@@ -30,7 +30,7 @@ protected:
   bool isApart(const Traits& traits, Reporter reporter = 0)
   {
     classes.define(next, traits, 1, traits.reservedRole);
-    classes.tell({Part{next, 1000, {}}}, reporter);
+    classes.setReporter({Part{next, 1000, {}}}, reporter);
     const uint32_t kind = kinds.bind(next, classes);
     EXPECT_NE(Kinds::NONE, kind);
     return !kinds.isOverflow(next++);

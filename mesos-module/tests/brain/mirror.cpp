@@ -339,7 +339,7 @@ std::string Mirror::compare(Brain* brain) const
     }
 
     for (const Allocation& allocation : agent->allocations) {
-      const uint32_t handle = cluster.roles.heardAs(allocation.role);
+      const uint32_t handle = cluster.roles.knownHandle(allocation.role);
       for (const Part& part : allocation.parts) {
         // Resources without a kind are not sent.
         if (cluster.kinds.find(part.resourceClass) != Kinds::NONE) {

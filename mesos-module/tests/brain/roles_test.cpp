@@ -379,7 +379,7 @@ TEST_F(RolesTest, WhatIsReservedReachesItsRoleBesideGreedyAgents)
 }
 
 
-// Once a framework names a role that was untold, the sidecar learns of the
+// Once a framework names a role that was folded, the sidecar learns of the
 // role's holdings under its own handle.
 TEST_F(RolesTest, ARoleGetsItsPlaceWhenAFrameworkSeeksIt)
 {
@@ -400,13 +400,13 @@ TEST_F(RolesTest, ARoleGetsItsPlaceWhenAFrameworkSeeksIt)
 
   const Roles& roles = brain.cluster().roles;
   const uint32_t role = roles.find("late/a/b/c");
-  EXPECT_EQ(Standing::UNTOLD, roles.standing(role));
+  EXPECT_EQ(Standing::FOLDED, roles.standing(role));
   EXPECT_EQ(roles.find("late"), roles.parent(role));
 
   subscribe("late", "late/a/b/c");
   EXPECT_EQ(Standing::SOUGHT, roles.standing(role));
   EXPECT_EQ(roles.find("late/a/b"), roles.parent(role));
-  EXPECT_EQ(role, roles.ofHandle(roles.heardAs(role)));
+  EXPECT_EQ(role, roles.ofHandle(roles.knownHandle(role)));
   EXPECT_EQ(100, amountOf(brain.cluster().sums.ofRole(role), 0));
   EXPECT_EQ(
       120, amountOf(brain.cluster().sums.ofRole(roles.find("late/a")), 0));

@@ -66,7 +66,7 @@ protected:
       for (const wire::SnapshotChunk& chunk : message.chunks) {
         largest = std::max(largest, chunk.ByteSizeLong());
         for (const wire::Framework& framework : chunk.frameworks()) {
-          told = framework;
+          reported = framework;
         }
         for (const wire::Role& role : chunk.roles()) {
           note(role);
@@ -82,10 +82,10 @@ protected:
     string bytes;
     EXPECT_TRUE(event.SerializeToString(&bytes));
     if (event.has_add_framework()) {
-      told = event.add_framework();
+      reported = event.add_framework();
     }
     if (event.has_update_framework()) {
-      told = event.update_framework();
+      reported = event.update_framework();
     }
     if (event.has_add_agent()) {
       agent = event.add_agent();
@@ -155,7 +155,7 @@ protected:
   size_t largest = 0;
   size_t deepest = 0;
   std::set<string> paths;
-  wire::Framework told;
+  wire::Framework reported;
   wire::Agent agent;
   wire::ResourceRequest request;
   std::vector<wire::ResourceRequest> requests; // All of them, in order.
@@ -174,11 +174,11 @@ TEST_F(WordsTest, AFilterOfNoRoleOfTheFrameworkBindsNone)
   step(event);
 
   EXPECT_EQ(1u, brain.cluster().roles.count());
-  ASSERT_EQ(1, told.minimum_size());
-  EXPECT_EQ(1000, told.minimum(0).any_of(0).amount(0));
-  ASSERT_EQ(1, told.set_aside_size());
-  EXPECT_EQ("offer_filters", told.set_aside(0).field());
-  EXPECT_EQ(wire::SET_ASIDE_REASON_UNKNOWN, told.set_aside(0).reason());
+  ASSERT_EQ(1, reported.minimum_size());
+  EXPECT_EQ(1000, reported.minimum(0).any_of(0).amount(0));
+  ASSERT_EQ(1, reported.set_aside_size());
+  EXPECT_EQ("offer_filters", reported.set_aside(0).field());
+  EXPECT_EQ(wire::SET_ASIDE_REASON_UNKNOWN, reported.set_aside(0).reason());
   EXPECT_EQ(3u, brain.stats().setAside);
   EXPECT_EQ(1, lines);
 }
@@ -195,8 +195,8 @@ TEST_F(WordsTest, AnAlternativeWithoutANameIsAsIfItHadNotBeenGiven)
       {"free", {}}};
   step(event);
 
-  ASSERT_EQ(2, told.minimum_size());
-  for (const wire::MinimumResources& minimum : told.minimum()) {
+  ASSERT_EQ(2, reported.minimum_size());
+  for (const wire::MinimumResources& minimum : reported.minimum()) {
     for (const wire::Quantities& each : minimum.any_of()) {
       EXPECT_EQ("", refused(each));
     }
@@ -228,7 +228,7 @@ TEST_F(WordsTest, MinimumsAreBounded)
   step(event);
 
   size_t names = 0;
-  for (const wire::MinimumResources& minimum : told.minimum()) {
+  for (const wire::MinimumResources& minimum : reported.minimum()) {
     EXPECT_GE(ALTERNATIVES_MAX, size_t(minimum.any_of_size()));
     for (const wire::Quantities& each : minimum.any_of()) {
       names += each.name_size();
@@ -252,8 +252,8 @@ TEST_F(WordsTest, ADeepRoleIsOfferedInAndCompetesAtTheBound)
   EXPECT_EQ(64u, deepest);
   EXPECT_EQ(deep, roles.path(roles.find(deep)));
   EXPECT_EQ(roles.find(path(63)), roles.parent(roles.find(deep)));
-  EXPECT_EQ(2, told.roles_size());
-  EXPECT_EQ(wire::SET_ASIDE_REASON_TOO_DEEP, told.set_aside(0).reason());
+  EXPECT_EQ(2, reported.roles_size());
+  EXPECT_EQ(wire::SET_ASIDE_REASON_TOO_DEEP, reported.set_aside(0).reason());
 
   // It counts as a descendant of its ancestors, wherever they are in the tree.
   const uint32_t role = roles.find(deep);
@@ -279,20 +279,20 @@ TEST_F(WordsTest, ARoleOfAnyDepthCostsWhatItsPathDoes)
   const uint32_t role = roles.number(deep);
   EXPECT_EQ(64u, roles.count());
   EXPECT_EQ(deep, roles.path(role));
-  EXPECT_GT(300u, roles.told(role).size());
+  EXPECT_GT(300u, roles.reportedPath(role).size());
 
   // Takes an ancestor that is itself below the last level of the tree.
   const uint32_t above = roles.number(path(150000));
   EXPECT_EQ(roles.parent(role), roles.parent(above));
   EXPECT_TRUE(roles.isWithin(role, path(150000)));
   EXPECT_FALSE(roles.isWithin(above, deep));
-  EXPECT_NE(roles.told(role), roles.told(above));
+  EXPECT_NE(roles.reportedPath(role), roles.reportedPath(above));
 
   AddFramework event = framework();
   event.roles = {deep, "eng"};
   step(event);
   EXPECT_EQ(1u, known().roles.size());
-  EXPECT_EQ(wire::SET_ASIDE_REASON_TOO_LONG, told.set_aside(0).reason());
+  EXPECT_EQ(wire::SET_ASIDE_REASON_TOO_LONG, reported.set_aside(0).reason());
 }
 
 
@@ -310,7 +310,7 @@ TEST_F(WordsTest, OddRolesAreToldByNamesOfTheirOwn)
       path(71),
       path(70) + "/b"};
   step(event);
-  EXPECT_EQ(7, told.roles_size());
+  EXPECT_EQ(7, reported.roles_size());
   EXPECT_EQ(64u, deepest);
 }
 
@@ -355,9 +355,9 @@ TEST_F(WordsTest, NoPrincipalTakesTheRoomForRolesOfAllOthers)
   }
   interval();
   EXPECT_EQ(LEVELS_OF_PRINCIPAL_MAX, brain.cluster().roles.count());
-  ASSERT_EQ(1, told.set_aside_size());
-  EXPECT_EQ("roles", told.set_aside(0).field());
-  EXPECT_EQ(wire::SET_ASIDE_REASON_TOO_MANY, told.set_aside(0).reason());
+  ASSERT_EQ(1, reported.set_aside_size());
+  EXPECT_EQ("roles", reported.set_aside(0).field());
+  EXPECT_EQ(wire::SET_ASIDE_REASON_TOO_MANY, reported.set_aside(0).reason());
 
   AddFramework honest = framework("honest");
   honest.info.set_principal("honest");
@@ -481,14 +481,14 @@ TEST_F(WordsTest, LabelsAreTakenWholeOrNotAtAll)
   }
   step(event);
 
-  EXPECT_EQ(0u, told.labels().count("long"));
-  EXPECT_EQ(0u, told.labels().count("odd"));
-  EXPECT_EQ(1u, told.labels().count("allocator.demand"));
-  EXPECT_EQ(1u, told.labels().count("good"));
-  EXPECT_EQ(0u, told.labels().count("zone"));
-  EXPECT_EQ(LABELS_MAX, told.labels().size());
-  EXPECT_GT(LABEL_BYTES_MAX + 100000, told.ByteSizeLong());
-  EXPECT_EQ(3, told.set_aside_size());
+  EXPECT_EQ(0u, reported.labels().count("long"));
+  EXPECT_EQ(0u, reported.labels().count("odd"));
+  EXPECT_EQ(1u, reported.labels().count("allocator.demand"));
+  EXPECT_EQ(1u, reported.labels().count("good"));
+  EXPECT_EQ(0u, reported.labels().count("zone"));
+  EXPECT_EQ(LABELS_MAX, reported.labels().size());
+  EXPECT_GT(LABEL_BYTES_MAX + 100000, reported.ByteSizeLong());
+  EXPECT_EQ(3, reported.set_aside_size());
 }
 
 
@@ -630,8 +630,8 @@ TEST_F(WordsTest, WhatIsToldFitsTheRows)
   event.minimum = {{string(10000, '\n'), {}}};
   step(event);
 
-  EXPECT_LT(0, told.set_aside_size());
-  for (const wire::SetAside& row : told.set_aside()) {
+  EXPECT_LT(0, reported.set_aside_size());
+  for (const wire::SetAside& row : reported.set_aside()) {
     EXPECT_GE(ASIDE_TEXT_BYTES_MAX, row.text().size());
     EXPECT_TRUE(isText(row.text()));
     EXPECT_EQ(string::npos, row.text().find('\n'));
@@ -707,7 +707,7 @@ TEST_F(WordsTest, WhateverIsSaidASnapshotCanBeTaken)
   again.newInfo = true;
   step(again);
   EXPECT_GT(size_t(64 << 10) - 2048, largest);
-  EXPECT_EQ(1024, told.roles_size());
+  EXPECT_EQ(1024, reported.roles_size());
 }
 
 
@@ -736,7 +736,7 @@ protected:
   {
     update.info.set_name(name);
     step(update);
-    return told.name() == name;
+    return reported.name() == name;
   }
 
   UpdateFramework update;
@@ -770,11 +770,11 @@ TEST_F(LateTest, UpdatesWithoutEndAreToldABoundedNumberOfTimes)
 
   // The next interval sends the current state.
   interval();
-  EXPECT_EQ("last", told.name());
+  EXPECT_EQ("last", reported.name());
   EXPECT_EQ(101u, known().roles.size());
-  EXPECT_EQ(101, told.roles_size());
-  EXPECT_EQ(1, told.suppressed_roles_size());
-  EXPECT_EQ(0, told.set_aside_size());
+  EXPECT_EQ(101, reported.roles_size());
+  EXPECT_EQ(1, reported.suppressed_roles_size());
+  EXPECT_EQ(0, reported.set_aside_size());
   EXPECT_TRUE(say("anew"));
   step(Revive{"one", {"role-1"}});
   EXPECT_EQ(1, revived);
@@ -796,8 +796,8 @@ TEST_F(LateTest, NoRoleIsTakenThatCannotBeToldAtOnce)
   step(Revive{"one", {"new-2", "role-2"}});
 
   interval();
-  EXPECT_EQ(300, told.roles_size());
-  EXPECT_EQ(298, told.suppressed_roles_size());
+  EXPECT_EQ(300, reported.roles_size());
+  EXPECT_EQ(298, reported.suppressed_roles_size());
 }
 
 
@@ -824,11 +824,11 @@ TEST_F(LateTest, OtherFrameworksOfThePrincipalWaitAndThoseOfOthersDoNot)
   // Use up the budget of the principal.
   say("more");
   step(framework("two"));
-  EXPECT_EQ(0, told.roles_size());
+  EXPECT_EQ(0, reported.roles_size());
   AddFramework other = framework("other");
   other.info.set_principal("other");
   step(other);
-  EXPECT_EQ(1, told.roles_size());
+  EXPECT_EQ(1, reported.roles_size());
 
   interval();
   const Cluster& cluster = brain.cluster();
@@ -868,7 +868,7 @@ TEST_F(WordsTest, WhatIsLongOrAboutNoRoleIsToldABoundedNumberOfTimes)
   for (int i = 0; i < 1000; ++i) {
     wordy.info.set_name(std::to_string(i));
     step(wordy);
-    heard += told.name() == wordy.info.name() ? 1 : 0;
+    heard += reported.name() == wordy.info.name() ? 1 : 0;
   }
   EXPECT_LT(10, heard);
   EXPECT_GT(100, heard);
@@ -877,11 +877,11 @@ TEST_F(WordsTest, WhatIsLongOrAboutNoRoleIsToldABoundedNumberOfTimes)
   AddFramework second = framework("two");
   second.info = wordy.info;
   step(second);
-  EXPECT_EQ("two", told.framework_id());
-  EXPECT_EQ(0, told.labels_size());
+  EXPECT_EQ("two", reported.framework_id());
+  EXPECT_EQ(0, reported.labels_size());
   paths.clear();
   interval();
-  EXPECT_EQ(64, told.labels_size());
+  EXPECT_EQ(64, reported.labels_size());
 
   AddFramework none = framework("none");
   none.roles.clear();
@@ -906,9 +906,9 @@ TEST_F(LateTest, OfWhoeverGoesNothingIsToldLater)
   EXPECT_FALSE(say("before it goes"));
   step(Request{"one", wire::ResourceRequest()});
   step(RemoveFramework{"one"});
-  told.Clear();
+  reported.Clear();
   interval();
-  EXPECT_EQ("", told.name());
+  EXPECT_EQ("", reported.name());
 }
 
 
@@ -922,7 +922,7 @@ TEST_F(LateTest, AnotherSessionHearsOfAllAtOnce)
   step(Ended{true, "gone", 0});
   step(Welcomed());
   settle();
-  EXPECT_EQ("last", told.name());
+  EXPECT_EQ("last", reported.name());
   silenced = 0;
   step(Revive{"one", {"role-1"}});
   step(Suppress{"one", {"role-1"}});
@@ -955,8 +955,8 @@ TEST_F(WordsTest, ConstraintsOfTooManyRolesExcludeNobody)
   const Roles& roles = brain.cluster().roles;
   EXPECT_TRUE(known().excluded.at(roles.find("eng"))[1]);
   EXPECT_FALSE(known().excluded.at(roles.find("ops"))[1]);
-  ASSERT_EQ(1, told.set_aside_size());
-  EXPECT_EQ("offer_constraints", told.set_aside(0).field());
+  ASSERT_EQ(1, reported.set_aside_size());
+  EXPECT_EQ("offer_constraints", reported.set_aside(0).field());
 }
 
 

@@ -79,7 +79,7 @@ Outcomes outcomes(uint64_t first, int count, uint64_t number = 7)
 }
 
 
-// Session number 7, with steps to reach a state.
+// Session number 7, and functions that bring it into a state.
 struct Dialogue
 {
   void greet(int64_t ms = 0)
@@ -550,7 +550,7 @@ TEST(SessionTest, BytesThatDoNotParseEndIt)
       dialogue.session.receive(std::string("\xff\xff"), at(0));
 
   EXPECT_EQ(Kind::BAD, reply.kind);
-  EXPECT_EQ("2 bytes are no SessionResponse", reply.message);
+  EXPECT_EQ("2 bytes are not a SessionResponse", reply.message);
   EXPECT_EQ(Session::State::CLOSED, dialogue.session.state());
 }
 

@@ -215,11 +215,11 @@ def test_a_budget_that_is_removed_is_forgotten():
         ),
         (
             SetBudget("eng", {"gpus": 1}, credit="gpus:1h", credit_from="soon"),
-            "credit_from = 'soon' is no day; write it as 2026-11-01",
+            "credit_from = 'soon' is not a date; write it as 2026-11-01",
         ),
         (
             SetBudget("eng", {"gpus": 1}, credit="gpus:1", credit_from="2026-11-01"),
-            "'gpus:1' is no number of hours; add an h, as in 'gpus:500h'",
+            "'gpus:1' is not a number of hours; add an h, as in 'gpus:500h'",
         ),
         (
             SetBudget("eng", {"gpus": 1}, credit="cpus:1h", credit_from="2026-11-01"),

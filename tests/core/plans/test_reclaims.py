@@ -265,4 +265,4 @@ def test_text_and_numbers_say_which_framework_is_asked_since_when_and_for_which(
     assert value(found, "reclaim_seconds", **labels) == 3
     (warning,) = status_warnings._asked(report.read(made.allocator))
     assert warning.what == "asked to leave"
-    assert warning.text.endswith("; and 1 more are asked")
+    assert warning.text.endswith("; and 1 more")

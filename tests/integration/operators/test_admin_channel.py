@@ -114,10 +114,10 @@ def test_certificates_are_read_again_without_a_restart(pems, tmp_path):
         # The key does not match the new certificate, so the previous pair stays in use.
         (own / "sidecar.pem").write_bytes((pems / "operator.pem").read_bytes())
         assert run(process, own, "status").exit_code == 0
-        process.await_said("changed certificates cannot be used; those from before count")
+        process.await_said("changed certificates cannot be used; the previous ones stay in use")
         (own / "sidecar.key").write_bytes((pems / "operator.key").read_bytes())
         assert run(process, own, "status").exit_code == 0
-        process.await_said("certificates read again")
+        process.await_said("certificates reloaded")
 
 
 def shown(target: str, pems: Path) -> bytes:

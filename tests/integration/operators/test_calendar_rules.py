@@ -1,4 +1,4 @@
-"""Rules by calendar and paused roles over real calls: commands, restarts, journals, the page."""
+"""Scheduled rules and paused roles over real calls: commands, restarts, journals, the page."""
 
 import json
 import time
@@ -50,7 +50,7 @@ def test_a_limit_begins_survives_a_restart_and_ends_and_the_journal_replays(tmp_
     with begun(tmp_path / "state") as process:
         assert limit(process) == {"cpus": 2}
         told = ask(process, "limit", "set", "ops", "cpus:7")
-        assert "a rule by calendar holds instead now" in "".join(told["change"]["warnings"])
+        assert "a scheduled rule holds instead now" in "".join(told["change"]["warnings"])
         assert limit(process) == {"cpus": 2}
         ask(process, "limit", "set", "ops", "cpus:3", "--for", "15s")
         assert limit(process) == {"cpus": 3}, "of two the one that was set last"
@@ -182,7 +182,7 @@ def test_a_bad_schedule_is_an_error_with_its_fix(process, words, text):
     assert done.returncode != 0
     assert text in " ".join(done.stderr.split())
     done = command(process, "schedule", "remove", "nonesuch")
-    assert "there is no such rule by calendar" in done.stderr
+    assert "there is no such scheduled rule" in done.stderr
 
 
 def test_pause_and_resume(process, reset):

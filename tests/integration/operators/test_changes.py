@@ -24,7 +24,7 @@ def test_a_mistyped_constraint_is_refused(session):
     for text in ("zone<3", "zone>=3", "!zone=a", "zone==a", "zone='a'", "a b", "zone=a&ssd"):
         done = command(session.process, "constraint", "set", text, "--all")
         assert done.returncode == 4, text
-        assert "is no clause; write 'name=a|b'" in done.stderr
+        assert "is not a clause; write 'name=a|b'" in done.stderr
         assert len(done.stderr.splitlines()) == 1
     assert ask(session.process, "constraint", "list") == {"constraints": []}
     assert len(session.offer()) == 2
@@ -73,7 +73,7 @@ SENSELESS = [
     ("constraint", "zone=c --all", "no agent satisfies it: 2 frameworks would be offered nothing"),
     ("demand", "cpu:2 --role eng", "no agent has any 'cpu', 1 framework would be offered nothing"),
     ("demand", "cpus:9 --all", "no agent is large enough for cpus:9, 2 frameworks would be"),
-    ("limit", "eng cpu:1", "no agent has any 'cpu', it would bound nothing; did you mean 'cpus'?"),
+    ("limit", "eng cpu:1", "no agent has any 'cpu', it would have no effect; did you mean 'cpus'?"),
     ("limit", "eng cpus:0", "no cpus would be granted in 'eng' and below it"),
     ("drain", "nope", "no agent has the id or host name 'nope' now"),
     ("drain", "a1 a2", "every agent would be drained: no framework would be offered"),
@@ -89,7 +89,7 @@ def test_probable_mistakes_are_refused_unless_forced(session, kind, words, why):
         (line,) = done.stderr.splitlines()
         assert line.startswith(f"error: {kind}: ")
         assert why in line
-        assert line.endswith("; nothing has changed, --force sets it all the same")
+        assert line.endswith("; nothing has changed, --force sets it nevertheless")
         assert ask(process, kind, "list")[f"{kind}s"] == []
     process.await_said("setting", setting=kind, result="refused")
     tried = ask(process, *set_it, "--force", "--dry-run")["change"]
@@ -223,14 +223,14 @@ def test_sighup_takes_a_configuration_over_whole_or_not_at_all(tmp_path):
         ask(process, "constraint", "set", "zone=a", "--role", "ops")
         file.write_text(CONFIG.replace('"drf"', '"ps-dsf"').replace("cpus:1", "cpus:x"))
         process.process.send_signal(signal.SIGHUP)
-        said = process.await_said("configuration not taken over, nothing has changed")
+        said = process.await_said("configuration refused, nothing has changed")
         assert any("'x' is not a number" in each for each in said["problems"])
         assert ask(process, "policy", "show")["policy"]["name"] == "drf"
         file.write_text(
             CONFIG.replace('"drf"', '"ps-dsf"').replace("cpus:1", "cpus:2") + "[limits]\nroles = 9"
         )
         process.process.send_signal(signal.SIGHUP)
-        said = process.await_said("configuration read again")
+        said = process.await_said("configuration reloaded")
         assert said["changed"]["policy.name"] == {"old": "drf", "new": "ps-dsf"}
         assert set(said["changed"]) == {"policy.name", "demand"}
         assert said["needs_restart"] == ["limits.roles"]
@@ -246,7 +246,7 @@ def test_sighup_takes_a_configuration_over_whole_or_not_at_all(tmp_path):
         ask(process, "policy", "set", "tsf")
         file.write_text(CONFIG)
         process.process.send_signal(signal.SIGHUP)
-        said = process.await_said("configuration read again", operators_keep=["policy.name"])
+        said = process.await_said("configuration reloaded", operators_keep=["policy.name"])
         assert ask(process, "policy", "show")["policy"]["name"] == "tsf"
         ask(process, "settings", "reset", "policy")
         assert ask(process, "policy", "show")["policy"]["name"] == "drf"
@@ -264,7 +264,7 @@ def test_a_reload_replays(tmp_path):
         module.batch(cycle=True)
         file.write_text(file.read_text().replace('"drf"', '"tsf"'))
         process.process.send_signal(signal.SIGHUP)
-        process.await_said("configuration read again")
+        process.await_said("configuration reloaded")
         ask(process, "limit", "set", "eng", "cpus:2")
         module.batch(cycle=True)
         channel.close()

@@ -109,7 +109,7 @@ def test_another_configuration_is_a_change(tmp_path):
     with SidecarProcess(config=file) as process:
         file.write_text('[[limit]]\nrole = "ops"\nresources = "cpus:5"\n')
         process.process.send_signal(signal.SIGHUP)
-        process.await_said("configuration read again")
+        process.await_said("configuration reloaded")
         (change,) = history(process)
         assert (change["by"], told(change)) == (
             "configuration",

@@ -164,7 +164,7 @@ def test_a_rule_of_the_file_that_an_operator_took_back_stays_away_until_it_is_re
     ("text", "why"),
     [
         ('{"version": 2, "checksum": "00000000", "content": {"changes": []}}', "its checksum"),
-        pytest.param("", "it is no JSON", marks=pytest.mark.long),
+        pytest.param("", "it is not JSON", marks=pytest.mark.long),
         pytest.param(
             '{"version": 7, "checksum": "", "content": {}}',
             f"has version 7; {VERSION} can be read",
@@ -231,7 +231,7 @@ def test_a_directory_that_cannot_be_written_any_more_is_said_and_the_change_is_i
         assert "note:" not in done.stdout
         assert len(ask(process, "demand", "list")["demands"]) == 1
         assert "NOT SAVED" in command(process, "status").stdout
-        process.await_said("what operators set is not kept")
+        process.await_said("operators' settings cannot be saved")
         (directory / "settings.json.new").rmdir()
         assert ask(process, "demand", "set", "cpus:2", "--role", "eng")["change"]["lasts"]
-        process.await_said("what operators set is kept again")
+        process.await_said("operators' settings can be saved again")

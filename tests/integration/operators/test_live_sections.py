@@ -175,11 +175,11 @@ def test_every_live_section_takes_effect_by_sighup(tmp_path):
             file.write_text(text)
             process.process.send_signal(signal.SIGHUP)
             read += 1
-            while len(process.said("configuration read again")) < read:
-                assert not process.said("configuration not taken over, nothing has changed")
+            while len(process.said("configuration reloaded")) < read:
+                assert not process.said("configuration refused, nothing has changed")
                 assert process.alive
                 time.sleep(0.01)
-            return process.said("configuration read again")[-1]
+            return process.said("configuration reloaded")[-1]
 
         for name, (text, holds) in CHANGES.items():
             said = read_again(text)

@@ -34,9 +34,9 @@ def test_an_operator_sees_input_that_was_ignored(process):
     ]
     assert warning["mend"] == "mesos-allocator explain framework odd says what"
     assert value(process.scraped(), "set_aside", reason="unreadable") == 2
-    (line,) = process.said("words are set aside")
+    (line,) = process.said("input is set aside")
     assert (line["of"], line["id"], len(line["words"])) == ("framework", "id-3", 2)
-    assert "What it said and cannot be taken" in process.page("/explain?kind=framework&name=odd")[1]
+    assert "Ignored input" in process.page("/explain?kind=framework&name=odd")[1]
 
 
 def test_valid_input_is_not_reported(process):

@@ -85,7 +85,7 @@ def test_the_status_shows_configured_rules_and_quotas(live):
 
 def test_unknown_names_are_logged_at_the_start_and_reported_by_the_check(live):
     known = "the demand of framework nightly*: no agent has any 'tokens'"
-    live.process.await_said("a rule names what no agent has", rule=known)
+    live.process.await_said("a rule names a resource or attribute that no agent has", rule=known)
     (entry,) = live.process.said("a rule names an unknown resource, probably by mistake")
     told = "limit of role eng: 'cpu' is not one of Mesos's own resources; did you mean 'cpus'?"
     assert entry["rule"] == f"{live.config}:2: {told}"
@@ -97,7 +97,7 @@ def test_unknown_names_are_logged_at_the_start_and_reported_by_the_check(live):
 
 def test_the_command_line_says_the_same(live):
     done = command(live.process, "limit", "set", "eng", "cpu:1")
-    assert "no agent has any 'cpu', it would bound nothing; did you mean 'cpus'?" in done.stderr
+    assert "no agent has any 'cpu', it would have no effect; did you mean 'cpus'?" in done.stderr
 
 
 def test_amounts_as_mesos_prints_them_are_understood(live):
@@ -111,15 +111,18 @@ def test_amounts_as_mesos_prints_them_are_understood(live):
 def test_a_demand_that_fits_nowhere_is_named_with_a_suggestion(live):
     found = warning(live, "fits nowhere")
     assert found["text"] == (
-        "1 framework asked for what no agent has, such as of-a-role for 'cpus(prod)'; did you mean"
-        " 'cpus'?; no task that needs it fits, and no offer reaches a minimum of it"
+        "1 framework asked for a resource that no agent has, such as of-a-role for 'cpus(prod)';"
+        " did you mean 'cpus'?; no task that needs it fits, and no minimum is reached"
     )
     assert found["mend"] == "mesos-allocator explain framework of-a-role says what"
     warnings = ask(live.process, "status")["warnings"]
     assert "words set aside" not in [each["what"] for each in warnings]
     (client,) = ask(live.process, "explain", "framework", "of-a-role")["clients"]
     (blocker,) = [each for each in client["blockers"] if each["reason"] == "too large"]
-    assert blocker["cause"] == "it asks for what no agent has: 'cpus(prod)'; did you mean 'cpus'?"
+    assert (
+        blocker["cause"]
+        == "it asks for resources that no agent has: 'cpus(prod)'; did you mean 'cpus'?"
+    )
     assert blocker["agents"] == 2
     assert client["demand"] == {"cpus(prod) (what no agent has)": 0.5, "mem": 384}
 

@@ -125,7 +125,7 @@ def test_drains_and_the_shadow_policy_have_sections(open_page):
     assert drained.count() == len(page_cluster.DRAINED)
     assert "operator" in drained.first.inner_text()
     shadow = page.locator("#shadow")
-    assert f"Looks on: {page_cluster.SHADOW}" in shadow.locator("h2").inner_text()
+    assert f"Shadow policy: {page_cluster.SHADOW}" in shadow.locator("h2").inner_text()
     assert shadow.locator("table").last.locator("tbody tr").count() == len(page_cluster.ROLES)
 
 
@@ -140,7 +140,7 @@ def test_a_framework_is_found_by_the_form_and_the_map(open_page):
     assert "agent" in page.locator("header").inner_text()
     assert page.get_by_text("zone").count() == 0
     page.get_by_role("link", name="mesos-allocator").click()
-    page.get_by_role("link", name="beside fair shares").click()
+    page.get_by_role("link", name="with fair shares").click()
     assert page.locator("svg .fair").count() > 3
 
 

@@ -180,7 +180,7 @@ def test_the_configuration_can_state_everything_operators_can_set():
             "observer.token: would pass in clear to a:5058",
         ),
         ({"observer.tls_cert": "/etc/hostname"}, "observer.tls_ca: is missing"),
-        ({"observer.tls_ca": "/etc/hostname"}, "observer.tls_ca: holds no certificate"),
+        ({"observer.tls_ca": "/etc/hostname"}, "observer.tls_ca: contains no readable certificate"),
         ({"observer.sources": "a"}, "must be host:port"),
     ],
 )

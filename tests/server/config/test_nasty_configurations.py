@@ -66,10 +66,10 @@ def test_no_configuration_that_is_read_again_ends_the_process(tmp_path, monkeypa
             put(path)
             process.process.send_signal(signal.SIGHUP)
             refused += 1
-            said = "configuration not taken over, nothing has changed"
+            said = "configuration refused, nothing has changed"
             while len(process.said(said)) < refused:
                 assert process.alive, (name, process.raw)
-                assert not process.said("configuration read again"), name
+                assert not process.said("configuration reloaded"), name
                 time.sleep(0.01)
             assert process.said(said)[-1]["problems"], name
             (rule,) = ask(process, "demand", "list")["demands"]
@@ -77,7 +77,7 @@ def test_no_configuration_that_is_read_again_ends_the_process(tmp_path, monkeypa
         remove(path)
         path.write_text(GOOD.format(2))
         process.process.send_signal(signal.SIGHUP)
-        process.await_said("configuration read again")
+        process.await_said("configuration reloaded")
         (rule,) = ask(process, "demand", "list")["demands"]
         assert rule["demand"] == {"cpus": 2}
         assert list(ask(process, "policy", "show")["policies"]) == list(POLICIES)

@@ -189,6 +189,6 @@ def test_how_far_books_are_behind_grows_where_nothing_comes(loop):
         assert 990 < lag.behind_s < 1100
         assert "behind the deciding process" in second.problem()
         lag.heard_s -= 1000
-        assert "has said nothing for" in second.problem()
+        assert "has sent nothing for" in second.problem()
         lag.connected = False
         assert "not connected to the deciding process" in second.problem()

@@ -348,7 +348,7 @@ def test_a_rule_to_replace_that_is_none_is_refused(stub):
 def test_rules_of_an_unknown_kind_cannot_be_listed(stub):
     for kind in ("", "policy", "limits"):
         said = refusal(stub.ListRules, pb.ListRulesRequest(kind=kind))
-        assert said.startswith(f"kind = {kind!r}: is no kind of rules; give one of demand, ")
+        assert said.startswith(f"kind = {kind!r}: is not a kind of rule; give one of demand, ")
 
 
 def test_fair_shares_are_what_the_policy_would_give_from_scratch(loop, stub):

@@ -50,7 +50,7 @@ def test_a_budget_is_listed_with_what_is_left(loop, stub):
 def test_a_resource_that_is_none_is_refused_with_what_was_meant(loop, stub):
     tell(loop, *CLUSTER)
     text = refusal(stub.ChangeRule, budget(cpu=3))
-    assert "no agent has any 'cpu', it would bound nothing; did you mean 'cpus'?" in text
+    assert "no agent has any 'cpu', it would have no effect; did you mean 'cpus'?" in text
     forced = budget(cpu=3)
     forced.force = True
     assert stub.ChangeRule(forced).rules
@@ -124,7 +124,7 @@ def test_a_credit_is_refused_if_the_budget_was_changed_meanwhile(loop, stub):
     ("role", "words", "text"),
     [
         ("ops", "cpus:1h", "role = 'ops' has no budget; set one: budget set"),
-        ("eng", "cpus:1", "'cpus:1' is no number of hours; add an h, as in 'gpus:500h'"),
+        ("eng", "cpus:1", "'cpus:1' is not a number of hours; add an h, as in 'gpus:500h'"),
         ("eng", "", "names no resource"),
         ("eng", "cpus:-1h", "cpus: '-1' is out of range"),
     ],

@@ -34,13 +34,13 @@ def taken():
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "0.0.0.0"])
 def test_a_port_that_is_taken_is_noticed(host, taken):
-    with pytest.raises(ListenError, match=f"{host}:{taken} cannot be listened on: .*listen"):
+    with pytest.raises(ListenError, match=f"{host}:{taken} cannot be bound: .*listen"):
         claim_addresses(config("127.0.0.1:0", f"{host}:{taken}").listen.targets)
 
 
 def test_the_port_of_the_metrics_is_claimed_too(taken, monkeypatch):
     monkeypatch.setattr(http_socket, "TAKEN_S", 0.0)
-    with pytest.raises(OSError, match=f"127.0.0.1:{taken} cannot be listened on: .*http"):
+    with pytest.raises(OSError, match=f"127.0.0.1:{taken} cannot be bound: .*http"):
         http_socket.http_socket("127.0.0.1", taken)
 
 
@@ -64,7 +64,7 @@ def test_that_a_port_needs_rights_is_not_taken_for_a_taken_one(monkeypatch):
 
 @pytest.mark.parametrize(("host", "why"), [("no.such.host.invalid", ""), ("192.0.2.1", "assign")])
 def test_an_address_that_is_not_ours_is_noticed(host, why):
-    with pytest.raises(ListenError, match=f"{host}:5056 cannot be listened on: .*{why}"):
+    with pytest.raises(ListenError, match=f"{host}:5056 cannot be bound: .*{why}"):
         claim_addresses(config(f"{host}:5056").listen.targets)
 
 

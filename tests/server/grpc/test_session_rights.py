@@ -106,11 +106,11 @@ def test_an_unreadable_token_is_reported_once(token):
         token.rmdir()
         token.write_text("a-masters-secret\n")
         assert len(GrpcModule(channel, "master", 1, "a-masters-secret").begin().batch()) == 0
-        sidecar.await_said("a token can be read again", path=str(token), calls=10)
+        sidecar.await_said("a token is readable again", path=str(token), calls=10)
         told = [each["error"] for each in sidecar.said("a token cannot be read")]
         assert len(told) == 2
         assert "No such file" in told[0]
-        assert "is no regular file" in told[1]
+        assert "is not a regular file" in told[1]
         # Nor does the check itself leak a descriptor.
         assert not [each for each in open_files(sidecar.process.pid) if str(token) in each]
 
@@ -132,7 +132,7 @@ def test_readyz_says_that_no_master_can_be_let_in(token, spoil):
         spoil(token)
         await_true(lambda: sidecar.page("/readyz")[0] == 503)
         _, text = sidecar.page("/readyz")
-        assert text.startswith(f"no master can be let in: the token in {token} cannot be read")
+        assert text.startswith(f"no session can begin: the token in {token} cannot be read")
         token.write_text("a-masters-secret\n")
         await_true(lambda: sidecar.page("/readyz")[0] == 200)
 

@@ -55,19 +55,19 @@ WRONG = [
     ("a.pem", "", "", "key", "is missing while"),
     ("", "a.key", "", "cert", "is missing while"),
     ("a.pem", "ca.key", "", "key", "is not the certificate's"),
-    ("a.pem", "a.pem", "", "key", "holds no private key"),
-    ("a.pem", "binary", "", "key", "holds no private key"),
-    ("a.pem", "empty", "", "key", "holds no private key"),
+    ("a.pem", "a.pem", "", "key", "contains no private key"),
+    ("a.pem", "binary", "", "key", "contains no private key"),
+    ("a.pem", "empty", "", "key", "contains no private key"),
     ("a.pem", "locked.key", "", "key", "is encrypted"),
     *(
-        (name, "a.key", "", "cert", "holds no certificate")
+        (name, "a.key", "", "cert", "contains no readable certificate")
         for name in ("a.key", "text", "empty", "binary", "cut.pem", "garbled.pem")
     ),
     *(
-        ("a.pem", "a.key", name, "ca", "holds no certificate")
+        ("a.pem", "a.key", name, "ca", "contains no readable certificate")
         for name in ("ca.key", "text", "empty", "binary", "cut.pem", "garbled.pem")
     ),
-    ("a.pem", "a.key", "a.pem", "ca", "holds no authority's certificate"),
+    ("a.pem", "a.key", "a.pem", "ca", "contains no authority's certificate"),
 ]
 
 
@@ -88,8 +88,8 @@ def test_files_that_do_not_are_named(pems, cert, key, ca, part, said):
 
 
 NO_FILES = {
-    "a FIFO": (os.mkfifo, "is no regular file"),
-    "a device": (lambda path: path.symlink_to("/dev/zero"), "is no regular file"),
+    "a FIFO": (os.mkfifo, "is not a regular file"),
+    "a device": (lambda path: path.symlink_to("/dev/zero"), "is not a regular file"),
     "100 MB": (huge, "has more than 1048576 bytes"),
 }
 
@@ -122,7 +122,7 @@ def test_certificates_that_become_no_files_leave_those_from_before(pems, tmp_pat
     (tmp_path / "a.key").unlink()
     shutil.copy(pems / "a.key", tmp_path / "a.key")
     assert certificates._newer() is not None
-    assert [each["event"] for each in cap_log[1:]] == ["certificates read again"]
+    assert [each["event"] for each in cap_log[1:]] == ["certificates reloaded"]
 
 
 @pytest.fixture
@@ -156,8 +156,8 @@ def test_wrong_files_are_found_before_anything_starts(command, pems):
         ({"key": "a.key"}, "--tls-cert: is missing while --tls-key is given; give both"),
         ({"ca": "ca.pem", "cert": "a.pem"}, "--tls-key: is missing"),
         ({"ca": "ca.pem", "key": "a.key"}, "--tls-cert: is missing"),
-        ({"ca": "/dev/zero"}, "/dev/zero: is no regular file"),
-        ({"ca": "text"}, "text: holds no certificate"),
+        ({"ca": "/dev/zero"}, "/dev/zero: is not a regular file"),
+        ({"ca": "text"}, "text: contains no readable certificate"),
         ({"ca": "ca.pem", "cert": "a.pem", "key": "ca.key"}, "ca.key: is not the certificate's"),
     ],
 )

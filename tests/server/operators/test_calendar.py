@@ -1,4 +1,4 @@
-"""Rules by calendar: after any events, the settings in force equal those of a simple twin."""
+"""Scheduled rules: after any events, the settings in force equal those of a simple twin."""
 
 import random
 from collections.abc import Callable
@@ -368,7 +368,7 @@ def test_a_bad_one_is_refused_and_changes_nothing(change, schedule, text):
 def test_the_number_of_scheduled_rules_is_limited():
     sidecar = Sidecar()
     many = [KeptChange(LIMIT, "", 0, SOON._replace(until_ms=2 * BEGIN_MS + n)) for n in range(201)]
-    with pytest.raises(EventError, match="201 rules by calendar: at most 200; remove some"):
+    with pytest.raises(EventError, match="201 scheduled rules: at most 200; remove some"):
         sidecar.operators.apply(many, _REQUESTER, prune=False).result(0)
     sidecar.operators.apply(many[1:], _REQUESTER, prune=False).result(0)
     assert len(sidecar.operators.scheduled) == 200

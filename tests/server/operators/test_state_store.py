@@ -121,7 +121,7 @@ def test_a_file_that_cannot_be_read_now_is_left_alone(tmp_path, monkeypatch, num
     assert found.directory is None, "to write there would lose what it says"
     assert os.strerror(number) in found.problem
     assert [entry["log_level"] for entry in log] == ["warning"]
-    with pytest.raises(StateError, match=r"mend it, set state\.directory to another"):
+    with pytest.raises(StateError, match=r"fix it, set state\.directory to another"):
         state_store.restore(named(tmp_path))
     monkeypatch.undo()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["lock", SETTINGS]
@@ -211,5 +211,5 @@ def test_files_without_an_end_are_not_read(tmp_path):
     (tmp_path / "large").write_bytes(b"x" * 101)
     with pytest.raises(OSError, match="has more than 100 bytes"):
         disk.read_regular(tmp_path / "large", 100)
-    with pytest.raises(OSError, match="is no regular file"):
+    with pytest.raises(OSError, match="is not a regular file"):
         disk.read_regular("/dev/zero", 100)

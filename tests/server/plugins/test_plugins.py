@@ -143,18 +143,18 @@ def test_check_config_runs_the_example():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("def broken(:", "is no Python: line 1: invalid syntax"),
-        ("x = 1\nraise RuntimeError('no luck')", "fails at line 2: RuntimeError: no luck; mend it"),
+        ("def broken(:", "is not valid Python: line 1: invalid syntax"),
+        ("x = 1\nraise RuntimeError('no luck')", "fails at line 2: RuntimeError: no luck; fix it"),
         ("import no_such_module", "fails at line 1: ModuleNotFoundError: No module named"),
         ("raise SystemExit(3)", "fails at line 1: SystemExit: 3"),
         ("x = 1", "defines no POLICIES; write POLICIES = {"),
         ("POLICIES = {}", "must be a dict that is not empty: POLICIES"),
         ("POLICIES = ['a']", "must be a dict that is not empty: POLICIES"),
         ("POLICIES = {'a': 3}", "POLICIES['a']: is int; make it an allocator.policies.Entry"),
-        (f"{HEAD}POLICIES = {{3: filled_by(lambda: drf)}}", "POLICIES: 3 is no name; write text"),
+        (f"{HEAD}POLICIES = {{3: filled_by(lambda: drf)}}", "POLICIES: 3 is not a name; write"),
         (
             f"{HEAD}POLICIES = {{'x': filled_by(lambda: drf), 'drf': filled_by(lambda: drf)}}",
-            "POLICIES['drf']: mesos-allocator itself has that name; take another",
+            "POLICIES['drf']: mesos-allocator itself has that name; choose another",
         ),
     ],
 )
@@ -180,7 +180,7 @@ def test_two_files_cannot_have_one_name(tmp_path):
     for name in ("one", "two"):
         (tmp_path / f"{name}.py").write_text(f"{HEAD}POLICIES = {{'x': filled_by(lambda: drf)}}")
     load_file(f"{tmp_path}/one.py")
-    with pytest.raises(PluginError, match=r"one\.py has that name; take another"):
+    with pytest.raises(PluginError, match=r"one\.py has that name; choose another"):
         load_file(f"{tmp_path}/two.py")
 
 
@@ -331,8 +331,8 @@ def test_a_policy_that_is_never_made_is_named_and_not_waited_for_twice(tmp_path,
     load_file(str(path))
     module = sys.modules[f"mesos_allocator_plugin:{path}"]
     monkeypatch.setattr(plugins, "BUILD_S", 0.2)
-    said = f"name: the policy 'mine' of {path} does not come back from its `build`"
-    with pytest.raises(ValueError, match=f"{said} within 0.2 s; mend it, or take another"):
+    said = f"name: the policy 'mine' of {path} does not return from its `build`"
+    with pytest.raises(ValueError, match=f"{said} within 0.2 s; fix it, or take another"):
         GuardedRegistry(10.0).try_out(PolicySpec("mine"))
     for make in (policies.build, GuardedRegistry(10.0).build, GuardedRegistry(10.0).try_out):
         with pytest.raises(ValueError, match=f"{said}; fix it, and reload the configuration"):
@@ -348,7 +348,7 @@ def test_a_policy_that_would_end_the_process_is_refused(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(HEAD + NEVER["build"].format(never="raise SystemExit(3)"))
     load_file(str(path))
-    with pytest.raises(ValueError, match=r"'mine' of .* it would end the process; mend it"):
+    with pytest.raises(ValueError, match=r"'mine' of .* it would end the process; fix it"):
         GuardedRegistry(10.0).try_out(PolicySpec("mine"))
 
 
@@ -356,7 +356,7 @@ def test_a_file_that_does_not_end_is_named(tmp_path, monkeypatch):
     path = tmp_path / "mine.py"
     path.write_text("import time\nwhile True: time.sleep(0.01)")
     monkeypatch.setattr(plugins, "LOAD_S", 0.2)
-    with pytest.raises(PluginError, match=r"it does not end within 0\.2 s; mend it"):
+    with pytest.raises(PluginError, match=r"it did not return within 0\.2 s; fix it"):
         load_file(str(path))
     assert f"mesos_allocator_plugin:{path}" not in sys.modules
 
@@ -374,7 +374,7 @@ main()
     ("text", "said"),
     [
         (f"{HEAD}{NEVER['build'].format(never='while True: time.sleep(0.01)')}", "its `build`"),
-        ("import time\nwhile True: time.sleep(0.01)", "it does not end within 2 s"),
+        ("import time\nwhile True: time.sleep(0.01)", "it did not return within 2 s"),
     ],
 )
 @pytest.mark.parametrize("command", ["check-config", "serve"])
@@ -407,7 +407,7 @@ def test_an_operator_sees_that_a_policy_was_never_created(tmp_path, monkeypatch)
         answer = stub.SetPolicy.future(request, timeout=60)
         assert module.begun.wait(60)
         assert loop.call(lambda: loop.allocator.settings.policy.name).result(60) == "drf"
-        with pytest.raises(grpc.RpcError, match="does not come back from its `build` within 1 s"):
+        with pytest.raises(grpc.RpcError, match="does not return from its `build` within 1 s"):
             answer.result(60)
         assert stub.GetStatus(pb.GetStatusRequest(), timeout=60).policy.name == "drf"
     module.gate.set()

@@ -16,7 +16,7 @@ from tests.rule_changes import listed, rule_change
 from tests.server.processes import lowest_free_descriptor
 from tests.server.sidecar_process import GrpcModule, SidecarProcess
 
-SAID = "http takes no connections for a while"
+SAID = "http accepts no connections for a while"
 KNOCKS = 20
 
 
@@ -85,10 +85,10 @@ def test_a_configuration_that_cannot_be_read_ends_nothing(sidecar):
     """Not even the path of the plugins can be looked up then."""
     with no_descriptors(sidecar.process.pid):
         sidecar.process.send_signal(signal.SIGHUP)
-        said = sidecar.await_said("configuration not taken over, nothing has changed")
+        said = sidecar.await_said("configuration refused, nothing has changed")
     assert said["problems"] == ["Too many open files; send SIGHUP again when that is over"]
     sidecar.process.send_signal(signal.SIGHUP)
-    sidecar.await_said("configuration read again")
+    sidecar.await_said("configuration reloaded")
 
 
 def test_the_first_request_by_http_needs_no_import():

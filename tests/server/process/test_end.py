@@ -56,7 +56,7 @@ def test_the_end_waits_for_no_long_cycle(tmp_path):
             assert process.alive
             time.sleep(0.01)
         assert process.terminate(within_s=100) == 0
-        assert process.said("the core is in the midst of something long, and is not waited for")
+        assert process.said("the core is busy, and is not waited for")
         assert process.said("done")
         module.leave()
 

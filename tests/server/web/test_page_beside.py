@@ -46,7 +46,7 @@ def test_a_drained_agent_is_shown_with_who_still_holds_something(loop, server):
     shown = text_of(page(server, "/"), "drained")
     assert "rack00-node-10 25.0 % 2" in shown
     assert "rack00-node-5 nothing" in shown
-    assert "1 of 2 is empty and can go" in shown
+    assert "1 of 2 is empty and can be removed" in shown
 
 
 def test_many_drained_agents_are_a_table_of_bounded_size(loop, server):
@@ -54,7 +54,7 @@ def test_many_drained_agents_are_a_table_of_bounded_size(loop, server):
     found = loop.ask(lambda: drained.take(loop.allocator)).result(60)
     assert (len(found.rows), found.more) == (drained.SHOWN_MAX, 40 - drained.SHOWN_MAX)
     assert [each.used for each in found.rows] == sorted((r.used for r in found.rows), reverse=True)
-    assert "15 more that hold less" in text_of(page(server, "/"), "drained")
+    assert "15 more are not shown" in text_of(page(server, "/"), "drained")
 
 
 def test_drains_are_found_by_host_and_by_id():
@@ -71,7 +71,7 @@ def test_drains_are_found_by_host_and_by_id():
 
 def test_the_shadow_policy_is_shown_beside_the_one_in_force(loop, server):
     tell(loop, *state(12), SetShadow(PolicySpec("ps-dsf", mode="oblivious")))
-    assert "ps-dsf would" in text_of(page(server, "/"), "shadow")  # before any cycle, too
+    assert "by ps-dsf" in text_of(page(server, "/"), "shadow")  # before any cycle, too
     for now_ms in (1000, 2000):
         loop.ask(lambda now_ms=now_ms: loop.allocator.allocate(now_ms)).result(60)
         loop.ask(lambda: loop.shadow.after_answers(loop.allocator)).result(60)
@@ -80,7 +80,7 @@ def test_the_shadow_policy_is_shown_beside_the_one_in_force(loop, server):
     assert spec is not None
     assert counts.compared >= 1
     shown = text_of(page(server, "/"), "shadow")
-    assert shown.startswith("Looks on: ps-dsf oblivious")
+    assert shown.startswith("Shadow policy: ps-dsf oblivious")
     assert f"{counts.compared} cycles compared" in shown
     both = counts.offers_of_both
     assert f"both {both}" in shown

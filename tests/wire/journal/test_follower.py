@@ -286,7 +286,7 @@ def test_a_change_that_is_refused_by_the_follower_only_is_reported():
         followed.step(SetPolicy(PolicySpec("tsf")))
     (difference,) = followed.differences
     assert (difference.record, difference.session) == (1, 0)
-    assert difference.reason == "what an operator set is refused here"
+    assert difference.reason == "an operator's setting is refused here"
     assert follower.sidecar is None
 
 

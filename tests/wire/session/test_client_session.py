@@ -91,7 +91,7 @@ BAD_ANSWERS = [
     (decisions(12), "cycle 0 in the answer to batch 12"),
     (decisions(12, cycle=2), "cycle 2 in the answer to batch 12"),
     (decisions(12, cycle=1, first=2), "decision 2 comes where 1 is due"),
-    (b"\xff\xff", "2 bytes are no SessionResponse"),
+    (b"\xff\xff", "2 bytes are not a SessionResponse"),
     (
         pb.SessionResponse(
             decisions=pb.DecisionBatch(

@@ -235,7 +235,7 @@ class Pages:
         """Return the shares with fair shares, or why there are none."""
         many = look.status.agents > FAIR_AGENTS_MAX or len(look.shares.clients) > FAIR_CLIENTS_MAX
         if many:
-            return None, "the cluster is large: `mesos-allocator shares --fair` works them out"
+            return None, "the cluster is large: use `mesos-allocator shares --fair`"
         shares = self._fair.get()
         return shares, "" if shares else "the observer is busy; ask again in a moment"
 
