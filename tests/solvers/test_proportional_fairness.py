@@ -71,7 +71,7 @@ def test_a_resource_that_is_not_saturated_costs_nothing_exactly() -> None:
     assert prices.tolist() == [2.0, 0.0]
 
 
-def test_resources_that_are_almost_saturated_are_told_from_those_that_are() -> None:
+def test_almost_saturated_resources_are_distinguished_from_saturated_ones() -> None:
     """As after rounding to whole thousandths: the second resource is used to all but 1e-8."""
     solution = solve(np.array([[0.0, 0.999999990489, 1.0, 0.99984742588]]), np.ones(4), np.ones(1))
     assert solution.tasks == pytest.approx([1], rel=1e-12)
