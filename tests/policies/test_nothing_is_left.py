@@ -471,7 +471,7 @@ def nothing_joins(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         scene_builder,
         "_rule_of",
-        lambda *given, adds: real(*given, adds=adds)._replace(joins=False),
+        lambda *given, adds: real(*given, adds=adds)._replace(joins=adds),
     )
 
 

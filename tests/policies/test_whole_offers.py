@@ -209,7 +209,7 @@ def test_a_minimum_that_cannot_be_reached_is_reported():
     w.agent("cpus:3;mem:3000")
     labels = {DEMAND_LABEL: "cpus:1;mem:100"}
     w.framework("r1", labels=labels, minimum={"r1": ["cpus:4"]})
-    assert "what would be offered there is less than the minimum" in told(
-        w, "framework", "framework-1"
+    assert "an offer there would be less than its minimum" in told(w, "framework", "framework-1")
+    assert "1 minimum: a grant would be less than the minimum of an offer" in told(
+        w, "agent", "agent-1"
     )
-    assert "1 minimum: what would be given is less" in told(w, "agent", "agent-1")

@@ -61,7 +61,10 @@ def allocator() -> Allocator:
 def _apart(shape: tuple[int, ...], dtype: type) -> np.ndarray:
     """Zeroed memory without huge pages, so that resident pages can be counted."""
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-    pages = mmap.mmap(-1, np.dtype(dtype).itemsize * math.prod(shape), flags=flags)
+    size = np.dtype(dtype).itemsize * math.prod(shape)
+    if not size:
+        return np.empty(shape, dtype)
+    pages = mmap.mmap(-1, size, flags=flags)
     pages.madvise(mmap.MADV_NOHUGEPAGE)
     pages.madvise(mmap.MADV_DONTDUMP)
     return np.frombuffer(pages, dtype).reshape(shape)

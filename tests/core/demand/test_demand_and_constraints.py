@@ -127,7 +127,7 @@ def test_expressions(expression: str, attributes: dict[str, str], holds: bool):
 
 @pytest.mark.parametrize("expression", ["=a", "zone=", "zone=a||b", "!", "!=a"])
 def test_a_bad_expression_is_named(expression: str):
-    with pytest.raises(ValueError, match="is no clause"):
+    with pytest.raises(ValueError, match="is not a clause"):
         parse_constraint(expression)
 
 
@@ -215,7 +215,7 @@ def test_a_rule_that_overrides_counts_before_what_the_framework_states():
     ["zone<3", "zone>=3", "zone==a", "!zone=a", "a b", "'zone'=a", "zone=a&b", "!!x", "=a"],
 )
 def test_a_clause_is_read_strictly(text):
-    with pytest.raises(ValueError, match="is no clause"):
+    with pytest.raises(ValueError, match="is not a clause"):
         parse_constraint(f"ssd; {text}")
 
 

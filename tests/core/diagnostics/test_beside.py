@@ -166,8 +166,8 @@ def test_a_large_cycle_is_only_copied_if_a_shadow_waits_for_it(monkeypatch):
     ("spec", "said"),
     [
         (PolicySpec("drff"), "there is no policy 'drff'"),
-        (PolicySpec("drf", flat=True), "leave out flat and subtrees"),
-        (PolicySpec("drf", subtrees={"a": "tsf"}), "leave out flat and subtrees"),
+        (PolicySpec("drf", flat=True), "leave them out"),
+        (PolicySpec("drf", subtrees={"a": "tsf"}), "leave them out"),
         (PolicySpec("cmmf"), "no plans are made for a shadow policy"),
         (None, "there is no shadow policy to stop"),
     ],

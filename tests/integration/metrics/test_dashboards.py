@@ -84,9 +84,14 @@ def test_every_panel_asks_for_series_that_a_real_prometheus_has(sidecar, query):
                 .replace("$role", "eng")
                 .replace("$__rate_interval", "1m")
             )
-            found = query(asked)
-            optional = "rate(" in asked or "topk(" in asked or named & SOMETIMES
-            assert found or optional, (board.name, asked)
+            if "rate(" in asked or "topk(" in asked or named & SOMETIMES:
+                query(asked)
+                continue
+            # After a scrape that failed, on a busy machine, there is nothing until the next one.
+            until_s = time.monotonic() + 60
+            while not (found := query(asked)) and time.monotonic() < until_s:
+                time.sleep(0.2)
+            assert found, (board.name, asked)
 
 
 def test_dashboards_show_those_that_lead_and_lead_to_each_other(sidecar, query):

@@ -144,7 +144,7 @@ def test_a_file_that_is_no_toml_is_reported_and_not_more(tmp_path, text, found):
             f"[[weight]]\nframework_name = '{4097 * 'f'}'\nweight = 2",
             "has 4097 bytes; at most 4096 are taken",
         ),
-        ("[[constraint]]\nagents = 'zone='", "'zone=' is no clause"),
+        ("[[constraint]]\nagents = 'zone='", "'zone=' is not a clause"),
         ("[[constraint]]\nagents = ' ; '", "holds for every agent"),
         (
             "[[constraint]]\nall = true\nagents = 'a'\n[[constraint]]\nall = true\nagents = 'b'",
@@ -158,7 +158,7 @@ def test_a_file_that_is_no_toml_is_reported_and_not_more(tmp_path, text, found):
             "[[constraint]]\nagents = 'a'\nrole = 'a'\nall = true",
             "c.toml:4: constraint[0].all: does not go with role or framework_name",
         ),
-        ("[[constraint]]\nall = true\nagents = 'zone<3'", "'zone<3' is no clause"),
+        ("[[constraint]]\nall = true\nagents = 'zone<3'", "'zone<3' is not a clause"),
         ("[journal]\npath = '/tmp'", "is a directory; name a file in it, as in '/tmp/journal'"),
         (f"[journal]\npath = '{'f' * 300}'", "cannot be a file (File name too long); name another"),
         (

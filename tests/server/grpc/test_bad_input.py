@@ -75,7 +75,7 @@ def bad_streams() -> dict[str, tuple[bytes, str, str]]:
     """
     hello = pb.SessionRequest(hello=write_hello(Greeting("master", "instance", 5)))
     return {
-        "noise": (random.Random(1).randbytes(100_000), "PROTOCOL", "are no SessionRequest"),
+        "noise": (random.Random(1).randbytes(100_000), "PROTOCOL", "are not a SessionRequest"),
         "an older master": (hello.SerializeToString(), "SUPERSEDED", "is 5, older than"),
     }
 

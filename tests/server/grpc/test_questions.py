@@ -67,7 +67,7 @@ def test_an_explanation_ends_with_its_caller(stub, monkeypatch):
     begun, ended = threading.Event(), threading.Event()
 
     def explained(*question: Any) -> explain_pb2.ExplainResponse:
-        *_, goes_on = question
+        *_, goes_on, _corrections = question
         begun.set()
         until_s = time.monotonic() + 60
         while goes_on() and time.monotonic() < until_s:

@@ -78,6 +78,6 @@ def test_gangs_that_never_fit():
     assert value(found, "gangs_kept", resource="cpus", unit="core") == 0
     (warning,) = status_warnings._gangs(report.read(busy.session.allocator).gangs)
     assert warning.what == "gang too large"
-    assert warning.text.startswith("1 gang would not fit even if nothing was held")
+    assert warning.text.startswith("1 gang would not fit even on an empty cluster")
     busy.session.allocator.step(SetGang("a", "", 1))
     assert not list(status_warnings._gangs(report.read(busy.session.allocator).gangs))

@@ -195,7 +195,7 @@ def test_where_loops_cannot_be_compiled_no_session_begins_and_it_is_said_why(mon
         assert not compiling.ready
         assert re.fullmatch(
             r"the loops could not be compiled \(\S+ ended with exit code 3\);"
-            r" this is tried again in \d+ s",
+            r" retried in \d+ s",
             compiling.problem(),
         )
         assert compiling.progress == ("failed", compiling.done, compiling.problem())

@@ -103,7 +103,7 @@ def test_bytes_that_do_not_parse_are_refused():
     """A truncated hello."""
     (answer,) = new_session().receive(b"\x0a\x05abc")
     assert answer.error.code == pb.ERROR_CODE_PROTOCOL
-    assert answer.error.message.startswith("5 bytes are no SessionRequest")
+    assert answer.error.message.startswith("5 bytes are not a SessionRequest")
 
 
 def test_a_batch_without_a_cycle_is_answered_too():
