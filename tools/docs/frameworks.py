@@ -32,6 +32,9 @@ were two agents with 4 CPUs and 4 GiB, an allocation interval of 1 s, and `fallb
 The sidecar's loops were not compiled (`NUMBA_DISABLE_JIT=1`), which changes no decision. Tasks need
 half a CPU and 64 MiB, and sleep for 1 s. Each framework begins with two tasks, and queues another
 one when a task ends.
+
+On 28 November 2026 pymesos and tfmesos2 ran again, briefly, with the present module and a new build
+of the same clusterd: each finished tasks with the sidecar, and after it was killed.
 """
 
 REPEAT = """\
