@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from allocator.core.numba import array_types
-from allocator.core.numba.array_structures import distinct
+from allocator.core.numba.array_structures import contains, distinct, pair
 
 Ints = array_types.Ints
 Bools = array_types.Bools
@@ -62,7 +62,7 @@ class Counts(NamedTuple):
         for row in of_client.T:
             its = row[client]
             here = bounded[its]
-            keys.append((agent[here] << np.int64(32)) | its[here])
+            keys.append(pair(agent[here], its[here]))
         return distinct(np.concatenate(keys))
 
     def tasks_held(self) -> Ints:
@@ -147,20 +147,20 @@ class Counts(NamedTuple):
             number, begin = number[some], begin[some]
             offset = np.arange(number.sum()) - np.repeat(np.cumsum(number) - number, number)
             client = mine[np.repeat(begin, number) + offset]
-            keys.append((np.repeat(agent[some], number) << np.int64(32)) | client)
-        pair = np.concatenate(keys)
+            keys.append(pair(np.repeat(agent[some], number), client))
+        pairs = np.concatenate(keys)
         if needed.max(initial=0) > 1:
-            pair, times = np.unique(pair, return_counts=True)
-            pair = pair[times == needed[pair & _LOW]]
-        return pair >> np.int64(32), pair & _LOW
+            pairs, times = np.unique(pairs, return_counts=True)
+            pairs = pairs[times == needed[pairs & _LOW]]
+        return pairs >> np.int64(32), pairs & _LOW
 
     def charged(self, client: Ints, agent: Ints, amount: Ints) -> "Counts":
         """Return the counts after grants (G,); `amount` (G, R): what counts of them."""
         held = self.held.copy()
         np.add.at(held, client, amount)
-        keys = (agent << np.int64(32)) | client
+        keys = pair(agent, client)
         pairs = self.pairs(self.of_client, self.agents, keys)
-        pairs = pairs[~_contains(self.on, pairs)]
+        pairs = pairs[~contains(self.on, pairs)]
         taken = self.taken + np.bincount(pairs & _LOW, minlength=len(self.taken))
         on = np.sort(np.append(self.on, pairs), kind="stable")  # merges sorted runs
         return self._replace(held=held, taken=taken, on=on)
@@ -193,12 +193,12 @@ class Counts(NamedTuple):
         `row` (G,): a cap of each; -1: none.
         """
         few, mine = np.ones(len(row), np.bool_), np.flatnonzero(row >= 0)
-        keys = (agent[mine] << np.int64(32)) | row[mine]
-        pair, first, which = np.unique(keys, return_index=True, return_inverse=True)
-        order = np.lexsort((first, pair & _LOW))
-        its = pair[order] & _LOW
-        more = ~_contains(self.on, pair[order])
-        fits = np.empty(len(pair), np.bool_)
+        keys = pair(agent[mine], row[mine])
+        pairs, first, which = np.unique(keys, return_index=True, return_inverse=True)
+        order = np.lexsort((first, pairs & _LOW))
+        its = pairs[order] & _LOW
+        more = ~contains(self.on, pairs[order])
+        fits = np.empty(len(pairs), np.bool_)
         fits[order] = ~more | (_sums_within(its, more.astype(np.int64)) <= self._further()[its])
         few[mine] = fits[which]
         return few
@@ -218,12 +218,6 @@ class Counts(NamedTuple):
         more = np.zeros(len(client), np.int64)
         more[order] = tasks - before
         return more
-
-
-def _contains(ordered: Ints, wanted: Ints) -> Bools:
-    """Return which numbers are among sorted ones, (n,)."""
-    place = np.searchsorted(ordered, wanted)
-    return np.append(ordered, -1)[place] == wanted
 
 
 def whole_tasks(held: Ints, size: Ints) -> Ints:

@@ -26,6 +26,7 @@ import numpy as np
 
 from allocator.core import counts as counting
 from allocator.core.numba import array_types
+from allocator.core.numba.array_structures import contains, pair
 from allocator.core.numba.tree_sums import add_up_amounts
 from allocator.core.openings import opening_tasks
 from allocator.core.plan import Plan
@@ -385,9 +386,8 @@ class Snapshot:
 
     def new_pairs(self, grants: "Grants") -> Ints:
         """Return the pairs of grants that hold nothing before: keys as in `holder`, sorted."""
-        pair, holder = np.unique(grants.pair), np.append(self.holder, -1)
-        found: Ints = pair[holder[np.searchsorted(self.holder, pair)] != pair]
-        return found
+        pairs = np.unique(grants.pair)
+        return pairs[~contains(self.holder, pairs)]
 
     def held_over_tree(self, gain: Floats, count: Floats) -> Floats:
         """Add up clients' holdings, and a count, at every node of the tree.
@@ -434,7 +434,7 @@ class Grants:
     @property
     def pair(self) -> Ints:
         """The agent and client of each grant as one number, (G,): keys as in `Snapshot.holder`."""
-        return (self.agent << np.int64(32)) | self.client
+        return pair(self.agent, self.client)
 
     def some(self, mask: Bools) -> "Grants":
         special = mask[self.special_grant]

@@ -19,7 +19,7 @@ from allocator.core.books.eligibility import bits
 from allocator.core.cycle.first_fit import holds, place
 from allocator.core.cycle.room import parts_on, reached_by, room_in, tasks_on
 from allocator.core.filters.filter_arrays import excerpt
-from allocator.core.numba.array_structures import pack, read_only
+from allocator.core.numba.array_structures import pack, pair, read_only
 from allocator.core.numba.wide_tables import untouched
 from allocator.core.policy import Policy
 from allocator.core.snapshot import (
@@ -316,7 +316,7 @@ def _with_more_covered(snapshot: Snapshot, agents: Ints) -> Snapshot:
     covers[row[beyond & bits(specials.reach, special, client[row])]] = False
     covers &= ~bits(filters.covered, agent, client)
     if snapshot.earlier is not None:  # filters do not bar what joins an offer
-        covers &= ~np.isin((agent << np.int64(32)) | client, snapshot.earlier.pair)
+        covers &= ~np.isin(pair(agent, client), snapshot.earlier.pair)
     if not covers.any():
         return snapshot
     covered = filters.covered.copy()

@@ -124,6 +124,12 @@ def pair(high: Ints | int, low: Ints | int) -> Any:  # noqa: ANN401
     return (np.asarray(high, np.int64) << np.int64(32)) | np.asarray(low, np.int64)
 
 
+def contains(ordered: Ints, wanted: Ints) -> Bools:
+    """Return which numbers, none of them negative, are among sorted ones, (n,)."""
+    place = np.searchsorted(ordered, wanted)
+    return np.append(ordered, -1)[place] == wanted
+
+
 def pack(flags: Bools, words: int) -> BitWords:
     """Pack flags into words, lowest bit first."""
     padded = np.zeros(words * 64, np.bool_)
