@@ -314,9 +314,10 @@ def test_the_older_of_two_masters_yields():
         (target,) = sidecar.targets
         with Driver(target, instance="old", started_us=1) as old:
             old.wait("connected")
+            place = len(old.lines)
             with Driver(target, instance="new", started_us=2) as new:
                 new.wait("connected")
-                ended = old.wait("ended")
+                ended = old.wait("ended", place)
                 assert ended["cause"] == "refused"
                 assert "SUPERSEDED" in ended["reason"]
                 assert ended["retry_ms"] >= 500
