@@ -3,9 +3,10 @@
 python -m tests.bench.bench_observer [--agents 50000] [--frameworks 1000]
 
 A real sidecar has a session with a large cluster, all of which is offered and released repeatedly:
-first without questions, then while eight operators ask the most expensive ones. These are why a
-tenant that excludes every agent in ten roles gets nothing, fair shares, dumps, and dry runs. Times
-of the processes are processor times, from /proc.
+first without questions, then while one operator asks for an explanation of a hostile tenant all the
+time, then while eight operators ask the most expensive questions. These are why a tenant that
+excludes every agent in ten roles gets nothing, fair shares, dumps, and dry runs. Times of the
+processes are processor times, from /proc.
 """
 
 import argparse
@@ -81,42 +82,57 @@ def questions(stub: admin_pb2_grpc.AdminServiceStub) -> list[Callable[[], object
     ]
 
 
-def beside_eight(
-    stub: admin_pb2_grpc.AdminServiceStub, module: GrpcModule, sidecar: SidecarProcess
+def views(
+    stub: admin_pb2_grpc.AdminServiceStub, sidecar: SidecarProcess
+) -> dict[str, Callable[[], object]]:
+    return {
+        "status": lambda: stub.GetStatus(pb.GetStatusRequest(), timeout=60),
+        "page": lambda: sidecar.page_now("/"),
+        "metrics": lambda: sidecar.page_now("/metrics"),
+    }
+
+
+def beside(
+    name: str,
+    asked: list[Callable[[], object]],
+    viewed: dict[str, Callable[[], object]],
+    module: GrpcModule,
+    sidecar: SidecarProcess,
 ) -> None:
-    """Ask all questions repeatedly, and at the same time measure cycles and status requests."""
+    """Ask all questions repeatedly, and at the same time measure cycles and views."""
     over = threading.Event()
-    short_s: list[float] = []
+    took_s: dict[str, list[float]] = {each: [] for each in viewed}
 
     def ask_on(ask: Callable[[], object]) -> None:
         while not over.is_set():
             with suppress(grpc.RpcError):
                 ask()
 
-    def look() -> None:
+    def look(view: str) -> None:
         while not over.is_set():
             begun_s = time.monotonic()
-            stub.GetStatus(pb.GetStatusRequest(), timeout=60)
-            short_s.append(time.monotonic() - begun_s)
+            viewed[view]()
+            took_s[view].append(time.monotonic() - begun_s)
             time.sleep(0.2)
 
-    threads = [threading.Thread(target=ask_on, args=(each,)) for each in questions(stub)]
-    threads.append(threading.Thread(target=look))
+    threads = [threading.Thread(target=ask_on, args=(each,)) for each in asked]
+    threads += [threading.Thread(target=look, args=(each,)) for each in viewed]
     for each in threads:
         each.start()
     time.sleep(1.0)
-    beside, cost = cycles(module, sidecar)
+    answers_s, cost_s = cycles(module, sidecar)
     over.set()
     for each in threads:
         each.join()
     print(
-        f"beside eight: answer median {1000 * statistics.median(beside):.0f} ms, most"
-        f" {1000 * max(beside):.0f}; decider {1000 * cost:.0f} ms a round"
+        f"beside {name}: answer median {1000 * statistics.median(answers_s):.0f} ms, most"
+        f" {1000 * max(answers_s):.0f}; decider {1000 * cost_s:.0f} ms a round"
     )
-    print(
-        f"status meanwhile: median {statistics.median(short_s):.2f} s, most"
-        f" {max(short_s):.2f} s of {len(short_s)}"
-    )
+    for view, each_s in took_s.items():
+        print(
+            f"  {view} meanwhile: median {statistics.median(each_s):.2f} s, most"
+            f" {max(each_s):.2f} s of {len(each_s)}"
+        )
 
 
 def main() -> None:
@@ -158,7 +174,10 @@ def main() -> None:
                 f"question {number}: {time.monotonic() - begun_s:.2f} s, observer"
                 f" {cpu_s(observer) - its_s:.2f} s of processor"
             )
-        beside_eight(stub, module, sidecar)
+        viewed = views(stub, sidecar)
+        beside("an explanation", questions(stub)[:1], viewed, module, sidecar)
+        del viewed["page"], viewed["metrics"]
+        beside("eight questions", questions(stub), viewed, module, sidecar)
         assert len(first) == ROUNDS
 
 
