@@ -3,11 +3,10 @@
 The search for a client descends from the root. At each node it takes the child with the smallest
 key (score, turn, number) among those with a client below that the agent can serve. Usually that is
 the child with the smallest key of all. Otherwise the next ones are tried in order, and finally all.
+Clients that few agents can serve are parked: they take no part until such an agent is visited.
 """
 
 from collections.abc import Callable
-
-import numpy as np
 
 from allocator.core import needs
 from allocator.core.numba import pointers
@@ -16,7 +15,7 @@ from allocator.core.numba.pointers import as_pointer, keep_alive
 from allocator.core.snapshot import BitWords
 from allocator.policies.filling.rules import charging, offers, quota_precheck, quotas
 from allocator.policies.filling.scene import loop_arrays, scoring, tournament
-from allocator.policies.filling.scene.compiled import compiled, fingerprint, hot
+from allocator.policies.filling.scene.compiled import fingerprint, hot
 from allocator.policies.filling.scene.loop_arrays import Effort, Log, Scene
 from allocator.policies.filling.scene.scoring import OVERDUE
 from allocator.policies.filling.search import prefilter, visits
@@ -27,44 +26,27 @@ RANDOM, ROUND_ROBIN, LISTED = range(3)
 _UNDECIDED = -2
 
 
-@compiled
-def _stand_back(scene: Scene, visit: Visit, leaf: int) -> None:
-    places, client = scene.places, scene.places.client[leaf]
-    visit.client[client >> 6] &= ~(np.uint64(1) << np.uint64(client & 63))
-    # The leaf, and each place without another live leaf below, is no longer alive.
-    place = leaf
-    while place >= 0 and visit.live[place] == 0:
-        visit.alive[place] = False
-        scene.standing.out[place] = True
-        if scene.rule.shared:
-            tournament.rematch(places, scene.standing, place)
-        place = places.parent[place]
-        if place >= 0:
-            visit.live[place] -= 1
-
-
 @hot
-def _try_in_order(scene: Scene, visit: Visit, agent: int, tries: int) -> int:
-    """Try leaves in order; remove each that cannot be served from the tournaments, for this search.
+def _try_in_order(scene: Scene, visit: Visit, agent: int, tries: int, examined: bool) -> int:
+    """Try leaves in order.
+
+    Leaves that the quick test excludes are parked. Other places that cannot be served are out until
+    the end of the visit. `examined`: whether `prefilter.look_at` has examined the agent.
 
     Returns the leaf, `NOBODY`, or `_UNDECIDED` after this many tries.
     """
     places, standing = scene.places, scene.standing
     root = len(places.parent) - 1
-    result = _UNDECIDED
-    place = root
-    passed = 0
-    # Descend to the champion of each tournament. Remove a place that cannot be served from its
-    # tournament, and continue at its parent with the next best.
-    while passed < tries:
+    result, place = _UNDECIDED, root
+    tried = passed = 0
+    # Descend to the champion of each tournament. Take a place that cannot be served out of its
+    # tournament, and continue with the next best.
+    while tried < tries:
+        if standing.out[place]:
+            result = NOBODY
+            break
         child = tournament.champion(places, standing, place)
-        if child < 0 or standing.out[child]:
-            # Without children, this place cannot be served; if it is the root, no client can.
-            if place == root:
-                result = NOBODY
-                break
-            child = place
-        elif places.client[child] < 0:
+        if places.client[child] < 0:
             # An inner place: descend, unless what quotas leave its clients is not free here.
             if not scene.rule.bounded or quota_precheck.may_serve(
                 scene, visit.precheck, child, agent
@@ -77,22 +59,26 @@ def _try_in_order(scene: Scene, visit: Visit, agent: int, tries: int) -> int:
         elif standing.spent[child] and not len(scene.agents.special):
             # Quotas leave it nothing, and no agent has special resources: remove it from the stage,
             # and begin again at the root. This is not a try.
-            _stand_back(scene, visit, child)
+            visits.stand_back(scene, visit, child)
             place = root
             continue
-        elif passed == 0 and visits.is_barred_to_all(scene.agents, visit, agent):
-            # Checked only after the first failure.
-            result = NOBODY
-            break
-        standing.out[child] = True
-        tournament.rematch(places, standing, child)
-        visit.passed_over[passed] = child
-        passed += 1
+        elif not examined:
+            if not prefilter.look_at(scene, visit.hopes, agent):
+                result = NOBODY
+                break
+            examined = True
+        if places.client[child] < 0 or not visits.park(scene, visit, child, agent):
+            visits.leave(scene, visit, child)
+            visit.passed_over[passed] = child
+            passed += 1
+        tried += 1
+        # Continue at the nearest place above that is not out; at the root if all are.
         place = places.parent[child]
-    # The next agent may be able to serve these places.
+        while standing.out[place] and place != root:
+            place = places.parent[place]
+    # The next agent may be able to serve the places that were passed over.
     for i in range(passed):
-        standing.out[visit.passed_over[i]] = False
-        tournament.rematch(places, standing, visit.passed_over[i])
+        visits.join(scene, visit, visit.passed_over[i])
     return result
 
 
@@ -115,18 +101,23 @@ def _choose(scene: Scene, effort: Effort, visit: Visit, agent: int) -> int:
 @hot
 def _look_for(scene: Scene, effort: Effort, visit: Visit, agent: int) -> int:
     """Return the leaf that the agent serves next; -1: it can serve none."""
-    agents = scene.agents
+    examined = visit.parked_count[0] > 0
+    if examined:
+        if not prefilter.look_at(scene, visit.hopes, agent):
+            return NOBODY
+        visits.unpark(scene, visit, agent)
     if scene.rule.shared:
-        leaf = _try_in_order(scene, visit, agent, effort.tries)
+        leaf = _try_in_order(scene, visit, agent, effort.tries, examined)
         if leaf != _UNDECIDED:
             return leaf
     else:
         # Try only the best leaf; another try would score every family again.
-        leaf = visits.descend(scene, visit, visit.alive, agent)
-        if leaf >= 0 and offers.can_serve(scene, visit.offerable[0], leaf, agent):
+        leaf = visits.descend(scene, visit, agent)
+        if leaf < 0 or offers.can_serve(scene, visit.offerable[0], leaf, agent):
             return leaf
-        if leaf < 0 or visits.is_barred_to_all(agents, visit, agent):
+        if not examined and not prefilter.look_at(scene, visit.hopes, agent):
             return NOBODY
+        visits.park(scene, visit, leaf, agent)
     return visits.best_of_all(scene, visit, agent)
 
 
@@ -141,7 +132,7 @@ def _serve(scene: Scene, effort: Effort, visit: Visit, log: Log, agent: int) -> 
         scoring.rescore_upwards(scene.places, scene.standing, leaf)
     if scene.rule.stage == OVERDUE:
         # An overdue client gets one grant in this stage.
-        _stand_back(scene, visit, leaf)
+        visits.stand_back(scene, visit, leaf)
     return more
 
 

@@ -8,8 +8,8 @@ from allocator.core import needs
 from allocator.core.snapshot import BitWords, Bools, Floats, Ints
 from allocator.policies.filling.rules import offers, quota_precheck, quotas
 from allocator.policies.filling.scene import scoring, tournament
-from allocator.policies.filling.scene.compiled import allocating, compiled
-from allocator.policies.filling.scene.loop_arrays import Agents, Places, Scene, Standing
+from allocator.policies.filling.scene.compiled import allocating, compiled, hot
+from allocator.policies.filling.scene.loop_arrays import Places, Scene, Standing
 from allocator.policies.filling.search import prefilter
 from allocator.policies.filling.search.prefilter import Hopes
 
@@ -21,11 +21,12 @@ class Visit(NamedTuple):
     """The state of a visit to an agent; the arrays are reused for every visit.
 
     `score` (P,): scores on this agent, for criteria with a denominator per agent.
-    `alive` (P,): places with a leaf below that takes part in this stage.
-    `live` (P,): number of children of each place that are alive.
-    `client` (W,): bits of the clients that have a leaf.
+    `competing` (P,): number of children of each place that are not out (`Standing.out`).
+    `client` (W,): bits of the clients that take part in this stage.
+    `parked` (W,), `parked_count` (1,): bits of those whose leaves are out until an agent may be
+        able to serve them, and their number.
     `offerable` (1,): whether all free plain resources together make an offer.
-    `passed_over` (P,): places removed from their tournaments during the visit.
+    `passed_over` (P,): places that are out only during the visit.
     `hopes`: buffers for the quick test of all clients.
     `listed` (P,): leaves that the agent may be able to serve.
     `best`, `seen` (P,): the best child of each place, and the number of the search that found it.
@@ -33,9 +34,10 @@ class Visit(NamedTuple):
     """
 
     score: Floats
-    alive: Bools
-    live: Ints
+    competing: Ints
     client: BitWords
+    parked: BitWords
+    parked_count: Ints
     offerable: Bools
     passed_over: Ints
     hopes: Hopes
@@ -53,9 +55,10 @@ def begin(scene: Scene) -> Visit:
     words = agents.barred.shape[1]
     visit = Visit(
         np.zeros(count),
-        np.ones(count, np.bool_),
         np.zeros(count, np.int64),
         np.zeros(words, np.uint64),
+        np.zeros(words, np.uint64),
+        np.zeros(1, np.int64),
         np.zeros(1, np.bool_),
         np.zeros(count, np.int64),
         prefilter.begin(scene),
@@ -65,18 +68,19 @@ def begin(scene: Scene) -> Visit:
         np.zeros(1, np.int64),
         quota_precheck.begin_precheck(scene),
     )
-    offers.mark_taking_part(places, scene.bounds, rule.stage, visit.alive)
+    alive = np.ones(count, np.bool_)
+    offers.mark_taking_part(places, scene.bounds, rule.stage, alive)
     if scene.bounds.further.shape[1] and not len(agents.special):
-        _leave_out_spent(scene, visit.alive)
-    for place in range(count - 1):
-        visit.live[places.parent[place]] += visit.alive[place]
-    # Leaves that take no part in this stage are out from the start.
+        _leave_out_spent(scene, alive)
+    # Places that take no part in this stage are out from the start.
     for place in range(count):
         standing.spent[place] = False
-        client = places.client[place]
-        if client >= 0 and visit.alive[place]:
-            visit.client[client >> 6] |= np.uint64(1) << np.uint64(client & 63)
-        standing.out[place] = not visit.alive[place]
+        standing.out[place] = not alive[place]
+        client, parent = places.client[place], places.parent[place]
+        if client >= 0 and alive[place]:
+            visit.client[client >> 6] |= _bit(client)
+        if parent >= 0:
+            visit.competing[parent] += alive[place]
         if rule.shared:
             standing.score[place] = scoring.score(places, standing, place, standing.denominator, 0)
     # With one denominator for all agents, one set of tournaments serves every visit.
@@ -97,14 +101,78 @@ def _leave_out_spent(scene: Scene, alive: Bools) -> None:
     scoring.mark_alive(places, alive)
 
 
+@hot
+def _bit(client: int) -> np.uint64:
+    """Return the bit of a client in its word."""
+    return np.uint64(1) << np.uint64(client & 63)
+
+
 @compiled
-def is_barred_to_all(agents: Agents, visit: Visit, agent: int) -> bool:
-    if not agents.barring[agent]:
+def leave(scene: Scene, visit: Visit, place: int) -> None:
+    """Take a place out of the competition, and each place above without children left in it."""
+    places, standing = scene.places, scene.standing
+    while place >= 0:
+        standing.out[place] = True
+        if scene.rule.shared:
+            tournament.rematch(places, standing, place)
+        place = places.parent[place]
+        if place >= 0:
+            visit.competing[place] -= 1
+            if visit.competing[place] > 0:
+                break
+
+
+@compiled
+def join(scene: Scene, visit: Visit, place: int) -> None:
+    """Return a place to the competition, and the places above it."""
+    places, standing = scene.places, scene.standing
+    while place >= 0 and standing.out[place]:
+        standing.out[place] = False
+        if scene.rule.shared:
+            tournament.rematch(places, standing, place)
+        place = places.parent[place]
+        if place >= 0:
+            visit.competing[place] += 1
+
+
+@compiled
+def stand_back(scene: Scene, visit: Visit, leaf: int) -> None:
+    """Take a leaf out of the competition for the rest of the stage."""
+    client = scene.places.client[leaf]
+    visit.client[client >> 6] &= ~_bit(client)
+    leave(scene, visit, leaf)
+
+
+@compiled
+def park(scene: Scene, visit: Visit, leaf: int, agent: int) -> bool:
+    """Take a leaf out if the quick test excludes it on this agent; return whether it does.
+
+    The agent must have been examined by `prefilter.look_at`. A client that is barred almost
+    everywhere, or demands more than most agents have, thus costs a word of bits in each visit, not
+    a try.
+    """
+    client = scene.places.client[leaf]
+    bit = _bit(client)
+    if prefilter.of_word(scene, visit.hopes, agent, client >> 6, bit) != prefilter.NO_BITS:
         return False
-    for word in range(len(visit.client)):
-        if visit.client[word] & ~agents.barred[agent, word]:
-            return False
+    visit.parked[client >> 6] |= bit
+    visit.parked_count[0] += 1
+    leave(scene, visit, leaf)
     return True
+
+
+@compiled
+def unpark(scene: Scene, visit: Visit, agent: int) -> None:
+    """Return the parked leaves that the agent, which was examined, may be able to serve."""
+    for word in range(len(visit.parked)):
+        if visit.parked[word] == prefilter.NO_BITS:
+            continue
+        bits = prefilter.of_word(scene, visit.hopes, agent, word, visit.parked[word])
+        visit.parked[word] &= ~bits
+        while bits != prefilter.NO_BITS:
+            join(scene, visit, scene.places.of_client[(word << 6) + needs.lowest_bit(bits)])
+            bits &= bits - np.uint64(1)
+            visit.parked_count[0] -= 1
 
 
 @compiled
@@ -173,18 +241,16 @@ def _first(scene: Scene, visit: Visit, count: int, agent: int) -> int:
 
 
 @compiled
-def _best_child(
-    places: Places, standing: Standing, scores: Floats, among: Bools, parent: int
-) -> int:
-    """Return the marked child with the smallest key; -1: none is marked.
+def _best_child(places: Places, standing: Standing, scores: Floats, parent: int) -> int:
+    """Return the child with the smallest key that is not out; -1: there is none.
 
     Scores are compared as integers, in the same order: the compiler vectorises their minimum.
     """
     first, last = places.first[parent], places.last[parent]
-    bits, marked = scores.view(np.int64)[first:last], among[first:last]
+    bits, out = scores.view(np.int64)[first:last], standing.out[first:last]
     least = _LAST
     for i in range(len(bits)):
-        mine = bits[i] if marked[i] else _LAST
+        mine = _LAST if out[i] else bits[i]
         least = min(mine, least)
     if least == _LAST:
         return NOBODY
@@ -193,7 +259,7 @@ def _best_child(
     for i in range(len(bits)):
         if (
             bits[i] == least
-            and marked[i]
+            and not out[i]
             and (best < 0 or standing.served[first + i] < standing.served[best])
         ):
             best = first + i
@@ -201,15 +267,11 @@ def _best_child(
 
 
 @compiled
-def descend(scene: Scene, visit: Visit, among: Bools, agent: int) -> int:
-    """Descend from the root to the first leaf among the marked ones; -1: none."""
-    places, standing, rule = scene.places, scene.standing, scene.rule
+def descend(scene: Scene, visit: Visit, agent: int) -> int:
+    """Descend by scores on this agent from the root to the first leaf that is not out; -1: none."""
+    places, standing = scene.places, scene.standing
     place = len(places.parent) - 1
     while place >= 0 and places.client[place] < 0:
-        # Shared scores are up to date; others depend on the agent.
-        if rule.shared:
-            place = _best_child(places, standing, standing.score, among, place)
-        else:
-            scoring.score_siblings(places, standing, place, agent, visit.score)
-            place = _best_child(places, standing, visit.score, among, place)
+        scoring.score_siblings(places, standing, place, agent, visit.score)
+        place = _best_child(places, standing, visit.score, place)
     return place
