@@ -62,6 +62,23 @@ def test_where_only_reserved_resources_are_left_no_other_client_is_tried(selecti
     assert calls["can_serve"] < AGENTS * ROLES / 5
 
 
+@pytest.mark.parametrize("selection", SELECTIONS)
+@pytest.mark.parametrize("name", ["drf", "ps-dsf"])
+def test_clients_excluded_almost_everywhere_cost_no_try_on_each_agent(name, selection, calls):
+    """They have the smallest shares until the end, so they are first in order on each agent."""
+    allowed = np.ones((ROLES, AGENTS), np.bool_)
+    allowed[:20] = False
+    allowed[0, 2] = True  # on the agent in row 3
+    cluster = static_snapshot([[4]] * AGENTS, clients=ROLES, allowed=allowed)
+    with interpreted_here():
+        grants = build(PolicySpec(name, selection)).allocate(cluster, 0)
+    assert sorted(grants.agent.tolist()) == list(range(1, AGENTS + 1))
+    first, others = grants.client[grants.agent == 3], grants.client[grants.agent != 3]
+    assert first.tolist() == [0]
+    assert min(others) >= 20
+    assert calls["can_serve"] < 6 * AGENTS
+
+
 def test_a_square_of_bits_is_turned_round():
     square = np.random.default_rng(1).integers(0, 2**64, 64, np.uint64)
     turned = square.copy()
