@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from allocator.core.filters.coverage import Offerable
+from allocator.core.filters.coverage import offerable_of
 from allocator.core.filters.table import FilterTable
 from allocator.core.numba.array_structures import distinct_rows
 from allocator.core.plans.problems import PlanningPolicy, PlanProblem, weight_of_leaves
@@ -206,22 +206,9 @@ def with_refusals(
     rows = np.asarray(client, np.int64), np.asarray(agent, np.int64)
     framework = np.arange(clients + 1)
     table.add(*rows, amount, np.ones(len(amount), np.int64), framework)
-    specials = snapshot.specials
-    offerable = Offerable(
-        free=snapshot.free,
-        start=specials.start,
-        row=specials.row,
-        special_free=specials.free,
-        kind=specials.kind,
-        reach=specials.reach,
-        plain_kind=snapshot.filters.plain_kind,
-        demand=snapshot.demand,
-        known=snapshot.characterised,
-        opening=snapshot.opening,
-        takes=np.zeros(clients, np.int64),
-    )
+    offerable = offerable_of(snapshot, snapshot.characterised)
     touched = np.ones(len(table.rows.stale), np.bool_)
-    filters = table.show(offerable, np.arange(agents), touched)
+    filters = table.show(offerable, np.zeros(clients, np.int64), np.arange(agents), touched)
     covered = filters.covered[:agents, : snapshot.excluded.shape[1]]
     shown = filters._replace(
         head=filters.head[:agents], largest=filters.largest[:agents], covered=covered

@@ -4,360 +4,194 @@
 cycle. See `DESIGN.md`.
 """
 
-from allocator.core.allocator import Allocator
-from allocator.core.apply.settings import WEIGHT_MAX, WEIGHT_MIN
-from allocator.core.books.agent_rules import AgentColumns, AgentTraits, Rule, SortedRule
-from allocator.core.books.budgets import BudgetRow, budget_rows
-from allocator.core.books.caps import CapTable
-from allocator.core.books.collecting import Collecting
-from allocator.core.books.eligibility import bits
-from allocator.core.books.gang_offers import collectors, resting
-from allocator.core.books.quota import QuotaUse
-from allocator.core.books.resource_space import NOWHERE
-from allocator.core.books.special_resources import out_of_reach
-from allocator.core.books.state import SessionLimits, State
-from allocator.core.books.topics import ends_within, learnt
-from allocator.core.books.usage_over_time import AGENTS, usage_of
-from allocator.core.bounds import (
-    LABELS_MAX,
-    REQUESTS_MAX,
-    ROW_TEXT_MAX,
-    ROWS_MAX,
-    UNLIKE_MAX,
-    harmless,
-    quoted,
-    refuse_long,
-)
-from allocator.core.checkpoint import Copied, Detached, nbytes_of
-from allocator.core.checkpoint.renaming import Renamer
-from allocator.core.constraints import (
-    Clause,
-    Condition,
-    attributes_of,
-    conditions,
-    parse_constraint,
-)
-from allocator.core.cycle.cycle import CycleReport
-from allocator.core.cycle.deciding import Decide, Decided, Question, check_told, decide_by
-from allocator.core.cycle.decisions import Decisions
-from allocator.core.cycle.gang_progress import (
-    tasks_at_most,
-    tasks_collected,
-    tasks_that_fit,
-)
-from allocator.core.cycle.gangs import lines_of, need_of, without_collected
-from allocator.core.cycle.minimums import reaches
-from allocator.core.cycle.room import tasks_in
-from allocator.core.cycle.snapshot_builder import frozen
-from allocator.core.cycle.within_claims import claimants
-from allocator.core.demand.budget_memory import GAP_MS, Spent, check_credit, over_in_words
-from allocator.core.demand.demand_memory import DemandMemory, Remembered
-from allocator.core.demand.durations import (
-    BUCKETS,
-    EDGES_MS,
-    SAMPLES_MIN,
-    Lasted,
-    StartRecord,
-    bucket_of,
-)
-from allocator.core.demand.own_words import (
-    CONSTRAINT_LABEL,
-    DEMAND_LABEL,
-    GANG_LABEL,
-    clauses_of_label,
-    read_words,
-)
-from allocator.core.demand.periods import HOUR_MS, PERIODS, in_utc, period_of
-from allocator.core.diagnostics.reallocation import Newcomer
-from allocator.core.diagnostics.second_opinion import DecisionRow, Dissent, second_opinion
-from allocator.core.diagnostics.shadow_comparison import Comparison, compare_beside
-from allocator.core.diagnostics.trail import CycleRecord, Names, OfferEvent, Seen, Trail, see
-from allocator.core.events import (
-    REASONS,
-    UNKNOWN,
-    ActivateAgent,
-    ActivateFramework,
-    AddAgent,
-    AddAgents,
-    AddFilters,
-    AddFramework,
-    AgentInfo,
-    Aside,
-    Define,
-    Event,
-    EventError,
-    Exclude,
-    FrameworkInfo,
-    Hold,
-    Holdings,
-    InverseOffer,
-    Move,
-    Moves,
-    Options,
-    Outcomes,
-    Reason,
-    Release,
-    RemoveAgent,
-    RemoveFramework,
-    Request,
-    Revive,
-    SetAside,
-    SetBudget,
-    SetCap,
-    SetClaim,
-    SetConstraint,
-    SetDemand,
-    SetDrain,
-    SetGang,
-    SetLimit,
-    SetPause,
-    SetPaused,
-    SetPolicy,
-    SetQuota,
-    SetShadow,
-    SetUnavailability,
-    SetWeight,
-    SetWeights,
-    SetWhitelist,
-    Suppress,
-    Transition,
-    UpdateAgent,
-    UpdateAllocation,
-    UpdateFramework,
-    bounded,
-)
-from allocator.core.numba.array_structures import DistinctRows, distinct_rows
-from allocator.core.plan import Plan
-from allocator.core.plans.adopted import AdoptPlan
-from allocator.core.plans.plan_source import FirstPlan
-from allocator.core.plans.problems import PlanningPolicy, PlanProblem, PlanRows, has_free
-from allocator.core.plans.reclaims import RECLAIMS_MAX, AskedRow, Reclaims, asked_rows
-from allocator.core.policy import Policy, PolicySpec, ScoringPolicy, Subtree
-from allocator.core.raised import CALLS, UserCodeError, describe
-from allocator.core.resources import (
-    AMOUNT_MAX,
-    MILLI,
-    Kind,
-    format_amount,
-    format_hours,
-    format_quantities,
-    parse_amount,
-    parse_hours,
-    parse_quantities,
-)
-from allocator.core.settings import (
-    EVENT_OF_KIND,
-    OperatorChange,
-    Settings,
-    matches,
-    taken_back,
-)
-from allocator.core.snapshot import (
-    UNBOUNDED,
-    AgentClasses,
-    BitWords,
-    Bools,
-    Filters,
-    Floats,
-    Grants,
-    Ints,
-    Lines,
-    Snapshot,
-    Tree,
-)
-from allocator.core.task_counts import whole_above, whole_below
-from allocator.core.warm import GiveAll, warm
-
-__all__ = [
-    "AGENTS",
-    "AMOUNT_MAX",
-    "BUCKETS",
-    "CALLS",
-    "CONSTRAINT_LABEL",
-    "DEMAND_LABEL",
-    "EDGES_MS",
-    "EVENT_OF_KIND",
-    "GANG_LABEL",
-    "GAP_MS",
-    "HOUR_MS",
-    "LABELS_MAX",
-    "MILLI",
-    "NOWHERE",
-    "PERIODS",
-    "REASONS",
-    "RECLAIMS_MAX",
-    "REQUESTS_MAX",
-    "ROWS_MAX",
-    "ROW_TEXT_MAX",
-    "SAMPLES_MIN",
-    "UNBOUNDED",
-    "UNKNOWN",
-    "UNLIKE_MAX",
-    "WEIGHT_MAX",
-    "WEIGHT_MIN",
-    "ActivateAgent",
-    "ActivateFramework",
-    "AddAgent",
-    "AddAgents",
-    "AddFilters",
-    "AddFramework",
-    "AdoptPlan",
-    "AgentClasses",
-    "AgentColumns",
-    "AgentInfo",
-    "AgentTraits",
-    "Allocator",
-    "Aside",
-    "AskedRow",
-    "BitWords",
-    "Bools",
-    "BudgetRow",
-    "CapTable",
-    "Clause",
-    "Collecting",
-    "Comparison",
-    "Condition",
-    "Copied",
-    "CycleRecord",
-    "CycleReport",
-    "Decide",
-    "Decided",
-    "DecisionRow",
-    "Decisions",
-    "Define",
-    "DemandMemory",
-    "Detached",
-    "Dissent",
-    "DistinctRows",
-    "Event",
-    "EventError",
-    "Exclude",
-    "Filters",
-    "FirstPlan",
-    "Floats",
-    "FrameworkInfo",
-    "GiveAll",
-    "Grants",
-    "Hold",
-    "Holdings",
-    "Ints",
-    "InverseOffer",
-    "Kind",
-    "Lasted",
-    "Lines",
-    "Move",
-    "Moves",
-    "Names",
-    "Newcomer",
-    "OfferEvent",
-    "OperatorChange",
-    "Options",
-    "Outcomes",
-    "Plan",
-    "PlanProblem",
-    "PlanRows",
-    "PlanningPolicy",
-    "Policy",
-    "PolicySpec",
-    "Question",
-    "QuotaUse",
-    "Reason",
-    "Reclaims",
-    "Release",
-    "Remembered",
-    "RemoveAgent",
-    "RemoveFramework",
-    "Renamer",
-    "Request",
-    "Revive",
-    "Rule",
-    "ScoringPolicy",
-    "Seen",
-    "SessionLimits",
-    "SetAside",
-    "SetBudget",
-    "SetCap",
-    "SetClaim",
-    "SetConstraint",
-    "SetDemand",
-    "SetDrain",
-    "SetGang",
-    "SetLimit",
-    "SetPause",
-    "SetPaused",
-    "SetPolicy",
-    "SetQuota",
-    "SetShadow",
-    "SetUnavailability",
-    "SetWeight",
-    "SetWeights",
-    "SetWhitelist",
-    "Settings",
-    "Snapshot",
-    "SortedRule",
-    "Spent",
-    "StartRecord",
-    "State",
-    "Subtree",
-    "Suppress",
-    "Trail",
-    "Transition",
-    "Tree",
-    "UpdateAgent",
-    "UpdateAllocation",
-    "UpdateFramework",
-    "UserCodeError",
-    "asked_rows",
-    "attributes_of",
-    "bits",
-    "bounded",
-    "bucket_of",
-    "budget_rows",
-    "check_credit",
-    "check_told",
-    "claimants",
-    "clauses_of_label",
-    "collectors",
-    "compare_beside",
-    "conditions",
-    "decide_by",
-    "describe",
-    "distinct_rows",
-    "ends_within",
-    "format_amount",
-    "format_hours",
-    "format_quantities",
-    "frozen",
-    "harmless",
-    "has_free",
-    "in_utc",
-    "learnt",
-    "lines_of",
-    "matches",
-    "nbytes_of",
-    "need_of",
-    "out_of_reach",
-    "over_in_words",
-    "parse_amount",
-    "parse_constraint",
-    "parse_hours",
-    "parse_quantities",
-    "period_of",
-    "quoted",
-    "reaches",
-    "read_words",
-    "refuse_long",
-    "resting",
-    "second_opinion",
-    "see",
-    "taken_back",
-    "tasks_at_most",
-    "tasks_collected",
-    "tasks_in",
-    "tasks_that_fit",
-    "usage_of",
-    "warm",
-    "whole_above",
-    "whole_below",
-    "without_collected",
-]
+from allocator.core.allocator import Allocator as Allocator
+from allocator.core.apply.settings import WEIGHT_MAX as WEIGHT_MAX
+from allocator.core.apply.settings import WEIGHT_MIN as WEIGHT_MIN
+from allocator.core.books.agent_rules import AgentColumns as AgentColumns
+from allocator.core.books.agent_rules import AgentTraits as AgentTraits
+from allocator.core.books.agent_rules import Rule as Rule
+from allocator.core.books.agent_rules import SortedRule as SortedRule
+from allocator.core.books.budgets import BudgetRow as BudgetRow
+from allocator.core.books.budgets import budget_rows as budget_rows
+from allocator.core.books.caps import CapTable as CapTable
+from allocator.core.books.collecting import Collecting as Collecting
+from allocator.core.books.gang_offers import collectors as collectors
+from allocator.core.books.gang_offers import resting as resting
+from allocator.core.books.quota import QuotaUse as QuotaUse
+from allocator.core.books.resource_space import NOWHERE as NOWHERE
+from allocator.core.books.special_resources import out_of_reach as out_of_reach
+from allocator.core.books.state import SessionLimits as SessionLimits
+from allocator.core.books.state import State as State
+from allocator.core.books.topics import ends_within as ends_within
+from allocator.core.books.topics import learnt as learnt
+from allocator.core.books.usage_over_time import AGENTS as AGENTS
+from allocator.core.books.usage_over_time import usage_of as usage_of
+from allocator.core.bounds import LABELS_MAX as LABELS_MAX
+from allocator.core.bounds import REQUESTS_MAX as REQUESTS_MAX
+from allocator.core.bounds import ROW_TEXT_MAX as ROW_TEXT_MAX
+from allocator.core.bounds import ROWS_MAX as ROWS_MAX
+from allocator.core.bounds import UNLIKE_MAX as UNLIKE_MAX
+from allocator.core.bounds import harmless as harmless
+from allocator.core.bounds import quoted as quoted
+from allocator.core.bounds import refuse_long as refuse_long
+from allocator.core.checkpoint import Copied as Copied
+from allocator.core.checkpoint import Detached as Detached
+from allocator.core.checkpoint import nbytes_of as nbytes_of
+from allocator.core.checkpoint.renaming import Renamer as Renamer
+from allocator.core.constraints import Clause as Clause
+from allocator.core.constraints import Condition as Condition
+from allocator.core.constraints import attributes_of as attributes_of
+from allocator.core.constraints import conditions as conditions
+from allocator.core.constraints import parse_constraint as parse_constraint
+from allocator.core.cycle.cycle import CycleReport as CycleReport
+from allocator.core.cycle.deciding import Decide as Decide
+from allocator.core.cycle.deciding import Decided as Decided
+from allocator.core.cycle.deciding import Question as Question
+from allocator.core.cycle.deciding import check_told as check_told
+from allocator.core.cycle.deciding import decide_by as decide_by
+from allocator.core.cycle.decisions import Decisions as Decisions
+from allocator.core.cycle.gang_progress import tasks_at_most as tasks_at_most
+from allocator.core.cycle.gang_progress import tasks_collected as tasks_collected
+from allocator.core.cycle.gang_progress import tasks_that_fit as tasks_that_fit
+from allocator.core.cycle.gangs import lines_of as lines_of
+from allocator.core.cycle.gangs import need_of as need_of
+from allocator.core.cycle.gangs import without_collected as without_collected
+from allocator.core.cycle.minimums import reaches as reaches
+from allocator.core.cycle.room import tasks_in as tasks_in
+from allocator.core.cycle.snapshot_builder import frozen as frozen
+from allocator.core.cycle.within_claims import claimants as claimants
+from allocator.core.demand.budget_memory import GAP_MS as GAP_MS
+from allocator.core.demand.budget_memory import Spent as Spent
+from allocator.core.demand.budget_memory import check_credit as check_credit
+from allocator.core.demand.budget_memory import over_in_words as over_in_words
+from allocator.core.demand.demand_memory import DemandMemory as DemandMemory
+from allocator.core.demand.demand_memory import Remembered as Remembered
+from allocator.core.demand.durations import BUCKETS as BUCKETS
+from allocator.core.demand.durations import EDGES_MS as EDGES_MS
+from allocator.core.demand.durations import SAMPLES_MIN as SAMPLES_MIN
+from allocator.core.demand.durations import Lasted as Lasted
+from allocator.core.demand.durations import StartRecord as StartRecord
+from allocator.core.demand.durations import bucket_of as bucket_of
+from allocator.core.demand.own_words import CONSTRAINT_LABEL as CONSTRAINT_LABEL
+from allocator.core.demand.own_words import DEMAND_LABEL as DEMAND_LABEL
+from allocator.core.demand.own_words import GANG_LABEL as GANG_LABEL
+from allocator.core.demand.own_words import clauses_of_label as clauses_of_label
+from allocator.core.demand.own_words import read_words as read_words
+from allocator.core.demand.periods import HOUR_MS as HOUR_MS
+from allocator.core.demand.periods import PERIODS as PERIODS
+from allocator.core.demand.periods import in_utc as in_utc
+from allocator.core.demand.periods import period_of as period_of
+from allocator.core.diagnostics.reallocation import Newcomer as Newcomer
+from allocator.core.diagnostics.second_opinion import DecisionRow as DecisionRow
+from allocator.core.diagnostics.second_opinion import Dissent as Dissent
+from allocator.core.diagnostics.second_opinion import second_opinion as second_opinion
+from allocator.core.diagnostics.shadow_comparison import Comparison as Comparison
+from allocator.core.diagnostics.shadow_comparison import compare_beside as compare_beside
+from allocator.core.diagnostics.trail import CycleRecord as CycleRecord
+from allocator.core.diagnostics.trail import Names as Names
+from allocator.core.diagnostics.trail import OfferEvent as OfferEvent
+from allocator.core.diagnostics.trail import Seen as Seen
+from allocator.core.diagnostics.trail import Trail as Trail
+from allocator.core.diagnostics.trail import see as see
+from allocator.core.events import REASONS as REASONS
+from allocator.core.events import UNKNOWN as UNKNOWN
+from allocator.core.events import ActivateAgent as ActivateAgent
+from allocator.core.events import ActivateFramework as ActivateFramework
+from allocator.core.events import AddAgent as AddAgent
+from allocator.core.events import AddAgents as AddAgents
+from allocator.core.events import AddFilters as AddFilters
+from allocator.core.events import AddFramework as AddFramework
+from allocator.core.events import AgentInfo as AgentInfo
+from allocator.core.events import Aside as Aside
+from allocator.core.events import Define as Define
+from allocator.core.events import Event as Event
+from allocator.core.events import EventError as EventError
+from allocator.core.events import Exclude as Exclude
+from allocator.core.events import FrameworkInfo as FrameworkInfo
+from allocator.core.events import Hold as Hold
+from allocator.core.events import Holdings as Holdings
+from allocator.core.events import InverseOffer as InverseOffer
+from allocator.core.events import Move as Move
+from allocator.core.events import Moves as Moves
+from allocator.core.events import Options as Options
+from allocator.core.events import Outcomes as Outcomes
+from allocator.core.events import Reason as Reason
+from allocator.core.events import Release as Release
+from allocator.core.events import RemoveAgent as RemoveAgent
+from allocator.core.events import RemoveFramework as RemoveFramework
+from allocator.core.events import Request as Request
+from allocator.core.events import Revive as Revive
+from allocator.core.events import SetAside as SetAside
+from allocator.core.events import SetBudget as SetBudget
+from allocator.core.events import SetCap as SetCap
+from allocator.core.events import SetClaim as SetClaim
+from allocator.core.events import SetConstraint as SetConstraint
+from allocator.core.events import SetDemand as SetDemand
+from allocator.core.events import SetDrain as SetDrain
+from allocator.core.events import SetGang as SetGang
+from allocator.core.events import SetLimit as SetLimit
+from allocator.core.events import SetPause as SetPause
+from allocator.core.events import SetPaused as SetPaused
+from allocator.core.events import SetPolicy as SetPolicy
+from allocator.core.events import SetQuota as SetQuota
+from allocator.core.events import SetShadow as SetShadow
+from allocator.core.events import SetUnavailability as SetUnavailability
+from allocator.core.events import SetWeight as SetWeight
+from allocator.core.events import SetWeights as SetWeights
+from allocator.core.events import SetWhitelist as SetWhitelist
+from allocator.core.events import Suppress as Suppress
+from allocator.core.events import Transition as Transition
+from allocator.core.events import UpdateAgent as UpdateAgent
+from allocator.core.events import UpdateAllocation as UpdateAllocation
+from allocator.core.events import UpdateFramework as UpdateFramework
+from allocator.core.events import bounded as bounded
+from allocator.core.numba.array_structures import DistinctRows as DistinctRows
+from allocator.core.numba.array_structures import bits as bits
+from allocator.core.numba.array_structures import distinct_rows as distinct_rows
+from allocator.core.plan import Plan as Plan
+from allocator.core.plans.adopted import AdoptPlan as AdoptPlan
+from allocator.core.plans.plan_source import FirstPlan as FirstPlan
+from allocator.core.plans.problems import PlanningPolicy as PlanningPolicy
+from allocator.core.plans.problems import PlanProblem as PlanProblem
+from allocator.core.plans.problems import PlanRows as PlanRows
+from allocator.core.plans.problems import has_free as has_free
+from allocator.core.plans.reclaims import RECLAIMS_MAX as RECLAIMS_MAX
+from allocator.core.plans.reclaims import AskedRow as AskedRow
+from allocator.core.plans.reclaims import Reclaims as Reclaims
+from allocator.core.plans.reclaims import asked_rows as asked_rows
+from allocator.core.policy import Policy as Policy
+from allocator.core.policy import PolicySpec as PolicySpec
+from allocator.core.policy import ScoringPolicy as ScoringPolicy
+from allocator.core.policy import Subtree as Subtree
+from allocator.core.raised import CALLS as CALLS
+from allocator.core.raised import UserCodeError as UserCodeError
+from allocator.core.raised import describe as describe
+from allocator.core.resources import AMOUNT_MAX as AMOUNT_MAX
+from allocator.core.resources import MILLI as MILLI
+from allocator.core.resources import Kind as Kind
+from allocator.core.resources import format_amount as format_amount
+from allocator.core.resources import format_hours as format_hours
+from allocator.core.resources import format_quantities as format_quantities
+from allocator.core.resources import parse_amount as parse_amount
+from allocator.core.resources import parse_hours as parse_hours
+from allocator.core.resources import parse_quantities as parse_quantities
+from allocator.core.settings import EVENT_OF_KIND as EVENT_OF_KIND
+from allocator.core.settings import OperatorChange as OperatorChange
+from allocator.core.settings import Settings as Settings
+from allocator.core.settings import matches as matches
+from allocator.core.settings import taken_back as taken_back
+from allocator.core.snapshot import UNBOUNDED as UNBOUNDED
+from allocator.core.snapshot import AgentClasses as AgentClasses
+from allocator.core.snapshot import BitWords as BitWords
+from allocator.core.snapshot import Bools as Bools
+from allocator.core.snapshot import Filters as Filters
+from allocator.core.snapshot import Floats as Floats
+from allocator.core.snapshot import Grants as Grants
+from allocator.core.snapshot import Ints as Ints
+from allocator.core.snapshot import Lines as Lines
+from allocator.core.snapshot import Snapshot as Snapshot
+from allocator.core.snapshot import Tree as Tree
+from allocator.core.task_counts import whole_above as whole_above
+from allocator.core.task_counts import whole_below as whole_below
+from allocator.core.warm import GiveAll as GiveAll
+from allocator.core.warm import warm as warm

@@ -27,6 +27,7 @@ import numpy as np
 from allocator.core import counts as counting
 from allocator.core.numba import array_types
 from allocator.core.numba.array_structures import contains, pair
+from allocator.core.numba.compiled import loop_view
 from allocator.core.numba.tree_sums import add_up_amounts
 from allocator.core.openings import opening_tasks
 from allocator.core.plan import Plan
@@ -401,7 +402,9 @@ class Snapshot:
         """
         tree = self.tree
         at = self.parent_of_client
-        return add_up_amounts(tree.parent, tree.client, at, self.held, gain, count)
+        arrays = tree.parent, tree.client, at, self.held, gain, count
+        summed: Floats = add_up_amounts(*map(loop_view, arrays))
+        return summed
 
 
 def _nothing() -> Ints:

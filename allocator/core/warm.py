@@ -27,6 +27,7 @@ from allocator.core.events import (
     Revive,
     Transition,
 )
+from allocator.core.filters.coverage import covering
 from allocator.core.policy import Policy, PolicySpec
 from allocator.core.resources import Kind
 from allocator.core.settings import Settings
@@ -62,6 +63,7 @@ def warm(build_policy: Callable[[PolicySpec], Policy]) -> None:
     snapshot = allocator.preview()
     assert snapshot is not None
     servable(snapshot, snapshot.tree.client, nearby=0)
+    covering(snapshot, snapshot.agents, snapshot.characterised)
     grant = np.zeros(1, np.int64), snapshot.tree.client[:1], snapshot.free[:1]
     within_gates.kept(snapshot.bounds, *grant)
     twice = np.zeros(2, np.int64)

@@ -447,7 +447,7 @@ def _of_gang(work: _Work, checker: PairChecker, barring: Barring) -> None:
         _of_collecting(work, snapshot, need)
         return
     if most < need:
-        nowhere = _named_in_vain(picture, work.subject.unfit)
+        nowhere = _unknown_resources(picture, work.subject.unfit)
         room = f"the agents that it may use, and its limits, have room for {most or 'none of them'}"
         cause = "; ".join(filter(None, (of_gang, nowhere, room)))
         mend = f"{smaller}, add agents, or raise the limit"
@@ -530,7 +530,7 @@ def _of_size(work: _Work, checker: PairChecker, where: Bools) -> None:
     short = checker.short_of(_all(work), capacity)[where].any(axis=0)
     # If some agents are large enough, the message is about the other ones only.
     every = bool(where[picture.agents.bound].all())
-    nowhere = _named_in_vain(picture, work.subject.unfit)
+    nowhere = _unknown_resources(picture, work.subject.unfit)
     largest = np.where(short, capacity[where].max(axis=0, initial=0), 0)
     if short.any():
         one = picture.clients.demand[client]
@@ -551,7 +551,7 @@ def _of_size(work: _Work, checker: PairChecker, where: Bools) -> None:
     work.mark("too large", cause, where, mend)
 
 
-def _named_in_vain(picture: Picture, names: frozenset[str]) -> str:
+def _unknown_resources(picture: Picture, names: frozenset[str]) -> str:
     if not names:
         return ""
     known = [each for each in picture.resources if each != NOWHERE]

@@ -24,8 +24,7 @@ from allocator.v1.explain_pb2 import (
     Tally,
     WordsSetAside,
 )
-from allocator.wire.codec.budgets import write_use
-from allocator.wire.codec.proto_types import write_quantities
+from allocator.wire.codec.proto_types import write_budget_use, write_quantities
 
 IN_FULL = 10
 
@@ -86,7 +85,8 @@ def explain(
         quotas=_quotas(picture, paths),
         set_aside=_set_aside(picture),
         budgets=[
-            write_use(row, picture.now_ms) for row in budgets.concerning(picture.budgets, paths)
+            write_budget_use(row, picture.now_ms)
+            for row in budgets.concerning(picture.budgets, paths)
         ],
     )
 

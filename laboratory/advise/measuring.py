@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from allocator.core import Bools, Floats, Ints
-from allocator.solvers.fluid import water_filling
 from laboratory.resources import lineage
+from laboratory.solvers import water_filling
 from laboratory.workloads.recorded_day import Day, Ran
 
 SAMPLES = 240

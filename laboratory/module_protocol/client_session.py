@@ -36,7 +36,6 @@ from allocator.v1 import types_pb2 as types
 from allocator.wire import PROTOCOL_VERSION, Greeting
 from allocator.wire.codec import proto_types
 from allocator.wire.codec.encode import BYTES_MAX
-from allocator.wire.codec.proto_types import write_kind
 from allocator.wire.codec.validation import WireError, code_name
 from laboratory.module_protocol import encode
 from laboratory.module_protocol.encode import read_decisions, write_event
@@ -44,7 +43,7 @@ from laboratory.module_protocol.encode import read_decisions, write_event
 # The beginning of a session as a module writes it: its greeting, and the whole state in chunks.
 #
 # A snapshot is a sequence of events: `pack_snapshot` packs it into chunks, and the sidecar's
-# `read_snapshot` restores it.
+# `session_start.parts_of` splits it again.
 
 CHUNK_BYTES_MAX = 2**20
 """Limit on the size of a chunk: a quarter of gRPC's default message limit."""
@@ -116,14 +115,14 @@ def _pieces(events: Iterable[Event], bytes_max: int) -> Iterator[pb.SnapshotChun
         match event:
             case Define():
                 for handle, kind in event.kinds.items():
-                    yield pb.SnapshotChunk(kinds=[write_kind(handle, kind)])
+                    yield pb.SnapshotChunk(kinds=[encode.write_kind(handle, kind)])
                 for role, path in event.roles.items():
                     yield pb.SnapshotChunk(roles=[types.Role(role=role, path=path)])
             case SetWeights():
-                for weight in proto_types.write_weights(event.weights):
+                for weight in encode.write_weights(event.weights):
                     yield pb.SnapshotChunk(weights=[weight])
             case SetQuota():
-                yield pb.SnapshotChunk(quotas=[proto_types.write_quota(event)])
+                yield pb.SnapshotChunk(quotas=[encode.write_quota(event)])
             case AddFramework():
                 yield pb.SnapshotChunk(frameworks=[encode.write_framework(event)])
             case AddAgent():

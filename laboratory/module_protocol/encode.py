@@ -3,7 +3,7 @@
 The inverse of `allocator.wire.codec.decode`: decoding a written event gives an equal event.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from allocator.core import (
     AddAgent,
     AddFilters,
     AddFramework,
+    Aside,
     Decisions,
     Define,
     Event,
@@ -22,6 +23,7 @@ from allocator.core import (
     Hold,
     Holdings,
     InverseOffer,
+    Kind,
     Outcomes,
     Reclaims,
     Release,
@@ -43,7 +45,7 @@ from allocator.core import (
 from allocator.v1 import session_pb2 as pb
 from allocator.v1 import types_pb2 as types
 from allocator.wire.codec import proto_types
-from allocator.wire.codec.proto_types import write_kind
+from allocator.wire.codec.proto_types import write_fields, write_holdings, write_quantities
 from allocator.wire.codec.validation import reject
 
 
@@ -54,6 +56,56 @@ def write_event(event: Event) -> pb.Event:
     """
     field, write = _WRITERS[type(event)]
     return pb.Event(**{field: write(event)})
+
+
+def write_kind(handle: int, kind: Kind) -> types.Kind:
+    """Write a kind as a module does; a kind that is not scalar is written as ranges."""
+    return types.Kind(
+        kind=handle,
+        name=kind.name,
+        type=types.VALUE_TYPE_SCALAR if kind.scalar else types.VALUE_TYPE_RANGES,
+        reserved_role=kind.reserved_role,
+        reservation_depth=kind.depth,
+        revocable=kind.revocable,
+        shared=kind.shared,
+        form=types.DiskForm.Value(f"DISK_FORM_{kind.form.upper() or 'UNSPECIFIED'}"),
+        indivisible=kind.indivisible,
+        rest=kind.rest,
+    )
+
+
+def _write_amounts(amounts: Mapping[int, int]) -> types.Amounts:
+    return types.Amounts(kind=list(amounts), amount=list(amounts.values()))
+
+
+def _write_set_aside(rows: Aside) -> list[types.SetAside]:
+    return [
+        types.SetAside(
+            field=row.field,
+            reason=types.SetAsideReason.Value(f"SET_ASIDE_REASON_{row.reason.upper()}"),
+            text=row.text,
+        )
+        for row in rows
+    ]
+
+
+def _write_capabilities(names: Iterable[str]) -> list["types.AgentCapability.ValueType"]:
+    return [types.AgentCapability.Value(f"AGENT_CAPABILITY_{name}") for name in sorted(names)]
+
+
+def _write_attributes(attributes: Mapping[str, str]) -> list[types.Attribute]:
+    return [
+        types.Attribute(name=name, value=value, type=types.VALUE_TYPE_TEXT)
+        for name, value in attributes.items()
+    ]
+
+
+def write_weights(weights: Mapping[str, float]) -> list[types.Weight]:
+    return [types.Weight(role=role, weight=weight) for role, weight in weights.items()]
+
+
+def write_quota(quota: SetQuota) -> types.Quota:
+    return write_fields(quota, types.Quota)
 
 
 def _write_define(event: Define) -> pb.DefineHandles:
@@ -69,12 +121,12 @@ def write_agent(event: AddAgent) -> types.Agent:
         agent=event.agent,
         agent_id=info.agent_id,
         hostname=info.hostname,
-        attributes=proto_types.write_attributes(info.attributes),
+        attributes=_write_attributes(info.attributes),
         domain=types.Domain(region=info.region, zone=info.zone),
-        capabilities=proto_types.write_agent_capabilities(info.capabilities),
-        capacity=proto_types.write_amounts(event.capacity),
+        capabilities=_write_capabilities(info.capabilities),
+        capacity=_write_amounts(event.capacity),
         deactivated=not event.active,
-        set_aside=proto_types.write_set_aside(info.set_aside),
+        set_aside=_write_set_aside(info.set_aside),
     )
     if event.unavailable_from_ms >= 0:
         message.unavailability.start_ms = event.unavailable_from_ms
@@ -83,39 +135,54 @@ def write_agent(event: AddAgent) -> types.Agent:
 
 
 def _write_update_agent(event: UpdateAgent) -> pb.UpdateAgent:
-    aside = proto_types.write_set_aside(event.set_aside)
+    aside = _write_set_aside(event.set_aside)
     message = pb.UpdateAgent(agent=event.agent, set_aside=aside)
     if event.hostname is not None or event.attributes is not None:
         message.replaces_info = True
         message.hostname = event.hostname or ""
-        message.attributes.extend(proto_types.write_attributes(event.attributes or {}))
+        message.attributes.extend(_write_attributes(event.attributes or {}))
         message.domain.region = event.region
         message.domain.zone = event.zone
     if event.capabilities is not None:
         message.replaces_capabilities = True
-        message.capabilities.extend(proto_types.write_agent_capabilities(event.capabilities))
+        message.capabilities.extend(_write_capabilities(event.capabilities))
     if event.capacity is not None:
-        message.capacity.CopyFrom(proto_types.write_amounts(event.capacity))
+        message.capacity.CopyFrom(_write_amounts(event.capacity))
     return message
 
 
 def write_framework(event: AddFramework) -> types.Framework:
-    message = proto_types.write_framework(
-        event.framework, event.info, event.roles, event.suppressed_roles
-    )
+    message = _write_update_framework(event)
     message.inactive = not event.active
     return message
 
 
-def _write_update_framework(event: UpdateFramework) -> types.Framework:
-    return proto_types.write_framework(
-        event.framework, event.info, event.roles, event.suppressed_roles
+def _write_update_framework(event: AddFramework | UpdateFramework) -> types.Framework:
+    info = event.info
+    return types.Framework(
+        framework=event.framework,
+        framework_id=info.framework_id,
+        name=info.name,
+        user=info.user,
+        principal=info.principal,
+        roles=event.roles,
+        suppressed_roles=event.suppressed_roles,
+        capabilities=[
+            types.FrameworkCapability.Value(f"FRAMEWORK_CAPABILITY_{name}")
+            for name in sorted(info.capabilities)
+        ],
+        labels=info.labels,
+        minimum=[
+            types.MinimumResources(role=role, any_of=map(write_quantities, any_of))
+            for role, any_of in info.minimum.items()
+        ],
+        set_aside=_write_set_aside(info.set_aside),
     )
 
 
 def _write_release(event: Release) -> pb.Release:
     return pb.Release(
-        released=proto_types.write_holdings(event.released),
+        released=write_holdings(event.released),
         refuse_ms=event.refuse_ms.tolist(),
         allocated=event.allocated.tolist(),
     )
@@ -126,8 +193,8 @@ def _write_update_allocation(event: UpdateAllocation) -> pb.UpdateAllocation:
         framework=event.framework,
         role=event.role,
         agent=event.agent,
-        consumed=proto_types.write_amounts(event.consumed),
-        converted=proto_types.write_amounts(event.converted),
+        consumed=_write_amounts(event.consumed),
+        converted=_write_amounts(event.converted),
     )
 
 
@@ -146,7 +213,7 @@ def write_exclusions(event: Exclude) -> pb.Exclusions:
 
 def write_filters(event: AddFilters) -> pb.OfferFilters:
     return pb.OfferFilters(
-        refused=proto_types.write_holdings(event.refused), expires_ms=event.expires_ms.tolist()
+        refused=write_holdings(event.refused), expires_ms=event.expires_ms.tolist()
     )
 
 
@@ -159,8 +226,8 @@ def write_whitelist(event: SetWhitelist) -> pb.Whitelist:
 def _write_request(event: Request) -> pb.ResourceRequest:
     return pb.ResourceRequest(
         framework=event.framework,
-        requests=map(proto_types.write_quantities, event.requests),
-        set_aside=proto_types.write_set_aside(event.set_aside),
+        requests=map(write_quantities, event.requests),
+        set_aside=_write_set_aside(event.set_aside),
         agent_id=event.agents,
     )
 
@@ -210,9 +277,9 @@ _WRITERS: dict[type, tuple[str, Callable[[Any], Any]]] = {
         "activate_framework",
         lambda event: pb.ActivateFramework(framework=event.framework, active=event.active),
     ),
-    Hold: ("hold", lambda event: proto_types.write_holdings(event.holdings)),
+    Hold: ("hold", lambda event: write_holdings(event.holdings)),
     Release: ("release", _write_release),
-    Transition: ("transition", lambda event: proto_types.write_holdings(event.used)),
+    Transition: ("transition", lambda event: write_holdings(event.used)),
     UpdateAllocation: ("update_allocation", _write_update_allocation),
     Suppress: ("suppress", _suppress),
     Revive: ("revive", _suppress),
@@ -220,9 +287,9 @@ _WRITERS: dict[type, tuple[str, Callable[[Any], Any]]] = {
     SetWhitelist: ("whitelist", write_whitelist),
     SetWeights: (
         "weights",
-        lambda event: pb.WeightsUpdate(weights=proto_types.write_weights(event.weights)),
+        lambda event: pb.WeightsUpdate(weights=write_weights(event.weights)),
     ),
-    SetQuota: ("quota", proto_types.write_quota),
+    SetQuota: ("quota", write_quota),
     Request: ("request", _write_request),
     SetUnavailability: ("unavailability", _write_unavailability),
     InverseOffer: ("inverse_offer", _write_inverse_offer),

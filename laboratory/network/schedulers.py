@@ -19,9 +19,10 @@ import numpy as np
 
 from allocator.core import Ints
 from allocator.solvers.flow.min_cost_flow import FlowSolution, solve
-from allocator.solvers.flow.quincy_network import QuincyCluster, QuincyNetwork, Tasks, build
 from laboratory.network.cluster import Decision, Slots, fair_shares
 from laboratory.network.workflow import Crossing, TaskState, WorkflowTask
+from laboratory.solvers.flow_repair import solve_again
+from laboratory.solvers.quincy_network import QuincyCluster, QuincyNetwork, Tasks, build
 
 MARGIN = 5
 """Hysteresis: a job this many tasks below its share is unblocked at once; value not published."""
@@ -311,8 +312,10 @@ class FlowScheduler:
         numbers = network.tasks.number
         if not len(numbers):
             return Decision()
-        known = () if self._before is None else network.begin_with(*self._before)
-        solution = solve(network.network, *known)
+        if self._before is None:
+            solution = solve(network.network)
+        else:
+            solution = solve_again(network.network, *network.begin_with(*self._before))
         self._before = network, solution
         place, decision = network.place(solution.flow), Decision()
         for row in np.flatnonzero(place != self._table.computer[numbers]).tolist():

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from allocator.core import Floats, Ints
-from allocator.solvers.fluid.link_sharing import NO_LINK, fair_rates
+from laboratory.solvers.link_sharing import NO_LINK, fair_rates
 
 PATH_LINKS_MAX = 6
 """The longest path: a disk, two network cards, two uplinks, the core."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from allocator import measures
 from allocator.core import Floats
-from allocator.solvers.fluid import proportional_fairness, water_filling
+from allocator.solvers.fluid import proportional_fairness
 from allocator.testing import static_snapshot
 from laboratory.papers.online import fill
 from laboratory.papers.report import (
@@ -27,6 +27,7 @@ from laboratory.papers.report import (
     counter_examples,
     paragraphs,
 )
+from laboratory.solvers import water_filling
 
 SOURCE = "Ghodsi et al., NSDI 2011, sec. 4.1 and 4.3"
 

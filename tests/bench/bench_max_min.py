@@ -16,8 +16,8 @@ from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 from allocator.solvers.max_min import max_min
 from allocator.solvers.max_min import whole as max_min_whole
 from allocator.solvers.max_min.constraint_graph import Graph, coalesce
-from allocator.solvers.max_min.online import OnlineMaxMin
 from laboratory.papers.choosy.examples import constraint_graph
+from laboratory.solvers.online_max_min import OnlineMaxMin
 from tests.bench.yardstick import clock_ms
 
 LARGEST = 2**30  # SciPy's flows are int32

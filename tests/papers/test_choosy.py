@@ -8,13 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from allocator.solvers.max_min import independent, max_min
+from allocator.solvers.max_min import max_min
 from allocator.solvers.max_min import whole as max_min_whole
 from laboratory.papers.choosy import examples as choosy
 from laboratory.papers.choosy import examples as choosy_times
 from laboratory.papers.choosy import jobs as choosy_jobs
 from laboratory.papers.choosy import ramp_up as choosy_ramp_up
 from laboratory.papers.choosy.examples import EXAMPLES
+from laboratory.solvers import independent
 from tests.tiers import examples, seeds
 
 FIG_1 = EXAMPLES["Fig. 1"].eligible

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from allocator import measures
 from allocator.core import PolicySpec
 from allocator.policies import build
-from allocator.solvers.fluid import proportional_fairness, water_filling
+from allocator.solvers.fluid import proportional_fairness
 from allocator.testing import amounts_granted, placement, static_snapshot
 from laboratory.papers import drf
+from laboratory.solvers import water_filling
 
 
 def fluid(combine=None) -> np.ndarray:

@@ -6,9 +6,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from allocator.solvers.fluid import proportional_fairness, water_filling
+from allocator.solvers.fluid import proportional_fairness
 from allocator.solvers.fluid.proportional_fairness import ProportionalSolution
 from laboratory.papers.bonald import examples as paper
+from laboratory.solvers import water_filling
 from tests.tiers import examples
 
 

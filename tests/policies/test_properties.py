@@ -43,8 +43,9 @@ from hypothesis import strategies as st
 from allocator import measures
 from allocator.core import PolicySpec
 from allocator.policies import POLICIES, SELECTIONS, build
-from allocator.solvers.fluid import proportional_fairness, water_filling
+from allocator.solvers.fluid import proportional_fairness
 from allocator.testing import placement, static_snapshot
+from laboratory.solvers import water_filling
 from tests.tiers import examples
 
 FINE = 1000

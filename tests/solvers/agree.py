@@ -21,7 +21,7 @@ from allocator.solvers.fluid import per_server_fairness
 from allocator.solvers.fluid import proportional_fairness_agents as pf_agents
 from allocator.solvers.max_min import max_min
 from allocator.solvers.max_min import whole as max_min_whole
-from allocator.solvers.max_min.online import OnlineMaxMin
+from laboratory.solvers.online_max_min import OnlineMaxMin
 from tests.solvers.oracles import (
     best_of_all,
     clarabel_tasks,

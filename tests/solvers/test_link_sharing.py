@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocator.solvers.fluid.link_sharing import NO_LINK, fair_rates
+from laboratory.solvers.link_sharing import NO_LINK, fair_rates
 from tests.oracles import slow_rates
 
 

@@ -6,10 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from allocator.solvers.max_min import constraint_graph, independent, max_min
 from allocator.solvers.max_min import cuts as max_min_certificate
 from allocator.solvers.max_min import cuts as max_min_cuts
+from allocator.solvers.max_min import max_min
 from allocator.solvers.max_min import whole as max_min_whole
+from allocator.solvers.max_min.constraint_graph import coalesce
+from laboratory.solvers import independent
 from tests.solvers.oracles import best_of_all, exact_shares, linear_programs, machines_envied
 from tests.tiers import examples
 
@@ -109,21 +111,6 @@ def test_the_certificate_notices_what_was_tampered_with(graph, data: st.DataObje
         assert violation(classes.flow, classes.cuts[1:]) > 1e-9
 
 
-@given(graphs() | wide_graphs())
-def test_each_machine_is_cut_up_for_its_users(graph) -> None:
-    whole = max_min_whole.solve(*graph).given
-    for given_ in (max_min.solve(*graph).given, whole.astype(np.float64)):
-        pieces = constraint_graph.by_machine(given_)
-        back = np.zeros(given_.shape)
-        np.add.at(back, (pieces.user, pieces.kind), pieces.part)
-        np.testing.assert_allclose(back, given_, atol=1e-8)
-        used = np.zeros((len(graph[1]), graph[1].max(initial=0) + 1))
-        np.add.at(used, (pieces.kind, pieces.machine), pieces.part)
-        assert (used <= 1 + 1e-8).all()
-        assert (pieces.machine < graph[1][pieces.kind]).all()
-    assert (constraint_graph.by_machine(whole).part == 1).all()
-
-
 @given(graphs())
 def test_whole_machines_differ_by_less_than_one_from_the_divisible_share(graph) -> None:
     eligible, count, _, _ = graph
@@ -159,7 +146,7 @@ def test_the_certificate_of_whole_machines_follows_chains() -> None:
 
 def test_equal_users_and_equal_machines_are_one() -> None:
     eligible = np.tile(np.array([[True, True, False, False], [True, True, True, False]]), (50, 1))
-    graph = constraint_graph.coalesce(eligible, np.array([10, 20, 5, 7]))
+    graph = coalesce(eligible, np.array([10, 20, 5, 7]))
     assert graph.size.tolist() == [50, 50]
     assert sorted(graph.count.tolist()) == [5, 30]
     assert graph.group_of_type[0] == graph.group_of_type[1] != graph.group_of_type[2]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from allocator.solvers.max_min import max_min
-from allocator.solvers.max_min.online import OnlineMaxMin
+from laboratory.solvers.online_max_min import OnlineMaxMin
 
 TYPES = 5
 ROWS = arrays(np.bool_, TYPES)

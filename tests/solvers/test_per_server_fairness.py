@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from allocator.solvers import GivenUp, NotOptimal
-from allocator.solvers.fluid import per_server_fairness, water_filling
+from allocator.solvers.fluid import per_server_fairness
 from allocator.solvers.fluid.per_server_fairness import residual, solve
 from allocator.solvers.max_min import max_min
+from laboratory.solvers import water_filling
 from tests.plans.clusters import of_two_resources
 from tests.solvers.oracles import gain_by_definition
 

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
-from allocator.solvers.flow.flow_repair import UNKNOWN
 from allocator.solvers.flow.min_cost_flow import solve
-from allocator.solvers.flow.quincy_network import QuincyCluster, QuincyNetwork, Tasks, build
 from laboratory.papers.quincy.solver_times import SIZES, Size, SolverWorld, solver_times
+from laboratory.solvers.flow_repair import UNKNOWN, solve_again
+from laboratory.solvers.quincy_network import QuincyCluster, QuincyNetwork, Tasks, build
 
 
 def cost_of(network: QuincyNetwork, place: np.ndarray) -> int:
@@ -44,7 +44,7 @@ def test_placements_are_the_cheapest_within_bounds_step_after_step(seed, compute
         assert cost_of(network, place) <= solution.cost
         world.step(place)
         before, network = network, build(world.tasks(), world.cluster())
-        again = solve(network.network, *network.begin_with(before, solution))
+        again = solve_again(network.network, *network.begin_with(before, solution))
         solution = solve(network.network)
         assert again.cost == solution.cost
 
@@ -72,7 +72,7 @@ def test_a_new_cluster_begins_without_a_flow() -> None:
     flow, potential = wider.begin_with(network, solve(network.network))
     assert not flow.any()
     assert (potential == UNKNOWN).all()
-    assert solve(wider.network, flow, potential).cost == solve(wider.network).cost
+    assert solve_again(wider.network, flow, potential).cost == solve(wider.network).cost
 
 
 def test_bounds_that_contradict_each_other_are_named() -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from allocator.solvers.fluid.water_filling import rate, solve
+from laboratory.solvers.water_filling import rate, solve
 
 SIZES = st.sampled_from([0.0, 0.0, 0.001, 0.5, 1.0, 2.0, 3.0, 1000.0])
 

@@ -15,7 +15,7 @@ from google.protobuf import text_format
 from allocator.core import Outcomes
 from allocator.v1 import session_pb2 as pb
 from allocator.v1.transcript_pb2 import Line, Transcript
-from allocator.wire import SessionState, read_hello, read_snapshot
+from allocator.wire import SessionState
 from allocator.wire.codec.decode import READERS
 from laboratory.module_protocol import (
     BadSidecarError,
@@ -24,6 +24,7 @@ from laboratory.module_protocol import (
     SessionEndedError,
 )
 from tests.wire.dialogue import WELCOME, new_sidecar
+from tests.wire.opening import read_hello, read_snapshot
 
 FILES = sorted(Path(__file__).parent.glob("*.txtpb"))
 

@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from allocator.core.apply.priors import begin_with_prior
 from allocator.core.books.agent_rules import Rule
 from allocator.core.books.state import State
 from allocator.core.books.tables import REFINED, REVOCABLE, SHARED
 from allocator.core.constraints import parse_constraint
 from allocator.core.demand.own_words import Minimum, OwnWords, Requested, fits_nowhere, is_gang
 from allocator.core.demand.sources import Stated, declared_demand, own_demand, unstated_source
+from allocator.core.demand.topics import name_topic, wide_topics
 from allocator.core.events import TOO_MANY, FrameworkInfo, SetAside, bounded
 
 _parsed = lru_cache(maxsize=256)(parse_constraint)
@@ -232,6 +232,24 @@ def _take_gang(state: State, client: int, tasks: int, unlike: Requested) -> None
     if client in clients.collecting:
         its = clients.collecting[client]
         clients.collecting[client] = its._replace(agent=(), line=(), tasks=(), lent=())
+
+
+def begin_with_prior(state: State, client: int, info: FrameworkInfo) -> bool:
+    """Look up a prior for a new client; returns whether there is one.
+
+    A prior for a resource that no agent has is not used until `refit` looks it up again.
+    """
+    if not state.settings.learn_demand or not state.memory.entries:
+        return False
+    role = state.roles.path[int(state.clients.role[client])]
+    topics = [name_topic(role, info), *wide_topics(role, info)]
+    remembered = state.memory.recall(state.settings, topics)
+    if remembered is None or state.space.unknown(remembered):
+        return False
+    prior = state.space.quantities(remembered)
+    state.reserve()
+    state.clients.prior[client] = prior
+    return True
 
 
 def refit(state: State, names: set[str]) -> None:

@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterable
 import numpy as np
 
 from allocator.core.apply.agents import close_client_if_idle, holds_nothing
-from allocator.core.apply.clients import derive, note_aside, refit, take
-from allocator.core.apply.priors import begin_with_prior, teach_others
+from allocator.core.apply.clients import begin_with_prior, derive, note_aside, refit, take
+from allocator.core.apply.learning import teach_others
 from allocator.core.books import usage_over_time
 from allocator.core.books.roles import check_depth
 from allocator.core.books.state import State

@@ -3,7 +3,6 @@
 import numpy as np
 
 from allocator.core.apply.agents import check_agent, close_client_if_idle, refresh_agents
-from allocator.core.apply.durations import learn_durations
 from allocator.core.apply.frameworks import (
     check_framework,
     check_framework_handle,
@@ -11,7 +10,11 @@ from allocator.core.apply.frameworks import (
     open_client,
     room_for,
 )
-from allocator.core.apply.learning import learn_from_acceptances, learn_from_ends
+from allocator.core.apply.learning import (
+    learn_durations,
+    learn_from_acceptances,
+    learn_from_ends,
+)
 from allocator.core.books.gang_offers import note_unmade
 from allocator.core.books.open_decisions import DecisionRows
 from allocator.core.books.state import State

@@ -1,4 +1,4 @@
-"""Learns the size of a framework's tasks from acceptances, declines and ended tasks."""
+"""Learns the size of a framework's tasks, and how long they run, from its own behaviour."""
 
 from collections import Counter
 from typing import NamedTuple
@@ -9,6 +9,8 @@ from allocator.core.apply.clients import refresh_demands
 from allocator.core.books.state import State
 from allocator.core.books.topics import topic_of
 from allocator.core.demand.demand_memory import common_unit
+from allocator.core.demand.durations import bucket_of
+from allocator.core.demand.topics import Topic, wide_topics
 from allocator.core.events import Holdings
 from allocator.core.numba.array_structures import some
 from allocator.core.snapshot import Bools, Floats, Ints
@@ -159,6 +161,48 @@ def _teach(
         every = zip(state.space.names, amounts, strict=True)
         named = {name: amount for name, amount in every if amount}
         state.memory.teach(state.settings, topic, named, times=times, one_task=one_task)
+
+
+def teach_others(state: State, client: int) -> None:
+    """When a framework leaves, remember its demand for frameworks of the same principal or user."""
+    clients = state.clients
+    info = state.frameworks.info[int(clients.framework[client])]
+    learned = state.space.named(clients.learned[client])
+    if info is not None and learned:
+        for topic in wide_topics(state.roles.path[int(clients.role[client])], info):
+            state.memory.teach(state.settings, topic, learned)
+
+
+def learn_durations(state: State, client: Ints, began_ms: Ints, ended: Bools) -> None:
+    """Learn from rows (N,) of released amounts.
+
+    `client` (N,): row; 0: unknown.
+    `began_ms` (N,): since when the client has used the agent without a break; -1: unknown.
+    `ended` (N,): whether the amounts were in use, rather than only on offer.
+    """
+    rows = np.flatnonzero(ended & (client > 0) & (began_ms >= 0))
+    if not len(rows) or not state.settings.priors_max:
+        return
+    # Clients of one topic learn together. Topics learn in the order of their last ended tasks.
+    topics: dict[int, Topic | None] = {}
+    lesson: dict[Topic, dict[int, int]] = {}
+    last: dict[Topic, int] = {}
+    buckets = bucket_of(state.now_ms - began_ms[rows])
+    pairs = zip(client[rows].tolist(), buckets.tolist(), strict=True)
+    for row, (one, bucket) in enumerate(pairs):
+        if one not in topics:
+            topics[one] = topic_of(state, one)
+        topic = topics[one]
+        if topic is None:
+            continue
+        if topic not in lesson:
+            lesson[topic] = {}
+        ends = lesson[topic]
+        ends[bucket] = ends[bucket] + 1 if bucket in ends else 1
+        last[topic] = row
+    memory = state.memory
+    for topic in sorted(lesson, key=last.__getitem__):
+        memory.durations.teach(state.settings, topic, lesson[topic], memory.elapsed_ms)
 
 
 def _by_column(state: State, holdings: Holdings) -> Ints:

@@ -7,9 +7,13 @@ ledger, so they are handled after the loop, in the order of the rows.
 
 import numpy as np
 
-from allocator.core.apply.durations import learn_durations
 from allocator.core.apply.holdings import close_idle, keep_filters, known_rows
-from allocator.core.apply.learning import Taken, learn_from_acceptance, learn_from_end
+from allocator.core.apply.learning import (
+    Taken,
+    learn_durations,
+    learn_from_acceptance,
+    learn_from_end,
+)
 from allocator.core.books.ledger_loops import Rows
 from allocator.core.books.state import State
 from allocator.core.events import Move, Moves

@@ -17,7 +17,7 @@ import numpy as np
 
 from allocator.core.books.agent_rules import AgentTraits, Rule
 from allocator.core.books.rule_index import BITS, Named, RuleClass, RuleIndex, clients_in, to_words
-from allocator.core.numba.array_structures import grow
+from allocator.core.numba.array_structures import bits, clear_bits, grow, set_bits
 from allocator.core.numba.wide_tables import untouched, write
 from allocator.core.snapshot import BitWords, Bools, Ints
 
@@ -77,12 +77,6 @@ NONE_LATE = Late()
 def _column(words: BitWords, client: int) -> Bools:
     word = words[:, client // BITS] >> np.uint64(client % BITS)
     return (word & np.uint64(1)).astype(np.bool_)
-
-
-def bits(words: BitWords, row: Ints, client: Ints) -> Bools:
-    """Look up the bits of pairs (row, client) in words (A, W), such as `Eligibility.excluded`."""
-    word = words[row, client // BITS]
-    return ((word >> (client % BITS).astype(np.uint64)) & np.uint64(1)).astype(np.bool_)
 
 
 class Eligibility:
@@ -172,17 +166,16 @@ class Eligibility:
         pairs = client * len(self._told) + agent
         last = len(pairs) - 1 - np.unique(pairs[::-1], return_index=True)[1]
         client, agent, excluded = client[last], agent[last], excluded[last]
-        word, bit = client // BITS, np.uint64(1) << (client % BITS).astype(np.uint64)
         begins, ends = np.flatnonzero(excluded), np.flatnonzero(~excluded)
-        np.bitwise_or.at(self._told, (agent[begins], word[begins]), bit[begins])
-        np.bitwise_and.at(self._told, (agent[ends], word[ends]), ~bit[ends])
+        set_bits(self._told, agent[begins], client[begins])
+        clear_bits(self._told, agent[ends], client[ends])
         begun = np.unique(client[begins]).tolist()
         self._marked.update(begun)
         painted = self._painted
         if painted is None:
             return
         self._fit(painted)
-        np.bitwise_or.at(painted.excluded, (agent[begins], word[begins]), bit[begins])
+        set_bits(painted.excluded, agent[begins], client[begins])
         painted.excluding[agent[begins]] = True
         painted.some |= set_of(begun)
         # The host's exclusion ends, but the client's rule may still bar the pair.

@@ -6,7 +6,8 @@ applies to all descendants of the role; as in Mesos, only top-level roles have g
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -40,20 +41,15 @@ class QuotaTree:
 
 
 @dataclass(frozen=True, slots=True)
-class QuotaUse:
+class QuotaUse(QuotaTree):
     """What the Q roles of a `QuotaTree` consume and may still get.
 
     `consumed`, `left` (Q, R), in thousandths.
     `available` (R,), in thousandths: free amounts on all agents that count against quota.
     """
 
-    path: list[str]
-    above: Ints
-    guarantee: Ints
-    limit: Ints
     consumed: Ints
     left: Ints
-    of_role: Ints
     available: Ints
 
 
@@ -151,16 +147,8 @@ def consumed_in(state: State, path: str) -> Ints:
 
 def quota_use(state: State, tree: QuotaTree) -> QuotaUse:
     used = consumed(state, tree)
-    return QuotaUse(
-        path=tree.path,
-        above=tree.above,
-        guarantee=tree.guarantee,
-        limit=tree.limit,
-        consumed=used,
-        left=left_of(tree, used),
-        of_role=tree.of_role,
-        available=available(state),
-    )
+    rows: dict[str, Any] = {each.name: getattr(tree, each.name) for each in fields(tree)}
+    return QuotaUse(**rows, consumed=used, left=left_of(tree, used), available=available(state))
 
 
 def bounds_of(state: State, tree: QuotaTree) -> tuple[Bounds, Ints | None]:

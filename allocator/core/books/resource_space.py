@@ -18,7 +18,7 @@ def _add_by_column(amounts: Ints, column_of_kind: Ints, columns: Ints) -> None:
             columns[row, column_of_kind[kind]] += amounts[row, kind]
 
 
-NOWHERE = "(what no agent has)"
+NOWHERE = "(unknown resource)"
 """The column for all names that no agent has; a demand in this column fits nowhere."""
 
 

@@ -21,7 +21,6 @@ class RoleTable(Table):
     `version`: grows whenever a role is added or removed.
     """
 
-    LATER: ClassVar[dict[str, str]] = {"served": "bound", "served_here": "bound"}
     DERIVED: ClassVar[tuple[str, ...]] = ("_levels", "_order")
 
     bound: Bools = column(np.bool_)

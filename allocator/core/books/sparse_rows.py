@@ -4,8 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from allocator.core.numba.array_structures import pair
 from allocator.core.numba.compiled import loop, loop_view
-from allocator.core.snapshot import BitWords, Grants, Ints, Snapshot
+from allocator.core.snapshot import Grants, Ints, Snapshot
 
 
 class SparseRows(NamedTuple):
@@ -68,7 +69,7 @@ def rows_of(snapshot: Snapshot, grants: Grants) -> SparseRows:
     kind = np.concatenate([kind, specials.kind[grants.special]])
     amount = np.concatenate([amount, grants.special_amount])
     # Sort by row, then by kind; equal keys become neighbours and are added up.
-    key = (row << np.int64(32)) | kind
+    key = pair(row, kind)
     order = np.argsort(key, kind="stable")
     key, amount = key[order], amount[order]
     first = np.flatnonzero(np.append(True, key[1:] != key[:-1])) if len(key) else order
@@ -107,37 +108,11 @@ def groups_of(rows: SparseRows) -> tuple[Ints, Ints]:
         kinds = rows.kind.reshape(size, count[0])
         if (kinds == kinds[0]).all():
             return np.arange(size), np.array([size])
-    # First group the rows whose sets of kinds have the same hash.
-    mark = _marks(rows)
-    _, first, group = np.unique(mark, return_index=True, return_inverse=True)
-    leader = first[group]  # for each row: the first row with the same hash
-    # Then compare each row, kind by kind, with the first of its group, because hashes may collide.
-    at = np.arange(len(rows.kind)) - np.repeat(rows.start[:-1] - rows.start[leader], count)
-    if (count != count[leader]).any() or (rows.kind != rows.kind[at]).any():
-        leader = _leaders(rows)  # two sets of kinds have the same hash
-    order = np.argsort(leader, kind="stable")
-    led = leader[order]
-    end = np.flatnonzero(np.append(led[1:] != led[:-1], True)) + 1 if len(led) else order
-    return order, end
-
-
-def _marks(rows: SparseRows) -> BitWords:
-    """Hash each row's set of kinds; different sets almost surely have different hashes."""
-    if not len(rows.kind):
-        return np.zeros(len(rows.start) - 1, np.uint64)
-    # Hash each kind, and add up the hashes of each row, as a difference of two cumulative sums.
-    # Overflow is harmless.
-    mixed = (rows.kind.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed ^= mixed >> np.uint64(27)
-    total = np.append(np.uint64(0), np.cumsum(mixed))
-    marks: BitWords = total[rows.start[1:]] - total[rows.start[:-1]]
-    return marks
-
-
-def _leaders(rows: SparseRows) -> Ints:
-    """Find for each row the first row with the same kinds, by exact comparison."""
+    # For each row: the first row with the same kinds.
     first: dict[bytes, int] = {}
     bounds = zip(rows.start[:-1].tolist(), rows.start[1:].tolist(), strict=True)
-    kinds = [rows.kind[begin:end].tobytes() for begin, end in bounds]
-    return np.array([first.setdefault(each, row) for row, each in enumerate(kinds)], np.int64)
+    kinds_of_rows = (rows.kind[begin:end].tobytes() for begin, end in bounds)
+    leader = np.array([first.setdefault(each, row) for row, each in enumerate(kinds_of_rows)])
+    order = np.argsort(leader, kind="stable")
+    led = leader[order]
+    return order, np.flatnonzero(np.append(led[1:] != led[:-1], True)) + 1

@@ -1,7 +1,5 @@
 """Lists free special resources (reserved, revocable, shared, ...), and who may have them."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from allocator.core.books.state import State
@@ -19,25 +17,8 @@ _CAPABILITIES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
-    """The S special kinds, in the order in which tasks take them, and which clients may have them.
-
-    `kind`, `column`, `tier` (S,): handle, column, and `Tier`.
-    `bounded`, `whole` (S,): as in `Kind`.
-    `reach` (S, W): bits of the clients that may have the kind.
-    """
-
-    kind: Ints
-    column: Ints
-    tier: Ints
-    bounded: Bools
-    whole: Bools
-    reach: BitWords
-
-
-def reach_of(state: State) -> Reach:
-    """Determine which clients may get each special kind.
+def special_kinds(state: State) -> Specials:
+    """Return the special kinds, and which clients may get each, without any free amounts.
 
     Every client may get a kind of the rest: only the module knows the reservations of its parts.
     """
@@ -58,7 +39,7 @@ def reach_of(state: State) -> Reach:
         if key not in takers:
             takers[key] = pack(_takers(state, *key), words)
         reach[row] = takers[key]
-    return Reach(
+    return Specials.none(0, 0)._replace(
         kind=np.array([handle for handle, _ in chosen], np.int64),
         column=np.array([state.space.column(kind.name) for kind in kinds], np.int64),
         tier=np.array([_tier(kind) for kind in kinds], np.int64),
@@ -68,19 +49,10 @@ def reach_of(state: State) -> Reach:
     )
 
 
-def specials_of(reach: Reach, free: Ints) -> Specials:
-    start, row, amount = _list(loop_view(free), loop_view(reach.kind))
-    return Specials(
-        start=start,
-        row=row,
-        free=amount,
-        kind=reach.kind,
-        column=reach.column,
-        tier=reach.tier,
-        bounded=reach.bounded,
-        whole=reach.whole,
-        reach=reach.reach,
-    )
+def with_free(kinds: Specials, free: Ints) -> Specials:
+    """Return special kinds with what is free of them; `free` (A, K): by agent and kind."""
+    start, row, amount = _list(loop_view(free), loop_view(kinds.kind))
+    return kinds._replace(start=start, row=row, free=amount)
 
 
 @loop

@@ -1,12 +1,11 @@
 """The whole state of one session: tables, ledger, filters, eligibility, open decisions."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from allocator.core.books.accepted import AcceptedOffers
-from allocator.core.books.asked import Asked
 from allocator.core.books.eligibility import Eligibility
 from allocator.core.books.ledger import Ledger
 from allocator.core.books.open_decisions import OpenDecisions
@@ -38,6 +37,22 @@ class SessionLimits:
     clients: int = 131_072
     kinds: int = 512
     filters: int = 20_000_000
+
+
+class Asked(NamedTuple):
+    """A request to a framework to leave an agent.
+
+    `since_ms`: time of the first request, by the master's clock.
+    `for_whom`: ids of the frameworks that should get the resources, by the plan that first required
+        the request.
+    `answer`: as in the protocol; empty: none yet.
+    `until_ms`: when a refusal expires.
+    """
+
+    since_ms: int
+    for_whom: tuple[str, ...]
+    answer: str = ""
+    until_ms: int = 0
 
 
 class State:

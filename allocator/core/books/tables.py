@@ -142,8 +142,6 @@ class FrameworkTable(Table):
     `request_aside`: the part of `aside` that is due to REQUEST calls.
     """
 
-    LATER: ClassVar[dict[str, str]] = {"served": "bound"}
-
     bound: Bools = column(np.bool_)
     info: list[FrameworkInfo | None] = listed(lambda: None)
     """None if the framework is unknown; it may still hold resources."""

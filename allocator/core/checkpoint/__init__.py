@@ -7,24 +7,15 @@ objects. It accepts only classes of the core, and calls none of their code.
 
 The attributes of objects are found at run time, so a new array of a table needs no change here. A
 value of an unsupported type raises a `CheckpointError`. A class lists in `DERIVED` the attributes
-that are computed from others, which are not saved, and ignored in older checkpoints. `LATER` lists
-arrays that older checkpoints lack; these are filled with zeros.
+that are computed from others, which are not saved.
 """
 
-from allocator.core.checkpoint.columns import Array, CheckpointError, Column
-from allocator.core.checkpoint.detaching import Copied, Detached, nbytes_of
-from allocator.core.checkpoint.flattening import to_columns
-from allocator.core.checkpoint.restoring import restore
-from allocator.core.numba.wide_tables import untouched
-
-__all__ = [
-    "Array",
-    "CheckpointError",
-    "Column",
-    "Copied",
-    "Detached",
-    "nbytes_of",
-    "restore",
-    "to_columns",
-    "untouched",
-]
+from allocator.core.checkpoint.columns import Array as Array
+from allocator.core.checkpoint.columns import CheckpointError as CheckpointError
+from allocator.core.checkpoint.columns import Column as Column
+from allocator.core.checkpoint.detaching import Copied as Copied
+from allocator.core.checkpoint.detaching import Detached as Detached
+from allocator.core.checkpoint.detaching import nbytes_of as nbytes_of
+from allocator.core.checkpoint.flattening import to_columns as to_columns
+from allocator.core.checkpoint.restoring import restore as restore
+from allocator.core.numba.wide_tables import untouched as untouched

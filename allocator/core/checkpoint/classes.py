@@ -35,11 +35,6 @@ def derived(kind: type) -> tuple[str, ...]:
     return getattr(kind, "DERIVED", ())
 
 
-def later(kind: type) -> Mapping[str, str]:
-    """Return integer arrays that older checkpoints lack, each with an array of the same length."""
-    return getattr(kind, "LATER", {})
-
-
 @cache
 def declared(kind: type) -> tuple[str, ...] | None:
     """Return the fields that a class declares; None: each object has its own attributes."""

@@ -12,7 +12,6 @@ from allocator.core.checkpoint.classes import (
     declared,
     derived,
     is_ours,
-    later,
     names_of,
     never_changes,
 )
@@ -150,9 +149,6 @@ class _Reader:
         for name in derived(kind):
             for each in made:
                 setattr(each, name, getattr(example, name))
-        for name, other in later(kind).items():
-            for each in made if name not in names else ():
-                setattr(each, name, np.zeros(len(getattr(each, other)), np.int64))
         return made
 
     def _class(self, title: str, names: list[str]) -> Any:  # noqa: ANN401
@@ -166,11 +162,8 @@ class _Reader:
             if kind not in self._examples:
                 raise CheckpointError(f"a checkpoint must not contain {title!r}")
             expected = names_of(self._examples[kind])
-        known = [name for name in expected if name in names or name not in later(kind)]
-        # Older checkpoints may contain attributes that are now derived.
-        found = [name for name in names if name in expected or name not in derived(kind)]
-        if known != found:
-            differing = ", ".join(sorted(set(expected) ^ set(found))) or "the order of its fields"
+        if list(expected) != names:
+            differing = ", ".join(sorted(set(expected) ^ set(names))) or "the order of its fields"
             raise CheckpointError(f"{title!r} differs in {differing}; is it of another version?")
         return kind
 

@@ -16,13 +16,12 @@ from typing import NamedTuple
 import numpy as np
 
 from allocator.core.books.collecting import Collecting
-from allocator.core.books.eligibility import bits
 from allocator.core.books.state import State
 from allocator.core.cycle.gangs import after, among, ask, joined
 from allocator.core.cycle.holders import Outlook, look
 from allocator.core.cycle.starts import Forecast, forecast
 from allocator.core.demand.durations import EDGES_MS
-from allocator.core.numba.array_structures import pack
+from allocator.core.numba.array_structures import bits, pack
 from allocator.core.policy import Policy
 from allocator.core.snapshot import BitWords, Bools, Grants, Ints, Snapshot
 

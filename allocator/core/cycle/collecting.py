@@ -19,7 +19,6 @@ from dataclasses import replace
 import numpy as np
 
 from allocator.core.books.collecting import Collecting
-from allocator.core.books.eligibility import bits
 from allocator.core.books.gang_offers import collectors, note_end, patience_of, principal_of
 from allocator.core.books.state import State
 from allocator.core.cycle.backfilling import (
@@ -40,6 +39,7 @@ from allocator.core.cycle.gangs import (
 )
 from allocator.core.cycle.room import Room, reached_by, tasks_in, tasks_on
 from allocator.core.cycle.servable import servable
+from allocator.core.numba.array_structures import bits
 from allocator.core.snapshot import Bools, Gangs, Ints, Lines, Snapshot, Tier
 
 COLLECTING_MAX = 16

@@ -15,11 +15,17 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from allocator.core.books.eligibility import bits
 from allocator.core.cycle.first_fit import holds, place
 from allocator.core.cycle.room import parts_on, reached_by, room_in, tasks_on
-from allocator.core.filters.filter_arrays import excerpt
-from allocator.core.numba.array_structures import pack, pair, read_only
+from allocator.core.filters.coverage import covering
+from allocator.core.numba.array_structures import (
+    bits,
+    clear_bits,
+    pack,
+    pair,
+    read_only,
+    set_bits,
+)
 from allocator.core.numba.wide_tables import untouched
 from allocator.core.policy import Policy
 from allocator.core.snapshot import (
@@ -296,32 +302,15 @@ def charge(snapshot: Snapshot, grants: Grants) -> Snapshot:
 
 def _with_more_covered(snapshot: Snapshot, agents: Ints) -> Snapshot:
     """Return the snapshot with the bits of filters that cover what is left on agents (n,)."""
-    filters, specials = snapshot.filters, snapshot.specials
-    agents = agents[filters.head[agents] >= 0]
-    few = excerpt(filters, agents, FILTERS_MAX) if len(agents) else None
-    if few is None:
-        return snapshot
-    client = few.client.astype(np.int64)
-    agent = np.repeat(agents, np.diff(np.append(few.head[agents], len(client))))
-    known = snapshot.characterised[client]
-    one = snapshot.demand[client] * snapshot.opening[client, None]
-    offered = np.where(known[:, None], one, snapshot.free[agent])
-    has_kind = filters.plain_kind >= 0
-    amount = np.where(has_kind, few.amount[:, np.where(has_kind, filters.plain_kind, 0)], 0)
-    covers = (offered <= amount).all(axis=1)
-    covers &= ~known | (snapshot.opening[client] == 1) | (np.diff(specials.start)[agent] == 0)
-    row, entry = parts_on(specials, agent)
-    special = specials.row[entry]
-    beyond = specials.free[entry] > few.amount[row, specials.kind[special]]
-    covers[row[beyond & bits(specials.reach, special, client[row])]] = False
-    covers &= ~bits(filters.covered, agent, client)
+    filters = snapshot.filters
+    agent, client = covering(snapshot, agents, snapshot.characterised, FILTERS_MAX)
+    more = ~bits(filters.covered, agent, client)
     if snapshot.earlier is not None:  # filters do not bar what joins an offer
-        covers &= ~np.isin(pair(agent, client), snapshot.earlier.pair)
-    if not covers.any():
+        more &= ~np.isin(pair(agent, client), snapshot.earlier.pair)
+    if not more.any():
         return snapshot
     covered = filters.covered.copy()
-    bit = np.uint64(1) << (client[covers] % 64).astype(np.uint64)
-    np.bitwise_or.at(covered, (agent[covers], client[covers] // 64), bit)
+    set_bits(covered, agent[more], client[more])
     return replace(snapshot, filters=filters._replace(covered=covered))
 
 
@@ -353,8 +342,7 @@ def barred(snapshot: Snapshot, clients: Bools) -> Snapshot:
     agent, client = counts.open_to(clients)
     stays = ~bits(snapshot.excluded, agent, client)
     agent, client = agent[stays], client[stays]
-    others = ~(np.uint64(1) << (client % 64).astype(np.uint64))
-    np.bitwise_and.at(excluded, (agent, client // 64), others)
+    clear_bits(excluded, agent, client)
     excluding = snapshot.excluding.copy()
     excluding[snapshot.agents] = True
     return replace(snapshot, excluded=read_only(excluded), excluding=read_only(excluding))

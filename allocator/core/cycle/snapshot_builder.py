@@ -15,7 +15,7 @@ from allocator.core.books.quota import (
     with_outstanding,
     with_roles_of,
 )
-from allocator.core.books.special_resources import Reach, reach_of, specials_of, without_refusers
+from allocator.core.books.special_resources import special_kinds, with_free, without_refusers
 from allocator.core.books.state import State
 from allocator.core.books.turns import turns_of
 from allocator.core.books.usage_over_time import counted, inherited
@@ -72,13 +72,13 @@ class SnapshotBuilder:
         before_drains.bar(state)
         space, steady, names = state.space, self._steady, len(state.space.names)
         plain = self._keep("plain", (space.version, names), lambda: space.plain_kind)
-        reach = self._reach(state)
+        kinds = self._special_kinds(state)
         minimum, minimum_rows = self._minimum(state)
         least = minimum if (minimum_rows[:, 0] < minimum_rows[:, 1]).all() else None
         # Candidates are ready, and have enough free for some client.
         rows = _ready(state, wanted)
         by_kind = state.free_on(rows)
-        specials = specials_of(reach, by_kind)
+        specials = with_free(kinds, by_kind)
         free = _plain(by_kind, plain)
         agents = _candidates(free, specials, least)
         if rows is None:
@@ -86,7 +86,7 @@ class SnapshotBuilder:
         if 2 * len(agents) < len(free):  # leave other agents out
             kept = np.append(0, agents)
             rows, by_kind = (kept if rows is None else rows[kept]), by_kind[kept]
-            specials = specials_of(reach, by_kind)
+            specials = with_free(kinds, by_kind)
             free = _plain(by_kind, plain)
             agents = np.arange(1, len(rows))
         # From here on, an agent's row in the snapshot may differ from its handle.
@@ -253,9 +253,9 @@ class SnapshotBuilder:
 
         return self._keep("classes", (state.agents.version, capacity.shape[1]), make)
 
-    def _reach(self, state: State) -> Reach:
+    def _special_kinds(self, state: State) -> Specials:
         key = (state.clients.version, state.roles.version, state.space.version)
-        return self._keep("reach", key, lambda: reach_of(state))
+        return self._keep("special kinds", key, lambda: special_kinds(state))
 
     def quota_tree(self, state: State) -> QuotaTree:
         """Return the roles with a quota, and which of them each kind and each role is in."""
@@ -336,9 +336,9 @@ class SnapshotBuilder:
             demand=demand,
             known=known,
             opening=opening_tasks(demand, *self._minimum(state)),
-            takes=self._steady("takes", state.clients.takes),
         )
-        return state.filters.show(offerable, handle, state.ledger.books.touched)
+        takes = self._steady("takes", state.clients.takes)
+        return state.filters.show(offerable, takes, handle, state.ledger.books.touched)
 
 
 def frozen(snapshot: Snapshot) -> Snapshot:

@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from allocator.core.books.collecting import Collecting
-from allocator.core.books.eligibility import bits
 from allocator.core.books.state import State
 from allocator.core.cycle.gangs import added_up, lines_of, total_of
 from allocator.core.cycle.holders import NEVER, Holders
 from allocator.core.cycle.room import tasks_in
+from allocator.core.numba.array_structures import bits
 from allocator.core.snapshot import Ints, Snapshot
 
 ELSEWHERE_MAX = 20_000

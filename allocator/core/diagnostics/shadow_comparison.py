@@ -14,9 +14,10 @@ from allocator.core.cycle import within_counts
 from allocator.core.cycle.characterised import FULL_MODE, makes_offers
 from allocator.core.cycle.cycle import check_grants, offers_of
 from allocator.core.diagnostics.trail import CycleRecord, Names, Seen
-from allocator.core.numba.array_structures import read_only
+from allocator.core.filters.coverage import covering
+from allocator.core.numba.array_structures import pair, read_only, set_bits
 from allocator.core.policy import Policy, PolicySpec
-from allocator.core.snapshot import BitWords, Bools, Filters, Floats, Grants, Ints, Snapshot
+from allocator.core.snapshot import Bools, Floats, Grants, Ints, Snapshot
 
 
 def in_mode(seen: Seen, probed: Bools, *, whole_tasks: bool) -> Snapshot | None:
@@ -38,52 +39,10 @@ def in_mode(seen: Seen, probed: Bools, *, whole_tasks: bool) -> Snapshot | None:
         return replace(snapshot, tree=tree, plan=None)
     if not seen.filters_kept:
         return None
-    covered = _covered(snapshot, known)
+    covered = np.zeros_like(snapshot.filters.covered)
+    set_bits(covered, *covering(snapshot, snapshot.agents, known))
     filters = snapshot.filters._replace(covered=read_only(covered))
     return replace(snapshot, characterised=read_only(known), filters=filters, tree=tree, plan=None)
-
-
-def _covered(snapshot: Snapshot, known: Bools) -> BitWords:
-    """Recompute `Filters.covered`, as `filters.coverage` does."""
-    filters, specials = snapshot.filters, snapshot.specials
-    covered = np.zeros_like(filters.covered)
-    agent = _owners(filters, snapshot.agents)
-    if not len(agent):
-        return covered
-    client = filters.client[: len(agent)].astype(np.int64)
-    amount = filters.amount[: len(agent)]
-    # Plain resources: the tasks that an offer begins with, or all that is free.
-    tasks, opening = known[client], snapshot.opening[client]
-    begun = snapshot.demand[client] * opening[:, None]
-    offered = np.where(tasks[:, None], begun, snapshot.free[agent])
-    against = np.zeros_like(offered)
-    columns = np.flatnonzero(filters.plain_kind >= 0)
-    against[:, columns] = amount[:, filters.plain_kind[columns]]
-    found: Bools = np.asarray((offered <= against).all(axis=1))
-    # Special resources: all that the client may have.
-    special = specials.start[agent] < specials.start[agent + 1]
-    found &= ~(special & tasks & (opening != 1))
-    for row in np.flatnonzero(found & special).tolist():
-        part = slice(specials.start[agent[row]], specials.start[agent[row] + 1])
-        kind = specials.row[part]
-        word, bit = int(client[row]) // 64, np.uint64(int(client[row]) % 64)
-        reached = (specials.reach[kind, word] >> bit) & np.uint64(1) != 0
-        more = specials.free[part] > amount[row, specials.kind[kind]]
-        found[row] = not (reached & more).any()
-    one = np.uint64(1) << (client[found] % 64).astype(np.uint64)
-    np.bitwise_or.at(covered, (agent[found], client[found] // 64), one)
-    return covered
-
-
-def _owners(filters: Filters, agents: Ints) -> Ints:
-    """Return the agent of each filter of an excerpt."""
-    listed = agents[filters.head[agents] >= 0]
-    if not len(listed):
-        return np.empty(0, np.int64)
-    ends = np.flatnonzero(filters.next < 0)
-    order = np.argsort(filters.head[listed], kind="stable")
-    lengths = np.diff(ends, prepend=-1)
-    return np.repeat(listed[order], lengths)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,5 +106,5 @@ def _offers(snapshot: Snapshot, grants: Grants) -> _Offers:
     np.add.at(given, client, columns[enough])
     counted = np.flatnonzero(snapshot.counted & (snapshot.total > 0))
     share = (given[:, counted] / snapshot.total[counted]).max(axis=1, initial=0.0)
-    pairs = np.sort((merged.agent[enough] << np.int64(32)) | client)
+    pairs = np.sort(pair(merged.agent[enough], client))
     return _Offers(pairs, share)

@@ -9,72 +9,64 @@ inactive row.
 Start with `holdings`. Operators' changes are in `allocator.core.settings`.
 """
 
-from allocator.core.events.agents import (
-    ActivateAgent,
-    AddAgent,
-    AddAgents,
-    AgentInfo,
-    RemoveAgent,
-    SetUnavailability,
-    SetWhitelist,
-    UpdateAgent,
-)
-from allocator.core.events.base import (
-    FAILED,
-    REASONS,
-    TOO_DEEP,
-    TOO_LONG,
-    TOO_MANY,
-    UNKNOWN,
-    UNREADABLE,
-    Amounts,
-    Aside,
-    EventError,
-    SetAside,
-    bounded,
-)
-from allocator.core.events.cluster import Define, Options, SetPaused
-from allocator.core.events.frameworks import (
-    ActivateFramework,
-    AddFramework,
-    FrameworkInfo,
-    RemoveFramework,
-    Request,
-    Revive,
-    SetQuota,
-    SetWeights,
-    Suppress,
-    UpdateFramework,
-)
-from allocator.core.events.holdings import (
-    AddFilters,
-    Exclude,
-    Hold,
-    Holdings,
-    InverseOffer,
-    Move,
-    Moves,
-    Outcomes,
-    Reason,
-    Release,
-    Transition,
-    UpdateAllocation,
-)
-from allocator.core.settings import (
-    OperatorChange,
-    SetBudget,
-    SetCap,
-    SetClaim,
-    SetConstraint,
-    SetDemand,
-    SetDrain,
-    SetGang,
-    SetLimit,
-    SetPause,
-    SetPolicy,
-    SetShadow,
-    SetWeight,
-)
+from allocator.core.events.agents import ActivateAgent as ActivateAgent
+from allocator.core.events.agents import AddAgent as AddAgent
+from allocator.core.events.agents import AddAgents as AddAgents
+from allocator.core.events.agents import AgentInfo as AgentInfo
+from allocator.core.events.agents import RemoveAgent as RemoveAgent
+from allocator.core.events.agents import SetUnavailability as SetUnavailability
+from allocator.core.events.agents import SetWhitelist as SetWhitelist
+from allocator.core.events.agents import UpdateAgent as UpdateAgent
+from allocator.core.events.base import FAILED as FAILED
+from allocator.core.events.base import REASONS as REASONS
+from allocator.core.events.base import TOO_DEEP as TOO_DEEP
+from allocator.core.events.base import TOO_LONG as TOO_LONG
+from allocator.core.events.base import TOO_MANY as TOO_MANY
+from allocator.core.events.base import UNKNOWN as UNKNOWN
+from allocator.core.events.base import UNREADABLE as UNREADABLE
+from allocator.core.events.base import Amounts as Amounts
+from allocator.core.events.base import Aside as Aside
+from allocator.core.events.base import EventError as EventError
+from allocator.core.events.base import SetAside as SetAside
+from allocator.core.events.base import bounded as bounded
+from allocator.core.events.cluster import Define as Define
+from allocator.core.events.cluster import Options as Options
+from allocator.core.events.cluster import SetPaused as SetPaused
+from allocator.core.events.frameworks import ActivateFramework as ActivateFramework
+from allocator.core.events.frameworks import AddFramework as AddFramework
+from allocator.core.events.frameworks import FrameworkInfo as FrameworkInfo
+from allocator.core.events.frameworks import RemoveFramework as RemoveFramework
+from allocator.core.events.frameworks import Request as Request
+from allocator.core.events.frameworks import Revive as Revive
+from allocator.core.events.frameworks import SetQuota as SetQuota
+from allocator.core.events.frameworks import SetWeights as SetWeights
+from allocator.core.events.frameworks import Suppress as Suppress
+from allocator.core.events.frameworks import UpdateFramework as UpdateFramework
+from allocator.core.events.holdings import AddFilters as AddFilters
+from allocator.core.events.holdings import Exclude as Exclude
+from allocator.core.events.holdings import Hold as Hold
+from allocator.core.events.holdings import Holdings as Holdings
+from allocator.core.events.holdings import InverseOffer as InverseOffer
+from allocator.core.events.holdings import Move as Move
+from allocator.core.events.holdings import Moves as Moves
+from allocator.core.events.holdings import Outcomes as Outcomes
+from allocator.core.events.holdings import Reason as Reason
+from allocator.core.events.holdings import Release as Release
+from allocator.core.events.holdings import Transition as Transition
+from allocator.core.events.holdings import UpdateAllocation as UpdateAllocation
+from allocator.core.settings import OperatorChange as OperatorChange
+from allocator.core.settings import SetBudget as SetBudget
+from allocator.core.settings import SetCap as SetCap
+from allocator.core.settings import SetClaim as SetClaim
+from allocator.core.settings import SetConstraint as SetConstraint
+from allocator.core.settings import SetDemand as SetDemand
+from allocator.core.settings import SetDrain as SetDrain
+from allocator.core.settings import SetGang as SetGang
+from allocator.core.settings import SetLimit as SetLimit
+from allocator.core.settings import SetPause as SetPause
+from allocator.core.settings import SetPolicy as SetPolicy
+from allocator.core.settings import SetShadow as SetShadow
+from allocator.core.settings import SetWeight as SetWeight
 
 Event = (
     Options
@@ -106,65 +98,3 @@ Event = (
     | Outcomes
     | OperatorChange
 )
-
-__all__ = [
-    "FAILED",
-    "REASONS",
-    "TOO_DEEP",
-    "TOO_LONG",
-    "TOO_MANY",
-    "UNKNOWN",
-    "UNREADABLE",
-    "ActivateAgent",
-    "ActivateFramework",
-    "AddAgent",
-    "AddAgents",
-    "AddFilters",
-    "AddFramework",
-    "AgentInfo",
-    "Amounts",
-    "Aside",
-    "Define",
-    "Event",
-    "EventError",
-    "Exclude",
-    "FrameworkInfo",
-    "Hold",
-    "Holdings",
-    "InverseOffer",
-    "Move",
-    "Moves",
-    "OperatorChange",
-    "Options",
-    "Outcomes",
-    "Reason",
-    "Release",
-    "RemoveAgent",
-    "RemoveFramework",
-    "Request",
-    "Revive",
-    "SetAside",
-    "SetBudget",
-    "SetCap",
-    "SetClaim",
-    "SetConstraint",
-    "SetDemand",
-    "SetDrain",
-    "SetGang",
-    "SetLimit",
-    "SetPause",
-    "SetPaused",
-    "SetPolicy",
-    "SetQuota",
-    "SetShadow",
-    "SetUnavailability",
-    "SetWeight",
-    "SetWeights",
-    "SetWhitelist",
-    "Suppress",
-    "Transition",
-    "UpdateAgent",
-    "UpdateAllocation",
-    "UpdateFramework",
-    "bounded",
-]

@@ -5,14 +5,14 @@ recomputed only after filters were dropped, or free amounts or the form of a cli
 changed. Filters that stay in force therefore cost cycles nothing.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from allocator.core.filters.filter_arrays import FilterArrays, bit_of, maybe_word
 from allocator.core.numba.array_structures import some
-from allocator.core.numba.compiled import loop, part
-from allocator.core.snapshot import BitWords, Bools, Ints
+from allocator.core.numba.compiled import loop, loop_view, part
+from allocator.core.snapshot import BitWords, Bools, Filters, Ints, Snapshot
 
 
 class Offerable(NamedTuple):
@@ -22,7 +22,6 @@ class Offerable(NamedTuple):
         the agents of the cycle, see `Specials`.
     `plain_kind` (R,); `demand` (C, R), in thousandths; `known` (C,).
     `opening` (C,): see `opening_tasks`.
-    `takes` (C,): clients' capabilities, see `ClientTable`.
     """
 
     free: Ints
@@ -35,11 +34,12 @@ class Offerable(NamedTuple):
     demand: Ints
     known: Bools
     opening: Ints
-    takes: Ints
 
 
 @part()
-def _covers_all(filters: FilterArrays, offerable: Offerable, place: int, row: int) -> bool:
+def _covers_all(
+    filters: FilterArrays | Filters, offerable: Offerable, place: int, row: int
+) -> bool:
     """Return whether a filter covers all that its client could be offered on its agent."""
     client = filters.client[row]
     first, end = offerable.start[place], offerable.start[place + 1]
@@ -168,17 +168,65 @@ def refresh(
             _look_at_fresh(filters, offerable, place, agent)
 
 
+def covering(
+    snapshot: Snapshot, agents: Ints, known: Bools, most: int = 2**31
+) -> tuple[Ints, Ints]:
+    """Return the filters that cover all that their client could be offered, as for `covered`.
+
+    `agents` (n,): rows of the snapshot. If they have more than `most` filters, the result is empty.
+    `known` (C,): the clients that are offered whole tasks.
+    Returns the agent and the client of each of these filters.
+    """
+    arrays: tuple[Any, ...] = snapshot.filters
+    filters = Filters(*map(loop_view, arrays))
+    offerable = Offerable(*map(loop_view, offerable_of(snapshot, known)))
+    found: tuple[Ints, Ints] = _covering(filters, offerable, loop_view(agents), most)
+    return found
+
+
+def offerable_of(snapshot: Snapshot, known: Bools) -> Offerable:
+    specials = snapshot.specials
+    return Offerable(
+        free=snapshot.free,
+        start=specials.start,
+        row=specials.row,
+        special_free=specials.free,
+        kind=specials.kind,
+        reach=specials.reach,
+        plain_kind=snapshot.filters.plain_kind,
+        demand=snapshot.demand,
+        known=known,
+        opening=snapshot.opening,
+    )
+
+
+@loop
+def _covering(filters: Filters, offerable: Offerable, agents: Ints, most: int) -> tuple[Ints, Ints]:
+    count = 0
+    for agent in agents:
+        row = filters.head[agent]
+        while row >= 0 and count <= most:
+            count += 1
+            row = filters.next[row]
+    end, size = 0, count if count <= most else 0
+    owner, client = np.empty(size, np.int64), np.empty(size, np.int64)
+    for agent in agents[: len(agents) if size > 0 else 0]:
+        row = filters.head[agent]
+        while row >= 0:
+            if _covers_all(filters, offerable, agent, row):
+                owner[end], client[end] = agent, filters.client[row]
+                end += 1
+            row = filters.next[row]
+    return owner[:end], client[:end]
+
+
 class Forms(NamedTuple):
-    """The fields of `Offerable` that determine the form of clients' offers."""
+    """What determines the form of offers: fields of `Offerable`, and `ClientTable.takes`."""
 
     demand: Ints
     known: Bools
     opening: Ints
     takes: Ints
-
-
-def forms_of(offerable: Offerable) -> Forms:
-    return Forms(offerable.demand, offerable.known, offerable.opening, offerable.takes)
 
 
 def changed_clients(before: Forms | None, now: Forms) -> Ints:

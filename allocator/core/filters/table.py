@@ -129,9 +129,10 @@ class FilterTable:
         rows = np.array(found, np.int64)
         return self.rows.agent[rows].astype(np.int64), self.rows.expires_ms[rows]
 
-    def show(self, offerable: Offerable, agents: Ints, touched: Bools) -> Filters:
+    def show(self, offerable: Offerable, takes: Ints, agents: Ints, touched: Bools) -> Filters:
         """Return the filters on the agents of a cycle, for policies.
 
+        `takes` (C,): clients' capabilities, see `ClientTable`.
         `agents` (J,): rows, ascending.
         `touched` (A,): agents whose free amounts may have changed since the last call; cleared.
         """
@@ -142,7 +143,7 @@ class FilterTable:
         if self._seen.shape != (len(rows.stale), offerable.free.shape[1]):
             self._seen = untouched((len(rows.stale), offerable.free.shape[1]), np.int64)
             rows.stale[:] = True
-        forms = coverage.forms_of(offerable)
+        forms = Forms(offerable.demand, offerable.known, offerable.opening, takes)
         coverage.mark_stale(rows, coverage.changed_clients(self._forms, forms))
         self._forms = forms
         known = pack(offerable.known, rows.covered.shape[1])

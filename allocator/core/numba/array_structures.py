@@ -138,6 +138,21 @@ def pack(flags: Bools, words: int) -> BitWords:
     return packed
 
 
+def bits(words: BitWords, row: Ints, column: Ints) -> Bools:
+    """Look up bits in rows of words (n, W): bit ``c % 64`` of word ``c // 64`` is column c."""
+    word = words[row, column >> 6]
+    return ((word >> (column & 63).astype(np.uint64)) & np.uint64(1)).astype(np.bool_)
+
+
+def set_bits(words: BitWords, row: Ints, column: Ints) -> None:
+    np.bitwise_or.at(words, (row, column >> 6), np.uint64(1) << (column & 63).astype(np.uint64))
+
+
+def clear_bits(words: BitWords, row: Ints, column: Ints) -> None:
+    others = ~(np.uint64(1) << (column & 63).astype(np.uint64))
+    np.bitwise_and.at(words, (row, column >> 6), others)
+
+
 def distinct(values: Ints) -> Ints:
     """Return the distinct numbers, ascending; `np.unique` hashes them: five times as slow."""
     ordered = np.sort(values)

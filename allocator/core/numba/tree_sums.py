@@ -1,20 +1,24 @@
 """Sums over a tree whose nodes are numbered with leaves first, and children before parents."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-from allocator.core.numba.compiled import loop, loop_view
+from allocator.core.numba.array_types import Floats, Ints
+from allocator.core.numba.compiled import loop
 
 
 @loop
-def _add_up_amounts(
-    parent: NDArray[np.int64],
-    client: NDArray[np.int64],
-    at: NDArray[np.int64],
-    amount: NDArray[np.int64],
-    gain: NDArray[np.float64],
-    count: NDArray[np.float64],
-) -> NDArray[np.float64]:
+def add_up_amounts(
+    parent: Ints, client: Ints, at: Ints, amount: Ints, gain: Floats, count: Floats
+) -> Floats:
+    """Sum amounts (C, K) times a gain (C,), and counts (C,), over a tree.
+
+    Additions are in the order of clients, then of nodes, so equal inputs give equal bits.
+
+    `parent` (N,), `client` (L,): as in `Tree` of the snapshot.
+    `at` (C,): the inner node that counts each client's amounts.
+    Returns (N, K + 1): at a leaf the values of its client, at an inner node the sum below it;
+        counts are in the last column.
+    """
     # Sum all columns in one pass, because each sum depends on the one before it.
     columns, leaves = amount.shape[1], len(client)
     result = np.zeros((len(parent), columns + 1))
@@ -31,25 +35,3 @@ def _add_up_amounts(
             result[leaf, k] = amount[row, k] * gain[row]
         result[leaf, columns] = count[row]
     return result
-
-
-def add_up_amounts(
-    parent: NDArray[np.int64],
-    client: NDArray[np.int64],
-    at: NDArray[np.int64],
-    amount: NDArray[np.int64],
-    gain: NDArray[np.float64],
-    count: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """Sum amounts (C, K) times a gain (C,), and counts (C,), over a tree.
-
-    Additions are in the order of clients, then of nodes, so equal inputs give equal bits.
-
-    `parent` (N,), `client` (L,): as in `Tree` of the snapshot.
-    `at` (C,): the inner node that counts each client's amounts.
-    Returns (N, K + 1): at a leaf the values of its client, at an inner node the sum below it;
-        counts are in the last column.
-    """
-    arrays = parent, client, at, amount, gain, count
-    summed: NDArray[np.float64] = _add_up_amounts(*map(loop_view, arrays))
-    return summed

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from allocator.core.books.asked import Asked
-from allocator.core.books.state import State
+from allocator.core.books.state import Asked, State
 from allocator.core.events import InverseOffer
 from allocator.core.snapshot import Ints
 

@@ -8,25 +8,12 @@ chooses an agent first (selections random, round_robin and listed), `by_client` 
 Start with `criterion`, then `by_agent`, which is the simpler loop.
 """
 
-from allocator.policies.filling.criterion import (
-    Criterion,
-    CriterionError,
-    CriterionFunction,
-    characterised,
-    cluster_total,
-    mixed,
-    of_amounts,
-)
-from allocator.policies.filling.policy import SELECTIONS, Filling
-
-__all__ = [
-    "SELECTIONS",
-    "Criterion",
-    "CriterionError",
-    "CriterionFunction",
-    "Filling",
-    "characterised",
-    "cluster_total",
-    "mixed",
-    "of_amounts",
-]
+from allocator.policies.filling.criterion import Criterion as Criterion
+from allocator.policies.filling.criterion import CriterionError as CriterionError
+from allocator.policies.filling.criterion import CriterionFunction as CriterionFunction
+from allocator.policies.filling.criterion import characterised as characterised
+from allocator.policies.filling.criterion import cluster_total as cluster_total
+from allocator.policies.filling.criterion import mixed as mixed
+from allocator.policies.filling.criterion import of_amounts as of_amounts
+from allocator.policies.filling.policy import SELECTIONS as SELECTIONS
+from allocator.policies.filling.policy import Filling as Filling

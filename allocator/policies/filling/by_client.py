@@ -266,7 +266,7 @@ def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
                 # A client that needs nothing yet can use any unit.
                 unit = fit_index.first_needed(index, leaf) % len(fit.changes)
                 if fit_index.is_out_of_order(fit, unit):
-                    fit_index.sort_anew(scene_ptr, index, fit, unit)
+                    fit_index.sort_agents(scene_ptr, index, fit, unit)
                 slot = fit_index.nearest(scene_ptr, index, fit, unit, leaf)
             _serve(scene_ptr, index, fit, findings, recheck, log_ptr, leaf, slot)
         keep_alive(scene)

@@ -6,30 +6,15 @@
 Start with `filling`; solvers' wrappers use `groups`.
 """
 
-from allocator.policies.plan_guided.filling import PlanFunction, PlanGuided, same_question
-from allocator.policies.plan_guided.groups import (
-    Groups,
-    affordable,
-    bits_of,
-    dominant_shares,
-    group_agents,
-    merged,
-    plan_by_agent,
-    plan_of,
-    sole_owners,
-)
-
-__all__ = [
-    "Groups",
-    "PlanFunction",
-    "PlanGuided",
-    "affordable",
-    "bits_of",
-    "dominant_shares",
-    "group_agents",
-    "merged",
-    "plan_by_agent",
-    "plan_of",
-    "same_question",
-    "sole_owners",
-]
+from allocator.policies.plan_guided.filling import PlanFunction as PlanFunction
+from allocator.policies.plan_guided.filling import PlanGuided as PlanGuided
+from allocator.policies.plan_guided.filling import same_question as same_question
+from allocator.policies.plan_guided.groups import Groups as Groups
+from allocator.policies.plan_guided.groups import affordable as affordable
+from allocator.policies.plan_guided.groups import bits_of as bits_of
+from allocator.policies.plan_guided.groups import dominant_shares as dominant_shares
+from allocator.policies.plan_guided.groups import group_agents as group_agents
+from allocator.policies.plan_guided.groups import merged as merged
+from allocator.policies.plan_guided.groups import plan_by_agent as plan_by_agent
+from allocator.policies.plan_guided.groups import plan_of as plan_of
+from allocator.policies.plan_guided.groups import sole_owners as sole_owners

@@ -33,10 +33,10 @@ def deal(books: FollowedBooks, policy: PolicySpec, copied: Copied) -> report.Rep
 
     Returns a report whose clients are those of the books, row by row.
     """
-    return report.read(dealt_anew(books, policy, copied))
+    return report.read(reallocated(books, policy, copied))
 
 
-def dealt_anew(books: FollowedBooks, policy: PolicySpec, copied: Copied) -> Allocator:
+def reallocated(books: FollowedBooks, policy: PolicySpec, copied: Copied) -> Allocator:
     """Do what `deal` does, but return the allocator; its `last_cycle` has the policy's error."""
     twin = books.new_twin(policy)
     twin.reallocate_from_scratch(copied, policy=policy)
@@ -288,7 +288,7 @@ class FairnessWatch:
         begun_s, worked_s = time.monotonic(), time.thread_time()
         failure = ""
         try:
-            twin = dealt_anew(self.books, books.state.policy, books.copied)
+            twin = reallocated(self.books, books.state.policy, books.copied)
             failure = twin.last_cycle.policy_error
             if not failure:
                 self.latest = compare_with_fair(books.state, report.read(twin), books.taken_s)

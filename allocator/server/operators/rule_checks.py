@@ -197,7 +197,7 @@ def _match_frameworks(
         found.frameworks_served_by = len(served)
 
 
-def named_in_vain(cluster: Cluster) -> Iterator[str]:
+def rules_with_unknown_names(cluster: Cluster) -> Iterator[str]:
     """Yield rules in force, and quotas of the master, that name something no agent has."""
     if not cluster.agents:
         return

@@ -9,7 +9,7 @@ from itertools import islice
 import structlog
 
 from allocator.server.following.books import FollowedBooks
-from allocator.server.operators.rule_checks import Cluster, copy_cluster, named_in_vain
+from allocator.server.operators.rule_checks import Cluster, copy_cluster, rules_with_unknown_names
 from allocator.server.operators.setting_rows import MISTYPED_LOGGED
 
 _log = structlog.get_logger()
@@ -42,7 +42,7 @@ class NamesWatch:
         if cluster is None:
             self._looked = _NEVER
             return
-        new = (text for text in named_in_vain(cluster) if text not in self._told)
+        new = (text for text in rules_with_unknown_names(cluster) if text not in self._told)
         for text in islice(new, MISTYPED_LOGGED):
             self._told.add(text)
             _log.warning("a rule names a resource or attribute that no agent has", rule=text)

@@ -33,7 +33,7 @@ from allocator.core import (
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import types_pb2
 from allocator.v1.explain_pb2 import BudgetUse
-from allocator.wire.codec.budgets import write_use
+from allocator.wire.codec.proto_types import write_budget_use
 
 
 @dataclass(frozen=True)
@@ -468,7 +468,7 @@ def read(allocator: Allocator) -> Report:
         aside=_aside(state),
         unfit=_unfit(state),
         asked=asked_rows(state),
-        budgets=tuple(write_use(row, state.now_ms) for row in budget_rows(state)),
+        budgets=tuple(write_budget_use(row, state.now_ms) for row in budget_rows(state)),
         now_ms=state.now_ms,
     )
 

@@ -13,7 +13,7 @@ from allocator.near import meant_resource
 from allocator.plain import counted, how_many
 from allocator.server.config import OPEN_SESSIONS, Config
 from allocator.server.following.books import FollowedBooks
-from allocator.server.operators.rule_checks import Cluster, named_in_vain
+from allocator.server.operators.rule_checks import Cluster, rules_with_unknown_names
 from allocator.server.reports.report import AsideCounts, GangCounts, Report, UnfitCounts
 from allocator.server.system.lasting import failures
 from allocator.v1 import admin_pb2 as pb
@@ -176,7 +176,7 @@ NAMED_MAX = 3
 
 def of_names(cluster: Cluster) -> Iterator[pb.StatusWarning]:
     """Warn of rules and quotas that name a resource or attribute that no agent has."""
-    found = list(named_in_vain(cluster))
+    found = list(rules_with_unknown_names(cluster))
     if not found:
         return
     more = f"; and {len(found) - NAMED_MAX:,} more" if len(found) > NAMED_MAX else ""

@@ -49,7 +49,6 @@ from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import explain_pb2, settings_pb2
 from allocator.wire import WireError
 from allocator.wire.codec import proto_types
-from allocator.wire.codec.budgets import write_use
 from allocator.wire.journal.checkpoint import write_snapshot
 from allocator.wire.settings.history import read_replaced
 from allocator.wire.settings.operator_settings import write_change, write_policy
@@ -282,7 +281,7 @@ class Views:
 
     def budget_uses(self) -> list[explain_pb2.BudgetUse]:
         state = self.books.allocator.state
-        return [write_use(row, state.now_ms) for row in budget_rows(state)]
+        return [proto_types.write_budget_use(row, state.now_ms) for row in budget_rows(state)]
 
     def roles(self, ask: Ask, request: pb.ListRolesRequest) -> pb.ListRolesResponse:
         books = ask(lambda: report.read(self.books.allocator))

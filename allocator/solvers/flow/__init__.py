@@ -1,4 +1,4 @@
-"""Solvers for flows in networks: maximum flow, minimum-cost flow, and repair after a change.
+"""Solvers for flows in networks: maximum flow and minimum-cost flow.
 
 Start with `min_cost_flow`.
 """

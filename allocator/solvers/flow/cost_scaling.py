@@ -282,3 +282,57 @@ def scale_costs(net: Residual, price: Ints, excess: Ints) -> bool:
                 end += 1
         if error == 1:
             return True
+
+
+@loop
+def sharpen(net: Residual, price: Ints) -> None:
+    """Lower potentials until no arc gains; the flow must be optimal."""
+    start, arc, head, cost, room = net
+    nodes = len(price)
+    queue, queued = np.arange(nodes), np.ones(nodes, np.bool_)
+    begin, end = 0, nodes
+    while begin < end:
+        v = queue[begin % nodes]
+        begin += 1
+        queued[v] = False
+        for k in range(start[v], start[v + 1]):
+            e = arc[k]
+            w = head[e]
+            if room[e] > 0 and cost[e] + price[v] - price[w] < 0:
+                price[w] = cost[e] + price[v]
+                if not queued[w]:
+                    queued[w] = True
+                    queue[end % nodes] = w
+                    end += 1
+
+
+@loop
+def cut_off(net: Residual, excess: Ints) -> NDArray[np.bool_]:
+    """Find a set of nodes whose total excess cannot leave the set; return a mask, (N,).
+
+    The set consists of the nodes that cannot reach a deficit; or, if none of these has excess, of
+    the nodes reachable from a node with excess.
+    """
+    start, arc, head, _, room = net
+    nodes, queue = len(excess), np.empty(len(excess), np.int64)
+    for back in (1, 0):
+        sign = 1 - 2 * back
+        seen, size, at = np.zeros(nodes, np.bool_), 0, 0
+        for v in range(nodes):
+            if excess[v] * sign > 0:
+                seen[v] = True
+                queue[size] = v
+                size += 1
+        while at < size:
+            v = queue[at]
+            at += 1
+            for k in range(start[v], start[v + 1]):
+                w = head[arc[k]]
+                if room[arc[k] ^ back] > 0 and not seen[w]:
+                    seen[w] = True
+                    queue[size] = w
+                    size += 1
+        inside = seen != (back == 1)
+        if (excess[inside] > 0).any():
+            return inside
+    return np.zeros(nodes, np.bool_)

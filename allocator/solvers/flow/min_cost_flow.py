@@ -3,8 +3,7 @@
 A potential is a price per unit at a node. The reduced cost of an arc is its cost, plus the
 potential of its tail, minus that of its head. A flow is optimal exactly if there are potentials
 with which no arc with room has a negative reduced cost, and no arc that carries flow a positive one
-[1]_. If little has changed since the previous solution, it is repaired (`flow_repair`); otherwise
-the flow is computed from scratch (`cost_scaling`).
+[1]_. `cost_scaling` computes it.
 
 References
 ----------
@@ -19,14 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from allocator.solvers import NotOptimal
-from allocator.solvers.flow.cost_scaling import Residual, pair_up, scale_costs
-from allocator.solvers.flow.flow_repair import cut_off, repair, settle, sharpen
+from allocator.solvers.flow.cost_scaling import (
+    Residual,
+    cut_off,
+    pair_up,
+    scale_costs,
+    sharpen,
+)
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-
-REPAIR_MAX = 1 / 8
-"""If more than this part of the nodes is unbalanced, the flow is computed from scratch."""
 
 _LARGEST = 2**62
 _EXACT = 2**52  # float64 represents integers up to twice this exactly
@@ -70,23 +71,16 @@ class FlowSolution:
     `potential` (N,): ``cost + potential[tail] - potential[head]`` is at least 0 for arcs with room,
         and at most 0 for arcs that carry flow.
     `cost`: total cost of the flow.
-    `repaired`: whether the previous solution was repaired.
     """
 
     flow: Ints
     potential: Ints
     cost: int
-    repaired: bool
 
 
-def solve(
-    network: Network, flow: Ints | None = None, potential: Ints | None = None
-) -> FlowSolution:
+def solve(network: Network) -> FlowSolution:
     """Find a flow of minimum cost.
 
-    `flow` (A,), `potential` (N,): the solution of a similar network to start from, by the arcs and
-        nodes of this network. Arcs that the other network lacks have the flow 0; nodes that it
-        lacks have the potential `flow_repair.UNKNOWN`.
     Raises ValueError on arrays that do not fit together, an unknown node, a negative capacity,
         supplies that do not sum to 0, or numbers too large for 64 bits.
     Raises Infeasible if no flow meets all supplies.
@@ -102,35 +96,30 @@ def solve(
     >>> solution.flow.tolist(), solution.cost
     ([0, 1, 1, 1, 1], 7)
     """
-    network = _checked(network)
+    network = checked(network)
+    residual, excess, nodes = residual_of(network), network.supply.copy(), len(network.supply)
+    price = np.zeros(nodes, np.int64)
+    # Costs are scaled up so that an error of 1 per arc does not matter.
+    if not scale_costs(residual._replace(cost=residual.cost * (nodes + 1)), price, excess):
+        raise infeasible(network, residual, excess)
+    price //= nodes + 1
+    sharpen(residual, price)
+    return proved(network, residual, price)
+
+
+def residual_of(network: Network) -> Residual:
     nodes = len(network.supply)
-    residual = pair_up(nodes, network.tail, network.head, network.cost, network.capacity)
-    excess = network.supply.copy()
-    repaired = flow is not None and potential is not None
-    if flow is not None and potential is not None:
-        price = potential.astype(np.int64)
-        settle(residual, price, flow.astype(np.int64), excess)
-        repaired = bool(np.count_nonzero(excess) <= max(REPAIR_MAX * nodes, 2))
-    if repaired:
-        feasible = repair(residual, price, excess) < 0
-    else:
-        # Costs are scaled up so that an error of 1 per arc does not matter.
-        residual.room[::2], residual.room[1::2] = network.capacity, 0
-        excess = network.supply.copy()
-        price = np.zeros(nodes, np.int64)
-        finer = residual._replace(cost=residual.cost * (nodes + 1))
-        feasible = scale_costs(finer, price, excess)
-        if feasible:
-            price //= nodes + 1
-            sharpen(residual, price)
-    if not feasible:
-        raise _infeasible(network, residual, excess)
+    return pair_up(nodes, network.tail, network.head, network.cost, network.capacity)
+
+
+def proved(network: Network, residual: Residual, price: Ints) -> FlowSolution:
+    """Return the flow on a residual network, with its certificate. Raises NotOptimal."""
     carried = residual.room[1::2].copy()
     wrong = violation(network, carried, price)
     if wrong:
         problem = "minimum-cost flow"
         raise NotOptimal(problem, wrong, 0)
-    return FlowSolution(carried, price, _total(network, carried), repaired)
+    return FlowSolution(carried, price, _total(network, carried))
 
 
 def violation(network: Network, flow: Ints, potential: Ints) -> int:
@@ -166,7 +155,8 @@ def _total(network: Network, flow: Ints) -> int:
     return sum(a * b for a, b in zip(flow[used].tolist(), network.cost[used].tolist(), strict=True))
 
 
-def _checked(network: Network) -> Network:
+def checked(network: Network) -> Network:
+    """Convert and validate a network. Raises ValueError, see `solve`."""
     arrays = [network.tail, network.head, network.capacity, network.cost, network.supply]
     tail, head, capacity, cost, supply = (np.asarray(each, np.int64) for each in arrays)
     if len({each.shape for each in (tail, head, capacity, cost)}) != 1 or tail.ndim != 1:
@@ -189,7 +179,7 @@ def _checked(network: Network) -> Network:
     return Network(tail, head, capacity, cost, supply)
 
 
-def _infeasible(network: Network, residual: Residual, excess: Ints) -> Exception:
+def infeasible(network: Network, residual: Residual, excess: Ints) -> Exception:
     """Build `Infeasible`, or `NotOptimal` if no set of nodes proves that no flow exists."""
     nodes = cut_off(residual, excess)
     supply = int(network.supply[nodes].sum())

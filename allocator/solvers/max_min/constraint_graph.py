@@ -16,7 +16,7 @@ References
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,6 @@ from allocator.core.numba.compiled import loop
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-_CRUMB = 1e-9  # smaller parts of a machine are rounding errors
 
 
 @loop
@@ -93,38 +91,6 @@ def to_types(
                 needed -= part
 
 
-@loop
-def to_machines(given: Floats) -> tuple[Ints, Ints, Ints, Floats]:
-    """Divide users' amounts of each type, (U, T), into parts of individual machines.
-
-    Returns `kind`, `machine`, `user` and `part`, as in `Pieces`.
-    """
-    users, kinds = given.shape
-    length = 0
-    for kind in range(kinds):
-        for user in range(users):
-            if given[user, kind] > 0:
-                length += int(given[user, kind]) + 3
-    kind_of, machine_of = np.empty(length, np.int64), np.empty(length, np.int64)
-    user_of, part_of = np.empty(length, np.int64), np.empty(length)
-    size = 0
-    for kind in range(kinds):
-        machine, left = 0, 1.0
-        for user in range(users):
-            needed = given[user, kind]
-            while needed > _CRUMB:
-                part = min(needed, left)
-                kind_of[size], machine_of[size] = kind, machine
-                user_of[size], part_of[size] = user, part
-                size += 1
-                needed -= part
-                left -= part
-                # If only a rounding error of this machine is left, continue with the next one.
-                if left <= _CRUMB:
-                    machine, left = machine + 1, 1.0
-    return kind_of[:size], machine_of[:size], user_of[:size], part_of[:size]
-
-
 Bools = NDArray[np.bool_]
 Amounts = TypeVar("Amounts", Floats, Ints)
 
@@ -175,29 +141,6 @@ class Graph:
         types = types[np.argsort(self.group_of_type[types], kind="stable")]
         to_types(types, self.group_of_type, self.type_count, by_group, result)
         return result.astype(given.dtype, copy=False)
-
-
-class Pieces(NamedTuple):
-    """A table of parts of machines, one per row, each with the user that it belongs to.
-
-    `kind`: the machine's type.
-    `machine`: the machine's number among the machines of its type, from 0.
-    `part`: the size of the part; 1 if the user has the whole machine.
-    """
-
-    kind: Ints
-    machine: Ints
-    user: Ints
-    part: Floats
-
-
-def by_machine(given: Amounts) -> Pieces:
-    """Assign individual machines to users; `given` (U, T): machines of each type of each user.
-
-    A type's users are laid end to end over its machines, so each user shares at most two machines
-    of the type with others.
-    """
-    return Pieces(*to_machines(np.ascontiguousarray(given, np.float64)))
 
 
 def coalesce(

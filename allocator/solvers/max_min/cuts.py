@@ -18,7 +18,9 @@ from allocator.solvers.flow.class_flow import Block, Edges, Placed, place, repai
 from allocator.solvers.max_min.constraint_graph import Bools, Floats, Graph, Ints
 
 _FLOW_MAX = 2**60  # maximum total flow, in units
-_MARGIN = 2.0**-46  # part by which claims are reduced, so that rounding errors cause no cut
+
+MARGIN = 2.0**-46
+"""Part by which claims are reduced, so that rounding errors cause no cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,50 +73,6 @@ def _touches(start: Ints, group: Ints, rows: Ints, groups: Bools) -> Bools:
     return result
 
 
-@loop
-def _parts(
-    start: Ints,
-    group: Ints,
-    before: Ints,
-    given: Floats,
-    room: Ints,
-    unit: int,
-    flow: Ints,
-    load: Ints,
-) -> tuple[Ints, Ints]:
-    """Divide the graph into parts by the previous optimum's cuts.
-
-    A group belongs to the part with the number of the lowest cut whose classes can use it. A class
-    belongs to the highest part that has a group it can use.
-
-    `start` (C + 1,), `group` (E,): as in `Edges`.
-    `before` (C,): the number of each class's previous cut.
-    `given` (E,): the previous flow, in machines.
-    `room` (G,): units of each group.
-    `unit`: units per machine.
-    `flow` (E,), `load` (G,): receive the previous flow within the parts, in units, scaled down
-        where it exceeds the room; initially 0.
-    Returns the part of each class, (C,), and of each group, (G,).
-    """
-    classes, groups = len(before), len(load)
-    held = np.zeros(groups)
-    of_class, of_group = np.full(classes, -1), np.full(groups, before.max() if classes else 0)
-    for row in range(classes):
-        for edge in range(start[row], start[row + 1]):
-            of_group[group[edge]] = min(of_group[group[edge]], before[row])
-            held[group[edge]] += given[edge]
-    for row in range(classes):
-        for edge in range(start[row], start[row + 1]):
-            of_class[row] = max(of_class[row], of_group[group[edge]])
-        for edge in range(start[row], start[row + 1]):
-            g = group[edge]
-            if of_group[g] == of_class[row] and given[edge] > 0:
-                fits = min(1.0, room[g] / unit / held[g]) * (1 - _MARGIN)
-                flow[edge] = int(given[edge] * fits * unit)
-                load[g] += flow[edge]
-    return of_class, of_group
-
-
 class Decomposition:
     """The state of the decomposition: a flow, and the block of each class and group.
 
@@ -134,7 +92,7 @@ class Decomposition:
         self.block_of_group = np.zeros(len(graph.count), np.int64)
         self.blocks = 0
 
-    def _decompose(self, rows: Ints, columns: Ints) -> list[Cut]:
+    def decompose(self, rows: Ints, columns: Ints) -> list[Cut]:
         """Solve a part of the graph; return its cuts, from the lowest level to the highest."""
         cuts = []
         parts = [(rows, columns)]
@@ -152,43 +110,16 @@ class Decomposition:
                 parts += [(rows[~low], above), (rows[low], below)]
                 continue
             cuts.append(Cut(level, rows, columns))
-        return _merged(cuts)
+        return merged(cuts)
 
-    def anew(self) -> list[Cut]:
-        """Solve the whole graph from scratch, and return its cuts.
+    def solve(self) -> list[Cut]:
+        """Solve the whole graph, and return its cuts.
 
         Classes that can use the fewest groups are placed first.
         """
         choice = np.diff(self.edges.start)
         rows = np.argsort(choice, kind="stable")
-        return self._decompose(rows[choice[rows] > 0], np.arange(len(self.graph.count)))
-
-    def mended(self, flow: Floats, cuts: tuple[Cut, ...]) -> list[Cut]:
-        """Solve the graph starting from the optimum of a similar graph; return its cuts.
-
-        `flow` (E,), `cuts`: that optimum, in edges and rows of this graph.
-        """
-        # A part has the groups that the classes of its cut can use and the classes of lower cuts
-        # cannot.
-        before = np.full(len(self.graph.size), len(cuts))
-        for number, cut in enumerate(cuts):
-            before[cut.classes] = number
-        edges, flows = self.edges, (self.flow, self.load)
-        of_class, of_group = _parts(
-            edges.start, edges.group, before, flow, self.room, self.unit, *flows
-        )
-        solved: list[Cut] = []
-        for number in range(len(cuts) + 1):
-            rows, columns = np.flatnonzero(of_class == number), np.flatnonzero(of_group == number)
-            found = self._decompose(rows, columns)
-            # Levels must ascend: solve this part together with a predecessor of a higher level.
-            while found and solved and found[0].level <= solved[-1].level:
-                last = solved.pop()
-                rows = np.concatenate([last.classes, *(cut.classes for cut in found)])
-                columns = np.concatenate([last.groups, *(cut.groups for cut in found)])
-                found = self._decompose(rows, columns)
-            solved += found
-        return _merged(solved)
+        return self.decompose(rows[choice[rows] > 0], np.arange(len(self.graph.count)))
 
     def _fill(self, rows: Ints, columns: Ints, level: float) -> Bools:
         """Place what classes claim at a level.
@@ -200,7 +131,7 @@ class Decomposition:
         self.block_of_group[columns] = self.blocks
         claim = np.zeros(len(self.graph.size), np.int64)
         machines = at_level(self.graph, rows, level) * self.graph.size[rows]
-        claim[rows] = (machines * (1 - _MARGIN) * self.unit).astype(np.int64)
+        claim[rows] = (machines * (1 - MARGIN) * self.unit).astype(np.int64)
         block = Block(rows, columns, self.block_of_class, self.block_of_group, self.blocks)
         placed = Placed(self.room, self.flow, self.load)
         place(claim, self.edges, block, placed)
@@ -212,7 +143,7 @@ class Decomposition:
         return ~_touches(edges.start, edges.group, rows, outside)
 
 
-def _merged(cuts: list[Cut]) -> list[Cut]:
+def merged(cuts: list[Cut]) -> list[Cut]:
     """Merge successive cuts whose levels do not ascend."""
     result: list[Cut] = []
     for cut in cuts:

@@ -29,7 +29,6 @@ References
    Feasible Region." European Journal of Operational Research 54(2), 1991.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -72,7 +71,6 @@ class MaxMinSolution:
     `classes`: the solution for classes and groups, which has the cuts.
     `machines` (U,): machines of each user.
     `given` (U, T): machines of each type that each user gets; computed on first use.
-        `constraint_graph.by_machine` assigns individual machines.
     `residual`: largest violation of the conditions that `certificate` checks.
     """
 
@@ -117,23 +115,20 @@ def solve(
     return MaxMinSolution(solve_classes(coalesce(eligible, count, weight, limit)))
 
 
-def solve_classes(
-    graph: Graph, flow: Floats | None = None, cuts: Iterable[Cut] = ()
-) -> ClassSolution:
-    """Find the shares of a graph's classes.
-
-    `flow` (E,), `cuts`: the optimum of a similar graph to start from, in edges and rows of this
-        graph; the groups of the cuts are ignored.
-    Raises NotOptimal if the residual exceeds `TOLERANCE`.
-    """
+def solve_classes(graph: Graph) -> ClassSolution:
+    """Find the shares of a graph's classes; raises NotOptimal as `solve`."""
     work = Decomposition(graph)
-    found = work.anew() if flow is None else work.mended(flow, tuple(cuts))
-    machines = np.zeros(len(graph.size))
-    for cut in found:
+    return proved(work, work.solve())
+
+
+def proved(work: Decomposition, cuts: list[Cut]) -> ClassSolution:
+    """Return what a decomposition found, with its certificate; raises NotOptimal as `solve`."""
+    graph, machines = work.graph, np.zeros(len(work.graph.size))
+    for cut in cuts:
         machines[cut.classes] = at_level(graph, cut.classes, cut.level)
     given = work.flow / work.unit
-    residual = certificate(graph, work.edges, given, machines, found)
+    residual = certificate(graph, work.edges, given, machines, cuts)
     if not residual <= TOLERANCE:
         problem = "constrained max-min fairness"
         raise NotOptimal(problem, residual, TOLERANCE)
-    return ClassSolution(graph, work.edges, given, machines, tuple(found), residual)
+    return ClassSolution(graph, work.edges, given, machines, tuple(cuts), residual)

@@ -12,7 +12,7 @@ from allocator.v1 import session_pb2 as pb
 TOTAL_MAX = 2**53
 """Largest integer that a float represents exactly; real counts stay below."""
 
-ENDS: Mapping[int, str] = {
+MODULE_ENDS: Mapping[int, str] = {
     int(number): name.removeprefix("SESSION_END_").lower()
     for name, number in pb.SessionEnd.items()
     if number
@@ -80,7 +80,7 @@ def read_figures(message: pb.ModuleFigures) -> ModuleFigures:
     return ModuleFigures(
         breaker_open=message.breaker_open,
         shadow=message.shadow,
-        ends=_named(message.ends, ENDS),
+        ends=_named(message.ends, MODULE_ENDS),
         outcomes=_named(message.outcomes, _OUTCOMES),
         **{name: _bounded(getattr(message, name)) for name in _NUMBERS},
     )
@@ -90,7 +90,7 @@ def write_figures(figures: ModuleFigures) -> pb.ModuleFigures:
     return pb.ModuleFigures(
         breaker_open=figures.breaker_open,
         shadow=figures.shadow,
-        ends=_numbered(figures.ends, ENDS),
+        ends=_numbered(figures.ends, MODULE_ENDS),
         outcomes=_numbered(figures.outcomes, _OUTCOMES),
         **{name: getattr(figures, name) for name in _NUMBERS},
     )

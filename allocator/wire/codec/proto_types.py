@@ -1,20 +1,22 @@
-"""Reads and writes the protocol's types: amounts, agents, frameworks, quotas, columns.
+"""Reads the protocol's types: amounts, agents, frameworks, quotas, columns; writes some of them.
 
 Readers raise a `WireError` whose field is relative to the given message.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 from google.protobuf.message import Message
 
 from allocator.core import (
+    HOUR_MS,
     LABELS_MAX,
     REASONS,
     AgentInfo,
     Aside,
+    BudgetRow,
     FrameworkInfo,
     Holdings,
     Kind,
@@ -23,6 +25,7 @@ from allocator.core import (
     bounded,
 )
 from allocator.v1 import types_pb2 as pb
+from allocator.v1.explain_pb2 import BudgetUse
 from allocator.wire.codec import validation
 from allocator.wire.codec.validation import WireError, reject
 
@@ -34,7 +37,6 @@ _FORMS = {
     pb.DISK_FORM_RAW: "raw",
     pb.DISK_FORM_VOLUME: "volume",
 }
-_FORM_NUMBERS = {form: number for number, form in _FORMS.items()}
 _VALUE_TYPES = (pb.VALUE_TYPE_SCALAR, pb.VALUE_TYPE_RANGES, pb.VALUE_TYPE_SET)
 DEPTH_MAX = 2**16
 """Maximum number of stacked reservations; each refines the role of the one below it."""
@@ -66,22 +68,6 @@ def read_kind(message: pb.Kind) -> Kind:
     if kind.rest and kind != Kind(kind.name, scalar=kind.scalar, rest=True):
         reject("rest", "is set together with fields that distinguish kinds; leave those out")
     return kind
-
-
-def write_kind(handle: int, kind: Kind) -> pb.Kind:
-    """Write a kind as a module does; a kind that is not scalar is written as ranges."""
-    return pb.Kind(
-        kind=handle,
-        name=kind.name,
-        type=pb.VALUE_TYPE_SCALAR if kind.scalar else pb.VALUE_TYPE_RANGES,
-        reserved_role=kind.reserved_role,
-        reservation_depth=kind.depth,
-        revocable=kind.revocable,
-        shared=kind.shared,
-        form=_FORM_NUMBERS[kind.form],
-        indivisible=kind.indivisible,
-        rest=kind.rest,
-    )
 
 
 _Message = TypeVar("_Message")
@@ -126,10 +112,6 @@ def read_amounts(message: pb.Amounts) -> dict[int, int]:
     validation.distinct(kinds, "kind")
     validation.amount_list(amounts, "amount")
     return dict(zip(kinds, amounts, strict=True))
-
-
-def write_amounts(amounts: Mapping[int, int]) -> pb.Amounts:
-    return pb.Amounts(kind=list(amounts), amount=list(amounts.values()))
 
 
 def read_quantities(message: pb.Quantities) -> dict[str, int]:
@@ -182,13 +164,10 @@ def write_holdings(holdings: Holdings) -> pb.Holdings:
     )
 
 
-# Set-aside input.
-
 _REASONS = {
     int(number): name.removeprefix("SET_ASIDE_REASON_").lower()
     for name, number in pb.SetAsideReason.items()
 }
-_NUMBERS = {name: number for number, name in _REASONS.items()}
 
 
 def read_set_aside(messages: Iterable[pb.SetAside]) -> Aside:
@@ -199,17 +178,6 @@ def read_set_aside(messages: Iterable[pb.SetAside]) -> Aside:
 def _reason(number: int) -> str:
     name = _REASONS.get(number, "")
     return name if name in REASONS else REASONS[0]
-
-
-def write_set_aside(rows: Aside) -> list[pb.SetAside]:
-    return [
-        pb.SetAside(
-            field=row.field,
-            reason=cast("pb.SetAsideReason.ValueType", _NUMBERS[row.reason]),
-            text=row.text,
-        )
-        for row in rows
-    ]
 
 
 # Agents.
@@ -240,10 +208,6 @@ def read_agent_capabilities(values: Sequence[int]) -> frozenset[str]:
     return _read_agent_capabilities(tuple(values[:]))
 
 
-def write_agent_capabilities(names: Iterable[str]) -> list["pb.AgentCapability.ValueType"]:
-    return [pb.AgentCapability.Value(f"AGENT_CAPABILITY_{name}") for name in sorted(names)]
-
-
 def read_attributes(messages: Iterable[pb.Attribute]) -> dict[str, str]:
     """Read attributes; of several with one name the first counts, as in offer constraints."""
     attributes: dict[str, str] = {}
@@ -252,13 +216,6 @@ def read_attributes(messages: Iterable[pb.Attribute]) -> dict[str, str]:
         attributes.setdefault(name, validation.text(message.value, f"attributes[{index}].value"))
         validation.integer(message.type, 1, 4, f"attributes[{index}].type")
     return attributes
-
-
-def write_attributes(attributes: Mapping[str, str]) -> list[pb.Attribute]:
-    return [
-        pb.Attribute(name=name, value=value, type=pb.VALUE_TYPE_TEXT)
-        for name, value in attributes.items()
-    ]
 
 
 def read_agent_info(message: pb.Agent) -> AgentInfo:
@@ -303,30 +260,6 @@ def read_framework_info(message: pb.Framework) -> FrameworkInfo:
     )
 
 
-def write_framework(
-    framework: int, info: FrameworkInfo, roles: Iterable[int], suppressed: Iterable[int]
-) -> pb.Framework:
-    return pb.Framework(
-        framework=framework,
-        framework_id=info.framework_id,
-        name=info.name,
-        user=info.user,
-        principal=info.principal,
-        roles=roles,
-        suppressed_roles=suppressed,
-        capabilities=[
-            pb.FrameworkCapability.Value(f"FRAMEWORK_CAPABILITY_{name}")
-            for name in sorted(info.capabilities)
-        ],
-        labels=info.labels,
-        minimum=[
-            pb.MinimumResources(role=role, any_of=map(write_quantities, any_of))
-            for role, any_of in info.minimum.items()
-        ],
-        set_aside=write_set_aside(info.set_aside),
-    )
-
-
 # Roles.
 
 
@@ -345,10 +278,6 @@ def read_weights(messages: Iterable[pb.Weight]) -> dict[str, float]:
     return dict(each(messages, read, "weights"))
 
 
-def write_weights(weights: Mapping[str, float]) -> list[pb.Weight]:
-    return [pb.Weight(role=role, weight=weight) for role, weight in weights.items()]
-
-
 def read_quota(message: pb.Quota) -> SetQuota:
     return SetQuota(
         role=validation.text(message.role, "role", empty=False),
@@ -357,5 +286,25 @@ def read_quota(message: pb.Quota) -> SetQuota:
     )
 
 
-def write_quota(quota: SetQuota) -> pb.Quota:
-    return write_fields(quota, pb.Quota)
+def write_budget_use(row: BudgetRow, now_ms: int) -> BudgetUse:
+    """`now_ms` is on the session's clock."""
+    rule, spent = row.rule, row.spent
+    granted, over = spent.granted(rule), bool(spent.used_up(rule))
+    used = {name: spent.used.get(name, 0) for name in granted}
+    runs_out_ms = now_ms + row.runs_out_ms
+    return BudgetUse(
+        role=rule.role,
+        per=rule.per,
+        begin_ms=spent.begin_ms,
+        end_ms=spent.end_ms,
+        used=_hours(used),
+        budget=_hours(granted),
+        left=_hours({name: max(amount - used[name], 0) for name, amount in granted.items()}),
+        runs_out_ms=runs_out_ms if now_ms < runs_out_ms < spent.end_ms else 0,
+        over=over,
+        hard=rule.hard,
+    )
+
+
+def _hours(amounts: dict[str, int]) -> pb.Quantities:
+    return write_quantities({name: amount // HOUR_MS for name, amount in amounts.items()})

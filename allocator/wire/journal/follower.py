@@ -22,7 +22,7 @@ from allocator.core import (
 )
 from allocator.v1 import journal_pb2
 from allocator.wire.journal.framing import JournalError
-from allocator.wire.journal.grants import read_grants
+from allocator.wire.journal.records import read_grants
 from allocator.wire.journal.replay import Replay
 from allocator.wire.session.sidecar import Sidecar
 

@@ -18,7 +18,6 @@ from allocator.v1 import journal_pb2
 from allocator.v1 import session_pb2 as pb
 from allocator.wire.codec.validation import WireError
 from allocator.wire.journal.framing import JournalError
-from allocator.wire.journal.grants import write_grants
 from allocator.wire.session.sidecar import Answer
 from allocator.wire.settings.operator_settings import (
     OperatorEvent,
@@ -32,6 +31,11 @@ _NUMBERS_SET = tuple(
     each.name for each in fields(Settings) if isinstance(each.default, int | float)
 )
 """Settings that are numbers: fields with the same name in `Settings` and `JournalStart`."""
+
+_GRANT_ROWS = ("client", "agent", "special_grant", "special")
+"""Columns of row numbers, four bytes each."""
+
+_GRANT_AMOUNTS = ("tasks", "special_amount")
 
 
 def start_record(
@@ -202,6 +206,29 @@ def read_plan(plan: journal_pb2.JournalPlan) -> AdoptPlan:
         )
     except ValueError as error:
         raise JournalError(f"a plan cannot be read: {error}") from None
+
+
+def write_grants(grants: Grants) -> journal_pb2.JournalGrants:
+    columns = {name: getattr(grants, name).astype("<i4").tobytes() for name in _GRANT_ROWS}
+    columns |= {name: getattr(grants, name).astype("<i8").tobytes() for name in _GRANT_AMOUNTS}
+    return journal_pb2.JournalGrants(
+        amount=grants.amount.astype("<i8").tobytes(), columns=grants.amount.shape[1], **columns
+    )
+
+
+def read_grants(message: journal_pb2.JournalGrants) -> Grants:
+    """Convert a message to grants. Raises JournalError if the bytes are not arrays of its sizes."""
+    try:
+        columns = {name: _numbers(getattr(message, name), "<i4") for name in _GRANT_ROWS}
+        columns |= {name: _numbers(getattr(message, name), "<i8") for name in _GRANT_AMOUNTS}
+        shape = len(columns["client"]), message.columns
+        return Grants(amount=_numbers(message.amount, "<i8").reshape(shape), **columns)
+    except ValueError as error:
+        raise JournalError(f"grants cannot be read: {error}") from None
+
+
+def _numbers(data: bytes, dtype: str) -> np.ndarray:
+    return np.frombuffer(data, dtype).astype(np.int64)
 
 
 def _rows(numbers: np.ndarray, columns: int) -> np.ndarray:

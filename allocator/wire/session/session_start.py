@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from allocator.core import Event, Options, SetWeights
+from allocator.core import Options, SetWeights
 from allocator.v1 import session_pb2 as pb
 from allocator.wire.codec import proto_types, validation
 from allocator.wire.codec.decode import READERS, read_bindings, read_filters
@@ -30,19 +30,11 @@ class Greeting:
     message_bytes_max: int = BYTES_MAX
 
 
-# The start of a session.
-
-
-def read_hello(message: pb.Hello) -> Greeting:
-    """Read the caller and its master's allocator options.
+def read_caller(message: pb.Hello) -> Greeting:
+    """Read only the caller's identity, so that it can be rejected before the rest is read.
 
     Raises WireError: VERSION if the module's protocol version differs, otherwise VALUE.
     """
-    return read_options(message, read_caller(message))
-
-
-def read_caller(message: pb.Hello) -> Greeting:
-    """Read only the caller's identity, so that it can be rejected before the rest is read."""
     if message.protocol_version != PROTOCOL_VERSION:
         spoken = f"is {message.protocol_version}; this sidecar speaks {PROTOCOL_VERSION}"
         code = pb.ErrorCode.ERROR_CODE_VERSION
@@ -123,12 +115,6 @@ def grouped(parts: Iterable[SnapshotPart]) -> Iterator[list[SnapshotPart]]:
         return agent_kinds(part.message) if part.name == "add_agent" else part
 
     return (list(some) for _, some in groupby(parts, key=alike))
-
-
-def read_snapshot(message: pb.SnapshotChunk) -> Iterator[tuple[str, Event]]:
-    """Yield the events of a chunk, each with its field, in the order in which to apply them."""
-    for place, said, read, _ in parts_of(message):
-        yield place, part(said, read, place) if place else read(said)
 
 
 def _read_weights(messages: Any) -> SetWeights:  # noqa: ANN401

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from allocator.core import Floats
-from allocator.solvers.fluid import proportional_fairness_agents, water_filling
+from allocator.solvers.fluid import proportional_fairness_agents
 from laboratory.papers.drf import (
     DrfCase,
     Policy,
@@ -25,6 +25,7 @@ from laboratory.papers.drf import (
     sharing_incentive,
 )
 from laboratory.papers.report import PaperReport, Row, TableCell, beside, paragraphs
+from laboratory.solvers import water_filling
 
 SOURCE = "Bonald and Roberts, Performance Evaluation 2014"
 

@@ -19,7 +19,7 @@ from scipy import sparse
 from scipy.sparse.linalg import spsolve
 
 from allocator.core import Floats
-from allocator.solvers.fluid import proportional_fairness, water_filling
+from allocator.solvers.fluid import proportional_fairness
 from laboratory.papers.report import (
     Panel,
     PaperReport,
@@ -31,6 +31,7 @@ from laboratory.papers.report import (
     paragraphs,
     through,
 )
+from laboratory.solvers import water_filling
 
 Profile = tuple[tuple[float, ...], ...]
 FIG_3: Profile = ((1, 0.1), (1, 0.5), (0.5, 1), (0.1, 1))

@@ -15,9 +15,8 @@ from itertools import product
 import numpy as np
 
 from allocator.core import Bools, Floats, Ints, PolicySpec
-from allocator.solvers.max_min import independent, max_min
+from allocator.solvers.max_min import max_min
 from allocator.solvers.max_min import whole as max_min_whole
-from allocator.solvers.max_min.online import OnlineMaxMin
 from laboratory.papers.online import Online
 from laboratory.papers.report import (
     Panel,
@@ -30,6 +29,8 @@ from laboratory.papers.report import (
     counter_examples,
     paragraphs,
 )
+from laboratory.solvers import independent
+from laboratory.solvers.online_max_min import OnlineMaxMin
 from laboratory.workloads.constraint_model import ConstraintModel
 from laboratory.workloads.constraint_model import eligible as can_use
 

@@ -14,15 +14,11 @@ from allocator.core import (
     PolicySpec,
     RemoveFramework,
     Revive,
-    SessionLimits,
     SetConstraint,
-    Settings,
     Suppress,
     UpdateFramework,
 )
-from allocator.core.books.state import State
 from allocator.core.books.turns import behind, line_up
-from allocator.core.checkpoint import restore, to_columns
 from tests.core.session import Session
 
 SEVERAL = FrameworkInfo("several")
@@ -248,18 +244,3 @@ def test_roles_that_refused_everything_change_nothing_for_the_others(flat):
             cluster.give_back(offer, 10_000_000 if refuses else -1)
         served = [offer[0] for offer in offers]
         assert len(served) == len(set(served)) == 2
-
-
-def test_a_checkpoint_from_before_there_were_turns_can_be_read():
-    cluster = Cluster("r")
-    cluster.comes(2, 2)
-    cluster.serves()
-    before = cluster.state
-    for table in (before.frameworks, before.roles):
-        for name in type(table).LATER:
-            delattr(table, name)
-    after = restore(to_columns(before), State(Settings(), SessionLimits()))
-    after.check()
-    for table in (after.frameworks, after.roles):
-        for name, other in type(table).LATER.items():
-            assert getattr(table, name).tolist() == [0] * len(getattr(table, other))

@@ -310,6 +310,7 @@ def test_derived_data_is_not_saved_and_is_recomputed():
     assert not same(before, changed_once)
     other = resumed(session.allocator)
     assert other.state.total_by_kind()[0] == 32_000
+    assert [level.tolist() for level in other.state.roles.by_depth()] == [[1, 2]]
 
 
 def test_queries_do_not_change_the_books():
@@ -320,29 +321,6 @@ def test_queries_do_not_change_the_books():
     session.allocator.quota_use()
     session.allocator.consumed_in("a")
     assert same(kept(session.allocator), before)
-
-
-def test_an_older_checkpoint_may_hold_what_is_derived():
-    session = busy()
-    root = to_columns(session.allocator.kept())
-    (roles,) = of_class(root, ":RoleTable")
-    older = Column(
-        "tuple", 1, arrays=[np.array([1])], parts=[Column("int", 1, arrays=[np.array([9])])]
-    )
-    with_levels = changed(
-        root, ":RoleTable", texts=[*roles.texts, "_levels"], parts=[*roles.parts, older]
-    )
-    other = Allocator(build, Settings())
-    other.resume(restore(with_levels, other.kept()))
-    assert same(columns(to_columns(other.kept())), columns(root))
-    assert [level.tolist() for level in other.state.roles.by_depth()] == [[1, 2]]
-
-
-def of_class(column: Column, title: str) -> list[Column]:
-    """All columns of objects of a class."""
-    found = [each for part in column.parts for each in of_class(part, title)]
-    own = column.kind == "object" and column.texts[0].endswith(title)
-    return [*found, column] if own else found
 
 
 # State that cannot be saved or restored.

@@ -124,7 +124,7 @@ def test_a_demand_that_fits_nowhere_is_named_with_a_suggestion(live):
         == "it asks for resources that no agent has: 'cpus(prod)'; did you mean 'cpus'?"
     )
     assert blocker["agents"] == 2
-    assert client["demand"] == {"cpus(prod) (what no agent has)": 0.5, "mem": 384}
+    assert client["demand"] == {"cpus(prod) (unknown resource)": 0.5, "mem": 384}
 
 
 COUNTED = [

@@ -20,12 +20,14 @@ from allocator.core import (
 )
 from allocator.v1 import session_pb2 as pb
 from allocator.v1 import types_pb2 as types
-from allocator.wire import Greeting, WireError, read_hello, write_decisions
+from allocator.wire import Greeting, WireError, write_decisions
 from allocator.wire.codec.decode import READERS
-from allocator.wire.codec.proto_types import read_kind, write_kind
+from allocator.wire.codec.proto_types import read_kind
 from allocator.wire.codec.validation import TEXT_LENGTH_MAX
 from laboratory.module_protocol import read_decisions, write_event, write_hello
+from laboratory.module_protocol.encode import write_kind
 from tests.wire import strategies
+from tests.wire.opening import read_hello
 from tests.wire.strategies import same
 
 SCALAR = types.VALUE_TYPE_SCALAR

@@ -5,7 +5,13 @@ from hypothesis import strategies as st
 
 from allocator.core import Reason
 from allocator.v1 import session_pb2 as pb
-from allocator.wire.codec.figures import ENDS, TOTAL_MAX, ModuleFigures, read_figures, write_figures
+from allocator.wire.codec.figures import (
+    MODULE_ENDS,
+    TOTAL_MAX,
+    ModuleFigures,
+    read_figures,
+    write_figures,
+)
 
 counts = st.integers(0, TOTAL_MAX)
 FIGURES = st.builds(
@@ -17,7 +23,7 @@ FIGURES = st.builds(
     shadow_none=counts,
     queue_bytes=counts,
     round_trip_max_us=counts,
-    ends=st.fixed_dictionaries(dict.fromkeys(ENDS.values(), counts)),
+    ends=st.fixed_dictionaries(dict.fromkeys(MODULE_ENDS.values(), counts)),
     outcomes=st.fixed_dictionaries({each.name.lower(): counts for each in Reason}),
 )
 
@@ -43,4 +49,4 @@ def test_nothing_that_a_module_says_is_out_of_bounds(message):
     numbers += [*figures.outcomes.values(), *figures.ends.values()]
     assert all(0 <= number <= TOTAL_MAX for number in numbers)
     assert set(figures.outcomes) <= {each.name.lower() for each in Reason}
-    assert set(figures.ends) <= set(ENDS.values())
+    assert set(figures.ends) <= set(MODULE_ENDS.values())

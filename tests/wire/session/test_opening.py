@@ -19,9 +19,10 @@ from allocator.core import (
     SetWeights,
 )
 from allocator.v1 import session_pb2 as pb
-from allocator.wire import WireError, read_snapshot
+from allocator.wire import WireError
 from laboratory.module_protocol import pack_snapshot
 from tests.wire import strategies
+from tests.wire.opening import read_snapshot
 from tests.wire.strategies import same
 
 

@@ -12,11 +12,12 @@ from allocator.core import AddAgent, AddFramework, AgentInfo, Decisions, Define,
 from allocator.core.cycle.decisions import one_table
 from allocator.v1 import session_pb2 as pb
 from allocator.v1.types_pb2 import Holdings
-from allocator.wire import PROTOCOL_VERSION, Greeting, WireError, read_hello, write_decisions
+from allocator.wire import PROTOCOL_VERSION, Greeting, WireError, write_decisions
 from allocator.wire.codec.encode import BYTES_LEAST, BYTES_MAX, GANG_DECISIONS_MAX
 from laboratory.module_protocol import BadSidecarError, ModuleSession, read_decisions
 from tests.wire import strategies
 from tests.wire.dialogue import WELCOME, Module, new_sidecar
+from tests.wire.opening import read_hello
 from tests.wire.strategies import same
 
 

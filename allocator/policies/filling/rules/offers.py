@@ -10,11 +10,11 @@ tested against the minimum and filters; later parts may always be added.
 import numpy as np
 
 from allocator.core.openings import OPENING_MAX
-from allocator.core.snapshot import UNBOUNDED, Bools, Bounds, Ints, Tier
+from allocator.core.snapshot import UNBOUNDED, Bools, Bounds, Ints, Specials, Tier
 from allocator.policies.filling.rules import quotas
 from allocator.policies.filling.scene import scoring
 from allocator.policies.filling.scene.compiled import compiled, hot
-from allocator.policies.filling.scene.loop_arrays import Agents, Kinds, Offer, Places, Rule, Scene
+from allocator.policies.filling.scene.loop_arrays import Agents, Offer, Places, Rule, Scene
 from allocator.policies.filling.scene.scoring import GUARANTEED, LEFT_OVER, OVERDUE, USUAL
 
 RESERVED, _OPEN, _REVOCABLE = int(Tier.RESERVED), int(Tier.OPEN), int(Tier.REVOCABLE)
@@ -90,7 +90,7 @@ def is_barred(agents: Agents, agent: int, client: int) -> bool:
 
 
 @compiled
-def _may_have(kinds: Kinds, special: int, client: int) -> bool:
+def _may_have(kinds: Specials, special: int, client: int) -> bool:
     word = kinds.reach[special, client >> 6]
     return (word >> np.uint64(client & 63)) & np.uint64(1) != np.uint64(0)
 
@@ -120,7 +120,7 @@ def _keep(offer: Offer) -> None:
 
 @compiled
 def _take_special(
-    agents: Agents, kinds: Kinds, offer: Offer, agent: int, i: int, wanted: int
+    agents: Agents, kinds: Specials, offer: Offer, agent: int, i: int, wanted: int
 ) -> int:
     """Add up to `wanted` of one of the agent's special resources; return the added amount.
 
@@ -153,7 +153,7 @@ def _take_plain(agents: Agents, offer: Offer, agent: int, r: int, wanted: int) -
 
 @compiled
 def _take_everything(
-    agents: Agents, kinds: Kinds, offer: Offer, client: int, agent: int, left_over: bool
+    agents: Agents, kinds: Specials, offer: Offer, client: int, agent: int, left_over: bool
 ) -> None:
     """Offer all that a client may have; `left_over`: only special resources."""
     # Plain resources are granted in whole tasks, not as leftovers.
@@ -174,7 +174,7 @@ def _take_everything(
 def _take_of_tier(
     places: Places,
     agents: Agents,
-    kinds: Kinds,
+    kinds: Specials,
     offer: Offer,
     place: int,
     agent: int,
@@ -199,7 +199,7 @@ def _take_of_tier(
 
 @compiled
 def _share(
-    places: Places, agents: Agents, kinds: Kinds, offer: Offer, place: int, agent: int, r: int
+    places: Places, agents: Agents, kinds: Specials, offer: Offer, place: int, agent: int, r: int
 ) -> int:
     """Add shared volumes of a column to the offer, unless the leaf has them from this cycle.
 
@@ -220,7 +220,7 @@ def _share(
 
 
 @compiled
-def _drop_column(agents: Agents, kinds: Kinds, offer: Offer, agent: int, r: int) -> None:
+def _drop_column(agents: Agents, kinds: Specials, offer: Offer, agent: int, r: int) -> None:
     """Remove the latest task's part of one column from the offer."""
     offer.plain[r], offer.whole[r] = offer.before[0, r], offer.before[1, r]
     offer.bounded[r] = offer.before[2, r]
@@ -232,7 +232,7 @@ def _drop_column(agents: Agents, kinds: Kinds, offer: Offer, agent: int, r: int)
 
 @compiled
 def _take_task(
-    places: Places, agents: Agents, kinds: Kinds, offer: Offer, place: int, agent: int
+    places: Places, agents: Agents, kinds: Specials, offer: Offer, place: int, agent: int
 ) -> bool:
     """Add one task to the offer, reserved resources first; False: there is no room for it."""
     for r in range(len(offer.plain)):
@@ -283,7 +283,7 @@ def _take_plain_tasks(
 
 @compiled
 def _may_reach(
-    places: Places, agents: Agents, kinds: Kinds, offer: Offer, place: int, agent: int
+    places: Places, agents: Agents, kinds: Specials, offer: Offer, place: int, agent: int
 ) -> bool:
     """Whether all that a leaf may have reaches its minimum; the offer must be empty before."""
     client = places.client[place]
@@ -334,7 +334,7 @@ def _take_tasks(scene: Scene, place: int, agent: int, joined: bool) -> bool:
 
 
 @compiled
-def _covers(agents: Agents, kinds: Kinds, offer: Offer, agent: int, refusal: int) -> bool:
+def _covers(agents: Agents, kinds: Specials, offer: Offer, agent: int, refusal: int) -> bool:
     """Whether a filter covers the offer: it has at least as much of every kind."""
     for r in range(len(offer.plain)):
         kind = agents.plain_kind[r]
@@ -350,7 +350,7 @@ def _covers(agents: Agents, kinds: Kinds, offer: Offer, agent: int, refusal: int
 
 
 @compiled
-def is_refused(agents: Agents, kinds: Kinds, offer: Offer, client: int, agent: int) -> bool:
+def is_refused(agents: Agents, kinds: Specials, offer: Offer, client: int, agent: int) -> bool:
     # More than the largest filter amount on the agent is covered by no filter.
     for r in range(len(offer.plain)):
         kind = agents.plain_kind[r]

@@ -7,7 +7,7 @@ order. Children still come before their parents; the root is the last place.
 from typing import NamedTuple
 
 from allocator.core.needs import ThresholdIndex
-from allocator.core.snapshot import BitWords, Bools, Bounds, Floats, Indices, Ints
+from allocator.core.snapshot import BitWords, Bools, Bounds, Floats, Indices, Ints, Specials
 
 
 class Places(NamedTuple):
@@ -115,17 +115,6 @@ class Agents(NamedTuple):
     holder: Ints
 
 
-class Kinds(NamedTuple):
-    """The special kinds, as in `Specials` of the snapshot; all (S,), but `reach` (S, W)."""
-
-    kind: Ints
-    column: Ints
-    tier: Ints
-    bounded: Bools
-    whole: Bools
-    reach: BitWords
-
-
 class Rule(NamedTuple):
     """Properties of the criteria and the snapshot that select code paths.
 
@@ -199,13 +188,14 @@ class Offer(NamedTuple):
 class Scene(NamedTuple):
     """All arrays together, as most steps take them.
 
+    `kinds`: the special kinds; what is free of them is in `agents`.
     `thresholds`: the clients by their needs, see `core.needs`; empty if there are few agents.
     """
 
     places: Places
     standing: Standing
     agents: Agents
-    kinds: Kinds
+    kinds: Specials
     bounds: Bounds
     rule: Rule
     offer: Offer

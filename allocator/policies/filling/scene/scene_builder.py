@@ -14,13 +14,12 @@ from allocator.core.numba.compiled import loop, loop_view
 from allocator.core.numba.memo import fixed, memoize
 from allocator.core.numba.wide_tables import either, untouched
 from allocator.core.openings import opens_with_several
-from allocator.core.snapshot import Bools, Bounds, Floats, Grants, Ints, Snapshot
+from allocator.core.snapshot import Bools, Bounds, Floats, Grants, Ints, Snapshot, Specials
 from allocator.policies.filling.criterion import Criterion, characterised
 from allocator.policies.filling.scene.blocks import Blocks, lay_out
 from allocator.policies.filling.scene.loop_arrays import (
     Agents,
     Effort,
-    Kinds,
     Log,
     Offer,
     Places,
@@ -48,7 +47,7 @@ def scene_of(
         places=places,
         standing=_standing_of(snapshot, blocks.criteria, node),
         agents=_agents_of(snapshot, rule, earlier, places),
-        kinds=_kinds_of(snapshot),
+        kinds=Specials(*map(loop_view, snapshot.specials)),
         bounds=_bounds_of(snapshot),
         rule=rule,
         offer=_empty_offer(snapshot),
@@ -308,18 +307,6 @@ def _copied(free: Ints, end: int) -> Ints:
     copy = untouched(free.shape, np.int64)
     copy[:end] = free[:end]
     return copy
-
-
-def _kinds_of(snapshot: Snapshot) -> Kinds:
-    specials = snapshot.specials
-    return Kinds(
-        kind=read_only(specials.kind, np.int64),
-        column=read_only(specials.column, np.int64),
-        tier=read_only(specials.tier, np.int64),
-        bounded=read_only(specials.bounded, np.bool_),
-        whole=read_only(specials.whole, np.bool_),
-        reach=read_only(specials.reach, np.uint64),
-    )
 
 
 def _bounds_of(snapshot: Snapshot) -> Bounds:

@@ -92,7 +92,7 @@ def is_out_of_order(fit: FitIndex, unit: int) -> bool:
 
 
 @allocating
-def sort_anew(scene: Scene, index: AgentIndex, fit: FitIndex, unit: int) -> None:
+def sort_agents(scene: Scene, index: AgentIndex, fit: FitIndex, unit: int) -> None:
     """Sort the agents by what is free now, and recompute all bounds."""
     slots, blocks = fit.order.shape[1], fit.lowest.shape[1] // 2
     fit.order[unit] = _sorted(scene.agents, slots, unit)

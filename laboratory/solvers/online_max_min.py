@@ -1,7 +1,7 @@
 """Constrained max-min fairness maintained while users join and leave, and machines come and go.
 
-After each change, `max_min.solve_classes` starts from the previous optimum's flow and cuts, which
-usually need little repair. The solution and its certificate are those of `max_min.solve`.
+After each change, the decomposition starts from the previous optimum's flow and cuts, which usually
+need little repair. The solution and its certificate are those of `max_min.solve`.
 
 References
 ----------
@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from allocator.core.numba.compiled import loop
 from allocator.solvers.max_min.constraint_graph import (
     UNLIMITED,
     Bools,
@@ -22,8 +23,13 @@ from allocator.solvers.max_min.constraint_graph import (
     check,
     of_classes,
 )
-from allocator.solvers.max_min.cuts import Cut
-from allocator.solvers.max_min.max_min import ClassSolution, MaxMinSolution, solve_classes
+from allocator.solvers.max_min.cuts import MARGIN, Cut, Decomposition, merged
+from allocator.solvers.max_min.max_min import (
+    ClassSolution,
+    MaxMinSolution,
+    proved,
+    solve_classes,
+)
 
 _GONE = -1
 
@@ -131,7 +137,8 @@ class OnlineMaxMin:
         flow = _same_groups(before, graph, gone)
         if flow is None:
             flow = _other_groups(before, graph, gone)
-        self.solution = MaxMinSolution(solve_classes(graph, flow, cuts))
+        work = Decomposition(graph)
+        self.solution = MaxMinSolution(proved(work, _mended(work, flow, cuts)))
 
 
 def _same_groups(before: ClassSolution, graph: Graph, gone: int | None) -> Floats | None:
@@ -175,3 +182,75 @@ def _without(cut: Cut, row: int) -> Cut:
     """Remove a class from a cut; the numbers of later classes decrease by 1."""
     classes = cut.classes[cut.classes != row]
     return Cut(cut.level, classes - (classes > row), cut.groups)
+
+
+def _mended(work: Decomposition, flow: Floats, cuts: tuple[Cut, ...]) -> list[Cut]:
+    """Solve the graph starting from the optimum of a similar graph; return its cuts.
+
+    `flow` (E,), `cuts`: that optimum, in edges and rows of this graph.
+    """
+    # A part has the groups that the classes of its cut can use and the classes of lower cuts
+    # cannot.
+    before = np.full(len(work.graph.size), len(cuts))
+    for number, cut in enumerate(cuts):
+        before[cut.classes] = number
+    edges, flows = work.edges, (work.flow, work.load)
+    of_class, of_group = _parts(
+        edges.start, edges.group, before, flow, work.room, work.unit, *flows
+    )
+    solved: list[Cut] = []
+    for number in range(len(cuts) + 1):
+        rows, columns = np.flatnonzero(of_class == number), np.flatnonzero(of_group == number)
+        found = work.decompose(rows, columns)
+        # Levels must ascend: solve this part together with a predecessor of a higher level.
+        while found and solved and found[0].level <= solved[-1].level:
+            last = solved.pop()
+            rows = np.concatenate([last.classes, *(cut.classes for cut in found)])
+            columns = np.concatenate([last.groups, *(cut.groups for cut in found)])
+            found = work.decompose(rows, columns)
+        solved += found
+    return merged(solved)
+
+
+@loop
+def _parts(
+    start: Ints,
+    group: Ints,
+    before: Ints,
+    given: Floats,
+    room: Ints,
+    unit: int,
+    flow: Ints,
+    load: Ints,
+) -> tuple[Ints, Ints]:
+    """Divide the graph into parts by the previous optimum's cuts.
+
+    A group belongs to the part with the number of the lowest cut whose classes can use it. A class
+    belongs to the highest part that has a group it can use.
+
+    `start` (C + 1,), `group` (E,): as in `Edges`.
+    `before` (C,): the number of each class's previous cut.
+    `given` (E,): the previous flow, in machines.
+    `room` (G,): units of each group.
+    `unit`: units per machine.
+    `flow` (E,), `load` (G,): receive the previous flow within the parts, in units, scaled down
+        where it exceeds the room; initially 0.
+    Returns the part of each class, (C,), and of each group, (G,).
+    """
+    classes, groups = len(before), len(load)
+    held = np.zeros(groups)
+    of_class, of_group = np.full(classes, -1), np.full(groups, before.max() if classes else 0)
+    for row in range(classes):
+        for edge in range(start[row], start[row + 1]):
+            of_group[group[edge]] = min(of_group[group[edge]], before[row])
+            held[group[edge]] += given[edge]
+    for row in range(classes):
+        for edge in range(start[row], start[row + 1]):
+            of_class[row] = max(of_class[row], of_group[group[edge]])
+        for edge in range(start[row], start[row + 1]):
+            g = group[edge]
+            if of_group[g] == of_class[row] and given[edge] > 0:
+                fits = min(1.0, room[g] / unit / held[g]) * (1 - MARGIN)
+                flow[edge] = int(given[edge] * fits * unit)
+                load[g] += flow[edge]
+    return of_class, of_group

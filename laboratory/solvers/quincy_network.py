@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from allocator.solvers.flow.flow_repair import UNKNOWN
 from allocator.solvers.flow.min_cost_flow import FlowSolution, Network
+from laboratory.solvers.flow_repair import UNKNOWN
 
 Ints = NDArray[np.int64]
 
@@ -113,7 +113,7 @@ class QuincyNetwork:
         Tasks are matched by number. If the numbers of computers, racks and jobs differ, all flow is
         0 and all potentials are unknown.
 
-        Returns the flow, (A,), and the potentials, (N,), to pass to `min_cost_flow.solve`.
+        Returns the flow, (A,), and the potentials, (N,), to pass to `flow_repair.solve_again`.
         """
         fixed = _fixed(before.cluster)
         same = fixed == _fixed(self.cluster)

@@ -1,10 +1,10 @@
 """Repair of a flow that had minimum cost before a change of the network, compiled.
 
-The terms are those of `cost_scaling`; *potential* is another word for a node's price. With the
-previous potentials, arcs with a negative reduced cost are filled, and arcs with a positive one are
-emptied. This leaves excess at some nodes and deficits at others, near the change. Then each excess
-goes along a shortest path to the nearest node with a deficit, and the potentials of nearer nodes
-are updated.
+The terms are those of `allocator.solvers.flow.cost_scaling`; *potential* is another word for a
+node's price. With the previous potentials, arcs with a negative reduced cost are filled, and arcs
+with a positive one are emptied. This leaves excess at some nodes and deficits at others, near the
+change. Then each excess goes along a shortest path to the nearest node with a deficit, and the
+potentials of nearer nodes are updated.
 
 References
 ----------
@@ -16,15 +16,50 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from allocator.core.numba.compiled import loop, part
 from allocator.solvers.flow.cost_scaling import Ints, Residual
+from allocator.solvers.flow.min_cost_flow import (
+    FlowSolution,
+    Network,
+    checked,
+    infeasible,
+    proved,
+    residual_of,
+    solve,
+)
 
 _FAR = np.iinfo(np.int64).max
 
 UNKNOWN = np.iinfo(np.int64).min
 """The potential of a node that the previous network did not have."""
+
+REPAIR_MAX = 1 / 8
+"""If more than this part of the nodes is unbalanced, the flow is computed from scratch."""
+
+
+def solve_again(network: Network, flow: Ints, potential: Ints) -> FlowSolution:
+    """Find a flow of minimum cost, starting from the solution of a similar network.
+
+    `flow` (A,), `potential` (N,): that solution, by the arcs and nodes of this network. Arcs that
+        the other network lacks have the flow 0; nodes that it lacks have the potential `UNKNOWN`.
+    Raises the same errors as `min_cost_flow.solve`.
+    """
+    repaired = repair(network, flow, potential)
+    return solve(network) if repaired is None else repaired
+
+
+def repair(network: Network, flow: Ints, potential: Ints) -> FlowSolution | None:
+    """Do the same as `solve_again` by repair only; None: too much has changed."""
+    network = checked(network)
+    residual, excess = residual_of(network), network.supply.copy()
+    price = potential.astype(np.int64)
+    _settle(residual, price, flow.astype(np.int64), excess)
+    if np.count_nonzero(excess) > max(REPAIR_MAX * len(network.supply), 2):
+        return None
+    if _balance(residual, price, excess) >= 0:
+        raise infeasible(network, residual, excess)
+    return proved(network, residual, price)
 
 
 class _Found(NamedTuple):
@@ -69,7 +104,7 @@ def _ease(net: Residual, price: Ints) -> None:
 
 
 @loop
-def settle(net: Residual, price: Ints, flow: Ints, excess: Ints) -> None:
+def _settle(net: Residual, price: Ints, flow: Ints, excess: Ints) -> None:
     """Put the previous flow on the network, except where potentials show that it is not optimal.
 
     `net`: the residual network without flow; its room is changed.
@@ -142,7 +177,7 @@ def _search(
 
 
 @loop
-def repair(net: Residual, price: Ints, excess: Ints) -> int:
+def _balance(net: Residual, price: Ints, excess: Ints) -> int:
     """Remove the imbalances of a flow so that it meets all supplies at minimum cost.
 
     `net`: its room is changed.
@@ -184,57 +219,3 @@ def repair(net: Residual, price: Ints, excess: Ints) -> int:
             excess[origin] -= sign * amount
             excess[target] += sign * amount
     return -1
-
-
-@loop
-def sharpen(net: Residual, price: Ints) -> None:
-    """Lower potentials until no arc gains; the flow must be optimal."""
-    start, arc, head, cost, room = net
-    nodes = len(price)
-    queue, queued = np.arange(nodes), np.ones(nodes, np.bool_)
-    begin, end = 0, nodes
-    while begin < end:
-        v = queue[begin % nodes]
-        begin += 1
-        queued[v] = False
-        for k in range(start[v], start[v + 1]):
-            e = arc[k]
-            w = head[e]
-            if room[e] > 0 and cost[e] + price[v] - price[w] < 0:
-                price[w] = cost[e] + price[v]
-                if not queued[w]:
-                    queued[w] = True
-                    queue[end % nodes] = w
-                    end += 1
-
-
-@loop
-def cut_off(net: Residual, excess: Ints) -> NDArray[np.bool_]:
-    """Find a set of nodes whose total excess cannot leave the set; return a mask, (N,).
-
-    The set consists of the nodes that cannot reach a deficit; or, if none of these has excess, of
-    the nodes reachable from a node with excess.
-    """
-    start, arc, head, _, room = net
-    nodes, queue = len(excess), np.empty(len(excess), np.int64)
-    for back in (1, 0):
-        sign = 1 - 2 * back
-        seen, size, at = np.zeros(nodes, np.bool_), 0, 0
-        for v in range(nodes):
-            if excess[v] * sign > 0:
-                seen[v] = True
-                queue[size] = v
-                size += 1
-        while at < size:
-            v = queue[at]
-            at += 1
-            for k in range(start[v], start[v + 1]):
-                w = head[arc[k]]
-                if room[arc[k] ^ back] > 0 and not seen[w]:
-                    seen[w] = True
-                    queue[size] = w
-                    size += 1
-        inside = seen != (back == 1)
-        if (excess[inside] > 0).any():
-            return inside
-    return np.zeros(nodes, np.bool_)
