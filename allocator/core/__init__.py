@@ -28,7 +28,7 @@ from allocator.core.bounds import (
     quoted,
     refuse_long,
 )
-from allocator.core.checkpoint import Copied, Detached, nbytes_of
+from allocator.core.checkpoint import Detached, nbytes_of
 from allocator.core.checkpoint.renaming import Renamer
 from allocator.core.constraints import (
     Clause,
@@ -217,7 +217,6 @@ __all__ = [
     "Collecting",
     "Comparison",
     "Condition",
-    "Copied",
     "CycleRecord",
     "CycleReport",
     "Decide",

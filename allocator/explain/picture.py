@@ -448,9 +448,6 @@ class UnknownSubjectError(LookupError):
         self.name = name
         self.known = list(known)
 
-    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        return UnknownSubjectError, (self.kind, self.name, self.known)
-
 
 def handles_of_framework(state: State, name: str) -> list[int]:
     """Handle of the framework with this id, or handles of all with this name."""

@@ -12,7 +12,7 @@ arrays that older checkpoints lack; these are filled with zeros.
 """
 
 from allocator.core.checkpoint.columns import Array, CheckpointError, Column
-from allocator.core.checkpoint.detaching import Copied, Detached, nbytes_of
+from allocator.core.checkpoint.detaching import Detached, nbytes_of
 from allocator.core.checkpoint.flattening import to_columns
 from allocator.core.checkpoint.restoring import restore
 from allocator.core.numba.wide_tables import untouched
@@ -21,7 +21,6 @@ __all__ = [
     "Array",
     "CheckpointError",
     "Column",
-    "Copied",
     "Detached",
     "nbytes_of",
     "restore",

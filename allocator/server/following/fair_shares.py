@@ -19,14 +19,14 @@ from typing import NamedTuple
 import numpy as np
 import structlog
 
-from allocator.core import Allocator, Bools, Copied, Floats, Ints, Newcomer, PolicySpec
+from allocator.core import Allocator, Bools, Detached, Floats, Ints, Newcomer, PolicySpec
 from allocator.server.following.books import FollowedBooks
 from allocator.server.reports import report
 from allocator.server.system.lasting import LastingThread
 from allocator.v1 import settings_pb2 as pb
 
 
-def deal(books: FollowedBooks, policy: PolicySpec, copied: Copied) -> report.Report:
+def deal(books: FollowedBooks, policy: PolicySpec, copied: Detached) -> report.Report:
     """Allocate a copy of the cluster from scratch; on any thread.
 
     `copied`: the result of `Allocator.copied` on the books' thread.
@@ -36,7 +36,7 @@ def deal(books: FollowedBooks, policy: PolicySpec, copied: Copied) -> report.Rep
     return report.read(dealt_anew(books, policy, copied))
 
 
-def dealt_anew(books: FollowedBooks, policy: PolicySpec, copied: Copied) -> Allocator:
+def dealt_anew(books: FollowedBooks, policy: PolicySpec, copied: Detached) -> Allocator:
     """Do what `deal` does, but return the allocator; its `last_cycle` has the policy's error."""
     twin = books.new_twin(policy)
     twin.reallocate_from_scratch(copied, policy=policy)
@@ -44,7 +44,7 @@ def dealt_anew(books: FollowedBooks, policy: PolicySpec, copied: Copied) -> Allo
 
 
 def newcomers_share(
-    books: FollowedBooks, policy: PolicySpec, copied: Copied, newcomer: Newcomer
+    books: FollowedBooks, policy: PolicySpec, copied: Detached, newcomer: Newcomer
 ) -> float:
     """Compute the dominant share that a hypothetical framework would get.
 
@@ -82,7 +82,7 @@ class _Outlook(NamedTuple):
 
 
 def compare_policies(
-    books: FollowedBooks, copied: Copied, before: PolicySpec, after: PolicySpec
+    books: FollowedBooks, copied: Detached, before: PolicySpec, after: PolicySpec
 ) -> tuple[list[pb.Forecast], int]:
     """Compare two policies, on any thread.
 
@@ -122,13 +122,13 @@ def compare_policies(
     return found, len(unaffected)
 
 
-def _twin(books: FollowedBooks, copied: Copied, policy: PolicySpec) -> Allocator:
+def _twin(books: FollowedBooks, copied: Detached, policy: PolicySpec) -> Allocator:
     twin = books.new_twin(policy)
     twin.suppose(copied, policy)
     return twin
 
 
-def _outlook(books: FollowedBooks, copied: Copied, policy: PolicySpec) -> _Outlook:
+def _outlook(books: FollowedBooks, copied: Detached, policy: PolicySpec) -> _Outlook:
     twin = _twin(books, copied, policy)
     rows = np.flatnonzero(twin.state.clients.framework)
     before = report.read(twin)
@@ -210,7 +210,7 @@ class _Books:
     """A copy of the books at one moment."""
 
     state: report.Report
-    copied: Copied
+    copied: Detached
     taken_s: float
 
 

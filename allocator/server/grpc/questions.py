@@ -13,7 +13,7 @@ from typing import Any, NoReturn, TypeVar
 import grpc
 from google.protobuf.message import Message
 
-from allocator.core import Copied, PolicySpec, SetPolicy
+from allocator.core import Detached, PolicySpec, SetPolicy
 from allocator.rule_kinds import BUDGET, DRAIN, SettingKind
 from allocator.server.engine.commands import Ask, left_s, reject, wait
 from allocator.server.following import fair_shares
@@ -122,7 +122,7 @@ class _Questions:
     def _forecast(
         self, spec: PolicySpec, response: pb.SetPolicyResponse, context: grpc.ServicerContext
     ) -> None:
-        copied: Copied = self._ask(context, self._views.books.allocator.copied)
+        copied: Detached = self._ask(context, self._views.books.allocator.copied)
         now = read_policy(response.policy)
         found, unaffected = fair_shares.compare_policies(self._views.books, copied, now, spec)
         response.forecasts.extend(found)

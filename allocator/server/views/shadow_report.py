@@ -4,7 +4,7 @@ from dataclasses import replace
 from math import nan
 from typing import TypeAlias
 
-from allocator.core import Copied, PolicySpec
+from allocator.core import Detached, PolicySpec
 from allocator.server.engine.commands import Ask
 from allocator.server.following import fair_shares
 from allocator.server.following.books import FollowedBooks
@@ -20,7 +20,7 @@ Dealt: TypeAlias = tuple[report.Report, report.Report]
 def write_shadow_report(books: FollowedBooks, ask: Ask, *, fair: bool) -> pb.GetShadowResponse:
     """Write the results, on any thread; `fair`: also compare allocations from scratch."""
 
-    def read() -> tuple[report.Report, PolicySpec | None, Copied | None]:
+    def read() -> tuple[report.Report, PolicySpec | None, Detached | None]:
         allocator = books.allocator
         spec = allocator.settings.shadow
         copied = allocator.copied() if fair and spec is not None else None

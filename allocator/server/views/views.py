@@ -15,7 +15,7 @@ from google.protobuf.message import Message
 from allocator import __version__, explain, policies
 from allocator.core import (
     Allocator,
-    Copied,
+    Detached,
     EventError,
     Floats,
     Newcomer,
@@ -174,7 +174,7 @@ class Views:
     ) -> pb.GetSharesResponse:
         """Report shares; `scored`: include the scores of the policy in force."""
 
-        def read() -> tuple[report.Report, Floats, Copied | None]:
+        def read() -> tuple[report.Report, Floats, Detached | None]:
             allocator = self.books.allocator
             client_rows = np.flatnonzero(allocator.state.clients.framework)
             score = np.full(len(client_rows), np.nan)
@@ -355,7 +355,7 @@ class Views:
         return pb.GetPolicyResponse(policy=policy, policies=POLICIES, selections=SELECTIONS)
 
     def _newcomer(
-        self, request: pb.GetSharesRequest, state: report.Report, copied: Copied
+        self, request: pb.GetSharesRequest, state: report.Report, copied: Detached
     ) -> float:
         try:
             demand = proto_types.read_quantities(request.newcomer_demand)
