@@ -297,7 +297,7 @@ CLUSTER: Families[Scrape] = (
     gauge(
         "agents{state}",
         "Agents by state: active, deactivated, not on the whitelist, or drained by operators.",
-        lambda now: vars(now.report.agents),
+        lambda now: now.report.agents,
     ),
     gauge(
         "frameworks{state}",
@@ -511,7 +511,7 @@ def _by_source(report: Report) -> Mapping[str, float]:
 
 def _by_certainty(report: Report) -> Mapping[str, float]:
     rows = report.remembered.rows
-    certain = sum(row.counts for row in rows)
+    certain = sum(row["counts"] for row in rows)
     return {"yes": certain, "no": len(rows) - certain}
 
 
@@ -567,7 +567,7 @@ QUOTAS: Families[Selection] = (
     amounts(
         "headroom_required",
         "Amount that must stay free for guarantees",
-        lambda shown: _headroom(shown.report, shown.report.quotas.required),
+        lambda shown: _headroom(shown.report, shown.report.headroom),
     ),
     amounts(
         "headroom_available",
@@ -585,7 +585,7 @@ def _quotas(report: Report, limit: int) -> Selection:
     named = np.flatnonzero([path != OTHER for path in quotas.path])
     top, _ = largest(shares, named, limit)
     # Roles below another one with a quota are counted there already.
-    rest = np.setdiff1d(np.flatnonzero(quotas.outermost), top)
+    rest = np.setdiff1d(np.flatnonzero(quotas.above < 0), top)
     return Selection(report, top, rest, [[quotas.path[row]] for row in top.tolist()], [OTHER])
 
 
@@ -593,7 +593,7 @@ def _ruled(report: Report) -> Bools:
     """Resources (R,) to report in quotas: those that most agents have, or that a quota names."""
     quotas = report.quotas
     named = (quotas.guarantee > 0).any(axis=0) | (quotas.limit < UNBOUNDED).any(axis=0)
-    return quotas.bounded & (report.common | named)
+    return report.scalar & (report.common | named)
 
 
 def _headroom(report: Report, amounts: Ints) -> Iterable[Series]:

@@ -123,7 +123,7 @@ def _parts(state: StateCopy) -> Iterator[str]:
     yield from _array("frameworks", _frameworks(state.report))
     yield from _array("clients", _clients(state.report))
     yield from _array("agents", _agents(state))
-    yield from _array("remembered_demands", report.dumped_demands(state.report.remembered))
+    yield from _array("remembered_demands", state.report.remembered.rows)
     yield from _array("holdings", _holdings(state))
     yield "}\n"
 
