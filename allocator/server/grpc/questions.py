@@ -161,8 +161,8 @@ class _Questions:
         self, request: pb.DumpRequest, context: grpc.ServicerContext
     ) -> Iterator[pb.DumpResponse]:
         with self._place(context):
-            state = self._ask(context, lambda: dump.read(self._views.books))
-            for piece in dump.pieces(state):
+            written = self._ask(context, lambda: dump.read(self._views.books))
+            for piece in dump.pieces(written):
                 yield pb.DumpResponse(json=piece)
 
     def Snapshot(
@@ -170,7 +170,7 @@ class _Questions:
     ) -> Iterator[pb.SnapshotResponse]:
         with self._place(context):
             written = self._views.snapshot(self._asking(context), pseudonyms=request.pseudonyms)
-            for piece in dump.in_pieces(written):
+            for piece in dump.pieces(written):
                 yield pb.SnapshotResponse(data=piece)
 
     def ResetUsage(
