@@ -200,7 +200,6 @@ class Allocator:
         doubted = None if state.settings.shadow is None else probed(state)
         decisions = cycles.commit(state, snapshot, grants, self.cycle)
         if self.trail is not None:
-            paths = tuple(self._snapshots.quota_tree(state).path)
             self.trail.keep(
                 state,
                 snapshot,
@@ -211,7 +210,6 @@ class Allocator:
                 seed=seed,
                 probed=doubted,
                 whole=agents is None,
-                bound_paths=paths,
             )
         if agents is None:
             rest = snapshot.tree.client[state.clients.served[snapshot.tree.client] == served]

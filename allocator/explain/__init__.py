@@ -18,7 +18,6 @@ from allocator.explain.picture import (
     handles_of_framework,
     rows_of_role,
     take,
-    take_clients,
     wanting,
 )
 from allocator.explain.unmet import Shape, Unmet, shapes_of, unmet
@@ -41,7 +40,6 @@ __all__ = [
     "rows_of_role",
     "shapes_of",
     "take",
-    "take_clients",
     "unmet",
     "wanting",
     "warm",

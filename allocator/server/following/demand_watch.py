@@ -109,7 +109,7 @@ class DemandWatch:
         few = rows[~np.isin(rows, known)]
         few = np.concatenate([few[few > self._last_row], few[few <= self._last_row]])[:CLIENTS]
         self._last_row = int(few[-1]) if len(few) else 0
-        picture = explain.take_clients(allocator, few.tolist())
+        picture = Picture(allocator, few.tolist())
         return _Books(picture, explain.shapes_of(state), self.books.counts.sessions_opened)
 
     def _settle(self) -> None:
