@@ -23,7 +23,6 @@ from allocator.server.web.page.look import (
     QUESTION_S,
     Latest,
     Look,
-    asking,
     take,
 )
 from allocator.usage.buckets import BY
@@ -217,7 +216,7 @@ class Pages:
         return None, problem
 
     def _ask(self, work: Callable[[], _T]) -> _T:
-        return asking(self._views.books, QUESTION_S, work)
+        return self._views.books.read(work, QUESTION_S)
 
     def _look(self) -> Look:
         look = self._looks.get()
