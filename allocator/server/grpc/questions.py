@@ -36,7 +36,8 @@ from allocator.server.system.addresses import seen_from_afar
 from allocator.server.system.disk import reason
 from allocator.server.views import dump
 from allocator.server.views.lists import LISTED_MAX
-from allocator.server.views.views import VIEWS, RejectedError, Views
+from allocator.server.views.rejected import RejectedError
+from allocator.server.views.views import VIEWS, Views
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import admin_pb2_grpc
 from allocator.wire.settings.operator_settings import read_policy

@@ -5,7 +5,7 @@ The operators' service and the status page share them.
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from itertools import islice
 from typing import Any, TypeAlias
 
@@ -24,8 +24,7 @@ from allocator.core import (
     budget_rows,
     quoted,
 )
-from allocator.explain import Picture, UnknownSubjectError
-from allocator.near import suggestion, suggestions
+from allocator.near import suggestion
 from allocator.policies import POLICIES, SELECTIONS
 from allocator.server.engine.commands import Ask
 from allocator.server.following import fair_shares
@@ -44,6 +43,7 @@ from allocator.server.reports.report import write_clients, write_roles
 from allocator.server.system.compilation import PARTS
 from allocator.server.system.disk import reason
 from allocator.server.views import drains, lists, schedules, status_warnings
+from allocator.server.views.rejected import RejectedError, rejecting_unknown
 from allocator.server.views.shadow_report import write_shadow_report
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import explain_pb2, settings_pb2
@@ -90,9 +90,6 @@ EXPLAIN_S = 3.0
 """Maximum time for an explanation, which then has the results so far, because other queries
 wait."""
 
-NAME_SHOWN = 200
-"""Maximum number of characters of an unknown name in an error; it may be as long as a message."""
-
 SUBJECTS = ("framework", "role", "agent")
 
 COMING_MAX = 20
@@ -109,19 +106,6 @@ def _asked_for(request: explain_pb2.ExplainRequest) -> tuple[str, str]:
     if request.cycles > CYCLES_MAX:
         raise RejectedError(f"cycles = {request.cycles}: at most {CYCLES_MAX} are kept")
     return named[0]
-
-
-def _unknown(error: UnknownSubjectError, *, in_session: bool) -> str:
-    """Return the error for an unknown name, with similar names; on any thread."""
-    near = "; no master has a session with this sidecar, its module decides meanwhile"
-    if in_session:
-        near = suggestions(error.name, error.known)
-    name = error.name if len(error.name) <= NAME_SHOWN else f"{error.name[:NAME_SHOWN]}..."
-    return f"{error.kind} = {name!r}: there is no such {error.kind}{near}"
-
-
-class RejectedError(ValueError):
-    """An invalid query: the field, and valid values."""
 
 
 class Views:
@@ -163,11 +147,13 @@ class Views:
 
     def read_settings(self) -> "ReadSettings":
         """Read the settings in force, and the clients they could match; on the books' thread."""
+        more = ((row, None) for row in taken_back(self.operators.overlay))
+        return copy_cluster(self.books.allocator), [*self._rows(), *more]
+
+    def _rows(self) -> Iterator[tuple[settings_pb2.Setting, OperatorChange | None]]:
         mine, settings = self.operators, self.books.allocator.settings
         held = for_core(mine.scheduled, self.now_ms)
-        found = rows(mine.loaded, mine.overlay, settings, held)
-        more = ((row, None) for row in taken_back(mine.overlay))
-        return copy_cluster(self.books.allocator), [*found, *more]
+        return rows(mine.loaded, mine.overlay, settings, held)
 
     def shares(
         self, ask: Ask, request: pb.GetSharesRequest, *, scored: bool = True
@@ -215,15 +201,8 @@ class Views:
         `is_awaited`: whether the caller still waits; if not, the answer is cut short.
         """
         kind, name = _asked_for(request)
-
-        def take() -> Picture:
-            return explain.take(self.books.allocator, kind, name)
-
-        try:
-            picture = ask(take)
-        except UnknownSubjectError as error:
-            text = _unknown(error, in_session=self.books.session is not None)
-            raise RejectedError(text) from None
+        with self._rejecting():
+            picture = ask(lambda: explain.take(self.books.allocator, kind, name))
         until_s = time.monotonic() + EXPLAIN_S
         told = request.cycles or explain.CYCLES
 
@@ -289,20 +268,11 @@ class Views:
         with self._rejecting():
             return lists.roles.write(books, request)
 
-    @contextmanager
-    def _rejecting(self) -> Iterator[None]:
-        try:
-            yield
-        except lists.UnknownWordError as error:
-            raise RejectedError(str(error)) from None
-        except UnknownSubjectError as error:
-            text = _unknown(error, in_session=self.books.session is not None)
-            raise RejectedError(text) from None
+    def _rejecting(self) -> AbstractContextManager[None]:
+        return rejecting_unknown(in_session=self.books.session is not None)
 
     def _read_drains(self) -> list[settings_pb2.Setting]:
-        mine, settings = self.operators, self.books.allocator.settings
-        held = for_core(mine.scheduled, self.now_ms)
-        found = rows(mine.loaded, mine.overlay, settings, held)
+        found = self._rows()
         return [row for row, rule in found if isinstance(rule, SetDrain) and not rule.from_ms]
 
     def every_setting(self, ask: Ask, _: pb.ListSettingsRequest) -> pb.ListSettingsResponse:

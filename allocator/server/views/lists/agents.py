@@ -21,12 +21,12 @@ from allocator.server.reports import agent_rows
 from allocator.server.reports.report import quantities_of
 from allocator.server.views.lists.bounds import (
     PARTS_MAX,
-    UnknownWordError,
     check_state,
     most_of,
     named,
     true_names,
 )
+from allocator.server.views.rejected import RejectedError
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1.explain_pb2 import Holder
 
@@ -53,7 +53,7 @@ class Candidates(NamedTuple):
 def candidates(allocator: Allocator, request: pb.ListAgentsRequest) -> Candidates:
     """Copy what is needed to choose; on the books' thread.
 
-    Raises UnknownWordError and UnknownSubjectError.
+    Raises RejectedError and UnknownSubjectError.
     """
     check_state(request.state, STATES)
     state = allocator.state
@@ -97,7 +97,7 @@ def _fitting(infos: Sequence[AgentInfo | None], handles: list[int], expression: 
     try:
         clauses = parse_constraint(expression)
     except ValueError as error:
-        raise UnknownWordError(f"attributes: {error}") from None
+        raise RejectedError(f"attributes: {error}") from None
 
     def fits(info: AgentInfo | None) -> bool:
         attributes = attributes_of(info) if info else {}
