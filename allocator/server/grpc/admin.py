@@ -75,14 +75,8 @@ class AdminServicer:
         if request.dry_run:
             self._changes.note_trial(context, change)
             return judged
-        operators = self._changes.operators
-        found, told = self._changes.change(
-            context,
-            change,
-            lambda: listed(change.kind, operators.in_force),
-            judged.change,
-            expected,
-        )
+        after, told = self._changes.change(context, change, judged.change, expected)
+        found = listed(change.kind, after)
         response: Message = type(judged)(**{field_of(change.kind): found, "change": told})
         return response
 

@@ -3,17 +3,15 @@
 This runs on the thread of the request; `operators` makes the change on the core's thread.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Sequence
 
 import grpc
 
-from allocator.core import EventError, OperatorChange
+from allocator.core import EventError, OperatorChange, Settings
 from allocator.near import suggestion
 from allocator.rule_kinds import KINDS
 from allocator.server.engine.commands import left_s, reject, settled, wait
 from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.operators.audit import AuditedChange
 from allocator.server.operators.calendar import about_rule
 from allocator.server.operators.operators import GivenUpError, Operators, Requester
 from allocator.server.operators.trials import check, check_policy, refusal
@@ -21,8 +19,6 @@ from allocator.server.system.callers import caller_of
 from allocator.v1 import admin_pb2 as apb
 from allocator.v1 import settings_pb2 as pb
 from allocator.wire.settings.overlay import KeptChange
-
-_T = TypeVar("_T")
 
 BUSY = "the core is busy, and nothing has changed; ask again"
 
@@ -40,38 +36,35 @@ class ChangeRequests:
         self,
         context: grpc.ServicerContext,
         change: OperatorChange,
-        listed: Callable[[], _T],
         judged: pb.Change,
         instead_of: OperatorChange | None = None,
-    ) -> tuple[_T, pb.Change]:
-        """Make a change; end the call if it is invalid.
+    ) -> tuple[Settings, pb.Change]:
+        """Make a change, and return the settings in force then; end the call if it is invalid.
 
         A change that was made must always be reported. So the core is asked for nothing more
         afterwards, which could time out.
 
-        `listed`: reads the rest of the answer, right after the change; on the core's thread.
         `judged`: the result of the trial.
         `instead_of`: as in `Requester`.
         """
-        audit = self.operators.audit
-        audited = AuditedChange(self._who(context), change)
+        audit, who = self.operators.audit, self._who(context)
         told = pb.Change(warnings=judged.warnings, match=judged.match)
         try:
             settings = wait(context, self._loop.call(self.operators.copied))
             limits, try_policy = self._loop.session_limits, self.operators.try_policy
             check(change, settings, limits, try_policy, left_s(context))
-            requester = Requester(audited.who, context.is_active, listed, instead_of)
+            requester = Requester(who, context.is_active, instead_of)
             effect = settled(self.operators.set(change, requester), left_s(context))
         except EventError as error:
-            audit.of_change(audited, result="refused", error=str(error))
+            audit.of_change(who, change, result="refused", error=str(error))
             reject(context, refusal(change, error))
         except (TimeoutError, GivenUpError):
-            audit.of_change(audited, result="refused", error=BUSY)
+            audit.of_change(who, change, result="refused", error=BUSY)
             context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, BUSY)
         if (rule := self.operators.holds_instead(change)) is not None:
             told.warnings.append(f"a scheduled rule holds instead now: {about_rule(rule)}")
         self._keep(context, told, effect.number)
-        return effect.listed, told
+        return effect.settings, told
 
     def apply(
         self,
@@ -87,7 +80,7 @@ class ChangeRequests:
         try:
             for each in changes:
                 check_policy(each.change, try_policy, left_s(context))
-            requester = Requester(who, context.is_active, lambda: None)
+            requester = Requester(who, context.is_active)
             made = self.operators.apply(changes, requester, prune=prune)
             effect, done = settled(made, left_s(context))
         except EventError as error:
@@ -105,14 +98,12 @@ class ChangeRequests:
 
     def note_trial(self, context: grpc.ServicerContext, change: OperatorChange) -> None:
         before = wait(context, self._loop.call(lambda: self.operators.in_force.before(change)))
-        audited = AuditedChange(self._who(context), change, before)
-        self.operators.audit.of_change(audited, result="dry_run")
+        self.operators.audit.of_change(self._who(context), change, before, result="dry_run")
 
     def note_refused(
         self, context: grpc.ServicerContext, change: OperatorChange, error: str
     ) -> None:
-        audited = AuditedChange(self._who(context), change)
-        self.operators.audit.of_change(audited, result="refused", error=error)
+        self.operators.audit.of_change(self._who(context), change, result="refused", error=error)
 
     def reset(self, context: grpc.ServicerContext, what: Iterable[str]) -> pb.Change:
         kinds = list(what) or list(KINDS)
@@ -120,7 +111,7 @@ class ChangeRequests:
             if kind not in KINDS:
                 near = suggestion(kind, KINDS)
                 reject(context, f"what = {kind!r}: must be one of {', '.join(KINDS)}{near}")
-        requester = Requester(self._who(context), context.is_active, lambda: None)
+        requester = Requester(self._who(context), context.is_active)
         try:
             effect = self.operators.reset(kinds, requester, left_s(context))
         except ValueError as error:
