@@ -5,7 +5,6 @@ any thread. `barring` calls the tests that the cycles use, so no rule is impleme
 are messages of `explain.proto`, with times on the server's clock. Start with `blockers`.
 """
 
-from allocator.explain.barring import warm
 from allocator.explain.calibration import Calibration, Corrections, ForecastResults
 from allocator.explain.cycles import CYCLES
 from allocator.explain.explaining import explain, next_offer
@@ -42,5 +41,4 @@ __all__ = [
     "take",
     "unmet",
     "wanting",
-    "warm",
 ]

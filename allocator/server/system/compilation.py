@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import structlog
 
-from allocator import core, explain, policies
+from allocator import core, policies
 from allocator.core.numba.compiled import (
     cached_only_here,
     compiled_here,
@@ -74,8 +74,8 @@ def load(part: str = "") -> None:
         core.warm(lambda _spec: core.GiveAll())
     if part in ("", "agent-first"):
         policies.warm("random")
-        # Explanations share the rules of these loops, which are parsed once per process.
-        explain.warm()
+        # It shares the rules of these loops, which are parsed once per process.
+        policies.warm_pairs()
     if part in ("", "client-first"):
         policies.warm("joint")
     if part in ("", "plans"):
