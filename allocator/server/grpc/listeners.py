@@ -7,6 +7,7 @@ import pwd
 import socket
 import stat
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import grpc
 
 from allocator.server.config.sections import ListenSection
 from allocator.server.grpc.access import Certificates
-from allocator.server.grpc.calls import CONNECTIONS_MAX
+from allocator.server.grpc.calls import CALLS_MAX, CONNECTIONS_MAX, Calls
 
 UNIX = "unix:"
 CONNECT_S = 1.0
@@ -84,6 +85,16 @@ def _claim(host: str, port: int, target: str, key: str) -> None:
             if error.errno == errno.EACCES:
                 mend = f"privileged ports need root or CAP_NET_BIND_SERVICE; grant it, or {mend}"
             raise ListenError(f"{target} cannot be bound: {why}; {mend}") from None
+
+
+def new_server(calls: Calls, message_bytes_max: int) -> grpc.Server:
+    """Make a server for these calls; `message_bytes_max`: largest message that it reads."""
+    return grpc.server(
+        ThreadPoolExecutor(CALLS_MAX, "grpc"),
+        options=[*OPTIONS, ("grpc.max_receive_message_length", message_bytes_max)],
+        interceptors=[calls],
+        maximum_concurrent_rpcs=CALLS_MAX,
+    )
 
 
 def listen(server: grpc.Server, section: ListenSection) -> list[str]:

@@ -10,7 +10,6 @@ from itertools import islice
 
 import grpc
 import structlog
-from grpc_reflection.v1alpha import reflection
 
 from allocator import policies
 from allocator.core import Settings
@@ -22,9 +21,9 @@ from allocator.server.engine.monitor import Monitor
 from allocator.server.engine.planning import Planning
 from allocator.server.grpc.access import Access
 from allocator.server.grpc.admin import AdminServicer
-from allocator.server.grpc.calls import CALLS_MAX, Calls
+from allocator.server.grpc.calls import Calls
 from allocator.server.grpc.forwarding import ObserverCalls
-from allocator.server.grpc.listeners import OPTIONS, UNIX, ListenError, claim_addresses, listen
+from allocator.server.grpc.listeners import UNIX, ListenError, claim_addresses, listen, new_server
 from allocator.server.grpc.plans import PlanServicer
 from allocator.server.grpc.records import Decider, deciders_records
 from allocator.server.grpc.requests import SERVICE as ADMIN
@@ -159,13 +158,7 @@ class Server:
         return self.monitor.health()
 
     def _build(self, config: Config) -> grpc.Server:
-        bytes_max = ("grpc.max_receive_message_length", config.limits.message_bytes_max)
-        server = grpc.server(
-            ThreadPoolExecutor(CALLS_MAX, "grpc"),
-            options=[*OPTIONS, bytes_max],
-            interceptors=[self.calls],
-            maximum_concurrent_rpcs=CALLS_MAX,
-        )
+        server = new_server(self.calls, config.limits.message_bytes_max)
         sessions = SessionServicer(self.loop, queue_max=config.limits.queue)
         server.add_generic_rpc_handlers((sessions.handler(),))
         paths = (target.removeprefix(UNIX) for target in config.listen.targets)
@@ -173,8 +166,6 @@ class Server:
         admin = AdminServicer(changes, self._observer)
         server.add_generic_rpc_handlers((admin.handler(),))
         self._health.add_to(server)
-        names = (SERVICE, ADMIN.full_name, "grpc.health.v1.Health", reflection.SERVICE_NAME)
-        reflection.enable_server_reflection(names, server)
         return server
 
     def _check_journal(self, config: Config) -> None:
