@@ -6,7 +6,6 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import accumulate
 
 BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 
@@ -44,11 +43,6 @@ class Durations:
             yield
         finally:
             self.observe(self._clock() - begun_s)
-
-    def cumulative(self) -> list[tuple[str, float]]:
-        """Return the upper bounds, each with the number of durations up to it."""
-        bounds = [*map(str, self.bounds_s), "+Inf"]
-        return list(zip(bounds, map(float, accumulate(self.buckets)), strict=True))
 
     def percentile(self, quantile: float) -> float:
         """Quantile of the latest durations in seconds, by nearest rank; nan without any.

@@ -10,16 +10,19 @@ frameworks that have waited longest, have their own series; the others are summe
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
 from allocator import __version__
 from allocator.core import MILLI, NOWHERE, REASONS, UNBOUNDED, Bools, Floats, Ints
+from allocator.server.engine.latency_histogram import BOUNDS_S
 from allocator.server.metrics.family import (
     OTHER,
+    Buckets,
     Families,
     Part,
     Selection,
@@ -36,6 +39,7 @@ from allocator.server.metrics.family import (
 )
 from allocator.server.reports.report import Report
 from allocator.v1 import session_pb2
+from allocator.v1.records_pb2 import Figures
 from allocator.wire.codec.sanitizing import FIELDS
 from allocator.wire.session.sidecar_session import SessionCounts
 
@@ -143,21 +147,21 @@ ASKED_MAX = 20
 
 @dataclass(frozen=True)
 class Scrape:
-    """The data of one scrape, all of the same moment.
-
-    `cycle_buckets`: upper bounds in seconds, each with the number of cycles that took at most as
-        long.
-    """
+    """The data of one scrape, all of the same moment; `figures`: of the deciding process."""
 
     report: Report
     counts: SessionCounts
-    cycle_buckets: Sequence[tuple[str, float]]
-    cycle_total_s: float
-    journal_errors: int
-    sessions: int
+    figures: Figures
     filters_forgotten: int
     in_session: bool
     age_s: float = 0.0
+
+    @property
+    def cycle_times(self) -> Buckets:
+        times = self.figures.cycle_times
+        totals = accumulate(times.buckets or (0,) * (len(BOUNDS_S) + 1))
+        bounds = [*map(str, BOUNDS_S), "+Inf"]
+        return list(zip(bounds, map(float, totals), strict=True)), times.total_s
 
 
 def state_parts(
@@ -209,7 +213,7 @@ COUNTERS: Families[Scrape] = (
     histogram(
         "cycle_duration_seconds",
         "How long allocation cycles took, in seconds.",
-        lambda now: (now.cycle_buckets, now.cycle_total_s),
+        lambda now: now.cycle_times,
     ),
     counter(
         "decisions",
@@ -262,7 +266,7 @@ COUNTERS: Families[Scrape] = (
     counter(
         "journal_errors",
         "Failures to write the journal, each of which disables it for a minute.",
-        lambda now: now.journal_errors,
+        lambda now: now.figures.journal.errors,
     ),
     counter(
         "filters_forgotten",
@@ -277,7 +281,7 @@ CLUSTER: Families[Scrape] = (
     gauge(
         "sessions",
         "Open streams of masters' modules; one of them has the session.",
-        lambda now: now.sessions,
+        lambda now: now.figures.sessions,
     ),
     gauge(
         "in_session",
