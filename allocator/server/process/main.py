@@ -31,7 +31,6 @@ from allocator.server.grpc.service import SERVICE, Health, SessionServicer
 from allocator.server.operators.applied import Base
 from allocator.server.operators.audit import Audit
 from allocator.server.operators.calendar import Clock
-from allocator.server.operators.change_requests import ChangeRequests
 from allocator.server.operators.operators import Operators, in_force
 from allocator.server.operators.setting_rows import MISTYPED_LOGGED, mistyped_names
 from allocator.server.operators.state_store import RestoredState, StateError, StateStore, restore
@@ -162,8 +161,7 @@ class Server:
         sessions = SessionServicer(self.loop, queue_max=config.limits.queue)
         server.add_generic_rpc_handlers((sessions.handler(),))
         paths = (target.removeprefix(UNIX) for target in config.listen.targets)
-        changes = ChangeRequests(self.loop, self.operators, tuple(paths))
-        admin = AdminServicer(changes, self._observer)
+        admin = AdminServicer(self.loop, self.operators, self._observer, tuple(paths))
         server.add_generic_rpc_handlers((admin.handler(),))
         self._health.add_to(server)
         return server
