@@ -50,16 +50,14 @@ class _Decided:
     row: int
 
 
-def fates(
-    picture: Picture, framework: int, role: int, most: int = OFFERS
-) -> list[tuple[OfferFate, bool]]:
+def fates(picture: Picture, framework: int, role: int) -> list[tuple[OfferFate, bool]]:
     """Last offers to a client (handles), latest first, each with whether it was a whole agent."""
     found: list[tuple[OfferFate, bool]] = []
     for record in reversed(picture.cycles):
         made = record.decisions
         rows = np.flatnonzero((made.framework == framework) & (made.role == role))
         for row in reversed(rows.tolist()):
-            if len(found) == most:
+            if len(found) == OFFERS:
                 return found
             decided = _Decided(
                 number=made.first_decision + row,
