@@ -8,7 +8,7 @@ from itertools import islice
 import structlog
 
 from allocator.server.following.books import FollowedBooks
-from allocator.server.operators.rule_checks import Cluster, copy_cluster, named_in_vain
+from allocator.server.operators.rule_checks import Cluster, named_in_vain
 from allocator.server.operators.setting_rows import MISTYPED_LOGGED
 
 ANSWER_S = 1.0
@@ -43,4 +43,4 @@ class NamesWatch:
         """Copy the cluster for the check; None: not all agents have been reported yet."""
         allocator = self._books.allocator
         there = len(allocator.state.agents) > 0 and not allocator.state.paused
-        return copy_cluster(allocator) if there else None
+        return Cluster(allocator) if there else None

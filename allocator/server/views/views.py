@@ -36,7 +36,7 @@ from allocator.server.following.usage import UsageKeeper
 from allocator.server.following.usage_store import UsageError
 from allocator.server.operators.applied import Applied, Base, applied, in_words
 from allocator.server.operators.calendar import Clock, for_core
-from allocator.server.operators.rule_checks import Cluster, copy_cluster, match_of
+from allocator.server.operators.rule_checks import Cluster, match_of
 from allocator.server.operators.setting_rows import rows, taken_back
 from allocator.server.reports import report
 from allocator.server.reports.report import write_clients, write_roles
@@ -148,7 +148,7 @@ class Views:
     def read_settings(self) -> "ReadSettings":
         """Read the settings in force, and the clients they could match; on the books' thread."""
         more = ((row, None) for row in taken_back(self.operators.overlay))
-        return copy_cluster(self.books.allocator), [*self._rows(), *more]
+        return Cluster(self.books.allocator), [*self._rows(), *more]
 
     def _rows(self) -> Iterator[tuple[settings_pb2.Setting, OperatorChange | None]]:
         mine, settings = self.operators, self.books.allocator.settings
@@ -247,7 +247,7 @@ class Views:
         with self._rejecting():
             found = ask(lambda: lists.agents.candidates(allocator, request))
             chosen, left_out = lists.agents.choose(found, request)
-        copied = ask(lambda: lists.agents.copy(allocator, chosen, found.info))
+        copied = ask(lambda: lists.agents.AgentsCopy(allocator, chosen, found.info))
         response = pb.ListAgentsResponse(agents=lists.agents.write(copied), left_out=left_out)
         drained = [each for each in response.agents if "drained" in each.states]
         if drained:
