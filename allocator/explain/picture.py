@@ -163,7 +163,8 @@ class Picture:
         self.resources, self.counted = tuple(space.names), space.counted
         self.total, self.kinds = state.total_by_column().copy(), tuple(space.kinds)
         self.constraints = tuple(settings.constraints.values())
-        self.outstanding_max, self.drain_ahead_ms = settings.outstanding_max, settings.drain_ahead_ms
+        self.outstanding_max = settings.outstanding_max
+        self.drain_ahead_ms = settings.drain_ahead_ms
         self.policy_error = allocator.last_cycle.policy_error
         self.names = (trail or Trail()).names(state)
         self.snapshot = _excerpt(allocator.preview())

@@ -13,12 +13,10 @@ import numpy as np
 
 from allocator.core import (
     AgentColumns,
-    AgentInfo,
     AgentTraits,
     Allocator,
     Clause,
     FrameworkInfo,
-    Ints,
     OperatorChange,
     PolicySpec,
     Rule,
@@ -31,7 +29,6 @@ from allocator.core import (
     SetLimit,
     SetPause,
     SetPolicy,
-    SetQuota,
     SetShadow,
     Settings,
     SortedRule,
