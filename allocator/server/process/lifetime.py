@@ -32,9 +32,11 @@ def begin(config: Config, note: str) -> None:
 
 
 def end(compilation: Compilation, *, ended: bool = True) -> int:
-    """Return the exit code; exit at once if a thread still runs: the core (`ended`), or a compiler.
+    """Return the exit code, or exit at once if the compiler or another thread still runs.
 
     A normal exit would unload libraries that it uses.
+
+    `ended`: whether all other threads have ended.
     """
     _log.info("done")
     if compilation.loads or not ended:
