@@ -234,9 +234,7 @@ class AdminServicer:
     def _who(self, context: grpc.ServicerContext) -> str:
         return str(caller_of(context, self._sockets))
 
-    def _keep(
-        self, context: grpc.ServicerContext, told: settings_pb2.Change, number: int
-    ) -> None:
+    def _keep(self, context: grpc.ServicerContext, told: settings_pb2.Change, number: int) -> None:
         """Wait until a change is saved, and add to its report whether it is."""
         told.lasts_not = self._operators.await_kept(number, left_s(context))
         told.lasts = not told.lasts_not

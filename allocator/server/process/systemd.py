@@ -42,6 +42,7 @@ def watched(healthy: Callable[[], bool]) -> Iterator[None]:
     if not within_s:
         yield
         return
+
     def watch() -> None:
         while not thread.pause(within_s / 3):
             if healthy():

@@ -371,9 +371,7 @@ def _unfit(state: State) -> Unfit:
     client, names = next(iter(unfit.items()))
     info = state.frameworks.info[int(state.clients.framework[client])]
     example = (info.name or info.framework_id) if info else ""
-    return Unfit(
-        len(set(_frameworks_of(state, unfit))), example, sorted(names)[:UNFIT_NAMES]
-    )
+    return Unfit(len(set(_frameworks_of(state, unfit))), example, sorted(names)[:UNFIT_NAMES])
 
 
 def _frameworks_of(state: State, clients: Iterable[int]) -> list[int]:

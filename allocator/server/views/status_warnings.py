@@ -135,9 +135,7 @@ def _unfit(unfit: Unfit, resources: Sequence[str]) -> Iterator[pb.StatusWarning]
     if not unfit.frameworks:
         return
     name = harmless(unfit.example, NAME_MAX)
-    asked = ", ".join(
-        f"{quoted(each)}{meant_resource(each, resources)}" for each in unfit.names
-    )
+    asked = ", ".join(f"{quoted(each)}{meant_resource(each, resources)}" for each in unfit.names)
     yield pb.StatusWarning(
         what="fits nowhere",
         text=f"{how_many(unfit.frameworks, unfit.frameworks)} asked for a resource that no agent"
