@@ -72,12 +72,12 @@ def _write_clients(
         found, key=lambda each: (-abs(found[each].offered - found[each].offered_by_shadow), each)
     )
     for client in order:
-        share, row = response.clients.add(), row_of.get(client)
+        share, place = response.clients.add(), row_of.get(client)
         share.CopyFrom(found[client])
-        share.share = 0.0 if row is None else float(books.share[row])
+        share.share = 0.0 if place is None else float(books.share[place])
         share.fair_share = share.fair_share_by_shadow = nan
-        if row is not None and dealt is not None:
-            share.fair_share, share.fair_share_by_shadow = (float(d.share[row]) for d in dealt)
+        if place is not None and dealt is not None:
+            share.fair_share, share.fair_share_by_shadow = (float(d.share[place]) for d in dealt)
 
 
 def _write_roles(
