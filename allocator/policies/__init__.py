@@ -10,8 +10,6 @@ from collections.abc import Callable, ItemsView, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 
-import numpy as np
-
 from allocator import near
 from allocator.core import PlanningPolicy, PlanProblem, Policy, PolicySpec, Subtree
 from allocator.policies.asset_fairness import asset_fairness
@@ -19,8 +17,7 @@ from allocator.policies.choosy import UNITS, choosy
 from allocator.policies.cmmf import STEER, as_it_stands, cmmf, machines
 from allocator.policies.drf import drf
 from allocator.policies.filling import SELECTIONS as SELECTIONS
-from allocator.policies.filling import CriterionFunction, Filling, servable_pairs
-from allocator.policies.filling.scene.scene_builder import scene_of
+from allocator.policies.filling import CriterionFunction, Filling
 from allocator.policies.pf_exact import plan_proportional_fairness, spending
 from allocator.policies.plan_guided import PlanFunction, PlanGuided, same_question
 from allocator.policies.proportional_fairness import proportional_fairness
@@ -258,11 +255,3 @@ def warm(*selections: str) -> None:
     cluster = static_snapshot(capacity=[[1, 1]], demand=[[1, 1]])
     for selection in selections or ("random", "joint"):
         Filling(drf, selection).allocate(cluster, seed=0)
-
-
-def warm_pairs() -> None:
-    """Load or compile the loop by which explanations test clients and agents in pairs."""
-    cluster = static_snapshot(capacity=[[1, 1]], demand=[[1, 1]])
-    servable_pairs.can_serve(
-        scene_of(cluster, [drf(cluster)]), np.zeros(1, np.int64), np.ones(1, np.int64)
-    )

@@ -34,7 +34,6 @@ from allocator.explain import (
     take,
 )
 from allocator.explain.barring import PairChecker
-from allocator.policies import warm_pairs
 from allocator.policies.filling import servable_pairs
 from allocator.v1.explain_pb2 import Blocker, ExplainResponse
 from allocator.wire.codec.proto_types import read_quantities
@@ -601,7 +600,7 @@ def test_an_unknown_name_is_an_error_that_lists_all_names():
 
 
 def test_every_caller_uses_one_compiled_type_of_the_loop():
-    """Answers use the types that `warm_pairs` compiles; another would be compiled during a call."""
+    """Answers use the types that `warm` compiles; another type would be compiled during a call."""
     a = world(CHARACTERISED)
     a.agent("cpus:4;mem:4;cpus(r):1")
     f = a.framework("r", name="f")
@@ -611,7 +610,7 @@ def test_every_caller_uses_one_compiled_type_of_the_loop():
         a.decline(offer, refuse_s=10)
     ask(a, "f")
     ask(a, "host-1", "agent")
-    warm_pairs()
+    servable_pairs.warm()
     loop: Any = servable_pairs._look_at_all
     assert len(loop.dispatcher.signatures) == 1
 

@@ -24,6 +24,7 @@ from allocator.core.numba.compiled import (
     interpret,
     tolerate_cache_errors,
 )
+from allocator.policies.filling import servable_pairs
 from allocator.server.system import loop_cache
 from allocator.server.system.disk import reason
 
@@ -75,7 +76,7 @@ def load(part: str = "") -> None:
     if part in ("", "agent-first"):
         policies.warm("random")
         # It shares the rules of these loops, which are parsed once per process.
-        policies.warm_pairs()
+        servable_pairs.warm()
     if part in ("", "client-first"):
         policies.warm("joint")
     if part in ("", "plans"):
