@@ -34,7 +34,6 @@ from allocator.core.bounds import UNLIKE_MAX as UNLIKE_MAX
 from allocator.core.bounds import harmless as harmless
 from allocator.core.bounds import quoted as quoted
 from allocator.core.bounds import refuse_long as refuse_long
-from allocator.core.checkpoint import Copied as Copied
 from allocator.core.checkpoint import Detached as Detached
 from allocator.core.checkpoint import nbytes_of as nbytes_of
 from allocator.core.checkpoint.renaming import Renamer as Renamer

@@ -17,7 +17,7 @@ from allocator.core.books import budgets, usage_over_time
 from allocator.core.books.caps import CapTable, capped
 from allocator.core.books.quota import QuotaUse, consumed_in, quota_use
 from allocator.core.books.state import SessionLimits, State
-from allocator.core.checkpoint import Copied, Detached, restore
+from allocator.core.checkpoint import Detached, restore
 from allocator.core.cycle import before_drains
 from allocator.core.cycle import cycle as cycles
 from allocator.core.cycle.collecting import renew, waiting
@@ -200,7 +200,6 @@ class Allocator:
         doubted = None if state.settings.shadow is None else probed(state)
         decisions = cycles.commit(state, snapshot, grants, self.cycle)
         if self.trail is not None:
-            paths = tuple(self._snapshots.quota_tree(state).path)
             self.trail.keep(
                 state,
                 snapshot,
@@ -211,7 +210,6 @@ class Allocator:
                 seed=seed,
                 probed=doubted,
                 whole=agents is None,
-                bound_paths=paths,
             )
         if agents is None:
             rest = snapshot.tree.client[state.clients.served[snapshot.tree.client] == served]
@@ -279,14 +277,11 @@ class Allocator:
         self.state.memory = before.state.memory
         self.state.memory.begin_session()
 
-    def copied(self, *, still: bool = False) -> Detached:
-        """Copy the whole state, for hypothetical questions to another allocator.
+    def copied(self) -> Detached:
+        """Copy the whole state, for hypothetical questions to another allocator."""
+        return Detached(self.kept())
 
-        `still`: this allocator no longer changes, so its state is used without copying.
-        """
-        return Detached(self.kept(), still=still)
-
-    def suppose(self, copied: Copied, policy: PolicySpec | None = None) -> None:
+    def suppose(self, copied: Detached, policy: PolicySpec | None = None) -> None:
         """Load a copy of another allocator's state, to answer hypothetical questions.
 
         `policy`: replaces the policy in the copy; raises EventError if it names none.
@@ -297,7 +292,7 @@ class Allocator:
 
     def reallocate_from_scratch(
         self,
-        copied: Copied,
+        copied: Detached,
         newcomer: Newcomer | None = None,
         policy: PolicySpec | None = None,
     ) -> int:

@@ -5,7 +5,6 @@ any thread. `barring` calls the tests that the cycles use, so no rule is impleme
 are messages of `explain.proto`, with times on the server's clock. Start with `blockers`.
 """
 
-from allocator.explain.barring import warm
 from allocator.explain.calibration import Calibration, Corrections, ForecastResults
 from allocator.explain.cycles import CYCLES
 from allocator.explain.explaining import explain, next_offer
@@ -18,7 +17,6 @@ from allocator.explain.picture import (
     handles_of_framework,
     rows_of_role,
     take,
-    take_clients,
     wanting,
 )
 from allocator.explain.unmet import Shape, Unmet, shapes_of, unmet
@@ -41,8 +39,6 @@ __all__ = [
     "rows_of_role",
     "shapes_of",
     "take",
-    "take_clients",
     "unmet",
     "wanting",
-    "warm",
 ]

@@ -33,7 +33,6 @@ from allocator.policies.filling.policy import stages_of
 from allocator.policies.filling.scene.loop_arrays import Places, Scene
 from allocator.policies.filling.scene.scene_builder import own, read_only, scene_of
 from allocator.policies.filling.scene.scoring import OVERDUE
-from allocator.testing import static_snapshot
 
 _CLAUSE_MAX = 200
 """Maximum number of characters of a clause in a message; frameworks may state longer ones."""
@@ -315,9 +314,3 @@ def _without_minimum(places: Places) -> Places:
         opening=read_only(np.ones_like(places.opening), np.int64),
         end_row=read_only(end_row, np.int64),
     )
-
-
-def warm() -> None:
-    """Load or compile the loops that explanations need."""
-    checker = PairChecker(static_snapshot(capacity=[[1, 1]], demand=[[1, 1]]))
-    checker.barring(Pairs(np.zeros(1, np.int64), np.ones(1, np.int64)))

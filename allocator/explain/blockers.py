@@ -339,18 +339,18 @@ def _of_bounds(work: _Work, checker: PairChecker, pairs: Pairs, barring: Barring
 
 def _mark_bound(work: _Work, checker: PairChecker, bound: int | None, where: Bools) -> None:
     picture, bounds = work.picture, checker.snapshot.bounds
-    roles, caps = len(picture.bound_paths), picture.caps
+    roles, caps = len(picture.quotas.path), picture.caps
     counts = checker.snapshot.counts
     if bound is None:
         owed = [
             f"{path} ({_text(picture, bounds.owed[row])})"
-            for row, path in enumerate(picture.bound_paths)
+            for row, path in enumerate(picture.quotas.path)
             if bounds.owed[row].any()
         ]
         cause = f"free resources are kept for guarantees: {', '.join(owed[:EXAMPLES])}"
         work.mark("headroom", cause, where, "lower a guarantee, or add agents")
     elif bound < roles:
-        path, quotas = picture.bound_paths[bound], picture.quotas
+        path, quotas = picture.quotas.path[bound], picture.quotas
         limited = bounds.left[bound] < UNBOUNDED
         had = _text(picture, np.where(limited, quotas.consumed[bound], 0)) or "nothing"
         limit = _text(picture, np.where(limited, quotas.limit[bound], 0)) or "nothing"

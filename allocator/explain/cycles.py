@@ -2,8 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from allocator.core import (
     Kind,
     Moves,
     Names,
+    OfferEvent,
     Outcomes,
     Reason,
     Release,
@@ -40,52 +40,34 @@ OVER_AND_OVER = 3
 """From this number of whole agents declined in a row, the client waits for something else."""
 
 
-@dataclass(frozen=True)
-class _Decided:
-    number: int
-    stamp: int
-    cycle: int
-    at_ms: int
-    agent: int
-    row: int
-
-
-def fates(
-    picture: Picture, framework: int, role: int, most: int = OFFERS
-) -> list[tuple[OfferFate, bool]]:
+def fates(picture: Picture, framework: int, role: int) -> list[tuple[OfferFate, bool]]:
     """Last offers to a client (handles), latest first, each with whether it was a whole agent."""
     found: list[tuple[OfferFate, bool]] = []
     for record in reversed(picture.cycles):
         made = record.decisions
         rows = np.flatnonzero((made.framework == framework) & (made.role == role))
         for row in reversed(rows.tolist()):
-            if len(found) == most:
+            if len(found) == OFFERS:
                 return found
-            decided = _Decided(
-                number=made.first_decision + row,
-                stamp=record.stamp,
-                cycle=made.cycle,
-                at_ms=record.at_ms,
-                agent=int(made.agent[row]),
-                row=row,
-            )
+            agent, number = int(made.agent[row]), made.first_decision + row
             decision = dict(zip(made.kind.tolist(), made.amount[row].tolist(), strict=True))
-            outcome, offered = _outcome(picture, decided, decision)
+            later = [each for each in picture.events if each.stamp > record.stamp]
+            outcome, offered = _outcome(later, number, decision)
             then, then_ms, refused_ms = "", NEVER, 0
             if outcome in {"offered", "partial"}:
-                then, then_ms, refused_ms = _then(picture, decided, framework, role, offered)
+                then, then_ms, refused_ms = _then(later, framework, role, agent, offered)
             amounts = by_name(picture.kinds, made, row)
             fate = OfferFate(
-                cycle=decided.cycle,
-                at_ms=decided.at_ms,
-                agent=picture.agent_name(decided.agent),
+                cycle=made.cycle,
+                at_ms=record.at_ms,
+                agent=picture.agent_name(agent),
                 amounts=write_quantities(amounts),
                 outcome=outcome,
                 then=then,
                 then_ms=then_ms,
                 refused_ms=refused_ms,
             )
-            found.append((fate, _is_whole(picture, decided.agent, amounts)))
+            found.append((fate, _is_whole(picture, agent, amounts)))
     return found
 
 
@@ -109,13 +91,13 @@ def _is_whole(picture: Picture, agent: int, amounts: dict[str, int]) -> bool:
 
 
 def _outcome(
-    picture: Picture, decided: _Decided, amounts: dict[int, int]
+    later: Sequence[OfferEvent], number: int, amounts: dict[int, int]
 ) -> tuple[str, dict[int, int]]:
     """Return the outcome of a decision and, as far as known, what was offered by kind."""
-    for each in picture.events:
+    for each in later:
         event = each.event
-        if isinstance(event, Outcomes) and each.stamp > decided.stamp:
-            at = decided.number - event.first_decision
+        if isinstance(event, Outcomes):
+            at = number - event.first_decision
             if 0 <= at < len(event.reason):
                 if event.reason[at] == Reason.PARTIAL:
                     row = int(event.partial[:at].sum())
@@ -126,7 +108,7 @@ def _outcome(
 
 
 def _then(
-    picture: Picture, decided: _Decided, framework: int, role: int, amounts: dict[int, int]
+    later: Sequence[OfferEvent], framework: int, role: int, agent: int, amounts: dict[int, int]
 ) -> tuple[str, int, int]:
     """Return the framework's reaction to an offer, its time, and how long it refused (ms).
 
@@ -136,10 +118,8 @@ def _then(
     `amounts`: what was offered, in thousandths by kind.
     """
     back, back_ms, refused_ms = Counter[int](), NEVER, 0
-    for each in picture.events:
-        if each.stamp <= decided.stamp:
-            continue
-        for event, rows in _about(each.event, framework, role, decided.agent):
+    for each in later:
+        for event, rows in _about(each.event, framework, role, agent):
             if isinstance(event, Transition):
                 return "accepted", each.at_ms, 0
             offered = rows[~event.allocated[rows]]
@@ -189,8 +169,7 @@ WINNERS = 10
 """Maximum number of winners per cycle that are reported separately; others are summed."""
 
 
-@dataclass(frozen=True)
-class Competitor:
+class Competitor(NamedTuple):
     """One of two competitors: its place in the tree, and its name."""
 
     place: int

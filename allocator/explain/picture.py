@@ -4,33 +4,22 @@
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from allocator.core import (
     AgentColumns,
     AgentInfo,
-    AgentTraits,
     Allocator,
     Aside,
     AskedRow,
     Bools,
-    BudgetRow,
-    CapTable,
-    Collecting,
-    CycleRecord,
     Floats,
     FrameworkInfo,
     Ints,
-    Kind,
     Names,
-    OfferEvent,
-    PolicySpec,
-    QuotaUse,
-    Rule,
-    SetConstraint,
     Snapshot,
     State,
     Trail,
@@ -64,28 +53,23 @@ FILTER_CELLS_MAX = 2**22
 ASIDE_MAX = 10
 
 
-@dataclass(frozen=True)
 class AgentRows:
     """The agents by handle; row 0 is unused. Fields are as in `AgentTable`.
 
     `capacity` (A, R), in thousandths.
     """
 
-    info: tuple[AgentInfo | None, ...]
-    bound: Bools
-    active: Bools
-    whitelisted: Bools
-    drained: Bools
-    drained_from_ms: Ints
-    changed_ms: Ints
-    capacity: Ints
-
-    @property
-    def ready(self) -> Bools:
-        return self.bound & self.active & self.whitelisted & ~self.drained
+    def __init__(self, state: State) -> None:
+        agents = state.agents
+        self.info = tuple(agents.info)
+        self.bound, self.active = agents.bound.copy(), agents.active.copy()
+        self.whitelisted, self.drained = agents.whitelisted.copy(), agents.drained.copy()
+        self.ready = agents.ready
+        self.drained_from_ms = agents.drained_from_ms.copy()
+        self.changed_ms = agents.changed_ms.copy()
+        self.capacity = state.space.by_column(agents.capacity)
 
 
-@dataclass(frozen=True)
 class ClientRows:
     """The clients by row.
 
@@ -98,25 +82,20 @@ class ClientRows:
     `wants` (C,): as returned by `wanting`.
     """
 
-    subscribed: Bools
-    suppressed: Bools
-    active: Bools
-    paused: Bools
-    live: Bools
-    changed_ms: Ints
-    inactive_ms: Ints
-    offered_ms: Ints
-    waited: Ints
-    declines: Ints
-    takes: Ints
-    demand: Ints
-    held: Ints
-    offered: Ints
-    wants: Bools
-    source: tuple[str, ...]
+    def __init__(self, state: State) -> None:
+        clients, frameworks = state.clients, state.frameworks
+        self.subscribed, self.suppressed = clients.subscribed.copy(), clients.suppressed.copy()
+        self.active = frameworks.active[clients.framework]
+        self.paused = state.paused_roles()[clients.role]
+        self.live = state.live_clients()
+        self.changed_ms = clients.changed_ms.copy()
+        self.inactive_ms = frameworks.changed_ms[clients.framework]
+        self.offered_ms, self.waited = clients.offered_ms.copy(), clients.waited.copy()
+        self.takes, self.demand = clients.takes.copy(), clients.demand.copy()
+        self.held, self.offered = state.held_by_column(), state.offered_by_column()
+        self.wants, self.source = wanting(state), tuple(clients.demand_source)
 
 
-@dataclass(frozen=True)
 class Subject:
     """A client to be explained.
 
@@ -129,21 +108,18 @@ class Subject:
     `ends_within_ms`: p95 of the durations of tasks of its topic; None: unknown.
     """
 
-    client: int
-    rule: Rule
-    excluded: Bools
-    told: Bools
-    late: Bools
-    lasts_ms: int
-    filter_agent: Ints
-    filter_expires_ms: Ints
-    filters: int
-    unfit: frozenset[str]
-    ends_within_ms: int | None
+    def __init__(self, state: State, client: int) -> None:
+        eligibility = state.eligibility
+        self.client, self.rule = client, eligibility.rule_of(client)
+        self.excluded = eligibility.excluded_of(client)
+        self.told, self.late = eligibility.told_of(client), eligibility.late_of(client)
+        self.lasts_ms = int(state.clients.lasts_ms[client])
+        self.filter_agent, self.filter_expires_ms = state.filters.of_client(client, FILTERS_MAX)
+        self.unfit = state.clients.unfit.get(client, frozenset())
+        self.ends_within_ms = ends_within(state, client)
 
 
-@dataclass(frozen=True)
-class Holding:
+class Holding(NamedTuple):
     """A client's holdings on the agent in question, (R,) each, in thousandths."""
 
     client: int
@@ -151,60 +127,57 @@ class Holding:
     offered: Ints
 
 
-@dataclass(frozen=True)
 class Picture:
     """A copy of the books.
 
     `resources`: R names; `counted` (R,); `total` (R,), in thousandths.
     `policy_error`: why the substitute decided the last cycle; empty if the policy did.
     `snapshot`: the snapshot with which a full cycle would start; None if no client can be served.
-    `bound_paths`: paths of the roles of the first rows of the snapshot's bounds.
-    `caps`: caps inside roles; their bounds are the next rows.
+    `caps`: caps inside roles; their bounds are the rows of the snapshot's bounds after `quotas`.
     `traits`: the agents' traits that rules examine, by handle.
-    `agent`: the agent in question; 0 if none.
-    `left_out`: number of clients of the role that are not among the subjects.
-    `set_aside`: pairs (name, ignored input) of the first frameworks, or of the agent.
-    `asked`: requests to leave agents: to the frameworks, or on the agent.
     `used` (C, R), in thousandths: average holdings; None: no averages are kept.
     `resting`: by client, the time in ms until which its gang must not begin to collect.
     `held`: the basis of forecasts; None: there is nothing to forecast.
     `budgets`: all budgets, and what is left of them.
+
+    About the role or agent in question:
+
+    `agent`: its handle; 0 if none. `holdings`: what is held on it.
+    `left_out`: number of clients of the role that are not among the subjects.
+    `set_aside`: pairs (name, ignored input) of the first frameworks, or of the agent.
+    `asked`: requests to leave agents: to the frameworks, or on the agent.
     """
 
-    now_ms: int
-    cycle: int
-    paused: bool
-    paused_ms: int
-    resources: tuple[str, ...]
-    counted: Bools
-    total: Ints
-    kinds: tuple[Kind | None, ...]
-    constraints: tuple[SetConstraint, ...]
-    outstanding_max: float
-    drain_ahead_ms: int
-    policy: PolicySpec
-    policy_error: str
-    names: Names
-    snapshot: Snapshot | None
-    bound_paths: tuple[str, ...]
-    quotas: QuotaUse
-    caps: CapTable
-    agents: AgentRows
-    traits: tuple[AgentTraits | None, ...]
-    clients: ClientRows
-    subjects: tuple[Subject, ...]
-    cycles: tuple[CycleRecord, ...]
-    events: tuple[OfferEvent, ...]
     agent: int = 0
     holdings: tuple[Holding, ...] = ()
     left_out: int = 0
     set_aside: tuple[tuple[str, Aside], ...] = ()
     asked: tuple[AskedRow, ...] = ()
-    collecting: Mapping[int, Collecting] = field(default_factory=dict)
-    used: Ints | None = None
-    resting: Mapping[int, int] = field(default_factory=dict)
-    held: Held | None = None
-    budgets: tuple[BudgetRow, ...] = ()
+
+    def __init__(self, allocator: Allocator, rows: Sequence[int]) -> None:
+        """Copy, on the books' thread; `rows`: the clients to be explained."""
+        state, space, trail = allocator.state, allocator.state.space, allocator.trail
+        settings = state.settings
+        self.now_ms, self.cycle = state.now_ms, allocator.cycle
+        self.paused, self.paused_ms = state.paused, state.paused_ms
+        self.resources, self.counted = tuple(space.names), space.counted
+        self.total, self.kinds = state.total_by_column().copy(), tuple(space.kinds)
+        self.constraints = tuple(settings.constraints.values())
+        self.outstanding_max = settings.outstanding_max
+        self.drain_ahead_ms = settings.drain_ahead_ms
+        self.policy_error = allocator.last_cycle.policy_error
+        self.names = (trail or Trail()).names(state)
+        self.snapshot = _excerpt(allocator.preview())
+        self.quotas, self.caps = allocator.quota_use(), allocator.caps()
+        self.agents, self.clients = AgentRows(state), ClientRows(state)
+        self.traits = tuple(state.eligibility.traits)
+        self.used = allocator.used()
+        self.subjects = tuple(Subject(state, row) for row in rows)
+        self.cycles = trail.latest() if trail else ()
+        self.events = tuple(trail.events) if trail else ()
+        self.collecting, self.resting = collectors(state), resting(state)
+        self.held = None if self.snapshot is None else _held(state, self.subjects)
+        self.budgets = tuple(budget_rows(state))
 
     @cached_property
     def columns(self) -> AgentColumns:
@@ -266,8 +239,6 @@ def take(allocator: Allocator, kind: str, name: str) -> Picture:
 
     Raises UnknownSubjectError.
     """
-    # Preview first: the caller has recorded a preview, whether or not the subject exists.
-    taken = allocator.preview()
     state = allocator.state
     agent, handles = 0, list[int]()
     if kind == "framework":
@@ -282,63 +253,23 @@ def take(allocator: Allocator, kind: str, name: str) -> Picture:
     most = min(CLIENTS_MAX, max(CLIENTS_MIN, PAIRS_MAX // max(1, len(state.agents))))
     chosen = sorted(rows, key=lambda row: (-int(waited[row]), row))[:most]
     handles += [int(state.clients.framework[row]) for row in chosen]
-    found = _picture(allocator, taken, chosen)
-    return replace(
-        found,
-        agent=agent,
-        holdings=_holdings(state, agent) if agent else (),
-        left_out=len(rows) - len(chosen),
-        set_aside=_set_aside(state, handles, agent),
-        asked=tuple(
-            each for each in asked_rows(state) if each.agent == agent or each.framework in handles
-        ),
+    found = Picture(allocator, chosen)
+    found.agent, found.left_out = agent, len(rows) - len(chosen)
+    found.holdings = _holdings(state, agent) if agent else ()
+    found.set_aside = _set_aside(state, handles, agent)
+    found.asked = tuple(
+        each for each in asked_rows(state) if each.agent == agent or each.framework in handles
     )
+    return found
 
 
-def take_clients(allocator: Allocator, rows: Sequence[int]) -> Picture:
-    return _picture(allocator, allocator.preview(), rows)
-
-
-def _picture(allocator: Allocator, taken: Snapshot | None, rows: Sequence[int]) -> Picture:
-    state, snapshot = allocator.state, None
-    if taken is not None:
-        cells = max(1, taken.filters.amount.shape[1])
-        seen = see(taken, FILTER_CELLS_MAX // cells)
-        snapshot = None if seen is None else seen.snapshot()
-    trail = allocator.trail
-    quotas = allocator.quota_use()
-    subjects = tuple(_subject(state, row) for row in rows)
-    return Picture(
-        now_ms=state.now_ms,
-        cycle=allocator.cycle,
-        paused=state.paused,
-        paused_ms=state.paused_ms,
-        resources=tuple(state.space.names),
-        counted=state.space.counted,
-        total=state.total_by_column().copy(),
-        kinds=tuple(state.space.kinds),
-        constraints=tuple(state.settings.constraints.values()),
-        outstanding_max=state.settings.outstanding_max,
-        drain_ahead_ms=state.settings.drain_ahead_ms,
-        policy=state.settings.policy,
-        policy_error=allocator.last_cycle.policy_error,
-        names=(trail or Trail()).names(state),
-        snapshot=snapshot,
-        bound_paths=tuple(quotas.path),
-        quotas=quotas,
-        caps=allocator.caps(),
-        agents=_agents(state),
-        traits=tuple(state.eligibility.traits),
-        clients=_clients(state),
-        used=allocator.used(),
-        subjects=subjects,
-        cycles=trail.latest() if trail else (),
-        events=tuple(trail.events) if trail else (),
-        collecting=collectors(state),
-        resting=resting(state),
-        held=None if snapshot is None else _held(state, subjects),
-        budgets=tuple(budget_rows(state)),
-    )
+def _excerpt(taken: Snapshot | None) -> Snapshot | None:
+    """Copy what later changes of the books would overwrite."""
+    if taken is None:
+        return None
+    cells = max(1, taken.filters.amount.shape[1])
+    seen = see(taken, FILTER_CELLS_MAX // cells)
+    return None if seen is None else seen.snapshot()
 
 
 def _held(state: State, subjects: tuple[Subject, ...]) -> Held | None:
@@ -361,42 +292,6 @@ def _set_aside(state: State, handles: list[int], agent: int) -> tuple[tuple[str,
     return tuple(found)
 
 
-def _agents(state: State) -> AgentRows:
-    agents = state.agents
-    return AgentRows(
-        info=tuple(agents.info),
-        bound=agents.bound.copy(),
-        active=agents.active.copy(),
-        whitelisted=agents.whitelisted.copy(),
-        drained=agents.drained.copy(),
-        drained_from_ms=agents.drained_from_ms.copy(),
-        changed_ms=agents.changed_ms.copy(),
-        capacity=state.space.by_column(agents.capacity),
-    )
-
-
-def _clients(state: State) -> ClientRows:
-    clients, frameworks = state.clients, state.frameworks
-    return ClientRows(
-        subscribed=clients.subscribed.copy(),
-        suppressed=clients.suppressed.copy(),
-        active=frameworks.active[clients.framework],
-        paused=state.paused_roles()[clients.role],
-        live=state.live_clients(),
-        changed_ms=clients.changed_ms.copy(),
-        inactive_ms=frameworks.changed_ms[clients.framework],
-        offered_ms=clients.offered_ms.copy(),
-        waited=clients.waited.copy(),
-        declines=clients.declines.copy(),
-        takes=clients.takes.copy(),
-        demand=clients.demand.copy(),
-        held=state.held_by_column(),
-        offered=state.offered_by_column(),
-        wants=wanting(state),
-        source=tuple(clients.demand_source),
-    )
-
-
 def wanting(state: State) -> Bools:
     """Return which clients, (C,), want an offer by their own statements, and have none.
 
@@ -406,24 +301,6 @@ def wanting(state: State) -> Bools:
     clients = state.clients
     refuses = (state.filters.rows.per_client > 0) | (clients.declines > 0)
     return state.live_clients() & ~refuses & ~state.ledger.books.client_offered.any(axis=1)
-
-
-def _subject(state: State, client: int) -> Subject:
-    eligibility, filters = state.eligibility, state.filters
-    agent, expires_ms = filters.of_client(client, FILTERS_MAX)
-    return Subject(
-        client=client,
-        rule=eligibility.rule_of(client),
-        excluded=eligibility.excluded_of(client),
-        told=eligibility.told_of(client),
-        late=eligibility.late_of(client),
-        lasts_ms=int(state.clients.lasts_ms[client]),
-        filter_agent=agent,
-        filter_expires_ms=expires_ms,
-        filters=int(filters.rows.per_client[client]),
-        unfit=state.clients.unfit.get(client, frozenset()),
-        ends_within_ms=ends_within(state, client),
-    )
 
 
 def _holdings(state: State, agent: int) -> tuple[Holding, ...]:
@@ -447,9 +324,6 @@ class UnknownSubjectError(LookupError):
         self.kind = kind
         self.name = name
         self.known = list(known)
-
-    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        return UnknownSubjectError, (self.kind, self.name, self.known)
 
 
 def handles_of_framework(state: State, name: str) -> list[int]:

@@ -267,6 +267,16 @@ def test_the_server_loads_nothing_that_only_the_laboratory_and_tables_need():
     }
 
 
+def test_the_deciding_process_loads_nothing_that_answers_queries():
+    program = "import sys, allocator.server.process.main; print(*sys.modules)"
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    loaded = set(done.stdout.split())
+    for name in ("following", "metrics", "reports.agent_rows", "views", "web"):
+        assert f"allocator.server.{name}" not in loaded
+    assert not loaded & {"allocator.explain", "jinja2", "prometheus_client", "starlette", "uvicorn"}
+
+
 def test_version():
     assert called("--version").stdout == f"{__version__}\n"
 

@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 from allocator.core import DEMAND_LABEL, PolicySpec
-from allocator.explain import Calibration, NextOffer, next_offer, take_clients
+from allocator.explain import Calibration, NextOffer, Picture, next_offer
 from tests.core.session import Session
 from tests.docs import docs_scripts
 from tests.world.rows import given_back
@@ -104,7 +104,7 @@ class Life:
         """Forecast the next offers of all clients that have none open."""
         state = self.session.state
         rows = {each: state.clients.row(each, role) for each, role in self.role.items()}
-        picture = take_clients(self.session.allocator, list(rows.values()))
+        picture = Picture(self.session.allocator, list(rows.values()))
         corrections = self.calibration.corrections(self.now_ms)
         for framework, subject in zip(rows, picture.subjects, strict=True):
             found = next_offer(picture, subject)

@@ -32,7 +32,6 @@ from allocator.explain import (
     explain,
     explaining,
     take,
-    warm,
 )
 from allocator.explain.barring import PairChecker
 from allocator.policies.filling import servable_pairs
@@ -611,7 +610,7 @@ def test_every_caller_uses_one_compiled_type_of_the_loop():
         a.decline(offer, refuse_s=10)
     ask(a, "f")
     ask(a, "host-1", "agent")
-    warm()
+    servable_pairs.warm()
     loop: Any = servable_pairs._look_at_all
     assert len(loop.dispatcher.signatures) == 1
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from allocator.core import CONSTRAINT_LABEL, DEMAND_LABEL, SetLimit, Suppress
-from allocator.explain import next_offer, take_clients
+from allocator.explain import Picture, next_offer
 from allocator.explain.next_offer import NextOffer
 from tests.core.cycle.test_backfilling import GANG, LONG, SHORT, Cluster
 from tests.core.session import Session
@@ -39,7 +39,7 @@ def test_one_offer_in_twenty_comes_later_than_forecast(seeds):
 
 def of(session: Session, framework: int, role: int = 1) -> NextOffer:
     row = session.state.clients.row(framework, role)
-    picture = take_clients(session.allocator, [row])
+    picture = Picture(session.allocator, [row])
     found = next_offer(picture, picture.subjects[0])
     assert found == next_offer(picture, picture.subjects[0]), "the same books, the same answer"
     return found
@@ -58,7 +58,7 @@ def test_a_client_whose_forecast_is_now_is_offered_something_next():
             labels = {DEMAND_LABEL: f"cpus:{size};mem:{size}"}
             session.framework(framework, chance.randint(1, 2), labels=labels)
         rows = np.flatnonzero(session.state.clients.framework).tolist()
-        picture = take_clients(session.allocator, rows)
+        picture = Picture(session.allocator, rows)
         found = {each.client: next_offer(picture, each) for each in picture.subjects}
         offers = session.cycle(1000)
         offered = {session.state.clients.row(*each[:2]) for each in offers}

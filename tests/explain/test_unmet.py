@@ -16,7 +16,7 @@ from allocator.core import (
     SetPaused,
     Suppress,
 )
-from allocator.explain import shapes_of, take_clients, unmet
+from allocator.explain import Picture, shapes_of, unmet
 from allocator.explain.unmet import Shape, Unmet, Want, agents_needed
 from tests.core.session import Session
 from tests.tiers import long
@@ -25,7 +25,7 @@ SPEC = PolicySpec("drf", selection="listed", mode="characterised")
 
 
 def compute(session: Session) -> Unmet:
-    return unmet(take_clients(session.allocator, []), shapes_of(session.state))
+    return unmet(Picture(session.allocator, []), shapes_of(session.state))
 
 
 def cpus(found: Unmet, role: str) -> int:

@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from allocator.server.system import loop_cache
-from allocator.v1 import admin_pb2, settings_pb2, types_pb2
+from allocator.v1 import admin_pb2, journal_pb2, settings_pb2, types_pb2
 from allocator.v1 import session_pb2 as pb
 from allocator.wire.journal.checkpoint import head
 from allocator.wire.journal.framing import HEADER, frame
 from allocator.wire.journal.records import (
     closed_record,
-    looked_record,
     opened_record,
     request_record,
     start_record,
@@ -52,6 +51,9 @@ weight = 2.0
 NODES = b"sn,cpu_milli,memory_mib,gpu,model\nn-1,64000,262144,2,P100\n"
 SCENARIO = Path(__file__).parents[2] / "examples/scenarios/one_greedy_framework.toml"
 
+LOOKED = journal_pb2.JournalRecord(looked=journal_pb2.JournalLooked())
+"""A record that earlier versions wrote."""
+
 
 def wire() -> Iterator[tuple[str, bytes]]:
     """The beginning of a session, batches, and outcomes of decisions."""
@@ -77,7 +79,7 @@ def config() -> Iterator[tuple[str, bytes]]:
 
 def journal() -> Iterator[tuple[str, bytes]]:
     """Records without the start that a journal needs, and a header alone."""
-    body = b"".join(map(frame, (opened_record(1), looked_record())))
+    body = b"".join(map(frame, (opened_record(1), LOOKED)))
     yield "header", HEADER
     yield "records", HEADER + body
     yield "torn", HEADER + body[:-3]
@@ -90,7 +92,7 @@ def records() -> Iterator[tuple[str, bytes]]:
     start = start_record(allocator.settings, allocator.state.session_limits, WELCOME)
     requests = [request_record(1, message) for message in OPENING]
     begin = head(start, sidecar.kept())
-    parts = [*begin, opened_record(1), *requests, looked_record(), closed_record(1)]
+    parts = [*begin, opened_record(1), *requests, LOOKED, closed_record(1)]
     yield "session", SEPARATOR.join(each.SerializeToString() for each in parts)
 
 

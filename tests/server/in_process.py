@@ -25,7 +25,6 @@ from allocator.server.grpc.calls import Calls
 from allocator.server.grpc.forwarding import ObserverCalls
 from allocator.server.grpc.questions import QuestionServicer
 from allocator.server.grpc.records import Decider, latest
-from allocator.server.operators.change_requests import ChangeRequests
 from allocator.server.operators.operators import Operators
 from allocator.server.operators.trials import Trials
 from allocator.server.system.compilation import COMPILED
@@ -200,7 +199,7 @@ def asking(loop: CoreLoop, try_policy: TryPolicy = _no_trial) -> Iterator[AdminS
         questions.start()
         server = grpc.server(ThreadPoolExecutor(4))
         observer = ObserverCalls(target, lambda: loop.feed.position)
-        admin = AdminServicer(ChangeRequests(loop, operators), observer)
+        admin = AdminServicer(loop, operators, observer)
         server.add_generic_rpc_handlers((admin.handler(),))
         port = server.add_insecure_port("127.0.0.1:0")
         server.start()

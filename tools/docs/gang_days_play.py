@@ -7,7 +7,7 @@ from forecasts import Judged
 from gang_days_jobs import Job, Window
 
 from allocator.core import GANG_LABEL, Options, PolicySpec, Settings
-from allocator.explain import Calibration, NextOffer, next_offer, take_clients
+from allocator.explain import Calibration, NextOffer, Picture, next_offer
 from allocator.policies import build
 from laboratory.frameworks.base import Identity, Offer
 from laboratory.frameworks.batch import BatchJob, Manner, Work
@@ -127,7 +127,7 @@ class _Days:
             for handle, each in master.members.items()
             if isinstance(each.framework, BatchJob) and each.framework.waits
         ]
-        picture = take_clients(allocator, [row for _, row in waiting])
+        picture = Picture(allocator, [row for _, row in waiting])
         pairs = zip(waiting, picture.subjects, strict=True)
         self._notes.expect(now_ms, [(job, next_offer(picture, each)) for (job, _), each in pairs])
         stage.at(now_ms + LOOK_MS, partial(self._look, stage))

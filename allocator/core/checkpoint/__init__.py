@@ -13,7 +13,6 @@ that are computed from others, which are not saved.
 from allocator.core.checkpoint.columns import Array as Array
 from allocator.core.checkpoint.columns import CheckpointError as CheckpointError
 from allocator.core.checkpoint.columns import Column as Column
-from allocator.core.checkpoint.detaching import Copied as Copied
 from allocator.core.checkpoint.detaching import Detached as Detached
 from allocator.core.checkpoint.detaching import nbytes_of as nbytes_of
 from allocator.core.checkpoint.flattening import to_columns as to_columns

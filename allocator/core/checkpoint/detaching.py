@@ -1,7 +1,7 @@
 """Copies the core's state, so that a checkpoint can be made while the core continues."""
 
 from collections.abc import Iterable
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -15,18 +15,14 @@ _STRETCH = 1 << 18
 
 
 class Detached:
-    """An immutable copy of a value; pickling it produces `DetachedColumns`."""
+    """An immutable copy of a value, for checkpoints and for hypothetical questions."""
 
-    def __init__(self, value: object, *, still: bool = False) -> None:
-        """Copy a value deeply; `still`: it never changes again, so it is used without copying."""
-        self.value: Any = value if still else self._copy(value)
+    def __init__(self, value: object) -> None:
+        self.value: Any = self._copy(value)
 
     def columns(self) -> Column:
         """Convert the copy to columns. Objects restored from them share nothing with this copy."""
         return to_columns(Detached(self.value).value)
-
-    def __reduce__(self) -> tuple[type["DetachedColumns"], tuple[Column]]:
-        return DetachedColumns, (to_columns(self.value),)
 
     def _copy(self, value: Any) -> Any:  # noqa: ANN401
         kind: Any = type(value)
@@ -49,21 +45,6 @@ class Detached:
         if all(map(never_changes, set(map(type, values)))):
             return values
         return [self._copy(value) for value in values]
-
-
-class DetachedColumns:
-    """A copy that is already converted to columns."""
-
-    def __init__(self, column: Column) -> None:
-        self._column = column
-
-    def columns(self) -> Column:
-        column: Column = Detached(self._column).value
-        return column
-
-
-Copied: TypeAlias = Detached | DetachedColumns
-"""The state of an allocator at one moment, for hypothetical questions to other allocators."""
 
 
 def nbytes_of(value: Any) -> int:  # noqa: ANN401

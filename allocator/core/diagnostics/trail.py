@@ -81,7 +81,6 @@ class CycleRecord:
     `candidates`: number of agents with free resources.
     `agents`: the first candidate agents.
     `seen`: the input of the policy, as it was before the cycle; None if not kept.
-    `bound_paths`: the role of each of the first rows of the snapshot's bounds.
     `grants`: the policy's grants, including those too small for the client's minimum.
     `policy_error`: why the substitute decided; empty if the policy did.
     `nbytes`: memory that the record uses, without `seen`.
@@ -96,7 +95,6 @@ class CycleRecord:
     names: Names
     agents: tuple[AgentInfo | None, ...]
     seen: "Seen | None"
-    bound_paths: tuple[str, ...]
     grants: Grants
     decisions: Decisions
     policy: PolicySpec
@@ -198,7 +196,6 @@ class Trail:
         seed: int,
         probed: Bools | None,
         whole: bool,
-        bound_paths: tuple[str, ...],
     ) -> None:
         """Record a cycle that was decided; `seen`: the input, copied before the cycle."""
         self._stamp += 1
@@ -217,7 +214,6 @@ class Trail:
                 [info[handle] for handle in snapshot.handle[candidates[:_AGENTS_NAMED]].tolist()]
             ),
             seen=seen,
-            bound_paths=bound_paths,
             grants=grants,
             decisions=decisions,
             policy=state.settings.policy,

@@ -12,10 +12,13 @@ from allocator.core.numba import pointers
 from allocator.core.numba.compiled import entry, loop_view
 from allocator.core.numba.pointers import as_pointer, keep_alive
 from allocator.core.snapshot import Bools, Ints
+from allocator.policies.filling.criterion import cluster_total, of_amounts
 from allocator.policies.filling.rules import offers
 from allocator.policies.filling.scene import loop_arrays, scoring, tournament
 from allocator.policies.filling.scene.compiled import compiled, fingerprint
 from allocator.policies.filling.scene.loop_arrays import Scene
+from allocator.policies.filling.scene.scene_builder import scene_of
+from allocator.testing import static_snapshot
 
 
 @compiled
@@ -54,3 +57,11 @@ def can_serve(scene: Scene, place: Ints, agent: Ints) -> Bools:
     `place`, `agent` (n,): leaves, and rows of agents.
     """
     return _look_at_all(scene, loop_view(place), loop_view(agent))[0]
+
+
+def warm() -> None:
+    """Load or compile the loop."""
+    cluster = static_snapshot(capacity=[[1, 1]], demand=[[1, 1]])
+    # The test does not depend on the criterion, so any one will do.
+    scene = scene_of(cluster, [of_amounts(cluster, cluster_total(cluster))])
+    can_serve(scene, np.zeros(1, np.int64), np.ones(1, np.int64))

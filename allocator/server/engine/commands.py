@@ -1,6 +1,7 @@
 """A queue of work for the thread that owns books, and functions that wait for results."""
 
 import queue
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from functools import partial
@@ -73,6 +74,24 @@ def fulfil(future: "Future[_T]", work: Callable[[], _T]) -> None:
         future.set_exception(error)
     else:
         future.set_result(found)
+
+
+class Probe:
+    """Measures how long a thread has not responded: it always has a probe to answer."""
+
+    def __init__(self, call: Callable[[Callable[[], None]], "Future[None]"]) -> None:
+        """Start without a probe; `call`: queues work for the thread."""
+        self._call = call
+        self._pending: Future[None] | None = None
+        self._asked_s = 0.0
+
+    def waits_s(self) -> float:
+        """Time for which a probe has had no answer; an answer triggers a new probe."""
+        pending = self._pending
+        if pending is None or pending.done():
+            self._asked_s = time.monotonic()
+            self._pending = pending = self._call(lambda: None)
+        return 0.0 if pending.done() else time.monotonic() - self._asked_s
 
 
 class Commands:

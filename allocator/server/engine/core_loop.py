@@ -197,12 +197,10 @@ class CoreLoop:
         )
 
     def follow(self) -> Follower:
-        head = head_of(*self._head(1, self.feed.position))
-        follower = Follower(
-            (each.SerializeToString() for each in head.records),
-            write_fields(self.counts, records_pb2.Counts),
-            self.feed.position,
-        )
+        position = self.feed.position
+        head = head_of(*self._head(1, position), lambda record: record.SerializeToString())
+        counts = write_fields(self.counts, records_pb2.Counts)
+        follower = Follower(head.pieces, counts, position)
         self.feed.add(follower)
         return follower
 

@@ -7,7 +7,6 @@ remove the records of a crash.
 
 import os
 import stat
-import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -89,21 +88,14 @@ _log = structlog.get_logger()
 
 
 class Head(NamedTuple):
-    """The beginning of a file, ready to be written.
+    """The beginning of a file, or of a stream.
 
     `nbytes`: size of the arrays in the checkpoint.
-    `pieces`: its framed records, made on demand; on any thread.
+    `pieces`: its records as bytes, made on demand; on any thread.
     """
 
     nbytes: int
     pieces: Iterator[bytes]
-
-
-class HeadRecords(NamedTuple):
-    """The beginning of a file, as records without frames; fields as in `Head`."""
-
-    nbytes: int
-    records: Iterator[journal_pb2.JournalRecord]
 
 
 MakeHead: TypeAlias = Callable[[int, int], Head]
@@ -337,37 +329,22 @@ def _write_all(file: int, data: bytes) -> int:
     return len(data)
 
 
-_LENGTH = struct.Struct("<I")
+def head_of(
+    start: journal_pb2.JournalRecord,
+    kept: object,
+    write: Callable[[journal_pb2.JournalRecord], bytes],
+) -> Head:
+    """Copy the core's state; large state is copied by a forked process, if possible.
 
-
-def head_of(start: journal_pb2.JournalRecord, kept: object) -> HeadRecords:
-    """Copy the core's state; large state is copied by a forked process, if possible."""
+    `start`, `kept`: the first record, and the state. `write`: converts each record to bytes.
+    """
     nbytes = nbytes_of(kept)
     if nbytes >= LARGE:
         try:
-            return HeadRecords(nbytes, _parted(frozen(lambda: map(_whole, head(start, kept)))))
+            return Head(nbytes, frozen(lambda: map(write, head(start, kept))))
         except OSError as error:
             _log.warning("the core waits for a copy: no process", error=reason(error))
-    return HeadRecords(nbytes, head(start, Detached(kept).value))
-
-
-def _whole(record: journal_pb2.JournalRecord) -> bytes:
-    data = record.SerializeToString()
-    return _LENGTH.pack(len(data)) + data
-
-
-def _parted(pieces: Iterator[bytes]) -> Iterator[journal_pb2.JournalRecord]:
-    """Parse records, each preceded by its length, from a stream of bytes in arbitrary pieces."""
-    waiting = bytearray()
-    for piece in pieces:
-        waiting += piece
-        while len(waiting) >= _LENGTH.size:
-            (length,) = _LENGTH.unpack_from(waiting)
-            end = _LENGTH.size + length
-            if len(waiting) < end:
-                break
-            yield journal_pb2.JournalRecord.FromString(bytes(waiting[_LENGTH.size : end]))
-            del waiting[:end]
+    return Head(nbytes, map(write, head(start, Detached(kept).value)))
 
 
 def journal_of(
@@ -377,11 +354,11 @@ def journal_of(
     """Begin the configured journal, if any; `now`: returns a file's first record, and the state."""
     if not section.path:
         return None
-
-    def make_head(file: int, records_before: int) -> Head:
-        found = head_of(*now(file, records_before))
-        return Head(found.nbytes, map(frame, found.records))
-
     compress = section.compression == "zstd"
     keeping = Keeping(section.bytes_max, section.files, section.keep_days * 86_400)
-    return Journal(Path(section.path), keeping, make_head, compress=compress)
+    return Journal(
+        Path(section.path),
+        keeping,
+        lambda file, records_before: head_of(*now(file, records_before), frame),
+        compress=compress,
+    )

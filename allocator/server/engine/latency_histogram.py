@@ -4,9 +4,8 @@ import math
 import time
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import accumulate
 
 BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 
@@ -16,39 +15,26 @@ RECENT_MAX = 1024
 class Durations:
     """Durations by bucket.
 
-    `buckets`: counts per bucket; the last one is for durations above all bounds.
+    `buckets`: counts per bucket of `BOUNDS_S`; the last one is for durations above all bounds.
     """
 
-    def __init__(
-        self,
-        bounds_s: tuple[float, ...] = BOUNDS_S,
-        clock: Callable[[], float] = time.perf_counter,
-    ) -> None:
-        self._clock = clock
-        self.bounds_s = bounds_s
-        self.buckets = [0] * (len(bounds_s) + 1)
+    def __init__(self) -> None:
+        self.buckets = [0] * (len(BOUNDS_S) + 1)
         self.total_s = 0.0
-        self.count = 0
         self._recent_s: deque[float] = deque(maxlen=RECENT_MAX)
 
     def observe(self, duration_s: float) -> None:
-        self.buckets[bisect_left(self.bounds_s, duration_s)] += 1
+        self.buckets[bisect_left(BOUNDS_S, duration_s)] += 1
         self.total_s += duration_s
-        self.count += 1
         self._recent_s.append(duration_s)
 
     @contextmanager
     def observing(self) -> Iterator[None]:
-        begun_s = self._clock()
+        begun_s = time.perf_counter()
         try:
             yield
         finally:
-            self.observe(self._clock() - begun_s)
-
-    def cumulative(self) -> list[tuple[str, float]]:
-        """Return the upper bounds, each with the number of durations up to it."""
-        bounds = [*map(str, self.bounds_s), "+Inf"]
-        return list(zip(bounds, map(float, accumulate(self.buckets)), strict=True))
+            self.observe(time.perf_counter() - begun_s)
 
     def percentile(self, quantile: float) -> float:
         """Quantile of the latest durations in seconds, by nearest rank; nan without any.

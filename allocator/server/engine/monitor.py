@@ -1,9 +1,8 @@
 """Monitors whether the core's thread responds, and whether the process accepts sessions."""
 
-import time
 from collections.abc import Callable
-from concurrent.futures import Future
 
+from allocator.server.engine.commands import Probe
 from allocator.server.engine.core_loop import CoreLoop
 
 BUSY_S = 2.0
@@ -24,8 +23,7 @@ class Monitor:
         self.changes = 0
         self._loop = loop
         self._problem = problem
-        self._pending: Future[None] | None = None
-        self._asked_s = 0.0
+        self._probe = Probe(loop.call)
         self._not_ready = "starting"
 
     def serving(self) -> None:
@@ -43,20 +41,12 @@ class Monitor:
 
     def health(self) -> str:
         """Return the problem of the process; empty: it is healthy."""
-        waits_s = self._waits_s()
+        waits_s = self._probe.waits_s()
         if waits_s > SILENCE_S:
             return f"the core has not answered for {waits_s:.0f} s"
         return ""
 
     def readiness(self) -> str:
         """Return why no session can be accepted now; empty: one can."""
-        busy = "the core is busy" if self._waits_s() > BUSY_S else ""
+        busy = "the core is busy" if self._probe.waits_s() > BUSY_S else ""
         return self._not_ready or self._problem() or busy
-
-    def _waits_s(self) -> float:
-        """Time for which a probe of the core has had no answer; an answer triggers a new probe."""
-        pending = self._pending
-        if pending is None or pending.done():
-            self._asked_s = time.monotonic()
-            self._pending = pending = self._loop.call(lambda: None)
-        return 0.0 if pending.done() else time.monotonic() - self._asked_s

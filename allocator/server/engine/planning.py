@@ -15,8 +15,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 import structlog
 
@@ -28,66 +27,36 @@ from allocator.core import (
     Plan,
     PlanningPolicy,
     PlanRows,
-    PolicySpec,
     has_free,
 )
 from allocator.server.engine.commands import fulfil
 from allocator.server.engine.core_loop import CoreLoop
+from allocator.v1 import records_pb2 as pb
+from allocator.wire.journal.framing import JournalError
+from allocator.wire.journal.records import read_plan
+from allocator.wire.settings.operator_settings import read_policy
 
 _log = structlog.get_logger()
 
 
-@dataclass(slots=True)
-class PlanCounts:
-    """Results of planning since the process started.
+class _Made(NamedTuple):
+    """A plan, and the identities of its rows when the problem was copied."""
 
-    `failed`: plans that could not be made or adopted.
-    `dropped`: plans for another policy or session.
-    `late`: plans that took longer than their budget, with any result.
-    `total_s`, `last_s`: time that all plans took, and that the last one took.
-    """
-
-    adopted: int = 0
-    failed: int = 0
-    dropped: int = 0
-    late: int = 0
-    total_s: float = 0.0
-    last_s: float = 0.0
-
-
-class Proposal(NamedTuple):
-    """A plan for the core to adopt.
-
-    `position`: number of records in the observer's books when the problem was copied.
-    `rows`: the identities of the plan's rows at that time.
-    """
-
-    position: int
     plan: Plan
     rows: PlanRows
 
 
-class PlanReport(NamedTuple):
-    """A report on planning.
-
-    `session`, `policy`: those that the plan is for.
-    `ago_s`: time since the problem was copied.
-    `said`: a plan, or why there is none.
-    """
-
-    session: int
-    policy: PolicySpec
-    ago_s: float
-    took_s: float
-    said: Proposal | str
-
-
-class PlanVerdict(NamedTuple):
-    """The result of a report; see `ReportResponse` of the protocol."""
-
-    refused: str = ""
-    stale: bool = False
-    position: int = 0
+def _read(report: pb.ReportRequest) -> _Made | str:
+    """Parse a proposal; return why there is none, or why it cannot be parsed."""
+    if not report.HasField("proposal"):
+        return report.failure
+    proposal = report.proposal
+    try:
+        clients = list(zip(proposal.frameworks, proposal.roles, strict=True))
+        plan = read_plan(proposal.plan).plan
+    except (JournalError, ValueError) as error:
+        return f"it cannot be read: {error}"
+    return _Made(plan, PlanRows(list(proposal.agents), clients))
 
 
 class Planning:
@@ -97,6 +66,7 @@ class Planning:
     cycle that has no plan yet (`loop.first_plan`).
 
     `is_linked`: whether there is an observer that can plan.
+    `counts`: results since the process started.
     """
 
     def __init__(self, loop: CoreLoop, *, budget_s: float, first_wait_s: float = 0.0) -> None:
@@ -105,7 +75,7 @@ class Planning:
         `budget_s`: a plan that takes longer is late.
         `first_wait_s`: maximum time for which a cycle waits for the first plan.
         """
-        self.counts = PlanCounts()
+        self.counts = pb.PlanFigures()
         self.is_linked = False
         self._loop = loop
         self._budget_s, self._first_wait_s = budget_s, first_wait_s
@@ -137,31 +107,44 @@ class Planning:
         begun_s = self._begun_s
         return 0.0 if begun_s is None else time.monotonic() - begun_s
 
-    def linked(self) -> None:
-        self.is_linked = True
+    def figures(self) -> pb.PlanFigures:
+        """Return the counts, with the plan in force and the one that is being computed."""
+        age_s = self.age_s
+        figures = pb.PlanFigures(running_s=self.running_s, age_s=-1.0 if age_s is None else age_s)
+        figures.MergeFrom(self.counts)
+        return figures
 
     def left(self) -> None:
         """Record that the observer has left, and so abandoned any plan that it was computing."""
         self.is_linked, self._begun_s = False, None
         self._put(None)
 
-    def begun(self) -> None:
-        self.is_linked, self._is_late, self._begun_s = True, False, time.monotonic()
+    def take(self, report: pb.ReportRequest) -> Future[pb.ReportResponse] | None:
+        """Take a report of the observer; None: it needs no verdict."""
+        match said := report.WhichOneof("said"):
+            case None:  # a greeting
+                self.is_linked = True
+            case "begun":
+                self.is_linked, self._is_late, self._begun_s = True, False, time.monotonic()
+            case "stands":  # the plan in force matches the problem
+                self.is_linked, self._good_s = True, time.monotonic() - report.ago_s
+            case "failure" | "proposal":
+                return self._judge(report)
+            case _:
+                assert_never(said)
+        return None
 
-    def stands(self, ago_s: float) -> None:
-        """Record that the plan in force matches a problem that was copied `ago_s` ago."""
-        self.is_linked, self._good_s = True, time.monotonic() - ago_s
-
-    def report(self, report: PlanReport) -> Future[PlanVerdict]:
+    def _judge(self, report: pb.ReportRequest) -> Future[pb.ReportResponse]:
         self._begun_s = None
-        taken, future = time.monotonic() - report.ago_s, Future[PlanVerdict]()
+        made, future = _read(report), Future[pb.ReportResponse]()
+        taken_s = time.monotonic() - report.ago_s
 
-        def take() -> AdoptPlan | None:
+        def judge() -> AdoptPlan | None:
             adopted: list[AdoptPlan] = []
-            fulfil(future, lambda: self._take(report, taken, adopted))
+            fulfil(future, lambda: self._verdict(report, made, taken_s, adopted))
             return adopted[0] if adopted else None
 
-        self._put(take)
+        self._put(judge)
         return future
 
     def _put(self, item: Callable[[], AdoptPlan | None] | None) -> None:
@@ -202,24 +185,29 @@ class Planning:
             if take is not None:
                 take()
 
-    def _take(self, report: PlanReport, taken_s: float, adopted: list[AdoptPlan]) -> PlanVerdict:
-        """Process a report; `adopted` receives the plan with which a waiting cycle will start."""
-        counts, allocator, said = self.counts, self._loop.allocator, report.said
+    def _verdict(
+        self,
+        report: pb.ReportRequest,
+        made: _Made | str,
+        taken_s: float,
+        adopted: list[AdoptPlan],
+    ) -> pb.ReportResponse:
+        """Judge a report; `adopted` receives the plan with which a waiting cycle will start."""
+        counts, allocator = self.counts, self._loop.allocator
         counts.total_s += report.took_s
         counts.last_s = report.took_s
         if report.took_s > self._budget_s and not self._is_late:
             self._note_late()
         here = self._loop.active, allocator.settings.policy
-        if (report.session, report.policy) != here:
-            counts.dropped += 1
-            return PlanVerdict("it is for another session, or another policy", stale=True)
-        if isinstance(said, str):
-            return self._fail(said)
-        if not self._adopted_position <= said.position <= self._loop.feed.position:
-            counts.dropped += 1
-            return PlanVerdict("it is older than the plan in force, or of the future", stale=True)
+        if (report.session, read_policy(report.policy)) != here:
+            return self._drop("it is for another session, or another policy")
+        if isinstance(made, str):
+            return self._fail(made)
+        position = report.proposal.position
+        if not self._adopted_position <= position <= self._loop.feed.position:
+            return self._drop("it is older than the plan in force, or of the future")
         try:
-            plan = allocator.fresh(said.rows, said.plan)
+            plan = allocator.fresh(made.rows, made.plan)
             if self._is_waiting:
                 # The plan is recorded with the answer of the cycle that waits for it.
                 adopted.append(plan)
@@ -228,16 +216,20 @@ class Planning:
         except EventError as error:
             return self._fail(f"{type(error).__name__}: {error}")
         counts.adopted += 1
-        self._adopted_position, self._good_s = said.position, taken_s
-        return PlanVerdict(position=self._loop.feed.position + self._is_waiting)
+        self._adopted_position, self._good_s = position, taken_s
+        return pb.ReportResponse(position=self._loop.feed.position + self._is_waiting)
 
-    def _fail(self, failure: str) -> PlanVerdict:
+    def _drop(self, why: str) -> pb.ReportResponse:
+        self.counts.dropped += 1
+        return pb.ReportResponse(refused=why, stale=True)
+
+    def _fail(self, failure: str) -> pb.ReportResponse:
         self.counts.failed += 1
         self._is_waiting = False
         if failure != self._failure:  # log each failure once, not for every plan
             self._failure = failure
             _log.warning("no plan could be made; the previous one stays in force", error=failure)
-        return PlanVerdict(failure)
+        return pb.ReportResponse(refused=failure)
 
     def _note_late(self) -> None:
         self._is_late = True

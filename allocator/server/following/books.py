@@ -169,6 +169,18 @@ class FollowedBooks:
         self._commands.put(partial(self._ask, after, partial(fulfil, future, work)))
         return future
 
+    def read(self, work: Callable[[], _T], within_s: float) -> _T:
+        """Do work between two records, and return its result.
+
+        Raises TimeoutError if the books are busy; work that has not begun then is cancelled.
+        """
+        future = self.ask(work)
+        try:
+            return future.result(within_s)
+        except TimeoutError:
+            future.cancel()
+            raise
+
     @property
     def is_current(self) -> bool:
         return time.monotonic() - self.lag.heard_s < STALE_S

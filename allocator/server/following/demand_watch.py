@@ -4,9 +4,8 @@ Each time, a few waiting clients in turn get a forecast; every second, its outco
 Outcomes correct later forecasts. A separate thread does this, and pauses in proportion to the cost.
 """
 
-import threading
 import time
-from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -39,14 +38,6 @@ class _Client(NamedTuple):
     session: int
 
 
-class _Books(NamedTuple):
-    """A copy of the books at one moment."""
-
-    picture: Picture
-    shapes: list[Shape]
-    session: int
-
-
 @dataclass
 class DemandWatch:
     """Computes unmet demand, and compares forecasts with what happens.
@@ -62,46 +53,34 @@ class DemandWatch:
 
     def __post_init__(self) -> None:
         self._last_row = 0
-        self._closing = threading.Event()
         self._thread = LastingThread("demand", self._run)
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
-        self._closing.set()
         self._thread.end()
 
     def settle(self) -> None:
-        """Look up outcomes of forecasts, on the caller's thread."""
+        """Look up outcomes of forecasts. Raises TimeoutError if the books are busy."""
         if self.calibration.everyone():
-            self._asked(self._settle)
+            self.books.read(self._settle, ANSWER_S)
 
     def sample(self) -> None:
-        books = self._asked(self._copy)
-        if books is None:
-            return
-        picture = books.picture
-        self.latest = explain.unmet(picture, books.shapes)
+        """Compute unmet demand, and some forecasts. Raises as `settle` does."""
+        picture, shapes, session = self.books.read(self._copy, ANSWER_S)
+        self.latest = explain.unmet(picture, shapes)
         self.corrections = self.calibration.corrections(picture.now_ms)
         for subject in picture.subjects:
             role = picture.names.path[int(picture.names.role[subject.client])]
             framework_id = picture.framework_id(subject.client)
-            who = _Client(subject.client, framework_id, role, books.session)
+            who = _Client(subject.client, framework_id, role, session)
             offer = explain.next_offer(picture, subject)
             self.calibration.expect(who, picture.now_ms, offer, self.corrections)
 
-    def _asked(self, work: Callable[[], _Books | None]) -> _Books | None:
-        future = self.books.ask(work)
-        try:
-            return future.result(ANSWER_S)
-        except TimeoutError:
-            future.cancel()  # The books are far behind; wait for the next time.
-            return None
-
     # The thread that owns the books.
 
-    def _copy(self) -> _Books | None:
+    def _copy(self) -> tuple[Picture, list[Shape], int]:
         allocator = self.books.allocator
         state = allocator.state
         rows = np.flatnonzero(explain.wanting(state))
@@ -109,8 +88,8 @@ class DemandWatch:
         few = rows[~np.isin(rows, known)]
         few = np.concatenate([few[few > self._last_row], few[few <= self._last_row]])[:CLIENTS]
         self._last_row = int(few[-1]) if len(few) else 0
-        picture = explain.take_clients(allocator, few.tolist())
-        return _Books(picture, explain.shapes_of(state), self.books.counts.sessions_opened)
+        picture = Picture(allocator, few.tolist())
+        return picture, explain.shapes_of(state), self.books.counts.sessions_opened
 
     def _settle(self) -> None:
         state, session = self.books.allocator.state, self.books.counts.sessions_opened
@@ -127,13 +106,14 @@ class DemandWatch:
 
     def _run(self) -> None:
         next_s = 0.0
-        while not self._closing.wait(LOOK_S):
-            self.settle()
-            if time.monotonic() >= next_s and self.books.may_work.is_set():
-                begun_s = time.thread_time()
-                self.sample()
-                took_s = time.thread_time() - begun_s
-                next_s = time.monotonic() + max(EVERY_S, took_s / PROCESSOR_PART)
+        while not self._thread.pause(LOOK_S):
+            with suppress(TimeoutError):  # try again the next time
+                self.settle()
+                if time.monotonic() >= next_s and self.books.may_work.is_set():
+                    begun_s = time.thread_time()
+                    self.sample()
+                    took_s = time.thread_time() - begun_s
+                    next_s = time.monotonic() + max(EVERY_S, took_s / PROCESSOR_PART)
 
 
 def _is_there(state: State, each: _Client) -> bool:

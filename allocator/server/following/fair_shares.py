@@ -11,22 +11,22 @@ A separate thread computes deviations from fair shares for metrics and alerts. A
 about as much as a full cycle, so the thread pauses in proportion to the cost.
 """
 
-import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 import structlog
 
-from allocator.core import Allocator, Bools, Copied, Floats, Ints, Newcomer, PolicySpec
+from allocator.core import Allocator, Bools, Detached, Floats, Ints, Newcomer, PolicySpec
 from allocator.server.following.books import FollowedBooks
 from allocator.server.reports import report
 from allocator.server.system.lasting import LastingThread
 from allocator.v1 import settings_pb2 as pb
 
 
-def deal(books: FollowedBooks, policy: PolicySpec, copied: Copied) -> report.Report:
+def deal(books: FollowedBooks, policy: PolicySpec, copied: Detached) -> report.Report:
     """Allocate a copy of the cluster from scratch; on any thread.
 
     `copied`: the result of `Allocator.copied` on the books' thread.
@@ -36,7 +36,7 @@ def deal(books: FollowedBooks, policy: PolicySpec, copied: Copied) -> report.Rep
     return report.read(reallocated(books, policy, copied))
 
 
-def reallocated(books: FollowedBooks, policy: PolicySpec, copied: Copied) -> Allocator:
+def reallocated(books: FollowedBooks, policy: PolicySpec, copied: Detached) -> Allocator:
     """Do what `deal` does, but return the allocator; its `last_cycle` has the policy's error."""
     twin = books.new_twin(policy)
     twin.reallocate_from_scratch(copied, policy=policy)
@@ -44,7 +44,7 @@ def reallocated(books: FollowedBooks, policy: PolicySpec, copied: Copied) -> All
 
 
 def newcomers_share(
-    books: FollowedBooks, policy: PolicySpec, copied: Copied, newcomer: Newcomer
+    books: FollowedBooks, policy: PolicySpec, copied: Detached, newcomer: Newcomer
 ) -> float:
     """Compute the dominant share that a hypothetical framework would get.
 
@@ -82,7 +82,7 @@ class _Outlook(NamedTuple):
 
 
 def compare_policies(
-    books: FollowedBooks, copied: Copied, before: PolicySpec, after: PolicySpec
+    books: FollowedBooks, copied: Detached, before: PolicySpec, after: PolicySpec
 ) -> tuple[list[pb.Forecast], int]:
     """Compare two policies, on any thread.
 
@@ -122,13 +122,13 @@ def compare_policies(
     return found, len(unaffected)
 
 
-def _twin(books: FollowedBooks, copied: Copied, policy: PolicySpec) -> Allocator:
+def _twin(books: FollowedBooks, copied: Detached, policy: PolicySpec) -> Allocator:
     twin = books.new_twin(policy)
     twin.suppose(copied, policy)
     return twin
 
 
-def _outlook(books: FollowedBooks, copied: Copied, policy: PolicySpec) -> _Outlook:
+def _outlook(books: FollowedBooks, copied: Detached, policy: PolicySpec) -> _Outlook:
     twin = _twin(books, copied, policy)
     rows = np.flatnonzero(twin.state.clients.framework)
     before = report.read(twin)
@@ -205,15 +205,6 @@ class FairnessCounts:
     processor_s: float = 0.0
 
 
-@dataclass(frozen=True)
-class _Books:
-    """A copy of the books at one moment."""
-
-    state: report.Report
-    copied: Copied
-    taken_s: float
-
-
 def compare_with_fair(state: report.Report, fair: report.Report, taken_s: float = 0.0) -> Fairness:
     """Compare each client's share with its fair share; `fair`: `deal` for the same moment."""
     error = state.share - fair.share
@@ -255,7 +246,6 @@ class FairnessWatch:
     latest: Fairness | None = None
 
     def __post_init__(self) -> None:
-        self._closing = threading.Event()
         self._thread = LastingThread("fairness", self._run)
         self._processor_s = 0.0
         self._failed_in_a_row = 0
@@ -266,7 +256,6 @@ class FairnessWatch:
             self._thread.start()
 
     def stop(self) -> None:
-        self._closing.set()
         self._thread.end()
 
     @property
@@ -276,34 +265,31 @@ class FairnessWatch:
         return max(self.every_s, rest_s, min(doubled_s, FAILED_PAUSE_MAX_S))
 
     def sample(self) -> None:
-        future = self.books.ask(self._copy)
-        try:
-            books = future.result(ANSWER_S)
-        except TimeoutError:
-            future.cancel()
-            return  # the books are far behind; try again next time
-        if books is None:
+        """Compute, and count the cost. Raises TimeoutError if the books are busy."""
+        taken = self.books.read(self._copy, ANSWER_S)
+        if taken is None:
             self.latest = None
             return
+        state, copied, taken_s = taken
         begun_s, worked_s = time.monotonic(), time.thread_time()
         failure = ""
         try:
-            twin = reallocated(self.books, books.state.policy, books.copied)
+            twin = reallocated(self.books, state.policy, copied)
             failure = twin.last_cycle.policy_error
             if not failure:
-                self.latest = compare_with_fair(books.state, report.read(twin), books.taken_s)
+                self.latest = compare_with_fair(state, report.read(twin), taken_s)
         except Exception as error:  # noqa: BLE001 - only figures are lost.
             failure = f"{type(error).__name__}: {error}"
         before_s, self._processor_s = self._processor_s, time.thread_time() - worked_s
         self.counts.processor_s = min(before_s, self._processor_s)
         self._count(failure, time.monotonic() - begun_s)
 
-    def _copy(self) -> _Books | None:
+    def _copy(self) -> tuple[report.Report, Detached, float] | None:
         taken_s = time.monotonic()
         allocator = self.books.allocator
         if not allocator.state.clients.framework.any():
             return None
-        return _Books(report.read(allocator), allocator.copied(), taken_s)
+        return report.read(allocator), allocator.copied(), taken_s
 
     def _count(self, failure: str, took_s: float) -> None:
         counts = self.counts
@@ -320,5 +306,6 @@ class FairnessWatch:
         self._failure = failure
 
     def _run(self) -> None:
-        while not self._closing.wait(self.pause_s):
-            self.sample()
+        while not self._thread.pause(self.pause_s):
+            with suppress(TimeoutError):  # try again next time
+                self.sample()

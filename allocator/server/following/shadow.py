@@ -8,8 +8,8 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
-from typing import NamedTuple
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import structlog
@@ -24,6 +24,7 @@ from allocator.core import (
     compare_beside,
 )
 from allocator.server.system.lasting import LastingThread
+from allocator.v1 import admin_pb2 as pb
 
 BYTES_MAX = 128 * 2**20
 """Maximum size of a cycle's input; larger cycles are not compared."""
@@ -34,58 +35,22 @@ CLIENTS_MAX = 10_000
 _log = structlog.get_logger()
 
 
-@dataclass
-class ShadowCounts:
-    """Counts since the shadow was set; see `ShadowCounts` of the protocol."""
-
-    compared: int = 0
-    late: int = 0
-    too_large: int = 0
-    failed: int = 0
-    offers_of_both: int = 0
-    offers_of_policy: int = 0
-    offers_of_shadow: int = 0
-    clients_of_policy: int = 0
-    clients_of_shadow: int = 0
-    share_apart: float = 0.0
-    busy_s: float = 0.0
-    forgotten: int = 0
-    error: str = ""
+Client = tuple[str, str]
+"""Path of the role, and id of the framework."""
 
 
 @dataclass
-class Sums:
-    """What one client was offered, and what the shadow policy would have offered it.
+class Tally:
+    """The results for one shadow policy.
 
-    `offered`, `offered_by_shadow`: sums of dominant shares over all compared cycles.
-    `cycles`, `cycles_by_shadow`: number of cycles with an offer.
+    `share_apart`: share of the cluster that it would have offered to other clients, summed up.
+    `clients`: the sums of each client, without its present share.
     """
 
-    framework_name: str
-    offered: float = 0.0
-    offered_by_shadow: float = 0.0
-    cycles: int = 0
-    cycles_by_shadow: int = 0
-
-
-Client = tuple[str, str]
-
-
-class Reading(NamedTuple):
-    """A copy of the results, for other threads; `spec`: the shadow policy."""
-
-    spec: PolicySpec | None
-    counts: ShadowCounts
-    clients: dict[Client, Sums]
-
-
-@dataclass
-class _Tally:
-    """The results for one shadow policy."""
-
     spec: PolicySpec | None = None
-    counts: ShadowCounts = field(default_factory=ShadowCounts)
-    clients: "OrderedDict[Client, Sums]" = field(default_factory=OrderedDict)
+    counts: pb.ShadowCounts = field(default_factory=pb.ShadowCounts)
+    share_apart: float = 0.0
+    clients: "OrderedDict[Client, pb.ShadowShare]" = field(default_factory=OrderedDict)
 
 
 class Shadow:
@@ -95,7 +60,7 @@ class Shadow:
         """`build`: makes a policy that shares nothing with the one in force."""
         self._build = build
         self._changed = threading.Condition()
-        self._tally = _Tally()
+        self._tally = Tally()
         self._pending: CycleRecord | None = None
         self._busy = False
         self._closing = False
@@ -113,7 +78,7 @@ class Shadow:
         record, trail.for_shadow = trail.for_shadow, None
         with self._changed:
             if spec != self._tally.spec:
-                self._tally = _Tally(spec)
+                self._tally = Tally(spec)
                 self._pending = None
             free = not self._busy and self._pending is None
             if record is not None and spec is not None:
@@ -140,15 +105,15 @@ class Shadow:
 
     # On any thread.
 
-    def read(self) -> Reading:
+    def read(self) -> Tally:
+        """Copy the results."""
         with self._changed:
-            tally = self._tally
-            clients = {key: Sums(**asdict(sums)) for key, sums in tally.clients.items()}
-            return Reading(tally.spec, ShadowCounts(**asdict(tally.counts)), clients)
+            return deepcopy(self._tally)
 
-    def counts(self) -> Reading:
+    def totals(self) -> Tally:
+        """Copy the results without those of each client."""
         with self._changed:
-            return Reading(self._tally.spec, ShadowCounts(**asdict(self._tally.counts)), {})
+            return deepcopy(replace(self._tally, clients=OrderedDict()))
 
     def settle(self, within_s: float) -> bool:
         """Wait until nothing is in progress; return whether that happened in time."""
@@ -200,7 +165,7 @@ class Shadow:
             return None, text
 
 
-def _add(tally: _Tally, found: Comparison | None, error: str) -> None:
+def _add(tally: Tally, found: Comparison | None, error: str) -> None:
     counts = tally.counts
     if error:
         counts.failed += 1
@@ -218,7 +183,7 @@ def _add(tally: _Tally, found: Comparison | None, error: str) -> None:
     one, other = found.offered, found.offered_beside
     counts.clients_of_policy += int(((one > 0) & (other == 0)).sum())
     counts.clients_of_shadow += int(((one == 0) & (other > 0)).sum())
-    counts.share_apart += float(np.abs(one - other).sum()) / 2
+    tally.share_apart += float(np.abs(one - other).sum()) / 2
     for row in np.flatnonzero((one > 0) | (other > 0)).tolist():
         sums = _sums_of(tally, found.names, row)
         sums.offered += float(one[row])
@@ -230,11 +195,15 @@ def _add(tally: _Tally, found: Comparison | None, error: str) -> None:
         counts.forgotten += 1
 
 
-def _sums_of(tally: _Tally, names: Names, row: int) -> Sums:
+def _sums_of(tally: Tally, names: Names, row: int) -> pb.ShadowShare:
     handle = int(names.framework[row])
     info = names.info[handle] if handle < len(names.info) else None
     key = names.path[int(names.role[row])], info.framework_id if info else f"framework {handle}"
     if key not in tally.clients:
-        tally.clients[key] = Sums(info.name if info else "")
+        role, framework_id = key
+        name = info.name if info else ""
+        tally.clients[key] = pb.ShadowShare(
+            role=role, framework_id=framework_id, framework_name=name
+        )
     tally.clients.move_to_end(key)
     return tally.clients[key]

@@ -58,7 +58,6 @@ class UsageKeeper:
         # Closed buckets that the store does not have yet; on the books' thread only.
         self._closed: list[Closed] = []
         self._saving = threading.Lock()
-        self._ending = threading.Event()
         self._thread = LastingThread("usage", self._run)
 
     def start(self) -> None:
@@ -66,7 +65,6 @@ class UsageKeeper:
 
     def stop(self, within_s: float) -> None:
         """Save usage, and end; the books must still answer."""
-        self._ending.set()
         self._thread.end()
         self._thread.join(within_s)
 
@@ -93,12 +91,12 @@ class UsageKeeper:
 
     def _run(self) -> None:
         while (directory := self._directory()) is None:
-            if self._ending.wait(BEGIN_S):
+            if self._thread.pause(BEGIN_S):
                 return
         if self._books.account is None:
             self._begin(directory)
         saved_s = time.monotonic()
-        while not self._ending.wait(SAMPLE_S):
+        while not self._thread.pause(SAMPLE_S):
             self.totals = self._books.ask(self._sum).result(ANSWER_S)
             if time.monotonic() - saved_s >= SAVE_S:
                 self._save()

@@ -1,10 +1,11 @@
-"""The operators' service of the deciding process, which makes changes.
+"""The operators' service of the deciding process, which makes changes; each is audited.
 
 Queries and dry runs are forwarded to the observer. Before a change is made, the observer tries it,
 reports its effects, and rejects mistakes. Without an observer, changes are made unchecked.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -12,7 +13,11 @@ import grpc
 import structlog
 from google.protobuf.message import Message
 
-from allocator.server.engine.commands import left_s, reject
+from allocator.core import EventError
+from allocator.near import suggestion
+from allocator.rule_kinds import KINDS
+from allocator.server.engine.commands import left_s, reject, settled, wait
+from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.grpc.access import READS
 from allocator.server.grpc.forwarding import ObserverCalls, status_of
 from allocator.server.grpc.requests import (
@@ -26,7 +31,10 @@ from allocator.server.grpc.requests import (
     read_changes,
     read_request,
 )
-from allocator.server.operators.change_requests import ChangeRequests
+from allocator.server.operators.calendar import about_rule
+from allocator.server.operators.operators import GivenUpError, Operators, Requester
+from allocator.server.operators.trials import check, check_policy, refusal
+from allocator.server.system.callers import caller_of
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2
 
@@ -38,15 +46,31 @@ JUDGED_PART = 0.5
 
 UNJUDGED = "the observer did not answer, so whether this makes sense could not be judged"
 
+BUSY = "the core is busy, and nothing has changed; ask again"
+
 _log = structlog.get_logger()
 
 
 class AdminServicer:
-    """Serves operators; changes nothing if a request is invalid."""
+    """Serves operators; changes nothing if a request is invalid.
 
-    def __init__(self, changes: ChangeRequests, observer: ObserverCalls) -> None:
-        self._changes = changes
+    A change that was made must always be reported. So after a change, the core is asked for
+    nothing more, which could time out.
+    """
+
+    def __init__(
+        self,
+        loop: CoreLoop,
+        operators: Operators,
+        observer: ObserverCalls,
+        sockets: tuple[str, ...] = (),
+    ) -> None:
+        """Make changes to this loop's settings; `sockets`: paths of our Unix sockets."""
+        self._loop = loop
+        self._operators = operators
+        self._audit = operators.audit
         self._observer = observer
+        self._sockets = sockets
 
     def handler(self) -> grpc.GenericRpcHandler:
         made = {method.name: self._handler(method.name) for method in SERVICE.methods}
@@ -70,45 +94,69 @@ class AdminServicer:
 
     def _set(self, method: str, request: Request, context: grpc.ServicerContext) -> Message:
         change, expected = read_request(request, context), instead_of(request, context)
-        refused = partial(self._changes.note_refused, context, change)
+        who = self._who(context)
+
+        def refused(error: str) -> None:
+            self._audit.of_change(who, change, result="refused", error=error)
+
         judged = self._judged(method, request, refused, context)
         if request.dry_run:
-            self._changes.note_trial(context, change)
+            asked = self._loop.call(lambda: self._operators.in_force.before(change))
+            before = wait(context, asked)
+            self._audit.of_change(who, change, before, result="dry_run")
             return judged
-        operators = self._changes.operators
-        found, told = self._changes.change(
-            context,
-            change,
-            lambda: listed(change.kind, operators.in_force),
-            judged.change,
-            expected,
-        )
+        told = settings_pb2.Change(warnings=judged.change.warnings, match=judged.change.match)
+        try:
+            with self._in_time(context, refused):
+                settings = wait(context, self._loop.call(self._operators.copied))
+                limits, try_policy = self._loop.session_limits, self._operators.try_policy
+                check(change, settings, limits, try_policy, left_s(context))
+                requester = Requester(who, context.is_active, expected)
+                effect = settled(self._operators.set(change, requester), left_s(context))
+        except EventError as error:
+            refused(str(error))
+            reject(context, refusal(change, error))
+        if (rule := self._operators.holds_instead(change)) is not None:
+            told.warnings.append(f"a scheduled rule holds instead now: {about_rule(rule)}")
+        self._keep(context, told, effect.number)
+        found = listed(change.kind, effect.settings)
         response: Message = type(judged)(**{field_of(change.kind): found, "change": told})
         return response
 
     def _apply(
         self, request: pb.ApplySettingsRequest, context: grpc.ServicerContext
     ) -> pb.ApplySettingsResponse:
-        changes = read_changes(request, context)
+        changes, who = read_changes(request, context), self._who(context)
 
         def refused(text: str) -> None:
-            self._changes.note_refusal(context, text.partition(":")[0].split(" ")[0], text)
+            self._note_refused(who, text.partition(":")[0].split(" ")[0], text)
 
         judged: pb.ApplySettingsResponse = self._judged(APPLY, request, refused, context)
         nothing = not judged.changes and UNJUDGED not in judged.change.warnings
         if request.dry_run or nothing:
             judged.change.dry_run = request.dry_run
             return judged
-        rows, told = self._changes.apply(context, changes, judged.change, prune=request.prune)
-        return pb.ApplySettingsResponse(changes=rows, change=told)
+        told = settings_pb2.Change(warnings=judged.change.warnings)
+        try:
+            with self._in_time(context):
+                for each in changes:
+                    check_policy(each.change, self._operators.try_policy, left_s(context))
+                requester = Requester(who, context.is_active)
+                made = self._operators.apply(changes, requester, prune=request.prune)
+                effect, applied = settled(made, left_s(context))
+        except EventError as error:
+            self._note_refused(who, error.field, error.message)
+            reject(context, error.message)
+        self._keep(context, told, effect.number)
+        return pb.ApplySettingsResponse(changes=applied.rows, change=told)
 
     def _revert(
         self, request: pb.RevertSettingsRequest, context: grpc.ServicerContext
     ) -> pb.RevertSettingsResponse:
         try:
-            before = self._changes.operators.history.replaced_by(request.number)
+            before = self._operators.history.replaced_by(request.number)
         except LookupError as error:
-            self._changes.note_refusal(context, "", str(error))
+            self._note_refused(self._who(context), "", str(error))
             reject(context, str(error))
         asked = pb.ApplySettingsRequest(
             changes=before, dry_run=request.dry_run, force=request.force
@@ -147,8 +195,19 @@ class AdminServicer:
     def _reset(
         self, request: pb.ResetSettingsRequest, context: grpc.ServicerContext
     ) -> pb.ResetSettingsResponse:
-        told = self._changes.reset(context, request.what)
-        response = pb.ResetSettingsResponse(change=told)
+        kinds = list(request.what) or list(KINDS)
+        for kind in kinds:
+            if kind not in KINDS:
+                near = suggestion(kind, KINDS)
+                reject(context, f"what = {kind!r}: must be one of {', '.join(KINDS)}{near}")
+        requester = Requester(self._who(context), context.is_active)
+        try:
+            with self._in_time(context):
+                effect = self._operators.reset(kinds, requester, left_s(context))
+        except ValueError as error:
+            reject(context, str(error))
+        response = pb.ResetSettingsResponse()
+        self._keep(context, response.change, effect.number)
         try:
             question = pb.GetStatusRequest().SerializeToString()
             data = self._observer.ask("GetStatus", question, left_s(context))
@@ -156,3 +215,27 @@ class AdminServicer:
             return response  # the caller can query the settings in force later
         response.settings.extend(pb.GetStatusResponse.FromString(data).settings)
         return response
+
+    @contextmanager
+    def _in_time(
+        self, context: grpc.ServicerContext, refused: Callable[[str], None] = lambda _error: None
+    ) -> Iterator[None]:
+        """End the call if a change in this block does not begin in time."""
+        try:
+            yield
+        except (TimeoutError, GivenUpError):
+            refused(BUSY)
+            context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, BUSY)
+
+    def _note_refused(self, who: str, what: str, error: str) -> None:
+        kind = what if what in KINDS else "settings"
+        self._audit.note(who, kind, "", result="refused", error=error)
+
+    def _who(self, context: grpc.ServicerContext) -> str:
+        return str(caller_of(context, self._sockets))
+
+    def _keep(self, context: grpc.ServicerContext, told: settings_pb2.Change, number: int) -> None:
+        """Wait until a change is saved, and add to its report whether it is."""
+        told.lasts_not = self._operators.await_kept(number, left_s(context))
+        told.lasts = not told.lasts_not
+        told.save_failed = self._operators.keeps and not told.lasts

@@ -7,6 +7,7 @@ import pwd
 import socket
 import stat
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,7 +15,8 @@ import grpc
 
 from allocator.server.config.sections import ListenSection
 from allocator.server.grpc.access import Certificates
-from allocator.server.grpc.calls import CONNECTIONS_MAX
+from allocator.server.grpc.calls import CALLS_MAX, CONNECTIONS_MAX, Calls
+from allocator.server.system.addresses import why_not_bound
 
 UNIX = "unix:"
 CONNECT_S = 1.0
@@ -68,8 +70,7 @@ def _claim(host: str, port: int, target: str, key: str) -> None:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as error:
-        message = f"{target} cannot be bound: {error.strerror}; set {key} to another"
-        raise ListenError(message) from None
+        raise ListenError(why_not_bound(target, error, key)) from None
     for family, kind, protocol, _, address in found:
         try:
             with socket.socket(family, kind, protocol) as probe:
@@ -79,11 +80,17 @@ def _claim(host: str, port: int, target: str, key: str) -> None:
         except OSError as error:
             if error.errno in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL) and len(found) > 1:
                 continue  # the name has several addresses, and this one is not of this machine
-            why = os.strerror(error.errno or 0)
-            mend = f"set {key} to another"
-            if error.errno == errno.EACCES:
-                mend = f"privileged ports need root or CAP_NET_BIND_SERVICE; grant it, or {mend}"
-            raise ListenError(f"{target} cannot be bound: {why}; {mend}") from None
+            raise ListenError(why_not_bound(target, error, key)) from None
+
+
+def new_server(calls: Calls, message_bytes_max: int) -> grpc.Server:
+    """Make a server for these calls; `message_bytes_max`: largest message that it reads."""
+    return grpc.server(
+        ThreadPoolExecutor(CALLS_MAX, "grpc"),
+        options=[*OPTIONS, ("grpc.max_receive_message_length", message_bytes_max)],
+        interceptors=[calls],
+        maximum_concurrent_rpcs=CALLS_MAX,
+    )
 
 
 def listen(server: grpc.Server, section: ListenSection) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any, NoReturn, TypeVar
 import grpc
 from google.protobuf.message import Message
 
-from allocator.core import Copied, PolicySpec, SetPolicy
+from allocator.core import Detached, PolicySpec, SetPolicy
 from allocator.rule_kinds import BUDGET, DRAIN, SettingKind
 from allocator.server.engine.commands import Ask, left_s, reject, wait
 from allocator.server.following import fair_shares
@@ -36,7 +36,8 @@ from allocator.server.system.addresses import seen_from_afar
 from allocator.server.system.disk import reason
 from allocator.server.views import dump
 from allocator.server.views.lists import LISTED_MAX
-from allocator.server.views.views import VIEWS, RejectedError, Views
+from allocator.server.views.rejected import RejectedError
+from allocator.server.views.views import VIEWS, Views
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import admin_pb2_grpc
 from allocator.wire.settings.operator_settings import read_policy
@@ -122,7 +123,7 @@ class _Questions:
     def _forecast(
         self, spec: PolicySpec, response: pb.SetPolicyResponse, context: grpc.ServicerContext
     ) -> None:
-        copied: Copied = self._ask(context, self._views.books.allocator.copied)
+        copied: Detached = self._ask(context, self._views.books.allocator.copied)
         now = read_policy(response.policy)
         found, unaffected = fair_shares.compare_policies(self._views.books, copied, now, spec)
         response.forecasts.extend(found)
@@ -161,8 +162,8 @@ class _Questions:
         self, request: pb.DumpRequest, context: grpc.ServicerContext
     ) -> Iterator[pb.DumpResponse]:
         with self._place(context):
-            state = self._ask(context, lambda: dump.read(self._views.books))
-            for piece in dump.pieces(state):
+            written = self._ask(context, lambda: dump.read(self._views.books))
+            for piece in dump.pieces(written):
                 yield pb.DumpResponse(json=piece)
 
     def Snapshot(
@@ -170,7 +171,7 @@ class _Questions:
     ) -> Iterator[pb.SnapshotResponse]:
         with self._place(context):
             written = self._views.snapshot(self._asking(context), pseudonyms=request.pseudonyms)
-            for piece in dump.in_pieces(written):
+            for piece in dump.pieces(written):
                 yield pb.SnapshotResponse(data=piece)
 
     def ResetUsage(

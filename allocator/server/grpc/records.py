@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import asdict
 from typing import Any, NamedTuple, Protocol
 
 import grpc
@@ -81,11 +80,7 @@ def write_figures(decider: Decider) -> pb.Figures:
         reloads=operators.reloads,
         admin_changes=_pairs(operators.audit.counts()),
         calls_refused=_pairs(dict(decider.calls.refused)),
-        plans=pb.PlanFigures(
-            running_s=planning.running_s,
-            age_s=-1.0 if planning.age_s is None else planning.age_s,
-            **asdict(planning.counts),
-        ),
+        plans=planning.figures(),
         failures=dict(failures()),
         not_ready=decider.monitor.readiness(),
         health=decider.monitor.health(),

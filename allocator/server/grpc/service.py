@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
 
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.engine.sessions import SessionStream
@@ -13,16 +14,18 @@ from allocator.wire import WireError
 
 
 class Health:
-    """Reports one status for the process (the empty name) and for each of its services."""
+    """Lists the services of the process, and reports one status for all of them."""
 
     def __init__(self, services: tuple[str, ...]) -> None:
-        """Start as not serving; `services`: full names."""
+        """Start as not serving; `services`: full names; the empty one is that of the process."""
         self._services = ("", *services)
         self._servicer = health.HealthServicer(experimental_non_blocking=False)
         self._set(health_pb2.HealthCheckResponse.NOT_SERVING)
 
     def add_to(self, server: grpc.Server) -> None:
         health_pb2_grpc.add_HealthServicer_to_server(self._servicer, server)
+        names = (*self._services[1:], "grpc.health.v1.Health", reflection.SERVICE_NAME)
+        reflection.enable_server_reflection(names, server)
 
     def serving(self) -> None:
         self._set(health_pb2.HealthCheckResponse.SERVING)

@@ -20,7 +20,7 @@ from allocator.server.engine.sessions import SessionInfo
 from allocator.server.following.books import FollowedBooks
 from allocator.server.following.fair_shares import Fairness, FairnessCounts, FairnessWatch
 from allocator.server.following.settings import FollowedSettings
-from allocator.server.following.shadow import Reading
+from allocator.server.following.shadow import Tally
 from allocator.server.grpc.calls import BOUNDS
 from allocator.server.grpc.calls import REASONS as REFUSALS
 from allocator.server.metrics.family import (
@@ -265,7 +265,7 @@ class Operation(NamedTuple):
             Part("keeping", KEEPING, lambda: said.state),
             Part("journal", JOURNAL, lambda: said.journal if said.sidecar_id else None),
             Part("planning", PLANNING, lambda: said.plans),
-            Part("shadow", SHADOW, self.books.shadow.counts),
+            Part("shadow", SHADOW, self.books.shadow.totals),
             Part("calls", CALLS, lambda: self),
             Part("core", CORE, lambda: said),
             Part("observer", OBSERVER, lambda: self.books),
@@ -376,7 +376,7 @@ PLANNING: Families[pb.PlanFigures] = (
     ),
 )
 
-SHADOW: Families[Reading] = (
+SHADOW: Families[Tally] = (
     gauge(
         "shadow_on",
         "1 while there is a shadow policy, whose decisions have no effect.",
@@ -415,7 +415,7 @@ SHADOW: Families[Reading] = (
         "shadow_share_apart",
         "Share of the cluster that the shadow policy would have offered to other clients, summed"
         " over compared cycles.",
-        lambda now: now.counts.share_apart,
+        lambda now: now.share_apart,
     ),
     counter(
         "shadow_seconds",

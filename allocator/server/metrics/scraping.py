@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
-from itertools import accumulate, chain
+from itertools import chain
 from typing import Any
 
 import structlog
@@ -17,7 +17,6 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 from starlette.routing import BaseRoute
 
 from allocator.server.config import Config
-from allocator.server.engine.latency_histogram import BOUNDS_S
 from allocator.server.following.books import FollowedBooks
 from allocator.server.metrics import (
     demand_families,
@@ -75,16 +74,10 @@ class Scrapes:
 
 
 def _take(books: FollowedBooks) -> Scrape:
-    said = books.figures
-    totals = accumulate(said.cycle_times.buckets or (0,) * (len(BOUNDS_S) + 1))
-    bounds = [*map(str, BOUNDS_S), "+Inf"]
     return Scrape(
         report=report.read(books.allocator),
         counts=copy.deepcopy(books.counts),
-        cycle_buckets=list(zip(bounds, map(float, totals), strict=True)),
-        cycle_total_s=said.cycle_times.total_s,
-        journal_errors=said.journal.errors,
-        sessions=said.sessions,
+        figures=books.figures,
         filters_forgotten=books.allocator.state.filters.forgotten,
         in_session=books.session is not None,
     )

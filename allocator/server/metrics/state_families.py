@@ -10,16 +10,19 @@ frameworks that have waited longest, have their own series; the others are summe
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
 from allocator import __version__
 from allocator.core import MILLI, NOWHERE, REASONS, UNBOUNDED, Bools, Floats, Ints
+from allocator.server.engine.latency_histogram import BOUNDS_S
 from allocator.server.metrics.family import (
     OTHER,
+    Buckets,
     Families,
     Part,
     Selection,
@@ -36,6 +39,7 @@ from allocator.server.metrics.family import (
 )
 from allocator.server.reports.report import Report
 from allocator.v1 import session_pb2
+from allocator.v1.records_pb2 import Figures
 from allocator.wire.codec.sanitizing import FIELDS
 from allocator.wire.session.sidecar_session import SessionCounts
 
@@ -143,21 +147,21 @@ ASKED_MAX = 20
 
 @dataclass(frozen=True)
 class Scrape:
-    """The data of one scrape, all of the same moment.
-
-    `cycle_buckets`: upper bounds in seconds, each with the number of cycles that took at most as
-        long.
-    """
+    """The data of one scrape, all of the same moment; `figures`: of the deciding process."""
 
     report: Report
     counts: SessionCounts
-    cycle_buckets: Sequence[tuple[str, float]]
-    cycle_total_s: float
-    journal_errors: int
-    sessions: int
+    figures: Figures
     filters_forgotten: int
     in_session: bool
     age_s: float = 0.0
+
+    @property
+    def cycle_times(self) -> Buckets:
+        times = self.figures.cycle_times
+        totals = accumulate(times.buckets or (0,) * (len(BOUNDS_S) + 1))
+        bounds = [*map(str, BOUNDS_S), "+Inf"]
+        return list(zip(bounds, map(float, totals), strict=True)), times.total_s
 
 
 def state_parts(
@@ -209,7 +213,7 @@ COUNTERS: Families[Scrape] = (
     histogram(
         "cycle_duration_seconds",
         "How long allocation cycles took, in seconds.",
-        lambda now: (now.cycle_buckets, now.cycle_total_s),
+        lambda now: now.cycle_times,
     ),
     counter(
         "decisions",
@@ -262,7 +266,7 @@ COUNTERS: Families[Scrape] = (
     counter(
         "journal_errors",
         "Failures to write the journal, each of which disables it for a minute.",
-        lambda now: now.journal_errors,
+        lambda now: now.figures.journal.errors,
     ),
     counter(
         "filters_forgotten",
@@ -277,7 +281,7 @@ CLUSTER: Families[Scrape] = (
     gauge(
         "sessions",
         "Open streams of masters' modules; one of them has the session.",
-        lambda now: now.sessions,
+        lambda now: now.figures.sessions,
     ),
     gauge(
         "in_session",
@@ -297,7 +301,7 @@ CLUSTER: Families[Scrape] = (
     gauge(
         "agents{state}",
         "Agents by state: active, deactivated, not on the whitelist, or drained by operators.",
-        lambda now: vars(now.report.agents),
+        lambda now: now.report.agents,
     ),
     gauge(
         "frameworks{state}",
@@ -511,7 +515,7 @@ def _by_source(report: Report) -> Mapping[str, float]:
 
 def _by_certainty(report: Report) -> Mapping[str, float]:
     rows = report.remembered.rows
-    certain = sum(row.counts for row in rows)
+    certain = sum(row["counts"] for row in rows)
     return {"yes": certain, "no": len(rows) - certain}
 
 
@@ -567,7 +571,7 @@ QUOTAS: Families[Selection] = (
     amounts(
         "headroom_required",
         "Amount that must stay free for guarantees",
-        lambda shown: _headroom(shown.report, shown.report.quotas.required),
+        lambda shown: _headroom(shown.report, shown.report.headroom),
     ),
     amounts(
         "headroom_available",
@@ -585,7 +589,7 @@ def _quotas(report: Report, limit: int) -> Selection:
     named = np.flatnonzero([path != OTHER for path in quotas.path])
     top, _ = largest(shares, named, limit)
     # Roles below another one with a quota are counted there already.
-    rest = np.setdiff1d(np.flatnonzero(quotas.outermost), top)
+    rest = np.setdiff1d(np.flatnonzero(quotas.above < 0), top)
     return Selection(report, top, rest, [[quotas.path[row]] for row in top.tolist()], [OTHER])
 
 
@@ -593,7 +597,7 @@ def _ruled(report: Report) -> Bools:
     """Resources (R,) to report in quotas: those that most agents have, or that a quota names."""
     quotas = report.quotas
     named = (quotas.guarantee > 0).any(axis=0) | (quotas.limit < UNBOUNDED).any(axis=0)
-    return quotas.bounded & (report.common | named)
+    return report.scalar & (report.common | named)
 
 
 def _headroom(report: Report, amounts: Ints) -> Iterable[Series]:

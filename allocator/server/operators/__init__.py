@@ -1,4 +1,4 @@
 """Operators' changes: trial, activation, saving and auditing.
 
-Start with `change_requests`, then `operators`.
+Start with `operators`; `grpc/admin.py` receives the requests.
 """

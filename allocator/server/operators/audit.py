@@ -7,13 +7,10 @@ import logging
 import threading
 from collections import Counter
 from contextlib import suppress
-from typing import NamedTuple
 
 import structlog
 
-from allocator.core import (
-    OperatorChange,
-)
+from allocator.core import OperatorChange
 from allocator.server.operators.setting_rows import scope_of, value_of
 
 LOGGER = "mesos_allocator.audit"
@@ -23,14 +20,6 @@ RESULTS = ("done", "refused", "dry_run")
 _audit_log = structlog.wrap_logger(
     None, wrapper_class=structlog.make_filtering_bound_logger(logging.INFO)
 )
-
-
-class AuditedChange(NamedTuple):
-    """A change that a caller requested."""
-
-    who: str
-    change: OperatorChange
-    before: OperatorChange | None = None
 
 
 class Audit:
@@ -44,11 +33,18 @@ class Audit:
         with self._lock:
             return dict(self._counts)
 
-    def of_change(self, audited: AuditedChange, *, result: str = "done", **more: object) -> None:
-        """Write the line of a change; `more`: as for `note`."""
-        key = audited.change.key
-        more = {"old": value_of(audited.before), "new": value_of(audited.change), **more}
-        self.note(audited.who, key[0], scope_of(key), result=result, **more)
+    def of_change(
+        self,
+        who: str,
+        change: OperatorChange,
+        before: OperatorChange | None = None,
+        *,
+        result: str = "done",
+        **more: object,
+    ) -> None:
+        """Write the line of a change; `before`: what it replaces; others as for `note`."""
+        more = {"old": value_of(before), "new": value_of(change), **more}
+        self.note(who, change.key[0], scope_of(change.key), result=result, **more)
 
     def note(
         self, who: str, setting: str, scope: str, *, result: str = "done", **more: object

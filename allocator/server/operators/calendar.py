@@ -48,11 +48,6 @@ class Clock:
         return self._last_ms
 
 
-def holding(rules: Iterable[KeptChange], at_ms: int) -> tuple[KeptChange, ...]:
-    """Return the scheduled rules that are in force at a time, in order."""
-    return tuple(each for each in rules if _holds(each, at_ms))
-
-
 def for_core(rules: Iterable[KeptChange], at_ms: int) -> tuple[KeptChange, ...]:
     """Return the scheduled rules that the core has at a time, in order.
 
@@ -63,7 +58,7 @@ def for_core(rules: Iterable[KeptChange], at_ms: int) -> tuple[KeptChange, ...]:
 
 def _for_core(rule: KeptChange, at_ms: int) -> KeptChange | None:
     if not isinstance(rule.change, SetDrain) or rule.change.takes_back:
-        return rule if _holds(rule, at_ms) else None
+        return rule if holds(rule, at_ms) else None
     found = window(rule, at_ms)
     if found is None:
         return None
@@ -71,7 +66,8 @@ def _for_core(rule: KeptChange, at_ms: int) -> KeptChange | None:
     return rule._replace(change=replace(rule.change, from_ms=from_ms))
 
 
-def _holds(rule: KeptChange, at_ms: int) -> bool:
+def holds(rule: KeptChange, at_ms: int) -> bool:
+    """Return whether a scheduled rule is in force at a time."""
     assert rule.schedule is not None
     try:
         return timetable.holds(rule.schedule, at_ms)

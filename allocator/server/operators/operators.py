@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from functools import partial
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import structlog
 
@@ -28,7 +28,7 @@ from allocator.server.config import Loaded
 from allocator.server.engine.commands import settled
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.operators.applied import Applied, Base, applied, differences, steps
-from allocator.server.operators.audit import Audit, AuditedChange
+from allocator.server.operators.audit import Audit
 from allocator.server.operators.calendar import (
     CALENDAR,
     CalendarThread,
@@ -43,8 +43,6 @@ from allocator.v1 import settings_pb2 as pb
 from allocator.wire.settings.history import History, Replaced, write_history
 from allocator.wire.settings.overlay import KeptChange, Key, Overlay, configured, write_overlay
 
-_T = TypeVar("_T")
-
 CONFIGURATION = "configuration"
 
 ANSWER_S = 60.0
@@ -57,22 +55,21 @@ class GivenUpError(RuntimeError):
     """The caller stopped waiting before the change began, so nothing has changed."""
 
 
-class Effect(NamedTuple, Generic[_T]):
+class Effect(NamedTuple):
     """The outcome of a change."""
 
     number: int
     """The change survives a restart once this state is saved, see `StateStore.await_kept`."""
-    listed: _T
+    settings: Settings
+    """A copy of the settings in force, right after the change."""
 
 
-class Requester(NamedTuple, Generic[_T]):
-    """The author of a change, and the details to report."""
+class Requester(NamedTuple):
+    """The author of a change."""
 
     by: str
     waits: Callable[[], bool]
     """Whether the author still waits; otherwise the change does not begin."""
-    listed: Callable[[], _T]
-    """Reads the response right after the change; on the core's thread."""
     instead_of: OperatorChange | None = None
     """The setting that the change must replace, or it is refused; None: any."""
 
@@ -159,7 +156,7 @@ class Operators:
 
     # Any thread.
 
-    def set(self, change: OperatorChange, requester: Requester[_T]) -> Future[Effect[_T]]:
+    def set(self, change: OperatorChange, requester: Requester) -> Future[Effect]:
         """Put a change in force, and record it in the overlay.
 
         The future raises EventError if that is not possible, GivenUpError if the caller no longer
@@ -167,7 +164,7 @@ class Operators:
         """
         return self._loop.call(partial(self._set, change, requester))
 
-    def reset(self, kinds: Iterable[str], requester: Requester[_T], within_s: float) -> Effect[_T]:
+    def reset(self, kinds: Iterable[str], requester: Requester, within_s: float) -> Effect:
         """Remove operators' settings of these kinds, so that the configuration applies again.
 
         Raises EventError, ValueError, TimeoutError or GivenUpError; then nothing has changed.
@@ -189,14 +186,14 @@ class Operators:
         )
 
     def apply(
-        self, changes: Sequence[KeptChange], requester: Requester[_T], *, prune: bool
-    ) -> Future[tuple[Effect[_T], Applied]]:
+        self, changes: Sequence[KeptChange], requester: Requester, *, prune: bool
+    ) -> Future[tuple[Effect, Applied]]:
         """Make several changes at once, and record the differences; the future is as for `set`."""
         return self._loop.call(partial(self._apply, changes, requester, prune=prune))
 
-    def replace_config(self, loaded: Loaded, within_s: float = ANSWER_S) -> Effect[None]:
+    def replace_config(self, loaded: Loaded, within_s: float = ANSWER_S) -> Effect:
         """Put another configuration in force, below operators' settings. Raises as `reset` does."""
-        requester = Requester(CONFIGURATION, lambda: True, lambda: None)
+        requester = Requester(CONFIGURATION, lambda: True)
         return self._replace(lambda: loaded, frozenset(), requester, within_s)
 
     def kept_over(self, keys: Iterable[str]) -> list[str]:
@@ -209,15 +206,15 @@ class Operators:
         self,
         loaded: Callable[[], Loaded],
         kinds: frozenset[str],
-        requester: Requester[_T],
+        requester: Requester,
         within_s: float,
-    ) -> Effect[_T]:
+    ) -> Effect:
         def after() -> tuple[Loaded, Overlay, Base, InForce]:
             new, overlay = loaded(), self.overlay.without(kinds)
             base, now_ms = Base.of(new.config), self.clock.now_ms()
             return new, overlay, base, in_force(base, overlay, self._loop.session_limits, now_ms)
 
-        def replace() -> Effect[_T]:
+        def replace() -> Effect:
             _check_waits(requester)
             # An operator may have changed something meanwhile, so compute it again.
             new, overlay, base, found = after()
@@ -233,7 +230,7 @@ class Operators:
             for key in gone:
                 old = value_of(before.changes[key].change)
                 self.audit.note(requester.by, key[0], scope_of(key), old=old, new="as configured")
-            return Effect(self._keep(content), requester.listed())
+            return self._effect(content)
 
         begun_s = time.monotonic()
         wanted = settled(self._loop.call(after), within_s)[3].settings
@@ -266,7 +263,7 @@ class Operators:
         limits = self._loop.session_limits
         return self.overlay.over(self.base.settings, limits, policies.build)[0]
 
-    def _set(self, change: OperatorChange, requester: Requester[_T]) -> Effect[_T]:
+    def _set(self, change: OperatorChange, requester: Requester) -> Effect:
         _check_waits(requester)
         standing = self._standing()
         before = standing.before(change)
@@ -288,12 +285,12 @@ class Operators:
         # It counts from here on: nothing that follows may fail.
         self.history = history
         self._take(overlay, self.holding)
-        self.audit.of_change(AuditedChange(requester.by, change, before))
-        return Effect(self._keep(content), requester.listed())
+        self.audit.of_change(requester.by, change, before)
+        return self._effect(content)
 
     def _apply(
-        self, changes: Sequence[KeptChange], requester: Requester[_T], *, prune: bool
-    ) -> tuple[Effect[_T], Applied]:
+        self, changes: Sequence[KeptChange], requester: Requester, *, prune: bool
+    ) -> tuple[Effect, Applied]:
         _check_waits(requester)
         found = self.planned(changes, requester.by, prune=prune)
         content = write_overlay(found.overlay)
@@ -305,7 +302,7 @@ class Operators:
         for row in found.rows:
             more = {"when": row.when} if row.when else {}
             self.audit.note(requester.by, row.key, row.scope, old=row.before, new=row.after, **more)
-        return Effect(self._keep(content), requester.listed()), found
+        return self._effect(content), found
 
     def _take(self, overlay: Overlay, holding: tuple[KeptChange, ...]) -> None:
         self.overlay, self.holding = overlay, holding
@@ -348,14 +345,17 @@ class Operators:
             del overlay.changes[each.key]
         self._take(overlay, found)
         for before, after, _ in replaced:
-            self.audit.of_change(AuditedChange(CALENDAR, after, before))
+            self.audit.of_change(CALENDAR, after, before)
         for rule in over:
             self.audit.note(CALENDAR, rule.key[0], scope_of(rule.key), over=about_rule(rule))
         if over:
             self._keep(write_overlay(overlay))
 
-    def _with_change(self, replaced: Sequence[Replaced], requester: Requester[_T]) -> History:
+    def _with_change(self, replaced: Sequence[Replaced], requester: Requester) -> History:
         return self.history.with_change(replaced, requester.by, int(time.time() * 1000))
+
+    def _effect(self, content: pb.KeptSettings) -> Effect:
+        return Effect(self._keep(content), self.in_force.copied())
 
     def _keep(self, content: pb.KeptSettings) -> int:
         if self._state_store is None:
@@ -363,7 +363,7 @@ class Operators:
         return self._state_store.settings_changed(content, write_history(self.history))
 
 
-def _check_waits(requester: Requester[_T]) -> None:
+def _check_waits(requester: Requester) -> None:
     if not requester.waits():
         raise GivenUpError
 

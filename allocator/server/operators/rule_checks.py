@@ -3,8 +3,8 @@
 The core's thread only copies lists; the rest is computed on the caller's thread.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from typing import NamedTuple, assert_never
@@ -13,12 +13,10 @@ import numpy as np
 
 from allocator.core import (
     AgentColumns,
-    AgentInfo,
     AgentTraits,
     Allocator,
     Clause,
     FrameworkInfo,
-    Ints,
     OperatorChange,
     PolicySpec,
     Rule,
@@ -31,7 +29,6 @@ from allocator.core import (
     SetLimit,
     SetPause,
     SetPolicy,
-    SetQuota,
     SetShadow,
     Settings,
     SortedRule,
@@ -71,22 +68,43 @@ class Client(NamedTuple):
     sized: bool
 
 
-@dataclass(frozen=True)
 class Cluster:
-    """The state of the cluster that rules are checked against."""
+    """The state of the cluster that rules are checked against.
 
-    agents: list[AgentInfo]
-    capacity: Ints
-    """(A, R) int64, in thousandths."""
-    resources: tuple[str, ...]
-    clients: list[Client]
-    roles: list[str]
-    settings: Settings
-    consumed: Mapping[str, int]
-    """Consumption of the rule's role, including its descendants."""
-    quotas: list[SetQuota]
-    minimum: Sequence[Mapping[str, int]]
-    """The master's min_allocatable_resources; an offer must reach one of them."""
+    `capacity` (A, R), in thousandths.
+    `consumed`: consumption of the role of a limit that is checked, including its descendants.
+    `minimum`: the master's min_allocatable_resources; an offer must reach one of them.
+    """
+
+    def __init__(self, allocator: Allocator, change: OperatorChange | None = None) -> None:
+        """Copy the state against which rules, and this change, are checked; on its thread."""
+        state = allocator.state
+        agents = np.flatnonzero(state.agents.bound)
+        clients = np.flatnonzero(state.clients.subscribed)
+        paths, info = state.roles.path, state.frameworks.info
+        rows = zip(
+            state.clients.role[clients].tolist(),
+            state.clients.framework[clients].tolist(),
+            np.asarray(state.clients.demand[clients].any(axis=1)).tolist(),
+            strict=True,
+        )
+        request = state.frameworks.request
+        self.agents = [each for agent in agents.tolist() if (each := state.agents.info[agent])]
+        self.capacity = state.space.by_column(state.agents.capacity[agents])
+        self.resources = tuple(state.space.names)
+        self.clients = [
+            Client(paths[role], framework, each, framework in request, sized)
+            for role, framework, sized in rows
+            if (each := info[framework]) is not None
+        ]
+        self.roles = [path for role, path in enumerate(paths) if role and state.roles.bound[role]]
+        self.settings = allocator.settings.copied()
+        self.consumed: Mapping[str, int] = {}
+        if isinstance(change, SetLimit):
+            self.consumed = allocator.consumed_in(change.role)
+        self.quotas = list(state.quotas.values())
+        self.minimum = state.options.minimum
+        self._left: dict[tuple[Clause, ...], int] = {}
 
     @cached_property
     def there(self) -> list[str]:
@@ -127,40 +145,6 @@ class Cluster:
         if clauses not in self._left:
             self._left[clauses] = self.holding(clauses)
         return self._left[clauses]
-
-    @cached_property
-    def _left(self) -> dict[tuple[Clause, ...], int]:
-        return {}
-
-
-def copy_cluster(allocator: Allocator, change: OperatorChange | None = None) -> Cluster:
-    """Copy the state against which rules, and this change, are checked; on the core's thread."""
-    state = allocator.state
-    agents = np.flatnonzero(state.agents.bound)
-    clients = np.flatnonzero(state.clients.subscribed)
-    paths, info = state.roles.path, state.frameworks.info
-    rows = zip(
-        state.clients.role[clients].tolist(),
-        state.clients.framework[clients].tolist(),
-        np.asarray(state.clients.demand[clients].any(axis=1)).tolist(),
-        strict=True,
-    )
-    request = state.frameworks.request
-    return Cluster(
-        agents=[each for each in map(state.agents.info.__getitem__, agents.tolist()) if each],
-        capacity=state.space.by_column(state.agents.capacity[agents]),
-        resources=tuple(state.space.names),
-        clients=[
-            Client(paths[role], framework, each, framework in request, sized)
-            for role, framework, sized in rows
-            if (each := info[framework]) is not None
-        ],
-        roles=[path for role, path in enumerate(paths) if role and state.roles.bound[role]],
-        settings=allocator.settings.copied(),
-        consumed=allocator.consumed_in(change.role) if isinstance(change, SetLimit) else {},
-        quotas=list(state.quotas.values()),
-        minimum=state.options.minimum,
-    )
 
 
 def match_of(cluster: Cluster, rule: OperatorChange, after: Settings) -> pb.RuleMatch:

@@ -18,7 +18,7 @@ from allocator.core import (
 from allocator.server.engine.commands import Ask, left_s, reject
 from allocator.server.operators.applied import Applied
 from allocator.server.operators.calendar import window_in_words
-from allocator.server.operators.rule_checks import Cluster, copy_cluster, doubts_of, match_of
+from allocator.server.operators.rule_checks import Cluster, doubts_of, match_of
 from allocator.server.operators.setting_rows import scope_of, value_of
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2 as spb
@@ -58,7 +58,7 @@ class Trials:
         """
         told, matches = spb.Change(dry_run=True), dict[Key, spb.RuleMatch]()
         try:
-            cluster, applied = ask(lambda: (copy_cluster(self._allocator()), planned()))
+            cluster, applied = ask(lambda: (Cluster(self._allocator()), planned()))
             for each in applied.differing:
                 if not (within_s := left_s(context)):
                     context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, TOO_LONG)
@@ -89,7 +89,7 @@ class Trials:
         `force`: apply the change even if it looks like a mistake.
         `beside`: further changes that will be made with it.
         """
-        cluster = ask(lambda: copy_cluster(self._allocator(), change))
+        cluster = ask(lambda: Cluster(self._allocator(), change))
         try:
             check(change, cluster.settings, self._limits, self._try_policy, left_s(context))
             told = _told(cluster, change, _after(cluster, change, beside), force=force)

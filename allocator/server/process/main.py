@@ -1,20 +1,15 @@
 """The deciding process: builds all parts, and runs with its observer until it is stopped."""
 
 import math
-import os
-import queue
-import signal
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import islice
-from types import FrameType
 
 import grpc
 import structlog
-from grpc_reflection.v1alpha import reflection
 
 from allocator import policies
 from allocator.core import Settings
@@ -26,9 +21,9 @@ from allocator.server.engine.monitor import Monitor
 from allocator.server.engine.planning import Planning
 from allocator.server.grpc.access import Access
 from allocator.server.grpc.admin import AdminServicer
-from allocator.server.grpc.calls import CALLS_MAX, Calls
+from allocator.server.grpc.calls import Calls
 from allocator.server.grpc.forwarding import ObserverCalls
-from allocator.server.grpc.listeners import OPTIONS, UNIX, ListenError, claim_addresses, listen
+from allocator.server.grpc.listeners import UNIX, ListenError, claim_addresses, listen, new_server
 from allocator.server.grpc.plans import PlanServicer
 from allocator.server.grpc.records import Decider, deciders_records
 from allocator.server.grpc.requests import SERVICE as ADMIN
@@ -36,24 +31,26 @@ from allocator.server.grpc.service import SERVICE, Health, SessionServicer
 from allocator.server.operators.applied import Base
 from allocator.server.operators.audit import Audit
 from allocator.server.operators.calendar import Clock
-from allocator.server.operators.change_requests import ChangeRequests
 from allocator.server.operators.operators import Operators, in_force
 from allocator.server.operators.setting_rows import MISTYPED_LOGGED, mistyped_names
 from allocator.server.operators.state_store import RestoredState, StateError, StateStore, restore
 from allocator.server.plugins.guarded_policy import GuardedRegistry
-from allocator.server.process import logs
+from allocator.server.process.lifetime import (
+    EXIT_FAILURE,
+    LOOK_S,
+    SignalInbox,
+    begin,
+    closing_children,
+    end,
+    taking_signals,
+)
 from allocator.server.process.link import Link, ObserverChild, new_link
 from allocator.server.process.reloading import Reloader
 from allocator.server.process.systemd import READY, STOPPING, notify, watched
-from allocator.server.system import loop_cache
 from allocator.server.system.compilation import Compilation, load_cached
 from allocator.server.system.disk import is_full, reason
 from allocator.server.system.http_socket import http_socket
-from allocator.server.system.lasting import log_what_threads_raise
 from allocator.wire.settings.learnt_demands import Learnt, copy_learnt
-
-EXIT_OK = 0
-EXIT_FAILURE = 1
 
 CORE_S = 5.0
 """Maximum time to wait for the core at the end; a user's policy may take minutes."""
@@ -69,8 +66,6 @@ _OF_LINK = (("grpc.max_receive_message_length", PLAN_BYTES_MAX + 2**20),)
 
 OBSERVED_S = 10.0
 """Maximum time to wait for the observer before the process logs that it is ready."""
-
-LOOK_S = 1.0
 
 _log = structlog.get_logger()
 
@@ -162,22 +157,13 @@ class Server:
         return self.monitor.health()
 
     def _build(self, config: Config) -> grpc.Server:
-        bytes_max = ("grpc.max_receive_message_length", config.limits.message_bytes_max)
-        server = grpc.server(
-            ThreadPoolExecutor(CALLS_MAX, "grpc"),
-            options=[*OPTIONS, bytes_max],
-            interceptors=[self.calls],
-            maximum_concurrent_rpcs=CALLS_MAX,
-        )
+        server = new_server(self.calls, config.limits.message_bytes_max)
         sessions = SessionServicer(self.loop, queue_max=config.limits.queue)
         server.add_generic_rpc_handlers((sessions.handler(),))
         paths = (target.removeprefix(UNIX) for target in config.listen.targets)
-        changes = ChangeRequests(self.loop, self.operators, tuple(paths))
-        admin = AdminServicer(changes, self._observer)
+        admin = AdminServicer(self.loop, self.operators, self._observer, tuple(paths))
         server.add_generic_rpc_handlers((admin.handler(),))
         self._health.add_to(server)
-        names = (SERVICE, ADMIN.full_name, "grpc.health.v1.Health", reflection.SERVICE_NAME)
-        reflection.enable_server_reflection(names, server)
         return server
 
     def _check_journal(self, config: Config) -> None:
@@ -245,10 +231,7 @@ def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
     """
     begun_s = time.monotonic()
     config = loaded.config
-    logs.configure(config.log.level, config.log.format)
-    log_what_threads_raise()
-    if note:
-        _log.warning(note)
+    begin(config, note)
     try:
         claim_addresses(config.listen.targets)
         claim_addresses(config.observer.listen, "observer.listen")
@@ -297,17 +280,11 @@ def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
         _log.info("shutting down")
         notify(STOPPING)
         ended = server.stop()
-    _log.info("done")
-    # Exit at once if the compiler or the core still runs in a thread: a normal exit would unload
-    # libraries that it uses.
-    if compilation.loads or not ended:
-        loop_cache.remove_private()
-        os._exit(EXIT_OK)
-    return EXIT_OK
+    return end(compilation, ended=ended)
 
 
 def _serve_until_signalled(
-    inbox: "SignalInbox",
+    inbox: SignalInbox,
     compilation: Compilation,
     server: Server,
     observer: ObserverChild,
@@ -353,58 +330,3 @@ def ending(observer: ObserverChild) -> Iterator[None]:
         yield
     finally:
         observer.stop()
-
-
-@contextmanager
-def closing_children(compilation: Compilation) -> Iterator[Compilation]:
-    try:
-        yield compilation
-    finally:
-        compilation.stop()
-
-
-class SignalInbox:
-    """Received signals, until the process reads them."""
-
-    def __init__(self) -> None:
-        self.to_end = False
-        self._to_reload = False
-        # A signal handler may call `put`, but not `Event.set`: it would block forever if this
-        # thread is inside `wait` or `clear` and holds the event's lock.
-        self._any: queue.SimpleQueue[None] = queue.SimpleQueue()
-
-    def take(self, number: int, _frame: FrameType | None) -> None:
-        """Handle a signal; a second SIGINT ends the process at once."""
-        if number == signal.SIGHUP:
-            self._to_reload = True
-        else:
-            self.to_end = True
-        if number == signal.SIGINT:
-            signal.signal(number, signal.SIG_DFL)
-        self._any.put(None)
-
-    def wait(self, timeout_s: float) -> bool:
-        """Wait for a signal; return whether to reload the configuration.
-
-        If the system delivers a signal to another thread, this one handles it only after the
-        timeout.
-        """
-        with suppress(queue.Empty):
-            self._any.get(timeout=timeout_s)
-        # A signal may arrive between any two steps, and must not be lost.
-        if not self._to_reload:
-            return False
-        self._to_reload = False
-        return not self.to_end
-
-
-@contextmanager
-def taking_signals() -> Iterator[SignalInbox]:
-    inbox = SignalInbox()
-    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-    before = {number: signal.signal(number, inbox.take) for number in numbers}
-    try:
-        yield inbox
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

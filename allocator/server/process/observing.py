@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ import structlog
 from allocator import policies
 from allocator.server.config import Config, Loaded
 from allocator.server.config.exchange import read_loaded
+from allocator.server.engine.commands import Probe
 from allocator.server.following.books import AGAIN_S, Connect, FollowedBooks
 from allocator.server.following.demand_watch import DemandWatch
 from allocator.server.following.fair_shares import FairnessWatch
@@ -37,19 +38,16 @@ from allocator.server.metrics.usage_families import UsageSeries
 from allocator.server.operators.trials import Trials
 from allocator.server.plugins.guarded_policy import GuardedRegistry
 from allocator.server.plugins.loading import load_entry_points
-from allocator.server.process import logs
+from allocator.server.process.lifetime import LOOK_S, begin
 from allocator.server.process.link import Link, call_process, end_with_parent
 from allocator.server.process.names_watch import NamesWatch
 from allocator.server.process.readers import ReadersListener
 from allocator.server.system.compilation import Compilation
-from allocator.server.system.lasting import log_what_threads_raise
 from allocator.server.views.views import Views
 from allocator.server.web.page import page_routes
 from allocator.v1 import admin_pb2_grpc, records_pb2, records_pb2_grpc
 
 QUESTIONS_MAX = 16
-
-LOOK_S = 1.0
 
 REPORT_S = 60.0
 
@@ -131,8 +129,7 @@ class Observer:
         self.names = NamesWatch(self.books)
         trials = Trials(lambda: self.books.allocator, config.limits.core(), registry.try_out)
         questions = QuestionServicer(self.views, trials)
-        self._answer: Future[None] | None = None
-        self._asked_s = 0.0
+        self._probe = Probe(self.books.ask)
         targets = config.observer.listen if link else config.listen.targets
         self.readers = ReadersListener(config, targets, questions, self.books)
         more: list[PartsNow] = [
@@ -165,9 +162,7 @@ class Observer:
         self._grpc.start()
 
     def is_alive(self) -> bool:
-        if self._answer is None or self._answer.done():
-            self._asked_s, self._answer = time.monotonic(), self.books.ask(lambda: None)
-        return time.monotonic() - self._asked_s < HUNG_S
+        return self._probe.waits_s() < HUNG_S
 
     def look(self, compilation: Compilation) -> None:
         if compilation.ready and not self.books.may_work.is_set():
@@ -274,8 +269,7 @@ def main() -> None:
     text = link.configuration.read_text("utf-8")
     load_entry_points()
     loaded = read_loaded(text)
-    logs.configure(loaded.config.log.level, loaded.config.log.format)
-    log_what_threads_raise()
+    begin(loaded.config, "")
     sys.exit(observe(loaded, link))
 
 

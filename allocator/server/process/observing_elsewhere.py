@@ -1,28 +1,25 @@
 """A separate observer, which follows the observer of a sidecar on another machine."""
 
-import os
 import time
 
 import structlog
 
 from allocator.server.config import Loaded
 from allocator.server.grpc.listeners import ListenError, claim_addresses
-from allocator.server.process import logs
-from allocator.server.process.link import call_process
-from allocator.server.process.main import (
+from allocator.server.process.lifetime import (
     EXIT_FAILURE,
-    EXIT_OK,
     LOOK_S,
     SignalInbox,
+    begin,
     closing_children,
+    end,
     taking_signals,
 )
+from allocator.server.process.link import call_process
 from allocator.server.process.observing import Observer
 from allocator.server.process.systemd import READY, STOPPING, notify, watched
-from allocator.server.system import loop_cache
 from allocator.server.system.compilation import Compilation
 from allocator.server.system.http_socket import http_socket
-from allocator.server.system.lasting import log_what_threads_raise
 
 _log = structlog.get_logger()
 
@@ -31,11 +28,8 @@ def run(loaded: Loaded, note: str = "") -> int:
     """Observe until SIGTERM or SIGINT; return the exit code. `note`: for the log."""
     begun_s = time.monotonic()
     config = loaded.config
-    logs.configure(config.log.level, config.log.format)
-    log_what_threads_raise()
+    begin(config, note)
     call_process("observer")
-    if note:
-        _log.warning(note)
     meanwhile = "the observer follows no session until they are"
     with (
         taking_signals() as inbox,
@@ -66,11 +60,7 @@ def run(loaded: Loaded, note: str = "") -> int:
         _log.info("shutting down")
         notify(STOPPING)
         observer.stop()
-    _log.info("done")
-    if compilation.loads:  # a normal exit would unload the compiler while a thread uses it
-        loop_cache.remove_private()
-        os._exit(EXIT_OK)
-    return EXIT_OK
+    return end(compilation)
 
 
 def _observe_until_signalled(

@@ -2,17 +2,15 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import grpc
-from grpc_reflection.v1alpha import reflection
 
 from allocator.server.config import Config
 from allocator.server.engine.core_loop import GRACE_S
 from allocator.server.following.books import FollowedBooks
 from allocator.server.grpc.access import Access
-from allocator.server.grpc.calls import CALLS_MAX, Calls
-from allocator.server.grpc.listeners import OPTIONS, listen
+from allocator.server.grpc.calls import Calls
+from allocator.server.grpc.listeners import listen, new_server
 from allocator.server.grpc.questions import QuestionServicer
 from allocator.server.grpc.records import FOLLOWERS_PART, RECORDS, RecordServicer
 from allocator.server.grpc.requests import SERVICE as ADMIN
@@ -32,7 +30,7 @@ class ReadersListener:
     ) -> None:
         """Prepare to listen on `targets`, with the options of `config.listen`."""
         self.targets: list[str] = []
-        self._config = config
+        self._bytes_max = config.limits.message_bytes_max
         self._section = config.listen.model_copy(update={"targets": tuple(targets)})
         self._questions = questions
         self._records = RecordServicer(books.branch, books.ask, FOLLOWERS_PART)
@@ -44,22 +42,12 @@ class ReadersListener:
         return self._calls.refused
 
     def start(self) -> None:
-        server = grpc.server(
-            ThreadPoolExecutor(CALLS_MAX, "grpc"),
-            options=[
-                *OPTIONS,
-                ("grpc.max_receive_message_length", self._config.limits.message_bytes_max),
-            ],
-            interceptors=[self._calls],
-            maximum_concurrent_rpcs=CALLS_MAX,
-        )
+        server = new_server(self._calls, self._bytes_max)
         admin_pb2_grpc.add_AdminServiceServicer_to_server(self._questions, server)
         self._records.add_to(server)
         health = Health((ADMIN.full_name, RECORDS))
         health.add_to(server)
         health.serving()
-        names = (ADMIN.full_name, RECORDS, "grpc.health.v1.Health", reflection.SERVICE_NAME)
-        reflection.enable_server_reflection(names, server)
         self.targets = listen(server, self._section)
         server.start()
         self._server = server

@@ -2,7 +2,6 @@
 
 import os
 import socket
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
@@ -43,10 +42,9 @@ def watched(healthy: Callable[[], bool]) -> Iterator[None]:
     if not within_s:
         yield
         return
-    ended = threading.Event()
 
     def watch() -> None:
-        while not ended.wait(within_s / 3):
+        while not thread.pause(within_s / 3):
             if healthy():
                 notify(ALIVE)
 
@@ -55,6 +53,5 @@ def watched(healthy: Callable[[], bool]) -> Iterator[None]:
     try:
         yield
     finally:
-        ended.set()
         thread.end()
         thread.join()

@@ -4,12 +4,11 @@ The books' thread makes the copy; the thread of the request computes shares from
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,13 +17,10 @@ from allocator.core import (
     SAMPLES_MIN,
     UNKNOWN,
     Allocator,
-    AskedRow,
     Bools,
     Floats,
-    FrameworkInfo,
     Ints,
-    PolicySpec,
-    StartRecord,
+    QuotaUse,
     State,
     asked_rows,
     budget_rows,
@@ -32,96 +28,32 @@ from allocator.core import (
 )
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import types_pb2
-from allocator.v1.explain_pb2 import BudgetUse
 from allocator.wire.codec.proto_types import write_budget_use
 
 
-@dataclass(frozen=True)
-class RememberedRow:
-    """A remembered demand that new frameworks may start with.
+class Remembered:
+    """The remembered demands that new frameworks may start with, and the results of priors so far.
 
-    `kind`: ``name``, ``principal`` or ``user``.
-    `who`: pattern of the name, or the principal or user.
-    `demand`, in thousandths.
-    `weight`: number of lessons that agree; halved by those that do not, and with time.
-    `counts`: whether the weight is enough to start with this demand.
-    """
-
-    role: str
-    kind: str
-    who: str
-    demand: dict[str, int]
-    weight: int
-    counts: bool
-
-
-@dataclass(frozen=True)
-class RememberedDemands:
-    """A copy of the memory: the demands, and the results of priors so far.
-
+    `rows`: the demands, as in a dump. Their weight is the number of lessons that agree, halved by
+        those that do not, and with time; a demand counts if its weight is large enough.
     `durations`: number of names with known durations, and of those with too few ends.
     """
 
-    rows: tuple[RememberedRow, ...]
-    confirmed: int
-    refuted: int
-    probes: int
-    durations: tuple[int, int]
+    def __init__(self, state: State) -> None:
+        memory, settings = state.memory, state.settings
+        self.rows: list[dict[str, Any]] = []
+        for topic, entry in memory.entries.items():
+            (role, kind, who), weight = topic, memory.weight(settings, topic)
+            row = {"role": role, kind: who, "demand": dict(entry.amounts), "weight": weight}
+            self.rows.append({**row, "counts": weight >= settings.learn_after})
+        self.confirmed, self.refuted = memory.confirmed, memory.refuted
+        self.probes = memory.probes
+        durations = memory.durations.entries.values()
+        known = sum(each.total >= SAMPLES_MIN for each in durations)
+        self.durations = known, len(durations) - known
 
 
-def read_remembered(state: State) -> RememberedDemands:
-    memory, settings = state.memory, state.settings
-    rows = []
-    for topic, entry in memory.entries.items():
-        weight = memory.weight(settings, topic)
-        rows.append(
-            RememberedRow(*topic, dict(entry.amounts), weight, weight >= settings.learn_after)
-        )
-    durations = memory.durations.entries.values()
-    known = sum(each.total >= SAMPLES_MIN for each in durations)
-    return RememberedDemands(
-        tuple(rows),
-        memory.confirmed,
-        memory.refuted,
-        memory.probes,
-        (known, len(durations) - known),
-    )
-
-
-def dumped_demands(remembered: RememberedDemands) -> Iterator[dict[str, Any]]:
-    for row in remembered.rows:
-        yield {
-            "role": row.role,
-            row.kind: row.who,
-            "demand": row.demand,
-            "weight": row.weight,
-            "counts": row.counts,
-        }
-
-
-@dataclass(frozen=True)
-class QuotaRows:
-    """The q roles with a quota or a limit.
-
-    `outermost` (q,): whether the role is not below another of these roles.
-    `guarantee`, `limit`, `consumed` (q, R), in thousandths; `UNBOUNDED`: no limit.
-    `bounded` (R,): whether quotas apply to the resource (scalars only).
-    `required`, `available` (R,), in thousandths: the headroom that guarantees need, and free
-    amounts that count against quota.
-    """
-
-    path: list[str]
-    outermost: Bools
-    guarantee: Ints
-    limit: Ints
-    consumed: Ints
-    bounded: Bools
-    required: Ints
-    available: Ints
-
-
-@dataclass(frozen=True)
-class Overdue:
+class Overdue(NamedTuple):
     """Numbers of clients that may be offered something and have waited longer than patience allows.
 
     `filters`: those with filters.
@@ -135,152 +67,107 @@ class Overdue:
     frameworks: int = 0
 
 
-def read_quotas(allocator: Allocator) -> tuple[QuotaRows, Overdue]:
-    """Copy quotas, and count overdue clients; on the books' thread."""
-    use = allocator.quota_use()
-    rows = QuotaRows(
-        path=use.path,
-        outermost=use.above < 0,
-        guarantee=use.guarantee,
-        limit=use.limit,
-        consumed=use.consumed,
-        required=np.maximum(use.guarantee - use.consumed, 0).sum(axis=0),
-        bounded=allocator.state.space.scalar,
-        available=use.available,
-    )
-    reached: Bools = np.asarray((use.left <= 0).any(axis=1))
-    # Rows are ordered deepest first, so in reverse each finds the final flag of its ancestor.
-    for index in range(len(reached) - 1, -1, -1):
-        reached[index] |= use.above[index] >= 0 and reached[use.above[index]]
-    of_role = np.append(reached, False)[use.of_role]
-    return rows, _overdue(allocator, of_role[allocator.state.clients.role] | allocator.capped())
-
-
-def _overdue(allocator: Allocator, reached: Bools) -> Overdue:
-    """Count overdue clients; `reached` (C,): those that have reached a limit or a cap."""
+def _overdue(allocator: Allocator, quotas: QuotaUse) -> Overdue:
     state = allocator.state
     patience, clients = state.settings.patience_cycles, state.clients
     if not patience:
         return Overdue()
+    reached: Bools = np.asarray((quotas.left <= 0).any(axis=1))
+    # Rows are ordered deepest first, so in reverse each finds the final flag of its ancestor.
+    for index in range(len(reached) - 1, -1, -1):
+        reached[index] |= quotas.above[index] >= 0 and reached[quotas.above[index]]
+    of_role = np.append(reached, False)[quotas.of_role]
     late = np.flatnonzero(state.live_clients() & (clients.waited >= patience))
     late = late[~np.isin(late, list(collectors(state)))]  # their gangs already collect
     refuses = state.filters.rows.per_client[late] > 0
-    limited = reached[late] & ~refuses
+    limited = (of_role[clients.role] | allocator.capped())[late] & ~refuses
     nothing = late[~refuses & ~limited]
-    return Overdue(
-        filters=int(refuses.sum()),
-        limit=int(limited.sum()),
-        nothing=len(nothing),
-        frameworks=len(np.unique(clients.framework[nothing])),
-    )
+    frameworks = len(np.unique(clients.framework[nothing]))
+    return Overdue(int(refuses.sum()), int(limited.sum()), len(nothing), frameworks)
 
 
-@dataclass(frozen=True)
-class GangCounts:
+class Gangs:
     """Gangs that wait for room.
 
     `too_large`: those that did not fit even on empty agents when their turn came.
     `kept` (R,), in thousandths: free amounts kept for collecting gangs.
     """
 
-    collecting: int
-    too_large: int
-    kept: Ints
-    starts: StartRecord
+    def __init__(self, state: State) -> None:
+        gangs = collectors(state)
+        self.collecting, self.too_large = len(gangs), len(state.clients.too_large)
+        self.kept = np.zeros(len(state.space.names), np.int64)
+        for its in gangs.values():
+            # Amounts that were lent since then are no longer free.
+            free = state.space.by_column(state.free_on(np.array(its.agent, np.int64))).sum(axis=0)
+            noted = np.array(its.kept, np.int64)  # columns may have been added
+            self.kept[: len(noted)] += np.minimum(noted, free[: len(noted)])
+        self.starts = copy(state.memory.durations.starts)
 
 
-def read_gangs(state: State) -> GangCounts:
-    gangs, kept = collectors(state), np.zeros(len(state.space.names), np.int64)
-    for its in gangs.values():
-        # Amounts that were lent since then are no longer free.
-        free = state.space.by_column(state.free_on(np.array(its.agent, np.int64))).sum(axis=0)
-        noted = np.array(its.kept, np.int64)  # columns may have been added
-        kept[: len(noted)] += np.minimum(noted, free[: len(noted)])
-    starts = copy(state.memory.durations.starts)
-    return GangCounts(len(gangs), len(state.clients.too_large), kept, starts)
-
-
-COMMON_MAX = 24
-"""Maximum number of resources with series per framework and role; few clusters have ten."""
-
-
-@dataclass(frozen=True)
 class ClientRows:
     """The n clients.
 
+    `framework`, `role` (n,): handles.
     `info`: None if the framework holds something but was not added yet.
     `held`, `offered`, `demand` (n, R), in thousandths; `active`, `suppressed` (n,).
     `used` (n, R), in thousandths: held on average; None: no averages are kept.
     `live` (n,): whether it may be offered something.
+    `agents`, `filters` (n,): number of agents with holdings, and of filters in force.
     `offer_age_s` (n,): for how long it has had offers without a break; 0 if it has none.
     `waited` (n,): full cycles in a row in which it could have been served, and was not.
     `weight` (n,): without that of its role.
     """
 
-    framework: Ints
-    role: Ints
-    info: list[FrameworkInfo | None]
-    held: Ints
-    offered: Ints
-    demand: Ints
-    demand_source: list[str]
-    active: Bools
-    suppressed: Bools
-    live: Bools
-    agents: Ints
-    filters: Ints
-    offer_age_s: Floats
-    waited: Ints
-    weight: Floats
-    used: Ints | None
+    def __init__(self, allocator: Allocator) -> None:
+        state, used = allocator.state, allocator.used()
+        clients, books = state.clients, state.ledger.books
+        rows = np.flatnonzero(clients.framework)
+        info, source = state.frameworks.info, clients.demand_source
+        self.framework, self.role = clients.framework[rows], clients.role[rows]
+        self.info = [info[handle] for handle in self.framework.tolist()]
+        self.held = state.space.by_column(books.client_held[rows])
+        self.offered = state.space.by_column(books.client_offered[rows])
+        self.demand = clients.demand[rows]
+        self.demand_source = [source[row] for row in rows.tolist()]
+        self.active = state.frameworks.active[self.framework]
+        self.suppressed, self.live = clients.suppressed[rows], state.live_clients()[rows]
+        self.agents = books.agents_held[rows]
+        self.filters = state.filters.rows.per_client[rows]
+        since_ms = state.ledger.oldest_offer_ms()[rows]
+        self.offer_age_s = np.where(since_ms >= 0, state.now_ms - since_ms, 0) / 1000
+        self.waited, self.weight = clients.waited[rows], clients.weight[rows]
+        self.used = None if used is None else used[rows]
 
 
-@dataclass(frozen=True)
 class RoleRows:
     """The m roles by handle; row 0 is the root.
 
     `paused` (m,): whether operators paused the role or an ancestor.
     """
 
-    path: list[str]
-    parent: Ints
-    depth: Ints
-    weight: Floats
-    bound: Bools
-    paused: Bools
+    def __init__(self, state: State) -> None:
+        roles = state.roles
+        count = len(roles.path)
+        self.path, self.paused = list(roles.path), state.paused_roles()
+        self.parent, self.depth = roles.parent[:count].copy(), roles.depth[:count].copy()
+        self.weight, self.bound = roles.weight[:count].copy(), roles.bound[:count].copy()
 
 
-@dataclass(frozen=True)
-class AgentCounts:
-    """Numbers of agents, by the reason, if any, that they are not offered."""
-
-    active: int = 0
-    inactive: int = 0
-    unlisted: int = 0
-    drained: int = 0
-    """Drained by operators, and otherwise active and listed."""
-
-    @property
-    def total(self) -> int:
-        return self.active + self.inactive + self.unlisted + self.drained
-
-
-@dataclass(frozen=True)
-class AsideCounts:
+class Aside(NamedTuple):
     """Frameworks and agents whose input is set aside now.
 
     `frameworks`: without those whose only entry is a demand that no agent can meet.
     `example`: name or id of one of the frameworks; else the host of an agent.
     """
 
-    frameworks: int = 0
-    agents: int = 0
-    reasons: Mapping[str, int] = field(default_factory=dict)
-    example: str = ""
+    frameworks: int
+    agents: int
+    reasons: Mapping[str, int]
+    example: str
 
 
-@dataclass(frozen=True)
-class UnfitCounts:
+class Unfit(NamedTuple):
     """Frameworks that ask for resources that no agent has.
 
     `example`: name or id of one of the frameworks.
@@ -289,41 +176,47 @@ class UnfitCounts:
 
     frameworks: int = 0
     example: str = ""
-    names: tuple[str, ...] = ()
-    resources: tuple[str, ...] = ()
+    names: Sequence[str] = ()
 
 
-@dataclass(frozen=True)
+COMMON_MAX = 24
+"""Maximum number of resources with series per framework and role; few clusters have ten."""
+
+
 class Report:
     """The copy, and values computed from it.
 
     `counted` (R,): resources that count towards shares.
     `total` (R,), in thousandths: capacity of all agents.
     `common` (R,): resources that most agents have; frameworks and roles have series of these.
+    `agents`: numbers of agents, by the reason, if any, that they are not offered.
+    `quotas`: of the q roles with a quota or a limit; `scalar` (R,): resources with quotas.
     `asked`: clients asked to leave agents, the longest waiting first.
     """
 
-    policy: PolicySpec
-    resources: tuple[str, ...]
-    counted: Bools
-    total: Ints
-    common: Bools
-    agents: AgentCounts
-    frameworks: int
-    frameworks_active: int
-    filters: int
-    open_decisions: int
-    clients: ClientRows
-    roles: RoleRows
-    quotas: QuotaRows
-    overdue: Overdue
-    gangs: GangCounts
-    remembered: RememberedDemands
-    aside: AsideCounts = field(default_factory=AsideCounts)
-    unfit: UnfitCounts = field(default_factory=UnfitCounts)
-    asked: tuple[AskedRow, ...] = ()
-    budgets: tuple[BudgetUse, ...] = ()
-    now_ms: int = 0
+    def __init__(self, allocator: Allocator) -> None:
+        """Make the copy; on the books' thread."""
+        state = allocator.state
+        space, frameworks = state.space, state.frameworks
+        self.policy = allocator.settings.policy
+        self.resources, self.counted = tuple(space.names), space.counted
+        self.total, self.common = state.total_by_column(), _common(state)
+        self.agents = _agents(state)
+        self.frameworks = len(frameworks)
+        self.frameworks_active = int((frameworks.bound & frameworks.active).sum())
+        self.filters, self.open_decisions = len(state.filters), len(state.open_decisions)
+        self.clients, self.roles = ClientRows(allocator), RoleRows(state)
+        self.quotas, self.scalar = allocator.quota_use(), space.scalar
+        self.overdue = _overdue(allocator, self.quotas)
+        self.gangs, self.remembered = Gangs(state), Remembered(state)
+        self.aside, self.unfit = _aside(state), _unfit(state)
+        self.asked, self.now_ms = asked_rows(state), state.now_ms
+        self.budgets = [write_budget_use(row, state.now_ms) for row in budget_rows(state)]
+
+    @property
+    def headroom(self) -> Ints:
+        """Amounts that must stay free for guarantees, (R,)."""
+        return np.maximum(self.quotas.guarantee - self.quotas.consumed, 0).sum(axis=0)
 
     @property
     def role_count(self) -> int:
@@ -444,73 +337,41 @@ class Report:
 
 
 def read(allocator: Allocator) -> Report:
-    """Copy the books; on the books' thread."""
-    state = allocator.state
-    space = state.space
-    quota_rows, overdue = read_quotas(allocator)
-    return Report(
-        policy=allocator.settings.policy,
-        resources=tuple(space.names),
-        counted=space.counted,
-        total=state.total_by_column(),
-        common=_common(state),
-        agents=_agents(state),
-        frameworks=len(state.frameworks),
-        frameworks_active=int((state.frameworks.bound & state.frameworks.active).sum()),
-        filters=len(state.filters),
-        open_decisions=len(state.open_decisions),
-        clients=_clients(allocator),
-        roles=_roles(state),
-        quotas=quota_rows,
-        overdue=overdue,
-        gangs=read_gangs(state),
-        remembered=read_remembered(state),
-        aside=_aside(state),
-        unfit=_unfit(state),
-        asked=asked_rows(state),
-        budgets=tuple(write_budget_use(row, state.now_ms) for row in budget_rows(state)),
-        now_ms=state.now_ms,
-    )
+    return Report(allocator)
 
 
-def _aside(state: State) -> AsideCounts:
+def _aside(state: State) -> Aside:
     frameworks, agents = state.frameworks.aside, state.agents.aside
     every = chain(chain.from_iterable(frameworks.values()), chain.from_iterable(agents.values()))
     reasons = Counter(row.reason for row in every)
     # Demands for resources that no agent has are not ignored, but counted by `_unfit`.
     unfit = set(_frameworks_of(state, state.clients.unfit))
-    frameworks = {
-        handle: rows
+    some = [
+        handle
         for handle, rows in frameworks.items()
         if handle not in unfit or any(row.reason != UNKNOWN for row in rows)
-    }
+    ]
     example = ""
-    for handle in frameworks:
-        info = state.frameworks.info[handle]
+    if some:
+        info = state.frameworks.info[some[0]]
         example = (info.name or info.framework_id) if info else ""
-        break
-    for handle in () if frameworks else agents:
-        agent = state.agents.info[handle]
+    elif agents:
+        agent = state.agents.info[next(iter(agents))]
         example = (agent.hostname or agent.agent_id) if agent else ""
-        break
-    return AsideCounts(len(frameworks), len(agents), reasons, example)
+    return Aside(len(some), len(agents), reasons, example)
 
 
 UNFIT_NAMES = 3
 
 
-def _unfit(state: State) -> UnfitCounts:
+def _unfit(state: State) -> Unfit:
     unfit = state.clients.unfit
     if not unfit:
-        return UnfitCounts()
+        return Unfit()
     client, names = next(iter(unfit.items()))
     info = state.frameworks.info[int(state.clients.framework[client])]
-    return UnfitCounts(
-        frameworks=len(set(_frameworks_of(state, unfit))),
-        example=(info.name or info.framework_id) if info else "",
-        names=tuple(sorted(names)[:UNFIT_NAMES]),
-        resources=tuple(state.space.names),
-    )
+    example = (info.name or info.framework_id) if info else ""
+    return Unfit(len(set(_frameworks_of(state, unfit))), example, sorted(names)[:UNFIT_NAMES])
 
 
 def _frameworks_of(state: State, clients: Iterable[int]) -> list[int]:
@@ -527,56 +388,16 @@ def _common(state: State) -> Bools:
     return common & (count > 0)
 
 
-def _agents(state: State) -> AgentCounts:
+def _agents(state: State) -> Mapping[str, int]:
     agents = state.agents
     active = agents.bound & agents.active
     listed = active & agents.whitelisted
-    return AgentCounts(
-        active=int(agents.ready.sum()),
-        inactive=int((agents.bound & ~agents.active).sum()),
-        unlisted=int((active & ~listed).sum()),
-        drained=int((listed & agents.drained).sum()),
-    )
-
-
-def _clients(allocator: Allocator) -> ClientRows:
-    state, used = allocator.state, allocator.used()
-    clients, books = state.clients, state.ledger.books
-    rows = np.flatnonzero(clients.framework)
-    framework = clients.framework[rows]
-    info, source = state.frameworks.info, clients.demand_source
-    since_ms = state.ledger.oldest_offer_ms()[rows]
-    return ClientRows(
-        framework=framework,
-        role=clients.role[rows],
-        info=[info[handle] for handle in framework.tolist()],
-        held=state.space.by_column(books.client_held[rows]),
-        offered=state.space.by_column(books.client_offered[rows]),
-        demand=clients.demand[rows],
-        demand_source=[source[row] for row in rows.tolist()],
-        active=state.frameworks.active[framework],
-        suppressed=clients.suppressed[rows],
-        live=state.live_clients()[rows],
-        agents=books.agents_held[rows],
-        filters=state.filters.rows.per_client[rows],
-        offer_age_s=np.where(since_ms >= 0, state.now_ms - since_ms, 0) / 1000,
-        waited=clients.waited[rows],
-        weight=clients.weight[rows],
-        used=None if used is None else used[rows],
-    )
-
-
-def _roles(state: State) -> RoleRows:
-    roles = state.roles
-    count = len(roles.path)
-    return RoleRows(
-        path=list(roles.path),
-        parent=roles.parent[:count].copy(),
-        depth=roles.depth[:count].copy(),
-        weight=roles.weight[:count].copy(),
-        bound=roles.bound[:count].copy(),
-        paused=state.paused_roles(),
-    )
+    return {
+        "active": int(agents.ready.sum()),
+        "inactive": int((agents.bound & ~agents.active).sum()),
+        "unlisted": int((active & ~listed).sum()),
+        "drained": int((listed & agents.drained).sum()),
+    }
 
 
 def write_clients(

@@ -3,8 +3,11 @@
 Command-line tools also use this, so it imports nothing slow.
 """
 
+import errno
 import ipaddress
+import os
 import re
+import socket
 
 _HOST_PORT = re.compile(r"(\[[0-9a-fA-F:.%]+\]|[^\[\]:/\s]+):([0-9]{1,5})")
 
@@ -45,6 +48,16 @@ def is_loopback(host: str) -> bool:
     except ValueError:
         return False
     return (getattr(address, "ipv4_mapped", None) or address).is_loopback
+
+
+def why_not_bound(text: str, error: OSError, options: str) -> str:
+    """Say why an address cannot be bound; `options`: those that set it."""
+    resolved = not isinstance(error, socket.gaierror)
+    why = os.strerror(error.errno or 0) if resolved else error.strerror
+    mend = f"set {options} to another"
+    if resolved and error.errno == errno.EACCES:
+        mend = f"privileged ports need root or CAP_NET_BIND_SERVICE; grant it, or {mend}"
+    return f"{text} cannot be bound: {why}; {mend}"
 
 
 def seen_from_afar(text: str, host: str) -> str:

@@ -17,13 +17,14 @@ from typing import NamedTuple
 
 import structlog
 
-from allocator import core, explain, policies
+from allocator import core, policies
 from allocator.core.numba.compiled import (
     cached_only_here,
     compiled_here,
     interpret,
     tolerate_cache_errors,
 )
+from allocator.policies.filling import servable_pairs
 from allocator.server.system import loop_cache
 from allocator.server.system.disk import reason
 
@@ -74,8 +75,8 @@ def load(part: str = "") -> None:
         core.warm(lambda _spec: core.GiveAll())
     if part in ("", "agent-first"):
         policies.warm("random")
-        # Explanations share the rules of these loops, which are parsed once per process.
-        explain.warm()
+        # It shares the rules of these loops, which are parsed once per process.
+        servable_pairs.warm()
     if part in ("", "client-first"):
         policies.warm("joint")
     if part in ("", "plans"):

@@ -9,31 +9,30 @@ for a thread, or take a library's lock: it only converts values to bytes.
 
 import gc
 import os
-import select
 import signal
 import traceback
 import warnings
 from collections.abc import Callable, Generator, Iterator
 from itertools import pairwise
+from multiprocessing.connection import Connection, Pipe
 from typing import NoReturn
 
-SILENT_MS = 60_000
+SILENT_S = 60.0
 """Time without output after which a child is abandoned."""
 
 LARGE = 1 << 24
 """Size in bytes above which forking is faster than copying."""
 
-_AT_ONCE = 1 << 16
 _FILES_MAX = 1 << 20
 
 
 def frozen(make: Callable[[], Iterator[bytes]]) -> Generator[bytes]:
-    """Let a child process produce pieces from the current state; any thread may read them.
+    """Let a child process make pieces from the current state; return them, for any thread.
 
     The child ends when the last reference to the iterator is dropped. Raises OSError, at once if no
     child can be made, later if the child fails.
     """
-    reads, writes = os.pipe()
+    reads, writes = Pipe(duplex=False)
     try:
         with warnings.catch_warnings():
             # Python 3.12 warns about other threads, which the child does not use.
@@ -42,16 +41,16 @@ def frozen(make: Callable[[], Iterator[bytes]]) -> Generator[bytes]:
             if not child:
                 _write(make, writes)
     except OSError:
-        os.close(reads)
-        os.close(writes)
+        reads.close()
         raise
-    os.close(writes)
+    finally:
+        writes.close()
     pieces = _read(child, reads)
     next(pieces)  # starts the generator, so that closing it ends the child
     return pieces
 
 
-def _write(make: Callable[[], Iterator[bytes]], to: int) -> NoReturn:
+def _write(make: Callable[[], Iterator[bytes]], to: Connection) -> NoReturn:
     status = 1
     try:
         # Do not run destructors of other threads' objects.
@@ -59,10 +58,10 @@ def _write(make: Callable[[], Iterator[bytes]], to: int) -> NoReturn:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
         # Close connections that are the parent's.
-        for before, after in pairwise((2, to, _FILES_MAX)):
+        for before, after in pairwise((2, to.fileno(), _FILES_MAX)):
             os.closerange(before + 1, after)
         for piece in make():
-            _write_all(to, piece)
+            to.send_bytes(piece)
         status = 0
     except BaseException:  # noqa: BLE001 - the child must not return to the caller.
         os.write(2, traceback.format_exc().encode())
@@ -70,30 +69,24 @@ def _write(make: Callable[[], Iterator[bytes]], to: int) -> NoReturn:
         os._exit(status)
 
 
-def _read(child: int, reads: int) -> Generator[bytes]:
-    poll, status = select.poll(), None
-    poll.register(reads, select.POLLIN)
+def _read(child: int, reads: Connection) -> Generator[bytes]:
+    status = None
     try:
         yield b""
         while True:
-            if not poll.poll(SILENT_MS):
-                raise TimeoutError(f"process {child} has written nothing for {SILENT_MS} ms")
-            data = os.read(reads, _AT_ONCE)
-            if not data:
+            if not reads.poll(SILENT_S):
+                raise TimeoutError(f"process {child} has written nothing for {SILENT_S:g} s")
+            try:
+                piece = reads.recv_bytes()
+            except EOFError:
                 break
-            yield data
+            yield piece
         status = os.waitpid(child, 0)[1]
         if status:
             ended = os.waitstatus_to_exitcode(status)
             raise OSError(f"process {child}, which was forked, ended with {ended}")
     finally:
-        os.close(reads)
+        reads.close()
         if status is None:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
-
-
-def _write_all(to: int, data: bytes | memoryview) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(to, rest) :]

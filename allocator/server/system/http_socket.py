@@ -4,9 +4,10 @@ A wrong address therefore prevents the start, and requests wait while the observ
 """
 
 import errno
-import os
 import socket
 import time
+
+from allocator.server.system.addresses import why_not_bound
 
 TAKEN_S = 2.0
 """Time to wait for an address in use, perhaps by the observer of a sidecar that was just killed."""
@@ -24,15 +25,7 @@ def http_socket(host: str, port: int) -> socket.socket:
             if error.errno == errno.EADDRINUSE and time.monotonic() < until_s:
                 time.sleep(0.05)
                 continue
-            why = (
-                error.strerror
-                if isinstance(error, socket.gaierror)
-                else os.strerror(error.errno or 0)
-            )
-            mend = "set http.host or http.port to another"
-            if error.errno == errno.EACCES:
-                mend = f"privileged ports need root or CAP_NET_BIND_SERVICE; grant it, or {mend}"
-            text = f"{host}:{port} cannot be bound: {why}; {mend}"
+            text = why_not_bound(f"{host}:{port}", error, "http.host or http.port")
             raise OSError(error.errno, text) from None
 
 

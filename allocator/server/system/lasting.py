@@ -30,6 +30,10 @@ class LastingThread(threading.Thread):
         """End a pause, and do not call the work again if it fails."""
         self._ending.set()
 
+    def pause(self, seconds: float) -> bool:
+        """Pause the work; return whether to end."""
+        return self._ending.wait(seconds)
+
     @property
     def failure(self) -> str:
         """The recent error; empty: none."""

@@ -4,142 +4,72 @@ The books' thread only copies; the thread of the request writes the text. Amount
 thousandths.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, fields
 from typing import Any
 
 import numpy as np
 
-from allocator.core import AgentInfo, Bools, Ints, Kind, SetAside, Settings
+from allocator.core import Kind, SetAside, Settings, State
 from allocator.plain import json_text
 from allocator.rule_kinds import DRAIN, LIMIT, RULES
-from allocator.server.engine.sessions import SessionInfo
 from allocator.server.following.books import FollowedBooks
 from allocator.server.reports import report
 
-PIECE_CHARACTERS = 256 * 1024
-"""Minimum length at which a piece is sent."""
+PIECE_BYTES = 256 * 1024
 
 
-@dataclass(frozen=True)
-class StateCopy:
-    """The copy.
-
-    `agents` (n,): handles; the rows of the next five.
-    `active`, `whitelisted`, `drained` (n,); `capacity`, `agent_held` (n, K), in thousandths.
-    `holding_client` (H,): (framework, role) as in the report.
-    `holding_since_ms` (H,): since when something is on offer.
-    `holding_held`, `holding_offered` (H, K), in thousandths.
-    """
-
-    sidecar_id: str
-    session: SessionInfo | None
-    clock_ms: int
-    paused: bool
-    settings: Settings
-    kinds: list[Kind | None]
-    quotas: list[Any]
-    report: report.Report
-    agents: Ints
-    agent_info: list[AgentInfo | None]
-    active: Bools
-    whitelisted: Bools
-    drained: Bools
-    capacity: Ints
-    agent_held: Ints
-    holding_client: Ints
-    holding_agent: Ints
-    holding_since_ms: Ints
-    holding_held: Ints
-    holding_offered: Ints
-
-
-def read(books: FollowedBooks) -> StateCopy:
+def read(books: FollowedBooks) -> Iterator[bytes]:
+    """Copy the books, on their thread; return the text, which any thread may then write."""
     allocator = books.allocator
-    state, ledger = allocator.state, allocator.state.ledger.books
-    agents = np.flatnonzero(state.agents.bound)
-    holdings = state.ledger.rows()
-    client = ledger.client[holdings]
-    return StateCopy(
-        sidecar_id=books.sidecar_id,
-        session=books.session,
-        clock_ms=state.now_ms,
-        paused=state.paused,
-        settings=allocator.settings.copied(),
-        kinds=list(state.space.kinds),
-        quotas=list(state.quotas.values()),
-        report=report.read(allocator),
-        agents=agents,
-        agent_info=[state.agents.info[agent] for agent in agents.tolist()],
-        active=state.agents.active[agents],
-        whitelisted=state.agents.whitelisted[agents],
-        drained=state.agents.drained[agents],
-        capacity=state.agents.capacity[agents],
-        agent_held=ledger.agent_held[agents],
-        holding_client=np.stack([state.clients.framework[client], state.clients.role[client]], 1),
-        holding_agent=ledger.agent[holdings],
-        holding_since_ms=ledger.since_ms[holdings],
-        holding_held=ledger.held[holdings],
-        holding_offered=ledger.offered[holdings],
-    )
+    state, rows, session = allocator.state, report.read(allocator), books.session
+    head = {
+        "sidecar_id": books.sidecar_id,
+        "session": asdict(session) if session else None,
+        "clock_ms": state.now_ms,
+        "paused": state.paused,
+        "settings": _plain_settings(allocator.settings.copied()),
+        "kinds": [_kind(kind) for kind in state.space.kinds],
+        "quotas": [asdict(quota) for quota in state.quotas.values()],
+    }
+    arrays = {
+        "roles": _roles(rows),
+        "frameworks": _frameworks(rows),
+        "clients": _clients(rows),
+        "agents": _agents(state),
+        "remembered_demands": iter(rows.remembered.rows),
+        "holdings": _holdings(state),
+    }
+    return _text(head, arrays)
 
 
-def pieces(state: StateCopy) -> Iterator[bytes]:
-    text: list[str] = []
-    length = 0
-    for part in _parts(state):
-        text.append(part)
-        length += len(part)
-        if length >= PIECE_CHARACTERS:
-            yield "".join(text).encode()
-            text, length = [], 0
-    yield "".join(text).encode()
+def _text(head: object, arrays: Mapping[str, Iterator[dict[str, Any]]]) -> Iterator[bytes]:
+    # Omit the closing brace: the long lists follow piece by piece.
+    yield _dumps(head)[:-1]
+    for name, rows in arrays.items():
+        yield b",\n" + _dumps(name) + b":["
+        comma = b"\n"
+        for row in rows:
+            yield comma + _dumps(row)
+            comma = b",\n"
+        yield b"]"
+    yield b"}\n"
 
 
-def in_pieces(parts: Iterable[bytes]) -> Iterator[bytes]:
+def pieces(parts: Iterable[bytes]) -> Iterator[bytes]:
     """Combine parts to pieces of about equal size, and cut parts that are much larger."""
     waiting = bytearray()
     for part in parts:
         waiting += part
-        while len(waiting) >= PIECE_CHARACTERS:
-            yield bytes(waiting[:PIECE_CHARACTERS])
-            del waiting[:PIECE_CHARACTERS]
+        while len(waiting) >= PIECE_BYTES:
+            yield bytes(waiting[:PIECE_BYTES])
+            del waiting[:PIECE_BYTES]
     yield bytes(waiting)
 
 
-def _parts(state: StateCopy) -> Iterator[str]:
-    head = {
-        "sidecar_id": state.sidecar_id,
-        "session": asdict(state.session) if state.session else None,
-        "clock_ms": state.clock_ms,
-        "paused": state.paused,
-        "settings": _plain_settings(state.settings),
-        "kinds": [_kind(kind) for kind in state.kinds],
-        "quotas": [asdict(quota) for quota in state.quotas],
-    }
-    # Omit the closing brace: the long lists follow piece by piece.
-    yield _dumps(head)[:-1]
-    yield from _array("roles", _roles(state.report))
-    yield from _array("frameworks", _frameworks(state.report))
-    yield from _array("clients", _clients(state.report))
-    yield from _array("agents", _agents(state))
-    yield from _array("remembered_demands", report.dumped_demands(state.report.remembered))
-    yield from _array("holdings", _holdings(state))
-    yield "}\n"
-
-
-def _array(name: str, rows: Iterable[dict[str, Any]]) -> Iterator[str]:
-    yield f",\n{_dumps(name)}:["
-    comma = "\n"
-    for row in rows:
-        yield comma + _dumps(row)
-        comma = ",\n"
-    yield "]"
-
-
-def _dumps(value: object) -> str:
+def _dumps(value: object) -> bytes:
     # Only ASCII, because names are untrusted, and the text may be shown on a terminal.
-    return json_text(value, default=_as_json, separators=(",", ":"))
+    return json_text(value, default=_as_json, separators=(",", ":")).encode()
 
 
 def _as_json(value: object) -> list[Any] | dict[str, Any]:
@@ -213,31 +143,46 @@ def _fields(info: Any) -> dict[str, Any]:  # noqa: ANN401
     return {name: getattr(info, name) for name in type(info).__dataclass_fields__}
 
 
-def _agents(state: StateCopy) -> Iterator[dict[str, Any]]:
-    capacity, held = state.capacity.tolist(), state.agent_held.tolist()
-    for row, info in enumerate(state.agent_info):
-        assert info is not None
-        yield {
-            "agent": int(state.agents[row]),
-            **_fields(info),
-            "active": bool(state.active[row]),
-            "whitelisted": bool(state.whitelisted[row]),
-            "drained": bool(state.drained[row]),
-            "capacity": _sparse(capacity[row]),
-            "held": _sparse(held[row]),
-        }
+def _agents(state: State) -> Iterator[dict[str, Any]]:
+    table = state.agents
+    handles = np.flatnonzero(table.bound)
+    info = [table.info[handle] for handle in handles.tolist()]
+    columns = table.active, table.whitelisted, table.drained, table.capacity
+    copied = [handles, *(each[handles] for each in (*columns, state.ledger.books.agent_held))]
+
+    def rows() -> Iterator[dict[str, Any]]:
+        rows = zip(info, *(each.tolist() for each in copied), strict=True)
+        for its, handle, active, whitelisted, drained, capacity, held in rows:
+            yield {
+                "agent": handle,
+                **_fields(its),
+                "active": active,
+                "whitelisted": whitelisted,
+                "drained": drained,
+                "capacity": _sparse(capacity),
+                "held": _sparse(held),
+            }
+
+    return rows()
 
 
-def _holdings(state: StateCopy) -> Iterator[dict[str, Any]]:
-    client, agent = state.holding_client.tolist(), state.holding_agent.tolist()
-    held, offered = state.holding_held.tolist(), state.holding_offered.tolist()
-    since_ms = state.holding_since_ms.tolist()
-    for row, (framework, role) in enumerate(client):
-        yield {
-            "framework": framework,
-            "role": role,
-            "agent": agent[row],
-            "held": _sparse(held[row]),
-            "offered": _sparse(offered[row]),
-            "offered_since_ms": since_ms[row] if any(offered[row]) else None,
-        }
+def _holdings(state: State) -> Iterator[dict[str, Any]]:
+    clients, books = state.clients, state.ledger.books
+    holdings = state.ledger.rows()
+    client = books.client[holdings]
+    copied = [clients.framework[client], clients.role[client], books.agent[holdings]]
+    copied += [books.since_ms[holdings], books.held[holdings], books.offered[holdings]]
+
+    def rows() -> Iterator[dict[str, Any]]:
+        columns = zip(*(each.tolist() for each in copied), strict=True)
+        for framework, role, agent, since_ms, held, offered in columns:
+            yield {
+                "framework": framework,
+                "role": role,
+                "agent": agent,
+                "held": _sparse(held),
+                "offered": _sparse(offered),
+                "offered_since_ms": since_ms if any(offered) else None,
+            }
+
+    return rows()

@@ -14,8 +14,7 @@ from allocator.wire.settings.schedule import id_of
 def listed(
     loaded: Loaded, overlay: Overlay, rules: Iterable[KeptChange], now_ms: int
 ) -> Iterator[pb.ScheduledRule]:
-    places, rules = places_of_rules(*loaded), list(rules)
-    held = {each.key for each in calendar.holding(rules, now_ms)}
+    places = places_of_rules(*loaded)
     for rule in rules:
         assert rule.schedule is not None
         row, where = pb.ScheduledRule(), pb.Setting()
@@ -24,7 +23,7 @@ def listed(
         row.value, row.when = value_of(rule.change), timetable.in_words(rule.schedule)
         row.source, row.place, row.set_at_ms = where.source, where.place, where.set_at_ms
         row.rule.CopyFrom(write_kept(rule))
-        row.holds = rule.key in held
+        row.holds = calendar.holds(rule, now_ms)
         row.options.update(timetable.options(rule.schedule))
         if (found := calendar.window(rule, now_ms)) is not None:
             row.begin_ms, row.end_ms = found

@@ -4,14 +4,13 @@ from dataclasses import replace
 from math import nan
 from typing import TypeAlias
 
-from allocator.core import Copied, PolicySpec
+from allocator.core import Detached, PolicySpec
 from allocator.server.engine.commands import Ask
 from allocator.server.following import fair_shares
 from allocator.server.following.books import FollowedBooks
-from allocator.server.following.shadow import Client, Reading, ShadowCounts, Sums
+from allocator.server.following.shadow import Client, Tally
 from allocator.server.reports import report
 from allocator.v1 import admin_pb2 as pb
-from allocator.wire.codec.proto_types import write_fields
 from allocator.wire.settings.operator_settings import write_policy
 
 Dealt: TypeAlias = tuple[report.Report, report.Report]
@@ -20,20 +19,20 @@ Dealt: TypeAlias = tuple[report.Report, report.Report]
 def write_shadow_report(books: FollowedBooks, ask: Ask, *, fair: bool) -> pb.GetShadowResponse:
     """Write the results, on any thread; `fair`: also compare allocations from scratch."""
 
-    def read() -> tuple[report.Report, PolicySpec | None, Copied | None]:
+    def read() -> tuple[report.Report, PolicySpec | None, Detached | None]:
         allocator = books.allocator
         spec = allocator.settings.shadow
         copied = allocator.copied() if fair and spec is not None else None
         return report.read(allocator), spec, copied
 
     state, spec, copied = ask(read)
-    reading = books.shadow.read()
-    if reading.spec != spec:  # no cycle since this shadow was set
-        reading = Reading(spec, ShadowCounts(), {})
+    tally = books.shadow.read()
+    if tally.spec != spec:  # no cycle since this shadow was set
+        tally = Tally(spec)
     response = pb.GetShadowResponse(
         policy=write_policy(state.policy),
         shadow=None if spec is None else write_policy(spec),
-        counts=write_fields(reading.counts, pb.ShadowCounts),
+        counts=tally.counts,
         fair=copied is not None,
     )
     if spec is None:
@@ -43,8 +42,8 @@ def write_shadow_report(books: FollowedBooks, ask: Ask, *, fair: bool) -> pb.Get
         beside = replace(spec, flat=state.policy.flat)
         one, other = (fair_shares.deal(books, each, copied) for each in (state.policy, beside))
         dealt = one, other
-    _write_clients(response, reading, state, dealt)
-    _write_roles(response, reading, state, dealt)
+    _write_clients(response, tally, state, dealt)
+    _write_roles(response, tally, state, dealt)
     return response
 
 
@@ -57,35 +56,32 @@ def _rows(books: report.Report) -> dict[int, Client]:
 
 
 def _write_clients(
-    response: pb.GetShadowResponse, reading: Reading, books: report.Report, dealt: Dealt | None
+    response: pb.GetShadowResponse, tally: Tally, books: report.Report, dealt: Dealt | None
 ) -> None:
     """Add the clients with their sums, including those that left; the largest difference first."""
     row_of = {client: row for row, client in _rows(books).items()}
-    nothing = [(client, Sums("")) for client in row_of if client not in reading.clients]
-    found = [*reading.clients.items(), *nothing]
-    found.sort(key=lambda each: (-abs(each[1].offered - each[1].offered_by_shadow), each[0]))
-    for (role, framework_id), sums in found:
-        row = row_of.get((role, framework_id))
-        info = None if row is None else books.clients.info[row]
-        one, other = (nan, nan)
-        if row is not None and dealt is not None:
-            one, other = (float(each.share[row]) for each in dealt)
-        response.clients.add(
-            role=role,
-            framework_id=framework_id,
-            framework_name=sums.framework_name or (info.name if info else ""),
-            share=0.0 if row is None else float(books.share[row]),
-            offered=sums.offered,
-            offered_by_shadow=sums.offered_by_shadow,
-            cycles=sums.cycles,
-            cycles_by_shadow=sums.cycles_by_shadow,
-            fair_share=one,
-            fair_share_by_shadow=other,
-        )
+    found = dict(tally.clients)
+    for client, row in row_of.items():
+        info = books.clients.info[row]
+        if client not in found and info is not None:
+            role, framework_id = client
+            found[client] = pb.ShadowShare(
+                role=role, framework_id=framework_id, framework_name=info.name
+            )
+    order = sorted(
+        found, key=lambda each: (-abs(found[each].offered - found[each].offered_by_shadow), each)
+    )
+    for client in order:
+        share, place = response.clients.add(), row_of.get(client)
+        share.CopyFrom(found[client])
+        share.share = 0.0 if place is None else float(books.share[place])
+        share.fair_share = share.fair_share_by_shadow = nan
+        if place is not None and dealt is not None:
+            share.fair_share, share.fair_share_by_shadow = (float(d.share[place]) for d in dealt)
 
 
 def _write_roles(
-    response: pb.GetShadowResponse, reading: Reading, books: report.Report, dealt: Dealt | None
+    response: pb.GetShadowResponse, tally: Tally, books: report.Report, dealt: Dealt | None
 ) -> None:
     """Add the roles, each with the sums of all clients in it and below it."""
     found: dict[str, pb.ShadowShare] = {}
@@ -97,7 +93,7 @@ def _write_roles(
         found[path] = pb.ShadowShare(
             role=path, share=share, fair_share=one, fair_share_by_shadow=other
         )
-    for (of_client, _), sums in reading.clients.items():
+    for (of_client, _), sums in tally.clients.items():
         parts = of_client.split("/")
         for depth in range(len(parts)):
             row = found.get("/".join(parts[: depth + 1]))

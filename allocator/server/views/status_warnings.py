@@ -6,7 +6,7 @@ the same problems over time; warnings need no monitoring.
 
 import shlex
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from allocator.core import harmless, quoted
 from allocator.near import meant_resource
@@ -14,7 +14,7 @@ from allocator.plain import counted, how_many
 from allocator.server.config import OPEN_SESSIONS, Config
 from allocator.server.following.books import FollowedBooks
 from allocator.server.operators.rule_checks import Cluster, rules_with_unknown_names
-from allocator.server.reports.report import AsideCounts, GangCounts, Report, UnfitCounts
+from allocator.server.reports.report import Aside, Gangs, Report, Unfit
 from allocator.server.system.lasting import failures
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2
@@ -78,7 +78,7 @@ def of_books(books: FollowedBooks, state: Report) -> Iterator[pb.StatusWarning]:
         )
     yield from _gangs(state.gangs)
     yield from _set_aside(state.aside)
-    yield from _unfit(state.unfit)
+    yield from _unfit(state.unfit, state.resources)
     for what, largest in known.beyond.items():
         if largest:
             yield pb.StatusWarning(
@@ -106,7 +106,7 @@ def _asked(state: Report) -> Iterator[pb.StatusWarning]:
         )
 
 
-def _gangs(gangs: GangCounts) -> Iterator[pb.StatusWarning]:
+def _gangs(gangs: Gangs) -> Iterator[pb.StatusWarning]:
     if gangs.too_large:
         yield pb.StatusWarning(
             what="gang too large",
@@ -117,7 +117,7 @@ def _gangs(gangs: GangCounts) -> Iterator[pb.StatusWarning]:
         )
 
 
-def _set_aside(aside: AsideCounts) -> Iterator[pb.StatusWarning]:
+def _set_aside(aside: Aside) -> Iterator[pb.StatusWarning]:
     if not aside.example:
         return
     of = "framework" if aside.frameworks else "agent"
@@ -131,13 +131,11 @@ def _set_aside(aside: AsideCounts) -> Iterator[pb.StatusWarning]:
     )
 
 
-def _unfit(unfit: UnfitCounts) -> Iterator[pb.StatusWarning]:
+def _unfit(unfit: Unfit, resources: Sequence[str]) -> Iterator[pb.StatusWarning]:
     if not unfit.frameworks:
         return
     name = harmless(unfit.example, NAME_MAX)
-    asked = ", ".join(
-        f"{quoted(each)}{meant_resource(each, unfit.resources)}" for each in unfit.names
-    )
+    asked = ", ".join(f"{quoted(each)}{meant_resource(each, resources)}" for each in unfit.names)
     yield pb.StatusWarning(
         what="fits nowhere",
         text=f"{how_many(unfit.frameworks, unfit.frameworks)} asked for a resource that no agent"

@@ -5,7 +5,7 @@ The operators' service and the status page share them.
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from itertools import islice
 from typing import Any, TypeAlias
 
@@ -15,7 +15,7 @@ from google.protobuf.message import Message
 from allocator import __version__, explain, policies
 from allocator.core import (
     Allocator,
-    Copied,
+    Detached,
     EventError,
     Floats,
     Newcomer,
@@ -24,8 +24,7 @@ from allocator.core import (
     budget_rows,
     quoted,
 )
-from allocator.explain import Picture, UnknownSubjectError
-from allocator.near import suggestion, suggestions
+from allocator.near import suggestion
 from allocator.policies import POLICIES, SELECTIONS
 from allocator.server.engine.commands import Ask
 from allocator.server.following import fair_shares
@@ -37,13 +36,14 @@ from allocator.server.following.usage import UsageKeeper
 from allocator.server.following.usage_store import UsageError
 from allocator.server.operators.applied import Applied, Base, applied, in_words
 from allocator.server.operators.calendar import Clock, for_core
-from allocator.server.operators.rule_checks import Cluster, copy_cluster, match_of
+from allocator.server.operators.rule_checks import Cluster, match_of
 from allocator.server.operators.setting_rows import rows, taken_back
 from allocator.server.reports import report
 from allocator.server.reports.report import write_clients, write_roles
 from allocator.server.system.compilation import PARTS
 from allocator.server.system.disk import reason
 from allocator.server.views import drains, lists, schedules, status_warnings
+from allocator.server.views.rejected import RejectedError, rejecting_unknown
 from allocator.server.views.shadow_report import write_shadow_report
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import explain_pb2, settings_pb2
@@ -89,9 +89,6 @@ EXPLAIN_S = 3.0
 """Maximum time for an explanation, which then has the results so far, because other queries
 wait."""
 
-NAME_SHOWN = 200
-"""Maximum number of characters of an unknown name in an error; it may be as long as a message."""
-
 SUBJECTS = ("framework", "role", "agent")
 
 COMING_MAX = 20
@@ -108,19 +105,6 @@ def _asked_for(request: explain_pb2.ExplainRequest) -> tuple[str, str]:
     if request.cycles > CYCLES_MAX:
         raise RejectedError(f"cycles = {request.cycles}: at most {CYCLES_MAX} are kept")
     return named[0]
-
-
-def _unknown(error: UnknownSubjectError, *, in_session: bool) -> str:
-    """Return the error for an unknown name, with similar names; on any thread."""
-    near = "; no master has a session with this sidecar, its module decides meanwhile"
-    if in_session:
-        near = suggestions(error.name, error.known)
-    name = error.name if len(error.name) <= NAME_SHOWN else f"{error.name[:NAME_SHOWN]}..."
-    return f"{error.kind} = {name!r}: there is no such {error.kind}{near}"
-
-
-class RejectedError(ValueError):
-    """An invalid query: the field, and valid values."""
 
 
 class Views:
@@ -162,18 +146,20 @@ class Views:
 
     def read_settings(self) -> "ReadSettings":
         """Read the settings in force, and the clients they could match; on the books' thread."""
+        more = ((row, None) for row in taken_back(self.operators.overlay))
+        return Cluster(self.books.allocator), [*self._rows(), *more]
+
+    def _rows(self) -> Iterator[tuple[settings_pb2.Setting, OperatorChange | None]]:
         mine, settings = self.operators, self.books.allocator.settings
         held = for_core(mine.scheduled, self.now_ms)
-        found = rows(mine.loaded, mine.overlay, settings, held)
-        more = ((row, None) for row in taken_back(mine.overlay))
-        return copy_cluster(self.books.allocator), [*found, *more]
+        return rows(mine.loaded, mine.overlay, settings, held)
 
     def shares(
         self, ask: Ask, request: pb.GetSharesRequest, *, scored: bool = True
     ) -> pb.GetSharesResponse:
         """Report shares; `scored`: include the scores of the policy in force."""
 
-        def read() -> tuple[report.Report, Floats, Copied | None]:
+        def read() -> tuple[report.Report, Floats, Detached | None]:
             allocator = self.books.allocator
             client_rows = np.flatnonzero(allocator.state.clients.framework)
             score = np.full(len(client_rows), np.nan)
@@ -214,15 +200,8 @@ class Views:
         `is_awaited`: whether the caller still waits; if not, the answer is cut short.
         """
         kind, name = _asked_for(request)
-
-        def take() -> Picture:
-            return explain.take(self.books.allocator, kind, name)
-
-        try:
-            picture = ask(take)
-        except UnknownSubjectError as error:
-            text = _unknown(error, in_session=self.books.session is not None)
-            raise RejectedError(text) from None
+        with self._rejecting():
+            picture = ask(lambda: explain.take(self.books.allocator, kind, name))
         until_s = time.monotonic() + EXPLAIN_S
         told = request.cycles or explain.CYCLES
 
@@ -267,7 +246,7 @@ class Views:
         with self._rejecting():
             found = ask(lambda: lists.agents.candidates(allocator, request))
             chosen, left_out = lists.agents.choose(found, request)
-        copied = ask(lambda: lists.agents.copy(allocator, chosen, found.info))
+        copied = ask(lambda: lists.agents.AgentsCopy(allocator, chosen, found.info))
         response = pb.ListAgentsResponse(agents=lists.agents.write(copied), left_out=left_out)
         drained = [each for each in response.agents if "drained" in each.states]
         if drained:
@@ -288,20 +267,11 @@ class Views:
         with self._rejecting():
             return lists.roles.write(books, request)
 
-    @contextmanager
-    def _rejecting(self) -> Iterator[None]:
-        try:
-            yield
-        except lists.UnknownWordError as error:
-            raise RejectedError(str(error)) from None
-        except UnknownSubjectError as error:
-            text = _unknown(error, in_session=self.books.session is not None)
-            raise RejectedError(text) from None
+    def _rejecting(self) -> AbstractContextManager[None]:
+        return rejecting_unknown(in_session=self.books.session is not None)
 
     def _read_drains(self) -> list[settings_pb2.Setting]:
-        mine, settings = self.operators, self.books.allocator.settings
-        held = for_core(mine.scheduled, self.now_ms)
-        found = rows(mine.loaded, mine.overlay, settings, held)
+        found = self._rows()
         return [row for row, rule in found if isinstance(rule, SetDrain) and not rule.from_ms]
 
     def every_setting(self, ask: Ask, _: pb.ListSettingsRequest) -> pb.ListSettingsResponse:
@@ -354,7 +324,7 @@ class Views:
         return pb.GetPolicyResponse(policy=policy, policies=POLICIES, selections=SELECTIONS)
 
     def _newcomer(
-        self, request: pb.GetSharesRequest, state: report.Report, copied: Copied
+        self, request: pb.GetSharesRequest, state: report.Report, copied: Detached
     ) -> float:
         try:
             demand = proto_types.read_quantities(request.newcomer_demand)
@@ -408,8 +378,8 @@ def _status(books: FollowedBooks) -> pb.GetStatusResponse:
         uptime_s=said.uptime_s,
         cycles=books.counts.cycles,
         decisions=books.counts.decisions,
-        agents=state.agents.total,
-        active_agents=state.agents.total - state.agents.inactive - state.agents.drained,
+        agents=sum(state.agents.values()),
+        active_agents=state.agents["active"] + state.agents["unlisted"],
         frameworks=state.frameworks,
         active_frameworks=state.frameworks_active,
         roles=state.role_count,

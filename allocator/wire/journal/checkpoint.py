@@ -20,7 +20,7 @@ from allocator.core.checkpoint import (
     Array,
     CheckpointError,
     Column,
-    Copied,
+    Detached,
     restore,
     to_columns,
     untouched,
@@ -234,7 +234,7 @@ def _read_array(message: journal_pb2.JournalArray, plain: _Plain, end: Mark) -> 
 
 def write_snapshot(
     start: journal_pb2.JournalRecord,
-    copied: Copied,
+    copied: Detached,
     build_policy: Callable[[PolicySpec], Policy],
     substitute: Policy | None = None,
     *,

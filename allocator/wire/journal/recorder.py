@@ -9,7 +9,6 @@ from allocator.wire.journal.records import (
     answered_record,
     closed_record,
     for_file,
-    looked_record,
     opened_record,
     operator_record,
     request_record,
@@ -77,11 +76,6 @@ class Recorder:
         self._file(record)
         self.sidecar.step(event)
         self._stream(record)
-
-    def look(self) -> None:
-        """Refresh the data from which scores are computed."""
-        self._write(looked_record())
-        self.sidecar.allocator.preview()
 
     def _write(self, record: journal_pb2.JournalRecord) -> None:
         self._file(for_file(record))

@@ -109,10 +109,6 @@ def read_closed(closed: journal_pb2.JournalClosed) -> WireError | None:
     return WireError(closed.code, closed.field, closed.message) if closed.code else None
 
 
-def looked_record() -> journal_pb2.JournalRecord:
-    return journal_pb2.JournalRecord(looked=journal_pb2.JournalLooked())
-
-
 def answered_record(
     answers: Iterable[Answer],
     policy_error: str = "",

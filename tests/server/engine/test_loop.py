@@ -58,7 +58,7 @@ def test_cycles_are_timed_and_counted(loop):
     module = InProcess(loop).begin()
     module.batch(7)
     module.batch(8, cycle=False)
-    assert loop.cycle_times.count == 1
+    assert sum(loop.cycle_times.buckets) == 1
     assert 0 < loop.cycle_times.percentile(0.5) == loop.cycle_times.total_s
     counts = loop.call(lambda: loop.counts).result(60)
     assert (counts.cycles, counts.batches, counts.decisions) == (1, 2, 2)

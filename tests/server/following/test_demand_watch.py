@@ -33,6 +33,9 @@ class Books:
         future.set_result(work())
         return future
 
+    def read(self, work: Callable[[], Any], within_s: float) -> Any:
+        return self.ask(work).result(within_s)
+
 
 def watching(books: Books) -> DemandWatch:
     return DemandWatch(cast("FollowedBooks", books))
@@ -134,7 +137,8 @@ def test_books_that_are_far_behind_are_left_alone(monkeypatch):
             return Future()
 
     watch = watching(Busy(full().session.allocator))
-    watch.sample()
+    with pytest.raises(TimeoutError):
+        watch.sample()
     assert watch.latest is None
 
 

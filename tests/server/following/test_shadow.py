@@ -56,7 +56,7 @@ def test_a_shadow_sums_up_its_offers(made):
     assert counts.busy_s > 0
     assert {role for role, _ in reading.clients} == {"a", "b"}
     moved = sum(abs(each.offered - each.offered_by_shadow) for each in reading.clients.values())
-    assert counts.share_apart == pytest.approx(moved / 2)
+    assert reading.share_apart == pytest.approx(moved / 2)
 
 
 def test_cycles_that_follow_too_fast_are_counted_and_skipped(made):
@@ -98,7 +98,7 @@ def test_another_shadow_policy_starts_from_scratch_and_none_ends_it(made):
     assert shadow.read().counts.compared == 0
     world.allocator.step(SetShadow(None))
     shadow.after_answers(world.allocator)
-    assert shadow.read() == (None, shadows.ShadowCounts(), {})
+    assert shadow.read() == shadows.Tally()
     assert world.allocator.trail is not None
     assert world.allocator.trail.shadow_bytes_max == 0
 

@@ -408,7 +408,7 @@ def test_suppressed_and_paused_frameworks_have_no_fair_share(loop, stub):
 
 
 def test_a_dump_is_json_of_everything(loop, stub, monkeypatch):
-    monkeypatch.setattr(dump, "PIECE_CHARACTERS", 100)
+    monkeypatch.setattr(dump, "PIECE_BYTES", 100)
     tell(loop, *CLUSTER, SetQuota("ops", {"cpus": 1000}, {}))
     stub.ChangeRule(rule_change(constraint=spb.Constraint(expression="!ssd"), to_all=True))
     cycle(loop, 1000)

@@ -208,5 +208,5 @@ def test_an_agent_that_goes_while_it_is_listed_is_left_out(loop, stub):
     found = loop.call(lambda: listed.candidates(loop.allocator, request)).result(60)
     chosen, _ = listed.choose(found, request)
     tell(loop, RemoveAgent(2))
-    copied = loop.call(lambda: listed.copy(loop.allocator, chosen, found.info)).result(60)
+    copied = loop.call(lambda: listed.AgentsCopy(loop.allocator, chosen, found.info)).result(60)
     assert [each.agent_id for each in listed.write(copied)] == ["a1"]

@@ -93,7 +93,7 @@ def test_a_socket_in_use_is_not_replaced(tmp_path):
 def test_a_file_that_is_no_socket_is_left_alone(tmp_path):
     path = tmp_path / "precious"
     path.write_text("data")
-    assert "is no socket; remove it" in start_fails(listen=[f"unix:{path}"])
+    assert "is not a socket; remove it" in start_fails(listen=[f"unix:{path}"])
     assert path.read_text() == "data"
 
 

@@ -6,6 +6,7 @@ from allocator.core import Allocator, Hold, PolicySpec
 from allocator.server.metrics.family import Parts
 from allocator.server.metrics.state_families import Scrape, state_parts
 from allocator.server.reports import report
+from allocator.v1 import records_pb2 as pb
 from allocator.wire import SessionCounts
 from tests.server.metrics.scraping import Samples, samples
 from tests.world.rows import holdings
@@ -29,16 +30,21 @@ def nsdi(*, flat: bool = True, **settings) -> Allocator:
     return world.allocator
 
 
+FIGURES = pb.Figures(
+    # Three cycles of up to 0.1 s, and a longer one than all bounds.
+    cycle_times=pb.CycleTimes(buckets=[0] * 6 + [3] + [0] * 5 + [1], total_s=1.5),
+    journal=pb.JournalFigures(errors=2),
+    sessions=3,
+)
+
+
 def scrape(
     allocator: Allocator, counts: SessionCounts | None = None, *, frameworks_max=100, roles_max=100
 ) -> Samples:
     taken = Scrape(
         report=report.read(allocator),
         counts=counts or SessionCounts(),
-        cycle_buckets=[("0.1", 3), ("+Inf", 4)],
-        cycle_total_s=1.5,
-        journal_errors=2,
-        sessions=3,
+        figures=FIGURES,
         filters_forgotten=0,
         in_session=True,
         age_s=0.25,

@@ -116,7 +116,7 @@ class Sidecar:
         return list(self.loop.allocator.settings.rules())
 
 
-_REQUESTER: Requester[None] = Requester("test", lambda: True, lambda: None)
+_REQUESTER = Requester("test", lambda: True)
 
 
 class Twin:

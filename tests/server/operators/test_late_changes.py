@@ -9,8 +9,9 @@ import pytest
 from allocator.server.config import Config, Loaded
 from allocator.server.engine.commands import left_s
 from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.operators import audit, change_requests
-from allocator.server.operators.change_requests import BUSY
+from allocator.server.grpc import admin
+from allocator.server.grpc.admin import BUSY
+from allocator.server.operators import audit
 from allocator.server.operators.operators import Operators
 from allocator.v1 import settings_pb2 as spb
 from tests.rule_changes import listed, rule_change
@@ -78,7 +79,7 @@ def held_before_the_change(loop: CoreLoop, monkeypatch) -> threading.Event:
 def test_a_change_reported_as_failed_is_never_applied(loop, stub, lines, monkeypatch):
     """The core has not started it in time: the client learns so before its deadline."""
     go = held_before_the_change(loop, monkeypatch)
-    monkeypatch.setattr(change_requests, "left_s", lambda _context: 0.1)
+    monkeypatch.setattr(admin, "left_s", lambda _context: 0.1)
     with pytest.raises(grpc.RpcError) as caught:
         stub.ChangeRule(DRAIN, timeout=100)
     error: Any = caught.value

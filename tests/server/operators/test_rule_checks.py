@@ -16,7 +16,7 @@ from allocator.core import (
 from allocator.rule_kinds import Doubt
 from allocator.server.config import load_all
 from allocator.server.operators.rule_checks import (
-    copy_cluster,
+    Cluster,
     doubts_of,
     match_of,
     rules_with_unknown_names,
@@ -37,7 +37,7 @@ def world(*frameworks: tuple[str, ...], **options) -> World:
 
 
 def told(made: World, change: OperatorChange):
-    cluster = copy_cluster(made.allocator, change)
+    cluster = Cluster(made.allocator, change)
     after = cluster.settings.copied()
     after.put(change)
     match = match_of(cluster, change, after)
@@ -84,7 +84,7 @@ def test_names_in_rules_and_quotas_are_judged_by_what_agents_have():
     made.tell(SetDemand("", "x*", {"mem": 1000}))
     made.tell(SetConstraint("c", "", "zone=z; !ssd; zoen=a"))
     made.tell(SetQuota("f", {"gpu": 1000}, {}))
-    assert list(rules_with_unknown_names(copy_cluster(made.allocator))) == [
+    assert list(rules_with_unknown_names(Cluster(made.allocator))) == [
         "the constraint of role c: no agent has an attribute 'zoen'; did you mean 'zone'?",
         "the limit of role c: no agent has any 'cpu'; did you mean 'cpus'?",
         "the master's quota (guarantee) of role f: no agent has any 'gpu'",
@@ -93,12 +93,12 @@ def test_names_in_rules_and_quotas_are_judged_by_what_agents_have():
 
 def test_an_unreachable_minimum_of_the_master_is_reported():
     minimum = ({"cpu": 10}, {"memory": 32_000})
-    found = list(rules_with_unknown_names(copy_cluster(world(("c",), minimum=minimum).allocator)))
+    found = list(rules_with_unknown_names(Cluster(world(("c",), minimum=minimum).allocator)))
     assert [each.partition(": ")[0] for each in found] == [
         "the master's min_allocatable_resources"
     ] * 2
     either = ({"cpu": 10}, {"mem": 32_000})
-    assert not list(rules_with_unknown_names(copy_cluster(world(("c",), minimum=either).allocator)))
+    assert not list(rules_with_unknown_names(Cluster(world(("c",), minimum=either).allocator)))
 
 
 def test_before_agents_are_known_names_similar_to_those_of_mesos_are_reported(tmp_path):

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from allocator.server.process.main import SignalInbox
+from allocator.server.process.lifetime import SignalInbox
 
 
 class Interrupted(SignalInbox):
@@ -42,7 +42,7 @@ def test_signals_are_delivered_once():
 
 EVERYWHERE = """
 import signal, sys
-from allocator.server.process.main import SignalInbox
+from allocator.server.process.lifetime import SignalInbox
 
 told, came = SignalInbox(), 0
 
@@ -74,7 +74,7 @@ def test_a_signal_may_come_between_any_two_lines():
 
 ELSEWHERE = """
 import signal, threading, time
-from allocator.server.process.main import LOOK_S, SignalInbox
+from allocator.server.process.lifetime import LOOK_S, SignalInbox
 
 told = SignalInbox()
 signal.signal(signal.SIGHUP, told.take)

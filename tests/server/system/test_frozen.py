@@ -89,7 +89,7 @@ def test_a_child_that_hangs_is_given_up(monkeypatch, child):
         time.sleep(60)
         yield b"a"
 
-    monkeypatch.setattr(module, "SILENT_MS", 50)
+    monkeypatch.setattr(module, "SILENT_S", 0.05)
     pieces = frozen(make)
     with pytest.raises(TimeoutError):
         list(pieces)

@@ -501,8 +501,7 @@ def test_headings_are_in_order(loop, server, path):
 def test_shares_are_written_and_drawn_as_parts_of_the_cluster(loop, server, views):
     tell(loop, Options(), *state(60))
     text = page(server, "/shares")
-    ask_books = partial(look.asking, loop, 60.0)
-    shares = views.shares(ask_books, pb.GetSharesRequest())
+    shares = views.shares(partial(loop.read, within_s=60.0), pb.GetSharesRequest())
     for role in (each for each in shares.roles if each.share):
         row = text[text.index(f">{role.role.rpartition('/')[2]}</a></th>") :]
         assert f'class="number">{role.share:.4f}</td>' in row

@@ -76,7 +76,8 @@ def test_the_shadow_policy_is_shown_beside_the_one_in_force(loop, server):
         loop.ask(lambda now_ms=now_ms: loop.allocator.allocate(now_ms)).result(60)
         loop.ask(lambda: loop.shadow.after_answers(loop.allocator)).result(60)
         assert loop.shadow.settle(60)
-    spec, counts, _ = loop.shadow.counts()
+    tally = loop.shadow.totals()
+    spec, counts = tally.spec, tally.counts
     assert spec is not None
     assert counts.compared >= 1
     shown = text_of(page(server, "/"), "shadow")

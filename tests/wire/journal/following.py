@@ -209,7 +209,9 @@ class Followed:
         self.compare()
 
     def look(self) -> None:
-        self.recorder.look()
+        """As earlier versions recorded it: a refresh of the data from which scores are computed."""
+        self.recorder._write(journal_pb2.JournalRecord(looked=journal_pb2.JournalLooked()))
+        self.allocator.preview()
         self.compare()
 
     def compare_rest(self) -> None:

@@ -4,6 +4,6 @@ The books' thread only copies; the thread of the request selects and writes.
 """
 
 from allocator.server.views.lists import agents, frameworks, roles
-from allocator.server.views.lists.bounds import LISTED_MAX, UnknownWordError
+from allocator.server.views.lists.bounds import LISTED_MAX
 
-__all__ = ["LISTED_MAX", "UnknownWordError", "agents", "frameworks", "roles"]
+__all__ = ["LISTED_MAX", "agents", "frameworks", "roles"]

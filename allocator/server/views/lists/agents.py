@@ -10,8 +10,6 @@ from allocator.core import (
     AgentInfo,
     Allocator,
     Bools,
-    FrameworkInfo,
-    Ints,
     State,
     attributes_of,
     parse_constraint,
@@ -21,12 +19,12 @@ from allocator.server.reports import agent_rows
 from allocator.server.reports.report import quantities_of
 from allocator.server.views.lists.bounds import (
     PARTS_MAX,
-    UnknownWordError,
     check_state,
     most_of,
     named,
     true_names,
 )
+from allocator.server.views.rejected import RejectedError
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1.explain_pb2 import Holder
 
@@ -53,7 +51,7 @@ class Candidates(NamedTuple):
 def candidates(allocator: Allocator, request: pb.ListAgentsRequest) -> Candidates:
     """Copy what is needed to choose; on the books' thread.
 
-    Raises UnknownWordError and UnknownSubjectError.
+    Raises RejectedError and UnknownSubjectError.
     """
     check_state(request.state, STATES)
     state = allocator.state
@@ -97,7 +95,7 @@ def _fitting(infos: Sequence[AgentInfo | None], handles: list[int], expression: 
     try:
         clauses = parse_constraint(expression)
     except ValueError as error:
-        raise UnknownWordError(f"attributes: {error}") from None
+        raise RejectedError(f"attributes: {error}") from None
 
     def fits(info: AgentInfo | None) -> bool:
         attributes = attributes_of(info) if info else {}
@@ -106,7 +104,7 @@ def _fitting(infos: Sequence[AgentInfo | None], handles: list[int], expression: 
     return [each for each in handles if fits(infos[each])]
 
 
-class AgentsCopy(NamedTuple):
+class AgentsCopy:
     """The rows of n agents.
 
     `flags`: by state, (n,); `unavailable_from_ms`, `unavailable_for_ms` (n,).
@@ -114,48 +112,34 @@ class AgentsCopy(NamedTuple):
     `framework`, `role` (H,): handles; `held`, `offered` (H, R), in thousandths.
     """
 
-    rows: agent_rows.AgentRows
-    info: list[AgentInfo]
-    flags: dict[str, Bools]
-    unavailable_from_ms: Ints
-    unavailable_for_ms: Ints
-    of_agent: Ints
-    framework: Ints
-    role: Ints
-    held: Ints
-    offered: Ints
-    frameworks: dict[int, FrameworkInfo | None]
-    paths: list[str]
+    def __init__(
+        self, allocator: Allocator, handles: Iterable[int], infos: Sequence[AgentInfo | None]
+    ) -> None:
+        """Copy the rows of some agents, if these still exist; on the books' thread.
 
-
-def copy(
-    allocator: Allocator, handles: Iterable[int], infos: Sequence[AgentInfo | None]
-) -> AgentsCopy:
-    """Copy the rows of some agents, if these still exist; on the books' thread.
-
-    `infos`: the agents' information from when they were chosen.
-    """
-    state, agents, ledger = allocator.state, allocator.state.agents, allocator.state.ledger
-    there = [each for each in handles if agents.is_bound(each) and agents.info[each] is infos[each]]
-    chosen = np.array(there, np.int64)
-    of_each = [ledger.rows_of_agent(each) for each in there]
-    holdings = np.concatenate(of_each) if of_each else np.empty(0, np.int64)
-    client = ledger.books.client[holdings]
-    framework = state.clients.framework[client]
-    return AgentsCopy(
-        rows=agent_rows.take(allocator, chosen),
-        info=[infos[each] or AgentInfo("") for each in there],
-        flags={name: of(state)[chosen] for name, of in STATES.items()},
-        unavailable_from_ms=agents.unavailable_from_ms[chosen],
-        unavailable_for_ms=agents.unavailable_for_ms[chosen],
-        of_agent=np.repeat(np.arange(len(there)), [len(each) for each in of_each]),
-        framework=framework,
-        role=state.clients.role[client],
-        held=state.space.by_column(ledger.books.held[holdings]),
-        offered=state.space.by_column(ledger.books.offered[holdings]),
-        frameworks={each: state.frameworks.info[each] for each in set(framework.tolist())},
-        paths=list(state.roles.path),
-    )
+        `infos`: the agents' information from when they were chosen.
+        """
+        state, agents, ledger = allocator.state, allocator.state.agents, allocator.state.ledger
+        there = [
+            each for each in handles if agents.is_bound(each) and agents.info[each] is infos[each]
+        ]
+        chosen = np.array(there, np.int64)
+        of_each = [ledger.rows_of_agent(each) for each in there]
+        holdings = np.concatenate(of_each) if of_each else np.empty(0, np.int64)
+        client = ledger.books.client[holdings]
+        self.rows = agent_rows.take(allocator, chosen)
+        self.info = [infos[each] or AgentInfo("") for each in there]
+        self.flags = {name: of(state)[chosen] for name, of in STATES.items()}
+        self.unavailable_from_ms = agents.unavailable_from_ms[chosen]
+        self.unavailable_for_ms = agents.unavailable_for_ms[chosen]
+        self.of_agent = np.repeat(np.arange(len(there)), [len(each) for each in of_each])
+        self.framework, self.role = state.clients.framework[client], state.clients.role[client]
+        self.held = state.space.by_column(ledger.books.held[holdings])
+        self.offered = state.space.by_column(ledger.books.offered[holdings])
+        self.frameworks = {
+            each: state.frameworks.info[each] for each in set(self.framework.tolist())
+        }
+        self.paths = list(state.roles.path)
 
 
 def write(copied: AgentsCopy) -> Iterator[pb.ListedAgent]:

@@ -1,4 +1,4 @@
-"""The length of lists, and errors in requests for them."""
+"""The length of lists, and checks of requests for them."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import chain
@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from allocator.explain import UnknownSubjectError
 from allocator.near import suggestion
+from allocator.server.views.rejected import RejectedError
 
 LISTED = 100
 
@@ -16,25 +17,18 @@ PARTS_MAX = 100
 """Maximum number of holders listed for an agent, and of roles for a framework."""
 
 
-class UnknownWordError(ValueError):
-    """A request names an unknown object; the text names the field and the valid values."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-
-
 def most_of(limit: int) -> int:
     """Number of rows to list for the limit in a request; 0: the default."""
     if limit > LISTED_MAX:
         mend = "`mesos-allocator dump` writes everything"
-        raise UnknownWordError(f"limit = {limit}: at most {LISTED_MAX} are listed; {mend}")
+        raise RejectedError(f"limit = {limit}: at most {LISTED_MAX} are listed; {mend}")
     return limit or LISTED
 
 
 def check_state(state: str, known: Collection[str]) -> None:
     if state and state not in known:
         mend = f"choose from {', '.join(known)}{suggestion(state, known)}"
-        raise UnknownWordError(f"state = {state!r}: there is no such state; {mend}")
+        raise RejectedError(f"state = {state!r}: there is no such state; {mend}")
 
 
 _Info = TypeVar("_Info")

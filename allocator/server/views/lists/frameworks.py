@@ -32,7 +32,7 @@ class FrameworksCopy(NamedTuple):
 def copy(allocator: Allocator, request: pb.ListFrameworksRequest) -> FrameworksCopy:
     """Copy what is needed; on the books' thread.
 
-    Raises UnknownWordError and UnknownSubjectError.
+    Raises RejectedError and UnknownSubjectError.
     """
     check_state(request.state, STATES)
     state = allocator.state

@@ -14,7 +14,7 @@ from allocator.v1 import admin_pb2 as pb
 def write(books: Report, request: pb.ListRolesRequest) -> pb.ListRolesResponse:
     """Choose, in order of paths, and write; on any thread.
 
-    Raises UnknownWordError and UnknownSubjectError.
+    Raises RejectedError and UnknownSubjectError.
     """
     most, paths = most_of(request.limit), books.roles.path
     for name in (*request.names, *([request.role] if request.role else ())):

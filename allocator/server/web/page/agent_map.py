@@ -6,6 +6,7 @@ import numpy as np
 
 from allocator.core import Bools, Floats
 from allocator.server.reports.agent_rows import AgentRows, order_of, part_of
+from allocator.server.views.rejected import RejectedError
 
 CELLS_MAX = 600
 
@@ -104,11 +105,11 @@ class AgentMap(NamedTuple):
 def draw(rows: AgentRows, resource: str = "") -> AgentMap:
     """Order the agents, and compute how full each is; on any thread.
 
-    Raises LookupError if no agent has the resource.
+    Raises RejectedError if no agent has the resource.
     """
     if resource and resource not in rows.resources:
         known = ", ".join(rows.resources)
-        raise LookupError(f"resource = {resource!r}: there is no such resource; one of {known}")
+        raise RejectedError(f"resource = {resource!r}: there is no such resource; one of {known}")
     counts = rows.counted
     if resource:
         counts = np.arange(len(rows.resources)) == rows.resources.index(resource)

@@ -8,14 +8,12 @@ import re
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import structlog
 
 from allocator.server.engine.latency_histogram import BOUNDS_S
-from allocator.server.following.books import FollowedBooks
 from allocator.server.reports import agent_rows
 from allocator.server.views.views import Views
 from allocator.server.web.page import drained
@@ -88,22 +86,12 @@ class Latest(Generic[_T]):
         return self._found[1] if self._found else None
 
 
-def asking(books: FollowedBooks, within_s: float, work: Callable[[], _T]) -> _T:
-    """Read from the books; cancel if the read has not begun in time. Raises TimeoutError."""
-    future: Future[_T] = books.ask(work)
-    try:
-        return future.result(within_s)
-    except TimeoutError:
-        future.cancel()
-        raise
-
-
 def take(views: Views) -> Look:
     """Read the current data. Raises TimeoutError if the books are busy."""
     books = views.books
 
     def ask(work: Callable[[], _T]) -> _T:
-        return asking(books, ANSWER_S, work)
+        return books.read(work, ANSWER_S)
 
     def read() -> tuple[agent_rows.AgentRows, drained.DrainedAgents, bool]:
         allocator = books.allocator

@@ -14,7 +14,8 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from allocator.server.views.drains import drain_of
-from allocator.server.views.views import RejectedError, Views
+from allocator.server.views.rejected import RejectedError
+from allocator.server.views.views import Views
 from allocator.server.web.http import busy, is_from_here, plain_text
 from allocator.server.web.page import agent_map, look, tables, usage
 from allocator.server.web.page.look import (
@@ -23,7 +24,6 @@ from allocator.server.web.page.look import (
     QUESTION_S,
     Latest,
     Look,
-    asking,
     take,
 )
 from allocator.usage.buckets import BY
@@ -184,14 +184,10 @@ class Pages:
         found = self._usage[by].get()
         if found is None:
             raise TimeoutError
-        try:
-            drawn = usage.draw(*found, request.query_params.get("resource", ""))
-        except LookupError as error:
-            raise RejectedError(str(error.args[0])) from None
         return _render(
             "usage.html",
             refresh_s=_refresh_s(request, 0),
-            usage=drawn,
+            usage=usage.draw(*found, request.query_params.get("resource", "")),
             by=by,
             choices=BY,
             days=usage.DAYS,
@@ -217,7 +213,7 @@ class Pages:
         return None, problem
 
     def _ask(self, work: Callable[[], _T]) -> _T:
-        return asking(self._views.books, QUESTION_S, work)
+        return self._views.books.read(work, QUESTION_S)
 
     def _look(self) -> Look:
         look = self._looks.get()
@@ -226,10 +222,7 @@ class Pages:
         return look
 
     def _map(self, look: Look, request: Request) -> agent_map.AgentMap:
-        try:
-            return agent_map.draw(look.agents, request.query_params.get("resource", ""))
-        except LookupError as error:
-            raise RejectedError(str(error.args[0])) from None
+        return agent_map.draw(look.agents, request.query_params.get("resource", ""))
 
     def _fair_shares(self, look: Look) -> tuple[pb.GetSharesResponse | None, str]:
         """Return the shares with fair shares, or why there are none."""

@@ -252,11 +252,11 @@ def frameworks(clients: Iterable[pb.Share], most: int, sort: str = "waiting") ->
     return _shown_clients(found, most)
 
 
-def on_offer(clients: Iterable[pb.Share], most: int = OFFERS_MAX) -> Shown:
+def on_offer(clients: Iterable[pb.Share]) -> Shown:
     """Frameworks with outstanding offers, the oldest offer first."""
     found = [each for each in clients if each.offered_share > 0]
     found.sort(key=lambda each: -each.offer_age_s)
-    return _shown_clients(found, most)
+    return _shown_clients(found, OFFERS_MAX)
 
 
 def _shown_clients(found: Sequence[pb.Share], most: int) -> Shown:

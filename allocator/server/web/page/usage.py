@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
+from allocator.server.views.rejected import RejectedError
 from allocator.server.web.page.tables import LISTED_MAX
 from allocator.usage.buckets import DAY_MS, Part
 from allocator.v1 import admin_pb2 as pb
@@ -54,11 +55,11 @@ def request(by: str, *, daily: bool) -> pb.GetUsageRequest:
 
 
 def draw(daily: pb.GetUsageResponse, whole: pb.GetUsageResponse, resource: str) -> Usage:
-    """Make the page. Raises LookupError if no such resource is accounted for."""
+    """Make the page. Raises RejectedError if no such resource is accounted for."""
     resources = sorted({each.resource for span in whole.spans for each in span.cluster})
     if resource and resource not in resources:
         text = f"resource = {resource[:80]!r}: nothing of it is accounted for"
-        raise LookupError(f"{text}; choose from {', '.join(resources) or 'none'}")
+        raise RejectedError(f"{text}; choose from {', '.join(resources) or 'none'}")
     resource = resource or ("cpus" if "cpus" in resources else next(iter(resources), ""))
     days = [(_day(span.begin_ms), _of_cluster(span, resource)) for span in daily.spans]
     largest = max((sum(amounts) for _, amounts in days), default=0.0) or 1.0
