@@ -47,7 +47,9 @@ class Offered:
         """Note forecasts."""
         corrections = self._calibration.corrections(self._before_ms + now_ms)
         for job, offer in found:
-            shown = self._calibration.expect(job, self._before_ms + now_ms, offer, corrections)
+            shown = self._calibration.expect(
+                job, self._before_ms + now_ms, offer, corrections, job.identity.principal
+            )
             if shown.latest_ms >= 0:
                 self._waiting.setdefault(job, []).append((now_ms, offer, shown))
 
