@@ -3,6 +3,7 @@
 import json
 from itertools import pairwise
 from random import Random
+from types import SimpleNamespace
 
 import pytest
 
@@ -185,10 +186,13 @@ def test_the_page_about_forecasts_shows_what_is_kept():
 
 
 def test_a_forecast_of_an_earlier_window_corrects_later_ones():
-    playing = docs_scripts.load("gang_days_play")
-    notes = playing.Offered()
+    notes = docs_scripts.load("forecast_notes").Offered()
+
+    class Job:
+        identity = SimpleNamespace(principal="p")
+
     for window in range(6):
-        job = object()
+        job = Job()
         notes.expect(0, [(job, NextOffer(1_000, 2_000, "", 1_000))])
         notes.comes(job, 3_000)
         notes.end(10_000)

@@ -1,6 +1,7 @@
 """How good forecasts are: the page is written from results that are kept.
 
-`tests.explain.lives` keeps those of simulations, and `gang_days.py` those of recorded days.
+`tests.explain.lives` keeps those of simulations; `gang_days.py` and `mapreduce_day.py` keep those
+of recorded days.
 `python tools/docs/forecasts.py` draws the picture.
 """
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 HERE = Path(__file__).resolve().parent
 KEPT = HERE / "data" / "forecasts.json"
 RECORDED = HERE / "data" / "which-policy" / "gang_days.json"
+MAPREDUCE = HERE / "data" / "mapreduce_day.json"
 PICTURE = HERE.parents[1] / "docs" / "pictures" / "forecasts.svg"
 
 Rows = list[dict[str, int]]
