@@ -149,7 +149,7 @@ class History:
             capabilities=frozenset(has),
             minimum=own,
             active=active,
-            gang=self.one(0, 0, 1, 2, 3) if self.gangs else 0,
+            gang=self.one(0, 0, 2, 3) if self.gangs else 0,
         )
 
     def a_quota(self) -> tuple[str, Quota]:
