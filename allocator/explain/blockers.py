@@ -488,7 +488,8 @@ def _of_collecting(work: _Work, snapshot: Snapshot, need: int) -> None:
     more = f" and {len(handles) - EXAMPLES} more" if len(handles) > EXAMPLES else ""
     since_s = (picture.now_ms - its.since_ms) // 1000
     on = f" on agents {names}{more}" if names else ""
-    cause = f"collecting: {found} of {counted(need, 'task')} for {since_s} s{on}{_forecast(picture, its)}"
+    progress = f"collecting: {found} of {counted(need, 'task')} for {since_s} s"
+    cause = f"{progress}{on}{_forecast(picture, its)}"
     work.mark(
         "gang", cause, picture.agents.ready, "wait: resources that become free are kept for it"
     )

@@ -117,7 +117,6 @@ class Life:
                 times = found.expected_ms, found.latest_ms
                 self.forecasts[framework] = (self.now_ms + times[0], self.now_ms + times[1])
 
-
     def to_end(self) -> None:
         """Run until all offers that are forecast have come: long waits count like short ones."""
         for _ in range(CYCLES_MORE_MAX):

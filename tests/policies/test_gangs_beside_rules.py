@@ -112,6 +112,16 @@ class Life:
 # What must not happen. Each returns the clients concerned, or pairs.
 
 
+def unmade(_: Life, seen: Seen) -> list[tuple[int, int]]:
+    """Grants that make no offer."""
+    return dropped(seen)
+
+
+def over(life: Life, seen: Seen) -> list[tuple[str, ...]]:
+    """Caps that are exceeded."""
+    return [*over_caps(life.world, seen), *over_counts(life.world, seen)]
+
+
 def parts(life: Life, seen: Seen) -> list[int]:
     """Gangs that are granted, without room for all of their tasks."""
     found, its = [], seen.snapshot.gangs
@@ -170,18 +180,16 @@ def idle(_: Life, seen: Seen) -> list[int]:
 def kept(life: Life, seen: Seen) -> list[int]:
     """Agents on which two gangs collect, or one that must not."""
     state = life.world.allocator.state
-    over, found = state.over_budget(hard=False), list[int]()
+    over_budget, found = state.over_budget(hard=False), list[int]()
     counts = seen.snapshot.counts
     for client, its in state.clients.collecting.items():
         agents = set(its.agent)
         life.met["collects"] += 1
-        wrong = over[client] or not state.live_clients()[client]
+        wrong = over_budget[client] or not state.live_clients()[client]
         wrong |= counts is not None and bool(counts.limits_agents()[client])
         barred = set(np.flatnonzero(state.eligibility.excluded_of(client)).tolist())
         found += sorted(agents if wrong else agents & barred)
-    every = Counter(
-        agent for its in state.clients.collecting.values() for agent in set(its.agent)
-    )
+    every = Counter(agent for its in state.clients.collecting.values() for agent in set(its.agent))
     return found + [agent for agent, times in every.items() if times > 1]
 
 
@@ -204,11 +212,7 @@ def lent(life: Life, seen: Seen) -> list[int]:
     return found
 
 
-ALWAYS: tuple[Callable[[Life, Seen], list], ...] = (
-    lambda _, seen: dropped(seen),
-    lambda life, seen: [*over_caps(life.world, seen), *over_counts(life.world, seen)],
-    parts,
-)
+ALWAYS: tuple[Callable[[Life, Seen], list], ...] = (unmade, over, parts)
 WHOLE: tuple[Callable[[Life, Seen], list], ...] = (left, idle, kept, lent)
 
 

@@ -1,7 +1,8 @@
 """Computes unmet demand for metrics, and calibrates forecasts of next offers.
 
 Each time, a few waiting clients in turn get a forecast, if possible of different principals; every
-second, its outcome is looked up. Outcomes correct later forecasts. A separate thread does this, and pauses in proportion to the cost.
+second, its outcome is looked up. Outcomes correct later forecasts. A separate thread does this, and
+pauses in proportion to the cost.
 """
 
 import threading
