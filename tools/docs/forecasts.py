@@ -105,7 +105,7 @@ sample](https://github.com/SWIMProjectUCB/SWIM/wiki/Workloads-repository). Of it
 have at most {fb_maps_max} maps (one for each 64 MB of input) and are played, with {fb_maps:,} maps.
 The sample names neither durations nor users. Here a map has one CPU and 1.5 GiB for 25 s on average
 (log-normal, with a coefficient of variation of 0.5), and jobs belong to ten users in turn, who are
-roles and principals. There are {fb_agents} agents of 4, 8 and 6 CPUs. Decisions are made every
+roles and principals. There are {fb_agents} agents, of 4 and 8 CPUs. Decisions are made every
 {fb_interval_s} s; every {fb_look_s} s, at most {fb_looked_at} frameworks that wait get a forecast.
 Nothing is known at the beginning. The constants of the correction were chosen without this day.
 

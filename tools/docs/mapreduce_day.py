@@ -22,12 +22,12 @@ from laboratory.workloads import play as playing
 from laboratory.workloads.scenario import JobStage
 from laboratory.workloads.traces import Arrival, Replay, SwimJob, read_swim, swim
 
-INTERVAL_MS = 5_000
-LOOK_MS = 120_000
-LOOKED_AT = 8
+INTERVAL_MS = 10_000
+LOOK_MS = 240_000
+LOOKED_AT = 6
 
-AGENTS = 6
-MAPS_MAX = 300
+AGENTS = 2
+MAPS_MAX = 100
 """Jobs of more maps are left out."""
 
 HOUR_MS = 3_600_000
