@@ -51,8 +51,8 @@ WAITS_ENOUGH = 19
 """Number of ended waits with which a correction needs no further sizes, and no other principals:
 fewer waits show no p95."""
 
-SIZES = 6
-"""Sizes of forecasts: up to 4, 16, 64, ... allocation intervals; the last has no limit."""
+SIZES = 12
+"""Sizes of forecasts: below 2, 4, 8, ... allocation intervals; the last has no limit."""
 
 
 @dataclass(slots=True)
@@ -176,8 +176,8 @@ class Corrections:
 
 
 def size_of(offer: NextOffer) -> int:
-    """Return the size of a forecast: its p50 in allocation intervals, as a power of four."""
-    return min(((offer.base_ms // max(offer.interval_ms, 1)).bit_length() - 1) // 2, SIZES - 1)
+    """Return the size of a forecast: its p50 in allocation intervals, as a power of two."""
+    return min((offer.base_ms // max(offer.interval_ms, 1)).bit_length() - 1, SIZES - 1)
 
 
 @dataclass(slots=True)

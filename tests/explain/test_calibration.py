@@ -108,10 +108,10 @@ def test_a_corrected_forecast_is_scaled_and_says_what_it_rests_on():
     assert Corrections().corrected(offer(8 * SECOND)) == offer(8 * SECOND)
 
 
-def test_sizes_are_powers_of_four_intervals():
+def test_sizes_are_powers_of_two_intervals():
     seconds = (0, 1, 3, 4, 15, 16, 64, 256, 1023, 1024, 10**9)
     sizes = [size_of(offer(each * SECOND)) for each in seconds]
-    assert sizes == [0, 0, 0, 1, 1, 2, 3, 4, 4, 5, SIZES - 1]
+    assert sizes == [0, 0, 1, 2, 3, 4, 6, 8, 9, 10, SIZES - 1]
 
 
 # What is remembered.
@@ -134,7 +134,7 @@ def test_few_waits_correct_nothing_and_more_correct_those_of_similar_sizes():
     assert those(calibration) == Correction(2, 2, WAITS_MIN, WAITS_MIN)
     waited(calibration, WAITS_ENOUGH, 100 * SECOND, 100 * SECOND)
     its = Correction(1, 1, WAITS_ENOUGH, WAITS_ENOUGH)
-    assert [those(calibration, size=size) for size in (2, 3, 4)] == [its] * 3, "3 is the nearest"
+    assert [those(calibration, size=size) for size in (4, 6, 9)] == [its] * 3, "6 is the nearest"
     found = calibration.corrections(0).corrected(offer(100 * SECOND))
     assert found.expected_ms == 100 * SECOND
     assert those(calibration, size=0).waits == WAITS_ENOUGH + WAITS_MIN, "size 0 has too few"

@@ -51,7 +51,7 @@ forecast, are its shown p50 and p95 ([conformal
 prediction](https://doi.org/10.1080/01621459.2017.1307116)). So errors that recur are corrected:
 frameworks that arrive later and come first, or tasks that begin and end meanwhile.
 
-- Sizes are powers of four of the allocation interval. A forecast is corrected by those of the most
+- Sizes are powers of two of the allocation interval. A forecast is corrected by those of the most
   similar sizes, as few as {enough} ended waits need.
 - A framework can influence what comes of its forecasts, for example by another demand. Therefore
   forecasts of a principal are corrected by its own alone, once {enough} of its waits have ended.
