@@ -90,7 +90,11 @@ def compute(trace: Path) -> None:
 
     loop_cache.prepare()
     jobs = chosen(read_swim(trace))
-    offered = play(jobs).offered
+    keep(jobs, play(jobs).offered)
+
+
+def keep(jobs: Sequence[SwimJob], offered: Sequence[forecasts.Judged]) -> None:
+    """Keep all that the page says of the day."""
     data = {
         "jobs": len(jobs),
         "maps": sum(each.maps(MAPS_MAX) for each in jobs),
