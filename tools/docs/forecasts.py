@@ -77,8 +77,8 @@ These are {lives} random simulations (`python -m tests.explain.lives`). In each 
 agents, and 2 to 5 frameworks in two roles. All of them always want more. Their tasks have 1 to 3
 CPUs, and each framework's last 5 to 40 s on average: half of them for half the average, the others
 exponentially distributed. A cycle takes 1 s, and the policy is DRF in characterised mode. After
-100 s, every framework that waits gets a forecast every 10 s. Each simulation begins without
-outcomes of forecasts.
+100 s, and until 400 s, every framework that waits gets a forecast every 10 s; then the simulation
+continues until all these offers have come. Each simulation begins without outcomes of forecasts.
 
 {rows}
 
@@ -93,8 +93,9 @@ computation does not foresee.
 
 {recorded}
 
-In the {others} other windows little ever waits. The constants of the correction were chosen without
-them; their forecasts are corrected by outcomes of these windows alone.
+In the {others} other windows little ever waits. Their forecasts are corrected by outcomes of these
+windows alone. The constants of the correction were chosen by the simulations and the {windows}
+windows.
 
 {rest}
 
