@@ -364,13 +364,15 @@ def _to_place(state: State, snapshot: Snapshot, *, whole: bool) -> Gangs | None:
     """Return the gangs without those of one task that have room for it; None: no gang is left.
 
     Clients without a gang are served as usual. So are clients with a gang of one task that does not
-    collect, in a cycle over some agents, and if many others have waited longer.
+    collect, in a cycle over some agents, and if many others have waited longer. Clients that are
+    served with all that is free have their gangs always, because agents may be too small.
     """
     gangs, clients = snapshot.gangs, state.clients
     assert gangs is not None
     every = clients.gangs.items()
     single = [row for row, tasks in every if tasks == 1 and row not in clients.unlike]
     usual = np.setdiff1d(np.intersect1d(np.array(single, np.int64), gangs.client), gangs.collects)
+    usual = usual[snapshot.characterised[usual]]
     if whole:
         order = np.lexsort((usual, clients.served[usual], -clients.waited[usual]))
         late = usual[order][:LOOKED_AT_MAX].tolist()
