@@ -7,13 +7,15 @@ view, as in `test_nothing_is_left`.
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 
 from allocator.core import SetBudget, SetCap, SetClaim, SetDrain, SetGang, SetPause
-from allocator.core.cycle import gangs
+from allocator.core.cycle import collecting, gangs
 from allocator.core.demand.durations import SAMPLES_MIN
+from allocator.core.snapshot import Grants
 from tests.policies.test_gangs import has_room, offered_together, requested, room
 from tests.policies.test_nothing_is_left import (
     CAPS,
@@ -262,3 +264,46 @@ def test_gangs_keep_to_rules_that_change_in_many_worlds(first, monkeypatch):
         assert not found
         met += counts
     assert all(met[each] for each in MET), "each pair occurs"
+
+
+def rules_ignored(patch: pytest.MonkeyPatch) -> None:
+    """As if clients over budget, or under a cap on agents, could collect."""
+    patch.setattr(collecting, "_may_collect", lambda snapshot: snapshot.gangs.client)
+
+
+def nothing_kept(patch: pytest.MonkeyPatch) -> None:
+    """As if what gangs collect were free for all."""
+    patch.setattr(gangs, "collected", lambda snapshot, _: Grants.none(len(snapshot.resources)))
+
+
+def never_placed(patch: pytest.MonkeyPatch) -> None:
+    """As if no gang ever fitted."""
+    patch.setattr(gangs, "_place", lambda *_: None)
+
+
+def first_left_out(patch: pytest.MonkeyPatch) -> None:
+    """As if a gang needed one agent less."""
+    place = gangs._place
+
+    def part(*given: Any) -> Grants | None:
+        found = place(*given)
+        return found if found is None or len(found) < 2 else found.some(np.arange(len(found)) > 0)
+
+    patch.setattr(gangs, "_place", part)
+    patch.setattr(gangs, "in_part", lambda _, grants, *__: np.zeros(len(grants), np.bool_))
+
+
+@pytest.mark.parametrize(
+    ("broken", "seed", "judge"),
+    [
+        (never_placed, 0, idle),
+        (first_left_out, 0, parts),
+        (nothing_kept, 3, taken),
+        pytest.param(rules_ignored, 15, kept, marks=pytest.mark.long),
+    ],
+)
+def test_a_core_that_breaks_a_rule_is_found_out(broken, seed, judge, monkeypatch):
+    with monkeypatch.context() as patch:
+        broken(patch)
+        found, _ = faults(seed, patch)
+    assert any(f": {judge.__name__} " in each for each in found)
