@@ -363,8 +363,10 @@ GANG = SettingKind(
     examples=("8 --framework-name 'mpi*'", "--framework-name 'mpi*'"),
     called="tasks",
     meaning="The framework is offered room for this many tasks of its demand at once, or nothing."
-    " 1: it has no gang, whatever its label says.",
-    hint="Number of tasks that start together; 1: no gang, whatever the framework's label says.",
+    " 1: its tasks are served one by one, whatever its label says; if no agent has room for one,"
+    " the framework collects.",
+    hint="Number of tasks that start together; 1: none do, but the framework collects room for a"
+    " task that fits on no agent.",
     example=8,
     bounds=(1, 100_000),
     column=">tasks",

@@ -434,6 +434,8 @@ def _of_gang(work: _Work, checker: PairChecker, barring: Barring) -> None:
     if gangs is None or client not in gangs.client:
         return
     need = need_of(snapshot, client)
+    if need == 1 and client not in gangs.unlike and client not in picture.collecting:
+        return  # agents without room for one task are marked as such
     of_gang = f"its gang starts {counted(need, 'task')} at once"
     smaller = "make the gang smaller (mesos-allocator gang set)"
     if client in gangs.unlike:
@@ -486,7 +488,8 @@ def _of_collecting(work: _Work, snapshot: Snapshot, need: int) -> None:
     more = f" and {len(handles) - EXAMPLES} more" if len(handles) > EXAMPLES else ""
     since_s = (picture.now_ms - its.since_ms) // 1000
     on = f" on agents {names}{more}" if names else ""
-    cause = f"collecting: {found} of {need} tasks for {since_s} s{on}{_forecast(picture, its)}"
+    progress = f"collecting: {found} of {counted(need, 'task')} for {since_s} s"
+    cause = f"{progress}{on}{_forecast(picture, its)}"
     work.mark(
         "gang", cause, picture.agents.ready, "wait: resources that become free are kept for it"
     )

@@ -7,7 +7,11 @@ because the end of a task that runs longer than all known ones may be arbitraril
 
 Waits that have not ended count as longer than they are now (Kaplan-Meier estimate [2]_). Forecasts
 during one wait depend on each other, so the rank of the 95th percentile is computed from the number
-of waits. Forecasts of similar size are corrected by each other once there are enough of them.
+of waits. A forecast is corrected by those of the most similar sizes of which enough waits ended.
+
+Frameworks influence what comes of their forecasts: one that changes its demand after a forecast
+makes it wrong. Therefore a principal's forecasts are corrected by its own earlier ones once there
+are enough. Before, they are corrected by those of all principals, of which each counts for few.
 
 References
 ----------
@@ -17,10 +21,10 @@ References
    American Statistical Association 53, 1958.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count
+from itertools import chain, count
 from typing import Generic, NamedTuple, TypeVar
 
 from allocator.explain.next_offer import NextOffer
@@ -29,7 +33,13 @@ from allocator.plain import counted
 Who = TypeVar("Who", bound=Hashable)
 
 WINDOW = 200
-"""Maximum number of outcomes to remember, of all forecasts and of each size."""
+"""Maximum number of outcomes to remember of a principal's forecasts of one size."""
+
+PRINCIPALS_MAX = 64
+"""Maximum number of principals whose outcomes are remembered: those with the latest outcomes."""
+
+OF_EACH_MAX = 20
+"""Maximum number of a principal's outcomes that correct forecasts of others."""
 
 OPEN_MAX = 256
 """Maximum number of forecasts whose offer is awaited."""
@@ -37,11 +47,12 @@ OPEN_MAX = 256
 WAITS_MIN = 5
 """Minimum number of ended waits for a correction."""
 
-WAITS_OF_SIZE_MIN = 19
-"""The same for a correction by forecasts of one size: fewer waits show no p95."""
+WAITS_ENOUGH = 19
+"""Number of ended waits with which a correction needs no further sizes, and no other principals:
+fewer waits show no p95."""
 
-SIZES = 6
-"""Sizes of forecasts: up to 4, 16, 64, ... allocation intervals; the last has no limit."""
+SIZES = 12
+"""Sizes of forecasts: below 2, 4, 8, ... allocation intervals; the last has no limit."""
 
 
 @dataclass(slots=True)
@@ -65,11 +76,13 @@ class Outcome(NamedTuple):
     `ratio`: the time until the offer, or until the end of observation, divided by the p50.
     `ended`: whether the offer came.
     `wait`: number of the wait during which the forecast was made.
+    `size`: of the forecast, see `size_of`.
     """
 
     ratio: float
     ended: bool
     wait: int
+    size: int = 0
 
 
 class Correction(NamedTuple):
@@ -112,20 +125,34 @@ def _percentile(rows: Sequence[Outcome], part: float) -> float:
     return rows[-1].ratio
 
 
+def _by_nearest(outcomes: Sequence[Outcome], size: int) -> Correction | None:
+    """Compute the correction by outcomes of the nearest sizes with enough waits, or by all."""
+    found = None
+    for reach in range(SIZES):
+        found = correction([each for each in outcomes if abs(each.size - size) <= reach])
+        if found is not None and found.waits >= WAITS_ENOUGH:
+            break
+    return found
+
+
 @dataclass(frozen=True)
 class Corrections:
     """What forecasts are corrected by; empty: by nothing.
 
-    `by_size`: for sizes with enough ended waits; `every`: for other sizes, None: not enough yet.
+    `known`: outcomes by principal, in the order of their waits.
     """
 
-    by_size: Mapping[int, Correction] = field(default_factory=dict)
-    every: Correction | None = None
+    known: Mapping[str, Sequence[Outcome]] = field(default_factory=dict)
+    _found: dict[tuple[str | None, int], Correction | None] = field(
+        default_factory=dict, compare=False, repr=False
+    )
 
-    def corrected(self, offer: NextOffer) -> NextOffer:
-        """Correct a forecast; its text says how many earlier forecasts that rests on."""
-        its = self.by_size.get(size_of(offer), self.every)
-        if its is None or offer.expected_ms < 0:
+    def corrected(self, offer: NextOffer, principal: str = "") -> NextOffer:
+        """Correct a principal's forecast; its text says how many earlier ones that rests on."""
+        if offer.expected_ms < 0:
+            return offer
+        its = self.of(principal, size_of(offer))
+        if its is None:
             return offer
         expected_ms = max(round(its.p50 * offer.base_ms), offer.interval_ms)
         by = counted(its.forecasts, "earlier forecast")
@@ -136,10 +163,21 @@ class Corrections:
             text=f"{offer.text}; corrected by what came of {by}",
         )
 
+    def of(self, principal: str, size: int) -> Correction | None:
+        """Return the correction of a principal's forecasts of one size; None: too few waits."""
+        key = (principal if principal in self.known else None, size)
+        if key not in self._found:
+            its = _by_nearest(self.known.get(principal, ()), size)
+            if its is None or its.waits < WAITS_ENOUGH:
+                few = (each[-OF_EACH_MAX:] for each in self.known.values())
+                its = _by_nearest([*chain.from_iterable(few)], size)
+            self._found[key] = its if its is not None and its.waits >= WAITS_MIN else None
+        return self._found[key]
+
 
 def size_of(offer: NextOffer) -> int:
-    """Return the size of a forecast: its p50 in allocation intervals, as a power of four."""
-    return min(((offer.base_ms // max(offer.interval_ms, 1)).bit_length() - 1) // 2, SIZES - 1)
+    """Return the size of a forecast: its p50 in allocation intervals, as a power of two."""
+    return min((offer.base_ms // max(offer.interval_ms, 1)).bit_length() - 1, SIZES - 1)
 
 
 @dataclass(slots=True)
@@ -151,6 +189,7 @@ class _Open(Generic[Who]):
     """
 
     who: Who
+    principal: str
     wait: int
     made_ms: int
     size: int
@@ -160,7 +199,7 @@ class _Open(Generic[Who]):
     is_counted: bool
 
     def outcome(self, now_ms: int, *, ended: bool) -> Outcome:
-        return Outcome((now_ms - self.made_ms) / self.base_ms, ended, self.wait)
+        return Outcome((now_ms - self.made_ms) / self.base_ms, ended, self.wait, self.size)
 
 
 class Calibration(Generic[Who]):
@@ -172,8 +211,7 @@ class Calibration(Generic[Who]):
     def __init__(self) -> None:
         self.results = ForecastResults()
         self._open: list[_Open[Who]] = []
-        self._every: deque[Outcome] = deque(maxlen=WINDOW)
-        self._by_size = [deque[Outcome](maxlen=WINDOW) for _ in range(SIZES)]
+        self._known: dict[str, list[deque[Outcome]]] = {}  # the latest outcomes are of the last
         self._waits = count()
 
     def awaited(self, now_ms: int) -> set[Who]:
@@ -185,19 +223,25 @@ class Calibration(Generic[Who]):
         return list(dict.fromkeys(each.who for each in self._open))
 
     def expect(
-        self, who: Who, now_ms: int, offer: NextOffer, corrections: Corrections
+        self,
+        who: Who,
+        now_ms: int,
+        offer: NextOffer,
+        corrections: Corrections,
+        principal: str = "",
     ) -> NextOffer:
         """Remember a client's forecast until its offer comes, and return it corrected."""
-        found = corrections.corrected(offer)
+        found = corrections.corrected(offer, principal)
         if found.expected_ms < 0:
             return found
         if len(self._open) >= OPEN_MAX:
-            self._drop_oldest(now_ms)
+            self._drop_one(now_ms, principal)
         if len(self._open) < OPEN_MAX:
             wait = next((each.wait for each in self._open if each.who == who), None)
             self._open.append(
                 _Open(
                     who=who,
+                    principal=principal,
                     wait=next(self._waits) if wait is None else wait,
                     made_ms=now_ms,
                     size=size_of(offer),
@@ -234,15 +278,12 @@ class Calibration(Generic[Who]):
 
     def corrections(self, now_ms: int) -> Corrections:
         """Return the corrections by everything that is known now."""
-        running = [(each.size, each.outcome(now_ms, ended=False)) for each in self._open]
-        running = running[-WINDOW:]
-        every = correction([*self._every, *(outcome for _, outcome in running)])
-        by_size = {}
-        for size, known in enumerate(self._by_size):
-            found = correction([*known, *(outcome for its, outcome in running if its == size)])
-            if found is not None and found.waits >= WAITS_OF_SIZE_MIN:
-                by_size[size] = found
-        return Corrections(by_size, every if every and every.waits >= WAITS_MIN else None)
+        known = {who: [*chain.from_iterable(sizes)] for who, sizes in self._known.items()}
+        for each in self._open[-WINDOW:]:
+            known.setdefault(each.principal, []).append(each.outcome(now_ms, ended=False))
+        for outcomes in known.values():
+            outcomes.sort(key=lambda each: each.wait)
+        return Corrections(known)
 
     def _of(self, who: Who, before_ms: int | None = None) -> list[_Open[Who]]:
         """Remove and return a client's forecasts; `before_ms`: those made before."""
@@ -254,14 +295,26 @@ class Calibration(Generic[Who]):
         self._open = rest
         return found
 
-    def _drop_oldest(self, now_ms: int) -> None:
-        """No longer await the oldest forecast whose result is counted."""
-        for at, each in enumerate(self._open):
-            if each.is_counted:
-                del self._open[at]
-                self._remember(each, each.outcome(now_ms, ended=False))
-                return
+    def _drop_one(self, now_ms: int, principal: str) -> None:
+        """No longer await a forecast of the principal that has the most: the oldest that is late.
+
+        If none is late, the oldest one, but only to make room for another principal.
+        """
+        most, _ = Counter(each.principal for each in self._open).most_common(1)[0]
+        mine = [each for each in self._open if each.principal == most]
+        late = [each for each in mine if each.is_counted]
+        if not late and most == principal:
+            return
+        dropped = (late or mine)[0]
+        self._open.remove(dropped)
+        self.results.withdrawn += not dropped.is_counted
+        self._remember(dropped, dropped.outcome(now_ms, ended=False))
 
     def _remember(self, each: _Open[Who], outcome: Outcome) -> None:
-        self._every.append(outcome)
-        self._by_size[each.size].append(outcome)
+        sizes = self._known.pop(each.principal, None)
+        if sizes is None:
+            sizes = [deque[Outcome](maxlen=WINDOW) for _ in range(SIZES)]
+        self._known[each.principal] = sizes
+        sizes[each.size].append(outcome)
+        if len(self._known) > PRINCIPALS_MAX:
+            del self._known[next(iter(self._known))]

@@ -146,7 +146,8 @@ def _client(
     # The others of a role are explained briefly.
     offer = NextOffer(-1, -1, "")
     if history is not None:
-        offer = corrections.corrected(next_offer(picture, subject))
+        offer = next_offer(picture, subject)
+        offer = corrections.corrected(offer, picture.principal(client))
     return ClientExplanation(
         framework_id=info.framework_id if info else "",
         framework_name=picture.framework_name(client),

@@ -203,9 +203,17 @@ class Picture:
         return name_of(self.names, client)
 
     def framework_id(self, client: int) -> str:
-        handle = int(self.names.framework[client])
-        info = self.names.info[handle] if handle < len(self.names.info) else None
+        info = self._info(client)
         return info.framework_id if info else ""
+
+    def principal(self, client: int) -> str:
+        """Return the principal of a client's framework; empty if it has none."""
+        info = self._info(client)
+        return info.principal if info else ""
+
+    def _info(self, client: int) -> FrameworkInfo | None:
+        handle = int(self.names.framework[client])
+        return self.names.info[handle] if handle < len(self.names.info) else None
 
     def named(self, amounts: Ints) -> dict[str, int]:
         pairs = zip(self.resources, amounts.tolist(), strict=False)

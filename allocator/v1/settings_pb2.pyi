@@ -281,7 +281,7 @@ class Gang(_message.Message):
     role: _builtins.str
     framework_name: _builtins.str
     tasks: _builtins.int
-    """At least 1; 1: no gang, whatever the framework's label says."""
+    """At least 1; 1: a gang of one task, which collects if no agent has room for the task."""
     def __init__(
         self,
         *,

@@ -118,14 +118,14 @@ class WhatIf:
         self, stage: JobStage, framework_id: str, role: str, framework: DayFramework | None
     ) -> None:
         allowed = framework.allowed.get(role) if framework else None
-        gang = framework.gang if framework else 1
+        gang = framework.gang if framework else 0
         identity = Identity(
             framework.name if framework else framework_id,
             (role,),
             framework.demand if framework else {},
             allowed={} if allowed is None else {OWN_AGENT: allowed},
             capabilities=frozenset({"GPU_RESOURCES"}),
-            more_labels={GANG_LABEL: f"tasks:{gang}"} if gang > 1 else {},
+            more_labels={GANG_LABEL: f"tasks:{gang}"} if gang else {},
         )
 
         def ran(task: Wanted, held: Quantities, begun_ms: int) -> None:
@@ -140,7 +140,7 @@ class WhatIf:
             ran,
             left,
             refuse_ms=_refuse_ms(framework),
-            gang=gang,
+            gang=max(gang, 1),
             keeps_whole=who in self._greedy,
         )
         self._players[who] = player

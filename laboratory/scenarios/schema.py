@@ -139,8 +139,10 @@ class Frameworks(_Queues):
             _refuse("gang", message)
         if self.states_gang and len(self.sizes) > UNLIKE_MAX:
             _refuse("sizes", f"a gang that is stated has at most {UNLIKE_MAX} sizes")
-        if self.states_gang and (self.gang == 1 or not self.states_demand):
-            _refuse("states_gang", "needs a gang of at least 2 tasks, and states_demand")
+        if self.states_gang and not self.states_demand:
+            _refuse("states_gang", "needs states_demand")
+        if self.states_gang and self.sizes and self.gang == 1:
+            _refuse("states_gang", "needs a gang of at least 2 tasks if there are several sizes")
         return self
 
     @property

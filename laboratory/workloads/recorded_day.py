@@ -82,7 +82,7 @@ class DayFramework:
     demand: thousandths that it stated one task needs; empty: none stated.
     allowed: by role: ids of the agents that it could be offered; no entry: all.
     refuse_ms: its most frequent filter on declined offers; -1: it declined none.
-    gang: number of tasks that start together, as stated or by an operator's rule; 1: no gang.
+    gang: number of tasks that start together, as stated or by an operator's rule; 0: no gang.
     left_ms: -1 if it was present at the end.
     """
 
@@ -93,7 +93,7 @@ class DayFramework:
     demand: Quantities = field(default_factory=dict)
     allowed: dict[str, frozenset[str]] = field(default_factory=dict)
     refuse_ms: int = -1
-    gang: int = 1
+    gang: int = 0
     left_ms: int = -1
 
 

@@ -3,6 +3,7 @@
 import json
 from itertools import pairwise
 from random import Random
+from types import SimpleNamespace
 
 import pytest
 
@@ -165,7 +166,7 @@ def test_forecasts_are_counted_by_how_far_ahead_they_are():
         judged(1_000, -1, (2_000, 3_000), 1_500),
     ]
     rows = forecasts.binned(offered, (0, 1, 5))
-    assert [[*row.values()] for row in rows] == [[0, 2, 1, 1, 0, 2], [1, 1, 0, 1, 1, 1]]
+    assert [[*row.values()] for row in rows] == [[0, 2, 0.5, 1, 0, 2], [1, 1, 0, 1, 1, 1]]
     assert forecasts.width(offered) == {"computed": 1.8, "corrected": 2.0}
     assert all(one < other for one, other in pairwise(days.EDGES_S))
 
@@ -176,6 +177,7 @@ def test_the_page_about_forecasts_shows_what_is_kept():
     for rows in (
         json.loads(forecasts.KEPT.read_text("utf-8"))["rows"],
         json.loads(days.KEPT.read_text("utf-8"))["forecasts"],
+        json.loads(forecasts.MAPREDUCE.read_text("utf-8"))["rows"],
     ):
         count, held = (sum(row[at] for row in rows) for at in ("count", "corrected_p95"))
         (line, total) = (each for each in page.splitlines() if f" {count:,} |" in each)
@@ -185,10 +187,13 @@ def test_the_page_about_forecasts_shows_what_is_kept():
 
 
 def test_a_forecast_of_an_earlier_window_corrects_later_ones():
-    playing = docs_scripts.load("gang_days_play")
-    notes = playing.Offered()
+    notes = docs_scripts.load("forecast_notes").Offered()
+
+    class Job:
+        identity = SimpleNamespace(principal="p")
+
     for window in range(6):
-        job = object()
+        job = Job()
         notes.expect(0, [(job, NextOffer(1_000, 2_000, "", 1_000))])
         notes.comes(job, 3_000)
         notes.end(10_000)

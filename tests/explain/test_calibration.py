@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 
 from allocator.explain import Calibration, Corrections, NextOffer
 from allocator.explain.calibration import (
+    OF_EACH_MAX,
     OPEN_MAX,
+    PRINCIPALS_MAX,
     SIZES,
+    WAITS_ENOUGH,
     WAITS_MIN,
-    WAITS_OF_SIZE_MIN,
     WINDOW,
     Correction,
     Outcome,
@@ -41,8 +43,8 @@ def known(outcomes: Sequence[Outcome]) -> Correction:
     return found
 
 
-def every(calibration: Calibration[int], now_ms: int = 0) -> Correction:
-    found = calibration.corrections(now_ms).every
+def those(calibration: Calibration[int], now_ms: int = 0, size: int = 0, who="") -> Correction:
+    found = calibration.corrections(now_ms).of(who, size)
     assert found is not None
     return found
 
@@ -94,10 +96,10 @@ def test_corrections_do_not_depend_on_the_order_and_the_p95_is_the_larger(rows, 
 
 
 def test_a_corrected_forecast_is_scaled_and_says_what_it_rests_on():
-    by = Corrections({}, Correction(0.5, 4.0, 30, 12))
+    by = Corrections({"": ended(*[0.5] * 10, *[4.0] * 9)})
     found = by.corrected(offer(8 * SECOND))
     assert (found.expected_ms, found.latest_ms) == (4 * SECOND, 32 * SECOND)
-    assert found.text == "so; corrected by what came of 30 earlier forecasts"
+    assert found.text == "so; corrected by what came of 19 earlier forecasts"
     now = by.corrected(offer(0, 0))
     assert (now.expected_ms, now.latest_ms) == (SECOND, 4 * SECOND), "nothing is decided sooner"
     unknown = by.corrected(offer(8 * SECOND, -1))
@@ -106,33 +108,109 @@ def test_a_corrected_forecast_is_scaled_and_says_what_it_rests_on():
     assert Corrections().corrected(offer(8 * SECOND)) == offer(8 * SECOND)
 
 
-def test_sizes_are_powers_of_four_intervals():
+def test_sizes_are_powers_of_two_intervals():
     seconds = (0, 1, 3, 4, 15, 16, 64, 256, 1023, 1024, 10**9)
     sizes = [size_of(offer(each * SECOND)) for each in seconds]
-    assert sizes == [0, 0, 0, 1, 1, 2, 3, 4, 4, 5, SIZES - 1]
+    assert sizes == [0, 0, 1, 2, 3, 4, 6, 8, 9, 10, SIZES - 1]
 
 
 # What is remembered.
 
 
-def waited(calibration: Calibration[int], waits: int, expected_ms: int, lasts_ms: int) -> None:
+def waited(
+    calibration: Calibration[int], waits: int, expected_ms: int, lasts_ms: int, principal: str = ""
+) -> None:
     """Forecasts whose offers come."""
     for who in range(waits):
-        calibration.expect(who, 0, offer(expected_ms), Corrections())
+        calibration.expect(who, 0, offer(expected_ms), Corrections(), principal)
         calibration.came(who, lasts_ms)
 
 
-def test_few_waits_correct_nothing_and_more_correct_those_of_their_size():
+def test_few_waits_correct_nothing_and_more_correct_those_of_similar_sizes():
     calibration = Calibration[int]()
     waited(calibration, WAITS_MIN - 1, SECOND, 2 * SECOND)
-    assert calibration.corrections(0) == Corrections()
+    assert calibration.corrections(0).of("", 0) is None
     waited(calibration, 1, SECOND, 2 * SECOND)
-    assert calibration.corrections(0) == Corrections({}, Correction(2, 2, WAITS_MIN, WAITS_MIN))
-    waited(calibration, WAITS_OF_SIZE_MIN, 100 * SECOND, 100 * SECOND)
-    found = calibration.corrections(0)
-    assert found.by_size == {3: Correction(1, 1, WAITS_OF_SIZE_MIN, WAITS_OF_SIZE_MIN)}
-    assert found.corrected(offer(100 * SECOND)).expected_ms == 100 * SECOND
-    assert every(calibration).p95 == 2
+    assert those(calibration) == Correction(2, 2, WAITS_MIN, WAITS_MIN)
+    waited(calibration, WAITS_ENOUGH, 100 * SECOND, 100 * SECOND)
+    its = Correction(1, 1, WAITS_ENOUGH, WAITS_ENOUGH)
+    assert [those(calibration, size=size) for size in (4, 6, 9)] == [its] * 3, "6 is the nearest"
+    found = calibration.corrections(0).corrected(offer(100 * SECOND))
+    assert found.expected_ms == 100 * SECOND
+    assert those(calibration, size=0).waits == WAITS_ENOUGH + WAITS_MIN, "size 0 has too few"
+
+
+# Other principals.
+
+
+def test_a_principal_with_enough_waits_is_corrected_by_these_alone():
+    calibration = Calibration[int]()
+    waited(calibration, WAITS_ENOUGH, SECOND, 2 * SECOND, "mine")
+    waited(calibration, WINDOW, SECOND, 9 * SECOND, "other")
+    assert those(calibration, who="mine") == Correction(2, 2, WAITS_ENOUGH, WAITS_ENOUGH)
+    assert those(calibration, who="other").p50 == 9
+
+
+def test_of_each_principal_few_outcomes_correct_forecasts_of_others():
+    """Of 40 + 20, those of the busy one are at most 20, and the latest."""
+    calibration = Calibration[int]()
+    for number in range(20):
+        waited(calibration, 2, SECOND, 2 * SECOND, f"p{number}")
+    waited(calibration, WINDOW, SECOND, 3 * SECOND, "busy")
+    waited(calibration, WINDOW, SECOND, 9 * SECOND, "busy")
+    found = those(calibration, who="new")
+    assert (found.p50, found.p95, found.forecasts) == (2, 9, 40 + OF_EACH_MAX)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 8), st.floats(0.01, 1e3)), max_size=80), st.integers(0, 99)
+)
+def test_one_principal_moves_the_median_of_others_by_a_bounded_rank(told, seed):
+    """Four principals have 20 outcomes each. A fifth one makes of its forecasts what it likes.
+
+    At most 20 of 100 are its own, so the median of all is between the 30th and the 51st of the 80
+    others. A principal that has enough outcomes is not affected.
+    """
+    chance, calibration, ratios = Random(seed), Calibration[int](), []
+    for number in range(4):
+        for who in range(OF_EACH_MAX):
+            ratios.append(chance.lognormvariate(0, 1))
+            calibration.expect(who, 0, offer(SECOND), Corrections(), f"p{number}")
+            calibration.came(who, round(1000 * ratios[-1]) + 1)
+    before = [those(calibration, who=f"p{number}") for number in range(4)]
+    for who, (how, ratio) in enumerate(told, 1000):
+        calibration.expect(who, 0, offer(SECOND), Corrections(), "hostile")
+        if how < 4:
+            calibration.came(who, round(1000 * ratio) + 1)
+        elif how < 7:
+            calibration.left(who, round(1000 * ratio) + 1)
+    after = those(calibration, 10_000, who="new")
+    ratios = sorted(round(1000 * each) / 1000 + 0.001 for each in ratios)
+    assert ratios[29] - 1e-9 <= after.p50 <= ratios[50] + 1e-9
+    assert [those(calibration, 10_000, who=f"p{number}") for number in range(4)] == before
+
+
+def test_forecasts_of_one_principal_do_not_keep_those_of_others_from_being_remembered():
+    """It waits for offers that never come, and its forecasts are not late for years."""
+    calibration = Calibration[int]()
+    for who in range(2 * OPEN_MAX):
+        calibration.expect(who, who, offer(10**9), Corrections(), "hostile")
+    assert len(calibration.everyone()) == OPEN_MAX
+    for who in range(1000, 1000 + WAITS_ENOUGH):
+        calibration.expect(who, 1000, offer(SECOND), Corrections(), "mine")
+    for who in range(1000, 1000 + WAITS_ENOUGH):
+        calibration.came(who, 3000)
+    assert those(calibration, 3000, who="mine") == Correction(2, 2, WAITS_ENOUGH, WAITS_ENOUGH)
+
+
+def test_the_number_of_principals_is_bounded():
+    calibration = Calibration[int]()
+    for number in range(2 * PRINCIPALS_MAX):
+        waited(calibration, 1, SECOND, SECOND, f"p{number}")
+        waited(calibration, 1, SECOND, SECOND, "steady")
+    known = calibration.corrections(0).known
+    assert len(known) == PRINCIPALS_MAX
+    assert len(known["steady"]) > 1
 
 
 @pytest.mark.parametrize(
@@ -166,7 +244,7 @@ def test_what_is_remembered_is_bounded():
         calibration.tick(who)
     assert len(calibration.everyone()) <= OPEN_MAX
     waited(calibration, 3 * WINDOW, SECOND, SECOND)
-    assert every(calibration).forecasts <= WINDOW
+    assert those(calibration).forecasts <= WINDOW
 
 
 def test_waits_that_do_not_end_lengthen_forecasts():
@@ -175,7 +253,7 @@ def test_waits_that_do_not_end_lengthen_forecasts():
     for who in range(10, 20):
         calibration.expect(who, 0, offer(SECOND), Corrections())
     waited(calibration, 5, SECOND, SECOND)
-    found = every(calibration, 20 * SECOND)
+    found = those(calibration, 20 * SECOND)
     assert (found.p50, found.p95) == (20, 20)
 
 

@@ -41,7 +41,7 @@ class Life:
         self.session.framework(1, 2, labels={DEMAND_LABEL: "cpus:1;mem:1"})
         self.task, self.tasks = dict[int, int](), dict[int, int]()
         for framework in GANGS:
-            self.task[framework], self.tasks[framework] = chance.randint(1, 3), chance.randint(2, 4)
+            self.task[framework], self.tasks[framework] = chance.randint(1, 3), chance.randint(1, 4)
             self.session.framework(
                 framework,
                 1,

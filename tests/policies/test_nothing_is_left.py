@@ -8,6 +8,7 @@ resource name, without the code of the filling.
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -139,10 +140,9 @@ class Seen:
     on: set[tuple[int, int]]
 
 
-def play(
-    world: World, chance: random.Random, monkeypatch: pytest.MonkeyPatch, cycles_run: int
-) -> Iterator[Seen]:
-    """Run cycles, whose offers are partly used, refused or released."""
+@contextmanager
+def noted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Seen]]:
+    """Add cycles to a list as they are committed."""
     seen: list[Seen] = []
     real = cycles.commit
 
@@ -155,6 +155,14 @@ def play(
 
     with monkeypatch.context() as patch:
         patch.setattr(cycles, "commit", noting)
+        yield seen
+
+
+def play(
+    world: World, chance: random.Random, monkeypatch: pytest.MonkeyPatch, cycles_run: int
+) -> Iterator[Seen]:
+    """Run cycles, whose offers are partly used, refused or released."""
+    with noted(monkeypatch) as seen:
         for _ in range(cycles_run):
             offers = world.cycle()
             yield from seen

@@ -91,20 +91,21 @@ def _gang(
 ) -> tuple[int, Requested]:
     """Return the gang of a framework in a role (path), as in `Derived`.
 
-    An operators' rule about the demand replaces the sizes of requested tasks, but not their number.
+    A gang of one task is one that collects if no agent has room for it (see `_to_place` in
+    `snapshot_builder`). An operators' rule about the demand replaces the sizes of requested tasks,
+    but not their number.
     """
     rule = state.settings.gang_rule(path, name)
     unlike: Requested = ()
     if rule is not None:
-        tasks = rule
-    elif is_gang(request):
+        return rule, ()
+    if is_gang(request):
         tasks = sum(each.number for each in request)
         alike = len(request) == 1 and not request[0].agent
         if not alike and stated is not None and stated[0] == "request":
             unlike = request
-    else:
-        tasks = words.gang
-    return (tasks if tasks > 1 or unlike else 0), unlike
+        return (tasks if tasks > 1 or unlike else 0), unlike
+    return words.gang, ()
 
 
 def take(state: State, derived: Mapping[int, Derived]) -> None:

@@ -119,8 +119,11 @@ def _likely(snapshot: Snapshot, seed: int) -> Ints:
 
 def _may_fit(snapshot: Snapshot, client: int) -> bool:
     """Whether agents, filters and limits leave room for a gang; ignores guarantees and minimums."""
-    if not within_limits(snapshot, client):
-        return False
+    return within_limits(snapshot, client) and has_room(snapshot, client)
+
+
+def has_room(snapshot: Snapshot, client: int) -> bool:
+    """Whether agents and filters leave room for a gang."""
     agents = agents_open_to(snapshot, client)
     assert snapshot.gangs is not None
     lines = snapshot.gangs.unlike.get(client)

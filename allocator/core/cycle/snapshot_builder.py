@@ -22,7 +22,7 @@ from allocator.core.books.usage_over_time import counted, inherited
 from allocator.core.cycle import before_drains
 from allocator.core.cycle.characterised import characterised
 from allocator.core.cycle.collecting import collected_on
-from allocator.core.cycle.gangs import barred
+from allocator.core.cycle.gangs import LOOKED_AT_MAX, barred, has_room
 from allocator.core.cycle.minimums import MinimumRows, reaches
 from allocator.core.cycle.servable import servable
 from allocator.core.cycle.unlike_tasks import UnlikeTasks
@@ -132,6 +132,8 @@ class SnapshotBuilder:
             counts=counts,
         )
         snapshot = snapshot if counts is None else barred(snapshot, counts.under_full())
+        if snapshot.gangs is not None:
+            snapshot = replace(snapshot, gangs=_to_place(state, snapshot, whole=wanted is None))
         return frozen(_first_served(snapshot, state.clients.waited, state.settings.patience_cycles))
 
     def problem(self, state: State, *, about_holders: bool) -> PlanProblem:
@@ -356,6 +358,29 @@ def _frozen_part(part: Any) -> Any:  # noqa: ANN401 - arrays, tuples of them, an
     if hasattr(part, "_make"):
         return part._make(map(_frozen_part, part))
     return part
+
+
+def _to_place(state: State, snapshot: Snapshot, *, whole: bool) -> Gangs | None:
+    """Return the gangs without those of one task that have room for it; None: no gang is left.
+
+    Clients without a gang are served as usual. So are clients with a gang of one task that does not
+    collect, in a cycle over some agents, and if many others have waited longer. Clients that are
+    served with all that is free have their gangs always, because agents may be too small.
+    """
+    gangs, clients = snapshot.gangs, state.clients
+    assert gangs is not None
+    every = clients.gangs.items()
+    single = [row for row, tasks in every if tasks == 1 and row not in clients.unlike]
+    usual = np.setdiff1d(np.intersect1d(np.array(single, np.int64), gangs.client), gangs.collects)
+    usual = usual[snapshot.characterised[usual]]
+    if whole:
+        order = np.lexsort((usual, clients.served[usual], -clients.waited[usual]))
+        late = usual[order][:LOOKED_AT_MAX].tolist()
+        usual = np.setdiff1d(usual, [each for each in late if not has_room(snapshot, each)])
+    kept = ~np.isin(gangs.client, usual)
+    if not kept.any():
+        return None
+    return gangs._replace(client=gangs.client[kept], tasks=gangs.tasks[kept])
 
 
 def _over_budget(state: State, tree_shape: Shape) -> Bools | None:

@@ -1,12 +1,15 @@
 """Computes unmet demand for metrics, and calibrates forecasts of next offers.
 
-Each time, a few waiting clients in turn get a forecast; every second, its outcome is looked up.
-Outcomes correct later forecasts. A separate thread does this, and pauses in proportion to the cost.
+Each time, a few waiting clients in turn get a forecast, if possible of different principals; every
+second, its outcome is looked up. Outcomes correct later forecasts. A separate thread does this, and
+pauses in proportion to the cost.
 """
 
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -52,7 +55,8 @@ class DemandWatch:
     latest: Unmet | None = None
 
     def __post_init__(self) -> None:
-        self._last_row = 0
+        self._looks = 0
+        self._looked_at = dict[int, int]()  # by client: the latest look with a forecast of it
         self._thread = LastingThread("demand", self._run)
 
     def start(self) -> None:
@@ -76,20 +80,28 @@ class DemandWatch:
             framework_id = picture.framework_id(subject.client)
             who = _Client(subject.client, framework_id, role, session)
             offer = explain.next_offer(picture, subject)
-            self.calibration.expect(who, picture.now_ms, offer, self.corrections)
+            principal = picture.principal(subject.client)
+            self.calibration.expect(who, picture.now_ms, offer, self.corrections, principal)
 
     # The thread that owns the books.
 
     def _copy(self) -> tuple[Picture, list[Shape], int]:
         allocator = self.books.allocator
         state = allocator.state
-        rows = np.flatnonzero(explain.wanting(state))
-        known = [each.row for each in self.calibration.awaited(state.now_ms)]
-        few = rows[~np.isin(rows, known)]
-        few = np.concatenate([few[few > self._last_row], few[few <= self._last_row]])[:CLIENTS]
-        self._last_row = int(few[-1]) if len(few) else 0
-        picture = Picture(allocator, few.tolist())
+        picture = Picture(allocator, self._chosen(state))
         return picture, explain.shapes_of(state), self.books.counts.sessions_opened
+
+    def _chosen(self, state: State) -> list[int]:
+        """Choose a few waiting clients: those without a forecast for the longest time."""
+        rows = np.flatnonzero(explain.wanting(state)).tolist()
+        known = {each.row for each in self.calibration.awaited(state.now_ms)}
+        few = [row for row in rows if row not in known]
+        few.sort(key=lambda row: self._looked_at.get(row, 0))
+        chosen = _of_different_principals(state, few)
+        before = {row: self._looked_at[row] for row in rows if row in self._looked_at}
+        self._looks += 1
+        self._looked_at = before | dict.fromkeys(chosen, self._looks)
+        return chosen
 
     def _settle(self) -> None:
         state, session = self.books.allocator.state, self.books.counts.sessions_opened
@@ -116,9 +128,25 @@ class DemandWatch:
                     next_s = time.monotonic() + max(EVERY_S, took_s / PROCESSOR_PART)
 
 
+def _of_different_principals(state: State, clients: Sequence[int]) -> list[int]:
+    """Choose a few of some clients: the first of each principal, then the first others."""
+    first = dict[str, int]()
+    for each in clients:
+        info = _info(state, each)
+        first.setdefault(info.principal if info else "", each)
+        if len(first) == CLIENTS:
+            break
+    others = (each for each in clients if each not in first.values())
+    return [*first.values(), *islice(others, CLIENTS - len(first))]
+
+
 def _is_there(state: State, each: _Client) -> bool:
     if each.row >= len(state.clients.framework):
         return False
-    info: FrameworkInfo | None = state.frameworks.info[int(state.clients.framework[each.row])]
+    info = _info(state, each.row)
     role = state.roles.path[int(state.clients.role[each.row])]
     return info is not None and (info.framework_id, role) == (each.framework_id, each.role)
+
+
+def _info(state: State, row: int) -> FrameworkInfo | None:
+    return state.frameworks.info[int(state.clients.framework[row])]

@@ -27,10 +27,10 @@ def test_a_label_counts_in_every_role():
     assert sizes(begun(" tasks : 8.000 ;")) == [8]
 
 
-@pytest.mark.parametrize("label", ["", "tasks:1"])
-def test_a_single_task_is_no_gang(label):
+@pytest.mark.parametrize(("label", "size"), [("", 0), ("tasks:1", 1)])
+def test_a_gang_may_have_one_task(label, size):
     session = begun(label)
-    assert sizes(session) == [0]
+    assert sizes(session) == [size]
     assert not session.state.frameworks.aside
 
 
@@ -73,9 +73,9 @@ def test_a_rule_counts_before_the_label_until_it_is_taken_back():
     step = session.allocator.step
     step(SetGang("", "mpi-*", 2))
     step(SetGang("b", "", 1))
-    assert sizes(session) == [2, 0], "of several rules the last one; 1: no gang"
+    assert sizes(session) == [2, 1], "of several rules the last one"
     session.framework(2, 2, name="mpi-2")
-    assert sizes(session, 2) == [0]
+    assert sizes(session, 2) == [1]
     step(SetGang("b", "", None))
     assert (sizes(session), sizes(session, 2)) == ([2, 2], [2])
     step(SetGang("", "mpi-*", None))

@@ -88,6 +88,59 @@ def test_a_gang_begins_though_others_take_what_becomes_free(spec):
     busy.session.allocator.check()
 
 
+def until_served(busy: Busy) -> bool:
+    """End a task before each of 15 cycles; whether framework 2 is offered four CPUs."""
+    for _ in range(15):
+        busy.end(1 + busy.now_s % 3)
+        busy.cycle()
+        if busy.got(2):
+            return busy.got(2) == 4
+    return False
+
+
+@pytest.mark.parametrize("spec", EACH, ids=str)
+def test_a_task_larger_than_what_is_ever_free_begins_if_it_is_a_gang_of_one(spec):
+    """Framework 1 takes every CPU as soon as it is free, so no agent ever has four of them."""
+    busy = Busy(spec)
+    busy.session.framework(2, 1, labels=gang(1, cpus=4))
+    busy.churn(PATIENCE)
+    assert not busy.collecting()
+    assert until_served(busy)
+    assert not busy.collecting()
+    busy.session.allocator.check()
+
+
+def test_without_a_gang_of_one_it_does_not():
+    busy = Busy()
+    busy.session.framework(2, 1, labels={DEMAND_LABEL: "cpus:4;mem:4"})
+    busy.churn(PATIENCE)
+    assert not until_served(busy)
+
+
+def test_a_gang_of_one_is_served_as_usual_where_its_task_has_room():
+    """Many of its tasks in one cycle, and the policy is asked once."""
+    session = Session(DRF, patience_cycles=PATIENCE)
+    session.agent(1, 4, 4)
+    session.agent(2, 4, 4)
+    session.framework(1, 1, labels=gang(1))
+    assert [offer[3]["cpus"] for offer in session.cycle(1000)] == [4, 4]
+    assert not session.state.clients.collecting
+
+
+def test_a_rule_makes_a_gang_of_one_and_of_many_those_that_waited_longest_collect():
+    busy = Busy()
+    for framework in range(2, 6):
+        labels = {DEMAND_LABEL: "cpus:4;mem:4"}
+        info = {"labels": labels, "principal": f"p{framework}"}
+        busy.session.framework(framework, 1, **info)
+    busy.session.allocator.step(SetGang("a", "", 1))
+    busy.churn(PATIENCE + 1)
+    assert list(busy.collecting()) == [2, 3, 4, 5]
+    busy.session.allocator.step(SetGang("a", "", None))
+    busy.churn(1)
+    assert not busy.collecting()
+
+
 def test_collected_resources_are_not_offered_to_others():
     busy = Busy()
     busy.session.framework(2, 1, labels=gang(4))

@@ -183,7 +183,7 @@ def test_operators_rules_come_first():
     session.allocator.step(SetDemand("a", "", None))
     assert session.state.clients.unlike
     session.allocator.step(SetGang("a", "", 1))
-    assert (session.state.clients.gangs, session.state.clients.unlike) == ({}, {})
+    assert (session.state.clients.gangs, session.state.clients.unlike) == ({1: 1}, {})
 
 
 @pytest.mark.parametrize(

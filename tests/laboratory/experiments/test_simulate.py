@@ -73,7 +73,10 @@ def small(path):
         ({"agents": []}, "agents = []: must have at least one entry"),
         ({"group": {"tasks": 0}}, "frameworks[0].tasks = 0: must be 1 or more"),
         ({"group": {"gangs": 2}}, "frameworks[0].gangs = 2: unknown key; did you mean 'gang'?"),
-        ({"group": {"states_gang": True}}, "frameworks[0].states_gang: needs a gang of at least 2"),
+        (
+            {"group": {"states_gang": True, "states_demand": False}},
+            "frameworks[0].states_gang: needs states_demand",
+        ),
         ({"group": {"gang": 3}}, "frameworks[0].gang: 4 tasks cannot be divided into gangs of 3"),
         ({"group": {"task": "cpus=1"}}, "frameworks[0].task = 'cpus=1': "),
         (

@@ -103,8 +103,8 @@ def test_gangs_are_recorded_whether_stated_or_set_and_unlike_ones_count_as_singl
     allocator = watched(recorder)(policies.build, Settings(PolicySpec("drf")))
     allocator.step(Define({0: Kind("cpus")}, {1: "eng"}))
     allocator.step(AddAgent(1, AgentInfo("id-1"), {0: 4000}))
-    labels = {"stated": {GANG_LABEL: "tasks:3"}}
-    for handle, name in enumerate(("stated", "set", "unlike", "single"), 1):
+    labels = {"stated": {GANG_LABEL: "tasks:3"}, "one": {GANG_LABEL: "tasks:1"}}
+    for handle, name in enumerate(("stated", "set", "unlike", "one", "none"), 1):
         info = FrameworkInfo(name, name=name, labels=labels.get(name, {}))
         allocator.step(AddFramework(handle, info, (1,)))
     allocator.step(SetGang("eng", "set", 4))
@@ -112,7 +112,7 @@ def test_gangs_are_recorded_whether_stated_or_set_and_unlike_ones_count_as_singl
     allocator.step(RemoveFramework(2))
     day = recorder.finish()
     gangs = {name: each.gang for name, each in day.frameworks.items()}
-    assert gangs == {"stated": 3, "set": 4, "unlike": 1, "single": 1}
+    assert gangs == {"stated": 3, "set": 4, "unlike": 0, "one": 1, "none": 0}
 
 
 def needs(day: Day) -> Counter[tuple[str, int, int]]:

@@ -2,13 +2,23 @@
 
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from allocator.core import DEMAND_LABEL, GANG_LABEL, Allocator, RemoveFramework, Suppress
+from allocator.core import (
+    DEMAND_LABEL,
+    GANG_LABEL,
+    Allocator,
+    RemoveFramework,
+    Suppress,
+    UpdateFramework,
+)
+from allocator.explain import Corrections
+from allocator.explain.calibration import SIZES
 from allocator.server.following.books import FollowedBooks
 from allocator.server.following.demand_watch import CLIENTS, DemandWatch
 from allocator.server.metrics.demand_families import demand_parts
@@ -126,6 +136,55 @@ def test_clients_are_forecast_one_after_the_other():
         cluster.session.allocator.step(Suppress(framework))
     watch.settle()
     assert results(watch)["withdrawn"] == 2 * CLIENTS
+
+
+def test_each_principal_has_its_share_of_the_forecasts():
+    """One has five frameworks that wait, three others have one each."""
+    cluster = full(frameworks=0)
+    for framework in range(5, 13):
+        principal = "many" if framework < 10 else f"p{framework}"
+        info: dict[str, Any] = {"labels": _demand(1), "principal": principal}
+        cluster.session.framework(framework, 1, name="x", **info)
+    cluster.until(10)
+    rows = [cluster.session.state.clients.row(framework, 1) for framework in range(5, 13)]
+    watch = watching(Books(cluster.session.allocator))
+    watch.sample()
+    assert [each.row for each in watch.calibration.everyone()] == [rows[0], *rows[5:]]
+    watch.sample()
+    assert {each.row for each in watch.calibration.everyone()} == {*rows}
+
+
+@pytest.mark.long
+def test_a_principal_that_changes_its_demands_does_not_affect_others():
+    """After each of its forecasts it needs less, so its offers come at once."""
+    life = Life(DRF, 3)
+    session = life.session
+    session.framework(50, 1, name="h", principal="hostile", labels=_demand(3))
+    life.role[50], life.cpus[50], life.mean_s[50] = 1, 1, 5
+    watch = watching(Books(session.allocator))
+    for number in range(300):
+        life.cycle()
+        watch.settle()
+        if number >= 80 and number % 5 == 0:
+            watch.sample()
+            _change(session, _demand(1))
+        elif number % 5 == 4:
+            _change(session, _demand(3))
+    known = watch.calibration.corrections(life.now_ms).known
+    assert len(known["hostile"]) >= 20
+    alone = Corrections({"": known[""]})
+    for size in range(SIZES):
+        assert watch.calibration.corrections(life.now_ms).of("", size) == alone.of("", size)
+
+
+def _demand(cpus: int) -> dict[str, str]:
+    return {DEMAND_LABEL: f"cpus:{cpus};mem:{cpus}"}
+
+
+def _change(session: Session, labels: dict[str, str]) -> None:
+    info = session.state.frameworks.info[50]
+    assert info is not None
+    session.allocator.step(UpdateFramework(50, replace(info, labels=labels), (1,)))
 
 
 def test_books_that_are_far_behind_are_left_alone(monkeypatch):
