@@ -17,7 +17,7 @@ from allocator.core.books.resource_space import NOWHERE
 from allocator.core.books.special_resources import out_of_reach
 from allocator.core.books.state import SessionLimits, State
 from allocator.core.books.topics import ends_within, learnt
-from allocator.core.books.usage_over_time import AGENTS, usage_of
+from allocator.core.books.usage_over_time import AGENTS, ForgetUsage, usage_of
 from allocator.core.bounds import (
     LABELS_MAX,
     REQUESTS_MAX,
@@ -235,6 +235,7 @@ __all__ = [
     "Filters",
     "FirstPlan",
     "Floats",
+    "ForgetUsage",
     "FrameworkInfo",
     "GiveAll",
     "Grants",

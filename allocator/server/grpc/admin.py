@@ -12,6 +12,7 @@ import grpc
 import structlog
 from google.protobuf.message import Message
 
+from allocator.core import ForgetUsage
 from allocator.server.engine.commands import left_s, reject
 from allocator.server.grpc.access import READS
 from allocator.server.grpc.forwarding import ObserverCalls, status_of
@@ -31,7 +32,7 @@ from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2
 
 APPLY, REVERT = "ApplySettings", "RevertSettings"
-RESET_USAGE = "ResetUsage"
+RESET_USAGE, FORGET_USAGE = "ResetUsage", "ForgetUsage"
 
 JUDGED_PART = 0.5
 """Fraction of the caller's remaining time that the observer may use to try a change."""
@@ -63,6 +64,8 @@ class AdminServicer:
             answer = self._apply if method == APPLY else self._revert
         if method in SETS:
             answer = partial(self._set, method)
+        if method == FORGET_USAGE:
+            answer = self._forget
         request, _ = messages_of(method)
         return grpc.unary_unary_rpc_method_handler(
             answer, request.FromString, lambda message: message.SerializeToString()
@@ -115,6 +118,12 @@ class AdminServicer:
         )
         made = self._apply(asked, context)
         return pb.RevertSettingsResponse(changes=made.changes, change=made.change)
+
+    def _forget(
+        self, request: pb.ForgetUsageRequest, context: grpc.ServicerContext
+    ) -> pb.ForgetUsageResponse:
+        event = ForgetUsage(request.role, request.framework_id)
+        return pb.ForgetUsageResponse(change=self._changes.forget(context, event))
 
     def _judged(
         self,

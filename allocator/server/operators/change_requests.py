@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import grpc
 
-from allocator.core import EventError, OperatorChange
+from allocator.core import EventError, ForgetUsage, OperatorChange
 from allocator.near import suggestion
 from allocator.rule_kinds import KINDS
 from allocator.server.engine.commands import left_s, reject, settled, wait
@@ -131,10 +131,24 @@ class ChangeRequests:
         self._keep(context, told, effect.number)
         return told
 
+    def forget(self, context: grpc.ServicerContext, event: ForgetUsage) -> pb.Change:
+        """Reset averages of use; end the call if there are none."""
+        requester = Requester(self._who(context), context.is_active, lambda: None)
+        try:
+            settled(self.operators.forget(event, requester), left_s(context))
+        except EventError as error:
+            self.operators.audit.note(requester.by, "usage", "", result="refused", error=str(error))
+            reject(context, str(error))
+        except (TimeoutError, GivenUpError):
+            context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, BUSY)
+        return self._lasting(self.operators.save_averages(left_s(context)))
+
     def _who(self, context: grpc.ServicerContext) -> str:
         return str(caller_of(context, self._sockets))
 
     def _keep(self, context: grpc.ServicerContext, told: pb.Change, number: int) -> None:
-        told.lasts_not = self.operators.await_kept(number, left_s(context))
-        told.lasts = not told.lasts_not
-        told.save_failed = self.operators.keeps and not told.lasts
+        told.MergeFrom(self._lasting(self.operators.await_kept(number, left_s(context))))
+
+    def _lasting(self, lasts_not: str) -> pb.Change:
+        failed = self.operators.keeps and bool(lasts_not)
+        return pb.Change(lasts=not lasts_not, lasts_not=lasts_not, save_failed=failed)
