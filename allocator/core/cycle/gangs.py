@@ -19,7 +19,7 @@ from allocator.core.books.eligibility import bits
 from allocator.core.cycle.first_fit import holds, place
 from allocator.core.cycle.room import parts_on, reached_by, room_in, tasks_on
 from allocator.core.filters.filter_arrays import excerpt
-from allocator.core.numba.array_structures import pack, pair, read_only
+from allocator.core.numba.array_structures import contains, distinct, pack, pair, read_only
 from allocator.core.numba.wide_tables import untouched
 from allocator.core.policy import Policy
 from allocator.core.snapshot import (
@@ -253,14 +253,14 @@ def after(snapshot: Snapshot, given: Sequence[Grants]) -> Snapshot:
     if not len(grants):
         return snapshot
     charged = charge(_with_earlier(snapshot, grants), grants)
-    served = _behind(snapshot, np.unique(grants.client))
+    served = _behind(snapshot, distinct(grants.client))
     return replace(charged, tree=snapshot.tree._replace(served=read_only(served)))
 
 
 def _with_earlier(snapshot: Snapshot, grants: Grants) -> Snapshot:
     new, before = snapshot.new_pairs(grants), snapshot.earlier
     if before is not None:
-        new = new[~np.isin(new, before.pair)]
+        new = new[~contains(np.sort(before.pair), new)]
         grants = joined(snapshot, [before, grants])
     more = np.bincount(new & (2**32 - 1), minlength=len(snapshot.agents_held))
     agents_held: Ints | Floats = snapshot.agents_held + more
@@ -291,7 +291,7 @@ def charge(snapshot: Snapshot, grants: Grants) -> Snapshot:
         bounds=_charged(snapshot, grants),
     )
     charged = with_counts(charged, grants)
-    return _with_more_covered(charged, np.unique(grants.agent))
+    return _with_more_covered(charged, distinct(grants.agent))
 
 
 def _with_more_covered(snapshot: Snapshot, agents: Ints) -> Snapshot:
@@ -316,7 +316,7 @@ def _with_more_covered(snapshot: Snapshot, agents: Ints) -> Snapshot:
     covers[row[beyond & bits(specials.reach, special, client[row])]] = False
     covers &= ~bits(filters.covered, agent, client)
     if snapshot.earlier is not None:  # filters do not bar what joins an offer
-        covers &= ~np.isin(pair(agent, client), snapshot.earlier.pair)
+        covers &= ~contains(np.sort(snapshot.earlier.pair), pair(agent, client))
     if not covers.any():
         return snapshot
     covered = filters.covered.copy()
