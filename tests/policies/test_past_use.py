@@ -90,7 +90,9 @@ def filled(k: float) -> Tasks:
         assert isinstance(case, Lived)
         world.allocator.advance(1)
         for framework, role, part in zip(frameworks, roles, case.past, strict=False):
-            world.hold(framework, role, earlier, _text((capacity * part[:columns]).astype(int)))
+            if part[:columns].any():
+                amounts = (capacity * part[:columns]).astype(int)
+                world.hold(framework, role, earlier, _text(amounts))
         world.allocator.advance(1 + HELD_MS)
         world.remove_agent(earlier)
         world.agent(_text(capacity))
@@ -108,7 +110,7 @@ def filled(k: float) -> Tasks:
 
 def _text(amounts: np.ndarray) -> str:
     pairs = zip(NAMES, amounts.tolist(), strict=False)
-    return ";".join(f"{name}:{amount}" for name, amount in pairs if amount) or "nothing"
+    return ";".join(f"{name}:{amount}" for name, amount in pairs if amount)
 
 
 @st.composite

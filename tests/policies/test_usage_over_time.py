@@ -120,7 +120,9 @@ def test_a_role_keeps_the_past_of_frameworks_that_left():
 
 
 @pytest.mark.parametrize("left", [False, True])
-@pytest.mark.parametrize("event", [ForgetUsage(), ForgetUsage("a"), ForgetUsage("a", "f1")], ids=str)
+@pytest.mark.parametrize(
+    "event", [ForgetUsage(), ForgetUsage("a"), ForgetUsage("a", "f1")], ids=str
+)
 def test_what_is_forgotten_counts_no_more(event, left):
     """Of a framework that is there, and of one that left and whose role inherited it."""
     session = cluster()

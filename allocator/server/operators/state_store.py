@@ -294,9 +294,11 @@ class StateStore:
                 retry = self._tried > self._kept
                 left_s = due_s - time.monotonic()
                 self._changed.wait_for(
-                    lambda: self._closing
-                    or self._tried < self._number
-                    or self._saves_tried < self._saves_wanted,
+                    lambda: (
+                        self._closing
+                        or self._tried < self._number
+                        or self._saves_tried < self._saves_wanted
+                    ),
                     min(left_s, RETRY_S) if retry else left_s,
                 )
                 closing, number, content = self._closing, self._number, self._pending

@@ -32,7 +32,7 @@ def used(loop: CoreLoop) -> dict[str, int]:
         state, found = loop.allocator.state, loop.allocator.used()
         assert found is not None
         roles = [state.roles.path[role] for role in state.clients.role.tolist()]
-        return {role: amount for role, amount in zip(roles, found[:, 0].tolist(), strict=True)}
+        return dict(zip(roles, found[:, 0].tolist(), strict=True))
 
     return loop.call(read).result(10)
 
