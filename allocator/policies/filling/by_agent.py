@@ -31,6 +31,8 @@ _UNDECIDED = -2
 def _stand_back(scene: Scene, visit: Visit, leaf: int) -> None:
     places, client = scene.places, scene.places.client[leaf]
     visit.client[client >> 6] &= ~(np.uint64(1) << np.uint64(client & 63))
+    if not visit.alive[leaf]:
+        return  # it was aside
     # The leaf, and each place without another live leaf below, is no longer alive.
     place = leaf
     while place >= 0 and visit.live[place] == 0:
@@ -119,13 +121,13 @@ def _look_for(scene: Scene, effort: Effort, visit: Visit, agent: int) -> int:
     if scene.rule.shared:
         leaf = _try_in_order(scene, visit, agent, effort.tries)
         if leaf != _UNDECIDED:
-            return leaf
+            return visits.or_aside(scene, visit, leaf, agent)
     else:
         # Try only the best leaf; another try would score every family again.
         leaf = visits.descend(scene, visit, visit.alive, agent)
-        if leaf >= 0 and offers.can_serve(scene, visit.offerable[0], leaf, agent):
-            return leaf
-        if leaf < 0 or visits.is_barred_to_all(agents, visit, agent):
+        if leaf < 0 or offers.can_serve(scene, visit.offerable[0], leaf, agent):
+            return visits.or_aside(scene, visit, leaf, agent)
+        if visits.is_barred_to_all(agents, visit, agent):
             return NOBODY
     return visits.best_of_all(scene, visit, agent)
 
@@ -157,7 +159,7 @@ def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
     ) -> tuple[Log, int]:
         # `keep_alive` at the end keeps the arrays alive while pointers to them are in use.
         scene_ptr = as_pointer(scene)
-        own = visits.begin(scene_ptr)
+        own = visits.begin(scene_ptr, effort.sample)
         visit, log_ptr = as_pointer(own), as_pointer(log)
         # ``live[:count]`` may still serve a client.
         live = scene.agents.row.copy()

@@ -163,6 +163,7 @@ class Effort(NamedTuple):
     `looks`: number of failed tests of single pairs before all pairs are tested together, relative
         to the number of pairs of an agent and a word of 64 clients.
     `thresholds_from`: number of agents from which an index of clients by their needs pays off.
+    `sample`: number of agents that are examined to find clients barred from almost all.
     """
 
     tries: int = 8
@@ -171,6 +172,7 @@ class Effort(NamedTuple):
     block: int = 16
     looks: int = 1
     thresholds_from: int = 8
+    sample: int = 256
 
 
 class Offer(NamedTuple):

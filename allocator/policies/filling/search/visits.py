@@ -16,6 +16,9 @@ from allocator.policies.filling.search.prefilter import Hopes
 NOBODY = -1
 _LAST = np.iinfo(np.int64).max
 
+_RARE = 32
+"""A client is aside if at most one in this many agents of the sample is open to it."""
+
 
 class Visit(NamedTuple):
     """The state of a visit to an agent; the arrays are reused for every visit.
@@ -24,6 +27,9 @@ class Visit(NamedTuple):
     `alive` (P,): places with a leaf below that takes part in this stage.
     `live` (P,): number of children of each place that are alive.
     `client` (W,): bits of the clients that have a leaf.
+    `aside` (W,): those of them that are barred from almost all agents of a sample. They are not
+        alive, so that searches do not try them on every agent; `or_aside` examines them.
+    `some_aside` (1,): whether there are any.
     `offerable` (1,): whether all free plain resources together make an offer.
     `passed_over` (P,): places removed from their tournaments during the visit.
     `hopes`: buffers for the quick test of all clients.
@@ -36,6 +42,8 @@ class Visit(NamedTuple):
     alive: Bools
     live: Ints
     client: BitWords
+    aside: BitWords
+    some_aside: Bools
     offerable: Bools
     passed_over: Ints
     hopes: Hopes
@@ -47,7 +55,8 @@ class Visit(NamedTuple):
 
 
 @allocating
-def begin(scene: Scene) -> Visit:
+def begin(scene: Scene, sample: int) -> Visit:
+    """Begin the visits of a stage; `sample`: as in `Effort`."""
     places, standing, agents, rule = scene.places, scene.standing, scene.agents, scene.rule
     count = len(places.parent)
     words = agents.barred.shape[1]
@@ -56,6 +65,8 @@ def begin(scene: Scene) -> Visit:
         np.ones(count, np.bool_),
         np.zeros(count, np.int64),
         np.zeros(words, np.uint64),
+        np.zeros(words, np.uint64),
+        np.zeros(1, np.bool_),
         np.zeros(1, np.bool_),
         np.zeros(count, np.int64),
         prefilter.begin(scene),
@@ -68,14 +79,16 @@ def begin(scene: Scene) -> Visit:
     offers.mark_taking_part(places, scene.bounds, rule.stage, visit.alive)
     if scene.bounds.further.shape[1] and not len(agents.special):
         _leave_out_spent(scene, visit.alive)
+    for place in range(count):
+        client = places.client[place]
+        if client >= 0 and visit.alive[place]:
+            visit.client[client >> 6] |= np.uint64(1) << np.uint64(client & 63)
+    _set_aside(scene, visit, sample)
     for place in range(count - 1):
         visit.live[places.parent[place]] += visit.alive[place]
     # Leaves that take no part in this stage are out from the start.
     for place in range(count):
         standing.spent[place] = False
-        client = places.client[place]
-        if client >= 0 and visit.alive[place]:
-            visit.client[client >> 6] |= np.uint64(1) << np.uint64(client & 63)
         standing.out[place] = not visit.alive[place]
         if rule.shared:
             standing.score[place] = scoring.score(places, standing, place, standing.denominator, 0)
@@ -95,6 +108,71 @@ def _leave_out_spent(scene: Scene, alive: Bools) -> None:
             quotas.raise_ceiling(scene.rule, scene.bounds, scene.offer, client)
             alive[place] = not offers.is_spent(scene, place)
     scoring.mark_alive(places, alive)
+
+
+@allocating
+def _set_aside(scene: Scene, visit: Visit, sample: int) -> None:
+    """Find the clients that are barred from almost all of some agents."""
+    agents, places, words = scene.agents, scene.places, len(visit.client)
+    count = min(len(agents.row), sample)
+    for i in range(count):
+        if not agents.barring[agents.row[i * len(agents.row) // count]]:
+            return
+    open_at = np.zeros(words << 6, np.int64)  # number of these agents, by client
+    for i in range(count):
+        agent = agents.row[i * len(agents.row) // count]
+        for word in range(words):
+            bits = visit.client[word] & ~agents.barred[agent, word]
+            while bits != prefilter.NO_BITS:
+                open_at[(word << 6) + needs.lowest_bit(bits)] += 1
+                bits &= bits - np.uint64(1)
+    for place in range(len(visit.alive)):
+        client = places.client[place]
+        if client >= 0 and visit.alive[place] and open_at[client] * _RARE <= count:
+            visit.aside[client >> 6] |= np.uint64(1) << np.uint64(client & 63)
+            visit.alive[place] = False
+            visit.some_aside[0] = True
+    if visit.some_aside[0]:
+        scoring.mark_alive(places, visit.alive)
+
+
+@compiled
+def or_aside(scene: Scene, visit: Visit, leaf: int, agent: int) -> int:
+    """Return the best of a leaf (-1: none) and those aside that the agent can serve; -1: none.
+
+    `leaf`: the first in order that is alive and can be served.
+    """
+    if not visit.some_aside[0]:
+        return leaf
+    count = _list_aside(scene, visit, agent)
+    if count == 0:
+        return leaf
+    if leaf >= 0:
+        visit.listed[count] = leaf
+        count += 1
+    return _first(scene, visit, count, agent)
+
+
+@compiled
+def _list_aside(scene: Scene, visit: Visit, agent: int) -> int:
+    agents, count, looked = scene.agents, 0, False
+    for word in range(len(visit.client)):
+        bits = visit.aside[word] & visit.client[word]
+        if agents.barring[agent]:
+            bits &= ~agents.barred[agent, word]
+        if bits == prefilter.NO_BITS:
+            continue
+        if not looked and not prefilter.look_at(scene, visit.hopes, agent):
+            return 0
+        looked = True
+        bits = prefilter.of_word(scene, visit.hopes, agent, word, bits)
+        while bits != prefilter.NO_BITS:
+            leaf = scene.places.of_client[(word << 6) + needs.lowest_bit(bits)]
+            bits &= bits - np.uint64(1)
+            if offers.can_serve(scene, visit.offerable[0], leaf, agent):
+                visit.listed[count] = leaf
+                count += 1
+    return count
 
 
 @compiled
