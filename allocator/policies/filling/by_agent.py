@@ -121,12 +121,12 @@ def _look_for(scene: Scene, effort: Effort, visit: Visit, agent: int) -> int:
     if scene.rule.shared:
         leaf = _try_in_order(scene, visit, agent, effort.tries)
         if leaf != _UNDECIDED:
-            return visits.or_aside(scene, visit, leaf, agent)
+            return visits.or_aside(scene, visit, leaf, agent) if visit.some_aside[0] else leaf
     else:
         # Try only the best leaf; another try would score every family again.
         leaf = visits.descend(scene, visit, visit.alive, agent)
         if leaf < 0 or offers.can_serve(scene, visit.offerable[0], leaf, agent):
-            return visits.or_aside(scene, visit, leaf, agent)
+            return visits.or_aside(scene, visit, leaf, agent) if visit.some_aside[0] else leaf
         if visits.is_barred_to_all(agents, visit, agent):
             return NOBODY
     return visits.best_of_all(scene, visit, agent)

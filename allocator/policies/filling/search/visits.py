@@ -79,13 +79,13 @@ def begin(scene: Scene, sample: int) -> Visit:
     offers.mark_taking_part(places, scene.bounds, rule.stage, visit.alive)
     if scene.bounds.further.shape[1] and not len(agents.special):
         _leave_out_spent(scene, visit.alive)
-    for place in range(count):
+    for place in range(count - 1):
+        visit.live[places.parent[place]] += visit.alive[place]
         client = places.client[place]
         if client >= 0 and visit.alive[place]:
             visit.client[client >> 6] |= np.uint64(1) << np.uint64(client & 63)
-    _set_aside(scene, visit, sample)
-    for place in range(count - 1):
-        visit.live[places.parent[place]] += visit.alive[place]
+    if len(agents.row) and agents.barring[agents.row[0]]:
+        _set_aside(scene, visit, sample)
     # Leaves that take no part in this stage are out from the start.
     for place in range(count):
         standing.spent[place] = False
@@ -134,6 +134,9 @@ def _set_aside(scene: Scene, visit: Visit, sample: int) -> None:
             visit.some_aside[0] = True
     if visit.some_aside[0]:
         scoring.mark_alive(places, visit.alive)
+        visit.live[:] = 0
+        for place in range(len(visit.alive) - 1):
+            visit.live[places.parent[place]] += visit.alive[place]
 
 
 @compiled
@@ -142,8 +145,6 @@ def or_aside(scene: Scene, visit: Visit, leaf: int, agent: int) -> int:
 
     `leaf`: the first in order that is alive and can be served.
     """
-    if not visit.some_aside[0]:
-        return leaf
     count = _list_aside(scene, visit, agent)
     if count == 0:
         return leaf
