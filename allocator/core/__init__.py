@@ -25,6 +25,7 @@ from allocator.core.books.state import State as State
 from allocator.core.books.topics import ends_within as ends_within
 from allocator.core.books.topics import learnt as learnt
 from allocator.core.books.usage_over_time import AGENTS as AGENTS
+from allocator.core.books.usage_over_time import ForgetUsage as ForgetUsage
 from allocator.core.books.usage_over_time import usage_of as usage_of
 from allocator.core.bounds import LABELS_MAX as LABELS_MAX
 from allocator.core.bounds import REQUESTS_MAX as REQUESTS_MAX

@@ -17,6 +17,7 @@ from allocator.core.books import budgets, usage_over_time
 from allocator.core.books.caps import CapTable, capped
 from allocator.core.books.quota import QuotaUse, consumed_in, quota_use
 from allocator.core.books.state import SessionLimits, State
+from allocator.core.books.usage_over_time import ForgetUsage
 from allocator.core.checkpoint import Detached, restore
 from allocator.core.cycle import before_drains
 from allocator.core.cycle import cycle as cycles
@@ -101,7 +102,7 @@ class Allocator:
     def settings(self) -> Settings:
         return self.state.settings
 
-    def step(self, event: events.Event | AdoptPlan) -> None:
+    def step(self, event: events.Event | AdoptPlan | ForgetUsage) -> None:
         """Apply one event. Raises EventError if it is not possible; then nothing has changed."""
         if isinstance(event, events.SetPolicy):
             self._use(set_policy(self.state, event, self._build))
@@ -109,6 +110,9 @@ class Allocator:
             return
         if isinstance(event, AdoptPlan):
             adopt(self.state, event)
+            return
+        if isinstance(event, ForgetUsage):
+            usage_over_time.forget(self.state, event)
             return
         if isinstance(event, events.SetShadow):
             set_shadow(self.state, event, self._build)

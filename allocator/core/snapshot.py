@@ -26,7 +26,7 @@ import numpy as np
 
 from allocator.core import counts as counting
 from allocator.core.numba import array_types
-from allocator.core.numba.array_structures import contains, pair
+from allocator.core.numba.array_structures import contains, distinct, pair
 from allocator.core.numba.compiled import loop_view
 from allocator.core.numba.tree_sums import add_up_amounts
 from allocator.core.openings import opening_tasks
@@ -387,7 +387,7 @@ class Snapshot:
 
     def new_pairs(self, grants: "Grants") -> Ints:
         """Return the pairs of grants that hold nothing before: keys as in `holder`, sorted."""
-        pairs = np.unique(grants.pair)
+        pairs = distinct(grants.pair)
         return pairs[~contains(self.holder, pairs)]
 
     def held_over_tree(self, gain: Floats, count: Floats) -> Floats:

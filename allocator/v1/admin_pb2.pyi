@@ -1983,6 +1983,50 @@ class ResetUsageResponse(_message.Message):
 Global___ResetUsageResponse: _TypeAlias = ResetUsageResponse  # noqa: Y015
 
 @_typing.final
+class ForgetUsageRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROLE_FIELD_NUMBER: _builtins.int
+    FRAMEWORK_ID_FIELD_NUMBER: _builtins.int
+    role: _builtins.str
+    """Path of a role, with the roles below it; empty: all roles."""
+    framework_id: _builtins.str
+    """Empty: all frameworks, including those that left."""
+    def __init__(
+        self,
+        *,
+        role: _builtins.str = ...,
+        framework_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["framework_id", b"framework_id", "role", b"role"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ForgetUsageRequest: _TypeAlias = ForgetUsageRequest  # noqa: Y015
+
+@_typing.final
+class ForgetUsageResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHANGE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def change(self) -> _settings_pb2.Change: ...
+    def __init__(
+        self,
+        *,
+        change: _settings_pb2.Change | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ForgetUsageResponse: _TypeAlias = ForgetUsageResponse  # noqa: Y015
+
+@_typing.final
 class DumpRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -140,6 +140,11 @@ class AdminServiceStub:
                 request_serializer=allocator_dot_v1_dot_admin__pb2.ResetUsageRequest.SerializeToString,
                 response_deserializer=allocator_dot_v1_dot_admin__pb2.ResetUsageResponse.FromString,
                 _registered_method=True)
+        self.ForgetUsage = channel.unary_unary(
+                '/allocator.v1.AdminService/ForgetUsage',
+                request_serializer=allocator_dot_v1_dot_admin__pb2.ForgetUsageRequest.SerializeToString,
+                response_deserializer=allocator_dot_v1_dot_admin__pb2.ForgetUsageResponse.FromString,
+                _registered_method=True)
         self.Dump = channel.unary_stream(
                 '/allocator.v1.AdminService/Dump',
                 request_serializer=allocator_dot_v1_dot_admin__pb2.DumpRequest.SerializeToString,
@@ -299,6 +304,13 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ForgetUsage(self, request, context):
+        """Resets the averages of past use that count for shares. Recorded usage and budgets stay.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Dump(self, request, context):
         """Returns the whole state as JSON, in pieces.
         """
@@ -420,6 +432,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.ResetUsage,
                     request_deserializer=allocator_dot_v1_dot_admin__pb2.ResetUsageRequest.FromString,
                     response_serializer=allocator_dot_v1_dot_admin__pb2.ResetUsageResponse.SerializeToString,
+            ),
+            'ForgetUsage': grpc.unary_unary_rpc_method_handler(
+                    servicer.ForgetUsage,
+                    request_deserializer=allocator_dot_v1_dot_admin__pb2.ForgetUsageRequest.FromString,
+                    response_serializer=allocator_dot_v1_dot_admin__pb2.ForgetUsageResponse.SerializeToString,
             ),
             'Dump': grpc.unary_stream_rpc_method_handler(
                     servicer.Dump,
@@ -999,6 +1016,33 @@ class AdminService:
             '/allocator.v1.AdminService/ResetUsage',
             allocator_dot_v1_dot_admin__pb2.ResetUsageRequest.SerializeToString,
             allocator_dot_v1_dot_admin__pb2.ResetUsageResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ForgetUsage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/allocator.v1.AdminService/ForgetUsage',
+            allocator_dot_v1_dot_admin__pb2.ForgetUsageRequest.SerializeToString,
+            allocator_dot_v1_dot_admin__pb2.ForgetUsageResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -74,6 +74,8 @@ class AdminServiceStub:
     """Returns how much was used, offered and idle over time, by role, framework or principal."""
     ResetUsage: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ResetUsageRequest, _admin_pb2.ResetUsageResponse]
     """Deletes all recorded usage; recording starts again at this moment."""
+    ForgetUsage: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ForgetUsageRequest, _admin_pb2.ForgetUsageResponse]
+    """Resets the averages of past use that count for shares. Recorded usage and budgets stay."""
     Dump: _grpc.UnaryStreamMultiCallable[_admin_pb2.DumpRequest, _admin_pb2.DumpResponse]
     """Returns the whole state as JSON, in pieces."""
     Snapshot: _grpc.UnaryStreamMultiCallable[_admin_pb2.SnapshotRequest, _admin_pb2.SnapshotResponse]
@@ -124,6 +126,8 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """Returns how much was used, offered and idle over time, by role, framework or principal."""
     ResetUsage: _aio.UnaryUnaryMultiCallable[_admin_pb2.ResetUsageRequest, _admin_pb2.ResetUsageResponse]  # type: ignore[assignment]
     """Deletes all recorded usage; recording starts again at this moment."""
+    ForgetUsage: _aio.UnaryUnaryMultiCallable[_admin_pb2.ForgetUsageRequest, _admin_pb2.ForgetUsageResponse]  # type: ignore[assignment]
+    """Resets the averages of past use that count for shares. Recorded usage and budgets stay."""
     Dump: _aio.UnaryStreamMultiCallable[_admin_pb2.DumpRequest, _admin_pb2.DumpResponse]  # type: ignore[assignment]
     """Returns the whole state as JSON, in pieces."""
     Snapshot: _aio.UnaryStreamMultiCallable[_admin_pb2.SnapshotRequest, _admin_pb2.SnapshotResponse]  # type: ignore[assignment]
@@ -297,6 +301,14 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.ResetUsageResponse, _abc.Awaitable[_admin_pb2.ResetUsageResponse]]:
         """Deletes all recorded usage; recording starts again at this moment."""
+
+    @_abc_1.abstractmethod
+    def ForgetUsage(
+        self,
+        request: _admin_pb2.ForgetUsageRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ForgetUsageResponse, _abc.Awaitable[_admin_pb2.ForgetUsageResponse]]:
+        """Resets the averages of past use that count for shares. Recorded usage and budgets stay."""
 
     @_abc_1.abstractmethod
     def Dump(

@@ -26,7 +26,7 @@ from allocator.v1 import session_pb2 as allocator_dot_v1_dot_session__pb2
 from allocator.v1 import settings_pb2 as allocator_dot_v1_dot_settings__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1a\x61llocator/v1/journal.proto\x12\x0c\x61llocator.v1\x1a\x1a\x61llocator/v1/session.proto\x1a\x1b\x61llocator/v1/settings.proto\"\x8f\x04\n\rJournalRecord\x12\x0f\n\x07session\x18\x01 \x01(\x04\x12+\n\x05start\x18\x02 \x01(\x0b\x32\x1a.allocator.v1.JournalStartH\x00\x12-\n\x06opened\x18\x03 \x01(\x0b\x32\x1b.allocator.v1.JournalOpenedH\x00\x12\x11\n\x07request\x18\x04 \x01(\x0cH\x00\x12-\n\x06\x63losed\x18\x05 \x01(\x0b\x32\x1b.allocator.v1.JournalClosedH\x00\x12.\n\x06\x63hange\x18\x06 \x01(\x0b\x32\x1c.allocator.v1.OperatorChangeH\x00\x12\x31\n\x08\x61nswered\x18\t \x01(\x0b\x32\x1d.allocator.v1.JournalAnsweredH\x00\x12-\n\x06looked\x18\n \x01(\x0b\x32\x1b.allocator.v1.JournalLookedH\x00\x12\x1a\n\x10\x63heckpoint_piece\x18\x0b \x01(\x0cH\x00\x12<\n\x0e\x63heckpoint_end\x18\x0c \x01(\x0b\x32\".allocator.v1.JournalCheckpointEndH\x00\x12.\n\x08settings\x18\x0e \x01(\x0b\x32\x1a.allocator.v1.JournalStartH\x00\x12)\n\x04plan\x18\x12 \x01(\x0b\x32\x19.allocator.v1.JournalPlanH\x00\x42\x08\n\x06record\"\xa6\x04\n\x0cJournalStart\x12\x17\n\x0fsidecar_version\x18\x01 \x01(\t\x12\x12\n\nsidecar_id\x18\x02 \x01(\t\x12.\n\x08in_force\x18\x03 \x03(\x0b\x32\x1c.allocator.v1.OperatorChange\x12\x0c\n\x04seed\x18\x04 \x01(\x04\x12\x14\n\x0clearn_demand\x18\x05 \x01(\x08\x12\x13\n\x0blearn_after\x18\x06 \x01(\r\x12\x13\n\x0bprobe_after\x18\x07 \x01(\r\x12+\n\x06limits\x18\n \x01(\x0b\x32\x1b.allocator.v1.JournalLimits\x12\x17\n\x0fsessions_before\x18\x0b \x01(\x04\x12\x17\n\x0fpatience_cycles\x18\x0c \x01(\r\x12\x17\n\x0foutstanding_max\x18\r \x01(\x01\x12\x12\n\ncollect_ms\x18\x19 \x01(\x03\x12\x16\n\x0e\x64rain_ahead_ms\x18  \x01(\x03\x12\x14\n\x0chalf_life_ms\x18\x1a \x01(\x03\x12\x14\n\x0cusage_weight\x18\x1b \x01(\x01\x12\x12\n\npriors_max\x18\x12 \x01(\r\x12\x1a\n\x12prior_half_life_ms\x18\x13 \x01(\x03\x12\x1d\n\x15learn_patience_cycles\x18\x14 \x01(\r\x12\x0c\n\x04\x66ile\x18\x0f \x01(\x04\x12\x16\n\x0erecords_before\x18\x10 \x01(\x04\x12&\n\x07welcome\x18\x11 \x01(\x0b\x32\x15.allocator.v1.Welcome\"\xa4\x01\n\x0fJournalAnswered\x12\x0e\n\x06\x64igest\x18\x01 \x01(\x0c\x12\x14\n\x0cpolicy_error\x18\x02 \x01(\t\x12-\n\nfirst_plan\x18\x03 \x01(\x0b\x32\x19.allocator.v1.JournalPlan\x12+\n\x06grants\x18\x04 \x01(\x0b\x32\x1b.allocator.v1.JournalGrants\x12\x0f\n\x07\x66\x61ilure\x18\x05 \x01(\t\"\x9e\x01\n\rJournalGrants\x12\x0e\n\x06\x63lient\x18\x01 \x01(\x0c\x12\r\n\x05\x61gent\x18\x02 \x01(\x0c\x12\r\n\x05tasks\x18\x03 \x01(\x0c\x12\x0e\n\x06\x61mount\x18\x04 \x01(\x0c\x12\x0f\n\x07\x63olumns\x18\x05 \x01(\r\x12\x15\n\rspecial_grant\x18\x06 \x01(\x0c\x12\x0f\n\x07special\x18\x07 \x01(\x0c\x12\x16\n\x0especial_amount\x18\x08 \x01(\x0c\"\x0f\n\rJournalLooked\"\x9a\x01\n\x0bJournalPlan\x12\x0e\n\x06target\x18\x01 \x01(\x0c\x12\r\n\x05group\x18\x02 \x01(\x0c\x12\x0f\n\x07\x61llowed\x18\x03 \x01(\x0c\x12\r\n\x05price\x18\x04 \x01(\x0c\x12\r\n\x05words\x18\x05 \x01(\r\x12\x0f\n\x07\x63olumns\x18\x06 \x01(\r\x12\x0c\n\x04part\x18\x07 \x01(\x0c\x12\r\n\x05leave\x18\x08 \x01(\x0c\x12\x0f\n\x07seen_ms\x18\t \x01(\x03\"5\n\x14JournalCheckpointEnd\x12\r\n\x05\x62ytes\x18\x01 \x01(\x04\x12\x0e\n\x06\x64igest\x18\x02 \x01(\x0c\"O\n\x11JournalCheckpoint\x12\x0f\n\x07version\x18\x01 \x01(\r\x12)\n\x04root\x18\x02 \x01(\x0b\x32\x1b.allocator.v1.JournalColumn\"\x93\x01\n\rJournalColumn\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\r\n\x05\x63ount\x18\x02 \x01(\x04\x12\r\n\x05texts\x18\x03 \x03(\t\x12*\n\x06\x61rrays\x18\x04 \x03(\x0b\x32\x1a.allocator.v1.JournalArray\x12*\n\x05parts\x18\x05 \x03(\x0b\x32\x1b.allocator.v1.JournalColumn\",\n\x0cJournalArray\x12\r\n\x05\x64type\x18\x01 \x01(\t\x12\r\n\x05shape\x18\x02 \x03(\x04\"\x87\x01\n\rJournalLimits\x12\x0e\n\x06\x61gents\x18\x01 \x01(\x04\x12\x12\n\nframeworks\x18\x02 \x01(\x04\x12\r\n\x05roles\x18\x03 \x01(\x04\x12\x0f\n\x07\x63lients\x18\x04 \x01(\x04\x12\r\n\x05kinds\x18\x05 \x01(\x04\x12\x0f\n\x07\x66ilters\x18\x06 \x01(\x04\x12\x12\n\nrole_depth\x18\x07 \x01(\x04\"\x0f\n\rJournalOpened\"V\n\rJournalClosed\x12%\n\x04\x63ode\x18\x01 \x01(\x0e\x32\x17.allocator.v1.ErrorCode\x12\r\n\x05\x66ield\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\tb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1a\x61llocator/v1/journal.proto\x12\x0c\x61llocator.v1\x1a\x1a\x61llocator/v1/session.proto\x1a\x1b\x61llocator/v1/settings.proto\"\xc4\x04\n\rJournalRecord\x12\x0f\n\x07session\x18\x01 \x01(\x04\x12+\n\x05start\x18\x02 \x01(\x0b\x32\x1a.allocator.v1.JournalStartH\x00\x12-\n\x06opened\x18\x03 \x01(\x0b\x32\x1b.allocator.v1.JournalOpenedH\x00\x12\x11\n\x07request\x18\x04 \x01(\x0cH\x00\x12-\n\x06\x63losed\x18\x05 \x01(\x0b\x32\x1b.allocator.v1.JournalClosedH\x00\x12.\n\x06\x63hange\x18\x06 \x01(\x0b\x32\x1c.allocator.v1.OperatorChangeH\x00\x12\x31\n\x08\x61nswered\x18\t \x01(\x0b\x32\x1d.allocator.v1.JournalAnsweredH\x00\x12-\n\x06looked\x18\n \x01(\x0b\x32\x1b.allocator.v1.JournalLookedH\x00\x12\x1a\n\x10\x63heckpoint_piece\x18\x0b \x01(\x0cH\x00\x12<\n\x0e\x63heckpoint_end\x18\x0c \x01(\x0b\x32\".allocator.v1.JournalCheckpointEndH\x00\x12.\n\x08settings\x18\x0e \x01(\x0b\x32\x1a.allocator.v1.JournalStartH\x00\x12)\n\x04plan\x18\x12 \x01(\x0b\x32\x19.allocator.v1.JournalPlanH\x00\x12\x33\n\tforgotten\x18\x13 \x01(\x0b\x32\x1e.allocator.v1.JournalForgottenH\x00\x42\x08\n\x06record\"\xa6\x04\n\x0cJournalStart\x12\x17\n\x0fsidecar_version\x18\x01 \x01(\t\x12\x12\n\nsidecar_id\x18\x02 \x01(\t\x12.\n\x08in_force\x18\x03 \x03(\x0b\x32\x1c.allocator.v1.OperatorChange\x12\x0c\n\x04seed\x18\x04 \x01(\x04\x12\x14\n\x0clearn_demand\x18\x05 \x01(\x08\x12\x13\n\x0blearn_after\x18\x06 \x01(\r\x12\x13\n\x0bprobe_after\x18\x07 \x01(\r\x12+\n\x06limits\x18\n \x01(\x0b\x32\x1b.allocator.v1.JournalLimits\x12\x17\n\x0fsessions_before\x18\x0b \x01(\x04\x12\x17\n\x0fpatience_cycles\x18\x0c \x01(\r\x12\x17\n\x0foutstanding_max\x18\r \x01(\x01\x12\x12\n\ncollect_ms\x18\x19 \x01(\x03\x12\x16\n\x0e\x64rain_ahead_ms\x18  \x01(\x03\x12\x14\n\x0chalf_life_ms\x18\x1a \x01(\x03\x12\x14\n\x0cusage_weight\x18\x1b \x01(\x01\x12\x12\n\npriors_max\x18\x12 \x01(\r\x12\x1a\n\x12prior_half_life_ms\x18\x13 \x01(\x03\x12\x1d\n\x15learn_patience_cycles\x18\x14 \x01(\r\x12\x0c\n\x04\x66ile\x18\x0f \x01(\x04\x12\x16\n\x0erecords_before\x18\x10 \x01(\x04\x12&\n\x07welcome\x18\x11 \x01(\x0b\x32\x15.allocator.v1.Welcome\"\xa4\x01\n\x0fJournalAnswered\x12\x0e\n\x06\x64igest\x18\x01 \x01(\x0c\x12\x14\n\x0cpolicy_error\x18\x02 \x01(\t\x12-\n\nfirst_plan\x18\x03 \x01(\x0b\x32\x19.allocator.v1.JournalPlan\x12+\n\x06grants\x18\x04 \x01(\x0b\x32\x1b.allocator.v1.JournalGrants\x12\x0f\n\x07\x66\x61ilure\x18\x05 \x01(\t\"\x9e\x01\n\rJournalGrants\x12\x0e\n\x06\x63lient\x18\x01 \x01(\x0c\x12\r\n\x05\x61gent\x18\x02 \x01(\x0c\x12\r\n\x05tasks\x18\x03 \x01(\x0c\x12\x0e\n\x06\x61mount\x18\x04 \x01(\x0c\x12\x0f\n\x07\x63olumns\x18\x05 \x01(\r\x12\x15\n\rspecial_grant\x18\x06 \x01(\x0c\x12\x0f\n\x07special\x18\x07 \x01(\x0c\x12\x16\n\x0especial_amount\x18\x08 \x01(\x0c\"\x0f\n\rJournalLooked\"6\n\x10JournalForgotten\x12\x0c\n\x04role\x18\x01 \x01(\t\x12\x14\n\x0c\x66ramework_id\x18\x02 \x01(\t\"\x9a\x01\n\x0bJournalPlan\x12\x0e\n\x06target\x18\x01 \x01(\x0c\x12\r\n\x05group\x18\x02 \x01(\x0c\x12\x0f\n\x07\x61llowed\x18\x03 \x01(\x0c\x12\r\n\x05price\x18\x04 \x01(\x0c\x12\r\n\x05words\x18\x05 \x01(\r\x12\x0f\n\x07\x63olumns\x18\x06 \x01(\r\x12\x0c\n\x04part\x18\x07 \x01(\x0c\x12\r\n\x05leave\x18\x08 \x01(\x0c\x12\x0f\n\x07seen_ms\x18\t \x01(\x03\"5\n\x14JournalCheckpointEnd\x12\r\n\x05\x62ytes\x18\x01 \x01(\x04\x12\x0e\n\x06\x64igest\x18\x02 \x01(\x0c\"O\n\x11JournalCheckpoint\x12\x0f\n\x07version\x18\x01 \x01(\r\x12)\n\x04root\x18\x02 \x01(\x0b\x32\x1b.allocator.v1.JournalColumn\"\x93\x01\n\rJournalColumn\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\r\n\x05\x63ount\x18\x02 \x01(\x04\x12\r\n\x05texts\x18\x03 \x03(\t\x12*\n\x06\x61rrays\x18\x04 \x03(\x0b\x32\x1a.allocator.v1.JournalArray\x12*\n\x05parts\x18\x05 \x03(\x0b\x32\x1b.allocator.v1.JournalColumn\",\n\x0cJournalArray\x12\r\n\x05\x64type\x18\x01 \x01(\t\x12\r\n\x05shape\x18\x02 \x03(\x04\"\x87\x01\n\rJournalLimits\x12\x0e\n\x06\x61gents\x18\x01 \x01(\x04\x12\x12\n\nframeworks\x18\x02 \x01(\x04\x12\r\n\x05roles\x18\x03 \x01(\x04\x12\x0f\n\x07\x63lients\x18\x04 \x01(\x04\x12\r\n\x05kinds\x18\x05 \x01(\x04\x12\x0f\n\x07\x66ilters\x18\x06 \x01(\x04\x12\x12\n\nrole_depth\x18\x07 \x01(\x04\"\x0f\n\rJournalOpened\"V\n\rJournalClosed\x12%\n\x04\x63ode\x18\x01 \x01(\x0e\x32\x17.allocator.v1.ErrorCode\x12\r\n\x05\x66ield\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,29 +34,31 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'allocator.v1.journal_pb2', 
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_JOURNALRECORD']._serialized_start=102
-  _globals['_JOURNALRECORD']._serialized_end=629
-  _globals['_JOURNALSTART']._serialized_start=632
-  _globals['_JOURNALSTART']._serialized_end=1182
-  _globals['_JOURNALANSWERED']._serialized_start=1185
-  _globals['_JOURNALANSWERED']._serialized_end=1349
-  _globals['_JOURNALGRANTS']._serialized_start=1352
-  _globals['_JOURNALGRANTS']._serialized_end=1510
-  _globals['_JOURNALLOOKED']._serialized_start=1512
-  _globals['_JOURNALLOOKED']._serialized_end=1527
-  _globals['_JOURNALPLAN']._serialized_start=1530
-  _globals['_JOURNALPLAN']._serialized_end=1684
-  _globals['_JOURNALCHECKPOINTEND']._serialized_start=1686
-  _globals['_JOURNALCHECKPOINTEND']._serialized_end=1739
-  _globals['_JOURNALCHECKPOINT']._serialized_start=1741
-  _globals['_JOURNALCHECKPOINT']._serialized_end=1820
-  _globals['_JOURNALCOLUMN']._serialized_start=1823
-  _globals['_JOURNALCOLUMN']._serialized_end=1970
-  _globals['_JOURNALARRAY']._serialized_start=1972
-  _globals['_JOURNALARRAY']._serialized_end=2016
-  _globals['_JOURNALLIMITS']._serialized_start=2019
-  _globals['_JOURNALLIMITS']._serialized_end=2154
-  _globals['_JOURNALOPENED']._serialized_start=2156
-  _globals['_JOURNALOPENED']._serialized_end=2171
-  _globals['_JOURNALCLOSED']._serialized_start=2173
-  _globals['_JOURNALCLOSED']._serialized_end=2259
+  _globals['_JOURNALRECORD']._serialized_end=682
+  _globals['_JOURNALSTART']._serialized_start=685
+  _globals['_JOURNALSTART']._serialized_end=1235
+  _globals['_JOURNALANSWERED']._serialized_start=1238
+  _globals['_JOURNALANSWERED']._serialized_end=1402
+  _globals['_JOURNALGRANTS']._serialized_start=1405
+  _globals['_JOURNALGRANTS']._serialized_end=1563
+  _globals['_JOURNALLOOKED']._serialized_start=1565
+  _globals['_JOURNALLOOKED']._serialized_end=1580
+  _globals['_JOURNALFORGOTTEN']._serialized_start=1582
+  _globals['_JOURNALFORGOTTEN']._serialized_end=1636
+  _globals['_JOURNALPLAN']._serialized_start=1639
+  _globals['_JOURNALPLAN']._serialized_end=1793
+  _globals['_JOURNALCHECKPOINTEND']._serialized_start=1795
+  _globals['_JOURNALCHECKPOINTEND']._serialized_end=1848
+  _globals['_JOURNALCHECKPOINT']._serialized_start=1850
+  _globals['_JOURNALCHECKPOINT']._serialized_end=1929
+  _globals['_JOURNALCOLUMN']._serialized_start=1932
+  _globals['_JOURNALCOLUMN']._serialized_end=2079
+  _globals['_JOURNALARRAY']._serialized_start=2081
+  _globals['_JOURNALARRAY']._serialized_end=2125
+  _globals['_JOURNALLIMITS']._serialized_start=2128
+  _globals['_JOURNALLIMITS']._serialized_end=2263
+  _globals['_JOURNALOPENED']._serialized_start=2265
+  _globals['_JOURNALOPENED']._serialized_end=2280
+  _globals['_JOURNALCLOSED']._serialized_start=2282
+  _globals['_JOURNALCLOSED']._serialized_end=2368
 # @@protoc_insertion_point(module_scope)

@@ -40,6 +40,7 @@ class JournalRecord(_message.Message):
     CHECKPOINT_END_FIELD_NUMBER: _builtins.int
     SETTINGS_FIELD_NUMBER: _builtins.int
     PLAN_FIELD_NUMBER: _builtins.int
+    FORGOTTEN_FIELD_NUMBER: _builtins.int
     session: _builtins.int
     """Number of the session, from 1 within one sidecar process; 0: the record concerns no session."""
     request: _builtins.bytes
@@ -81,6 +82,10 @@ class JournalRecord(_message.Message):
     def plan(self) -> Global___JournalPlan:
         """A plan computed in the background, recorded when it is adopted."""
 
+    @_builtins.property
+    def forgotten(self) -> Global___JournalForgotten:
+        """An operator reset averages of use."""
+
     def __init__(
         self,
         *,
@@ -96,12 +101,13 @@ class JournalRecord(_message.Message):
         checkpoint_end: Global___JournalCheckpointEnd | None = ...,
         settings: Global___JournalStart | None = ...,
         plan: Global___JournalPlan | None = ...,
+        forgotten: Global___JournalForgotten | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "change", b"change", "checkpoint_end", b"checkpoint_end", "checkpoint_piece", b"checkpoint_piece", "closed", b"closed", "looked", b"looked", "opened", b"opened", "plan", b"plan", "record", b"record", "request", b"request", "settings", b"settings", "start", b"start"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "change", b"change", "checkpoint_end", b"checkpoint_end", "checkpoint_piece", b"checkpoint_piece", "closed", b"closed", "forgotten", b"forgotten", "looked", b"looked", "opened", b"opened", "plan", b"plan", "record", b"record", "request", b"request", "settings", b"settings", "start", b"start"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "change", b"change", "checkpoint_end", b"checkpoint_end", "checkpoint_piece", b"checkpoint_piece", "closed", b"closed", "looked", b"looked", "opened", b"opened", "plan", b"plan", "record", b"record", "request", b"request", "session", b"session", "settings", b"settings", "start", b"start"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "change", b"change", "checkpoint_end", b"checkpoint_end", "checkpoint_piece", b"checkpoint_piece", "closed", b"closed", "forgotten", b"forgotten", "looked", b"looked", "opened", b"opened", "plan", b"plan", "record", b"record", "request", b"request", "session", b"session", "settings", b"settings", "start", b"start"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["start", "opened", "request", "closed", "change", "answered", "looked", "checkpoint_piece", "checkpoint_end", "settings", "plan"]  # noqa: Y015
+    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["start", "opened", "request", "closed", "change", "answered", "looked", "checkpoint_piece", "checkpoint_end", "settings", "plan", "forgotten"]  # noqa: Y015
     _WhichOneofArgType_record: _TypeAlias = _typing.Literal["record", b"record"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_record) -> _WhichOneofReturnType_record | None: ...
 
@@ -314,6 +320,30 @@ class JournalLooked(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___JournalLooked: _TypeAlias = JournalLooked  # noqa: Y015
+
+@_typing.final
+class JournalForgotten(_message.Message):
+    """The averages over time that were reset, see ForgetUsageRequest."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROLE_FIELD_NUMBER: _builtins.int
+    FRAMEWORK_ID_FIELD_NUMBER: _builtins.int
+    role: _builtins.str
+    framework_id: _builtins.str
+    def __init__(
+        self,
+        *,
+        role: _builtins.str = ...,
+        framework_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["framework_id", b"framework_id", "role", b"role"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___JournalForgotten: _TypeAlias = JournalForgotten  # noqa: Y015
 
 @_typing.final
 class JournalPlan(_message.Message):

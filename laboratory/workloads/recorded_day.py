@@ -16,6 +16,7 @@ from allocator.core import (
     Allocator,
     Bools,
     Event,
+    ForgetUsage,
     FrameworkInfo,
     Hold,
     Holdings,
@@ -548,8 +549,9 @@ def watched(recorder: DayRecorder) -> Callable[..., Allocator]:
             super().__init__(*arguments, **named)
             recorder.begin(self.state)
 
-        def step(self, event: Event | AdoptPlan) -> None:
-            if isinstance(event, AdoptPlan):  # not recorded: every policy makes its own plans
+        def step(self, event: Event | AdoptPlan | ForgetUsage) -> None:
+            # Not recorded: every policy makes its own plans, and averages begin at zero.
+            if isinstance(event, AdoptPlan | ForgetUsage):
                 super().step(event)
             else:
                 recorder.step(self.state, event, lambda: Allocator.step(self, event))

@@ -81,6 +81,7 @@ RIGHT: dict[str, str] = {
     "apply": "-f -",
     "usage show": "",
     "usage reset": "--yes",
+    "usage forget": "--yes",
 }
 
 # Command, error, exit code, and a part of the line.
@@ -192,6 +193,8 @@ WRONG: list[tuple[str, str, int, str]] = [
     ("usage show", "--by host", 2, "'--by': 'host' is not one of"),
     ("usage show", "--journal {tmp}/none", 2, "none: No such file or directory"),
     ("usage reset", "--yes all", 2, "all"),
+    ("usage forget", "--yes eng", 2, "eng"),
+    ("usage forget", "--yes --role eng", 4, "half_life_s: no averages are kept; set fairness."),
     ("settings reset", "everything", 4, "everything"),
     ("settings reset", "polici", 4, "did you mean 'policy'?"),
     ("settings reset", "everything --dry-run", 2, "everything"),

@@ -33,6 +33,11 @@ def test_played_shares_are_near_the_computed_ones(row):
     assert sum(errors) / len(errors) <= 0.05
 
 
+def test_the_tree_is_played_in_the_order_of_fair_tree():
+    assert KEPT["tree"] == page.fair_tree()
+    assert {*KEPT["tree"][page.PLOTTED :]} == {*page.USERS}
+
+
 @pytest.mark.parametrize("row", KEPT["large"], ids=lambda row: str(row["jobs_alone"]))
 def test_whole_jobs_are_played_as_computed(row):
     assert row["in_a_row"] == page.catching_up(row["jobs_alone"])

@@ -34,6 +34,7 @@ from allocator.core import (
     Options,
     PolicySpec,
     RemoveAgent,
+    SetCap,
     SetPolicy,
     Settings,
     Trail,
@@ -54,6 +55,13 @@ UPDATES = 8000
 
 HONEST, HOSTILE = 1, 2
 INTERVAL_MS = 1000
+
+CAPS = {
+    "framework": {"cpus": 60_000},
+    "principal": {"tasks": 50_000, "agents": 40_000},
+    "user": {"agents": 30_000},
+}
+"""Caps of each role by kind of holder, in thousandths; the last one binds first."""
 
 Scenario = Callable[[Allocator, int], Iterator[int]]
 """Applies a tenant's events of each interval; yields how long the honest framework refuses what it
@@ -197,6 +205,20 @@ def needs_a_thousandth(allocator: Allocator, _: int, frameworks: int = 300) -> I
         yield -1
 
 
+def has_many_users(allocator: Allocator, _: int, frameworks: int = FRAMEWORKS) -> Iterator[int]:
+    """3,000 frameworks, each of a user and a principal of its own, below caps for all of these."""
+    allocator.step(SetPolicy(PolicySpec("drf", mode="characterised")))
+    for number in range(100):
+        for per, cap in CAPS.items():
+            allocator.step(SetCap(f"role-{2 + number}", per, cap))
+    for number in range(frameworks):
+        name = f"tenant-{number}"
+        info = FrameworkInfo(name, user=name, principal=name, labels={DEMAND_LABEL: "cpus:1"})
+        allocator.step(AddFramework(HOSTILE + number, info, (2 + number % 100,)))
+    for _ in range(3):
+        yield -1
+
+
 def is_asked_about(allocator: Allocator, agents: int) -> Iterator[int]:
     """Each interval asks for an explanation of a tenant that excludes every agent in ten roles."""
     barring = ";".join(f"a0!=v{value}" for value in range(8))
@@ -222,6 +244,7 @@ SCENARIOS: dict[str, Scenario] = {
         bars_half_in_many_roles,
         makes_up_kinds,
         needs_a_thousandth,
+        has_many_users,
         is_asked_about,
     )
 }

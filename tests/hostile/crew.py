@@ -130,6 +130,20 @@ def _coming_and_going(interval: int) -> Said:
     return [*before, *((0, Join(Info(name=f"guest-{interval}"))) for _ in range(100))]
 
 
+def _other_users(interval: int) -> Said:
+    before = [(100 * (interval - 1) + each, Leave()) for each in range(100)] if interval else []
+    names = (f"{interval}-{each % 50}" for each in range(100))
+    infos = (Info(user=f"u{each}", principal=f"p{each}") for each in names)
+    return [*before, *((0, Join(info)) for info in infos)]
+
+
+CAPS = {
+    "framework": {"cpus": 20, "tasks": 3000},
+    "principal": {"mem": 100_000, "agents": 2000},
+    "user": {"agents": 1000, "tasks": 2000},
+}
+"""Caps that bind, on amounts, tasks and agents; in thousandths."""
+
 MOST = float(2**53)
 OWED = ("hostile", "owed")
 SINGLE_PORTS = tuple((2 * n, 2 * n) for n in range(10_000))
@@ -280,6 +294,25 @@ CREW: tuple[Manner, ...] = (
         "names-alike",
         "1,000 frameworks with the same name",
         lambda: [Info(name="honest") for _ in range(1_000)],
+    ),
+    Manner(
+        "users-many",
+        "1,000 frameworks, each of a user and a principal of its own, in a role with caps per"
+        " framework, principal and user",
+        lambda: [
+            Info(user=f"u{n}", principal=f"p{n}", labels=((DEMAND_LABEL, "cpus:0.01;mem:32"),))
+            for n in range(1_000)
+        ],
+        caps=CAPS,
+        mode="characterised",
+    ),
+    Manner(
+        "users-changing",
+        "100 frameworks that come each interval, of other users and principals, below such caps",
+        _one,
+        turn=_other_users,
+        caps=CAPS,
+        mode="characterised",
     ),
     Manner(
         "capabilities",

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from allocator import policies
-from allocator.core import Allocator, PolicySpec, Settings
+from allocator.core import Allocator, PolicySpec, SetCap, Settings
 from allocator.server.config import Config, Flag, load
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.metrics.scraping import MetricsServer
@@ -104,12 +104,15 @@ class PlanningLoop(CoreLoop):
 
 def new_loop(manner: Manner) -> CoreLoop:
     """Make a sidecar whose threads have not started; the caller drives it."""
+    settings = Settings(policy=PolicySpec(manner.policy, mode=manner.mode))
+    for per, cap in manner.caps.items():
+        settings.put(SetCap("hostile", per, cap))
     return PlanningLoop(
         Config(),
         build_policy=policies.build,
         substitute=policies.substitute(),
         sidecar_id="sidecar",
-        settings=Settings(policy=PolicySpec(manner.policy, mode=manner.mode)),
+        settings=settings,
     )
 
 

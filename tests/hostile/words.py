@@ -150,6 +150,8 @@ class Manner:
         before the rest of an offer is declined.
     volumes: number of persistent volumes to make in the same way, each of a thousandth of a MiB.
     guarantees: quota guarantees by role, set before frameworks and agents register.
+    caps: thousandths by kind of holder: caps in the role `hostile` that operators have set; a
+        master's test does not set them.
     policy, mode: settings of the sidecar under which the attack has an effect.
     """
 
@@ -162,6 +164,7 @@ class Manner:
     reserves: int = 0
     volumes: int = 0
     guarantees: Mapping[str, Amounts] = field(default_factory=dict)
+    caps: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     policy: str = "drf"
     mode: str = "oblivious"
 

@@ -4,7 +4,14 @@ from itertools import pairwise
 
 import pytest
 
-from allocator.core import DEMAND_LABEL, GANG_LABEL, PolicySpec, RemoveFramework
+from allocator.core import (
+    DEMAND_LABEL,
+    GANG_LABEL,
+    EventError,
+    ForgetUsage,
+    PolicySpec,
+    RemoveFramework,
+)
 from allocator.policies import POLICIES
 from tests.core.session import Session
 
@@ -110,6 +117,50 @@ def test_a_role_keeps_the_past_of_frameworks_that_left():
     session.framework(2, 2, labels=WHOLE)
     session.framework(3, 1, labels=WHOLE)
     assert jobs.play(catching_up(30)) == [2] * catching_up(30)
+
+
+@pytest.mark.parametrize("left", [False, True])
+@pytest.mark.parametrize(
+    "event", [ForgetUsage(), ForgetUsage("a"), ForgetUsage("a", "f1")], ids=str
+)
+def test_what_is_forgotten_counts_no_more(event, left):
+    """Of a framework that is there, and of one that left and whose role inherited it."""
+    session = cluster()
+    session.framework(1, 1, labels=WHOLE, framework_id="f1")
+    jobs = Jobs(session)
+    jobs.play(30)
+    if left:
+        session.allocator.step(RemoveFramework(1))
+        session.framework(3, 1, labels=WHOLE)
+    session.framework(2, 2, labels=WHOLE)
+    session.allocator.step(event)
+    assert all(one != other for one, other in pairwise(jobs.play(6)))
+
+
+@pytest.mark.parametrize(
+    ("event", "field"),
+    [
+        (ForgetUsage("b"), "role: 'b' has no past use"),
+        (ForgetUsage("a", "f2"), "framework_id: 'f2' has no past use"),
+    ],
+)
+def test_forgetting_what_is_unknown_is_refused_and_changes_nothing(event, field):
+    session = cluster()
+    session.framework(1, 1, labels=WHOLE, framework_id="f1")
+    jobs = Jobs(session)
+    jobs.play(30)
+    session.framework(2, 2, labels=WHOLE)
+    with pytest.raises(EventError, match=field):
+        session.allocator.step(event)
+    assert jobs.play(catching_up(30)) == [2] * catching_up(30)
+    with pytest.raises(EventError, match=r"half_life_s: no averages are kept; set fairness\."):
+        cluster(half_life_s=0).allocator.step(ForgetUsage())
+
+
+def test_a_role_is_forgotten_with_the_roles_below_it_only():
+    event = ForgetUsage("eng")
+    roles = ["eng", "eng/ads", "eng/ads/x", "engine", "ops/eng", "ops"]
+    assert [role for role in roles if event.concerns(role, "f")] == roles[:3]
 
 
 def test_a_new_session_continues_past_usage():

@@ -123,8 +123,9 @@ def _at_scale() -> Iterator[str]:
     yield "| scenario | | core s | wait s | MiB |"
     yield "|---|---|---|---|---|"
     for name, does in kept["does"].items():
-        pairs = zip(kept["before"][name], kept["now"][name], strict=True)
-        cells = " | ".join(f"{was} → {now}" for was, now in pairs)
+        now = kept["now"][name]
+        pairs = zip(kept["before"].get(name, [NOTHING] * len(now)), now, strict=True)
+        cells = " | ".join(f"{was} → {is_}" for was, is_ in pairs)
         yield f"| `{name}` | {_cell(does)} | {cells} |"
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 KEPT = HERE / "data" / "use-over-time.json"
-PICTURE = HERE.parents[1] / "docs" / "pictures" / "use-over-time.svg"
+PICTURES = HERE.parents[1] / "docs" / "pictures"
 
 HALF_LIFE_S = 600
 ALONE = 3
@@ -29,6 +29,13 @@ BINS = 10
 
 JOB_S = HALF_LIFE_S // BINS
 JOBS_ALONE = (1, 5, 10, 30)
+PLOTTED = 10
+"""Number of jobs of the first tenant alone, in the picture."""
+
+USERS = ("Acct1/Acct12/UserA", "Acct1/Acct16/UserB", "Acct1/Acct16/UserC")
+"""Slurm's example of a tree, with a second user in one of the accounts."""
+
+TREE_JOBS = 30
 
 HEAD = """\
 # How much past use should count
@@ -91,6 +98,9 @@ takes a tenth of the half-life. Nothing is held when the next job is chosen, so 
 `usage_weight` above 0 give the same; 0.5 was played. Once both have caught up, they take turns job
 by job: a tenant that has just used the cluster has the higher average. KAI reclaims resources from
 running jobs, so its turns can be shorter than jobs; here they are not.
+
+![Two pictures of whose job runs, above the averages: on the left two tenants, on the right three
+users of two accounts](../pictures/use-over-time-turns.svg)
 """
 
 TREE = """\
@@ -101,6 +111,16 @@ In a role tree, each role is compared with its siblings: its average divided by 
 Tree](https://slurm.schedmd.com/fair_tree.html): if an account has used less for its weight than its
 sibling, all its users come before all users of the sibling. `tests/policies/test_fair_tree.py`
 compares both orders in random trees.
+
+Slurm's example is a tree in which `UserA` is in the account `Acct12` and `UserB` in `Acct16`. In
+the right half of the picture above there is also a `UserC` in `Acct16`. Each of them always has a
+job as large as the cluster; the other two arrive after {alone} jobs of `UserA`. First they run all
+jobs, until their account has caught up. Then the accounts take turns, and so do the users within
+`Acct16`. Each job that was played is that of the user whom Fair Tree ranks first:
+
+```
+{order}
+```
 """
 
 
@@ -111,6 +131,26 @@ def catching_up(jobs_alone: int) -> int:
     while second < first:
         first, second, jobs = first * kept, second * kept + 1 - kept, jobs + 1
     return jobs
+
+
+def fair_tree() -> list[str]:
+    """Whose jobs run, if the user whom Fair Tree ranks first is always served."""
+    kept = 0.5 ** (JOB_S / HALF_LIFE_S)
+    used, order = dict.fromkeys(USERS, 0.0), list[str]()
+
+    def level(user: str) -> tuple[float, float]:
+        siblings = (each for each in USERS if _account(each) == _account(user))
+        return sum(used[each] for each in siblings), used[user]
+
+    for job in range(TREE_JOBS):
+        order.append(min(USERS if job >= PLOTTED else USERS[:1], key=level))
+        used = {user: each * kept for user, each in used.items()}
+        used[order[-1]] += 1 - kept
+    return order
+
+
+def _account(user: str) -> str:
+    return user.rpartition("/")[0]
 
 
 def computed_shares(weight: float) -> list[float]:
@@ -130,7 +170,9 @@ def computed_shares(weight: float) -> list[float]:
 def page(kept: Path = KEPT) -> str:
     """The whole page, from the results that are kept."""
     found = json.loads(kept.read_text("utf-8"))
-    return "\n".join([HEAD, *_small(found["small"]), *_large(found["large"]), TREE])
+    order = " ".join(user[-1] for user in found["tree"])
+    tree = TREE.format(alone=PLOTTED, order=order)
+    return "\n".join([HEAD, *_small(found["small"]), *_large(found["large"]), tree])
 
 
 def _small(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
@@ -245,6 +287,17 @@ def play_large(jobs_alone: int) -> list[str]:
     return [task.framework for task in ran]
 
 
+def play_tree() -> list[str]:
+    """Whose jobs run, one after another; the other users arrive during one of the first's."""
+    arrives_s = PLOTTED * JOB_S - JOB_S // 2
+    size = {"cpus": SLOTS * 1000, "mem": SLOTS * 1000, "gpus": SLOTS * 1000}
+    arrivals = (0, *[arrives_s] * (len(USERS) - 1))
+    wanted = zip(USERS, arrivals, strict=True)
+    tasks = [(user, at_s, JOB_S) for user, at_s in wanted for _ in range(TREE_JOBS)]
+    ran = sorted(_play(size, tasks, 1.0, TREE_JOBS * JOB_S), key=lambda task: task.start_ms)
+    return [task.framework for task in ran]
+
+
 def compute() -> None:
     """Play all examples, keep the results, and draw the picture."""
     small: list[dict[str, Any]] = [
@@ -259,11 +312,14 @@ def compute() -> None:
         large.append({"jobs_alone": alone, "in_a_row": next_of_first - alone, "then": then})
     for each in small:
         each["shares"] = [round(share, 4) for share in each["shares"]]
-    KEPT.write_text(json.dumps({"small": small, "large": large}, indent=1) + "\n", "utf-8")
-    draw(small)
+    tree = play_tree()[:TREE_JOBS]
+    found = {"small": small, "large": large, "tree": tree}
+    KEPT.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+    draw_shares(small)
+    draw_turns(large, tree)
 
 
-def draw(rows: Sequence[dict[str, Any]]) -> None:
+def draw_shares(rows: Sequence[dict[str, Any]]) -> None:
     """Draw the share of the second tenant over time, played and computed."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
@@ -280,7 +336,45 @@ def draw(rows: Sequence[dict[str, Any]]) -> None:
             axes.plot(middles, row["shares"], "o-", color=colour, markersize=3, label=f"{weight:g}")
         axes.set(xlabel="half-lives since the second tenant arrived", ylabel="its share")
         axes.legend(title="usage_weight (dashed: computed)", frameon=False, fontsize=7, ncols=5)
-        figure.savefig(PICTURE, metadata={"Date": None})
+        figure.savefig(PICTURES / "use-over-time.svg", metadata={"Date": None})
+
+
+def draw_turns(large: Sequence[dict[str, Any]], tree: Sequence[str]) -> None:
+    """Draw whose jobs run, of two tenants and of the users of a tree, and their averages."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    from laboratory.reports.plots import SETTINGS
+
+    row = next(each for each in large if each["jobs_alone"] == PLOTTED)
+    tenants = [*["first"] * PLOTTED, *["second"] * row["in_a_row"], *row["then"]]
+    with mpl.rc_context(SETTINGS):
+        figure = Figure(figsize=(7, 3.6), layout="constrained")
+        for axes, order, names in zip(
+            figure.subplots(1, 2), (tenants, tree), (("first", "second"), USERS), strict=True
+        ):
+            _draw_order(axes, order, names)
+        figure.savefig(PICTURES / "use-over-time-turns.svg", metadata={"Date": None})
+
+
+def _draw_order(axes: Any, order: Sequence[str], names: Sequence[str]) -> None:  # noqa: ANN401
+    from laboratory.reports.plots import COLOURS
+
+    steps, height = 10, 0.06
+    kept = 0.5 ** (JOB_S / HALF_LIFE_S / steps)
+    for lane, (name, colour) in enumerate(zip(names, COLOURS, strict=False)):
+        mine = [(at / BINS, 1 / BINS) for at, each in enumerate(order) if each == name]
+        axes.broken_barh(mine, (1.05 + lane * height, height), color=colour)
+        average, curve = 0.0, [0.0]
+        for each in order:
+            for _ in range(steps):
+                average = average * kept + (each == name) * (1 - kept)
+                curve.append(average)
+        times = [at / steps / BINS for at in range(len(curve))]
+        axes.plot(times, curve, color=colour, linewidth=1, label=name)
+    axes.set(xlabel="half-lives", ylabel="average, and whose job runs", ylim=(0, 1.3))
+    axes.set_yticks([0, 0.25, 0.5, 0.75, 1])
+    axes.legend(frameon=False, fontsize=7, loc="center right")
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ EXAMPLES: Mapping[str, str] = {
     "bundle": "bundle report.tar.gz --pseudonyms",
     "usage_show": "usage show --since 7d --by framework --output csv",
     "usage_reset": "usage reset --yes",
+    "usage_forget": "usage forget --role eng/ads",
     "resume": "resume eng/ads",
     "schedule_remove": "schedule remove 7b5f7a25",
     "top": "top --role eng --interval 5",

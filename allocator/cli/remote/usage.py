@@ -1,4 +1,4 @@
-"""`usage show` and `usage reset`: what was used, offered and idle over time."""
+"""`usage`: what was used, offered and idle over time, and the averages that count for shares."""
 
 import re
 import time
@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from google.protobuf.message import Message
 
 from allocator.cli.local.plugins import Plugins
-from allocator.cli.remote.connection import Sidecar, group, remote
+from allocator.cli.remote import completing
+from allocator.cli.remote.connection import Sidecar, group, printed_by, remote
 from allocator.cli.tree import Exit, check_there, fail
 from allocator.plain import json_text, printable, yaml_text
 from allocator.usage.buckets import HOUR_MS
@@ -41,9 +43,11 @@ _FORM = "write it as 7d, 12h, 2w, 2026-11-01, or 2026-11-01T06:00 (UTC)"
 
 
 def register(app: typer.Typer) -> None:
-    usage = group(app, "usage", "Show or reset how much was used, offered and idle over time.")
+    usage = group(app, "usage", "What was used, offered and idle over time.")
     remote(usage, "show", None)(usage_show)
     remote(usage, "reset", None)(usage_reset)
+    lasting = printed_by("allocator.cli.render.setting_tables", "tell")
+    remote(usage, "forget", lasting)(usage_forget)
 
 
 def usage_show(
@@ -105,10 +109,33 @@ def usage_reset(
     sidecar: Sidecar,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> None:
-    """Delete all recorded usage; recording starts again now."""
+    """Delete all recorded usage; recording starts again now.
+
+    Averages that count for shares stay (usage forget), and so does the use of budgets.
+    """
     if not yes:
-        typer.confirm("Forget all usage so far?", abort=True, err=True)
+        typer.confirm("Delete all recorded usage?", abort=True, err=True)
     sidecar.ask("ResetUsage")
+
+
+def usage_forget(
+    sidecar: Sidecar,
+    role: Annotated[
+        str,
+        typer.Option(
+            help="Only in this role and the roles below it.", autocompletion=completing.roles
+        ),
+    ] = "",
+    framework: Annotated[str, typer.Option(help="Only of the framework with this id.")] = "",
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+) -> Message:
+    """Reset the averages of past use that count for shares (fairness.half_life_s) to zero.
+
+    Reports of usage and budgets are not affected.
+    """
+    if not yes:
+        typer.confirm("Reset averages of past use?", abort=True, err=True)
+    return sidecar.ask("ForgetUsage", role=role, framework_id=framework)
 
 
 def _request(

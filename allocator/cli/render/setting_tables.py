@@ -30,13 +30,13 @@ def policy_in_words(policy: dict[str, Any]) -> str:
 def policy(data: dict[str, Any]) -> None:
     if _is_dry(data):
         _forecasts(data)
-        _tell(data)
+        tell(data)
         return
     console().print(as_text(policy_in_words(data["policy"])))
     if data.get("policies"):
         console().print(as_text(f"policies:   {', '.join(data['policies'])}"))
         console().print(as_text(f"selections: {', '.join(data['selections'])}"))
-    _tell(data)
+    tell(data)
 
 
 def _is_dry(data: dict[str, Any]) -> bool:
@@ -77,7 +77,7 @@ def rules(data: dict[str, Any], name: str) -> None:
         return
     if _is_dry(data):
         _would(kind, data["change"])
-        _tell(data)
+        tell(data)
         return
     head = [part.removesuffix("_name") for part in kind.scope.fields]
     if kind.value is not Value.NOTHING:
@@ -86,7 +86,7 @@ def rules(data: dict[str, Any], name: str) -> None:
     head += [""] * len(kind.flags)
     print_table(head, (_row(kind, rule) for rule in data[kind.plural]), kind.none)
     print_section(BUDGET_USES, data.get("uses", []))
-    _tell(data)
+    tell(data)
 
 
 def _hours(field: str) -> Cell:
@@ -148,7 +148,7 @@ def shadow(data: dict[str, Any]) -> None:
         _would(KINDS["shadow"], data["change"])
     else:
         console().print(as_text(shadow_in_words(data["shadow"])))
-    _tell(data)
+    tell(data)
 
 
 def shadow_in_words(spec: dict[str, Any]) -> str:
@@ -162,7 +162,7 @@ def settings(data: dict[str, Any]) -> None:
         console().print("reset; the settings are now:")
     print_settings(data["settings"])
     print_coming(data)
-    _tell(data)
+    tell(data)
 
 
 def print_coming(data: dict[str, Any]) -> None:
@@ -197,7 +197,7 @@ def differences(data: dict[str, Any]) -> None:
             console().print(as_text(f"  if it held now, it would apply to {_match(kind, found)}"))
     if not data["changes"]:
         console().print("no differences: everything is already set")
-    _tell(data)
+    tell(data)
 
 
 def _difference(change: dict[str, Any]) -> str:
@@ -270,7 +270,7 @@ def _match(kind: SettingKind, found: dict[str, Any]) -> str:
     return kind.match_in_words(SimpleNamespace(**found))
 
 
-def _tell(data: dict[str, Any]) -> None:
+def tell(data: dict[str, Any]) -> None:
     change = data.get("change")
     if not change:
         return

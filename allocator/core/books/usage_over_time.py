@@ -1,13 +1,51 @@
 """Averages over time of what clients hold, and their effect on clients' shares."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from allocator.core.books.state import State
+from allocator.core.bounds import quoted
 from allocator.core.demand.usage_memory import UsageMemory
+from allocator.core.events import EventError
 from allocator.core.snapshot import Floats, Ints
 
 AGENTS = ""
 """The name under which the number of agents is stored, beside the names of resources."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetUsage:
+    """Reset averages to zero; an operator's command, not a setting.
+
+    `role`: a path, which includes its descendants; empty: all roles.
+    `framework_id`: empty: all frameworks, including those that left.
+    """
+
+    role: str = ""
+    framework_id: str = ""
+
+    def concerns(self, role: str, framework_id: str) -> bool:
+        inside = not self.role or role == self.role or role.startswith(f"{self.role}/")
+        return inside and self.framework_id in {"", framework_id}
+
+
+def forget(state: State, event: ForgetUsage) -> None:
+    """Reset averages. Raises EventError if there are none."""
+    memory, clients = state.memory.usage, state.clients
+    if not state.settings.half_life_ms:
+        message = "no averages are kept; set fairness.half_life_s above 0"
+        raise EventError("value", "half_life_s", message)
+    rows = np.flatnonzero(clients.used.any(axis=1) | (clients.used_agents > 0)).tolist()
+    rows = [client for client in rows if event.concerns(*_names(state, client))]
+    gone = [key for key in memory.absent if event.concerns(*key)]
+    if not rows and not gone:
+        field = "framework_id" if event.framework_id else "role"
+        message = f"{quoted(getattr(event, field))} has no past use; check its spelling"
+        raise EventError("value", field, message)
+    clients.used[rows] = 0
+    clients.used_agents[rows] = 0
+    memory.forget(gone)
 
 
 def count_until(state: State, now_ms: int) -> None:

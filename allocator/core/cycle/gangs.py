@@ -21,6 +21,8 @@ from allocator.core.filters.coverage import covering
 from allocator.core.numba.array_structures import (
     bits,
     clear_bits,
+    contains,
+    distinct,
     pack,
     pair,
     read_only,
@@ -262,14 +264,14 @@ def after(snapshot: Snapshot, given: Sequence[Grants]) -> Snapshot:
     if not len(grants):
         return snapshot
     charged = charge(_with_earlier(snapshot, grants), grants)
-    served = _behind(snapshot, np.unique(grants.client))
+    served = _behind(snapshot, distinct(grants.client))
     return replace(charged, tree=snapshot.tree._replace(served=read_only(served)))
 
 
 def _with_earlier(snapshot: Snapshot, grants: Grants) -> Snapshot:
     new, before = snapshot.new_pairs(grants), snapshot.earlier
     if before is not None:
-        new = new[~np.isin(new, before.pair)]
+        new = new[~contains(np.sort(before.pair), new)]
         grants = joined(snapshot, [before, grants])
     more = np.bincount(new & (2**32 - 1), minlength=len(snapshot.agents_held))
     agents_held: Ints | Floats = snapshot.agents_held + more
@@ -300,7 +302,7 @@ def charge(snapshot: Snapshot, grants: Grants) -> Snapshot:
         bounds=_charged(snapshot, grants),
     )
     charged = with_counts(charged, grants)
-    return _with_more_covered(charged, np.unique(grants.agent))
+    return _with_more_covered(charged, distinct(grants.agent))
 
 
 def _with_more_covered(snapshot: Snapshot, agents: Ints) -> Snapshot:
@@ -309,7 +311,7 @@ def _with_more_covered(snapshot: Snapshot, agents: Ints) -> Snapshot:
     agent, client = covering(snapshot, agents, snapshot.characterised, FILTERS_MAX)
     more = ~bits(filters.covered, agent, client)
     if snapshot.earlier is not None:  # filters do not bar what joins an offer
-        more &= ~np.isin(pair(agent, client), snapshot.earlier.pair)
+        more &= ~contains(np.sort(snapshot.earlier.pair), pair(agent, client))
     if not more.any():
         return snapshot
     covered = filters.covered.copy()

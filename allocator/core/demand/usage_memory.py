@@ -11,7 +11,7 @@ in this slot``. The time before a client came counts as zeros. Only multiplicati
 double precision are used, whose results are equal on all machines; rounding errors fade with time.
 """
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 
 SLOTS = 64
 DECAY = 0.9892280131939755
@@ -142,6 +142,12 @@ class UsageMemory:
             if not found:
                 del self.absent[role, framework_id]
         return taken
+
+    def forget(self, keys: Iterable[tuple[str, str]]) -> None:
+        """Delete averages of clients that left, by role path and framework id."""
+        for key in keys:
+            del self.absent[key]
+        self.version += 1
 
     def of_roles(self) -> dict[str, dict[str, float]]:
         """Return the averages of clients that left, added up by role, in thousandths / `scale`."""

@@ -13,7 +13,7 @@ import grpc
 import structlog
 from google.protobuf.message import Message
 
-from allocator.core import EventError
+from allocator.core import EventError, ForgetUsage
 from allocator.near import suggestion
 from allocator.rule_kinds import KINDS
 from allocator.server.engine.commands import left_s, reject, settled, wait
@@ -39,7 +39,7 @@ from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2
 
 APPLY, REVERT = "ApplySettings", "RevertSettings"
-RESET_USAGE = "ResetUsage"
+RESET_USAGE, FORGET_USAGE = "ResetUsage", "ForgetUsage"
 
 JUDGED_PART = 0.5
 """Fraction of the caller's remaining time that the observer may use to try a change."""
@@ -87,6 +87,8 @@ class AdminServicer:
             answer = self._apply if method == APPLY else self._revert
         if method in SETS:
             answer = partial(self._set, method)
+        if method == FORGET_USAGE:
+            answer = self._forget
         request, _ = messages_of(method)
         return grpc.unary_unary_rpc_method_handler(
             answer, request.FromString, lambda message: message.SerializeToString()
@@ -164,6 +166,21 @@ class AdminServicer:
         made = self._apply(asked, context)
         return pb.RevertSettingsResponse(changes=made.changes, change=made.change)
 
+    def _forget(
+        self, request: pb.ForgetUsageRequest, context: grpc.ServicerContext
+    ) -> pb.ForgetUsageResponse:
+        event, who = ForgetUsage(request.role, request.framework_id), self._who(context)
+        try:
+            with self._in_time(context):
+                made = self._operators.forget(event, Requester(who, context.is_active))
+                settled(made, left_s(context))
+        except EventError as error:
+            self._audit.note(who, "usage", "", result="refused", error=str(error))
+            reject(context, str(error))
+        return pb.ForgetUsageResponse(
+            change=self._lasting(self._operators.save_averages(left_s(context)))
+        )
+
     def _judged(
         self,
         method: str,
@@ -236,6 +253,8 @@ class AdminServicer:
 
     def _keep(self, context: grpc.ServicerContext, told: settings_pb2.Change, number: int) -> None:
         """Wait until a change is saved, and add to its report whether it is."""
-        told.lasts_not = self._operators.await_kept(number, left_s(context))
-        told.lasts = not told.lasts_not
-        told.save_failed = self._operators.keeps and not told.lasts
+        told.MergeFrom(self._lasting(self._operators.await_kept(number, left_s(context))))
+
+    def _lasting(self, lasts_not: str) -> settings_pb2.Change:
+        failed = self._operators.keeps and bool(lasts_not)
+        return settings_pb2.Change(lasts=not lasts_not, lasts_not=lasts_not, save_failed=failed)

@@ -156,7 +156,7 @@ class _Questions:
         text = f"this is an observer of {source}, which changes nothing: send changes {where}"
         context.abort(grpc.StatusCode.FAILED_PRECONDITION, f"{text}; --dry-run works here")
 
-    ResetSettings = RevertSettings = _refuse_change
+    ResetSettings = RevertSettings = ForgetUsage = _refuse_change
 
     def Dump(
         self, request: pb.DumpRequest, context: grpc.ServicerContext

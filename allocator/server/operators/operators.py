@@ -18,6 +18,7 @@ from allocator import policies
 from allocator.core import (
     Allocator,
     EventError,
+    ForgetUsage,
     OperatorChange,
     PolicySpec,
     SessionLimits,
@@ -44,6 +45,8 @@ from allocator.wire.settings.history import History, Replaced, write_history
 from allocator.wire.settings.overlay import KeptChange, Key, Overlay, configured, write_overlay
 
 CONFIGURATION = "configuration"
+
+NO_DIRECTORY = "no state directory is configured (state.directory)"
 
 ANSWER_S = 60.0
 """Maximum time to put another configuration in force."""
@@ -164,6 +167,10 @@ class Operators:
         """
         return self._loop.call(partial(self._set, change, requester))
 
+    def forget(self, event: ForgetUsage, requester: Requester) -> Future[None]:
+        """Reset averages of use; the future is as for `set`."""
+        return self._loop.call(partial(self._forget, event, requester))
+
     def reset(self, kinds: Iterable[str], requester: Requester, within_s: float) -> Effect:
         """Remove operators' settings of these kinds, so that the configuration applies again.
 
@@ -247,8 +254,12 @@ class Operators:
     def await_kept(self, number: int, within_s: float) -> str:
         """Wait until an `Effect` is saved; return why it is not, or nothing."""
         if self._state_store is None:
-            return "no state directory is configured (state.directory)"
+            return NO_DIRECTORY
         return self._state_store.await_kept(number, within_s)
+
+    def save_averages(self, within_s: float) -> str:
+        """Save averages of use, with all that was learnt; return why not, or nothing."""
+        return self._state_store.save_learnt(within_s) if self._state_store else NO_DIRECTORY
 
     # The core's thread.
 
@@ -287,6 +298,13 @@ class Operators:
         self._take(overlay, self.holding)
         self.audit.of_change(requester.by, change, before)
         return self._effect(content)
+
+    def _forget(self, event: ForgetUsage, requester: Requester) -> None:
+        _check_waits(requester)
+        self._loop.step(event)
+        scope = [("role", event.role), ("framework", event.framework_id)]
+        said = ", ".join(f"{name} {each}" for name, each in scope if each)
+        self.audit.note(requester.by, "usage", said, new="forgotten")
 
     def _apply(
         self, changes: Sequence[KeptChange], requester: Requester, *, prune: bool

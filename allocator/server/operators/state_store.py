@@ -243,6 +243,8 @@ class StateStore:
         self._tried = 0
         self._kept = 0
         self._saved: Learnt | None = None
+        self._saves_wanted = self._saves_tried = 0
+        self._learnt_problem = ""
         self._closing = False
         self._answer_s = ANSWER_S
         self._thread = LastingThread("state", self._run)
@@ -276,6 +278,15 @@ class StateStore:
                 return ""
             return self.problem if tried else "it could not be written in time"
 
+    def save_learnt(self, within_s: float) -> str:
+        """Save what was learnt now; return why it is not saved, or nothing."""
+        with self._changed:
+            self._saves_wanted += 1
+            number = self._saves_wanted
+            self._changed.notify_all()
+            tried = self._changed.wait_for(lambda: self._saves_tried >= number, within_s)
+            return self._learnt_problem if tried else "it could not be written in time"
+
     def _run(self) -> None:
         due_s = time.monotonic() + self._save_s
         while True:
@@ -283,15 +294,23 @@ class StateStore:
                 retry = self._tried > self._kept
                 left_s = due_s - time.monotonic()
                 self._changed.wait_for(
-                    lambda: self._closing or self._tried < self._number,
+                    lambda: (
+                        self._closing
+                        or self._tried < self._number
+                        or self._saves_tried < self._saves_wanted
+                    ),
                     min(left_s, RETRY_S) if retry else left_s,
                 )
                 closing, number, content = self._closing, self._number, self._pending
+                wanted = self._saves_wanted
             if content is not None and self._kept < number:
                 self._write_settings(number, *content)
-            if closing or time.monotonic() >= due_s:
-                self._save_learnt()
+            if closing or self._saves_tried < wanted or time.monotonic() >= due_s:
+                problem = self._save_learnt()
                 due_s = time.monotonic() + self._save_s
+                with self._changed:
+                    self._saves_tried, self._learnt_problem = wanted, problem
+                    self._changed.notify_all()
             if closing:
                 return
 
@@ -305,16 +324,20 @@ class StateStore:
             self._kept = number if written else self._kept
             self._changed.notify_all()
 
-    def _save_learnt(self) -> None:
+    def _save_learnt(self) -> str:
+        """Save what was learnt; return why it is not saved, or nothing."""
         asked = self._learnt()
         try:
             learnt = asked.result(self._answer_s)
         except TimeoutError:
             asked.cancel()
-            return  # The core is busy: try again the next time.
+            return "the core is busy"  # Try again the next time.
         before = self._saved.content if self._saved else NOTHING_LEARNT
-        if learnt.content != before and self._write(LEARNT, write_learnt(learnt, _now_ms())):
+        if learnt.content != before:
+            if not self._write(LEARNT, write_learnt(learnt, _now_ms())):
+                return self.problem
             self._saved = learnt
+        return ""
 
     def _write(self, name: str, content: Message) -> bool:
         try:

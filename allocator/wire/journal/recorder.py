@@ -71,7 +71,7 @@ class Recorder:
         return answers
 
     def step(self, event: OperatorEvent) -> None:
-        """Apply an operator's change or a plan, as `Sidecar.step` does."""
+        """Apply an operator's event or a plan, as `Sidecar.step` does."""
         record = operator_record(event)
         self._file(record)
         self.sidecar.step(event)

@@ -12,7 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from allocator.core import AdoptPlan, Grants, Plan, SessionLimits, SetPolicy, Settings
+from allocator.core import (
+    AdoptPlan,
+    ForgetUsage,
+    Grants,
+    Plan,
+    SessionLimits,
+    SetPolicy,
+    Settings,
+)
 from allocator.rule_kinds import KINDS
 from allocator.v1 import journal_pb2
 from allocator.v1 import session_pb2 as pb
@@ -156,18 +164,23 @@ def operator_record(event: OperatorEvent) -> journal_pb2.JournalRecord:
             record.settings.CopyFrom(_write_settings(event))
         case AdoptPlan():
             record.plan.CopyFrom(write_plan(event.plan))
+        case ForgetUsage(role, framework_id):
+            record.forgotten.role, record.forgotten.framework_id = role, framework_id
+            record.forgotten.SetInParent()
         case _:
             record.change.CopyFrom(write_change(event))
     return record
 
 
 def read_operator(record: journal_pb2.JournalRecord) -> OperatorEvent | None:
-    """Read an operator's change, or a plan; None for other records."""
+    """Read an operator's event, or a plan; None for other records."""
     what = record.WhichOneof("record") or ""
     if what == "settings":
         return read_settings(record.settings)
     if what == "plan":
         return read_plan(record.plan)
+    if what == "forgotten":
+        return ForgetUsage(record.forgotten.role, record.forgotten.framework_id)
     return read_change(record.change) if what == "change" else None
 
 

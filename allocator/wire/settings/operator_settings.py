@@ -5,6 +5,7 @@ from typing import Any, TypeAlias, assert_never
 from allocator.core import (
     EVENT_OF_KIND,
     AdoptPlan,
+    ForgetUsage,
     OperatorChange,
     PolicySpec,
     SetPolicy,
@@ -16,8 +17,8 @@ from allocator.v1 import settings_pb2
 from allocator.wire.codec import proto_types
 from allocator.wire.codec.validation import reject
 
-OperatorEvent: TypeAlias = OperatorChange | Settings | AdoptPlan
-"""An event between messages: a change, all settings at once, or a plan."""
+OperatorEvent: TypeAlias = OperatorChange | Settings | ForgetUsage | AdoptPlan
+"""An event between messages: a change, all settings at once, a reset of averages, or a plan."""
 
 
 def write_policy(spec: PolicySpec) -> settings_pb2.Policy:

@@ -10,6 +10,7 @@ import pytest
 
 from allocator.core import Hold
 from allocator.server.following.usage_store import NAME
+from allocator.server.operators.state_store import LEARNT
 from tests.integration.operators.test_lasting_settings import ask, command
 from tests.server.sidecar_process import GrpcModule, SidecarProcess
 from tests.wire.dialogue import holding
@@ -30,10 +31,11 @@ def cpus(found: dict) -> dict[str, float]:
 class Story:
     """A sidecar with a state directory and a journal, and the module in session with it."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *more: str) -> None:
         self.directory = directory
         journal = directory / "journal"
-        self.process = SidecarProcess(f"state.directory={directory}", f"journal.path={journal}")
+        set_ = (f"state.directory={directory}", f"journal.path={journal}", *more)
+        self.process = SidecarProcess(*set_)
         self.process.__enter__()
         self.channel = self.process.channel()
 
@@ -133,6 +135,27 @@ def test_a_file_that_is_broken_is_set_aside(tmp_path):
         story.process.await_said("the saved usage account is damaged, and was set aside")
     finally:
         story.process.__exit__()
+
+
+def test_forgotten_averages_stay_forgotten_after_a_crash(tmp_path):
+    """Also if they were of an earlier process; the command waits until that is saved."""
+
+    def averages() -> list[dict]:
+        return json.loads((tmp_path / LEARNT).read_text())["content"].get("usage", [])
+
+    kept = "fairness.half_life_s=3600"
+    story = Story(tmp_path, kept)
+    story.begin(NOON_MS)
+    story.at(NOON_MS + HOUR_MS)
+    story.end()
+    assert [row["role"] for row in averages()] == ["eng"]
+    again = Story(tmp_path, kept)
+    done = command(again.process, "usage", "forget", "--role", "eng", "--yes")
+    assert (done.returncode, done.stdout) == (0, "")
+    os.kill(again.process.process.pid, signal.SIGKILL)
+    assert not averages()
+    again.process.process.wait()
+    again.process.__exit__()
 
 
 def test_use_of_a_budget_survives_a_restart(story, tmp_path):

@@ -229,6 +229,7 @@ def test_the_right_to_read_permits_no_changes():
         *changing,
         "ResetUsage",
     }
+    assert "ForgetUsage" in changing
 
 
 @pytest.mark.parametrize("name", ["Forget", "Settle", "ListAndForget", "getStatus", ""])

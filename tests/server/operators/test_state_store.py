@@ -75,6 +75,24 @@ def test_the_state_store_continues_after_any_error(tmp_path, monkeypatch):
     assert not kept._thread.is_alive()
 
 
+def test_what_was_learnt_is_saved_at_once_on_request(tmp_path, monkeypatch):
+    kept = StateStore(StateDirectory(tmp_path), learnt, 3600)
+    kept.start()
+    write, failures = kept.directory.write, [MemoryError("none left")]
+
+    def fail(name: str, content: dict) -> None:
+        if failures:
+            raise failures.pop()
+        write(name, content)
+
+    monkeypatch.setattr(kept.directory, "write", fail)
+    assert f"{LEARNT} cannot be written" in kept.save_learnt(10)
+    assert not (tmp_path / LEARNT).exists()
+    assert kept.save_learnt(10) == ""
+    assert json.loads((tmp_path / LEARNT).read_text())["content"]["demands"]
+    kept.close()
+
+
 @pytest.mark.parametrize("file", [SETTINGS, HISTORY])
 def test_a_failed_write_is_reported_and_retried(tmp_path, monkeypatch, file):
     monkeypatch.setattr(state_store, "RETRY_S", 0.01)

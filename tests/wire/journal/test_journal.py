@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from zstandard import ZstdCompressor
 
 from allocator.core import (
+    ForgetUsage,
     PolicySpec,
     SessionLimits,
     SetBudget,
@@ -219,6 +220,13 @@ def test_operators_changes_are_read_as_written(event):
     record = operator_record(event)
     assert read_operator(record) == event
     assert record.WhichOneof("record") == ("settings" if isinstance(event, Settings) else "change")
+
+
+@pytest.mark.parametrize("event", [ForgetUsage(), ForgetUsage("a/b"), ForgetUsage("a", "f-1")])
+def test_a_reset_of_averages_is_read_as_written(event):
+    record = journal_pb2.JournalRecord.FromString(operator_record(event).SerializeToString())
+    assert record.WhichOneof("record") == "forgotten"
+    assert read_operator(record) == event
 
 
 def beginning(**before: int) -> list[journal_pb2.JournalRecord]:
