@@ -138,6 +138,7 @@ WRONG: list[tuple[str, str, int, str]] = [
     ("demand set", "cpus:-1 --all", 2, "cpus"),
     ("demand remove", "", 2, "a rule for every framework needs --all"),
     ("agents", "nope", 4, "agent = 'nope': there is no such agent"),
+    ("agents", "--watch", 2, "--watch draws a table on a terminal; leave it out"),
     ("agents", "--limit 10001", 2, "must be less than or equal to 10000"),
     ("agents", "--state drain", 4, "did you mean 'drained'?"),
     ("frameworks", "sparc", 4, "framework = 'sparc': there is no such framework"),

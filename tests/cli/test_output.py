@@ -193,7 +193,11 @@ def test_a_status_is_a_list(capsys):
 
 @pytest.mark.parametrize(
     ("state", "said"),
-    [("compiling", "compiling, 1 of 3 parts compiled"), ("compiled", "compiled")],
+    [
+        ("compiling", "compiling, 1 of 3 parts compiled"),
+        ("compiled", "compiled"),
+        ("plain", "plain Python, which is slow: NUMBA_DISABLE_JIT is set"),
+    ],
 )
 def test_a_status_says_how_far_the_compiled_loops_are(capsys, state, said):
     status = pb.GetStatusResponse(loops_state=state, loop_parts_compiled=1, loop_parts=3)

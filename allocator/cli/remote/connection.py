@@ -418,7 +418,7 @@ def remote(
     The function takes a `Sidecar` and its own options, and returns a response or plain data.
 
     `arrange`: selects and orders this data according to the options, for JSON as well.
-    `show`: prints the data as a table; receives the options if there is an `arrange`.
+    `show`: prints the data as a table; receives the options if `--wide` is one of them.
     `names`: yields the lines of `--output name`.
     """
 
@@ -436,7 +436,7 @@ def remote(
             from allocator.cli.remote.output import plain
 
             data = response if isinstance(response, dict) else plain(response)
-            options = {} if arrange is None else arguments
+            options = arguments if "wide" in arguments else {}
             if arrange is not None:
                 data = arrange(data, **options)
             if (whole := written(sidecar.form, data)) is not None:

@@ -10,8 +10,6 @@ from allocator import rule_kinds
 from allocator.cli.render.terminal import (
     Cell,
     Columns,
-    as_text,
-    console,
     figure,
     hours_in_words,
     in_words,
@@ -19,7 +17,9 @@ from allocator.cli.render.terminal import (
     print_rows,
     print_section,
     print_table,
+    say,
 )
+from allocator.plain import counted
 from allocator.rule_kinds import KINDS, RULES, SettingKind, Value
 
 
@@ -32,10 +32,10 @@ def policy(data: dict[str, Any]) -> None:
         _forecasts(data)
         _tell(data)
         return
-    console().print(as_text(policy_in_words(data["policy"])))
+    say(policy_in_words(data["policy"]))
     if data.get("policies"):
-        console().print(as_text(f"policies:   {', '.join(data['policies'])}"))
-        console().print(as_text(f"selections: {', '.join(data['selections'])}"))
+        say(f"policies:   {', '.join(data['policies'])}")
+        say(f"selections: {', '.join(data['selections'])}")
     _tell(data)
 
 
@@ -51,7 +51,7 @@ def _forecasts(data: dict[str, Any]) -> None:
         other = "then"
     else:
         now, then = name, other
-    console().print(as_text(f"{now} now; {then} would decide:"))
+    say(f"{now} now; {then} would decide:")
     columns: Columns = {
         "framework": name_of,
         "role": "role",
@@ -62,12 +62,11 @@ def _forecasts(data: dict[str, Any]) -> None:
         f">end {other}": figure("fair_then", ".4f"),
         ">change": lambda each: f"{each['fair_then'] - each['fair_now']:+.4f}",
     }
-    console().print()
+    say()
     print_rows(columns, data["forecasts"], "no framework's share would change")
-    same = data["unaffected"]
     text = "share: held now. next: offered in the next cycle, share and agents. end: share if the"
     text += " cluster were allocated from scratch. change: difference of the ends."
-    console().print(as_text(f"{text} {same} frameworks get the same."))
+    say(f"{text} {counted(data['unaffected'], 'framework')} would not change.")
 
 
 def rules(data: dict[str, Any], name: str) -> None:
@@ -140,14 +139,14 @@ def _would(kind: SettingKind, change: dict[str, Any]) -> None:
     verb, told = ("set", new) if new else ("remove", old)
     text = ", ".join(filter(None, (change["scope"], f"{named}{told}" if told else "")))
     was = f" (was: {old or 'none'})" if new else ""
-    console().print(as_text(f"would {verb}: {text}{was}"))
+    say(f"would {verb}: {text}{was}")
 
 
 def shadow(data: dict[str, Any]) -> None:
     if _is_dry(data):
         _would(KINDS["shadow"], data["change"])
     else:
-        console().print(as_text(shadow_in_words(data["shadow"])))
+        say(shadow_in_words(data["shadow"]))
     _tell(data)
 
 
@@ -159,7 +158,7 @@ def shadow_in_words(spec: dict[str, Any]) -> str:
 
 def settings(data: dict[str, Any]) -> None:
     if data.get("change") and not data["change"]["dry_run"]:
-        console().print("reset; the settings are now:")
+        say("reset; the settings are now:")
     print_settings(data["settings"])
     print_coming(data)
     _tell(data)
@@ -167,11 +166,11 @@ def settings(data: dict[str, Any]) -> None:
 
 def print_coming(data: dict[str, Any]) -> None:
     if data.get("coming"):
-        console().print()
+        say()
     for each in data.get("coming", ()):
         verb = "begins" if each["begins"] else "ends"
         rule = f"{each['key']} {each['scope']}: {each['value']}"
-        console().print(as_text(f"{each['at']}: {verb}: {rule} ({each['id']})"))
+        say(f"{each['at']}: {verb}: {rule} ({each['id']})")
 
 
 def schedules(data: dict[str, Any]) -> None:
@@ -189,14 +188,14 @@ def _holds(rule: dict[str, Any]) -> str:
 def differences(data: dict[str, Any]) -> None:
     """Print what a command changed, or would change: + is new, - is removed, ~ changes."""
     for each in data["changes"]:
-        console().print(as_text(_difference(each)))
+        say(_difference(each))
         kind, found = KINDS.get(each["key"]), each["match"]
         if each["coming"]:
-            console().print(as_text(f"  holds {each['coming']}"))
+            say(f"  holds {each['coming']}")
         if each["coming"] and kind and found["frameworks_total"] + found["agents_total"]:
-            console().print(as_text(f"  if it held now, it would apply to {_match(kind, found)}"))
+            say(f"  if it held now, it would apply to {_match(kind, found)}")
     if not data["changes"]:
-        console().print("no differences: everything is already set")
+        say("no differences: everything is already set")
     _tell(data)
 
 
@@ -219,7 +218,7 @@ def history(data: dict[str, Any]) -> None:
     columns = [">number", "=when", "by", "~what"]
     print_table(columns, rows, "no changes yet", ("by", "when"))
     if data["left_out"]:
-        console().print(as_text(f"and {data['left_out']} earlier changes; --limit shows more"))
+        say(f"and {counted(data['left_out'], 'earlier change')}; --limit shows more")
 
 
 def _when(at_ms: int) -> str:
@@ -240,7 +239,7 @@ def print_settings(shown: Iterable[dict[str, Any]]) -> None:
     print_table(["=setting", "value", "now", "~from"], rows, "nothing is set", ("now",))
     for short, path in files.items():
         if short != path:
-            console().print(as_text(f"{short}: {path}"))
+            say(f"{short}: {path}")
 
 
 def _origin(setting: dict[str, Any]) -> str:
@@ -276,11 +275,11 @@ def _tell(data: dict[str, Any]) -> None:
         return
     kind = next((kind for kind in RULES if kind.plural in data), None)
     if kind and change["match"]["frameworks_total"] + change["match"]["agents_total"]:
-        console().print(as_text(f"the rule applies to {_match(kind, change['match'])}"))
+        say(f"the rule applies to {_match(kind, change['match'])}")
     for warning in change["warnings"]:
-        console().print(as_text(f"warning: {warning}"))
+        say(f"warning: {warning}")
     if change["dry_run"]:
-        console().print("dry run: nothing was changed")
+        say("dry run: nothing was changed")
     elif change["lasts_not"] and not change["save_failed"]:
         text = f"note: this is lost when the sidecar's process ends: {change['lasts_not']}"
-        console().print(as_text(text))
+        say(text)
