@@ -37,24 +37,11 @@ UNIT = "mesos-allocator"
 
 LIBRARIES = ("grpcio", "llvmlite", "numba", "numpy", "protobuf")
 
-NAMELESS = frozenset(
-    {
-        *("among", "by", "certain", "code", "competition", "end", "field", "for", "given"),
-        *("kept_by", "kind", "known", "le", "mode", "only", "part", "reason", "resource"),
-        *(
-            "result",
-            "selection",
-            "setting",
-            "shape",
-            "side",
-            "source",
-            "state",
-            "type",
-            "unit",
-            "version",
-        ),
-    }
-)
+NAMELESS = frozenset({
+    "among", "by", "certain", "code", "competition", "end", "field", "for", "given", "kept_by",
+    "kind", "known", "le", "mode", "only", "part", "reason", "resource", "result", "selection",
+    "setting", "shape", "side", "source", "state", "type", "unit", "version",
+})  # fmt: skip
 """Labels of metrics whose values never name a framework, a role or an agent."""
 
 _WORDS = ("sidecar_version", "mesos_version", "loops_state")
@@ -283,14 +270,17 @@ class _Gathering:
             file.seek(0)
             yield file.read(size)  # the sidecar may append to it meanwhile
 
-    def _configured_journal(self) -> Path:
+    def _is_local(self) -> bool:
         from allocator.server.system.addresses import is_local
 
+        return is_local(self.sidecar.connection.address)
+
+    def _configured_journal(self) -> Path:
         self._need_answer()
         path = json.loads(self._settings.get("journal.path", '""'))
         if not path:
             raise _LeftOutError("the sidecar records none (journal.path)")
-        if not is_local(self.sidecar.connection.address):
+        if not self._is_local():
             raise _LeftOutError("it is on the sidecar's machine; run this there")
         return Path(path)
 
@@ -311,18 +301,17 @@ class _Gathering:
         return HTTPConnection(host.strip("[]"), int(port), timeout=self.sidecar.connection.timeout)
 
     def _configured_http(self) -> str:
-        from allocator.server.system.addresses import is_local, is_loopback
+        from allocator.server.system.addresses import is_loopback
 
-        address = self.sidecar.connection.address
         host = str(json.loads(self._settings.get("http.host", '""')))
         port = self._settings.get("http.port", "0")
         if port == "0":
             raise _LeftOutError("their address is unknown; give --http")
-        if is_local(address):
+        if self._is_local():
             return f"127.0.0.1:{port}"
         if is_loopback(host):
             raise _LeftOutError("they can be read only on the sidecar's machine (http.host)")
-        return f"{address.rpartition(':')[0]}:{port}"
+        return f"{self.sidecar.connection.address.rpartition(':')[0]}:{port}"
 
     def _lines(self) -> Iterator[bytes]:
         if self._given.log is not None:
@@ -336,9 +325,7 @@ class _Gathering:
         yield b"".join(lines)[-LOG_BYTES_MAX:]
 
     def _of_unit(self) -> bytes:
-        from allocator.server.system.addresses import is_local
-
-        if not is_local(self.sidecar.connection.address):
+        if not self._is_local():
             raise _LeftOutError("it is on the sidecar's machine; run this there, or give --log")
         program = shutil.which("journalctl")
         if program is None:

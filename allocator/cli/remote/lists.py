@@ -26,13 +26,14 @@ Watch: TypeAlias = Annotated[
     typer.Option("--watch", "-w", help="Redraw the list repeatedly, until q or Ctrl-C."),
 ]
 
-_LISTS = "allocator.cli.render.list_tables"
-
 
 def register(app: typer.Typer) -> None:
     for function in (agents, frameworks, roles):
         name = function.__name__
-        show, names = printed_by(_LISTS, "show", name), printed_by(_LISTS, "names", name)
+        show, names = (
+            printed_by("list_tables", "show", name),
+            printed_by("list_tables", "names", name),
+        )
         remote(app, name, show, names=names)(function)
 
 

@@ -90,15 +90,11 @@ def shares(
 
 def _tell_of_fairness(data: dict[str, Any]) -> None:
     envy = data["envy_max"]
-    envy_text = (
-        "too much to compare"
-        if envy is None
-        else f"{envy:,.3g} tasks"
-        if envy < 1000
-        else f"{envy:,.0f} tasks"
-    )
+    tasks = "too much to compare"
+    if envy is not None:
+        tasks = f"{envy:,.3g} tasks" if envy < 1000 else f"{envy:,.0f} tasks"
     say()
-    say(f"Jain index {data['jain_index']:.3f}, largest envy: {envy_text}")
+    say(f"Jain index {data['jain_index']:.3f}, largest envy: {tasks}")
     if data["fair"]:
         text = "root mean square of the differences from the fair share"
         say(f"{text}: {data['fairness_error_rms']:.4f}")
