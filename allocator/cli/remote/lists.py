@@ -30,10 +30,7 @@ Watch: TypeAlias = Annotated[
 def register(app: typer.Typer) -> None:
     for function in (agents, frameworks, roles):
         name = function.__name__
-        show, names = (
-            printed_by("list_tables", "show", name),
-            printed_by("list_tables", "names", name),
-        )
+        show, names = (printed_by("list_tables", each, name) for each in ("show", "names"))
         remote(app, name, show, names=names)(function)
 
 
