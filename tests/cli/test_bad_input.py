@@ -433,6 +433,13 @@ def test_bad_input_is_one_line_and_an_exit_code(sidecar, files, command, words, 
         ("limit delete eng", "did you mean 'remove'?"),
         ("settings clear", "did you mean 'reset'?"),
         ("wieght list", "Did you mean 'weight'?"),
+        ("get agents", "'get'; did you mean 'agents, frameworks or roles'? See"),
+        ("nodes", "did you mean 'agents'? See"),
+        ("describe framework spark", "did you mean 'explain'? See"),
+        ("cordon 10.0.0.7", "did you mean 'drain set'? See"),
+        ("drain 10.0.0.7", "did you mean 'set 10.0.0.7'? See mesos-allocator drain --help"),
+        ("explain spark", "did you mean 'framework spark'? See mesos-allocator explain --help"),
+        ("policy sett", "Did you mean 'set'?"),
     ],
 )
 def test_words_that_are_common_elsewhere_are_answered_with_ours(words, part, tmp_path):
