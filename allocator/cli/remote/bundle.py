@@ -174,10 +174,8 @@ def _written(content: IO[bytes], pieces: Callable[[], Iterable[bytes]], sidecar:
             if size > PART_BYTES_MAX:
                 return f"has more than {PART_BYTES_MAX >> 20} MiB"
             content.write(piece)
-    except grpc.RpcError as error:
+    except (LateError, grpc.RpcError) as error:
         return sidecar.connection.reason(error)[1]
-    except LateError:
-        return f"did not arrive within {sidecar.connection.timeout:g} s"
     except _LeftOutError as error:
         return str(error)
     except (OSError, HTTPException, subprocess.SubprocessError) as error:

@@ -7,7 +7,7 @@ from functools import cache, wraps
 from importlib import import_module
 from pathlib import Path
 from threading import Event, Timer
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 from google.protobuf.message import Message
@@ -180,17 +180,17 @@ class Connection:
             tls="it may need TLS (--tls-ca), or a certificate (--tls-cert and --tls-key)",
         )
 
-    def explain(self, error: "grpc.RpcError", *, changes: bool = False) -> NoReturn:
-        """Report an error of a call and end.
+    def reason(
+        self, error: "grpc.RpcError | LateError", *, changes: bool = False
+    ) -> tuple[Exit, str]:
+        """Return the exit code and the message for an error of a call.
 
         `changes`: the call changes something; after a timeout, say how to find out if it did.
         """
-        fail(*self.reason(error, changes=changes))
-
-    def reason(self, error: "grpc.RpcError", *, changes: bool = False) -> tuple[Exit, str]:
-        """Return the exit code and the message for an error; `changes`: as for `explain`."""
         import grpc
 
+        if isinstance(error, LateError):
+            return Exit.UNREACHABLE, self._late()
         assert isinstance(error, grpc.Call)
         code, details = error.code(), error.details() or ""
         if code == grpc.StatusCode.UNAVAILABLE:
@@ -208,9 +208,6 @@ class Connection:
         if code in refused:
             return Exit.REFUSED, details
         return Exit.FAILURE, f"{code.name}: {details}"
-
-    def late(self) -> NoReturn:
-        fail(Exit.UNREACHABLE, self._late())
 
     def _late(self, details: str = "", *, changes: bool = False) -> str:
         text = f"the sidecar at {self.address} did not answer within {self.timeout:g} s"
@@ -343,10 +340,8 @@ class RemoteCommand(TyperCommand):
             ctx.stub = AdminServiceStub(channel)
             try:
                 return super().invoke(ctx)
-            except LateError:
-                ctx.connection.late()
-            except grpc.RpcError as error:
-                ctx.connection.explain(error, changes=self.name in _CHANGING)
+            except (LateError, grpc.RpcError) as error:
+                fail(*ctx.connection.reason(error, changes=self.name in _CHANGING))
 
 
 def _check_texts(given: dict[str, Any]) -> None:
