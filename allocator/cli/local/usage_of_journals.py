@@ -64,10 +64,10 @@ def usage_of(
 
     load_policies(plugins)
     player = AccountedReplay(policies.build, policies.substitute(), make=Allocator)
-    for path in (file for path in paths for file in journals_in(path)):
-        found = play_file(path, player)
+    for file in [file for path in paths for file in journals_in(path)]:
+        found = play_file(file, player)
         if found.damage:
-            text = f"warning: {path}: skipped from here on: {found.damage}"
+            text = f"warning: {file}: skipped from here on: {found.damage}"
             typer.echo(printable(text), err=True)
     player.finish()
     now = player.account.moment()
