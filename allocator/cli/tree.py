@@ -286,14 +286,20 @@ _MEANT = {
 }
 """Names of commands in other programs, and the names of ours that do the same."""
 
+_ADVICE = {
+    "help": "append --help to a command",
+    "logs": "journalctl --unit mesos-allocator shows the log",
+    "version": "did you mean '--version'?",
+}
+
 
 def _meant(text: str, context: Any) -> str:  # noqa: ANN401 - Typer's
     """Add the name of our command or option to an error about one common in other programs."""
     command = context.command
     if found := re.search(r"No such command '([^']+)'", text):
         word, known = found[1], getattr(command, "commands", {})
-        if word == "help":
-            return f"{found[0]}; append --help to a command"
+        if word in _ADVICE:
+            return f"{found[0]}; {_ADVICE[word]}"
         ours = [each for each in _MEANT.get(word, ()) if re.split(r"\W", each)[0] in known]
         if not ours and "Did you mean" not in text:
             # Such as `drain HOST` or `explain NAME`.
