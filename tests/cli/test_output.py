@@ -237,6 +237,22 @@ def test_a_reset_says_that_something_was_taken_back(capsys, dry_run):
     assert text.startswith("reset; ") is not dry_run
 
 
+@pytest.mark.parametrize("complete", [True, False])
+def test_settings_that_differ_are_shown_first_and_on_a_terminal_alone(
+    capsys, monkeypatch, complete
+):
+    monkeypatch.setattr(setting_tables, "piped", lambda: False)
+    rows = [("http.port", "default"), ("limit", "operator"), ("log.level", "file")]
+    found = [spb.Setting(key=key, value="1", source=source) for key, source in rows]
+    data = plain(pb.ListSettingsResponse(settings=found))
+    setting_tables.settings(data, complete=complete)
+    _, *lines = capsys.readouterr().out.splitlines()
+    others = "1 other setting with defaults; `settings show --all` shows all"
+    assert lines[-1] == others or complete
+    names = [line.split()[0] for line in lines if line != others]
+    assert names == ["limit", "log.level", *(["http.port"] if complete else [])]
+
+
 def test_the_directory_of_a_configuration_is_named_once(capsys):
     file = "/etc/mesos-allocator/config.toml"
     rows = [

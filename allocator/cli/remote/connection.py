@@ -29,6 +29,9 @@ RESPONSE_BYTES_MAX = 256 * 2**20
 
 _CHANGING = ("set", "remove", "clear", "credit", "resume", "stop", "reset", "apply", "revert")
 
+_OF_TABLES = {"wide", "complete"}
+"""Parameters of commands that affect only how tables are printed."""
+
 _OURS = "Deadline Exceeded"
 """gRPC's own message if no answer came in time; a sidecar's message is more specific."""
 
@@ -414,7 +417,7 @@ def remote(
     The function takes a `Sidecar` and its own options, and returns a response or plain data.
 
     `arrange`: selects and orders this data according to the options, for JSON as well.
-    `show`: prints the data as a table; receives the options if `--wide` is one of them.
+    `show`: prints the data as a table; receives the options if any of `_OF_TABLES` is among them.
     `names`: yields the lines of `--output name`.
     """
 
@@ -432,7 +435,7 @@ def remote(
             from allocator.cli.remote.output import plain
 
             data = response if isinstance(response, dict) else plain(response)
-            options = arguments if "wide" in arguments else {}
+            options = arguments if _OF_TABLES & arguments.keys() else {}
             if arrange is not None:
                 data = arrange(data, **options)
             if (whole := written(sidecar.form, data)) is not None:

@@ -94,7 +94,7 @@ def _client(client: dict[str, Any], now_ms: int, *, alone: bool) -> None:
         ("one task needs", f"{demand}{source}"),
         ("last offer", f"{last}; waited {counted(client['waited_cycles'], 'cycle')}"),
         *([("next offer", _next_offer(client))] if client.get("forecast") else []),
-        ("agents", f"{client['agents']}, {client['open_agents']} of them not blocked"),
+        ("agents", f"{client['open_agents']} of {client['agents']} not blocked"),
     ]
     if client["largest_free_agent"]:
         free = in_words(client["largest_free"]) or "nothing"

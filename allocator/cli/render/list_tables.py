@@ -175,5 +175,5 @@ LISTS: Mapping[str, Listed] = {
     "frameworks": Listed(
         "framework_id", _FRAMEWORKS, _FRAMEWORKS_WIDE, ("one task", "held", "roles")
     ),
-    "roles": Listed("role", _ROLES, _ROLES_WIDE, ("weight", "share", "held")),
+    "roles": Listed("role", _ROLES, _ROLES_WIDE, ("weight", "guarantee", "share", "limit")),
 }

@@ -14,6 +14,7 @@ from allocator.cli.render.terminal import (
     hours_in_words,
     in_words,
     name_of,
+    piped,
     print_rows,
     print_section,
     print_table,
@@ -156,10 +157,18 @@ def shadow_in_words(spec: dict[str, Any]) -> str:
     return f"shadow: {policy_in_words(spec).replace(', hierarchical', '')}"
 
 
-def settings(data: dict[str, Any]) -> None:
+def settings(data: dict[str, Any], *, complete: bool = False, **_options: object) -> None:
+    """Print settings, those that differ from the defaults first; on a terminal only these.
+
+    `complete`: all of them, also on a terminal.
+    """
     if data.get("change") and not data["change"]["dry_run"]:
         say("reset; the settings are now:")
-    print_settings(data["settings"])
+    found = sorted(data["settings"], key=lambda each: each["source"] == "default")
+    shown = [each for each in found if complete or piped() or each["source"] != "default"]
+    print_settings(shown)
+    if others := len(found) - len(shown):
+        say(f"{counted(others, 'other setting')} with defaults; `settings show --all` shows all")
     print_coming(data)
     _tell(data)
 
@@ -216,7 +225,7 @@ def history(data: dict[str, Any]) -> None:
         begin = (change["number"], _when(change["at_ms"]), change["by"])
         rows += [(*begin, text) for text in told]
     columns = [">number", "=when", "by", "~what"]
-    print_table(columns, rows, "no changes yet", ("by", "when"))
+    print_table(columns, rows, "no changes yet")
     if data["left_out"]:
         say(f"and {counted(data['left_out'], 'earlier change')}; --limit shows more")
 
@@ -236,7 +245,7 @@ def print_settings(shown: Iterable[dict[str, Any]]) -> None:
             short = PurePath(path).name
             origin = f"{short}:{line}" if files.setdefault(short, path) == path else origin
         rows.append((f"{each['key']} {each['scope']}", each["value"], _matched(each), origin))
-    print_table(["=setting", "value", "now", "~from"], rows, "nothing is set", ("now",))
+    print_table(["=setting", "value", "now", "from"], rows, "nothing is set", ("now",))
     for short, path in files.items():
         if short != path:
             say(f"{short}: {path}")
@@ -245,7 +254,7 @@ def print_settings(shown: Iterable[dict[str, Any]]) -> None:
 def _origin(setting: dict[str, Any]) -> str:
     if not setting["set_at_ms"]:
         return setting["place"] or setting["source"]
-    return f"operator {setting['place']}, {_when(setting['set_at_ms'])}"
+    return f"{_when(setting['set_at_ms'])} by {setting['place']}"
 
 
 _SCHEDULES: Columns = {

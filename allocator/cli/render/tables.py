@@ -179,11 +179,11 @@ def _status(data: dict[str, Any]) -> None:
     ]
     if data.get("unmet"):
         pairs.append(("unmet", data["unmet"]))
-    if followed := data.get("followed"):
+    followed = data["followed"]
+    if followed["source"]:
         state = "" if followed["connected"] else ", not connected"
-        pairs.insert(
-            0, ("observer of", f"{followed['source']}, {followed['lag_s']:.1f} s behind{state}")
-        )
+        text = f"{followed['source']}, {followed['lag_s']:.1f} s behind{state}"
+        pairs.insert(0, ("observer of", text))
     print_table(["", "~"], pairs, "")
     for warning in data["warnings"]:
         say(f"warning: {warning['what']}: {warning['text']}; {warning['mend']}")

@@ -94,7 +94,11 @@ def table_of(
     if room is None:
         room = console().width
     widths = [max(map(cell_len, column)) for column in zip(titles, *texts, strict=True)]
-    fitted = fit(columns, widths, () if piped() else drop, room)
+    if piped():
+        drop = ()
+    elif drop:  # without content first
+        drop = [*(t for t, *cells in zip(titles, *texts, strict=True) if not any(cells)), *drop]
+    fitted = fit(columns, widths, drop, room)
     table = Table(box=None, pad_edge=False, header_style="bold", show_header=any(titles))
     for place, width in fitted.items():
         column = columns[place]
