@@ -275,7 +275,7 @@ _MEANT = {
     ),
     **dict.fromkeys(("list", "ls", "show", "get"), ("show", "list", "agents, frameworks or roles")),
     **dict.fromkeys(("add", "create", "change", "replace"), ("set",)),
-    **dict.fromkeys(("node", "nodes", "slaves", "hosts"), ("agents",)),
+    **dict.fromkeys(("node", "nodes", "hosts"), ("agents",)),
     **dict.fromkeys(("apps", "jobs"), ("frameworks",)),
     **dict.fromkeys(("queues", "namespaces"), ("roles",)),
     **dict.fromkeys(("describe", "why"), ("explain",)),

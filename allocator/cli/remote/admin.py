@@ -25,6 +25,8 @@ from allocator.plain import printable
 if TYPE_CHECKING:
     from allocator.v1 import types_pb2
 
+_SHARES = "allocator.cli.render.share_tables"
+
 
 class Sort(StrEnum):
     """Order in which frameworks are shown."""
@@ -35,10 +37,10 @@ class Sort(StrEnum):
 
 
 def register(app: typer.Typer) -> None:
-    status_shown = printed_by("tables", "status")
+    status_shown = printed_by("allocator.cli.render.tables", "status")
     remote(app, "status", status_shown, command_class=CommandToAll)(status)
     # `--wide` affects only tables; the choice and order of frameworks apply to JSON as well.
-    show, arrange = (printed_by("share_tables", name) for name in ("shares", "arranged"))
+    show, arrange = (printed_by(_SHARES, name) for name in ("shares", "arranged"))
     remote(app, "shares", show, arrange, named_by("frameworks"))(shares)
     top.register(app)
     lists.register(app)

@@ -16,7 +16,7 @@ _DAY_MS = 24 * 3_600_000
 
 
 def register(commands: typer.Typer) -> None:
-    show = printed_by("setting_tables", "rules", "budget")
+    show = printed_by("allocator.cli.render.setting_tables", "rules", "budget")
     remote(commands, "credit", show)(budget_credit)
 
 

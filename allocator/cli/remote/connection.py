@@ -387,21 +387,20 @@ def _end_unless_saved(change: dict[str, Any] | None) -> None:
 
 
 def printed_by(module: str, name: str, *more: str) -> Callable[..., Any]:
-    """Return a function that calls `name` of a module of `render`, and imports it only then.
+    """Return a function that calls `name` of a module, and imports the module only then.
 
     `name` receives the response, `more` and the options; its result is returned.
     """
 
     def print_it(data: dict[str, Any], **options: object) -> Any:  # noqa: ANN401
-        found = import_module(f"allocator.cli.render.{module}")
-        return getattr(found, name)(data, *more, **options)
+        return getattr(import_module(module), name)(data, *more, **options)
 
     return print_it
 
 
 def named_by(name: str, *more: str) -> Callable[[dict[str, Any]], Iterable[str]]:
     """Return a function of `allocator.cli.render.tables` that lists the names in a response."""
-    return printed_by("tables", name, *more)
+    return printed_by("allocator.cli.render.tables", name, *more)
 
 
 def remote(

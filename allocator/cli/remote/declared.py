@@ -30,7 +30,7 @@ STANDARD_INPUT = Path("/dev/stdin")
 
 def register(app: typer.Typer, settings: typer.Typer) -> None:
     remote(settings, "export", None)(settings_export)
-    show = printed_by("setting_tables", "differences")
+    show = printed_by("allocator.cli.render.setting_tables", "differences")
     remote(app, "apply", show)(apply)
 
 

@@ -17,7 +17,7 @@ CYCLES_USUAL = 10
 
 
 def register(group: typer.Typer) -> None:
-    show = printed_by("explanations", "show")
+    show = printed_by("allocator.cli.render.explanations", "show")
     remote(group, "framework", show)(framework)
     remote(group, "role", show)(role)
     remote(group, "agent", show)(agent)

@@ -10,7 +10,7 @@ from allocator.cli.remote.connection import Sidecar, named_by, printed_by, remot
 from allocator.cli.remote.lists import LIMIT, LIMIT_MAX
 from allocator.cli.remote.options import ForceAll, ShowOnly
 
-_printed = partial(printed_by, "setting_tables")
+_printed = partial(printed_by, "allocator.cli.render.setting_tables")
 
 
 def register(settings: typer.Typer) -> None:

@@ -26,11 +26,13 @@ Watch: TypeAlias = Annotated[
     typer.Option("--watch", "-w", help="Redraw the list repeatedly, until q or Ctrl-C."),
 ]
 
+_LISTS = "allocator.cli.render.list_tables"
+
 
 def register(app: typer.Typer) -> None:
     for function in (agents, frameworks, roles):
         name = function.__name__
-        show, names = (printed_by("list_tables", each, name) for each in ("show", "names"))
+        show, names = (printed_by(_LISTS, each, name) for each in ("show", "names"))
         remote(app, name, show, names=names)(function)
 
 

@@ -80,7 +80,7 @@ _NONE = Parameter.empty
 def register(app: typer.Typer) -> None:
     for kind in RULES:
         commands = group(app, kind.name, kind.group, _SetByDefault if kind is PAUSE else TyperGroup)
-        show = printed_by("setting_tables", "rules", kind.name)
+        show = printed_by("allocator.cli.render.setting_tables", "rules", kind.name)
         lists, sets, removes = kind.commands
         scope, dry_run = _scope_options(kind.scope), {"dry_run": (DryRun, False)}
         value = _value_options(kind)
@@ -90,7 +90,7 @@ def register(app: typer.Typer) -> None:
         set_work: Work = partial(_set, kind, remove=False)
         set_options = {**said, **_set_options(kind)}
         if kind is DRAIN:
-            show = printed_by("drain_tables", "drains")
+            show = printed_by("allocator.cli.render.drain_tables", "drains")
             set_work = drains.set_and_tell(set_work)
             set_options |= drains.OPTIONS
         names = named_by("rules", kind.name)

@@ -30,9 +30,9 @@ OPTIONS: Mapping[str, tuple[Any, Any]] = {
 
 def register(app: typer.Typer) -> None:
     commands = group(app, "schedule", "Scheduled rules, which `set` makes with --from or --every.")
-    show = printed_by("setting_tables", "schedules")
+    show = printed_by("allocator.cli.render.setting_tables", "schedules")
     remote(commands, "list", show, names=named_by("schedules"))(schedule_list)
-    differences = printed_by("setting_tables", "differences")
+    differences = printed_by("allocator.cli.render.setting_tables", "differences")
     remote(commands, "remove", differences)(schedule_remove)
 
 

@@ -36,7 +36,7 @@ PolicyParameters = Annotated[
 
 _WHAT = ", ".join(KINDS)
 
-_printed = partial(printed_by, "setting_tables")
+_printed = partial(printed_by, "allocator.cli.render.setting_tables")
 
 
 def register_policy(app: typer.Typer) -> None:
@@ -47,7 +47,7 @@ def register_policy(app: typer.Typer) -> None:
 
 def register(app: typer.Typer) -> None:
     shadow = group(app, "shadow", "The shadow policy, whose decisions are only compared.")
-    shown = printed_by("share_tables", "shadow")
+    shown = printed_by("allocator.cli.render.share_tables", "shadow")
     remote(shadow, "show", shown, names=named_by("policy", "shadow"))(shadow_show)
     remote(shadow, "set", _printed("shadow"))(shadow_set)
     remote(shadow, "stop", _printed("shadow"))(shadow_stop)
