@@ -97,9 +97,9 @@ def test_a_screen_has_as_many_rows_as_fit():
     data = plain(pb.ListAgentsResponse(agents=agents, left_out=5))
     size = ConsoleDimensions(width=80, height=10)
     screen = list_tables.watched(data, "no answer", size, what="agents", wide=False)
-    console = Console(width=80, file=io.StringIO())
-    console.print(screen)
-    problem, left_out, head, *rows, more = console.file.getvalue().splitlines()
+    out = io.StringIO()
+    Console(width=80, file=out).print(screen)
+    problem, left_out, head, *rows, more = out.getvalue().splitlines()
     assert problem == "no answer"
     assert left_out == "not shown: 5 agents; --limit shows more"
     assert head.split()[0] == "agent"
