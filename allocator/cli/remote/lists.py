@@ -158,7 +158,11 @@ def _listed(
         return response
 
     if every_s is None:
-        return look()
+        found = look()
+        if not getattr(found, what) and not sidecar.ask("GetStatus").in_session:
+            text = "no master has a session with this sidecar, which therefore knows no cluster"
+            typer.echo(f"note: {text}", err=True)
+        return found
     if sidecar.form not in {None, Form.WIDE} or not sys.stdout.isatty():
         text = "--watch draws a table on a terminal; leave it out, and repeat the command"
         raise typer.BadParameter(text)
