@@ -1,5 +1,7 @@
 """Amounts with units, as operators, frameworks and configurations write them."""
 
+import re
+
 import pytest
 
 from allocator.core import parse_quantities
@@ -33,6 +35,5 @@ def test_suffixes_are_powers_of_1000_or_of_1024_bytes(name, text, milli_mib):
     ],
 )
 def test_a_wrong_unit_is_an_error_that_names_the_right_ones(text, message):
-    with pytest.raises(ValueError, match="cpus|mem") as raised:
+    with pytest.raises(ValueError, match=re.escape(message)):
         parse_quantities(text)
-    assert message in str(raised.value)
