@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from allocator.cli.app import app
 from allocator.cli.remote.output import by_kind, plain
-from allocator.cli.render import setting_tables, share_tables, tables
+from allocator.cli.render import setting_tables, share_tables, tables, terminal
 from allocator.cli.render.terminal import print_table
 from allocator.cli.tree import Exit, fail
 from allocator.plain import json_text
@@ -189,6 +189,27 @@ def test_a_status_is_a_list(capsys):
     assert "median 1.0 ms, p99 2.2 ms" in text
     assert "choosy (its own selection, , hierarchical, unit=tasks)" in text
     assert "25.0 %" in text
+    assert "observer of" not in text
+
+
+def test_the_status_of_an_observer_names_what_it_follows(capsys):
+    status = pb.GetStatusResponse()
+    status.followed.source, status.followed.lag_s = "m1:5058", 1.25
+    tables.status(plain(status))
+    line = capsys.readouterr().out.splitlines()[0]
+    assert line.split(maxsplit=2) == ["observer", "of", "m1:5058, 1.2 s behind, not connected"]
+
+
+def test_columns_without_content_are_omitted_first(capsys, monkeypatch):
+    monkeypatch.setattr(terminal, "piped", lambda: False)
+    rows = [("x" * 20, "", "y" * 20)]
+    print_table(["first", "second column", "third"], rows, "", ("third",), whole=False)
+    head, row, *_ = capsys.readouterr().out.splitlines()
+    assert head.split() == ["first", "second", "column", "third"], "everything fits"
+    monkeypatch.setenv("COLUMNS", "50")
+    print_table(["first", "second column", "third"], rows, "", ("third",), whole=False)
+    head, row, *_ = capsys.readouterr().out.splitlines()
+    assert (head.split(), len(row.split())) == (["first", "third"], 2)
 
 
 @pytest.mark.parametrize(
