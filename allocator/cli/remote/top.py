@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def register(app: typer.Typer) -> None:
-    remote(app, "top", _show, names=named_by("frameworks"))(top)
+    remote(app, "top", _show, names=named_by("names", "clients", "framework_id"))(top)
 
 
 def top(sidecar: Sidecar, role: RoleBelow = "", interval: Interval = INTERVAL_S) -> Message | None:

@@ -22,9 +22,9 @@ from allocator.plain import printable
 from allocator.rule_kinds import KINDS, Scope
 
 
-def frameworks(data: dict[str, Any]) -> Iterator[str]:
-    """Yield ids of frameworks, without duplicates for those in several roles."""
-    yield from dict.fromkeys(each["framework_id"] for each in data["clients"])
+def names(data: dict[str, Any], rows: str, field: str) -> Iterator[str]:
+    """Yield a field of all rows, without duplicates, as of frameworks in several roles."""
+    yield from dict.fromkeys(str(each[field]) for each in data[rows])
 
 
 def policy(data: dict[str, Any], field: str = "policy") -> Iterator[str]:
@@ -45,16 +45,8 @@ def rules(data: dict[str, Any], name: str) -> Iterator[str]:
         yield " ".join(words) or "--all"
 
 
-def schedules(data: dict[str, Any]) -> Iterator[str]:
-    yield from (each["id"] for each in data["schedules"])
-
-
 def settings(data: dict[str, Any]) -> Iterator[str]:
     yield from (f"{each['key']} {each['scope']}".rstrip() for each in data["settings"])
-
-
-def changes(data: dict[str, Any]) -> Iterator[str]:
-    yield from (str(each["number"]) for each in data["changes"])
 
 
 CRITICAL = {"silent master", "policy failed"}
