@@ -8,9 +8,9 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import typer.testing
@@ -18,6 +18,9 @@ from hypothesis import HealthCheck, settings
 
 from allocator.server.system import loop_cache
 from tests.simulation.brain import LIBRARY, library_path
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -106,6 +109,18 @@ def tool() -> Callable[[str], str]:
         return path
 
     return find
+
+
+@pytest.fixture(scope="module")
+def browser(tool) -> "Iterator[Browser]":
+    from playwright.sync_api import sync_playwright
+
+    program = tool("chromium")
+    with sync_playwright() as playwright:
+        # The tests may run as root, for which Chromium has no sandbox.
+        running = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield running
+        running.close()
 
 
 @pytest.fixture(scope="session")

@@ -273,21 +273,38 @@ _MEANT = {
     **dict.fromkeys(
         ("unset", "clear", "remove", "delete", "del", "rm"), ("remove", "reset", "stop", "clear")
     ),
-    **dict.fromkeys(("list", "ls", "show", "get"), ("show", "list")),
+    **dict.fromkeys(("list", "ls", "show", "get"), ("show", "list", "agents, frameworks or roles")),
     **dict.fromkeys(("add", "create", "change", "replace"), ("set",)),
+    **dict.fromkeys(("node", "nodes", "hosts"), ("agents",)),
+    **dict.fromkeys(("apps", "jobs"), ("frameworks",)),
+    **dict.fromkeys(("queues", "namespaces"), ("roles",)),
+    **dict.fromkeys(("describe", "why"), ("explain",)),
+    "cordon": ("drain set",),
+    "uncordon": ("drain remove",),
+    **dict.fromkeys(("rollback", "undo", "rollout"), ("settings revert",)),
+    "edit": ("settings export",),
 }
 """Names of commands in other programs, and the names of ours that do the same."""
+
+_ADVICE = {
+    "help": "append --help to a command",
+    "logs": "journalctl --unit mesos-allocator shows the log",
+    "version": "did you mean '--version'?",
+}
 
 
 def _meant(text: str, context: Any) -> str:  # noqa: ANN401 - Typer's
     """Add the name of our command or option to an error about one common in other programs."""
     command = context.command
-    if found := re.search(r"No such command '([\w-]+)'", text):
+    if found := re.search(r"No such command '([^']+)'", text):
         word, known = found[1], getattr(command, "commands", {})
-        if word == "help":
-            return f"{found[0]}; append --help to a command"
-        ours = next((each for each in _MEANT.get(word, ()) if each in known), None)
-        return f"{found[0]}; did you mean {ours!r}?" if ours else text
+        if word in _ADVICE:
+            return f"{found[0]}; {_ADVICE[word]}"
+        ours = [each for each in _MEANT.get(word, ()) if re.split(r"\W", each)[0] in known]
+        if not ours and "Did you mean" not in text:
+            # Such as `drain HOST` or `explain NAME`.
+            ours = [f"{each} {word}" for each in ("set", "framework") if each in known]
+        return f"{found[0]}; did you mean {ours[0]!r}?" if ours else text
     if found := re.search(r"unexpected extra argument(?:\(s\)|s)? \((\S+)\)", text):
         options = {each for option in command.params for each in option.opts}
         hint = next((each for each in ("--role", "--framework-name") if each in options), None)

@@ -81,10 +81,7 @@ def _read(journals: Sequence[Path], hours: float) -> list["ReadDay"]:
 
     days, wrong = [], []
     for path in journals:
-        try:
-            files = journals_in(path) if path.is_dir() else [path]
-        except OSError as error:
-            fail(Exit.FAILURE, str(error))
+        files = journals_in(path)
         if not files:
             wrong.append(f"{path}: contains no journal; see `journal.path`")
             continue

@@ -18,14 +18,15 @@ from tests.wire.session.test_snapshot import texts
 
 ALL = {
     *("contents.txt", "history.json", "log.txt", "metrics.txt", "settings.json"),
-    *("snapshot.journal", "state.json", "status.json", "versions.json"),
+    *("journal", "snapshot.journal", "state.json", "status.json", "versions.json"),
 }
 NAMES = re.compile(rb"secret-\w+|agent-1|spark|kafka|\beng\b|\bops\b")
 
 
 @pytest.fixture(scope="module")
-def sidecar():
-    with SidecarProcess() as process, process.channel() as channel:
+def sidecar(tmp_path_factory):
+    recorded = f"journal.path={tmp_path_factory.mktemp('journal', numbered=False) / 'journal'}"
+    with SidecarProcess(recorded) as process, process.channel() as channel:
         module = GrpcModule(channel).begin(CLUSTER)
         module.batch(AddFramework(9, FrameworkInfo("secret-id", name="secret-name"), (1,)))
         words = ["limit", "set", "eng", "cpus:4", "--target", process.targets[0]]
@@ -65,9 +66,11 @@ def test_one_file_has_all_that_is_available(sidecar, tmp_path):
     assert found["log.txt"].splitlines()[0] == b"line 1000"
     assert f"snapshot.journal: {len(found['snapshot.journal'])} bytes" in str(found["contents.txt"])
     assert file.stat().st_mode & 0o777 == 0o600
-    journal = tmp_path / "snapshot.journal"
-    journal.write_bytes(found["snapshot.journal"])
-    assert CliRunner().invoke(app, ["replay", str(journal)]).exit_code == 0
+    for name in ("snapshot.journal", "journal"):
+        (tmp_path / name).write_bytes(found[name])
+        done = CliRunner().invoke(app, ["replay", str(tmp_path / name), "--json"])
+        assert done.exit_code == 0, done.output
+        assert json.loads(done.stdout)["records"] > 0
 
 
 def test_with_pseudonyms_there_is_no_name_in_it(sidecar, tmp_path):
@@ -75,7 +78,8 @@ def test_with_pseudonyms_there_is_no_name_in_it(sidecar, tmp_path):
     done = gathered(sidecar, file, "--pseudonyms", "--json")
     found = parts(file)
     told = json.loads(done.stdout)
-    assert told["left_out"].keys() == {"settings.json", "history.json", "state.json", "log.txt"}
+    named = {"settings.json", "history.json", "journal", "state.json", "log.txt"}
+    assert told["left_out"].keys() == named
     assert all("has names" in why for why in told["left_out"].values())
     assert found.keys() == ALL - told["left_out"].keys()
     found["snapshot.journal"] = texts(found["snapshot.journal"]).encode()
@@ -94,6 +98,7 @@ def test_a_part_that_is_missing_or_too_large_is_named(sidecar, tmp_path, monkeyp
     assert "left out: settings.json: has more than 0 MiB" in done.stdout
     assert "left out: metrics.txt: their address is unknown; give --http" in done.stdout
     assert "left out: log.txt: [Errno 2] No such file" in done.stdout
+    assert "journal/journal has more than 0 MiB; attach it separately" in done.stdout
     contents = parts(file)["contents.txt"].decode()
     assert [line for line in done.stdout.splitlines() if line.startswith("left out")] == [
         line for line in contents.splitlines() if line.startswith("left out")
@@ -102,15 +107,17 @@ def test_a_part_that_is_missing_or_too_large_is_named(sidecar, tmp_path, monkeyp
 
 def test_without_a_sidecar_the_rest_is_written(tmp_path):
     file = tmp_path / "report.tar.gz"
-    (tmp_path / "log").write_text("why it ended\n")
-    words = ["bundle", str(file), "--target", "127.0.0.1:1", "--log", str(tmp_path / "log")]
+    words = ["bundle", str(file), "--target", "127.0.0.1:1"]
+    for name in ("log", "journal"):
+        (tmp_path / name).write_text("why it ended\n")
+        words += [f"--{name}", str(tmp_path / name)]
     done = CliRunner().invoke(app, words)
     assert (done.exit_code, done.stdout) == (3, "")
     assert done.stderr.startswith("error: no sidecar answers at 127.0.0.1:1; is it running?")
     assert done.stderr.endswith(f"; {file} has the parts that were available\n")
     found = parts(file)
     assert b"left out: state.json: no sidecar answers at" in found["contents.txt"]
-    assert found.keys() == {"contents.txt", "log.txt", "versions.json"}
+    assert found.keys() == {"contents.txt", "journal", "log.txt", "versions.json"}
     assert json.loads(found["versions.json"])["python"]
 
 

@@ -35,6 +35,10 @@ def test_the_one_that_leads_is_asked(sidecars):
     assert "eng" not in run(first, "limit", "list").stdout
     # A single one is asked, whether or not it leads.
     assert run(first, "limit", "list").exit_code == 0
+    done = run(first, "agents", "--output", "name")
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert done.stderr.startswith("note: no master has a session with this sidecar")
+    assert run(second, "agents", "--state", "drained").stderr == ""
 
 
 def test_the_status_says_which_one_leads(sidecars):

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from allocator.cli.app import app
 from allocator.cli.remote.output import by_kind, plain
-from allocator.cli.render import setting_tables, share_tables, tables
+from allocator.cli.render import setting_tables, share_tables, tables, terminal
 from allocator.cli.render.terminal import print_table
 from allocator.cli.tree import Exit, fail
 from allocator.plain import json_text
@@ -189,11 +189,36 @@ def test_a_status_is_a_list(capsys):
     assert "median 1.0 ms, p99 2.2 ms" in text
     assert "choosy (its own selection, , hierarchical, unit=tasks)" in text
     assert "25.0 %" in text
+    assert "observer of" not in text
+
+
+def test_the_status_of_an_observer_names_what_it_follows(capsys):
+    status = pb.GetStatusResponse()
+    status.followed.source, status.followed.lag_s = "m1:5058", 1.25
+    tables.status(plain(status))
+    line = capsys.readouterr().out.splitlines()[0]
+    assert line.split(maxsplit=2) == ["observer", "of", "m1:5058, 1.2 s behind, not connected"]
+
+
+def test_columns_without_content_are_omitted_first(capsys, monkeypatch):
+    monkeypatch.setattr(terminal, "piped", lambda: False)
+    rows = [("x" * 20, "", "y" * 20)]
+    print_table(["first", "second column", "third"], rows, "", ("third",), whole=False)
+    head, row, *_ = capsys.readouterr().out.splitlines()
+    assert head.split() == ["first", "second", "column", "third"], "everything fits"
+    monkeypatch.setenv("COLUMNS", "50")
+    print_table(["first", "second column", "third"], rows, "", ("third",), whole=False)
+    head, row, *_ = capsys.readouterr().out.splitlines()
+    assert (head.split(), len(row.split())) == (["first", "third"], 2)
 
 
 @pytest.mark.parametrize(
     ("state", "said"),
-    [("compiling", "compiling, 1 of 3 parts compiled"), ("compiled", "compiled")],
+    [
+        ("compiling", "compiling, 1 of 3 parts compiled"),
+        ("compiled", "compiled"),
+        ("plain", "plain Python, which is slow: NUMBA_DISABLE_JIT is set"),
+    ],
 )
 def test_a_status_says_how_far_the_compiled_loops_are(capsys, state, said):
     status = pb.GetStatusResponse(loops_state=state, loop_parts_compiled=1, loop_parts=3)
@@ -231,6 +256,22 @@ def test_a_reset_says_that_something_was_taken_back(capsys, dry_run):
     text = capsys.readouterr().out
     assert "nothing is set\n" in text
     assert text.startswith("reset; ") is not dry_run
+
+
+@pytest.mark.parametrize("complete", [True, False])
+def test_settings_that_differ_are_shown_first_and_on_a_terminal_alone(
+    capsys, monkeypatch, complete
+):
+    monkeypatch.setattr(setting_tables, "piped", lambda: False)
+    rows = [("http.port", "default"), ("limit", "operator"), ("log.level", "file")]
+    found = [spb.Setting(key=key, value="1", source=source) for key, source in rows]
+    data = plain(pb.ListSettingsResponse(settings=found))
+    setting_tables.settings(data, complete=complete)
+    _, *lines = capsys.readouterr().out.splitlines()
+    others = "1 other setting with defaults; `settings show --all` shows all"
+    assert lines[-1] == others or complete
+    names = [line.split()[0] for line in lines if line != others]
+    assert names == ["limit", "log.level", *(["http.port"] if complete else [])]
 
 
 def test_the_directory_of_a_configuration_is_named_once(capsys):

@@ -5,8 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
+from allocator.server.system import loop_cache
 from tests.cluster.mesos import Mesos, NotFoundError, find
 from tests.cluster.quorum import Quorum, find_zookeeper
+from tests.cluster.sidecar import INTERPRETED
 
 
 def pytest_addoption(parser):
@@ -24,6 +26,14 @@ def mesos(request) -> Mesos:
         return find(root, module)
     except NotFoundError as error:
         pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def compiled_mesos(mesos) -> Mesos:
+    """The same; skips a test whose time or memory limits hold only with compiled loops."""
+    if loop_cache.is_off():
+        pytest.skip(INTERPRETED)
+    return mesos
 
 
 @pytest.fixture

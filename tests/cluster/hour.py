@@ -21,7 +21,6 @@ from tests.cluster.framework import Framework
 from tests.cluster.framework_behaviours import refuse
 from tests.cluster.mesos import Mesos, find
 from tests.cluster.processes import until
-from tests.cluster.sidecar import START_S
 from tests.cluster.tenants import SERVED_S, Tenants, ends_of, more_ends
 from tests.cluster.world import World
 from tests.hostile.crew import CREW
@@ -36,7 +35,7 @@ def hour(
         honest = world.framework("honest", "honest", manner=refuse(0.0))
         until(lambda: honest.counts["offers"], SERVED_S, "the honest framework is served")
         if not built_in:
-            until(world.sidecar.compiled, START_S, "the loops are loaded, which takes memory")
+            world.sidecar.until_compiled()  # loading takes memory
         first, first_ends, most = _memory(world), ends_of(world), _memory(world)
         yield {"at first": first}
         begun_s, plays = time.monotonic(), 0

@@ -8,11 +8,14 @@ from typing import Any
 
 import grpc
 
+from allocator.server.system import loop_cache
 from allocator.v1 import admin_pb2, admin_pb2_grpc
 from tests.cluster.processes import Child, until
 
 START_S = 300.0
 """With a cold cache it compiles first."""
+
+INTERPRETED = "it needs compiled loops, but NUMBA_DISABLE_JIT is set"
 
 ADMIN_S = 20.0
 ROOT = Path(__file__).resolve().parents[2]
@@ -72,9 +75,10 @@ class Sidecar:
             stub = admin_pb2_grpc.AdminServiceStub(channel)
             return stub.GetStatus(admin_pb2.GetStatusRequest(), timeout=ADMIN_S)
 
-    def compiled(self) -> bool:
-        """Whether its compiled loops are loaded."""
-        return bool(self.status().loops_state == "compiled")
+    def until_compiled(self) -> None:
+        """Wait until its compiled loops are loaded; fails at once if it does not compile them."""
+        assert not loop_cache.is_off(), INTERPRETED
+        until(lambda: self.status().loops_state == "compiled", START_S, "its loops are loaded")
 
     def dump(self) -> Any:
         """A dump of its state."""

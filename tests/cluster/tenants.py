@@ -22,7 +22,6 @@ from tests.cluster.framework_behaviours import refuse, role_of
 from tests.cluster.mesos import Mesos
 from tests.cluster.processes import until
 from tests.cluster.scenarios_operator import set_quota
-from tests.cluster.sidecar import START_S
 from tests.cluster.world import World
 from tests.hostile.words import (
     AgentWords,
@@ -210,7 +209,7 @@ def play(
         honest = world.framework("honest", "honest", manner=refuse(0.0))
         until(lambda: honest.counts["offers"], SERVED_S, "the honest framework is served")
         if not built_in:
-            until(world.sidecar.compiled, START_S, "the loops are loaded, which takes memory")
+            world.sidecar.until_compiled()  # loading takes memory
         processes = [world.master, *([] if built_in else [world.sidecar.child])]
         before = [figures_of(each.pid).memory_mib for each in processes if each]
         ends = ends_of(world)

@@ -67,12 +67,12 @@ def asked(framework: Framework) -> list[str]:
 
 
 @pytest.fixture
-def crowded(mesos):
+def crowded(compiled_mesos):
     """Start red on all four agents; returns the world, red, and its tasks by agent."""
     parameters = {"inverse_offers_within_ms": str(WEEK_MS)}
-    with World(mesos, agents=4, parameters=parameters) as world:
+    with World(compiled_mesos, agents=4, parameters=parameters) as world:
         assert world.sidecar is not None
-        until(world.sidecar.compiled, 300, "its loops are compiled")
+        world.sidecar.until_compiled()
         chosen = PolicySpec("quincy", parameters={"preempt": "on"})
         set_policy(world.sidecar.target, chosen)
         holdings = Red()

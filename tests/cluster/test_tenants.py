@@ -18,9 +18,9 @@ MEMORY_MIB_MAX = 100
 
 
 @pytest.mark.parametrize("manner", CREW, ids=lambda each: each.name)
-def test_hostile_tenants_do_no_harm(mesos, manner):
-    ours = play(mesos, manner, built_in=False)
-    theirs = with_built_in(mesos, manner)
+def test_hostile_tenants_do_no_harm(compiled_mesos, manner):
+    ours = play(compiled_mesos, manner, built_in=False)
+    theirs = with_built_in(compiled_mesos, manner)
     assert not ours.ends
     # A framework with ten thousand roles has ten thousand turns in Mesos, too.
     assert ours.wait <= max(WAIT_MAX, theirs.wait + 1 if theirs else 0)

@@ -6,6 +6,13 @@ import pytest
 
 from tests.cluster import processes
 from tests.cluster.processes import Patience, share_of_processors, until
+from tests.cluster.sidecar import Sidecar
+
+
+def test_interpreted_loops_are_not_waited_for(tmp_path, monkeypatch):
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    with pytest.raises(AssertionError, match="NUMBA_DISABLE_JIT is set"):
+        Sidecar(tmp_path).until_compiled()
 
 
 @pytest.fixture

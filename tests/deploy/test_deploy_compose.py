@@ -199,6 +199,14 @@ def test_prometheus_asks_every_sidecar_and_grafana_prometheus(tool, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_only_sidecars_have_the_health_check_of_their_image():
+    for file, name in ALL:
+        service = COMPOSE[file]["services"][name]
+        ours = service["image"] in {"mesos-allocator", "mesos-allocator-demo"}
+        disabled = service.get("healthcheck", {}).get("disable", False)
+        assert disabled == (ours and "entrypoint" in service), name
+
+
 def test_in_the_demo_all_share_the_loopback_that_their_files_name():
     services = COMPOSE[DEMO]["services"]
     sidecar = services["sidecar"]

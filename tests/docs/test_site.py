@@ -47,24 +47,49 @@ def test_the_header_has_the_version(address, name, menu):
     assert ("version" in config.extra) == menu
 
 
-@pytest.mark.long
-def test_the_site_has_version_edit_links_and_anchors(tmp_path):
-    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(tmp_path)]
+@pytest.fixture(scope="module")
+def site(tmp_path_factory) -> Path:
+    """Build the site as a publisher does; returns its directory."""
+    directory: Path = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(directory)]
     environment = {
         **os.environ,
         "REPOSITORY_URL": "https://repository.example/allocator",
         "SITE_URL": f"https://docs.example/{__version__}/",
     }
     subprocess.run(command, cwd=ROOT, env=environment, check=True)
-    home = (tmp_path / "index.html").read_text("utf-8")
+    return directory
+
+
+@pytest.mark.long
+def test_the_site_has_version_edit_links_and_anchors(site):
+    home = (site / "index.html").read_text("utf-8")
     assert f"Version {__version__}" in home
+    assert "apt install ./mesos-allocator_*.deb" in re.sub("<[^>]+>", "", home)
     assert "https://repository.example/allocator/edit/main/docs/index.md" in home
     assert f"https://docs.example/{__version__}/changelog.html" in home
     assert '"version": {"provider": "mike"}' in home, "the menu of versions"
-    assert f">[{__version__}] - " in (tmp_path / "changelog.html").read_text("utf-8")
-    metrics = (tmp_path / "reference" / "metrics.html").read_text("utf-8")
+    assert f">[{__version__}] - " in (site / "changelog.html").read_text("utf-8")
+    metrics = (site / "reference" / "metrics.html").read_text("utf-8")
     for family in FAMILIES:
         assert f'id="{family.full_name}"' in metrics
-    data = {each.suffix for each in tmp_path.rglob("*") if "assets" not in each.parts}
+    data = {each.suffix for each in site.rglob("*") if "assets" not in each.parts}
     assert not data & {".py", ".pyc", ".jsonl", ".toml"}
-    assert [each.name for each in tmp_path.rglob("*.json")] == ["search_index.json"]
+    assert [each.name for each in site.rglob("*.json")] == ["search_index.json"]
+
+
+BROKEN_NAMES = """() => [...document.querySelectorAll("table td:first-child code")]
+  .filter(each => each.getClientRects().length > 1).map(each => each.innerText)"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("width", [400, 1280])
+@pytest.mark.parametrize(
+    "page", ["index", "reference/metrics", "reference/configuration", "explanation/measured"]
+)
+def test_pages_fit_the_screen_and_names_do_not_break(site, browser, page, width):
+    with browser.new_context(viewport={"width": width, "height": 800}) as context:
+        shown = context.new_page()
+        shown.goto((site / f"{page}.html").as_uri())
+        assert shown.evaluate("document.documentElement.scrollWidth") <= width
+        assert shown.evaluate(BROKEN_NAMES) == []

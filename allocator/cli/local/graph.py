@@ -112,8 +112,7 @@ def _replayed(journal: Path) -> tuple["Allocator | None", list[str]]:
         return made[-1]
 
     player = Replay(policies.build, policies.substitute(), check=False, make=make)
-    files = journals_in(journal) if journal.is_dir() else [journal]
-    read = [play_file(path, player) for path in files]
+    read = [play_file(path, player) for path in journals_in(journal)]
     player.finish()
     damage = [f"{each.path}: the rest was skipped: {each.damage}" for each in read if each.damage]
     return next((each for each in reversed(made) if each.problem() is not None), None), damage

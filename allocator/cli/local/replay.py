@@ -119,12 +119,7 @@ def read_journals(
     from allocator import policies
     from allocator.wire.journal.replay import Replay
 
-    try:
-        files = [
-            file for path in paths for file in (journals_in(path) if path.is_dir() else [path])
-        ]
-    except OSError as error:
-        fail(Exit.FAILURE, str(error))
+    files = [file for path in paths for file in journals_in(path)]
     if not files:
         fail(Exit.FAILURE, f"no journal in {', '.join(map(str, paths))}")
     player = Replay(policies.build, policies.substitute(), check=check, make=make)
@@ -140,7 +135,11 @@ def read_journals(
     return ReplayReport(read, player.found)
 
 
-def journals_in(directory: Path) -> list[Path]:
+def journals_in(path: Path) -> list[Path]:
+    """List the journals of a directory, the oldest first; of a file, this file.
+
+    Ends the command if the directory cannot be read.
+    """
     from allocator.wire.journal.framing import MAGIC
 
     def age(path: Path) -> tuple[str, int, str]:
@@ -153,8 +152,13 @@ def journals_in(directory: Path) -> list[Path]:
         with path.open("rb") as file:
             return file.read(len(MAGIC)) == MAGIC
 
-    files = (path for path in directory.iterdir() if path.is_file())
-    return sorted(filter(is_journal, files), key=age)
+    if not path.is_dir():
+        return [path]
+    try:
+        files = (each for each in path.iterdir() if each.is_file())
+        return sorted(filter(is_journal, files), key=age)
+    except OSError as error:
+        fail(Exit.FAILURE, str(error))
 
 
 def play_file(path: Path, player: "Replay") -> FileFound:

@@ -63,17 +63,11 @@ def usage_of(
     from allocator import policies
 
     load_policies(plugins)
-    try:
-        files = [
-            file for path in paths for file in (journals_in(path) if path.is_dir() else [path])
-        ]
-    except OSError as error:
-        fail(Exit.FAILURE, str(error))
     player = AccountedReplay(policies.build, policies.substitute(), make=Allocator)
-    for path in files:
-        found = play_file(path, player)
+    for file in [file for path in paths for file in journals_in(path)]:
+        found = play_file(file, player)
         if found.damage:
-            text = f"warning: {path}: skipped from here on: {found.damage}"
+            text = f"warning: {file}: skipped from here on: {found.damage}"
             typer.echo(printable(text), err=True)
     player.finish()
     now = player.account.moment()

@@ -41,7 +41,7 @@ def register(app: typer.Typer) -> None:
     remote(app, "status", status_shown, command_class=CommandToAll)(status)
     # `--wide` affects only tables; the choice and order of frameworks apply to JSON as well.
     show, arrange = (printed_by(_SHARES, name) for name in ("shares", "arranged"))
-    remote(app, "shares", show, arrange, named_by("frameworks"))(shares)
+    remote(app, "shares", show, arrange, named_by("names", "clients", "framework_id"))(shares)
     top.register(app)
     lists.register(app)
     remote(app, "dump", None)(dump)

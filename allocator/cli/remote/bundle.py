@@ -37,24 +37,11 @@ UNIT = "mesos-allocator"
 
 LIBRARIES = ("grpcio", "llvmlite", "numba", "numpy", "protobuf")
 
-NAMELESS = frozenset(
-    {
-        *("among", "by", "certain", "code", "competition", "end", "field", "for", "given"),
-        *("kept_by", "kind", "known", "le", "mode", "only", "part", "reason", "resource"),
-        *(
-            "result",
-            "selection",
-            "setting",
-            "shape",
-            "side",
-            "source",
-            "state",
-            "type",
-            "unit",
-            "version",
-        ),
-    }
-)
+NAMELESS = frozenset({
+    "among", "by", "certain", "code", "competition", "end", "field", "for", "given", "kept_by",
+    "kind", "known", "le", "mode", "only", "part", "reason", "resource", "result", "selection",
+    "setting", "shape", "side", "source", "state", "type", "unit", "version",
+})  # fmt: skip
 """Labels of metrics whose values never name a framework, a role or an agent."""
 
 _WORDS = ("sidecar_version", "mesos_version", "loops_state")
@@ -103,17 +90,23 @@ def bundle(
             help=f"File with the sidecar's log; default: the log of the local systemd unit {UNIT}."
         ),
     ] = None,
+    journal: Annotated[
+        Path | None,
+        typer.Option(help="The sidecar's journal; default: from the sidecar's settings."),
+    ] = None,
 ) -> None:
     """Write one file for a bug report.
 
-    It contains status, settings, the allocator's state, metrics, versions and the log.
+    It contains status, settings, the allocator's state, the journal's current file, metrics,
+    versions and the log.
 
     Each part has at most 64 MiB; of the log, the last 5,000 lines are included. The file
     contents.txt in it lists missing parts, with the reasons. If the sidecar does not answer, the
     other parts are still written.
     """
     status, problem = _status(sidecar)
-    found = _Gathering(sidecar, http, log, status, problem, pseudonyms=pseudonyms)
+    given = _Given(http, log, journal, pseudonyms)
+    found = _Gathering(sidecar, given, status, problem)
     name = file.name.removesuffix(".gz").removesuffix(".tar").removesuffix(".tgz") or "bundle"
     with tempfile.TemporaryFile() as whole:
         with tarfile.open(fileobj=whole, mode="w:gz") as archive:
@@ -181,15 +174,22 @@ def _written(content: IO[bytes], pieces: Callable[[], Iterable[bytes]], sidecar:
             if size > PART_BYTES_MAX:
                 return f"has more than {PART_BYTES_MAX >> 20} MiB"
             content.write(piece)
-    except grpc.RpcError as error:
+    except (LateError, grpc.RpcError) as error:
         return sidecar.connection.reason(error)[1]
-    except LateError:
-        return f"did not arrive within {sidecar.connection.timeout:g} s"
     except _LeftOutError as error:
         return str(error)
     except (OSError, HTTPException, subprocess.SubprocessError) as error:
         return str(error) or type(error).__name__
     return ""
+
+
+class _Given(NamedTuple):
+    """Options of the command."""
+
+    http: str
+    log: Path | None
+    journal: Path | None
+    pseudonyms: bool
 
 
 class _Gathering:
@@ -199,19 +199,10 @@ class _Gathering:
     """
 
     def __init__(
-        self,
-        sidecar: Sidecar,
-        http: str,
-        log: Path | None,
-        status: dict[str, Any],
-        problem: str,
-        *,
-        pseudonyms: bool,
+        self, sidecar: Sidecar, given: _Given, status: dict[str, Any], problem: str
     ) -> None:
-        self.sidecar = sidecar
-        self._http, self._log = http, log
+        self.sidecar, self._given = sidecar, given
         self._status, self._problem = status, problem
-        self._pseudonyms = pseudonyms
         self._settings: dict[str, str] = {}
 
     def parts(self) -> Iterator[Part]:
@@ -220,13 +211,14 @@ class _Gathering:
         yield Part("settings.json", self._of_settings)
         yield Part("history.json", lambda: self._named([_json(self._ask("ListHistory"))]))
         yield Part("snapshot.journal", self._snapshot)
+        yield Part("journal", lambda: self._named(self._journal()))
         yield Part("state.json", lambda: self._named(each.json for each in self._pieces("Dump")))
         yield Part("metrics.txt", self._metrics)
         yield Part("log.txt", lambda: self._named(self._lines()))
 
     def _named(self, pieces: Iterable[bytes]) -> Iterable[bytes]:
         """Return a part that contains names; leave it out if names must be replaced."""
-        if self._pseudonyms:
+        if self._given.pseudonyms:
             raise _LeftOutError(_NAMES)
         return pieces
 
@@ -244,7 +236,7 @@ class _Gathering:
 
     def _of_status(self) -> Iterator[bytes]:
         self._need_answer()
-        yield _json(_nameless(self._status) if self._pseudonyms else self._status)
+        yield _json(_nameless(self._status) if self._given.pseudonyms else self._status)
 
     def _versions(self) -> Iterator[bytes]:
         yield _json(
@@ -264,7 +256,31 @@ class _Gathering:
         return self._named([_json(found)])
 
     def _snapshot(self) -> Iterator[bytes]:
-        return (each.data for each in self._pieces("Snapshot", pseudonyms=self._pseudonyms))
+        return (each.data for each in self._pieces("Snapshot", pseudonyms=self._given.pseudonyms))
+
+    def _journal(self) -> Iterator[bytes]:
+        path = self._given.journal or self._configured_journal()
+        with path.open("rb") as file:
+            size = file.seek(0, io.SEEK_END)
+            if size > PART_BYTES_MAX:
+                text = f"{path} has more than {PART_BYTES_MAX >> 20} MiB; attach it separately"
+                raise _LeftOutError(text)
+            file.seek(0)
+            yield file.read(size)  # the sidecar may append to it meanwhile
+
+    def _is_local(self) -> bool:
+        from allocator.server.system.addresses import is_local
+
+        return is_local(self.sidecar.connection.address)
+
+    def _configured_journal(self) -> Path:
+        self._need_answer()
+        path = json.loads(self._settings.get("journal.path", '""'))
+        if not path:
+            raise _LeftOutError("the sidecar records none (journal.path)")
+        if not self._is_local():
+            raise _LeftOutError("it is on the sidecar's machine; run this there")
+        return Path(path)
 
     def _metrics(self) -> Iterator[bytes]:
         with closing(self._http_connection()) as connection:
@@ -273,32 +289,31 @@ class _Gathering:
             if answer.status != 200:
                 raise _LeftOutError(f"{connection.host}:{connection.port}: HTTP {answer.status}")
             for line in answer:
-                if not self._pseudonyms or _is_nameless(line):
+                if not self._given.pseudonyms or _is_nameless(line):
                     yield line
 
     def _http_connection(self) -> HTTPConnection:
-        host, _, port = (self._http or self._configured_http()).rpartition(":")
+        host, _, port = (self._given.http or self._configured_http()).rpartition(":")
         if not port.isdecimal():
-            raise _LeftOutError(f"--http {self._http!r}: must be host:port")
+            raise _LeftOutError(f"--http {self._given.http!r}: must be host:port")
         return HTTPConnection(host.strip("[]"), int(port), timeout=self.sidecar.connection.timeout)
 
     def _configured_http(self) -> str:
-        from allocator.server.system.addresses import is_local, is_loopback
+        from allocator.server.system.addresses import is_loopback
 
-        address = self.sidecar.connection.address
         host = str(json.loads(self._settings.get("http.host", '""')))
         port = self._settings.get("http.port", "0")
         if port == "0":
             raise _LeftOutError("their address is unknown; give --http")
-        if is_local(address):
+        if self._is_local():
             return f"127.0.0.1:{port}"
         if is_loopback(host):
             raise _LeftOutError("they can be read only on the sidecar's machine (http.host)")
-        return f"{address.rpartition(':')[0]}:{port}"
+        return f"{self.sidecar.connection.address.rpartition(':')[0]}:{port}"
 
     def _lines(self) -> Iterator[bytes]:
-        if self._log is not None:
-            with self._log.open("rb") as file:
+        if self._given.log is not None:
+            with self._given.log.open("rb") as file:
                 size = file.seek(0, io.SEEK_END)
                 file.seek(max(size - LOG_BYTES_MAX, 0))
                 found = file.read(LOG_BYTES_MAX)
@@ -308,9 +323,7 @@ class _Gathering:
         yield b"".join(lines)[-LOG_BYTES_MAX:]
 
     def _of_unit(self) -> bytes:
-        from allocator.server.system.addresses import is_local
-
-        if not is_local(self.sidecar.connection.address):
+        if not self._is_local():
             raise _LeftOutError("it is on the sidecar's machine; run this there, or give --log")
         program = shutil.which("journalctl")
         if program is None:

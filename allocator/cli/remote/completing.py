@@ -44,13 +44,6 @@ def _of_sidecar(kind: str) -> Completer:
     return complete
 
 
-def one_of(words: Iterable[str]) -> Completer:
-    def complete(_: typer.Context, incomplete: str) -> list[str]:
-        return [each for each in words if each.startswith(incomplete)]
-
-    return complete
-
-
 roles, frameworks, agents = map(_of_sidecar, ("role", "framework", "agent"))
 
 

@@ -7,7 +7,7 @@ from functools import cache, wraps
 from importlib import import_module
 from pathlib import Path
 from threading import Event, Timer
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 from google.protobuf.message import Message
@@ -28,6 +28,9 @@ TARGET_DEFAULT = "127.0.0.1:5056"
 RESPONSE_BYTES_MAX = 256 * 2**20
 
 _CHANGING = ("set", "remove", "clear", "credit", "resume", "stop", "reset", "apply", "revert")
+
+_OF_TABLES = {"wide", "complete"}
+"""Parameters of commands that affect only how tables are printed."""
 
 _OURS = "Deadline Exceeded"
 """gRPC's own message if no answer came in time; a sidecar's message is more specific."""
@@ -180,17 +183,17 @@ class Connection:
             tls="it may need TLS (--tls-ca), or a certificate (--tls-cert and --tls-key)",
         )
 
-    def explain(self, error: "grpc.RpcError", *, changes: bool = False) -> NoReturn:
-        """Report an error of a call and end.
+    def reason(
+        self, error: "grpc.RpcError | LateError", *, changes: bool = False
+    ) -> tuple[Exit, str]:
+        """Return the exit code and the message for an error of a call.
 
         `changes`: the call changes something; after a timeout, say how to find out if it did.
         """
-        fail(*self.reason(error, changes=changes))
-
-    def reason(self, error: "grpc.RpcError", *, changes: bool = False) -> tuple[Exit, str]:
-        """Return the exit code and the message for an error; `changes`: as for `explain`."""
         import grpc
 
+        if isinstance(error, LateError):
+            return Exit.UNREACHABLE, self._late()
         assert isinstance(error, grpc.Call)
         code, details = error.code(), error.details() or ""
         if code == grpc.StatusCode.UNAVAILABLE:
@@ -208,9 +211,6 @@ class Connection:
         if code in refused:
             return Exit.REFUSED, details
         return Exit.FAILURE, f"{code.name}: {details}"
-
-    def late(self) -> NoReturn:
-        fail(Exit.UNREACHABLE, self._late())
 
     def _late(self, details: str = "", *, changes: bool = False) -> str:
         text = f"the sidecar at {self.address} did not answer within {self.timeout:g} s"
@@ -343,10 +343,8 @@ class RemoteCommand(TyperCommand):
             ctx.stub = AdminServiceStub(channel)
             try:
                 return super().invoke(ctx)
-            except LateError:
-                ctx.connection.late()
-            except grpc.RpcError as error:
-                ctx.connection.explain(error, changes=self.name in _CHANGING)
+            except (LateError, grpc.RpcError) as error:
+                fail(*ctx.connection.reason(error, changes=self.name in _CHANGING))
 
 
 def _check_texts(given: dict[str, Any]) -> None:
@@ -418,7 +416,7 @@ def remote(
     The function takes a `Sidecar` and its own options, and returns a response or plain data.
 
     `arrange`: selects and orders this data according to the options, for JSON as well.
-    `show`: prints the data as a table; receives the options if there is an `arrange`.
+    `show`: prints the data as a table; receives the options if any of `_OF_TABLES` is among them.
     `names`: yields the lines of `--output name`.
     """
 
@@ -436,7 +434,7 @@ def remote(
             from allocator.cli.remote.output import plain
 
             data = response if isinstance(response, dict) else plain(response)
-            options = {} if arrange is None else arguments
+            options = arguments if _OF_TABLES & arguments.keys() else {}
             if arrange is not None:
                 data = arrange(data, **options)
             if (whole := written(sidecar.form, data)) is not None:

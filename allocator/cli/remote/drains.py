@@ -101,10 +101,9 @@ def _look(sidecar: Sidecar, names: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _too_late(agents: Sequence[dict[str, Any]], timeout_s: float) -> str:
-    named = []
-    for each in agents[:NAMED_MAX]:
-        holders = ", ".join(dict.fromkeys(one["framework"] for one in each["holders"]))
-        named.append(f"{each['hostname'] or each['agent_id']} ({holders})")
+    from allocator.cli.render.terminal import holders_of, host_of
+
+    named = [f"{host_of(each)} ({holders_of(each)})" for each in agents[:NAMED_MAX]]
     if len(agents) > NAMED_MAX:
         named.append(f"{len(agents) - NAMED_MAX} more")
     held = f"after {timeout_s:g} s something is still held on {', '.join(named)}"

@@ -14,7 +14,8 @@ _printed = partial(printed_by, "allocator.cli.render.setting_tables")
 
 
 def register(settings: typer.Typer) -> None:
-    remote(settings, "history", _printed("history"), names=named_by("changes"))(settings_history)
+    numbers = named_by("names", "changes", "number")
+    remote(settings, "history", _printed("history"), names=numbers)(settings_history)
     remote(settings, "revert", _printed("differences"))(settings_revert)
 
 

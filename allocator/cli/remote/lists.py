@@ -1,13 +1,17 @@
 """Commands that list agents, frameworks and roles."""
 
+import sys
+from functools import partial
 from typing import Annotated, TypeAlias
 
 import typer
 from google.protobuf.message import Message
 
-from allocator.cli.remote import completing
+from allocator.cli.remote import completing, watching
 from allocator.cli.remote.connection import Sidecar, printed_by, remote
 from allocator.cli.remote.options import RoleBelow
+from allocator.cli.remote.output import Form, plain
+from allocator.cli.remote.watching import INTERVAL_S, Interval
 
 LIMIT = 100
 LIMIT_MAX = 10_000
@@ -17,17 +21,19 @@ Limit: TypeAlias = Annotated[
     typer.Option(min=1, max=LIMIT_MAX, help="Maximum number of rows; the rest is only counted."),
 ]
 Wide: TypeAlias = Annotated[bool, typer.Option("--wide", help="All columns.")]
+Watch: TypeAlias = Annotated[
+    bool,
+    typer.Option("--watch", "-w", help="Redraw the list repeatedly, until q or Ctrl-C."),
+]
 
 _LISTS = "allocator.cli.render.list_tables"
 
 
 def register(app: typer.Typer) -> None:
-    listed = ((agents, "agent_ids"), (frameworks, "framework_ids"), (roles, "role_paths"))
-    for function, names in listed:
+    for function in (agents, frameworks, roles):
         name = function.__name__
-        # `as_it_is` selects nothing, but with an `arrange` the printing function gets the options.
-        show, keep = printed_by(_LISTS, name), printed_by(_LISTS, "as_it_is")
-        remote(app, name, show, keep, printed_by(_LISTS, names))(function)
+        show, names = (printed_by(_LISTS, each, name) for each in ("show", "names"))
+        remote(app, name, show, names=names)(function)
 
 
 def agents(
@@ -65,11 +71,15 @@ def agents(
     ] = "",
     limit: Limit = LIMIT,
     wide: Wide = False,
-) -> Message:
+    watch: Watch = False,
+    interval: Interval = INTERVAL_S,
+) -> Message | None:
     """List agents: their free, offered and used resources, and the frameworks that hold them."""
-    del wide  # only affects printing
-    return sidecar.ask(
-        "ListAgents",
+    return _listed(
+        sidecar,
+        "agents",
+        wide,
+        interval if watch else None,
         names=names or (),
         role=role,
         framework=framework,
@@ -104,11 +114,20 @@ def frameworks(
     ] = "",
     limit: Limit = LIMIT,
     wide: Wide = False,
-) -> Message:
+    watch: Watch = False,
+    interval: Interval = INTERVAL_S,
+) -> Message | None:
     """List frameworks: their roles, what they hold, and what one task needs."""
-    del wide  # only affects printing
-    return sidecar.ask(
-        "ListFrameworks", names=names or (), role=role, agent=agent, state=state, limit=limit
+    return _listed(
+        sidecar,
+        "frameworks",
+        wide,
+        interval if watch else None,
+        names=names or (),
+        role=role,
+        agent=agent,
+        state=state,
+        limit=limit,
     )
 
 
@@ -121,7 +140,33 @@ def roles(
     role: RoleBelow = "",
     limit: Limit = LIMIT,
     wide: Wide = False,
-) -> Message:
+    watch: Watch = False,
+    interval: Interval = INTERVAL_S,
+) -> Message | None:
     """List roles: weight, guarantee, limit, and what their frameworks hold."""
-    del wide  # only affects printing
-    return sidecar.ask("ListRoles", names=names or (), role=role, limit=limit)
+    every_s = interval if watch else None
+    return _listed(sidecar, "roles", wide, every_s, names=names or (), role=role, limit=limit)
+
+
+def _listed(
+    sidecar: Sidecar, what: str, wide: bool, every_s: float | None, **selected: object
+) -> Message | None:
+    """Ask for a list; with `every_s`, the seconds between two requests, draw it repeatedly."""
+
+    def look() -> Message:
+        response: Message = sidecar.ask(f"List{what.capitalize()}", **selected)
+        return response
+
+    if every_s is None:
+        found = look()
+        if not getattr(found, what) and not sidecar.ask("GetStatus").in_session:
+            text = "no master has a session with this sidecar, which therefore knows no cluster"
+            typer.echo(f"note: {text}", err=True)
+        return found
+    if sidecar.form not in {None, Form.WIDE} or not sys.stdout.isatty():
+        text = "--watch draws a table on a terminal; leave it out, and repeat the command"
+        raise typer.BadParameter(text)
+    from allocator.cli.render.list_tables import watched
+
+    watching.watch(lambda: plain(look()), partial(watched, what=what, wide=wide), every_s)
+    return None

@@ -53,7 +53,7 @@ Per = Annotated[
     str,
     typer.Option(
         help="What it bounds: each framework, or all frameworks of each principal or user.",
-        autocompletion=completing.one_of(PER),
+        autocompletion=completing.among(*PER),
     ),
 ]
 Force = Annotated[
@@ -87,17 +87,16 @@ def register(app: typer.Typer) -> None:
         # The order of arguments: `limit set ROLE AMOUNTS`, but `weight set NUMBER --role ...`.
         of_role = kind.scope in {Scope.ROLE, Scope.HOLDERS}
         said = {**scope, **value} if of_role else {**value, **scope}
+        set_work: Work = partial(_set, kind, remove=False)
+        set_options = {**said, **_set_options(kind)}
         if kind is DRAIN:
             show = printed_by("allocator.cli.render.drain_tables", "drains")
-            set_work: Work = drains.set_and_tell(partial(_set, kind, remove=False))
-            set_options = {**said, **_set_options(kind), **drains.OPTIONS, **dry_run}
-        else:
-            set_work = partial(_set, kind, remove=False)
-            set_options = {**said, **_set_options(kind), **dry_run}
+            set_work = drains.set_and_tell(set_work)
+            set_options |= drains.OPTIONS
         names = named_by("rules", kind.name)
         for name, what, work, options in (
             ("list", lists, partial(_list, kind), {}),
-            ("set", sets, set_work, set_options),
+            ("set", sets, set_work, {**set_options, **dry_run}),
             (kind.removes, removes, partial(_set, kind, remove=True), {**scope, **dry_run}),
         ):
             function = _command(f"{kind.name}_{name}", what, work, options)
@@ -161,7 +160,7 @@ def _set_options(kind: SettingKind) -> Options:
     for text in kind.texts:
         if text.hint:
             option = typer.Option(
-                f"--{text.name}", help=text.hint, autocompletion=completing.one_of(text.values)
+                f"--{text.name}", help=text.hint, autocompletion=completing.among(*text.values)
             )
             options[text.name] = (Annotated[str, option], text.default)
     for flag in kind.flags:
@@ -226,14 +225,11 @@ def _set(kind: SettingKind, sidecar: Sidecar, given: Arguments, *, remove: bool)
 
 def _value(kind: SettingKind, given: Arguments) -> Arguments:
     value = {name: given[name] for name in kind.options if name in given}
-    if kind.value is Value.NUMBER:
+    if kind.value in {Value.NUMBER, Value.COUNT}:
         value[kind.field] = _number(kind, given[kind.called])
-    elif kind.value is Value.COUNT:
-        value[kind.field] = int(_number(kind, given[kind.called]))
-    elif kind.value is Value.AMOUNTS:
-        value[kind.field] = quantities(given[kind.called])
-    elif kind.value is Value.HOURS:
-        value[kind.field] = quantities(given[kind.called], hours=True)
+    elif kind.value in {Value.AMOUNTS, Value.HOURS}:
+        hours = kind.value is Value.HOURS
+        value[kind.field] = quantities(given[kind.called], hours=hours)
     elif kind.value is not Value.NOTHING:
         value[kind.field] = given[kind.called]
     return value
@@ -250,7 +246,7 @@ def _number(kind: SettingKind, text: str) -> float:
         what = "whole number" if whole else "number"
         mend = f"give a {what} from {least:g} to {most:g}, such as {kind.example:g}"
         raise typer.BadParameter(f"{kind.called} = {text!r}: {mend}")
-    return number
+    return int(number) if whole else number
 
 
 def _for_each(agents: Iterable[str], ask: Callable[[str, bool], Any], dry_run: bool) -> Message:

@@ -31,7 +31,7 @@ OPTIONS: Mapping[str, tuple[Any, Any]] = {
 def register(app: typer.Typer) -> None:
     commands = group(app, "schedule", "Scheduled rules, which `set` makes with --from or --every.")
     show = printed_by("allocator.cli.render.setting_tables", "schedules")
-    remote(commands, "list", show, names=named_by("schedules"))(schedule_list)
+    remote(commands, "list", show, names=named_by("names", "schedules", "id"))(schedule_list)
     differences = printed_by("allocator.cli.render.setting_tables", "differences")
     remote(commands, "remove", differences)(schedule_remove)
 

@@ -192,8 +192,17 @@ def shadow_stop(sidecar: Sidecar, dry_run: DryRun = False) -> Message:
     return sidecar.ask("SetShadow", remove=True, dry_run=dry_run)
 
 
-def settings_show(sidecar: Sidecar) -> Message:
-    """Show all settings and rules, and where each comes from."""
+def settings_show(
+    sidecar: Sidecar,
+    complete: Annotated[
+        bool,
+        typer.Option(
+            "--all", help="Also settings with their defaults, which a pipe or JSON always has."
+        ),
+    ] = False,
+) -> Message:
+    """Show the settings and rules that differ from the defaults, and where each comes from."""
+    del complete  # only affects printing
     return sidecar.ask("ListSettings")
 
 

@@ -1,52 +1,41 @@
 """`mesos-allocator top`: a live view of waiting frameworks, shares and outstanding offers."""
 
-import os
-import select
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import typer
 from google.protobuf.message import Message
 
 from allocator.cli.remote.connection import Sidecar, named_by, remote
 from allocator.cli.remote.options import RoleBelow
+from allocator.cli.remote.watching import INTERVAL_S, Interval, watch
 from allocator.plain import counted
 
 if TYPE_CHECKING:
-    import grpc
     from rich.console import ConsoleDimensions, Group
-
-HEAD_LINES = 6
 
 
 def register(app: typer.Typer) -> None:
-    remote(app, "top", _show, names=named_by("frameworks"))(top)
+    remote(app, "top", _show, names=named_by("names", "clients", "framework_id"))(top)
 
 
-def top(
-    sidecar: Sidecar,
-    role: RoleBelow = "",
-    interval: Annotated[
-        float,
-        typer.Option(min=0.2, max=3600.0, help="Seconds between two requests."),
-    ] = 2.0,
-) -> Message | None:
+def top(sidecar: Sidecar, role: RoleBelow = "", interval: Interval = INTERVAL_S) -> Message | None:
     """Watch waiting frameworks, shares and outstanding offers, until q or Ctrl-C.
 
     Without a terminal, or with --output, print them once.
     """
-    shares, status = _look(sidecar, role)
     if sidecar.form or not sys.stdout.isatty():
+        shares: Message = sidecar.ask("GetShares", role=role)
         return shares
-    _watch(sidecar, role, interval, shares, status)
+    from allocator.cli.remote.output import plain
+
+    def look() -> tuple[dict[str, Any], dict[str, Any]]:
+        return plain(sidecar.ask("GetShares", role=role)), plain(sidecar.ask("GetStatus"))
+
+    watch(look, _View().draw, interval)
     return None
-
-
-def _look(sidecar: Sidecar, role: str) -> tuple[Message, Message]:
-    return sidecar.ask("GetShares", role=role), sidecar.ask("GetStatus")
 
 
 def _show(data: dict[str, Any]) -> None:
@@ -56,62 +45,33 @@ def _show(data: dict[str, Any]) -> None:
     print_rows(WATCHED, watched(data), "no frameworks", WATCHED_LEFT_OUT)
 
 
-def _watch(
-    sidecar: Sidecar, role: str, interval_s: float, shares: Message, status: Message
-) -> None:
-    import grpc
-    from rich.live import Live
+class _View:
+    """Draws the shares and the status; remembers the number of cycles, to show their rate."""
 
-    from allocator.cli.remote.output import plain
+    def __init__(self) -> None:
+        self._before: tuple[float, int] | None = None
 
-    problem = ""
-    before: tuple[float, int] | None = None
-    with _keys() as pressed, Live(screen=True, auto_refresh=False) as live:
-        try:
-            while True:
-                now = time.monotonic(), plain(status)["cycles"]
-                text = _rate(before, now)
-                view = _view(plain(shares), plain(status), text, problem, live.console.size)
-                live.update(view, refresh=True)
-                before = now
-                if pressed(interval_s):
-                    return
-                try:
-                    shares, status = _look(sidecar, role)
-                    problem = ""
-                except grpc.RpcError as error:
-                    code = cast("grpc.Call", error).code().name.lower()
-                    problem = f"no answer ({code}); last known:"
-        except KeyboardInterrupt:
-            return
+    def draw(
+        self,
+        seen: tuple[dict[str, Any], dict[str, Any]],
+        problem: str,
+        size: "ConsoleDimensions",
+    ) -> "Group":
+        from allocator.cli.render.fitting import joined
+        from allocator.cli.render.share_tables import WATCHED, WATCHED_LEFT_OUT, watched
+        from allocator.cli.render.terminal import screen
 
+        shares, status = seen
+        lines = _head(shares, status, self._rate(status["cycles"]), problem)
+        head = [joined(parts, size.width) for parts in lines]
+        return screen(head, WATCHED, watched(shares), WATCHED_LEFT_OUT, size)
 
-def _rate(before: tuple[float, int] | None, now: tuple[float, int]) -> str:
-    if before is None or now[0] == before[0]:
-        return ""
-    return f" ({(now[1] - before[1]) / (now[0] - before[0]):.1f}/s)"
-
-
-def _view(
-    shares: dict[str, Any],
-    status: dict[str, Any],
-    rate: str,
-    problem: str,
-    size: "ConsoleDimensions",
-) -> "Group":
-    from rich.console import Group
-
-    from allocator.cli.render.fitting import joined
-    from allocator.cli.render.share_tables import WATCHED, WATCHED_LEFT_OUT, watched
-    from allocator.cli.render.terminal import as_text, cells, table_of
-
-    found = watched(shares)
-    room = max(1, size.height - HEAD_LINES)
-    more = f"and {len(found) - room} more" if len(found) > room else ""
-    rows = (cells(WATCHED, each) for each in found[:room])
-    table = table_of(WATCHED, rows, WATCHED_LEFT_OUT, size.width)
-    head = (joined(parts, size.width) for parts in _head(shares, status, rate, problem))
-    return Group(*map(as_text, head), table, as_text(more))
+    def _rate(self, cycles: int) -> str:
+        now = time.monotonic(), cycles
+        before, self._before = self._before, now
+        if before is None or now[0] == before[0]:
+            return ""
+        return f" ({(now[1] - before[1]) / (now[0] - before[0]):.1f}/s)"
 
 
 def _head(
@@ -141,37 +101,3 @@ def _head(
         for use in status["resources"]
         if use["total"]
     ]
-
-
-@contextmanager
-def _keys() -> "Iterator[Any]":
-    """Read single keys without echo; yield a function that waits and returns whether to end."""
-    if not sys.stdin.isatty():
-        yield _sleep
-        return
-    import termios
-    import tty
-
-    number = sys.stdin.fileno()
-    before = termios.tcgetattr(number)
-    tty.setcbreak(number)
-    try:
-        yield _pressed
-    finally:
-        termios.tcsetattr(number, termios.TCSADRAIN, before)
-
-
-def _sleep(within_s: float) -> bool:
-    time.sleep(within_s)
-    return False
-
-
-def _pressed(within_s: float) -> bool:
-    """Wait for a key; return whether the user pressed one that ends the view."""
-    until_s = time.monotonic() + within_s
-    while (left_s := until_s - time.monotonic()) > 0:
-        ready, _, _ = select.select([sys.stdin], [], [], left_s)
-        # `sys.stdin` would read ahead into a buffer, which `select` does not see.
-        if ready and os.read(sys.stdin.fileno(), 1) in {b"q", b"Q", b"\x03", b""}:
-            return True
-    return False

@@ -14,7 +14,7 @@ from allocator.cli.local.plugins import Plugins
 from allocator.cli.remote import completing
 from allocator.cli.remote.connection import Sidecar, group, printed_by, remote
 from allocator.cli.tree import Exit, check_there, fail
-from allocator.plain import json_text, printable, yaml_text
+from allocator.plain import printable
 from allocator.usage.buckets import HOUR_MS
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def moment_ms(option: str, text: str, now_ms: int) -> int:
 
 
 def _print(response: "admin_pb2.GetUsageResponse", by: By, output: UsageForm | None) -> None:
-    from allocator.cli.remote.output import plain
+    from allocator.cli.remote.output import Form, plain, written
     from allocator.cli.render import usage_tables
 
     if output is None:
@@ -179,5 +179,4 @@ def _print(response: "admin_pb2.GetUsageResponse", by: By, output: UsageForm | N
     elif output is UsageForm.CSV:
         typer.echo(usage_tables.csv_text(response, by), nl=False)
     else:
-        data = plain(response)
-        typer.echo(json_text(data, indent=2) if output is UsageForm.JSON else yaml_text(data))
+        typer.echo(written(Form(output), plain(response)))

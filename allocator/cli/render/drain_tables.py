@@ -8,12 +8,14 @@ from allocator.cli.render.setting_tables import differences, minute, rules
 from allocator.cli.render.terminal import (
     Columns,
     amounts,
-    as_text,
-    console,
     duration,
+    holders_of,
+    host_of,
     print_rows,
     print_section,
+    say,
 )
+from allocator.plain import counted
 
 
 def drains(data: dict[str, Any]) -> None:
@@ -29,7 +31,7 @@ def drains(data: dict[str, Any]) -> None:
         return
     print_rows(_DRAINS, _rows(data), "no agent is drained", ("set by", "held by"))
     if data["left_out"]:
-        console().print(as_text(f"not shown: what is held on {data['left_out']:,} more agents"))
+        say(f"not shown: what is held on {counted(data['left_out'], 'more agent')}")
 
 
 def _rows(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -53,11 +55,6 @@ def _held(row: dict[str, Any]) -> str:
     return f"{100 * agent['held_share']:.0f} %" if agent["holders"] else "nothing"
 
 
-def _holders(row: dict[str, Any]) -> str:
-    holders = row["agent"]["holders"] if row["agent"] else ()
-    return ", ".join(dict.fromkeys(each["framework"] for each in holders))
-
-
 def _age(row: dict[str, Any]) -> str:
     if row["from_ms"]:
         return f"from {minute(row['from_ms'])}"
@@ -76,19 +73,15 @@ _DRAINS: Columns = {
     "=agent": "rule",
     ">held": _held,
     ">drained for": _age,
-    "held by": _holders,
+    "held by": lambda row: holders_of(row["agent"]) if row["agent"] else "",
     "set by": _by,
 }
 
 
 def _still_held(agents: list[dict[str, Any]]) -> None:
-    found = [
-        {"on": each["hostname"] or each["agent_id"], **holder}
-        for each in agents
-        for holder in each["holders"]
-    ]
+    found = [{"on": host_of(each), **holder} for each in agents for holder in each["holders"]]
     if not found:
-        console().print("nothing is held there")
+        say("nothing is held there")
     print_section(_STILL, found)
 
 

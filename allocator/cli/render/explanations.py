@@ -8,15 +8,15 @@ from allocator.cli.render.setting_tables import BUDGET_USES
 from allocator.cli.render.terminal import (
     Columns,
     amounts,
-    as_text,
     cells,
-    console,
     duration,
     in_words,
     name_of,
+    percent,
     piped,
     print_section,
     print_table,
+    say,
 )
 from allocator.plain import counted
 
@@ -27,9 +27,9 @@ _SMALLER_FIRST = "the smaller score comes first"
 
 
 def show(data: dict[str, Any]) -> None:
-    _line(f"{data['kind']} {data['name']}: {data['verdict']}")
+    say(f"{data['kind']} {data['name']}: {data['verdict']}")
     for note in data["notes"]:
-        _line(f"note: {note}")
+        say(f"note: {note}")
     print_section(_SET_ASIDE, data["set_aside"])
     if data["kind"] == "agent":
         free = in_words(data["free"]) or "nothing"
@@ -43,11 +43,11 @@ def show(data: dict[str, Any]) -> None:
         # Only for the first: a role's frameworks took part in the same cycles.
         _cycles(clients[0]["cycles"], data["now_ms"], clients[0] if len(clients) > 1 else None)
     if clients[IN_FULL:]:
-        console().print()
+        say()
     for client in clients[IN_FULL:]:
-        _line(f"{name_of(client)} in {client['role']}: {client['verdict']}")
+        say(f"{name_of(client)} in {client['role']}: {client['verdict']}")
     if data["left_out"]:
-        _line(f"and {data['left_out']} more, with shorter waits")
+        say(f"and {data['left_out']} more, with shorter waits")
     print_section(_QUOTAS, data["quotas"])
     print_section(BUDGET_USES, data["budgets"])
     if data["kind"] == "agent":
@@ -61,7 +61,7 @@ _HOLDERS: Columns = {
     "role": "role",
     "held": amounts("held"),
     "of which on offer": amounts("offered"),
-    ">part of it": lambda each: f"{100 * each['share']:.1f} %",
+    ">part of it": percent("share", 1),
 }
 
 _TALLIES: Columns = {
@@ -80,14 +80,10 @@ _QUOTAS: Columns = {
 }
 
 
-def _line(text: str) -> None:
-    console().print(as_text(text))
-
-
 def _client(client: dict[str, Any], now_ms: int, *, alone: bool) -> None:
-    console().print()
+    say()
     if not alone:
-        _line(f"{name_of(client)} in {client['role']}: {client['verdict']}")
+        say(f"{name_of(client)} in {client['role']}: {client['verdict']}")
     demand = in_words(client["demand"]) or "unknown"
     source = f" ({client['demand_source']})" if client["demand_source"] else ""
     last = _ago(client["offered_ms"], now_ms) or "never in this session"
@@ -98,7 +94,7 @@ def _client(client: dict[str, Any], now_ms: int, *, alone: bool) -> None:
         ("one task needs", f"{demand}{source}"),
         ("last offer", f"{last}; waited {counted(client['waited_cycles'], 'cycle')}"),
         *([("next offer", _next_offer(client))] if client.get("forecast") else []),
-        ("agents", f"{client['agents']}, {client['open_agents']} of them not blocked"),
+        ("agents", f"{client['open_agents']} of {client['agents']} not blocked"),
     ]
     if client["largest_free_agent"]:
         free = in_words(client["largest_free"]) or "nothing"
@@ -133,7 +129,7 @@ def _blockers(blockers: list[dict[str, Any]], now_ms: int) -> None:
     print_section(kept, blockers, ("for", "alone", "such as", "ends in"))
     mends = (f"  {each['reason']}: {each['mend']}" for each in blockers if each["mend"])
     for mend in dict.fromkeys(mends):
-        _line(mend)
+        say(mend)
 
 
 def _offers(offers: list[dict[str, Any]], now_ms: int) -> None:
@@ -159,10 +155,10 @@ def _cycles(
     """Print recent cycles; `client`: the one they describe, if there are several."""
     if not cycles:
         return
-    console().print()
+    say()
     if client is not None:
         whose = f"{name_of(client)} in {client['role']}"
-        _line(f"last cycles of {whose}; `explain framework` shows those of the others")
+        say(f"last cycles of {whose}; `explain framework` shows those of the others")
     rows = []
     for each in cycles:
         about = "all" if each["whole"] else "some"

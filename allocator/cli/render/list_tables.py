@@ -1,86 +1,58 @@
 """Tables of agents, frameworks and roles, and their names for use in other commands."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
 from allocator.cli.render.terminal import (
     Columns,
     amounts,
-    as_text,
-    console,
     figure,
+    holders_of,
+    host_of,
+    if_any,
     in_words,
+    percent,
     print_rows,
+    say,
+    screen,
 )
+from allocator.plain import counted
+
+if TYPE_CHECKING:
+    from rich.console import ConsoleDimensions, Group
 
 
-def as_it_is(data: dict[str, Any], **_options: object) -> dict[str, Any]:
-    """Return the whole answer: the sidecar has already selected and ordered it."""
-    return data
+def show(data: dict[str, Any], what: str, *, wide: bool = False, **_options: object) -> None:
+    """Print a list; `what`: its name in the answer and in `LISTS`."""
+    columns, drop = LISTS[what].table(wide=wide)
+    print_rows(columns, data[what], f"no {what}", drop, whole=wide)
+    if data["left_out"]:
+        say(_left_out(data, what))
 
 
-def agents(data: dict[str, Any], *, wide: bool = False, **_options: object) -> None:
-    _print(_AGENTS, _AGENTS_WIDE, data["agents"], "no agents", ("state", "free"), wide=wide)
-    _tell_left_out(data, "agents")
+def names(data: dict[str, Any], what: str) -> Iterator[str]:
+    """Yield names that other commands accept.
+
+    Warns on standard error if some are missing, because a script may read the names.
+    """
+    yield from (each[LISTS[what].name] for each in data[what])
+    if data["left_out"]:
+        typer.echo(f"warning: {_left_out(data, what)}", err=True)
 
 
-def frameworks(data: dict[str, Any], *, wide: bool = False, **_options: object) -> None:
-    drop = ("one task", "held", "roles")
-    _print(_FRAMEWORKS, _FRAMEWORKS_WIDE, data["frameworks"], "no frameworks", drop, wide=wide)
-    _tell_left_out(data, "frameworks")
-
-
-def roles(data: dict[str, Any], *, wide: bool = False, **_options: object) -> None:
-    drop = ("weight", "share", "held")
-    _print(_ROLES, _ROLES_WIDE, data["roles"], "no roles", drop, wide=wide)
-    _tell_left_out(data, "roles")
-
-
-def agent_ids(data: dict[str, Any]) -> Iterator[str]:
-    yield from (each["agent_id"] for each in data["agents"])
-    _warn_of_left_out(data, "agents")
-
-
-def framework_ids(data: dict[str, Any]) -> Iterator[str]:
-    yield from (each["framework_id"] for each in data["frameworks"])
-    _warn_of_left_out(data, "frameworks")
-
-
-def role_paths(data: dict[str, Any]) -> Iterator[str]:
-    yield from (each["role"] for each in data["roles"])
-    _warn_of_left_out(data, "roles")
-
-
-def _print(
-    narrow: Columns,
-    every: Columns,
-    found: list[dict[str, Any]],
-    empty: str,
-    drop: tuple[str, ...],
-    *,
-    wide: bool,
-) -> None:
-    print_rows(every if wide else narrow, found, empty, drop, whole=wide)
+def watched(
+    data: dict[str, Any], problem: str, size: "ConsoleDimensions", *, what: str, wide: bool
+) -> "Group":
+    """Make a screen of a list; `problem`: why it is not up to date, if so."""
+    left_out = [_left_out(data, what)] if data["left_out"] else []
+    columns, drop = LISTS[what].table(wide=wide)
+    return screen([*filter(None, [problem]), *left_out], columns, data[what], drop, size)
 
 
 def _left_out(data: dict[str, Any], what: str) -> str:
-    count = data["left_out"]
-    if not count:
-        return ""
-    return f"not shown: {count:,} {what if count != 1 else what[:-1]}; --limit shows more"
-
-
-def _tell_left_out(data: dict[str, Any], what: str) -> None:
-    if text := _left_out(data, what):
-        console().print(as_text(text))
-
-
-def _warn_of_left_out(data: dict[str, Any], what: str) -> None:
-    """Warn on standard error that the list of names is incomplete, because a script may read it."""
-    if text := _left_out(data, what):
-        typer.echo(f"warning: {text}", err=True)
+    return f"not shown: {counted(data['left_out'], what[:-1])}; --limit shows more"
 
 
 def _states(each: dict[str, Any]) -> str:
@@ -91,10 +63,6 @@ def _attributes(agent: dict[str, Any]) -> str:
     places = {name: agent[name] for name in ("region", "zone") if agent[name]}
     pairs = {**places, **agent["attributes"]}.items()
     return ";".join(f"{name}={value}" if value else name for name, value in pairs)
-
-
-def _holders(agent: dict[str, Any]) -> str:
-    return ", ".join(dict.fromkeys(each["framework"] for each in agent["holders"]))
 
 
 def _role_paths(framework: dict[str, Any]) -> str:
@@ -112,14 +80,30 @@ def _name(framework: dict[str, Any]) -> str:
     return str(framework["name"] or framework["framework_id"])
 
 
-def _percent(each: dict[str, Any]) -> str:
-    return f"{100 * each['held_share']:.0f} %"
+def _paused(role: dict[str, Any]) -> str:
+    return "paused" if role["paused"] else ""
+
+
+class Listed(NamedTuple):
+    """How a list is shown.
+
+    `drop`: columns that a narrow terminal omits, the least important first.
+    `name`: the field with the name that other commands accept.
+    """
+
+    name: str
+    columns: Columns
+    every_column: Columns
+    drop: tuple[str, ...]
+
+    def table(self, *, wide: bool) -> tuple[Columns, tuple[str, ...]]:
+        return (self.every_column, ()) if wide else (self.columns, self.drop)
 
 
 _AGENTS: Columns = {
-    "=agent": lambda each: each["hostname"] or each["agent_id"],
+    "=agent": host_of,
     "state": _states,
-    ">held": _percent,
+    ">held": percent("held_share"),
     "free": amounts("free"),
     ">frameworks": "frameworks",
 }
@@ -129,13 +113,13 @@ _AGENTS_WIDE: Columns = {
     "host": "hostname",
     "attributes": _attributes,
     "state": _states,
-    ">held": _percent,
+    ">held": percent("held_share"),
     "total": amounts("total"),
     "free": amounts("free"),
     "offered": amounts("offered"),
     "used": amounts("used"),
     ">frameworks": "frameworks",
-    "held by": _holders,
+    "held by": holders_of,
 }
 
 _FRAMEWORKS: Columns = {
@@ -143,7 +127,7 @@ _FRAMEWORKS: Columns = {
     "roles": _role_paths,
     "state": _states,
     "held": amounts("held"),
-    ">waited": lambda each: each["waited_cycles"] or "",
+    ">waited": if_any("waited_cycles"),
     "one task": _needs,
 }
 
@@ -168,8 +152,8 @@ _ROLES: Columns = {
     "limit": amounts("limit"),
     "held": amounts("held"),
     ">frameworks": "frameworks",
-    ">waiting": lambda each: each["frameworks_waiting"] or "",
-    "state": lambda each: "paused" if each["paused"] else "",
+    ">waiting": if_any("frameworks_waiting"),
+    "state": _paused,
 }
 
 _ROLES_WIDE: Columns = {
@@ -183,4 +167,13 @@ _ROLES_WIDE: Columns = {
     "offered": amounts("offered"),
     ">frameworks": "frameworks",
     ">waiting": "frameworks_waiting",
+    "state": _paused,
+}
+
+LISTS: Mapping[str, Listed] = {
+    "agents": Listed("agent_id", _AGENTS, _AGENTS_WIDE, ("state", "free")),
+    "frameworks": Listed(
+        "framework_id", _FRAMEWORKS, _FRAMEWORKS_WIDE, ("one task", "held", "roles")
+    ),
+    "roles": Listed("role", _ROLES, _ROLES_WIDE, ("weight", "guarantee", "share", "limit")),
 }

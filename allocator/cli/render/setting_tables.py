@@ -10,16 +10,17 @@ from allocator import rule_kinds
 from allocator.cli.render.terminal import (
     Cell,
     Columns,
-    as_text,
-    console,
     figure,
     hours_in_words,
     in_words,
     name_of,
+    piped,
     print_rows,
     print_section,
     print_table,
+    say,
 )
+from allocator.plain import counted
 from allocator.rule_kinds import KINDS, RULES, SettingKind, Value
 
 
@@ -32,10 +33,10 @@ def policy(data: dict[str, Any]) -> None:
         _forecasts(data)
         tell(data)
         return
-    console().print(as_text(policy_in_words(data["policy"])))
+    say(policy_in_words(data["policy"]))
     if data.get("policies"):
-        console().print(as_text(f"policies:   {', '.join(data['policies'])}"))
-        console().print(as_text(f"selections: {', '.join(data['selections'])}"))
+        say(f"policies:   {', '.join(data['policies'])}")
+        say(f"selections: {', '.join(data['selections'])}")
     tell(data)
 
 
@@ -51,7 +52,7 @@ def _forecasts(data: dict[str, Any]) -> None:
         other = "then"
     else:
         now, then = name, other
-    console().print(as_text(f"{now} now; {then} would decide:"))
+    say(f"{now} now; {then} would decide:")
     columns: Columns = {
         "framework": name_of,
         "role": "role",
@@ -62,12 +63,11 @@ def _forecasts(data: dict[str, Any]) -> None:
         f">end {other}": figure("fair_then", ".4f"),
         ">change": lambda each: f"{each['fair_then'] - each['fair_now']:+.4f}",
     }
-    console().print()
+    say()
     print_rows(columns, data["forecasts"], "no framework's share would change")
-    same = data["unaffected"]
     text = "share: held now. next: offered in the next cycle, share and agents. end: share if the"
     text += " cluster were allocated from scratch. change: difference of the ends."
-    console().print(as_text(f"{text} {same} frameworks get the same."))
+    say(f"{text} {counted(data['unaffected'], 'framework')} would not change.")
 
 
 def rules(data: dict[str, Any], name: str) -> None:
@@ -140,14 +140,14 @@ def _would(kind: SettingKind, change: dict[str, Any]) -> None:
     verb, told = ("set", new) if new else ("remove", old)
     text = ", ".join(filter(None, (change["scope"], f"{named}{told}" if told else "")))
     was = f" (was: {old or 'none'})" if new else ""
-    console().print(as_text(f"would {verb}: {text}{was}"))
+    say(f"would {verb}: {text}{was}")
 
 
 def shadow(data: dict[str, Any]) -> None:
     if _is_dry(data):
         _would(KINDS["shadow"], data["change"])
     else:
-        console().print(as_text(shadow_in_words(data["shadow"])))
+        say(shadow_in_words(data["shadow"]))
     tell(data)
 
 
@@ -157,21 +157,29 @@ def shadow_in_words(spec: dict[str, Any]) -> str:
     return f"shadow: {policy_in_words(spec).replace(', hierarchical', '')}"
 
 
-def settings(data: dict[str, Any]) -> None:
+def settings(data: dict[str, Any], *, complete: bool = False, **_options: object) -> None:
+    """Print settings, those that differ from the defaults first; on a terminal only these.
+
+    `complete`: all of them, also on a terminal.
+    """
     if data.get("change") and not data["change"]["dry_run"]:
-        console().print("reset; the settings are now:")
-    print_settings(data["settings"])
+        say("reset; the settings are now:")
+    found = sorted(data["settings"], key=lambda each: each["source"] == "default")
+    shown = [each for each in found if complete or piped() or each["source"] != "default"]
+    print_settings(shown)
+    if others := len(found) - len(shown):
+        say(f"{counted(others, 'other setting')} with defaults; `settings show --all` shows all")
     print_coming(data)
     tell(data)
 
 
 def print_coming(data: dict[str, Any]) -> None:
     if data.get("coming"):
-        console().print()
+        say()
     for each in data.get("coming", ()):
         verb = "begins" if each["begins"] else "ends"
         rule = f"{each['key']} {each['scope']}: {each['value']}"
-        console().print(as_text(f"{each['at']}: {verb}: {rule} ({each['id']})"))
+        say(f"{each['at']}: {verb}: {rule} ({each['id']})")
 
 
 def schedules(data: dict[str, Any]) -> None:
@@ -189,14 +197,14 @@ def _holds(rule: dict[str, Any]) -> str:
 def differences(data: dict[str, Any]) -> None:
     """Print what a command changed, or would change: + is new, - is removed, ~ changes."""
     for each in data["changes"]:
-        console().print(as_text(_difference(each)))
+        say(_difference(each))
         kind, found = KINDS.get(each["key"]), each["match"]
         if each["coming"]:
-            console().print(as_text(f"  holds {each['coming']}"))
+            say(f"  holds {each['coming']}")
         if each["coming"] and kind and found["frameworks_total"] + found["agents_total"]:
-            console().print(as_text(f"  if it held now, it would apply to {_match(kind, found)}"))
+            say(f"  if it held now, it would apply to {_match(kind, found)}")
     if not data["changes"]:
-        console().print("no differences: everything is already set")
+        say("no differences: everything is already set")
     tell(data)
 
 
@@ -217,9 +225,9 @@ def history(data: dict[str, Any]) -> None:
         begin = (change["number"], _when(change["at_ms"]), change["by"])
         rows += [(*begin, text) for text in told]
     columns = [">number", "=when", "by", "~what"]
-    print_table(columns, rows, "no changes yet", ("by", "when"))
+    print_table(columns, rows, "no changes yet")
     if data["left_out"]:
-        console().print(as_text(f"and {data['left_out']} earlier changes; --limit shows more"))
+        say(f"and {counted(data['left_out'], 'earlier change')}; --limit shows more")
 
 
 def _when(at_ms: int) -> str:
@@ -237,16 +245,16 @@ def print_settings(shown: Iterable[dict[str, Any]]) -> None:
             short = PurePath(path).name
             origin = f"{short}:{line}" if files.setdefault(short, path) == path else origin
         rows.append((f"{each['key']} {each['scope']}", each["value"], _matched(each), origin))
-    print_table(["=setting", "value", "now", "~from"], rows, "nothing is set", ("now",))
+    print_table(["=setting", "value", "now", "from"], rows, "nothing is set", ("now",))
     for short, path in files.items():
         if short != path:
-            console().print(as_text(f"{short}: {path}"))
+            say(f"{short}: {path}")
 
 
 def _origin(setting: dict[str, Any]) -> str:
     if not setting["set_at_ms"]:
         return setting["place"] or setting["source"]
-    return f"operator {setting['place']}, {_when(setting['set_at_ms'])}"
+    return f"{_when(setting['set_at_ms'])} by {setting['place']}"
 
 
 _SCHEDULES: Columns = {
@@ -276,11 +284,11 @@ def tell(data: dict[str, Any]) -> None:
         return
     kind = next((kind for kind in RULES if kind.plural in data), None)
     if kind and change["match"]["frameworks_total"] + change["match"]["agents_total"]:
-        console().print(as_text(f"the rule applies to {_match(kind, change['match'])}"))
+        say(f"the rule applies to {_match(kind, change['match'])}")
     for warning in change["warnings"]:
-        console().print(as_text(f"warning: {warning}"))
+        say(f"warning: {warning}")
     if change["dry_run"]:
-        console().print("dry run: nothing was changed")
+        say("dry run: nothing was changed")
     elif change["lasts_not"] and not change["save_failed"]:
         text = f"note: this is lost when the sidecar's process ends: {change['lasts_not']}"
-        console().print(as_text(text))
+        say(text)

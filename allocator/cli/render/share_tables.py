@@ -7,15 +7,15 @@ from allocator.cli.render.setting_tables import policy_in_words, shadow_in_words
 from allocator.cli.render.terminal import (
     Columns,
     amounts,
-    as_text,
-    console,
     figure,
+    if_any,
     in_words,
     name_of,
     print_rows,
+    say,
 )
 from allocator.near import suggestion
-from allocator.plain import how_many
+from allocator.plain import counted, how_many
 
 
 def arranged(
@@ -69,39 +69,35 @@ def shares(
 ) -> None:
     of_roles = (_wide if wide else _narrow)(data["fair"])
     print_rows(of_roles, data["roles"], "no roles", whole=wide)
-    console().print()
+    say()
     of_frameworks = {"framework": name_of, **of_roles, **(_MORE_WIDE if wide else _MORE)}
     print_rows(of_frameworks, data["clients"], "no frameworks", _LEFT_OUT, whole=wide)
     hidden = []
     if data["roles_not_shown"]:
-        count = data["roles_not_shown"]
-        hidden.append(f"{count:,} role" + "s" * (count != 1))
+        hidden.append(counted(data["roles_not_shown"], "role"))
     if data["not_shown"]:
         hidden.append(how_many(data["frameworks_not_shown"], data["not_shown"]))
     if hidden:
-        console().print(f"not shown: {' and '.join(hidden)}")
+        say(f"not shown: {' and '.join(hidden)}")
     _tell_of_fairness(data)
     if data["newcomer_share"] is not None:
         where = f" in {newcomer}" if data["newcomer_role_new"] else ""
         text = f"a new framework{where} would get {data['newcomer_share']:.4f}"
         if where:
             text += f"; no framework is in that role yet{data['newcomer_role_meant']}"
-        console().print(as_text(text))
+        say(text)
 
 
 def _tell_of_fairness(data: dict[str, Any]) -> None:
     envy = data["envy_max"]
-    envy_text = (
-        "too much to compare"
-        if envy is None
-        else f"{envy:,.3g} tasks"
-        if envy < 1000
-        else f"{envy:,.0f} tasks"
-    )
-    console().print(f"\nJain index {data['jain_index']:.3f}, largest envy: {envy_text}")
+    tasks = "too much to compare"
+    if envy is not None:
+        tasks = f"{envy:,.3g} tasks" if envy < 1000 else f"{envy:,.0f} tasks"
+    say()
+    say(f"Jain index {data['jain_index']:.3f}, largest envy: {tasks}")
     if data["fair"]:
         text = "root mean square of the differences from the fair share"
-        console().print(f"{text}: {data['fairness_error_rms']:.4f}")
+        say(f"{text}: {data['fairness_error_rms']:.4f}")
 
 
 _FAIR: Columns = {">fair": figure("fair_share", ".3f"), ">off by": figure("fairness_error", "+.3f")}
@@ -145,7 +141,7 @@ def age_of(share: dict[str, Any]) -> str:
 
 _MORE: Columns = {
     "one task": amounts("demand"),
-    ">waited": lambda each: each["waited_cycles"] or "",
+    ">waited": if_any("waited_cycles"),
     "state": state_of,
 }
 
@@ -166,11 +162,11 @@ _MORE_WIDE: Columns = {
 WATCHED: Columns = {
     "framework": name_of,
     "role": "role",
-    ">waited": lambda each: each["waited_cycles"] or "",
+    ">waited": if_any("waited_cycles"),
     ">share": figure("share", ".4f"),
     ">on offer": lambda each: f"{each['offered_share']:.4f}" if each["offered_share"] else "",
     ">offered for": age_of,
-    ">filters": lambda each: each["filters"] or "",
+    ">filters": if_any("filters"),
     "needs": lambda each: in_words(each["demand"]) or "unknown",
     "state": state_of,
 }
@@ -190,17 +186,17 @@ def watched(shares: dict[str, Any]) -> list[dict[str, Any]]:
 def shadow(data: dict[str, Any]) -> None:
     """Print what the shadow policy would have offered, beside the actual offers."""
     counts, spec = data["counts"], data["shadow"]
-    console().print(as_text(shadow_in_words(spec)))
+    say(shadow_in_words(spec))
     if not spec["name"]:
         return
-    console().print(as_text(f"{policy_in_words(data['policy'])} decides"))
-    console().print(as_text(_summary(counts)))
+    say(f"{policy_in_words(data['policy'])} decides")
+    say(_summary(counts))
     if counts["error"]:
-        console().print(as_text(f"warning: its last failure: {counts['error']}"))
+        say(f"warning: its last failure: {counts['error']}")
     columns = {**_BESIDE, **(_ENDS if data["fair"] else {})}
-    console().print()
+    say()
     print_rows({"role": "role", **columns}, data["roles"], "no roles")
-    console().print()
+    say()
     print_rows({"framework": _client, **columns}, data["clients"], "no frameworks")
     text = (
         "share: held now. offered: sum of the shares offered in the compared cycles; by shadow:"
@@ -208,7 +204,7 @@ def shadow(data: dict[str, Any]) -> None:
         " offer; shadow's: with an offer by the shadow. The shadow's decisions have no effect, so"
         " each cycle is compared from the actual allocation."
     )
-    console().print(as_text(text))
+    say(text)
 
 
 def _summary(counts: dict[str, Any]) -> str:

@@ -11,20 +11,20 @@ from allocator.cli.render.setting_tables import (
 )
 from allocator.cli.render.terminal import (
     Columns,
-    as_text,
-    console,
+    duration,
     print_rows,
     print_section,
     print_table,
+    say,
 )
 from allocator.cli.tree import Check
 from allocator.plain import printable
 from allocator.rule_kinds import KINDS, Scope
 
 
-def frameworks(data: dict[str, Any]) -> Iterator[str]:
-    """Yield ids of frameworks, without duplicates for those in several roles."""
-    yield from dict.fromkeys(each["framework_id"] for each in data["clients"])
+def names(data: dict[str, Any], rows: str, field: str) -> Iterator[str]:
+    """Yield a field of all rows, without duplicates, as of frameworks in several roles."""
+    yield from dict.fromkeys(str(each[field]) for each in data[rows])
 
 
 def policy(data: dict[str, Any], field: str = "policy") -> Iterator[str]:
@@ -45,16 +45,8 @@ def rules(data: dict[str, Any], name: str) -> Iterator[str]:
         yield " ".join(words) or "--all"
 
 
-def schedules(data: dict[str, Any]) -> Iterator[str]:
-    yield from (each["id"] for each in data["schedules"])
-
-
 def settings(data: dict[str, Any]) -> Iterator[str]:
     yield from (f"{each['key']} {each['scope']}".rstrip() for each in data["settings"])
-
-
-def changes(data: dict[str, Any]) -> Iterator[str]:
-    yield from (str(each["number"]) for each in data["changes"])
 
 
 CRITICAL = {"silent master", "policy failed"}
@@ -131,10 +123,10 @@ def status(data: dict[str, Any]) -> None:
     print_rows(_SIDECARS, sidecars, "")
     leading = [each for each in sidecars if each["leads"]]
     if not leading:
-        console().print(as_text(f"none of {len(sidecars)} sidecars leads"))
+        say(f"none of {len(sidecars)} sidecars leads")
     for each in leading:
-        console().print()
-        console().print(as_text(f"{each['target']}:"))
+        say()
+        say(f"{each['target']}:")
         _status(each["status"])
 
 
@@ -162,7 +154,7 @@ def _status(data: dict[str, Any]) -> None:
         session = _session(data)
     pairs = [
         ("sidecar", f"{data['sidecar_version']}, {data['sidecar_id']}"),
-        ("up", f"{data['uptime_s']:.0f} s"),
+        ("up", duration(data["uptime_s"])),
         ("session", session),
         ("sessions so far", data["sessions"]),
         ("batch", f"{data['sequence']}, clock {data['clock_ms']} ms"),
@@ -179,16 +171,14 @@ def _status(data: dict[str, Any]) -> None:
     ]
     if data.get("unmet"):
         pairs.append(("unmet", data["unmet"]))
-    if followed := data.get("followed"):
+    followed = data["followed"]
+    if followed["source"]:
         state = "" if followed["connected"] else ", not connected"
-        pairs.insert(
-            0, ("observer of", f"{followed['source']}, {followed['lag_s']:.1f} s behind{state}")
-        )
+        text = f"{followed['source']}, {followed['lag_s']:.1f} s behind{state}"
+        pairs.insert(0, ("observer of", text))
     print_table(["", "~"], pairs, "")
     for warning in data["warnings"]:
-        console().print(
-            as_text(f"warning: {warning['what']}: {warning['text']}; {warning['mend']}")
-        )
+        say(f"warning: {warning['what']}: {warning['text']}; {warning['mend']}")
     _settings_in_force(data)
     print_section(_RESOURCES, data["resources"])
 
@@ -205,14 +195,14 @@ _RESOURCES: Columns = {
 def _settings_in_force(data: dict[str, Any]) -> None:
     shown = [each for each in data["settings"] if not each["key"].startswith("policy.")]
     if shown:
-        console().print()
+        say()
         print_settings(shown)
     print_coming(data)
     if any(each["source"] == "operator" for each in data["settings"]):
         where = data["state_directory"]
         kept = f"saved in {where}" if where else "lost when the process ends: no state directory"
         problem = f"; NOT SAVED: {data['state_problem']}" if data["state_problem"] else ""
-        console().print(as_text(f"what operators set: {kept}{problem}"))
+        say(f"what operators set: {kept}{problem}")
 
 
 def _cycle_time(data: dict[str, Any]) -> str:
@@ -223,5 +213,7 @@ def _cycle_time(data: dict[str, Any]) -> str:
 def _loops(data: dict[str, Any]) -> str:
     if data["loops_state"] == "compiled":
         return "compiled"
+    if data["loops_state"] == "plain":
+        return "plain Python, which is slow: NUMBA_DISABLE_JIT is set"
     done, parts = data["loop_parts_compiled"], data["loop_parts"]
     return f"{data['loops_state']}, {done} of {parts} parts compiled"

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any, Literal, TextIO, TypeAlias
 
 from rich.cells import cell_len
-from rich.console import Console
+from rich.console import Console, ConsoleDimensions, Group
 from rich.table import Table
 from rich.text import Text
 
@@ -32,6 +32,10 @@ WIDTH_PIPED = 2**20
 
 NOTHING = "-"
 """Replaces an empty cell without a terminal, so that programs can count columns."""
+
+
+_TITLE_AND_END = 3
+"""Lines of a screen beside its head and its rows: titles, the number of other rows, the cursor."""
 
 
 def piped() -> bool:
@@ -66,6 +70,11 @@ def as_text(value: object) -> Text:
     return Text(printable(str(value)))
 
 
+def say(text: str = "") -> None:
+    """Print a line of text, which may contain untrusted names."""
+    console().print(as_text(text))
+
+
 def table_of(
     columns: Iterable[str],
     rows: Iterable[Iterable[object]],
@@ -85,7 +94,11 @@ def table_of(
     if room is None:
         room = console().width
     widths = [max(map(cell_len, column)) for column in zip(titles, *texts, strict=True)]
-    fitted = fit(columns, widths, () if piped() else drop, room)
+    if piped():
+        drop = ()
+    elif drop:  # without content first
+        drop = [*(t for t, *cells in zip(titles, *texts, strict=True) if not any(cells)), *drop]
+    fitted = fit(columns, widths, drop, room)
     table = Table(box=None, pad_edge=False, header_style="bold", show_header=any(titles))
     for place, width in fitted.items():
         column = columns[place]
@@ -139,6 +152,15 @@ def amounts(field: str) -> Cell:
     return lambda each: in_words(each[field])
 
 
+def if_any(field: str) -> Cell:
+    """Show a number; an empty cell for 0."""
+    return lambda each: each[field] or ""
+
+
+def percent(field: str, digits: int = 0) -> Cell:
+    return lambda each: f"{100 * each[field]:.{digits}f} %"
+
+
 def figure(field: str, form: str) -> Cell:
     """Format a number as in ``.3f``; an empty cell for None."""
     return lambda each: "" if each[field] is None else format(each[field], form)
@@ -165,8 +187,22 @@ def print_section(
 ) -> None:
     """Print a table below a blank line; print nothing if it is empty."""
     if found := list(found):
-        console().print()
+        say()
         print_rows(columns, found, "", drop)
+
+
+def screen(
+    head: Sequence[str],
+    columns: Columns,
+    found: Sequence[Any],
+    drop: Sequence[str],
+    size: ConsoleDimensions,
+) -> Group:
+    """Make a screen of some lines, and of as many rows of a table as fit below them."""
+    room = max(1, size.height - len(head) - _TITLE_AND_END)
+    table = table_of(columns, (cells(columns, each) for each in found[:room]), drop, size.width)
+    more = f"and {len(found) - room:,} more" if len(found) > room else ""
+    return Group(*map(as_text, head), table, as_text(more))
 
 
 _MINUTE_S = 120
@@ -189,6 +225,15 @@ def duration(seconds: float) -> str:
 
 def name_of(client: dict[str, Any]) -> str:
     return client["framework_name"] or client["framework_id"]
+
+
+def host_of(agent: dict[str, Any]) -> str:
+    return agent["hostname"] or agent["agent_id"]
+
+
+def holders_of(agent: dict[str, Any]) -> str:
+    """Names of the frameworks that hold something on an agent, each once."""
+    return ", ".join(dict.fromkeys(each["framework"] for each in agent["holders"]))
 
 
 EVERY_S = 10.0

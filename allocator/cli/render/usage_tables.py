@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from allocator.cli.render.terminal import console, print_table
+from allocator.cli.render.terminal import print_table, say
 from allocator.plain import printable
 
 if TYPE_CHECKING:
@@ -48,9 +48,9 @@ def label(row: "pb.UsageOfName") -> str:
 
 def show(response: "pb.GetUsageResponse", by: str) -> None:
     if not response.spans:
-        console().print("no usage is recorded yet")
+        say("no usage is recorded yet")
     for span in response.spans:
-        console().print(f"{moment(span.begin_ms)} to {moment(span.end_ms)}, hours")
+        say(f"{moment(span.begin_ms)} to {moment(span.end_ms)}, hours")
         columns = [f"={by}", "resource", *(f">{name}" for name in _SECONDS)]
         print_table(columns, _rows(span), "nothing was held")
 

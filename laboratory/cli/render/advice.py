@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from allocator.cli.render.terminal import as_text, console, table_of
+from allocator.cli.render.terminal import as_text, console, say, table_of
 from allocator.plain import printable
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ def print_advice(report: "AdviceReport") -> None:
     for title, paragraphs in words.sentences(report):
         _title(title)
         for each in paragraphs:
-            console().print(as_text(f"- {each}"))
+            say(f"- {each}")
     _title("To paste")
     _as_it_is(words.to_paste(report))
     if call := words.quota_calls(report):
@@ -28,11 +28,11 @@ def print_advice(report: "AdviceReport") -> None:
         console().print(table_of(table.heads, table.rows))
     _title("What was played, and what a journal does not contain")
     for line in [*words.about(report), words.model(report), *words.GUESSED]:
-        console().print(as_text(line))
+        say(line)
 
 
 def _title(text: str) -> None:
-    console().print()
+    say()
     console().print(as_text(text), style="bold")
 
 

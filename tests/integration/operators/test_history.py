@@ -2,6 +2,7 @@
 
 import getpass
 import json
+import re
 import signal
 
 from tests.integration.operators.test_lasting_settings import ask, begun, command, settings
@@ -64,7 +65,7 @@ def test_changes_of_one_command_have_one_number(session, tmp_path):
     assert lines[0].split() == ["number", "when", "by", "what"]
     assert [line.split()[0] for line in lines[1:4]] == [number] * 3
     assert lines[2].endswith("- limit role eng: cpus:2")
-    assert lines[4].endswith("earlier changes; --limit shows more")
+    assert re.fullmatch(r"and (1 earlier change|\d+ earlier changes); --limit shows more", lines[4])
     names = command(session.process, "settings", "history", "-o", "name").stdout.split()
     assert names[0] == number
     ask(session.process, "settings", "revert", number)

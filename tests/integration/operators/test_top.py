@@ -1,4 +1,4 @@
-"""`mesos-allocator top`: a live view on a terminal, one plain table elsewhere."""
+"""`mesos-allocator top`, and lists with `--watch`: live views on a terminal."""
 
 import fcntl
 import json
@@ -32,14 +32,14 @@ def target() -> Iterator[str]:
 
 
 class Terminal:
-    """The command on a terminal of its own, of 20 lines and 100 columns."""
+    """A command on a terminal of its own, of 20 lines and 100 columns."""
 
-    def __init__(self, target: str) -> None:
+    def __init__(self, target: str, *words: str) -> None:
         self._master, side = pty.openpty()
         fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 20, 100, 0, 0))
         self.before = termios.tcgetattr(side)
         self._side = side
-        command = [sys.executable, "-m", "allocator", "top", "--target", target]
+        command = [sys.executable, "-m", "allocator", *words, "--target", target]
         self.process = subprocess.Popen(
             [*command, "--interval", "0.2"],
             stdin=side,
@@ -77,10 +77,14 @@ class Terminal:
 
 
 @pytest.mark.parametrize("end", ["q", "Ctrl-C"])
-def test_a_live_view_ends_cleanly(target, end):
-    terminal = Terminal(target)
-    terminal.read_until("waited")
-    terminal.read_until("cycle")
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [("top", ("waited", "cycle")), ("agents --watch", ("state", "active"))],
+)
+def test_a_live_view_ends_cleanly(target, words, shown, end):
+    terminal = Terminal(target, *words.split())
+    for each in shown:
+        terminal.read_until(each)
     if end == "q":
         terminal.type("xq")
     else:
@@ -103,3 +107,14 @@ def test_piped_output_is_one_plain_table(target):
     assert "\x1b" not in done.stdout
     done = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True)
     assert len(json.loads(done.stdout)["clients"]) == len(rows)
+
+
+def test_a_watched_list_follows_the_sidecar(target):
+    terminal = Terminal(target, "agents", "-w")
+    terminal.read_until("active")
+    assert "drained" not in terminal.text
+    drain = [sys.executable, "-m", "allocator", "drain", "set", "agent-1", "--target", target]
+    subprocess.run(drain, check=True)
+    terminal.read_until("drained")
+    terminal.type("q")
+    assert terminal.ends() == 0

@@ -136,7 +136,7 @@ COUNTED = [
     ("cap set d cpus:100 --per user", "the rule applies to 4 of 9 frameworks"),
     ("cap set d tasks:5;agents:2", "the demand of 4 of 4 frameworks is not known yet"),
     ("pause d", "the rule applies to 4 of 9 frameworks"),
-    ("policy set choosy", "frameworks get the same."),
+    ("policy set choosy", "would not change."),
 ]
 
 

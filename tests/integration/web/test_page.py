@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Page
 
 from tests.integration.web import page_cluster
 from tests.server.sidecar_process import SidecarProcess
@@ -31,16 +31,6 @@ PATHS = (
     "/explain?kind=agent&name=rack00-node-5",
     "/shares?role=nobody",
 )
-
-
-@pytest.fixture(scope="module")
-def browser(tool) -> Iterator[Browser]:
-    program = tool("chromium")
-    with sync_playwright() as playwright:
-        # The tests may run as root, for which Chromium has no sandbox.
-        running = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield running
-        running.close()
 
 
 @pytest.fixture(scope="module")

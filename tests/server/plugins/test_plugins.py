@@ -43,6 +43,7 @@ from tests.server.in_process import asking, running
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLE = ROOT / "examples" / "busy_first.py"
+DAMPED = ROOT / "examples" / "damped_weights.py"
 
 HEAD = """
 import time
@@ -130,8 +131,20 @@ def test_the_example_is_what_the_configuration_can_name(tmp_path):
     assert load(file, {}).policy.plugins == (str(EXAMPLE),)  # again: the same file, the same name
 
 
-def test_check_config_runs_the_example():
-    words = ["--set", f"policy.plugins={EXAMPLE}", "--set", "policy.name=busy-first"]
+@pytest.mark.parametrize(("parameters", "tasks"), [({}, [3, 6]), ({"power": "0"}, [4, 4])])
+def test_the_example_of_a_criterion_damps_weights(parameters, tasks):
+    """Of nine tasks, weights 1 and 4 give 1 : 2; to the power of 0 they do not count."""
+    load_file(str(DAMPED))
+    spec = PolicySpec("damped-weights", "listed", parameters=parameters)
+    policy = GuardedRegistry(PATIENCE_S).build(spec)
+    cluster = static_snapshot([[sum(tasks)] * 2], [[1, 1], [1, 1]], weight=[1, 4])
+    assert placement(cluster, policy.allocate(cluster, 0)).sum(axis=1).tolist() == tasks
+
+
+@pytest.mark.parametrize("example", [EXAMPLE, DAMPED])
+def test_check_config_runs_the_example(example):
+    name = example.stem.replace("_", "-")
+    words = ["--set", f"policy.plugins={example}", "--set", f"policy.name={name}"]
     command = [sys.executable, "-m", "allocator", "check-config", *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
