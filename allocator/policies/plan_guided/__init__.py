@@ -10,14 +10,15 @@ from allocator.policies.plan_guided.filling import PlanFunction, PlanGuided, sam
 from allocator.policies.plan_guided.groups import (
     Groups,
     affordable,
-    bits_of,
     dominant_shares,
     group_agents,
+    grouped,
     merged,
     plan_by_agent,
     plan_of,
     sole_owners,
 )
+from allocator.policies.plan_guided.sorts import bits_of, distinct_agents
 
 __all__ = [
     "Groups",
@@ -25,8 +26,10 @@ __all__ = [
     "PlanGuided",
     "affordable",
     "bits_of",
+    "distinct_agents",
     "dominant_shares",
     "group_agents",
+    "grouped",
     "merged",
     "plan_by_agent",
     "plan_of",
