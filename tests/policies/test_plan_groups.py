@@ -118,7 +118,7 @@ def test_distinct_agents_lose_nothing(agents, clients, collide, step, random) ->
     allowed = rng.random((3, clients))[rng.integers(0, 3, agents)] < 0.5
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sorts, "_PAIRS", step)
-        patch.setattr(sorts, "MARK", 0 if collide else sorts.MARK)
+        patch.setattr(sorts, "_MARK", 0 if collide else sorts._MARK)
         found = distinct(capacity, allowed)
     rows = [(*size, *bits) for size, bits in zip(capacity.tolist(), allowed.tolist(), strict=True)]
     first = [rows.index(row) for row in dict.fromkeys(rows)]

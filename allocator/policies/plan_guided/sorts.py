@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from allocator.core import Bools, Floats, Ints, distinct_rows
-from allocator.core.numba.array_structures import MARK, pack
 
 _BITS, _BYTE = 64, 8
 _OF_SIZES = 4  # groups per size of agents, so that sizes can be separated further by clients
 _FINEST = 64  # size steps per doubling
+_MARK = 0x9E3779B97F4A7C15  # of hashes: odd, so that its powers are odd
 _PAIRS = 2**22
 """Number of pairs of agents and clients that are expanded at a time."""
 
@@ -56,7 +56,8 @@ def _equal(numbers: Ints, excluded: np.ndarray, rows: Ints, clients: Ints) -> tu
     """Return the first of all equal agents, ascending (D,), and the index of each one's, (n,)."""
     flags = np.zeros(_BITS * excluded.shape[1], np.bool_)
     flags[clients[clients < len(flags)]] = True
-    mask, step = pack(flags, excluded.shape[1]), max(_PAIRS // (excluded.shape[1] + 1), 1)
+    mask = np.packbits(flags, bitorder="little").view(np.uint64)
+    step = max(_PAIRS // (excluded.shape[1] + 1), 1)
     parts = [slice(begin, begin + step) for begin in range(0, len(rows), step)]
 
     def table(some: Ints) -> Ints:
@@ -64,7 +65,7 @@ def _equal(numbers: Ints, excluded: np.ndarray, rows: Ints, clients: Ints) -> tu
         return np.concatenate([numbers[some], words.view(np.int64)], axis=1)
 
     every = np.arange(len(rows))
-    factors = np.cumprod(np.full(numbers.shape[1] + excluded.shape[1], MARK, np.uint64))
+    factors = np.cumprod(np.full(numbers.shape[1] + excluded.shape[1], _MARK, np.uint64))
     marks = [table(every[part]).view(np.uint64) @ factors for part in parts]
     _, first, which = np.unique(
         np.concatenate([np.zeros(0, np.uint64), *marks]), return_index=True, return_inverse=True
