@@ -16,7 +16,7 @@ _OF_SIZES = 4  # groups per size of agents, so that sizes can be separated furth
 _FINEST = 64  # size steps per doubling
 _MARK = 0x9E3779B97F4A7C15  # of hashes: odd, so that its powers are odd
 _PAIRS = 2**22
-"""Number of pairs of agents and clients that are expanded at a time."""
+"""Number of pairs of agents and clients that are examined at a time."""
 
 
 class AgentSorts(NamedTuple):
@@ -57,7 +57,7 @@ def _equal(numbers: Ints, excluded: np.ndarray, rows: Ints, clients: Ints) -> tu
     flags = np.zeros(_BITS * excluded.shape[1], np.bool_)
     flags[clients[clients < len(flags)]] = True
     mask = np.packbits(flags, bitorder="little").view(np.uint64)
-    step = max(_PAIRS // (excluded.shape[1] + 1), 1)
+    step = max(_PAIRS // (_BITS * excluded.shape[1] + 1), 1)
     parts = [slice(begin, begin + step) for begin in range(0, len(rows), step)]
 
     def table(some: Ints) -> Ints:
