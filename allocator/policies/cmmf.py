@@ -34,13 +34,13 @@ from allocator.policies.filling import Criterion, characterised, cluster_total, 
 from allocator.policies.plan_guided import (
     Groups,
     PlanFunction,
-    bits_of,
+    distinct_agents,
     dominant_shares,
     group_agents,
+    grouped,
     plan_of,
     sole_owners,
 )
-from allocator.policies.plan_guided.groups import any_of_groups, sorts_of
 
 if TYPE_CHECKING:
     from allocator.solvers.max_min.max_min import MaxMinSolution
@@ -163,17 +163,12 @@ def _rooms(problem: PlanProblem) -> _Rooms:
 def _by_clients(problem: PlanProblem) -> Groups:
     """Group agents that the same clients may use, whatever their capacity."""
     usable = np.flatnonzero(problem.capacity.any(axis=1))
-    allowed = ~bits_of(problem.excluded[usable], problem.client)
     anything = np.zeros((len(usable), 0), np.int64)
-    first, of_row = sorts_of(anything, allowed, problem.weight)
-    group = np.full(len(problem.capacity), -1)
-    group[usable] = of_row
+    agents = distinct_agents(anything, problem.excluded, usable, problem.client)
+    group, count, eligible = grouped(problem, usable, agents)
+    capacity = np.zeros((len(count), len(problem.total)))
     return replace(
-        group_agents(problem),
-        group=group,
-        capacity=np.zeros((len(first), len(problem.total))),
-        count=np.bincount(of_row, minlength=len(first)),
-        eligible=any_of_groups(allowed, of_row, first).T.copy(),
+        group_agents(problem), group=group, capacity=capacity, count=count, eligible=eligible
     )
 
 

@@ -28,7 +28,7 @@ References
    Distributed Computing Clusters." SOSP 2009, sec. 4 and Appendix.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -79,6 +79,15 @@ _REFUSED = 2.0  # factor of it if the client refused, so that the next plan asks
 _BELOW_LEAST = 10_000 * _UNIT
 _WAITED_S_MAX = 3600.0  # waiting longer costs no more
 
+PAIRS_MAX = 2**26
+"""Maximum number of pairs of a client and an agent, each of which takes some bytes for a plan."""
+
+PREFERRED_MAX = 2**23
+"""Maximum number of pairs of a client and an agent in a rack that it prefers: each is an arc."""
+
+_WISHES = 64
+"""Number of labels whose agents are kept while a plan is made."""
+
 
 class Costs(NamedTuple):
     """Bounds and costs.
@@ -127,9 +136,16 @@ def plan_by_flow(problem: PlanProblem, costs: Costs) -> Plan:
     """Assign places to clients; targets are dominant shares.
 
     Raises NotOptimal if the flow is not proved optimal.
+    Raises ValueError if there are more than `PAIRS_MAX` pairs of a client and an agent.
     """
     from allocator.solvers.flow.min_cost_flow import solve
 
+    clients, agents = len(problem.client), int(problem.capacity.any(axis=1).sum())
+    if clients * agents > PAIRS_MAX:
+        raise ValueError(
+            f"policy.name = 'quincy': {clients} clients and {agents} agents make more than"
+            f" {PAIRS_MAX} pairs, too many for a plan; choose another policy"
+        )
     groups = group_agents(problem)
     places = _places(problem, groups)
     usable = np.flatnonzero(places)
@@ -148,16 +164,23 @@ def plan_by_flow(problem: PlanProblem, costs: Costs) -> Plan:
     near, in_rack = _near(problem, groups)
     far = np.where(near.any(axis=1), int(_UNIT * costs.transfer), 0)
     within = np.minimum(far, int(_UNIT * _WITHIN_RACK))
-    cost = np.where(in_rack, within[:, None], far[:, None])
-    cost[near] = 0
+    asked, refused = (_there(problem, groups, each) for each in (problem.leave, problem.refused))
     # A pending offer does not count as running: it may be declined, which frees the agent.
     home = _there(problem, groups, _at_home(problem))
-    stays = np.where(_there(problem, groups, problem.leave), _ASKED, 1.0)
-    stays[_there(problem, groups, problem.refused)] = _REFUSED
     wants = problem.wants[:, None]
+
+    def cost(client: Ints, agent: Ints) -> Ints:
+        moved = np.where(in_rack[client, agent], within[client], far[client])
+        return np.where(near[client, agent], 0, moved)
+
+    def cost_of_staying(client: Ints, agent: Ints) -> Ints:
+        answers = [refused[client, agent], asked[client, agent]]
+        saved = _UNIT * _TO_LEAVE * np.select(answers, [_REFUSED, _ASKED], 1.0)
+        return cost(client, agent) - saved.astype(np.int64)
+
     network.in_groups(groups.eligible & wants, most, far)
     network.on_agents((in_rack | near) & ~home & wants, most, cost)
-    network.on_agents(home, most, cost - (_UNIT * _TO_LEAVE * stays).astype(np.int64))
+    network.on_agents(home, most, cost_of_staying)
     network.agents(groups.group, places, _entered(problem, groups, home))
     given = network.places_of(solve(network.network(most)).flow)
     # The agents of very large groups may differ: remove places on excluded agents.
@@ -208,44 +231,73 @@ def _places(problem: PlanProblem, groups: Groups) -> Ints:
 
 
 def _near(problem: PlanProblem, groups: Groups) -> tuple[Bools, Bools]:
-    """Return the agents that each client prefers, and those in the same racks, (n, A) each."""
+    """Return the agents that each client prefers, and those in the same racks, (n, A) each.
+
+    A preference for more agents than a client's part of `PREFERRED_MAX` counts as none.
+    """
     count = len(groups.clients), len(problem.capacity)
     near, in_rack = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
-    racks = np.array([_rack(info) for info in problem.agents])
-    wishes: dict[str, tuple[Bools, Bools]] = {}
+    attributes, wishes = _Attributes(problem.agents), dict[str, tuple[Bools, Bools]]()
     for row, client in enumerate(groups.clients.tolist()):
         label = _preference(problem.frameworks[client])
         if not label:
             continue
         if label not in wishes:
-            mine = _preferred(label, problem.agents)
-            known = set(racks[mine].tolist()) - {""}
-            wishes[label] = mine, mine | np.isin(racks, list(known))
+            if len(wishes) >= _WISHES:  # equal labels are mostly those of one framework
+                wishes.clear()
+            wishes[label] = attributes.wish(label)
+        if np.count_nonzero(wishes[label][1]) > PREFERRED_MAX // count[0]:
+            continue
         suits = groups.eligible[row][groups.group] & (groups.group >= 0)
         near[row], in_rack[row] = (each & suits for each in wishes[label])
     return near, in_rack
-
-
-def _rack(info: AgentInfo | None) -> str:
-    return "" if info is None else info.attributes.get(RACK, "")
 
 
 def _preference(info: FrameworkInfo | None) -> str:
     return "" if info is None else info.labels.get(PREFERENCE_LABEL, "")
 
 
-def _preferred(label: str, agents: tuple[AgentInfo | None, ...]) -> Bools:
-    """Return which agents a label prefers; none if it is malformed, because frameworks write it."""
-    try:
-        asked = conditions(clauses_of_label(label))
-    except ValueError:
-        return np.zeros(len(agents), np.bool_)
-    return np.array([info is not None and _suits(info, asked) for info in agents], np.bool_)
+class _Attributes:
+    """Agents by the values of their attributes, so that a condition looks at each value once."""
 
+    def __init__(self, agents: tuple[AgentInfo | None, ...]) -> None:
+        self._said = [{} if info is None else attributes_of(info) for info in agents]
+        self._there = np.array([info is not None for info in agents], np.bool_)
+        self._columns: dict[str, tuple[Ints, dict[str, int]]] = {}
 
-def _suits(info: AgentInfo, asked: Mapping[str, Condition]) -> bool:
-    attributes = attributes_of(info)
-    return all(each.holds(attributes.get(name)) for name, each in asked.items())
+    def wish(self, label: str) -> tuple[Bools, Bools]:
+        """Return the agents (A,) that a label prefers, and also those in the same racks.
+
+        None if it is malformed, because frameworks write it.
+        """
+        mine = self._there.copy()
+        try:
+            for name, condition in conditions(clauses_of_label(label)).items():
+                mine &= self._holds(name, condition)
+        except ValueError:
+            mine[:] = False
+        racks, codes = self._column(RACK)
+        preferred = np.zeros(len(codes) + 1, np.bool_)
+        preferred[racks[mine]] = True
+        preferred[[0, codes.get("", 0)]] = False
+        return mine, mine | preferred[racks]
+
+    def _holds(self, name: str, condition: Condition) -> Bools:
+        column, codes = self._column(name)
+        good = np.full(len(codes) + 1, not condition.bars_others)
+        good[0] = condition.holds(None)
+        for value in condition.exceptions & codes.keys():
+            good[codes[value]] = condition.holds(value)
+        return good[column]
+
+    def _column(self, name: str) -> tuple[Ints, dict[str, int]]:
+        """Return a code for each agent's value, (A,), and the codes; 0: it has none."""
+        if name not in self._columns:
+            codes: dict[str, int] = {}
+            values = (said.get(name) for said in self._said)
+            column = [0 if v is None else codes.setdefault(v, len(codes) + 1) for v in values]
+            self._columns[name] = np.array(column, np.int64), codes
+        return self._columns[name]
 
 
 def _there(problem: PlanProblem, groups: Groups, keys: Ints) -> Bools:
@@ -295,14 +347,14 @@ class _Arcs:
         client, group = np.nonzero(eligible)
         self._add(self._first_client + client, 1 + group, most[client], cost[client])
 
-    def on_agents(self, there: Bools, most: Ints, cost: Ints) -> None:
-        """Let tasks run on these agents, (n, A), at a different cost, (n, A)."""
+    def on_agents(self, there: Bools, most: Ints, cost: Callable[[Ints, Ints], Ints]) -> None:
+        """Let tasks run on these agents, (n, A); `cost`: of pairs of a client and an agent."""
         client, at = np.nonzero(there[:, self._usable])
         self._add(
             self._first_client + client,
             self._first_agent + at,
             most[client],
-            cost[client, self._usable[at]],
+            cost(client, self._usable[at]),
         )
 
     def agents(self, group: Ints, places: Ints, cost: Ints) -> None:

@@ -492,13 +492,24 @@ def caps_know_one_task(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("allocator.core.cycle.snapshot_builder.with_outstanding", of_one_task)
 
 
-@pytest.mark.parametrize("broken", [one_task_each, nothing_joins])
-def test_a_filling_that_does_not_know_the_rule_is_found_out(
-    broken: Callable[[pytest.MonkeyPatch], None], monkeypatch
+def caps_are_ignored(patch: pytest.MonkeyPatch) -> None:
+    """As if operators had set no caps."""
+    patch.setattr(
+        "allocator.core.cycle.snapshot_builder.with_caps", lambda _, bounds, *__: (bounds, None)
+    )
+
+
+@pytest.mark.parametrize(
+    ("broken", "what"),
+    [(one_task_each, "dropped"), (nothing_joins, "left"), (caps_are_ignored, "over")],
+)
+def test_each_property_finds_a_policy_that_violates_it(
+    broken: Callable[[pytest.MonkeyPatch], None], what: str, monkeypatch
 ):
     with monkeypatch.context() as patch:
         broken(patch)
-        assert next(find_faults(range(40), monkeypatch), None)
+        faults = find_faults(range(40), monkeypatch)
+        assert next((fault for fault in faults if f": {what} [" in fault), None)
 
 
 @pytest.mark.parametrize("broken", [one_task_each, *long(caps_know_one_task)])

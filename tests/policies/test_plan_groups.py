@@ -1,6 +1,9 @@
 """Groups of agents in plans: untrusted attributes must not make many groups."""
 
+import tracemalloc
+from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -12,12 +15,18 @@ from allocator.policies import build
 from allocator.policies.drf import drf
 from allocator.policies.filling import Filling
 from allocator.policies.filling.scene.scene_builder import scene_of
-from allocator.policies.plan_guided import filling
+from allocator.policies.plan_guided import filling, sorts
 from allocator.policies.plan_guided.groups import (
     GROUPS_MAX,
+    Groups,
     affordable,
-    any_of_groups,
     group_agents,
+    words_of,
+)
+from allocator.policies.plan_guided.sorts import (
+    AgentSorts,
+    any_of_groups,
+    distinct_agents,
     sorts_of,
 )
 from allocator.testing import planned, problem_of, static_snapshot
@@ -95,21 +104,52 @@ def test_no_client_is_planned_on_agents_it_may_not_use() -> None:
     assert not (plan.allowed[plan.group[1:], 0] & excluded)[plan.group[1:] >= 0].any()
 
 
+def distinct(capacity: np.ndarray, allowed: np.ndarray) -> AgentSorts:
+    """Of agents, and clients in odd rows; other clients are excluded from some of the agents."""
+    clients = 2 * np.arange(allowed.shape[1]) + 1
+    width = -(-2 * allowed.shape[1] // 64)
+    excluded = words_of(~allowed, clients, width)
+    excluded |= np.arange(len(excluded))[:, None].astype(np.uint64) % np.uint64(2)
+    return distinct_agents(capacity, excluded, np.arange(len(capacity)), clients)
+
+
+@given(st.integers(0, 40), st.integers(1, 70), st.booleans(), st.integers(1, 40), st.randoms())
+def test_distinct_agents_lose_nothing(agents, clients, collide, step, random) -> None:
+    """Also if marks of different rows are equal, and if few pairs are expanded at a time."""
+    rng = np.random.default_rng(random.getrandbits(32))
+    capacity = rng.integers(1, 3, (agents, 2)) * 1000
+    allowed = rng.random((3, clients))[rng.integers(0, 3, agents)] < 0.5
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sorts, "_PAIRS", step)
+        patch.setattr(sorts, "_MARK", 0 if collide else sorts._MARK)
+        found = distinct(capacity, allowed)
+    rows = [(*size, *bits) for size, bits in zip(capacity.tolist(), allowed.tolist(), strict=True)]
+    first = [rows.index(row) for row in dict.fromkeys(rows)]
+    assert found.of_agent.tolist() == [first.index(rows.index(row)) for row in rows]
+    assert found.times.tolist() == [rows.count(rows[row]) for row in first]
+    assert found.numbers.tolist() == capacity[first].tolist()
+    bits = np.unpackbits(found.allowed, axis=1, count=clients).astype(np.bool_)
+    assert bits.tolist() == allowed[first].tolist()
+
+
 @given(st.integers(1, 40), st.integers(1, 5), st.integers(1, 20), st.randoms())
 def test_where_groups_are_few_agents_of_one_are_equal(agents, clients, most, random) -> None:
     """Otherwise as many agents as possible are distinguished, and no client is left out."""
     rng = np.random.default_rng(random.getrandbits(32))
     capacity = rng.integers(1, 4, (agents, 2)) * 1000
     allowed = rng.random((agents, clients)) < 0.5
-    first, which = sorts_of(capacity, allowed, rng.random(clients), most)
+    found = distinct(capacity, allowed)
+    of_row = sorts_of(found, rng.random(clients), most)
+    which = of_row[found.of_agent]
+    groups, first = np.unique(which, return_index=True)
     rows = {(*size.tolist(), *bits.tolist()) for size, bits in zip(capacity, allowed, strict=True)}
-    assert len(first) == min(len(rows), len(first)) == which.max() + 1 <= most
-    assert which[first].tolist() == list(range(len(first)))
+    assert groups.tolist() == list(range(len(first)))
+    assert len(first) <= most
     if len(rows) <= most:
         assert len(first) == len(rows)
         assert (capacity == capacity[first][which]).all()
         assert (allowed == allowed[first][which]).all()
-    some = any_of_groups(allowed, which, first)
+    some = any_of_groups(found, of_row, len(first))
     assert [some[group].tolist() for group in range(len(first))] == [
         allowed[which == group].any(axis=0).tolist() for group in range(len(first))
     ]
@@ -120,8 +160,9 @@ def test_heavy_clients_and_those_with_few_distinct_agents_are_examined_first() -
     halves = [(number >> bit & 1).astype(bool) for bit in range(6)]
     few = number < 3
     allowed = np.array([*halves, few]).T
-    capacity = np.full((64, 1), 1000)
-    first, which = sorts_of(capacity, allowed, np.array([1, 1, 1, 1, 1, 9.0, 1]), 8)
+    found = distinct(np.full((64, 1), 1000), allowed)
+    which = sorts_of(found, np.array([1, 1, 1, 1, 1, 9.0, 1]), 8)[found.of_agent]
+    first = np.unique(which, return_index=True)[1]
     assert len(first) <= 8
     for told in (5, 6):
         assert (allowed[:, told] == allowed[first][which][:, told]).all()
@@ -132,12 +173,37 @@ def test_sizes_that_hardly_differ_are_taken_together_first() -> None:
     """A thousand sizes between 64 and 65 GiB, and one agent with half of that."""
     capacity = np.linspace(64_000, 65_000, 1000).astype(np.int64)[:, None]
     capacity = np.append(capacity, [[32_000]], axis=0)
-    first, which = sorts_of(capacity, np.ones((1001, 1), np.bool_), np.ones(1))
-    assert 2 <= len(first) <= GROUPS_MAX // 4
+    found = distinct(capacity, np.ones((1001, 1), np.bool_))
+    which = sorts_of(found, np.ones(1), GROUPS_MAX)[found.of_agent]
+    assert 2 <= which.max() + 1 <= GROUPS_MAX // 4
     assert (which == which[-1]).sum() == 1
     problem = problem_of(static_snapshot(capacity / 1000, [[1]]))
     groups = group_agents(problem)
     assert groups.capacity[:, 0] @ groups.count == pytest.approx(capacity.sum())
+
+
+BY_CLIENTS = import_module("allocator.policies.cmmf")._by_clients
+
+
+@pytest.mark.parametrize("group", [group_agents, BY_CLIENTS])
+def test_groups_take_no_memory_for_each_pair(
+    group: Callable[[PlanProblem], Groups], monkeypatch
+) -> None:
+    """A tenant in thousands of roles excludes half of the agents."""
+    monkeypatch.setattr(sorts, "_PAIRS", 2**16)
+    agents, clients = 2000, 2000
+    allowed = np.ones((clients, agents), np.bool_)
+    allowed[1:, ::2] = False
+    problem = problem_of(static_snapshot([[8, 8]] * agents, [[1, 1]] * clients, allowed=allowed))
+    tracemalloc.start()
+    try:
+        found = group(problem)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert found.count.tolist() == [agents // 2] * 2
+    assert sorted(found.eligible.sum(axis=0).tolist()) == [1, clients]
+    assert peak < agents * clients / 4
 
 
 def test_the_number_of_groups_is_what_a_solver_can_afford() -> None:

@@ -2,9 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from importlib import import_module
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from allocator.core import (
     CONSTRAINT_LABEL,
@@ -16,13 +19,17 @@ from allocator.core import (
     PlanningPolicy,
     PlanProblem,
     PolicySpec,
+    attributes_of,
 )
 from allocator.core.books.quota import QuotaTree, parts_of_clients
+from allocator.core.constraints import parse_constraint
 from allocator.policies import build
-from allocator.policies.plan_guided import bits_of
+from allocator.policies.plan_guided import bits_of, group_agents
 from allocator.policies.quincy import PREFERENCE_LABEL
 from allocator.testing import problem_of, static_snapshot
 from tests.world.world import World
+
+quincy = import_module("allocator.policies.quincy")  # the package exports a function of this name
 
 # Four agents of one place each, in two racks.
 AGENTS = tuple(
@@ -105,6 +112,48 @@ def test_constraints_hold_and_who_fits_nowhere_has_no_place() -> None:
 @pytest.mark.parametrize("text", ["=", "hostname>3", "hostname=nowhere"])
 def test_a_preference_that_says_nothing_is_none(text: str) -> None:
     assert plan(problem({0: text})).target.tolist() == [0.25] * 4
+
+
+_names = st.sampled_from(["rack", "disk"])
+_values = st.sampled_from(["", "1", "2"])
+_agents = st.lists(
+    st.none() | st.builds(AgentInfo, st.just("a"), _values, st.dictionaries(_names, _values)),
+    max_size=6,
+)
+_clauses = st.lists(
+    st.tuples(_names, st.sampled_from(["{}=1", "{}!=1", "{}=1|2", "{}!=2|3", "{}", "!{}"])),
+    max_size=4,
+)
+
+
+@given(_agents, _clauses)
+def test_preferences_are_judged_by_value_as_agent_by_agent(agents, clauses) -> None:
+    label = ";".join(form.format(name) for name, form in clauses)
+    mine, in_rack = quincy._Attributes(tuple(agents)).wish(label)
+    said = [None if info is None else attributes_of(info) for info in agents]
+    rule = parse_constraint(label)
+    wanted = [its is not None and all(clause.holds(its) for clause in rule) for its in said]
+    assert mine.tolist() == wanted
+    racks = {its.get("rack", "") for its, want in zip(said, wanted, strict=True) if want and its}
+    found = [want or (its or {}).get("rack", "") in racks - {""}
+             for its, want in zip(said, wanted, strict=True)]  # fmt: skip
+    assert in_rack.tolist() == found
+
+
+def test_a_preference_for_too_many_agents_counts_as_none(monkeypatch) -> None:
+    """Each of four clients may prefer two agents, with those in the same racks."""
+    monkeypatch.setattr(quincy, "PREFERRED_MAX", 8)
+    asked = problem({0: "hostname=host4", 1: "rack"})
+    near, in_rack = quincy._near(asked, group_agents(asked))
+    assert [np.flatnonzero(near[row]).tolist() for row in (0, 1)] == [[4], []]
+    assert [np.flatnonzero(in_rack[row]).tolist() for row in (0, 1)] == [[3, 4], []]
+
+
+def test_too_many_pairs_for_a_plan_are_refused(monkeypatch) -> None:
+    monkeypatch.setattr(quincy, "PAIRS_MAX", 15)
+    with pytest.raises(ValueError, match="4 clients and 4 agents make more than 15 pairs"):
+        plan(problem())
+    assert plan(problem(clients=3)).target.any()
 
 
 def test_an_agent_has_as_many_places_as_tasks_of_the_average_size_fit() -> None:

@@ -59,12 +59,14 @@ to 120 s of processor time and 6 GiB.
 IN_A_LARGE_CLUSTER = """\
 ## The core of a large cluster
 
-This test has {agents:,} agents with 20 attributes each. In each cycle all agents are offered to an
-honest framework, which returns them. The table shows the core's processor time minus that of the
-same cycles without hostile tenants, the longest time between two offers to the honest framework (in
+This test has agents with 20 attributes each. In each cycle all agents are offered to an honest
+framework, which returns them. The table shows the core's processor time minus that of the same
+cycles without hostile tenants, the longest time between two offers to the honest framework (in
 processor time of the core), and the growth of the peak memory. The observer needs the same memory
-again. Each cell has the figure before the last changes, and then the present one. Both were
-measured within two hours on two busy cores, in one process each.
+again. Each cell has the figure with {fewer} agents, and then with {more}; a dash means that it was
+not measured. With more agents, cycles take longer, and more memory is needed for pairs of an agent
+with a client that it excludes, or with a kind. Measured on busy cores, in one process each, on
+{fewer} agents on 27 November 2026, on {more} on 29 November 2026.
 
 `python -m tests.hostile.at_scale` makes these measurements.
 """
@@ -119,13 +121,13 @@ def _table(kept: dict[str, dict[str, Any]]) -> Iterator[str]:
 
 def _at_scale() -> Iterator[str]:
     kept = json.loads(AT_SCALE.read_text(encoding="utf-8"))
-    yield IN_A_LARGE_CLUSTER.format(agents=kept["agents"])
+    fewer, more = sorted(kept["cost"], key=int)
+    yield IN_A_LARGE_CLUSTER.format(fewer=f"{int(fewer):,}", more=f"{int(more):,}")
     yield "| scenario | | core s | wait s | MiB |"
     yield "|---|---|---|---|---|"
     for name, does in kept["does"].items():
-        now = kept["now"][name]
-        pairs = zip(kept["before"].get(name, [NOTHING] * len(now)), now, strict=True)
-        cells = " | ".join(f"{was} → {is_}" for was, is_ in pairs)
+        rows = (kept["cost"][agents].get(name, [NOTHING] * 3) for agents in (fewer, more))
+        cells = " | ".join(f"{few} → {many}" for few, many in zip(*rows, strict=True))
         yield f"| `{name}` | {_cell(does)} | {cells} |"
 
 

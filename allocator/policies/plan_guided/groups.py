@@ -5,8 +5,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from allocator.core import Bools, Floats, Ints, Plan, PlanProblem, distinct_rows
+from allocator.core import Bools, Floats, Ints, Plan, PlanProblem
 from allocator.core.numba.memo import fixed
+from allocator.policies.plan_guided.sorts import (
+    AgentSorts,
+    alike,
+    any_of_groups,
+    distinct_agents,
+    sorts_of,
+)
 
 GROUPS_MAX = 256
 """Maximum number of groups of agents in a plan; each costs a full cycle about 0.2 ms."""
@@ -14,8 +21,6 @@ GROUPS_MAX = 256
 _BITS = 64
 _PARTS_MAX = 2**18  # numbers of a plan by agent: stored with the plan, and read in each cycle
 _FEW = 16  # number of groups that any solver can afford
-_OF_SIZES = 4  # groups per size of agents, so that sizes can be separated further by clients
-_FINEST = 64  # size steps per doubling
 _FINE = 1e12  # directions are equal if they differ by less than 1 / _FINE of their largest part
 
 
@@ -45,26 +50,35 @@ class Groups:
 
 def group_agents(problem: PlanProblem, most: int = GROUPS_MAX) -> Groups:
     """Group equal agents, and similar ones if there are more than `most` groups, see `sorts_of`."""
-    usable = np.flatnonzero(problem.capacity.any(axis=1))
-    clients = problem.client
-    allowed = ~bits_of(problem.excluded[usable], clients)
-    first, of_row = sorts_of(problem.capacity[usable], allowed, problem.weight, most)
-    group = np.full(len(problem.capacity), -1)
-    group[usable] = of_row
+    usable, clients = np.flatnonzero(problem.capacity.any(axis=1)), problem.client
+    agents = distinct_agents(problem.capacity[usable], problem.excluded, usable, clients)
+    group, count, eligible = grouped(problem, usable, agents, most)
     demand, held = problem.demand[clients], problem.held[clients]
     direction = np.where((held > 0).max(axis=1, keepdims=True), held, problem.total)
     direction = np.where((demand > 0).max(axis=1, keepdims=True), demand, direction)
     counts = problem.counted & (problem.total > 0)
-    count = np.bincount(of_row, minlength=len(first))
+    mean = _mean_of_groups(problem.capacity[usable], group[usable], count)
     return Groups(
         group=group,
-        capacity=np.where(counts, _mean_of_groups(problem.capacity[usable], of_row, first), 0),
+        capacity=np.where(counts, mean, 0),
         count=count,
         clients=clients,
-        eligible=any_of_groups(allowed, of_row, first).T.copy(),
+        eligible=eligible,
         direction=np.where(counts, direction, 0).astype(np.float64),
         weight=problem.weight,
     )
+
+
+def grouped(
+    problem: PlanProblem, usable: Ints, agents: AgentSorts, most: int = GROUPS_MAX
+) -> tuple[Ints, Ints, Bools]:
+    """Return `group`, `count` and `eligible` as in `Groups`, for the usable agents (n,)."""
+    which = sorts_of(agents, problem.weight, most)
+    groups = int(which.max(initial=-1)) + 1
+    group = np.full(len(problem.capacity), -1)
+    group[usable] = which[agents.of_agent]
+    count = np.bincount(which, agents.times, groups).astype(np.int64)
+    return group, count, any_of_groups(agents, which, groups).T.copy()
 
 
 def affordable(problem: PlanProblem, cost: Callable[[int, int], float], most: float) -> Groups:
@@ -79,91 +93,11 @@ def affordable(problem: PlanProblem, cost: Callable[[int, int], float], most: fl
     return groups
 
 
-def sorts_of(
-    capacity: Ints, allowed: Bools, weight: Floats, most: int = GROUPS_MAX
-) -> tuple[Ints, Ints]:
-    """Group agents: equal ones, or, if that gives too many groups, similar ones.
-
-    Twelve constraints of untrusted frameworks can separate 4,096 groups. If there are too many,
-    agents are first separated by size, coarsely if necessary. Then they are separated by whether
-    one client may use them, client by client: those with the largest weight first, on ties those
-    that separate the fewest agents. A client that would make too many groups is skipped.
-
-    `capacity` (n, R), in thousandths, of each agent; `allowed` (n, C); `weight` (C,).
-    `most`: maximum number of groups, at least 1.
-
-    Returns `first` (G,): the first agent of each group; `which` (n,): the group of each agent.
-    """
-    first, which = alike(capacity, allowed)
-    if len(first) <= most:
-        return first, which
-    which = _sizes(capacity, max(most // _OF_SIZES, 1))
-    columns, of_client = distinct_columns(allowed)
-    weights = np.bincount(of_client, weight, len(columns))
-    apart = np.minimum(columns.sum(axis=1), len(capacity) - columns.sum(axis=1))
-    for each in np.lexsort((apart, -weights)).tolist():
-        finer = np.unique(2 * which + columns[each], return_inverse=True)[1].reshape(-1)
-        if finer.max() < most:
-            which = finer
-    return np.unique(which, return_index=True)[1], which
-
-
-def distinct_columns(allowed: Bools) -> tuple[Bools, Ints]:
-    """Return distinct columns (K, n) of bits (n, C), and the index of each column's, (C,)."""
-    first, which = alike(np.zeros((allowed.shape[1], 0), np.int64), allowed.T)
-    return allowed.T[first], which
-
-
-def _sizes(capacity: Ints, most: int) -> Ints:
-    """Group agents by size, (n,), as finely as at most `most` groups allow."""
-    rows, step = capacity, 1 / _FINEST
-    while True:
-        sizes = distinct_rows(rows)
-        if len(sizes.rows) <= most:
-            return sizes.which
-        rows = np.floor(np.log2(np.maximum(capacity, 0) + 1) / step).astype(np.int64)
-        step *= 2
-
-
-def _mean_of_groups(capacity: Ints, of_row: Ints, first: Ints) -> Floats:
+def _mean_of_groups(capacity: Ints, group: Ints, count: Ints) -> Floats:
     """Return the mean capacity of each group's agents, (G, R)."""
-    total = np.zeros((len(first), capacity.shape[1]))
-    np.add.at(total, of_row, capacity)
-    return total / np.bincount(of_row, minlength=len(first))[:, None]
-
-
-def any_of_groups(allowed: Bools, of_row: Ints, first: Ints) -> Bools:
-    """Return which clients may use at least one agent of each group, (G, C).
-
-    That is enough for a plan, because cycles also apply the exclusions of each agent.
-    """
-    if len(first) == 0:
-        return allowed[:0]
-    order = np.argsort(of_row, kind="stable")
-    begin = np.searchsorted(of_row[order], np.arange(len(first)))
-    result: Bools = np.logical_or.reduceat(allowed[order], begin, axis=0)
-    return result
-
-
-def alike(numbers: Ints, bits: Bools) -> tuple[Ints, Ints]:
-    """Group rows that are equal in numbers (n, K) and in bits (n, W).
-
-    Returns `first` (k,): the first row of each sort; `which` (n,): the sort of each row.
-    """
-    # One sort key per 64 bits.
-    packed = np.packbits(bits, axis=1)
-    words = np.zeros((len(bits), -(-bits.shape[1] // _BITS)), np.int64)
-    words.view(np.uint8)[:, : packed.shape[1]] = packed
-    sorts = distinct_rows(np.concatenate([numbers, words], axis=1))
-    first = np.empty(len(sorts.rows), np.int64)
-    first[sorts.which[::-1]] = np.arange(len(bits))[::-1]
-    return first, sorts.which
-
-
-def bits_of(words: np.ndarray, clients: Ints) -> Bools:
-    missing = clients // _BITS >= words.shape[1]
-    found = words[:, np.where(missing, 0, clients // _BITS)] >> (clients % _BITS).astype(np.uint64)
-    return (found & np.uint64(1)).astype(np.bool_) & ~missing
+    total = np.zeros((len(count), capacity.shape[1]))
+    np.add.at(total, group, capacity)
+    return total / count[:, None]
 
 
 def words_of(bits: Bools, clients: Ints, width: int) -> np.ndarray:

@@ -156,3 +156,21 @@ def test_grpc_has_no_hand_in_a_child(first):
     )
     assert ran.returncode == 0, ran.stderr
     assert "fork()" not in ran.stderr
+
+
+ALGEBRA = """
+import os
+import allocator
+import numpy as np
+square = np.random.default_rng(1).random((500, 500))
+np.linalg.solve(square @ square, square)
+print(len(os.listdir("/proc/self/task")))
+"""
+
+
+def test_linear_algebra_starts_no_threads():
+    """A fork waits for such threads while it holds the interpreter lock."""
+    bare = {name: value for name, value in os.environ.items() if "_NUM_THREADS" not in name}
+    command = [sys.executable, "-c", ALGEBRA]
+    done = subprocess.run(command, check=True, capture_output=True, env=bare)
+    assert int(done.stdout) == 1
