@@ -1,6 +1,7 @@
 """Connections that can be disturbed: a TCP relay, a network cable, certificates."""
 
 import ctypes
+import ipaddress
 import os
 import random
 import shutil
