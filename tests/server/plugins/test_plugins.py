@@ -39,6 +39,7 @@ from allocator.testing import placement, static_snapshot
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2
 from allocator.v1.admin_pb2_grpc import AdminServiceStub
+from tests.server.forked import completed
 from tests.server.in_process import asking, running
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -132,8 +133,7 @@ def test_the_example_is_what_the_configuration_can_name(tmp_path):
 
 def test_check_config_runs_the_example():
     words = ["--set", f"policy.plugins={EXAMPLE}", "--set", "policy.name=busy-first"]
-    command = [sys.executable, "-m", "allocator", "check-config", *words]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    done = completed("check-config", *words)
     assert (done.returncode, done.stderr) == (0, "")
 
 
