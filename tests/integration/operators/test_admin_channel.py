@@ -15,7 +15,6 @@ from allocator.cli.app import app
 from tests.server.grpc.certificates import Authority
 from tests.server.sidecar_process import GrpcModule, SidecarProcess
 
-
 PATIENCE = ("--timeout", "120")
 """For calls that must succeed, on a machine that may be busy."""
 

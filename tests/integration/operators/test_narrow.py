@@ -15,8 +15,8 @@ from allocator.core import (
     Hold,
     Kind,
 )
-from tests.integration.operators.test_lasting_settings import ask
 from tests.integration.operators.terminal import Terminal
+from tests.integration.operators.test_lasting_settings import ask
 from tests.server.sidecar_process import GrpcModule, SidecarProcess
 from tests.world.rows import holdings
 
