@@ -1,6 +1,5 @@
 """Outgoing events: adjacent ones are merged into columns, and the order stays."""
 
-
 from allocator.core import Define, Kind, Outcomes, Reason, Release, Suppress, Transition
 from laboratory.master.gates import GateVerdict
 from laboratory.master.session import Outbox
