@@ -18,18 +18,12 @@ from typing import Any
 
 from allocator.cli import main
 
-_PRELOADED = [
-    "allocator.cli",
-    "allocator.server.process.main",
-    "allocator.server.process.observing",
-]
-
 
 @cache
 def _context() -> ForkServerContext:
     """The process to fork from; started by the first command."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(_PRELOADED)
+    context.set_forkserver_preload(["tests.server.preloaded"])
     return context
 
 
